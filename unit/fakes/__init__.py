@@ -1,0 +1,1 @@
+"""Working stand-ins for the outside world: no mocks of our own classes."""
