@@ -1,0 +1,66 @@
+"""`coreos.com/v1`: EtcdCluster with ephemeral members.
+
+Its oldest form has `size` beside `metadata` instead of inside `spec`; both are read,
+`spec.size` wins.
+"""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from etcd_operator.api.meta import Condition, ObjectMeta, RawObject, Value
+from etcd_operator.api.record import Bootstrap
+
+GROUP = "coreos.com"
+VERSION = "v1"
+API_VERSION = f"{GROUP}/{VERSION}"
+
+APP_LABEL = "app"
+CLUSTER_LABEL = "etcd_cluster"
+NODE_LABEL = "etcd_node"
+VERSION_ANNOTATION = "etcd.version"
+
+
+class ClusterSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The spec of an EtcdCluster; all of it may be left out but the size (here or at the top)."""
+
+    size: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    version: str = ""
+    paused: bool = False
+    node_selector: dict[str, str] = {}
+    anti_affinity: bool = False
+
+
+class MembersStatus(Value, frozen=True, kw_only=True, omit_defaults=False):
+    """Names of the members that serve and of those that do not."""
+
+    ready: tuple[str, ...] = ()
+    unready: tuple[str, ...] = ()
+
+
+class ClusterStatus(Value, frozen=True, kw_only=True):
+    """The status of an EtcdCluster. `bootstrap`, `cluster_id`, `next_ordinal` are the operator's memory.
+
+    next_ordinal: the number of the next member ever made; it only grows.
+    """
+
+    observed_generation: int = 0
+    phase: Literal["", "Creating", "Running", "Failed"] = ""
+    size: int = 0
+    selector: str = ""
+    current_version: str = ""
+    target_version: str = ""
+    members: MembersStatus = MembersStatus()
+    cluster_id: str = msgspec.field(default="", name="clusterID")
+    bootstrap: Bootstrap | None = None
+    next_ordinal: int = 0
+    conditions: tuple[Condition, ...] = ()
+
+
+class EtcdCluster(Value, frozen=True, kw_only=True):
+    """A stored EtcdCluster; `spec` is raw, `size` is the oldest document's place for it."""
+
+    metadata: ObjectMeta
+    spec: RawObject = {}
+    size: int | None = None
+    status: ClusterStatus = ClusterStatus()

@@ -1,0 +1,148 @@
+"""`etcd.improbable.io/v1alpha1`: EtcdCluster and EtcdPeer, persistent members.
+
+The specs are what users write; `spec` of a stored object stays raw until a dialect
+parses it, so that one odd object can be answered with a condition instead of
+breaking the watch for all others.
+"""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from etcd_operator.api.meta import Condition, ObjectMeta, RawObject, Value
+from etcd_operator.api.record import Bootstrap
+
+GROUP = "etcd.improbable.io"
+VERSION = "v1alpha1"
+API_VERSION = f"{GROUP}/{VERSION}"
+
+CLUSTER_LABEL = f"{GROUP}/cluster-name"
+PEER_LABEL = f"{GROUP}/peer-name"
+RESERVED_PREFIX = f"{GROUP}/"
+
+# Written on every claim, because a claim outlives the resource whose status holds the same facts.
+TOKEN_ANNOTATION = f"{GROUP}/cluster-token"
+FOUNDERS_ANNOTATION = f"{GROUP}/founders"
+CLUSTER_ID_ANNOTATION = f"{GROUP}/cluster-id"
+MEMBER_ID_ANNOTATION = f"{GROUP}/member-id"
+
+
+class TemplateMetadata(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Labels and annotations for the member pods; names under `etcd.improbable.io/` are reserved."""
+
+    annotations: dict[str, str] = {}
+    labels: dict[str, str] = {}
+
+
+class PodTemplate(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What users may set on the member pods; fixed once the cluster exists."""
+
+    metadata: TemplateMetadata = TemplateMetadata()
+    resources: RawObject = {}
+    affinity: RawObject = {}
+    node_selector: dict[str, str] = {}
+    tolerations: tuple[RawObject, ...] = ()
+    topology_spread_constraints: tuple[RawObject, ...] = ()
+    priority_class_name: str = ""
+
+
+class Storage(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The claim of each member; fixed once the cluster exists."""
+
+    volume_claim_template: RawObject
+
+
+class ClusterSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The spec of an EtcdCluster."""
+
+    replicas: Annotated[int, msgspec.Meta(ge=1)]
+    version: str
+    storage: Storage
+    pod_template: PodTemplate = PodTemplate()
+    affinity: RawObject = {}
+
+
+class MemberStatus(Value, frozen=True, kw_only=True):
+    """One member as etcd reports it; `id` is hexadecimal without 0x."""
+
+    name: str
+    id: str
+    role: Literal["Leader", "Voter", "Learner"] = "Voter"
+    healthy: bool = False
+    version: str = ""
+
+
+class ClusterStatus(Value, frozen=True, kw_only=True):
+    """The status of an EtcdCluster. `bootstrap` and `cluster_id` are the operator's memory."""
+
+    observed_generation: int = 0
+    replicas: int = msgspec.field(default=0)
+    ready_replicas: int = 0
+    selector: str = ""
+    members: tuple[MemberStatus, ...] = ()
+    leader: str = ""
+    cluster_version: str = ""
+    cluster_id: str = msgspec.field(default="", name="clusterID")
+    bootstrap: Bootstrap | None = None
+    endpoints: tuple[str, ...] = ()
+    conditions: tuple[Condition, ...] = ()
+
+
+class EtcdCluster(Value, frozen=True, kw_only=True):
+    """A stored EtcdCluster; `spec` is raw, see the module."""
+
+    metadata: ObjectMeta
+    spec: RawObject = {}
+    status: ClusterStatus = ClusterStatus()
+
+
+class InitialMember(Value, frozen=True, kw_only=True):
+    """One entry of a peer's initial cluster; `host` is a DNS name without port."""
+
+    name: str
+    host: str
+
+
+class StaticBootstrap(Value, frozen=True, kw_only=True):
+    """The initial cluster that this peer's etcd is started with."""
+
+    initial_cluster: tuple[InitialMember, ...]
+
+
+class PeerBootstrap(Value, frozen=True, kw_only=True):
+    """How this peer's etcd starts.
+
+    `New` founds a cluster. `Existing` with only itself starts from the data on its volume
+    and refuses an empty one. `Existing` with a whole list joins a cluster that knows it.
+    """
+
+    initial_cluster_state: Literal["New", "Existing"]
+    static: StaticBootstrap
+    initial_cluster_token: str
+
+
+class PeerSpec(Value, frozen=True, kw_only=True):
+    """The spec of an EtcdPeer: made by the operator, user edits are refused."""
+
+    cluster_name: str
+    version: str
+    bootstrap: PeerBootstrap
+    storage: Storage
+    pod_template: PodTemplate = PodTemplate()
+
+
+class PeerStatus(Value, frozen=True, kw_only=True):
+    """The status of an EtcdPeer."""
+
+    observed_generation: int = 0
+    server_version: str = ""
+    member_id: str = msgspec.field(default="", name="memberID")
+    conditions: tuple[Condition, ...] = ()
+
+
+class EtcdPeer(Value, frozen=True, kw_only=True):
+    """A stored EtcdPeer."""
+
+    metadata: ObjectMeta
+    spec: PeerSpec
+    status: PeerStatus = PeerStatus()

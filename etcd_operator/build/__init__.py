@@ -1,0 +1,1 @@
+"""Kubernetes manifests as plain dicts: pure, and held against golden files."""

@@ -1,0 +1,1 @@
+"""Observe, plan, act, status: the only place where the shells meet."""
