@@ -1,0 +1,199 @@
+"""Workers that bring one kind of object to what is asked, key by key.
+
+A controller owns a work queue of keys, the delays before keys come back, and N worker threads
+that call `reconcile(key)`. What it promises:
+
+- A key is never reconciled by two workers at once; an event during a pass causes another pass.
+- One place (`_settle`) decides what a pass means for the key:
+
+      Result()                    forget its failures
+      Result(requeue_after=s)     forget its failures, again in s seconds
+      Throttled                   again with back-off, but not before the server's retry_after
+      TerminalError               forgotten until a new event: repeating it cannot help
+      any other OperatorError     again with back-off
+      any other exception         a bug ("panic"): counted apart, logged with its traceback,
+                                  again with back-off
+
+  So one key's failure never stops the others, nor its worker.
+- `enqueue` (something changed) starts the key's back-off afresh and runs it without delay.
+- Keys may be enqueued before `start`: they wait for the workers, which makes `start` the gate that
+  leader election opens.
+- `stop` lets the passes in hand end and begins no other. A controller has one life: after `stop`
+  keys are refused, and a process that leads again needs a new controller.
+
+Not promised: a limit on how long a pass takes. A pass that hangs holds its worker and its key;
+`longest_running_seconds` of the queue's gauges shows it.
+"""
+
+import logging
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Protocol
+
+from etcd_operator.clock import Clock
+from etcd_operator.engine.backoff import Backoff
+from etcd_operator.engine.delay import DelayQueue
+from etcd_operator.engine.threads import Loop, OnCrash, join_all
+from etcd_operator.engine.workqueue import QueueGauges, QueueMetrics, ShutDown, WorkQueue
+from etcd_operator.errors import OperatorError, TerminalError, Throttled
+from etcd_operator.keys import Key
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """A pass that went well; look again in `requeue_after` seconds (None: at the next event)."""
+
+    requeue_after: float | None = None
+
+
+Reconcile = Callable[[Key], Result]
+Around = Callable[[Key], AbstractContextManager[object]]
+"""Entered in the worker for the length of a pass: binds the context of its log lines."""
+
+
+class ControllerMetrics(QueueMetrics, Protocol):
+    """What a controller reports as it happens."""
+
+    def observe(self, queue: QueueGauges) -> None:
+        """Called once, with what can be asked of the controller's queue at any time."""
+        ...
+
+    def retried(self) -> None:
+        """A key was put back, to be run again after a delay."""
+        ...
+
+    def reconciled(self, outcome: str, seconds: float) -> None:
+        """A pass ended: "success", "requeue_after", "error", "terminal" or "panic"."""
+        ...
+
+
+class Controller:
+    """The queue, its delays and its workers, from `start` to `stop`."""
+
+    def __init__(  # noqa: PLR0913 - wiring: each part can be exchanged, all but two by keyword
+        self,
+        name: str,
+        reconcile: Reconcile,
+        *,
+        workers: int,
+        clock: Clock,
+        backoff: Backoff[Key],
+        on_crash: OnCrash,
+        around: Around = nullcontext,
+        metrics: ControllerMetrics | None = None,
+    ) -> None:
+        self.name = name
+        self._reconcile = reconcile
+        self._clock = clock
+        self._backoff = backoff
+        self._around = around
+        self._metrics = metrics
+        self._is_stopping = False
+        self._queue: WorkQueue[Key] = WorkQueue(clock, metrics)
+        self._delay = DelayQueue(f"{name}-delay", self._queue.add, clock=clock, on_crash=on_crash)
+        self._workers = tuple(Loop(f"{name}-worker-{n}", self._work, on_crash) for n in range(workers))
+        if metrics:
+            metrics.observe(self._queue)
+
+    @property
+    def gauges(self) -> QueueGauges:
+        """Depth, keys in flight and how long they take."""
+        return self._queue
+
+    def enqueue(self, key: Key) -> None:
+        """Reconcile `key` as soon as a worker is free: something about it has changed."""
+        self._backoff.forget(key)
+        self._queue.add(key)
+
+    def enqueue_after(self, key: Key, seconds: float) -> None:
+        """Reconcile `key` in `seconds`, or earlier if anything else asks for that."""
+        self._delay.add_after(key, seconds)
+
+    def start(self) -> None:
+        """Start the workers; a second time is a `RuntimeError`."""
+        self._delay.start()
+        for worker in self._workers:
+            worker.start()
+
+    def stop(self, deadline: float) -> bool:
+        """End the workers after the pass in hand, within `deadline` seconds; false if one lives on.
+
+        Other keys are dropped: the next life of the process starts from a list of all objects.
+        """
+        self._is_stopping = True
+        self._delay.stop()
+        self._queue.shut_down()
+        late = join_all((*self._workers, self._delay.loop), deadline)
+        if late:
+            _LOG.error("controller did not stop", extra={"controller": self.name, "threads": late})
+        return not late
+
+    def _work(self) -> None:
+        while True:
+            try:
+                key = self._queue.get()
+            except ShutDown:
+                return
+            try:
+                if not self._is_stopping:
+                    self._process(key)
+            finally:
+                self._queue.done(key)
+
+    def _process(self, key: Key) -> None:
+        started = self._clock.monotonic()
+        try:
+            with self._around(key):
+                outcome = self._settle(key, self._attempt(key))
+        except Exception as error:  # noqa: BLE001 - the hook failed: a bug like any other
+            outcome = self._settle(key, error)
+        if self._metrics:
+            self._metrics.reconciled(outcome, self._clock.monotonic() - started)
+
+    def _attempt(self, key: Key) -> Result | Exception:
+        try:
+            return self._reconcile(key)
+        except Exception as error:  # noqa: BLE001 - the worker's edge: no pass may stop the others
+            return error
+
+    def _settle(self, key: Key, ending: Result | Exception) -> str:
+        """Decide what the end of a pass means for `key`; returns its name in the metrics."""
+        match ending:
+            case Result(requeue_after=seconds):
+                self._backoff.forget(key)
+                if seconds is None:
+                    return "success"
+                self._again(key, seconds)
+                return "requeue_after"
+            case TerminalError():
+                self._backoff.forget(key)
+                _LOG.error("reconcile gave up", extra=_about(key, ending))
+                return "terminal"
+            case Throttled():
+                self._retry(key, ending, at_least=ending.retry_after)
+                return "error"
+            case OperatorError():
+                self._retry(key, ending)
+                return "error"
+            case _:
+                _LOG.error("reconcile panicked", exc_info=ending, extra=_about(key, ending))
+                self._again(key, self._backoff.failed(key))
+                return "panic"
+
+    def _retry(self, key: Key, error: OperatorError, *, at_least: float = 0.0) -> None:
+        delay = max(at_least, self._backoff.failed(key))
+        about = {"retry_in": round(delay, 3), "failures": self._backoff.failures(key)}
+        _LOG.warning("reconcile failed", extra=_about(key, error) | about)
+        self._again(key, delay)
+
+    def _again(self, key: Key, seconds: float) -> None:
+        self._delay.add_after(key, seconds)
+        if self._metrics:
+            self._metrics.retried()
+
+
+def _about(key: Key, error: Exception) -> dict[str, object]:
+    return {"key": str(key), "error": f"{type(error).__name__}: {error}"}

@@ -1,0 +1,99 @@
+"""Threads that have a name, an owner and an end.
+
+A `Loop` is a named, non-daemon thread: it is joined, not abandoned, so whatever it holds is
+released in order. A loop that ends with an exception is a bug that has left the process without
+one of its parts; it is logged with its traceback and `on_crash` is told, so that the application
+can stop loudly and be restarted, rather than live on half dead.
+
+Not promised: that a thread can be ended by force. `join` reports those that outlive their
+deadline; as they are no daemons, the interpreter would wait for them at exit, so the application
+must then leave by `os._exit`.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+
+from etcd_operator.clock import Clock
+
+_LOG = logging.getLogger(__name__)
+
+OnCrash = Callable[[str, BaseException], None]
+"""Told the name of the thread and what ended it, from that thread: it must not join it."""
+
+
+class Loop:
+    """A thread that runs `body` once; whoever starts it must see to it that `body` returns."""
+
+    def __init__(self, name: str, body: Callable[[], None], on_crash: OnCrash) -> None:
+        self.name = name
+        self._body = body
+        self._on_crash = on_crash
+        self._thread = threading.Thread(name=name, target=self._run, daemon=False)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the thread has been started and has not ended."""
+        return self._thread.is_alive()
+
+    def start(self) -> None:
+        """Start the thread; a second time is a `RuntimeError`."""
+        self._thread.start()
+
+    def join(self, seconds: float) -> bool:
+        """Wait for the end at most `seconds`; true when the thread is gone or was never started."""
+        if self._thread.ident is not None:
+            self._thread.join(max(0.0, seconds))
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        try:
+            self._body()
+        except BaseException as error:  # noqa: BLE001 - a thread's edge: nobody above could catch it
+            _LOG.critical("thread crashed", exc_info=True, extra={"loop": self.name})
+            self._on_crash(self.name, error)
+
+
+def join_all(loops: Iterable[Loop], seconds: float) -> tuple[str, ...]:
+    """Join all `loops` within `seconds` in total; returns the names of those still running.
+
+    Measures real time, whatever clock the loops use: it is real threads that have to end.
+    """
+    deadline = time.monotonic() + seconds
+    return tuple(loop.name for loop in loops if not loop.join(deadline - time.monotonic()))
+
+
+class Stopper:
+    """A request to stop that many threads can wait for; once made it stays.
+
+    Do not call `stop` in a signal handler, which may interrupt the thread that holds the lock just
+    before it falls asleep: start a thread there that calls it.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._changed = threading.Condition()
+        self._is_stopped = False
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether `stop` has been called."""
+        return self._is_stopped
+
+    def stop(self) -> None:
+        """Ask all who wait to stop; idempotent."""
+        with self._changed:
+            self._is_stopped = True
+            self._changed.notify_all()
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait at most `seconds` (None: for ever) to be stopped; true when that is so."""
+        deadline = None if seconds is None else self._clock.monotonic() + seconds
+        with self._changed:
+            while not self._is_stopped:
+                left = None if deadline is None else deadline - self._clock.monotonic()
+                if left is not None and left <= 0:
+                    return False
+                self._clock.wait(self._changed, left)
+        return True
