@@ -1,0 +1,1 @@
+"""What the operator shows of itself: log lines, metrics, and whether it is alive and ready."""

@@ -1,0 +1,227 @@
+"""Numbers for Prometheus, under the names that dashboards of Go controllers expect.
+
+All metrics live in the registry of one `Metrics` object, none in the library's global one, so two
+of them (in tests) do not meet. Names and labels of the work queue, controllers and the REST client
+are those of client-go and controller-runtime; our own begin with `etcd_operator_`.
+
+Counters and histograms are fed by calls; what describes the present (depth, longest running) is
+asked of its owner when Prometheus scrapes. All methods are safe from any thread and do no I/O.
+"""
+
+from typing import Protocol
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, GCCollector, Histogram, ProcessCollector
+from prometheus_client.exposition import choose_encoder
+
+_QUEUE_BUCKETS = (0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+_REQUEST_BUCKETS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+
+
+class QueueGauges(Protocol):
+    """What a scrape asks of a controller's work queue."""
+
+    @property
+    def depth(self) -> int:
+        """How many keys wait for a worker."""
+        ...
+
+    @property
+    def in_flight(self) -> int:
+        """How many keys are being reconciled."""
+        ...
+
+    def unfinished_seconds(self) -> float:
+        """How long the keys in flight have been worked at, added up."""
+        ...
+
+    def longest_running_seconds(self) -> float:
+        """For how long the oldest key in flight has been worked at."""
+        ...
+
+
+class Metrics:
+    """Everything the operator counts."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        ProcessCollector(registry=self.registry)
+        GCCollector(registry=self.registry)
+        self._queues = _QueueFamilies(self.registry)
+        self._reconciles = _ReconcileFamilies(self.registry)
+        self._make_clients()
+        self._leader = Gauge(
+            "leader_election_master_status", "1 if this process leads.", ["name"], registry=self.registry
+        )
+
+    def controller(self, name: str, *, workers: int) -> "ControllerMetrics":
+        """The metrics of one controller with that many workers; once per name."""
+        return ControllerMetrics(name, workers, self._queues, self._reconciles)
+
+    def on_request(self, verb: str, resource_kind: str, code: int, seconds: float) -> None:
+        """A request to the API server was answered with `code` (0: no answer) after `seconds`."""
+        self._requests.labels(code=str(code) if code else "<error>", method=verb.upper()).inc()
+        self._request_seconds.labels(verb=verb.upper(), resource=resource_kind).observe(seconds)
+
+    def etcd_call(self, method: str, code: str, seconds: float) -> None:
+        """A call to etcd ended with that gRPC status after `seconds`."""
+        self._etcd_requests.labels(method=method, code=code).inc()
+        self._etcd_seconds.labels(method=method).observe(seconds)
+
+    def leader(self, is_leader: bool, *, name: str = "etcd-operator") -> None:  # noqa: FBT001 - one obvious flag
+        """This process has won or lost the Lease `name`."""
+        self._leader.labels(name=name).set(int(is_leader))
+
+    def listed(self, name: str) -> None:
+        """The reflector of resource `name` has begun a LIST."""
+        self._lists.labels(name=name).inc()
+
+    def watched(self, name: str) -> None:
+        """The reflector of resource `name` has begun a WATCH."""
+        self._watches.labels(name=name).inc()
+
+    def render(self, accept: str = "") -> tuple[bytes, str]:
+        """The scrape: body and content type, in the format that the Accept header asks for."""
+        encode, content_type = choose_encoder(accept)
+        return encode(self.registry), content_type
+
+    def _make_clients(self) -> None:
+        registry = self.registry
+        self._requests = Counter(
+            "rest_client_requests", "Requests to the API server.", ["code", "method"], registry=registry
+        )
+        self._request_seconds = Histogram(
+            "rest_client_request_duration_seconds",
+            "Time until the API server answered.",
+            ["verb", "resource"],
+            buckets=_REQUEST_BUCKETS,
+            registry=registry,
+        )
+        self._etcd_requests = Counter(
+            "etcd_operator_etcd_requests", "Calls to etcd members.", ["method", "code"], registry=registry
+        )
+        self._etcd_seconds = Histogram(
+            "etcd_operator_etcd_request_duration_seconds",
+            "Time until an etcd member answered.",
+            ["method"],
+            buckets=_REQUEST_BUCKETS,
+            registry=registry,
+        )
+        self._lists = Counter("reflector_lists", "LISTs begun by reflectors.", ["name"], registry=registry)
+        self._watches = Counter(
+            "reflector_watches", "WATCHes begun by reflectors.", ["name"], registry=registry
+        )
+
+
+class ControllerMetrics:
+    """What one controller and its work queue report; fulfils the engine's protocols."""
+
+    def __init__(
+        self, name: str, workers: int, queues: "_QueueFamilies", reconciles: "_ReconcileFamilies"
+    ) -> None:
+        self._name = name
+        self._queues = queues
+        self._adds = queues.adds.labels(name)
+        self._retries = queues.retries.labels(name)
+        self._queue_seconds = queues.queue_seconds.labels(name)
+        self._work_seconds = queues.work_seconds.labels(name)
+        self._results = {label: reconciles.total.labels(name, label) for label in _RESULTS}
+        self._errors = reconciles.errors.labels(name)
+        self._terminal = reconciles.terminal.labels(name)
+        self._panics = reconciles.panics.labels(name)
+        self._seconds = reconciles.seconds.labels(name)
+        self._active = reconciles.active.labels(name)
+        reconciles.workers.labels(name).set(workers)
+
+    def observe(self, queue: QueueGauges) -> None:
+        """Ask `queue` for its present state at each scrape."""
+        self._queues.depth.labels(self._name).set_function(lambda: queue.depth)
+        self._queues.unfinished.labels(self._name).set_function(queue.unfinished_seconds)
+        self._queues.longest.labels(self._name).set_function(queue.longest_running_seconds)
+        self._active.set_function(lambda: queue.in_flight)
+
+    def added(self) -> None:
+        """A key was accepted."""
+        self._adds.inc()
+
+    def taken(self, waited: float) -> None:
+        """A key went to a worker, `waited` seconds after it was added."""
+        self._queue_seconds.observe(waited)
+
+    def finished(self, worked: float) -> None:
+        """A worker is done with a key that it took `worked` seconds ago."""
+        self._work_seconds.observe(worked)
+
+    def retried(self) -> None:
+        """A key was put back, to be run again after a delay."""
+        self._retries.inc()
+
+    def reconciled(self, outcome: str, seconds: float) -> None:
+        """A pass ended; terminal errors and panics are errors too, and counted apart besides."""
+        self._seconds.observe(seconds)
+        self._results[outcome if outcome in _RESULTS else "error"].inc()
+        if outcome == "terminal":
+            self._terminal.inc()
+        if outcome == "panic":
+            self._panics.inc()
+        if outcome not in {"success", "requeue_after"}:
+            self._errors.inc()
+
+
+_RESULTS = ("success", "requeue_after", "error")
+
+
+class _QueueFamilies:
+    """The work queue's metrics, labelled by the controller's name."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        label = ["name"]
+        self.depth = Gauge("workqueue_depth", "Keys that wait.", label, registry=registry)
+        self.adds = Counter("workqueue_adds", "Keys added.", label, registry=registry)
+        self.retries = Counter("workqueue_retries", "Keys put back for later.", label, registry=registry)
+        self.unfinished = Gauge(
+            "workqueue_unfinished_work_seconds", "Seconds of work in progress.", label, registry=registry
+        )
+        self.longest = Gauge(
+            "workqueue_longest_running_processor_seconds",
+            "Seconds that the oldest work in progress has taken.",
+            label,
+            registry=registry,
+        )
+        self.queue_seconds = Histogram(
+            "workqueue_queue_duration_seconds",
+            "Seconds that keys waited.",
+            label,
+            buckets=_QUEUE_BUCKETS,
+            registry=registry,
+        )
+        self.work_seconds = Histogram(
+            "workqueue_work_duration_seconds",
+            "Seconds that keys were worked at.",
+            label,
+            buckets=_QUEUE_BUCKETS,
+            registry=registry,
+        )
+
+
+class _ReconcileFamilies:
+    """The reconcilers' metrics, labelled by the controller's name."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        label, prefix = ["controller"], "controller_runtime_"
+        self.total = Counter(prefix + "reconcile", "Passes by result.", [*label, "result"], registry=registry)
+        self.errors = Counter(prefix + "reconcile_errors", "Passes that failed.", label, registry=registry)
+        self.terminal = Counter(
+            prefix + "terminal_reconcile_errors", "Passes given up.", label, registry=registry
+        )
+        self.panics = Counter(prefix + "reconcile_panics", "Passes ended by a bug.", label, registry=registry)
+        self.seconds = Histogram(
+            prefix + "reconcile_time_seconds",
+            "Seconds per pass.",
+            label,
+            buckets=_QUEUE_BUCKETS,
+            registry=registry,
+        )
+        self.active = Gauge(prefix + "active_workers", "Workers in a pass.", label, registry=registry)
+        self.workers = Gauge(
+            prefix + "max_concurrent_reconciles", "Workers there are.", label, registry=registry
+        )

@@ -1,0 +1,230 @@
+"""/metrics, /healthz and /readyz over HTTP.
+
+What it promises:
+
+- `/healthz` and `/readyz` answer 200 `ok` when every check of theirs passes, else 503 with the
+  list of checks; `?verbose` lists them always. A check that raises has failed.
+- `/metrics` answers a scrape; every path answers HEAD as it answers GET; others answer 404.
+- A slow or silent client blocks nobody: each has a thread of its own, a time limit, and makes room
+  (the oldest first) when there are too many of them.
+- `stop` cuts what is open and joins the threads. It waits for no client, and polls for nothing.
+
+Not promised: TLS or authentication. Nothing here is secret; a network policy may hide it.
+"""
+
+import logging
+import selectors
+import socket
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler
+from socketserver import TCPServer, ThreadingMixIn
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from etcd_operator.errors import OperatorError
+
+_LOG = logging.getLogger(__name__)
+
+Check = Callable[[], tuple[bool, str]]
+"""Answers at once whether something is well, and what it found, for people."""
+Render = Callable[[str], tuple[bytes, str]]
+"""Takes an Accept header, gives body and content type."""
+
+_TEXT = "text/plain; charset=utf-8"
+_MAX_CLIENTS = 64
+
+
+class StatusServer:
+    """Serves the three paths on one address, which it holds from its making until `stop`.
+
+    Raises `OperatorError` when the address is malformed or not to be had.
+    """
+
+    def __init__(
+        self,
+        listen: str,
+        *,
+        metrics: Render,
+        health: Mapping[str, Check],
+        ready: Mapping[str, Check],
+        client_timeout: float = 5.0,
+    ) -> None:
+        pages = _Pages(metrics=metrics, checks={"/healthz": health, "/readyz": ready})
+        self._server = _Server(bind(listen), pages, client_timeout)
+        self._wake_reader, self._wake_writer = socket.socketpair()
+        self._thread = threading.Thread(name="status-server", target=self._serve, daemon=False)
+
+    @property
+    def port(self) -> int:
+        """The port in use, also when any free one was asked for (`:0`)."""
+        return int(self._server.socket.getsockname()[1])
+
+    def start(self) -> None:
+        """Begin to answer; a second time is a `RuntimeError`."""
+        self._thread.start()
+
+    def stop(self, deadline: float) -> bool:
+        """Close everything and join the threads within `deadline` seconds; false if one lives on."""
+        self._wake_writer.close()
+        if self._thread.ident is None:
+            self._close()
+        else:
+            self._thread.join(deadline)
+        return not self._thread.is_alive()
+
+    def _serve(self) -> None:
+        with selectors.DefaultSelector() as selector:
+            selector.register(self._server, selectors.EVENT_READ)
+            selector.register(self._wake_reader, selectors.EVENT_READ)
+            while all(key.fileobj is self._server for key, _ in selector.select()):
+                self._server.handle_request()
+        self._close()
+
+    def _close(self) -> None:
+        self._server.server_close()
+        self._wake_reader.close()
+
+
+class _Pages:
+    """What is answered, apart from how it travels."""
+
+    def __init__(self, *, metrics: Render, checks: Mapping[str, Mapping[str, Check]]) -> None:
+        self._metrics = metrics
+        self._checks = checks
+
+    def page(self, target: str, accept: str) -> tuple[HTTPStatus, bytes, str]:
+        """Status, body and content type for a request target."""
+        url = urlsplit(target)
+        if url.path == "/metrics":
+            return HTTPStatus.OK, *self._metrics(accept)
+        if url.path not in self._checks:
+            return HTTPStatus.NOT_FOUND, b"not found\n", _TEXT
+        verbose = "verbose" in parse_qs(url.query, keep_blank_values=True)
+        status, text = _run(url.path.removeprefix("/"), self._checks[url.path], verbose=verbose)
+        return status, text.encode(), _TEXT
+
+
+def _run(page: str, checks: Mapping[str, Check], *, verbose: bool) -> tuple[HTTPStatus, str]:
+    found = {name: _ask(name, check) for name, check in checks.items()}
+    passed = all(ok for ok, _ in found.values())
+    if passed and not verbose:
+        return HTTPStatus.OK, "ok\n"
+    lines = [f"[{'+' if ok else '-'}]{name}: {message}" for name, (ok, message) in found.items()]
+    lines.append(f"{page} check {'passed' if passed else 'failed'}\n")
+    return HTTPStatus.OK if passed else HTTPStatus.SERVICE_UNAVAILABLE, "\n".join(lines)
+
+
+def _ask(name: str, check: Check) -> tuple[bool, str]:
+    try:
+        return check()
+    except Exception as error:  # noqa: BLE001 - a broken check is a failed check
+        _LOG.exception("health check raised", extra={"check": name})
+        return False, f"{type(error).__name__}: {error}"
+
+
+def bind(listen: str) -> socket.socket:
+    """A listening socket for `host:port`, `[v6]:port` or `:port` (all addresses, IPv4 and IPv6).
+
+    Raises `OperatorError` in one line.
+    """
+    host, colon, port = listen.rpartition(":")
+    if not colon or not port.isdecimal() or int(port) > 65535:
+        raise OperatorError(f"listen address {listen!r} is not host:port")
+    try:
+        return _bind(host.removeprefix("[").removesuffix("]"), int(port))
+    except OSError as error:
+        reason = str(error.strerror).partition(" (")[0]  # without create_server's own repetition
+        raise OperatorError(f"cannot listen on {listen}: {reason}") from error
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    if host:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        return socket.create_server((host, port), family=family, backlog=_MAX_CLIENTS)
+    if socket.has_dualstack_ipv6():
+        return socket.create_server(
+            ("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=_MAX_CLIENTS
+        )
+    return socket.create_server(("", port), backlog=_MAX_CLIENTS)
+
+
+class _Server(ThreadingMixIn, TCPServer):
+    """Accepts clients and keeps hold of them, so that they can be cut off."""
+
+    daemon_threads = False
+    timeout = 0  # `handle_request` is called when a client is there; one that has left is not waited for
+
+    def __init__(self, listener: socket.socket, pages: _Pages, client_timeout: float) -> None:
+        super().__init__(listener.getsockname()[:2], _Handler, bind_and_activate=False)
+        self.socket.close()
+        self.socket = listener
+        self.pages = pages
+        self.client_timeout = client_timeout
+        self._clients: dict[socket.socket, None] = {}
+        self._lock = threading.Lock()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Give the client a thread; the oldest of too many is cut off."""
+        with self._lock:
+            if len(self._clients) >= _MAX_CLIENTS:
+                oldest = next(iter(self._clients))
+                del self._clients[oldest]
+                _cut(oldest)
+            self._clients[request] = None
+        request.settimeout(self.client_timeout)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Let go of a client that has been answered."""
+        with self._lock:
+            self._clients.pop(request, None)
+        super().shutdown_request(request)
+
+    def server_close(self) -> None:
+        """Stop listening, cut all clients off and join their threads."""
+        with self._lock:
+            for client in self._clients:
+                _cut(client)
+        super().server_close()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - socketserver's signature
+        """A client that goes away is no event; anything else is a bug."""
+        level = logging.DEBUG if isinstance(sys.exc_info()[1], OSError) else logging.ERROR
+        _LOG.log(level, "status request failed", exc_info=True, extra={"client": str(client_address)})
+
+
+def _cut(client: socket.socket) -> None:
+    try:
+        client.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        _LOG.debug("client had gone already")
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """One request per connection (HTTP/1.0): nothing is kept open."""
+
+    server: _Server
+    server_version = "etcd-operator"
+    sys_version = ""
+
+    def do_GET(self) -> None:
+        """Answer with headers and body."""
+        self.wfile.write(self._head())
+
+    def do_HEAD(self) -> None:
+        """Answer with the headers that GET would give."""
+        self._head()
+
+    def _head(self) -> bytes:
+        status, body, content_type = self.server.pages.page(self.path, self.headers.get("Accept", ""))
+        self.send_response(status)
+        self.send_header("Content-Type", content_type)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        return body
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name is http.server's
+        """Requests are not logged: probes and scrapes come every few seconds."""
