@@ -1,0 +1,11 @@
+"""Talks to etcd over gRPC; the only package that does.
+
+    methods  the calls of etcd's v3 API that we use (rpc.proto)
+    channel  connections: one per endpoint, kept open while they work
+    values   etcd's replies as frozen values
+    client   one member, one call at a time, each with a deadline
+    probe    all members of a cluster at once, within one deadline
+    errors   etcd's refusals as our errors
+
+Nothing above this package sees a gRPC code or a protobuf message.
+"""
