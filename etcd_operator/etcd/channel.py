@@ -1,0 +1,146 @@
+"""Connections to the members of one etcd cluster.
+
+Promises:
+- one connection per endpoint, opened on first use and kept open while it works, so that
+  looking at a settled cluster costs no handshakes and no growing number of files or threads;
+- a connection that failed is discarded: the next call starts a new one at once instead of
+  waiting out gRPC's back-off against an address that may have changed hands;
+- new credentials never travel over old connections;
+- closing cuts the calls under way: they end in `Unavailable`.
+
+gRPC shares connections between channels of one process unless told otherwise, and it obeys
+HTTP_PROXY: both are switched off here.
+"""
+
+import threading
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field
+
+import grpc
+
+from etcd_operator.errors import Unavailable
+from etcd_operator.etcd.methods import Method, Request, Response
+
+_OPTIONS: tuple[tuple[str, int | str], ...] = (
+    ("grpc.initial_reconnect_backoff_ms", 200),
+    ("grpc.max_reconnect_backoff_ms", 2000),
+    ("grpc.max_receive_message_length", 16 * 1024 * 1024),
+    # etcd closes connections that are pinged more often than every 5 s.
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 3_000),
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.enable_retries", 0),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TlsCredentials:
+    """How to trust and be trusted, as PEM; `server_name` is expected in place of the endpoint's host.
+
+    `certificate` and `key` come together or not at all.
+    """
+
+    ca: bytes
+    certificate: bytes | None = None
+    key: bytes | None = field(default=None, repr=False)
+    server_name: str | None = None
+
+
+class Connection:
+    """A channel to one endpoint (`host:port`), with its calls prepared once."""
+
+    def __init__(self, endpoint: str, credentials: TlsCredentials | None) -> None:
+        self.endpoint = endpoint
+        self._channel = _open(endpoint, credentials)
+        self._unary: dict[str, Callable[..., object]] = {}
+
+    def unary(self, method: Method[Request, Response]) -> "grpc.UnaryUnaryMultiCallable[Request, Response]":
+        """The callable of a request-reply method."""
+        call = self._unary.get(method.path)
+        if call is None:
+            call = self._unary[method.path] = self._channel.unary_unary(
+                method.path,
+                request_serializer=method.request.SerializeToString,
+                response_deserializer=method.response.FromString,
+            )
+        return call  # type: ignore[return-value]  # keyed by the method, which carries the types
+
+    def stream(self, method: Method[Request, Response]) -> "grpc.UnaryStreamMultiCallable[Request, Response]":
+        """The callable of a method that replies with a stream."""
+        return self._channel.unary_stream(
+            method.path,
+            request_serializer=method.request.SerializeToString,
+            response_deserializer=method.response.FromString,
+        )
+
+    def close(self) -> None:
+        """Cut the calls under way and close."""
+        self._channel.close()
+
+
+class Channels:
+    """The open connections of one cluster. Safe to use from any thread."""
+
+    def __init__(self, credentials: TlsCredentials | None = None) -> None:
+        self._lock = threading.Lock()
+        self._credentials = credentials
+        self._open: dict[str, Connection] = {}
+        self._closed = False
+
+    def connection(self, endpoint: str) -> Connection:
+        """The connection to `endpoint` (`host:port`); connects in the background when first used.
+
+        Raises `Unavailable` once closed.
+        """
+        with self._lock:
+            if self._closed:
+                raise Unavailable(f"connections are closed, not calling {endpoint}")
+            connection = self._open.get(endpoint)
+            if connection is None:
+                connection = self._open[endpoint] = Connection(endpoint, self._credentials)
+            return connection
+
+    def discard(self, connection: Connection) -> None:
+        """Close a connection that failed; a newer one to the same endpoint stays."""
+        with self._lock:
+            if self._open.get(connection.endpoint) is connection:
+                del self._open[connection.endpoint]
+        connection.close()
+
+    def retain(self, endpoints: Collection[str]) -> None:
+        """Close the connections to all other endpoints."""
+        with self._lock:
+            gone = [self._open.pop(endpoint) for endpoint in set(self._open).difference(endpoints)]
+        _close(gone)
+
+    def renew(self, credentials: TlsCredentials | None) -> None:
+        """Use these credentials from now on; if they differ, the old connections are closed."""
+        with self._lock:
+            if credentials == self._credentials:
+                return
+            self._credentials = credentials
+            old, self._open = self._open, {}
+        _close(old.values())
+
+    def close(self) -> None:
+        """Close all, for good."""
+        with self._lock:
+            self._closed = True
+            old, self._open = self._open, {}
+        _close(old.values())
+
+
+def _close(connections: Collection[Connection]) -> None:
+    for connection in connections:
+        connection.close()
+
+
+def _open(endpoint: str, credentials: TlsCredentials | None) -> grpc.Channel:
+    if credentials is None:
+        return grpc.insecure_channel(endpoint, options=_OPTIONS)
+    options = _OPTIONS
+    if credentials.server_name is not None:
+        options += (("grpc.ssl_target_name_override", credentials.server_name),)
+    tls = grpc.ssl_channel_credentials(credentials.ca, credentials.key, credentials.certificate)
+    return grpc.secure_channel(endpoint, tls, options=options)

@@ -1,0 +1,249 @@
+"""One member of etcd, asked one thing at a time.
+
+Every call has a deadline in seconds and goes to exactly one endpoint: which member to ask
+(the leader, a voter, the survivor) is the caller's decision, and a write whose outcome is
+unknown is never repeated behind its back. Failures come as the errors of `etcd.errors`;
+`maybe_applied` tells a write that may have passed.
+"""
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import grpc
+
+from etcd_operator.errors import Conflict, Forbidden, NotFound, Unavailable
+from etcd_operator.etcd import methods
+from etcd_operator.etcd import rpc_pb2 as pb
+from etcd_operator.etcd.channel import Channels, Connection
+from etcd_operator.etcd.errors import (
+    AskedLearner,
+    Corrupt,
+    MemberNotFound,
+    NotLearner,
+    is_connection_lost,
+    translate,
+)
+from etcd_operator.etcd.methods import Method, Request, Response
+from etcd_operator.etcd.values import (
+    Alarm,
+    HashKV,
+    KeyValue,
+    Member,
+    MemberList,
+    Status,
+    alarms_of,
+    member_of,
+    members_of,
+    status_of,
+)
+
+OnCall = Callable[[str, str, float], None]
+"""Told of every finished call: method name, gRPC code ("OK", "UNAVAILABLE"), seconds."""
+
+# Any key will do: a linearizable read is confirmed by a quorum even if the key is absent.
+_QUORUM_READ = pb.RangeRequest(key=b"\0", count_only=True)
+_SHA256_SIZE = 32
+_DB_BLOCK = 512
+
+
+def ignore_call(_method: str, _code: str, _seconds: float) -> None:
+    """The `OnCall` that does nothing."""
+
+
+def quorum_read() -> pb.RangeRequest:
+    """A request that only a member in touch with a quorum can answer."""
+    return _QUORUM_READ
+
+
+class EtcdClient:
+    """Calls one endpoint (`host:port`) over the cluster's connections.
+
+    `deadline` holds for every call that is not given its own. `token` is what
+    `authenticate` returned, if the cluster wants a user and no client certificate names one.
+    """
+
+    def __init__(
+        self,
+        channels: Channels,
+        endpoint: str,
+        *,
+        deadline: float = 5.0,
+        token: str | None = None,
+        on_call: OnCall = ignore_call,
+    ) -> None:
+        self._channels = channels
+        self._endpoint = endpoint
+        self._deadline = deadline
+        self._metadata = (("token", token),) if token is not None else ()
+        self._on_call = on_call
+
+    # Reading
+
+    def status(self) -> Status:
+        """What the member says of itself; answers without quorum, and from a learner."""
+        return status_of(self._call(methods.STATUS, pb.StatusRequest()))
+
+    def member_list(self, *, linearizable: bool) -> MemberList:
+        """The members; a linearizable list needs a quorum, the other may be old. Not from a learner."""
+        response = self._call(methods.MEMBER_LIST, pb.MemberListRequest(linearizable=linearizable))
+        return MemberList(cluster_id=response.header.cluster_id, members=members_of(response.members))
+
+    def has_quorum(self, *, deadline: float) -> bool:
+        """Whether a quorum confirmed a read through this voter within `deadline` seconds.
+
+        etcd confirms before it looks at rights, so a refused user is a proof as well.
+        False means not proven: no answer, no leader, too slow, or a learner was asked.
+        """
+        try:
+            self._call(methods.RANGE, quorum_read(), deadline=deadline)
+        except Forbidden:
+            return True
+        except (Unavailable, AskedLearner):
+            return False
+        return True
+
+    def hash_kv(self, revision: int = 0) -> HashKV:
+        """The member's hash of all keys up to `revision` (0: its newest)."""
+        response = self._call(methods.HASH_KV, pb.HashKVRequest(revision=revision))
+        return HashKV(
+            hash=response.hash,
+            revision=response.hash_revision or revision or response.header.revision,
+            compact_revision=response.compact_revision,
+        )
+
+    def alarms(self) -> tuple[Alarm, ...]:
+        """The active alarms of all members; needs a quorum."""
+        return alarms_of(self._call(methods.ALARM_LIST, pb.AlarmRequest()).alarms)
+
+    def get(self, key: bytes, *, serializable: bool = False) -> KeyValue | None:
+        """The key's value, or None; a serializable read answers without quorum and may be old."""
+        response = self._call(methods.RANGE, pb.RangeRequest(key=key, serializable=serializable))
+        if not response.kvs:
+            return None
+        return KeyValue(value=response.kvs[0].value, mod_revision=response.kvs[0].mod_revision)
+
+    def snapshot(self, *, deadline: float) -> Iterator[bytes]:
+        """The member's database in chunks of some 32 KiB, ended by the SHA-256 of what came before.
+
+        The bytes are as `etcdutl snapshot restore` takes them. The last chunk is no proof:
+        only an iteration that ends without an error was complete and undamaged (else `Corrupt`,
+        or the call's error). `deadline` bounds the whole stream, in seconds; closing the
+        iterator ends the stream.
+        """
+        connection = self._channels.connection(self._endpoint)
+        with self._translated(methods.SNAPSHOT, connection):
+            stream = connection.stream(methods.SNAPSHOT)(
+                pb.SnapshotRequest(), timeout=deadline, metadata=self._metadata
+            )
+            try:
+                yield from _verified(response.blob for response in stream)
+            finally:
+                stream.cancel()
+
+    # Changing the membership
+
+    def member_add(self, peer_urls: tuple[str, ...], *, learner: bool) -> Member:
+        """Register a member that is to be started.
+
+        Raises `UnhealthyCluster`, `TooManyLearners`, `PeerURLExists`. etcd derives IDs from URL
+        and second: a URL removed within this second is a `Conflict`, add it again after 1.1 s.
+        """
+        request = pb.MemberAddRequest(peerURLs=peer_urls, isLearner=learner)
+        try:
+            return member_of(self._call(methods.MEMBER_ADD, request).member)
+        except NotFound as error:
+            raise Conflict(f"{error} (the same peer URL was removed within this second)") from error
+
+    def member_promote(self, member_id: int) -> bool:
+        """Make a voter of a learner; False if it was one already. Raises `NotInSync`, `MemberNotFound`."""
+        try:
+            self._call(methods.MEMBER_PROMOTE, pb.MemberPromoteRequest(ID=member_id))
+        except NotLearner:
+            return False
+        return True
+
+    def member_remove(self, member_id: int) -> bool:
+        """Take a member out for good; False if it was gone already. Raises `UnhealthyCluster`."""
+        try:
+            self._call(methods.MEMBER_REMOVE, pb.MemberRemoveRequest(ID=member_id))
+        except MemberNotFound:
+            return False
+        return True
+
+    def member_update(self, member_id: int, peer_urls: tuple[str, ...]) -> None:
+        """Give a member other peer URLs. Raises `MemberNotFound`, `PeerURLExists`."""
+        self._call(methods.MEMBER_UPDATE, pb.MemberUpdateRequest(ID=member_id, peerURLs=peer_urls))
+
+    def move_leader(self, target: int) -> None:
+        """Hand leadership to `target`; must be asked of the leader (else `NotLeader`)."""
+        self._call(methods.MOVE_LEADER, pb.MoveLeaderRequest(targetID=target))
+
+    # Upkeep
+
+    def disarm(self, alarm: Alarm) -> None:
+        """Clear an alarm whose cause is gone."""
+        request = pb.AlarmRequest(
+            action=pb.AlarmRequest.DEACTIVATE, memberID=alarm.member_id, alarm=alarm.kind.value
+        )
+        self._call(methods.ALARM_DISARM, request)
+
+    def defragment(self, *, deadline: float) -> None:
+        """Give unused database space back to the disk; the member serves nothing meanwhile."""
+        self._call(methods.DEFRAGMENT, pb.DefragmentRequest(), deadline=deadline)
+
+    def put(self, key: bytes, value: bytes) -> int:
+        """Write a key; the revision of the write."""
+        return self._call(methods.PUT, pb.PutRequest(key=key, value=value)).header.revision
+
+    def authenticate(self, user: str, password: str) -> str:
+        """A token for this user; needs a quorum. Raises `AuthRequired` for a wrong password."""
+        request = pb.AuthenticateRequest(name=user, password=password)
+        return self._call(methods.AUTHENTICATE, request).token
+
+    def _call(
+        self, method: Method[Request, Response], request: Request, *, deadline: float | None = None
+    ) -> Response:
+        connection = self._channels.connection(self._endpoint)
+        timeout = self._deadline if deadline is None else deadline
+        with self._translated(method, connection):
+            return connection.unary(method)(request, timeout=timeout, metadata=self._metadata)
+
+    @contextmanager
+    def _translated(self, method: Method[Request, Response], connection: Connection) -> Iterator[None]:
+        """Report the call's end; turn gRPC's errors into ours and discard a broken connection."""
+        start = time.monotonic()
+        code = grpc.StatusCode.OK
+        try:
+            yield
+        except grpc.RpcError as error:
+            code, details = error.code(), error.details() or ""
+            if is_connection_lost(code, details):
+                self._channels.discard(connection)
+            call = f"{method.name} at {self._endpoint}"
+            raise translate(code, details, call=call, is_write=method.is_write) from error
+        except ValueError as error:
+            # gRPC's way to say that another thread closed the channel before the call began.
+            code = grpc.StatusCode.CANCELLED
+            raise Unavailable(f"{method.name} at {self._endpoint}: {error}") from error
+        finally:
+            self._on_call(method.name, code.name, time.monotonic() - start)
+
+
+def _verified(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Pass the chunks on; raise `Corrupt` at the end if the hash that ends them does not fit."""
+    digest = hashlib.sha256()
+    tail = b""
+    size = 0
+    for chunk in chunks:
+        # The hash may be split over chunks: the last bytes are held back from the digest.
+        held = tail + chunk
+        digest.update(held[:-_SHA256_SIZE])
+        tail = held[-_SHA256_SIZE:]
+        size += len(chunk)
+        yield chunk
+    if size % _DB_BLOCK != _SHA256_SIZE:
+        raise Corrupt(f"snapshot of {size} bytes does not end with a hash: it was cut off")
+    if digest.digest() != tail:
+        raise Corrupt(f"snapshot of {size} bytes does not fit the hash that etcd sent")

@@ -1,0 +1,191 @@
+"""etcd's refusals and gRPC's failures as errors of this project.
+
+    Unavailable          no answer from that member (connection refused, cut, closed)
+      Timeout            the deadline passed, ours or etcd's own
+      NoLeader           no leader, or it changed under the call
+      UnhealthyCluster   etcd will not change the membership now; retry for 6 s, then look for a dead voter
+    RetryableError
+      NotInSync          the learner is not caught up (or not started): promote later
+      NotLeader          MoveLeader was asked of a follower
+      AskedLearner       a learner answers Status and serializable reads only: ask a voter
+      TooManyLearners    (Conflict) one learner at a time
+      PeerURLExists      (AlreadyExists) perhaps our own MemberAdd whose reply was lost
+      RevisionUnavailable  the revision is compacted, or not yet on this member
+      Corrupt            etcd found its members' data to differ, or a snapshot arrived damaged
+    NotFound
+      MemberNotFound
+    Forbidden
+      AuthRequired       no user, unknown user, wrong password, or an expired token
+      PermissionDenied   the user may not do that
+
+`maybe_applied` is true on a write whose outcome is unknown: look before repeating it.
+
+etcd's texts are the source (rpctypes of 3.5 to 3.7 agree on them); codes differ between
+versions and calls, so a code only decides when the text is unknown.
+"""
+
+import re
+from typing import NamedTuple
+
+import grpc
+
+from etcd_operator.errors import (
+    AlreadyExists,
+    Conflict,
+    Forbidden,
+    Invalid,
+    NotFound,
+    OperatorError,
+    RetryableError,
+    Throttled,
+    Unavailable,
+)
+
+
+class Timeout(Unavailable):
+    """The deadline passed, the caller's or etcd's own (about 7 s)."""
+
+
+class NoLeader(Unavailable):
+    """There is no leader now, or it changed during the call."""
+
+
+class UnhealthyCluster(Unavailable):
+    """etcd refuses a membership change: too few voters that have been connected for 5 s."""
+
+
+class NotInSync(RetryableError):
+    """The learner has not caught up with the leader, or was never started."""
+
+
+class NotLeader(RetryableError):
+    """Only the leader can do that."""
+
+
+class AskedLearner(RetryableError):
+    """A learner does not answer this call."""
+
+
+class TooManyLearners(Conflict):
+    """The cluster has as many learners as it accepts (one, unless configured)."""
+
+
+class PeerURLExists(AlreadyExists):
+    """Some member has that peer URL, or the derived ID, already."""
+
+
+class NotLearner(Conflict):
+    """The member to be promoted is a voter already."""
+
+
+class RevisionUnavailable(RetryableError):
+    """The revision asked for is compacted or lies in this member's future."""
+
+
+class Corrupt(RetryableError):
+    """Data is damaged: members differ, or a snapshot's bytes are not what etcd sent."""
+
+
+class MemberNotFound(NotFound):
+    """No member has that ID."""
+
+
+class AuthRequired(Forbidden):
+    """etcd wants a user: none, an unknown one, a wrong password or a stale token was given."""
+
+
+class PermissionDenied(Forbidden):
+    """The user lacks the right."""
+
+
+class _Refusal(NamedTuple):
+    """What a text of etcd means; `in_doubt` if a write may have passed all the same."""
+
+    text: str
+    error: type[OperatorError]
+    in_doubt: bool = False
+
+
+# Matched as prefixes, in this order: one text begins another.
+_REFUSALS = (
+    _Refusal("unhealthy cluster", UnhealthyCluster),
+    _Refusal("re-configuration failed due to not enough started members", UnhealthyCluster),
+    _Refusal("can only promote a learner member which is in sync with leader", NotInSync),
+    _Refusal("can only promote a learner member", NotLearner),
+    _Refusal("too many learner members in cluster", TooManyLearners),
+    _Refusal("rpc not supported for learner", AskedLearner),
+    _Refusal("not leader", NotLeader),
+    _Refusal("bad leader transferee", Conflict),
+    _Refusal("member not found", MemberNotFound),
+    _Refusal("member ID already exist", PeerURLExists),
+    _Refusal("Peer URLs already exists", PeerURLExists),
+    _Refusal("given member URLs are invalid", Invalid),
+    _Refusal("no leader", NoLeader),
+    _Refusal("leader changed", NoLeader, in_doubt=True),
+    _Refusal("request timed out", Timeout, in_doubt=True),
+    _Refusal("context deadline exceeded", Timeout, in_doubt=True),
+    _Refusal("request canceled", Unavailable, in_doubt=True),
+    _Refusal("server stopped", Unavailable, in_doubt=True),
+    _Refusal("not capable", Unavailable),
+    _Refusal("too many requests", Throttled),
+    _Refusal("mvcc: database space exceeded", Unavailable),
+    _Refusal("mvcc: required revision has been compacted", RevisionUnavailable),
+    _Refusal("mvcc: required revision is a future revision", RevisionUnavailable),
+    _Refusal("corrupt cluster", Corrupt),
+    _Refusal("user name is empty", AuthRequired),
+    _Refusal("authentication failed, invalid user ID or password", AuthRequired),
+    _Refusal("invalid auth token", AuthRequired),
+    _Refusal("revision of auth store is old", AuthRequired),
+    _Refusal("permission denied", PermissionDenied),
+)
+
+_CODES: dict[grpc.StatusCode, type[OperatorError]] = {
+    grpc.StatusCode.DEADLINE_EXCEEDED: Timeout,
+    grpc.StatusCode.INVALID_ARGUMENT: Invalid,
+    grpc.StatusCode.OUT_OF_RANGE: Invalid,
+    grpc.StatusCode.FAILED_PRECONDITION: Conflict,
+    grpc.StatusCode.ALREADY_EXISTS: AlreadyExists,
+    grpc.StatusCode.NOT_FOUND: NotFound,
+    grpc.StatusCode.PERMISSION_DENIED: PermissionDenied,
+    grpc.StatusCode.UNAUTHENTICATED: AuthRequired,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: Throttled,
+    grpc.StatusCode.DATA_LOSS: Corrupt,
+    grpc.StatusCode.UNIMPLEMENTED: Invalid,
+}
+
+# etcd prefixes its texts by the package that said so; which one depends on the call.
+_TEXT = re.compile(r"^(?:etcdserver|auth|membership|raft): (.*)", re.DOTALL)
+
+# What gRPC says when no connection was made: nothing can have been sent.
+_NEVER_SENT = ("failed to connect to all addresses", "DNS resolution failed", "Name resolution failure")
+
+
+def translate(code: grpc.StatusCode, details: str, *, call: str, is_write: bool) -> OperatorError:
+    """The error that `code` and `details` of a failed gRPC call stand for.
+
+    `call` says in the message what was asked of whom.
+    """
+    message = f"{call}: {details or code.name}"
+    refusal = _refusal(details)
+    if refusal is not None:
+        return _make(refusal.error, message, maybe_applied=is_write and refusal.in_doubt)
+    in_doubt = not details.startswith(_NEVER_SENT)
+    return _make(_CODES.get(code, Unavailable), message, maybe_applied=is_write and in_doubt)
+
+
+def is_connection_lost(code: grpc.StatusCode, details: str) -> bool:
+    """Whether the connection itself failed; etcd also says UNAVAILABLE over a good one."""
+    return code is grpc.StatusCode.UNAVAILABLE and _TEXT.match(details) is None
+
+
+def _refusal(details: str) -> _Refusal | None:
+    match = _TEXT.match(details)
+    if match is None:
+        return None
+    return next((refusal for refusal in _REFUSALS if match[1].startswith(refusal.text)), None)
+
+
+def _make(error: type[OperatorError], message: str, *, maybe_applied: bool) -> OperatorError:
+    if issubclass(error, Unavailable):
+        return error(message, maybe_applied=maybe_applied)
+    return error(message)

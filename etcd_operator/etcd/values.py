@@ -1,0 +1,145 @@
+"""etcd's replies as frozen values, so that protobuf messages stay inside this package."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+
+from etcd_operator.etcd import rpc_pb2 as pb
+
+
+def hex_id(number: int) -> str:
+    """A cluster or member ID as etcd's own tools print it: lower-case hex, no 0x, no padding."""
+    return f"{number:x}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One entry of etcd's member list; `name` and `client_urls` are empty until it has started."""
+
+    id: int
+    name: str
+    peer_urls: tuple[str, ...]
+    client_urls: tuple[str, ...]
+    is_learner: bool
+
+    @property
+    def has_started(self) -> bool:
+        """Whether the member has ever joined and published its name."""
+        return bool(self.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberList:
+    """The members as one member knows them, with the cluster that it belongs to."""
+
+    cluster_id: int
+    members: tuple[Member, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """What one member says of itself. Sizes are in bytes.
+
+    `leader` is 0 when it knows none; it may name a lost leader for some seconds, so it
+    proves no quorum. `errors` holds etcd's own complaints: no leader, and active alarms.
+    `storage_version`, `quota` and `downgrade_target` are empty or 0 before 3.6;
+    `downgrade_target` is empty unless a downgrade is enabled.
+    """
+
+    cluster_id: int
+    member_id: int
+    version: str
+    storage_version: str
+    leader: int
+    is_learner: bool
+    raft_term: int
+    raft_index: int
+    raft_applied_index: int
+    revision: int
+    db_size: int
+    db_size_in_use: int
+    quota: int
+    downgrade_target: str
+    errors: tuple[str, ...]
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether the member holds itself to be the leader."""
+        return self.leader == self.member_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HashKV:
+    """The hash over all keys up to `revision`; comparable at equal compact revisions only."""
+
+    hash: int
+    revision: int
+    compact_revision: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyValue:
+    """One key's value and the revision that wrote it."""
+
+    value: bytes
+    mod_revision: int
+
+
+class AlarmKind(Enum):
+    """Why etcd refuses writes."""
+
+    NOSPACE = "NOSPACE"
+    CORRUPT = "CORRUPT"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alarm:
+    """An alarm raised by a member; it stays until disarmed."""
+
+    member_id: int
+    kind: AlarmKind
+
+
+def member_of(message: pb.Member) -> Member:
+    """One member, decoded."""
+    return Member(
+        id=message.ID,
+        name=message.name,
+        peer_urls=tuple(message.peerURLs),
+        client_urls=tuple(message.clientURLs),
+        is_learner=message.isLearner,
+    )
+
+
+def members_of(messages: Iterable[pb.Member]) -> tuple[Member, ...]:
+    """A member list, decoded, in order of ID."""
+    return tuple(sorted(map(member_of, messages), key=lambda member: member.id))
+
+
+def status_of(message: pb.StatusResponse) -> Status:
+    """A status, decoded."""
+    return Status(
+        cluster_id=message.header.cluster_id,
+        member_id=message.header.member_id,
+        version=message.version,
+        storage_version=message.storageVersion,
+        leader=message.leader,
+        is_learner=message.isLearner,
+        raft_term=message.raftTerm,
+        raft_index=message.raftIndex,
+        raft_applied_index=message.raftAppliedIndex,
+        revision=message.header.revision,
+        db_size=message.dbSize,
+        db_size_in_use=message.dbSizeInUse,
+        quota=message.dbSizeQuota,
+        downgrade_target=message.downgradeInfo.targetVersion if message.downgradeInfo.enabled else "",
+        errors=tuple(message.errors),
+    )
+
+
+def alarms_of(messages: Iterable[pb.AlarmMember]) -> tuple[Alarm, ...]:
+    """The active alarms, decoded."""
+    return tuple(
+        Alarm(member_id=message.memberID, kind=AlarmKind(pb.AlarmType.Name(message.alarm)))
+        for message in messages
+    )
