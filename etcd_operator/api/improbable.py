@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from etcd_operator.api.meta import Condition, ObjectMeta, RawObject, Value
+from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.api.record import Bootstrap
 
 GROUP = "etcd.improbable.io"
@@ -25,25 +26,6 @@ TOKEN_ANNOTATION = f"{GROUP}/cluster-token"
 FOUNDERS_ANNOTATION = f"{GROUP}/founders"
 CLUSTER_ID_ANNOTATION = f"{GROUP}/cluster-id"
 MEMBER_ID_ANNOTATION = f"{GROUP}/member-id"
-
-
-class TemplateMetadata(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Labels and annotations for the member pods; names under `etcd.improbable.io/` are reserved."""
-
-    annotations: dict[str, str] = {}
-    labels: dict[str, str] = {}
-
-
-class PodTemplate(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What users may set on the member pods; fixed once the cluster exists."""
-
-    metadata: TemplateMetadata = TemplateMetadata()
-    resources: RawObject = {}
-    affinity: RawObject = {}
-    node_selector: dict[str, str] = {}
-    tolerations: tuple[RawObject, ...] = ()
-    topology_spread_constraints: tuple[RawObject, ...] = ()
-    priority_class_name: str = ""
 
 
 class Storage(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,0 +1,76 @@
+"""The objects of an ephemeral member (coreos.com): a bare pod and a service of the same name."""
+
+from etcd_operator.api import coreos
+from etcd_operator.api.meta import RawObject
+from etcd_operator.build.options import as_flags, etcd_options
+from etcd_operator.build.owner import owned_by
+from etcd_operator.build.pod import DATA_VOLUME, etcd_pod_spec
+from etcd_operator.build.service import service
+from etcd_operator.build.urls import CLIENT_PORT, METRICS_PORT, PEER_PORT
+from etcd_operator.core.actions import Founding
+from etcd_operator.core.desired import DesiredCluster
+
+DATA_DIR = "/var/etcd/data"
+MOUNT_PATH = "/var/etcd"
+
+
+def cluster_labels(cluster: DesiredCluster) -> dict[str, str]:
+    """What all objects of the cluster carry."""
+    return {coreos.APP_LABEL: "etcd", coreos.CLUSTER_LABEL: cluster.name}
+
+
+def client_service(cluster: DesiredCluster) -> RawObject:
+    """One address for clients, with the cluster's name."""
+    labels = cluster_labels(cluster)
+    return service(_metadata(cluster, cluster.name, labels), labels, ("client", CLIENT_PORT), headless=False)
+
+
+def member_service(cluster: DesiredCluster, name: str) -> RawObject:
+    """One address per member; it stays when the pod's IP changes."""
+    labels = _member_labels(cluster, name)
+    ports = (("server", PEER_PORT), ("client", CLIENT_PORT))
+    return service(_metadata(cluster, name, labels), labels, *ports, headless=False)
+
+
+def pod(cluster: DesiredCluster, name: str, start: Founding) -> RawObject:
+    """The member itself: its data lives as long as the pod."""
+    container: RawObject = {
+        "name": "etcd",
+        "image": cluster.image,
+        "command": ["/usr/local/bin/etcd", *_flags(name, start)],
+        "ports": [
+            {"name": "server", "containerPort": PEER_PORT},
+            {"name": "client", "containerPort": CLIENT_PORT},
+            {"name": "metrics", "containerPort": METRICS_PORT},
+        ],
+        "volumeMounts": [{"name": DATA_VOLUME, "mountPath": MOUNT_PATH}],
+    }
+    metadata = _metadata(cluster, name, _member_labels(cluster, name))
+    metadata["annotations"] = {coreos.VERSION_ANNOTATION: cluster.version}
+    spec = etcd_pod_spec(cluster.pod_template, container, data_volume={"emptyDir": {}}, extra={})
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _flags(name: str, start: Founding) -> list[str]:
+    options = etcd_options(
+        name=name,
+        host=name,
+        data_dir=DATA_DIR,
+        founders={member: member for member in start.founders},
+        state="new",
+        token=start.token,
+    )
+    return as_flags(options)
+
+
+def _member_labels(cluster: DesiredCluster, name: str) -> dict[str, str]:
+    return {**cluster_labels(cluster), coreos.NODE_LABEL: name}
+
+
+def _metadata(cluster: DesiredCluster, name: str, labels: dict[str, str]) -> RawObject:
+    return {
+        "name": name,
+        "namespace": cluster.namespace,
+        "labels": labels,
+        "ownerReferences": owned_by(cluster.api_version, "EtcdCluster", name=cluster.name, uid=cluster.uid),
+    }

@@ -1,0 +1,41 @@
+"""etcd's configuration, once, in the two spellings it is written in: flags and environment."""
+
+from collections.abc import Mapping
+
+from etcd_operator.build.urls import CLIENT_PORT, METRICS_PORT, PEER_PORT, url
+
+ALL_ADDRESSES = "0.0.0.0"  # noqa: S104 -- inside a pod, whose network is its own
+
+Options = dict[str, str]
+
+
+def etcd_options(
+    *, name: str, host: str, data_dir: str, founders: Mapping[str, str], state: str, token: str
+) -> Options:
+    """The options of one member by flag name.
+
+    host: DNS name under which peers and clients reach it. founders: host by member name,
+    the value of `initial-cluster`. state: `new` or `existing`.
+    """
+    return {
+        "name": name,
+        "data-dir": data_dir,
+        "listen-peer-urls": url(ALL_ADDRESSES, PEER_PORT),
+        "listen-client-urls": url(ALL_ADDRESSES, CLIENT_PORT),
+        "listen-metrics-urls": url(ALL_ADDRESSES, METRICS_PORT),
+        "initial-advertise-peer-urls": url(host, PEER_PORT),
+        "advertise-client-urls": url(host, CLIENT_PORT),
+        "initial-cluster": ",".join(f"{member}={url(at, PEER_PORT)}" for member, at in founders.items()),
+        "initial-cluster-state": state,
+        "initial-cluster-token": token,
+    }
+
+
+def as_flags(options: Options) -> list[str]:
+    """`--name=value` for each option."""
+    return [f"--{name}={value}" for name, value in options.items()]
+
+
+def as_environment(options: Options) -> dict[str, str]:
+    """`ETCD_NAME: value` for each option: etcd reads its flags from there too."""
+    return {f"ETCD_{name.upper().replace('-', '_')}": value for name, value in options.items()}

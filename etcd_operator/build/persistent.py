@@ -1,0 +1,175 @@
+"""The objects of persistent members (etcd.improbable.io).
+
+A cluster owns its EtcdPeers and the headless service, a peer owns its ReplicaSet. The
+claim has no owner: it outlives everything but a deliberate removal of the member.
+"""
+
+import msgspec
+
+from etcd_operator.api import improbable
+from etcd_operator.api.improbable import EtcdPeer, InitialMember, PeerBootstrap, StaticBootstrap
+from etcd_operator.api.meta import RawObject
+from etcd_operator.build.options import as_environment, etcd_options
+from etcd_operator.build.owner import owned_by
+from etcd_operator.build.pod import DATA_VOLUME, etcd_pod_spec, go_max_procs
+from etcd_operator.build.service import service
+from etcd_operator.build.urls import CLIENT_PORT, METRICS_PORT, PEER_PORT
+from etcd_operator.core.actions import Founding, Start
+from etcd_operator.core.desired import DesiredCluster
+
+DATA_DIR = "/var/lib/etcd"
+NAME_LABELS = {"app.kubernetes.io/name": "etcd"}
+
+
+def cluster_labels(name: str) -> dict[str, str]:
+    """What all objects of the cluster carry."""
+    return {**NAME_LABELS, improbable.CLUSTER_LABEL: name}
+
+
+def member_host(cluster_name: str, namespace: str, member: str) -> str:
+    """The DNS name of a member: pod.hostname and pod.subdomain under the headless service."""
+    return f"{member}.{cluster_name}.{namespace}.svc"
+
+
+def client_service(cluster: DesiredCluster) -> RawObject:
+    """The headless service: `my-cluster:2379` for clients, one name per member for peers."""
+    labels = cluster_labels(cluster.name)
+    metadata: RawObject = {
+        "name": cluster.name,
+        "namespace": cluster.namespace,
+        "labels": labels,
+        "ownerReferences": _owner_of(cluster),
+    }
+    ports = (("etcd-client", CLIENT_PORT), ("etcd-peer", PEER_PORT))
+    return service(metadata, labels, *ports, headless=True)
+
+
+def peer(cluster: DesiredCluster, name: str, start: Start) -> RawObject:
+    """The EtcdPeer of one member."""
+    spec = improbable.PeerSpec(
+        cluster_name=cluster.name,
+        version=cluster.version,
+        bootstrap=peer_bootstrap(cluster, name, start),
+        storage=improbable.Storage(volume_claim_template=cluster.claim_template),
+        pod_template=cluster.pod_template,
+    )
+    return {
+        "apiVersion": improbable.API_VERSION,
+        "kind": "EtcdPeer",
+        "metadata": {
+            "name": name,
+            "namespace": cluster.namespace,
+            "labels": {**cluster_labels(cluster.name), improbable.PEER_LABEL: name},
+            "ownerReferences": _owner_of(cluster),
+        },
+        "spec": msgspec.to_builtins(spec),
+    }
+
+
+def peer_bootstrap(cluster: DesiredCluster, name: str, start: Start) -> PeerBootstrap:
+    """How the peer's etcd starts: see `api.improbable.PeerBootstrap`."""
+    is_founding = isinstance(start, Founding)
+    members = start.founders if isinstance(start, Founding) else (name,)
+    hosts = tuple(
+        InitialMember(name=member, host=member_host(cluster.name, cluster.namespace, member))
+        for member in members
+    )
+    return PeerBootstrap(
+        initial_cluster_state="New" if is_founding else "Existing",
+        initial_cluster_token=start.token,
+        static=StaticBootstrap(initial_cluster=hosts),
+    )
+
+
+def claim(peer: EtcdPeer) -> RawObject:
+    """The peer's claim, marked with the birth it belongs to and with no owner."""
+    founders = ",".join(member.name for member in peer.spec.bootstrap.static.initial_cluster)
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": peer.metadata.name,
+            "namespace": peer.metadata.namespace,
+            "labels": _peer_labels(peer),
+            "annotations": {
+                improbable.TOKEN_ANNOTATION: peer.spec.bootstrap.initial_cluster_token,
+                improbable.FOUNDERS_ANNOTATION: founders,
+            },
+        },
+        "spec": peer.spec.storage.volume_claim_template,
+    }
+
+
+def replica_set(peer: EtcdPeer, image: str) -> RawObject:
+    """The peer's ReplicaSet of one pod.
+
+    A changed template leaves the running pod alone and applies to the next one.
+    """
+    name, namespace = peer.metadata.name, peer.metadata.namespace
+    labels = _peer_labels(peer)
+    owners = owned_by(improbable.API_VERSION, "EtcdPeer", name=name, uid=peer.metadata.uid)
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": name, "namespace": namespace, "labels": labels, "ownerReferences": owners},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": labels},
+            "template": _pod_template(peer, image, labels),
+        },
+    }
+
+
+def _pod_template(peer: EtcdPeer, image: str, labels: dict[str, str]) -> RawObject:
+    template = peer.spec.pod_template
+    name, cluster = peer.metadata.name, peer.spec.cluster_name
+    host = member_host(cluster, peer.metadata.namespace, name)
+    container: RawObject = {
+        "name": "etcd",
+        "image": image,
+        "command": ["/usr/local/bin/etcd"],
+        "env": [{"name": key, "value": value} for key, value in _environment(peer, host).items()],
+        "ports": [
+            {"name": "etcd-client", "containerPort": CLIENT_PORT},
+            {"name": "etcd-peer", "containerPort": PEER_PORT},
+            {"name": "metrics", "containerPort": METRICS_PORT},
+        ],
+        "volumeMounts": [{"name": DATA_VOLUME, "mountPath": DATA_DIR}],
+    }
+    extra: RawObject = {
+        "hostname": name,
+        "subdomain": cluster,
+        # etcd resolves its own advertised names at start; they must not depend on DNS.
+        "hostAliases": [{"ip": "127.0.0.1", "hostnames": [host, name]}],
+    }
+    volume: RawObject = {"persistentVolumeClaim": {"claimName": name}}
+    metadata: RawObject = {"labels": {**template.metadata.labels, **labels}}
+    if template.metadata.annotations:
+        metadata["annotations"] = template.metadata.annotations
+    return {
+        "metadata": metadata,
+        "spec": etcd_pod_spec(template, container, data_volume=volume, extra=extra),
+    }
+
+
+def _environment(peer: EtcdPeer, host: str) -> dict[str, str]:
+    bootstrap = peer.spec.bootstrap
+    options = etcd_options(
+        name=peer.metadata.name,
+        host=host,
+        data_dir=DATA_DIR,
+        founders={member.name: member.host for member in bootstrap.static.initial_cluster},
+        state=bootstrap.initial_cluster_state.lower(),
+        token=bootstrap.initial_cluster_token,
+    )
+    environment = as_environment(options)
+    threads = go_max_procs(peer.spec.pod_template.resources)
+    return environment if threads is None else {**environment, "GOMAXPROCS": str(threads)}
+
+
+def _peer_labels(peer: EtcdPeer) -> dict[str, str]:
+    return {**cluster_labels(peer.spec.cluster_name), improbable.PEER_LABEL: peer.metadata.name}
+
+
+def _owner_of(cluster: DesiredCluster) -> list[RawObject]:
+    return owned_by(cluster.api_version, "EtcdCluster", name=cluster.name, uid=cluster.uid)

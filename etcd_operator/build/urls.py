@@ -1,0 +1,22 @@
+"""Addresses of members: one place for ports, schemes and brackets."""
+
+from ipaddress import IPv6Address, ip_address
+
+CLIENT_PORT = 2379
+PEER_PORT = 2380
+METRICS_PORT = 2381
+"""Plain HTTP metrics and health, served from the first moment, also before a quorum exists."""
+
+
+def url(host: str, port: int) -> str:
+    """`http://host:port`; a literal IPv6 address gets its brackets."""
+    return f"http://{endpoint(host, port)}"
+
+
+def endpoint(host: str, port: int) -> str:
+    """`host:port`; a literal IPv6 address gets its brackets."""
+    try:
+        is_v6 = isinstance(ip_address(host), IPv6Address)
+    except ValueError:
+        is_v6 = False
+    return f"[{host}]:{port}" if is_v6 else f"{host}:{port}"

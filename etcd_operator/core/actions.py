@@ -1,0 +1,117 @@
+"""The closed set of things the operator can do to a cluster, and the plan that orders them.
+
+An action names what shall be so; how it is done safely (preconditions, look before
+repeat) is the business of `reconcile.act`.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from etcd_operator.core.desired import Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remember:
+    """Write the record into status before anything rests on it."""
+
+    record: Record
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateClientService:
+    """Make the address that clients use."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateMemberService:
+    """Make the address of one member (ephemeral members only)."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Founding:
+    """Start as one of the founders: `--initial-cluster-state=new`, the whole list, their token."""
+
+    founders: tuple[str, ...]
+    token: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resuming:
+    """Start from the data on the volume; refuse to start without it."""
+
+    token: str
+
+
+Start = Founding | Resuming
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateMember:
+    """Make a member's objects: a pod, or an EtcdPeer that makes claim and ReplicaSet."""
+
+    name: str
+    start: Start
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SealMember:
+    """From now on this member refuses to start without its data.
+
+    Its claim is marked with the identity of cluster and member first, so that the data can
+    be recognised when everything else is gone.
+    """
+
+    name: str
+    cluster_id: str
+    member_id: str
+    cluster_size: int
+
+
+Action = Remember | CreateClientService | CreateMemberService | CreateMember | SealMember
+
+
+class Stage(Enum):
+    """Where a cluster stands after a look at it.
+
+    SETTLED: as asked. WORKING: acting, or waiting for what was begun. HELD: something
+    outside must change first; the reason says what.
+    """
+
+    SETTLED = "settled"
+    WORKING = "working"
+    HELD = "held"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What to do now, why, and when to look again at the latest (seconds; None: when something changes)."""
+
+    actions: tuple[Action, ...] = ()
+    stage: Stage
+    reason: str
+    message: str
+    requeue_after: float | None = None
+
+    @classmethod
+    def act(cls, *actions: Action, reason: str, message: str, requeue_after: float | None = None) -> "Plan":
+        """Do `actions` in order; the first failure stops."""
+        return cls(
+            actions=actions, stage=Stage.WORKING, reason=reason, message=message, requeue_after=requeue_after
+        )
+
+    @classmethod
+    def wait(cls, reason: str, message: str, *, requeue_after: float) -> "Plan":
+        """What was begun goes on by itself; look again."""
+        return cls(stage=Stage.WORKING, reason=reason, message=message, requeue_after=requeue_after)
+
+    @classmethod
+    def hold(cls, reason: str, message: str, *, requeue_after: float | None = None) -> "Plan":
+        """Nothing may be done until something outside changes."""
+        return cls(stage=Stage.HELD, reason=reason, message=message, requeue_after=requeue_after)
+
+    @classmethod
+    def settled(cls) -> "Plan":
+        """The cluster is as asked."""
+        return cls(stage=Stage.SETTLED, reason="Settled", message="the cluster is as asked")

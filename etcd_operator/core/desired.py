@@ -1,0 +1,68 @@
+"""What a user asks for, in terms that no API group owns.
+
+A dialect makes a `DesiredCluster` from its resource; from there on every rule, manifest
+and action speaks of this value only.
+"""
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from etcd_operator.api.meta import RawObject
+from etcd_operator.api.podtemplate import PodTemplate
+from etcd_operator.api.record import Bootstrap
+
+
+class Durability(Enum):
+    """Whether a member's data outlives its pod."""
+
+    PERSISTENT = "persistent"
+    EPHEMERAL = "ephemeral"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Record:
+    """What the operator remembers about a cluster (see api/record.py).
+
+    cluster_id: hexadecimal, latched once a quorum has answered; empty until then.
+    next_ordinal: the number that the next new ephemeral member takes; it only grows.
+    """
+
+    bootstrap: Bootstrap | None = None
+    cluster_id: str = ""
+    next_ordinal: int = 0
+
+    @property
+    def is_born(self) -> bool:
+        """Whether a quorum has ever answered: from then on nothing founds this cluster again."""
+        return bool(self.cluster_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DesiredCluster:
+    """One cluster as asked for.
+
+    problem: why the spec cannot be acted on, in one sentence; empty when it can.
+    version: of etcd, `X.Y.Z` without `v`; image: the whole reference.
+    """
+
+    api_version: str
+    namespace: str
+    name: str
+    uid: str
+    generation: int
+    created: str
+    size: int
+    version: str
+    image: str
+    durability: Durability
+    record: Record = Record()
+    pod_template: PodTemplate = field(default_factory=PodTemplate)
+    claim_template: RawObject = field(default_factory=dict)
+    is_paused: bool = False
+    is_deleting: bool = False
+    problem: str = ""
+
+    @property
+    def is_persistent(self) -> bool:
+        """Whether members keep their data on claims."""
+        return self.durability is Durability.PERSISTENT

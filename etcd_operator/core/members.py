@@ -1,0 +1,152 @@
+"""Members as values: Kubernetes objects joined with what etcd says, and quorum arithmetic.
+
+"No answer" is a value of its own (`answer is None`): it never means that a member does
+not exist.
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+def quorum(voters: int) -> int:
+    """How many of `voters` must agree."""
+    return voters // 2 + 1
+
+
+def ordinal_of(name: str) -> int:
+    """The number at the end of a member's name; names are compared by it, never as text.
+
+    Raises ValueError for a name without one.
+    """
+    return int(name.rpartition("-")[2])
+
+
+class Health(Enum):
+    """What the last look at a member showed."""
+
+    HEALTHY = "healthy"
+    UNHEALTHY = "unhealthy"
+    NO_ANSWER = "no answer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trouble:
+    """Why a pod does not run, in Kubernetes' own words: a CamelCase reason and one sentence."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodFacts:
+    """A member's pod. has_run: its etcd has been started at least once."""
+
+    name: str
+    uid: str
+    ip: str = ""
+    is_running: bool = False
+    has_run: bool = False
+    is_finished: bool = False
+    is_terminating: bool = False
+    version: str = ""
+    trouble: Trouble | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimFacts:
+    """A persistent member's claim and what earlier births wrote on it (empty when nothing)."""
+
+    name: str
+    uid: str
+    is_bound: bool = False
+    is_terminating: bool = False
+    token: str = ""
+    founders: tuple[str, ...] = ()
+    cluster_id: str = ""
+    member_id: str = ""
+    cluster_size: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeerFacts:
+    """A persistent member's EtcdPeer. is_sealed: its etcd refuses to start without data."""
+
+    name: str
+    uid: str
+    is_sealed: bool = False
+    is_terminating: bool = False
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EtcdMember:
+    """An entry of etcd's member list; `name` is empty until the member has started."""
+
+    id: str
+    name: str
+    peer_urls: tuple[str, ...]
+    is_learner: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What one member said of itself.
+
+    committed: raft index that a quorum holds; right after a static birth it equals the
+    number of founders, and only a leader that a quorum followed ever raises it.
+    leader: the member it follows, empty without one. ids are hexadecimal.
+    """
+
+    member_id: str
+    cluster_id: str
+    version: str
+    leader: str
+    committed: int
+    is_learner: bool = False
+    errors: tuple[str, ...] = ()
+    members: tuple[EtcdMember, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One member: its objects, its entry in etcd's list, its own answer.
+
+    never_led: its only process so far is alive and has never seen a leader.
+    """
+
+    name: str
+    has_service: bool = False
+    peer: PeerFacts | None = None
+    claim: ClaimFacts | None = None
+    pod: PodFacts | None = None
+    entry: EtcdMember | None = None
+    answer: Answer | None = None
+    never_led: bool = False
+
+    @property
+    def may_have_served(self) -> bool:
+        """Whether its etcd was started and nothing proves that it never followed a leader.
+
+        A founder without quorum accepts connections but answers nothing, so silence alone
+        proves nothing: `never_led` is the proof (metrics of a process that was never restarted).
+        """
+        return self.pod is not None and self.pod.has_run and not self.never_led
+
+    @property
+    def ordinal(self) -> int:
+        """Its number."""
+        return ordinal_of(self.name)
+
+    @property
+    def health(self) -> Health:
+        """Healthy is: it answers, follows a leader and reports no error."""
+        if self.answer is None:
+            return Health.NO_ANSWER
+        if self.answer.leader and not self.answer.errors:
+            return Health.HEALTHY
+        return Health.UNHEALTHY
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether the last look found it healthy."""
+        return self.health is Health.HEALTHY

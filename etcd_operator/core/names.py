@@ -1,0 +1,14 @@
+"""How members are named and numbered in each kind of cluster."""
+
+from etcd_operator.core.desired import DesiredCluster
+
+
+def member_name(cluster: DesiredCluster, ordinal: int) -> str:
+    """Persistent: `my-cluster-0`. Ephemeral: `my-cluster-0000`, four digits at least."""
+    digits = 1 if cluster.is_persistent else 4
+    return f"{cluster.name}-{ordinal:0{digits}d}"
+
+
+def founder_names(cluster: DesiredCluster) -> tuple[str, ...]:
+    """The names of the first members, by number."""
+    return tuple(member_name(cluster, ordinal) for ordinal in range(cluster.size))

@@ -1,0 +1,33 @@
+"""The ordered rules: the first with an opinion wins.
+
+A rule is a function from the observed state to a `Plan` or None. A new behaviour is one
+function, one line in `RULES` and one row in a table test. `plan` is total and
+deterministic; it repeats nothing once it has been applied, because every rule looks at
+the world and not at what was meant.
+"""
+
+from collections.abc import Callable
+
+from etcd_operator.core.actions import Plan
+from etcd_operator.core.rules import bootstrap, guard, objects, upkeep
+from etcd_operator.core.state import ClusterState
+
+Rule = Callable[[ClusterState], Plan | None]
+
+RULES: tuple[Rule, ...] = (
+    guard.deleting,
+    guard.paused,
+    guard.invalid,
+    guard.stale,
+    guard.conflicting,
+    guard.split,
+    objects.repair,
+    bootstrap.found,
+    bootstrap.seal,
+    upkeep.watch,
+)
+
+
+def plan(state: ClusterState) -> Plan:
+    """What to do about `state`: total, deterministic, without side effects."""
+    return next((opinion for rule in RULES if (opinion := rule(state))), Plan.settled())

@@ -1,0 +1,182 @@
+"""Birth: static, once, and never again (invariant I4).
+
+The names of the founders and their token are written to status before the first object
+is made, so that an operator that dies at any point goes on with the same birth. The
+birth ends when a quorum answers: the cluster ID is latched, and from then on no rule
+founds this cluster again, whatever seems to be missing.
+
+A founder that is lost before the latch is made again with its founding flags only while
+it is sure that no quorum ever formed; otherwise two emptied founders could form an empty
+quorum beside the data of a third (docs/architecture.md, "Birth").
+"""
+
+from dataclasses import replace
+
+from etcd_operator.api.record import Bootstrap
+from etcd_operator.core.actions import Action, CreateMember, Founding, Plan, Remember, SealMember
+from etcd_operator.core.desired import Record
+from etcd_operator.core.members import ClaimFacts, Member, quorum
+from etcd_operator.core.names import founder_names
+from etcd_operator.core.rules.objects import missing_services
+from etcd_operator.core.state import ClusterState
+
+BIRTH_POLL = 0.15
+"""Seconds between looks at a birth under way: etcd's first answer wakes nobody."""
+
+LONG_BIRTH = 60.0
+"""Seconds after which a birth is looked at less often: something outside holds it up."""
+
+
+def found(state: ClusterState) -> Plan | None:
+    """Begin the birth, or go on with one that was begun."""
+    if state.record.is_born:
+        return None
+    bootstrap = state.record.bootstrap
+    if bootstrap is None:
+        return _begin(state)
+    return _latch(state, bootstrap) or _continue(state, bootstrap)
+
+
+def seal(state: ClusterState) -> Plan | None:
+    """After the latch, persistent members refuse to start without their data."""
+    if not state.record.is_born or not state.desired.is_persistent:
+        return None
+    actions = [action for member in state.members if (action := _seal(state, member))]
+    if not actions:
+        return None
+    return Plan.act(*actions, reason="Sealing", message="protecting members against empty volumes")
+
+
+def _begin(state: ClusterState) -> Plan:
+    if any(member.pod or member.peer for member in state.members):
+        return Plan.hold(
+            "RecordMissing",
+            "members run, but the status that says how they were founded is gone: "
+            "restore the status, or delete the resource and create it again",
+            requeue_after=10.0,
+        )
+    claims = [member.claim for member in state.members if member.claim is not None]
+    if claims:
+        return _resume(claims)
+    names = founder_names(state.desired)
+    return _create(Bootstrap(members=names, token=state.desired.uid))
+
+
+def _create(bootstrap: Bootstrap) -> Plan:
+    record = Record(bootstrap=bootstrap, next_ordinal=len(bootstrap.members))
+    start = Founding(founders=bootstrap.members, token=bootstrap.token)
+    members: list[Action] = [CreateMember(name=name, start=start) for name in bootstrap.members]
+    return Plan.act(
+        Remember(record=record),
+        *members,
+        reason="Creating",
+        message=f"founding a cluster of {len(bootstrap.members)}",
+        requeue_after=BIRTH_POLL,
+    )
+
+
+def _resume(claims: list[ClaimFacts]) -> Plan:
+    """Old claims decide: the data of a cluster that was here before is used, never overwritten."""
+    if any(claim.is_terminating for claim in claims):
+        return Plan.hold("ClaimTerminating", "waiting for deleted claims to go", requeue_after=1.0)
+    names = ", ".join(claim.name for claim in claims)
+    ids = {claim.cluster_id for claim in claims if claim.cluster_id}
+    tokens = {claim.token for claim in claims}
+    if len(ids) > 1 or len(tokens) != 1 or "" in tokens:
+        return Plan.hold(
+            "ClaimsConflict",
+            f"the claims {names} hold data of different origin: nothing is touched; "
+            "delete the claims that do not belong to this cluster",
+            requeue_after=10.0,
+        )
+    founders = next((claim.founders for claim in claims if claim.founders), ())
+    token = tokens.pop()
+    if not ids:
+        return _create(Bootstrap(members=founders, token=token))
+    size = max(claim.cluster_size for claim in claims)
+    if len(claims) < quorum(size):
+        return Plan.hold(
+            "ClaimsMissing",
+            f"only {names} of a cluster of {size} are left, too few for a quorum: nothing is touched; "
+            "restore the missing claims, or delete these and create the cluster again",
+            requeue_after=10.0,
+        )
+    born = Record(bootstrap=Bootstrap(members=founders, token=token), cluster_id=ids.pop())
+    return Plan.act(Remember(record=born), reason="Resuming", message=f"resuming on the data of {names}")
+
+
+def _latch(state: ClusterState, bootstrap: Bootstrap) -> Plan | None:
+    born = state.has_quorum or any(
+        # Right after a static birth the committed index is the number of founders; more was
+        # committed only if a leader had a quorum behind it, even if nobody saw it.
+        member.answer.committed > len(bootstrap.members)
+        for member in state.answers
+        if member.answer is not None
+    )
+    if not born or len(state.cluster_ids) != 1:
+        return None
+    (cluster_id,) = state.cluster_ids
+    return Plan.act(
+        Remember(record=replace(state.record, cluster_id=cluster_id)),
+        reason="ClusterCreated",
+        message=f"a quorum serves, cluster ID {cluster_id}",
+        requeue_after=BIRTH_POLL,
+    )
+
+
+def _continue(state: ClusterState, bootstrap: Bootstrap) -> Plan:
+    missing = [name for name in bootstrap.members if not _exists(state, name)]
+    doubtful = [m.name for m in state.members if m.name not in missing and m.may_have_served]
+    if missing and doubtful and not all(_keeps_data(state, name) for name in missing):
+        return Plan.hold(
+            "BirthUncertain",
+            f"{', '.join(missing)} was lost while {', '.join(doubtful)} may already have served: "
+            "waiting for an answer before anything is founded again",
+            requeue_after=1.0,
+        )
+    start = Founding(founders=bootstrap.members, token=bootstrap.token)
+    actions: list[Action] = [CreateMember(name=name, start=start) for name in missing]
+    actions += missing_services(state)
+    slow = state.age > LONG_BIRTH
+    poll = 2.0 if slow else BIRTH_POLL
+    if actions:
+        return Plan.act(
+            *actions, reason="Creating", message="making the founders' objects", requeue_after=poll
+        )
+    return _await_quorum(state, poll)
+
+
+def _await_quorum(state: ClusterState, poll: float) -> Plan:
+    for member in state.members:
+        if member.pod is not None and member.pod.trouble is not None:
+            trouble = member.pod.trouble
+            return Plan.hold(trouble.reason, f"{member.pod.name}: {trouble.message}", requeue_after=poll)
+    names = ", ".join(m.name for m in state.members if m.answer is None)
+    return Plan.wait("Creating", f"waiting for {names} to serve", requeue_after=poll)
+
+
+def _exists(state: ClusterState, name: str) -> bool:
+    member = state.by_name.get(name)
+    if member is None:
+        return False
+    return member.peer is not None if state.desired.is_persistent else member.pod is not None
+
+
+def _keeps_data(state: ClusterState, name: str) -> bool:
+    member = state.by_name.get(name)
+    return member is not None and member.claim is not None
+
+
+def _seal(state: ClusterState, member: Member) -> SealMember | None:
+    """Seal only a member that has answered: one that never started would refuse for ever.
+
+    The unsealed rest is always less than a quorum, so it cannot found anything.
+    """
+    if member.peer is None or member.peer.is_sealed or member.answer is None:
+        return None
+    return SealMember(
+        name=member.name,
+        cluster_id=state.record.cluster_id,
+        member_id=member.answer.member_id,
+        cluster_size=len(state.voters),
+    )

@@ -1,0 +1,57 @@
+"""Reasons to do nothing at all: these come before every other rule."""
+
+from etcd_operator.core.actions import Plan
+from etcd_operator.core.state import ClusterState
+
+STALE_RECHECK = 0.05
+"""Seconds until the cache is looked at again after our own write; a watch event takes a few ms."""
+
+
+def deleting(state: ClusterState) -> Plan | None:
+    """The owner references do the work: Kubernetes removes what the cluster owns."""
+    if not state.desired.is_deleting:
+        return None
+    return Plan.hold("Deleting", "the cluster is being deleted")
+
+
+def paused(state: ClusterState) -> Plan | None:
+    """The user wants no acts; status goes on."""
+    if not state.desired.is_paused:
+        return None
+    return Plan.hold("Paused", "nothing is done while the cluster is paused")
+
+
+def invalid(state: ClusterState) -> Plan | None:
+    """A spec that cannot be acted on changes status only, never the running cluster."""
+    if not state.desired.problem:
+        return None
+    return Plan.hold("InvalidSpec", state.desired.problem)
+
+
+def stale(state: ClusterState) -> Plan | None:
+    """A picture older than our own last write shows a world that is no more."""
+    if state.is_fresh:
+        return None
+    return Plan.wait("CatchingUp", "waiting for the cache", requeue_after=STALE_RECHECK)
+
+
+def conflicting(state: ClusterState) -> Plan | None:
+    """Somebody else's object has a name that this cluster needs."""
+    if not state.conflict:
+        return None
+    return Plan.hold("NameConflict", state.conflict, requeue_after=10.0)
+
+
+def split(state: ClusterState) -> Plan | None:
+    """Members of two clusters under one name: no act of ours can be right for both."""
+    ids = set(state.cluster_ids)
+    if state.record.is_born:
+        ids.add(state.record.cluster_id)
+    if len(ids) < 2:
+        return None
+    return Plan.hold(
+        "SplitBrain",
+        f"members belong to different clusters ({', '.join(sorted(ids))}): nothing is touched; "
+        "stop the members that do not belong here",
+        requeue_after=10.0,
+    )

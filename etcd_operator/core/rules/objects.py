@@ -1,0 +1,52 @@
+"""Objects that must be there for the members that exist: services, peers."""
+
+from etcd_operator.core.actions import (
+    Action,
+    CreateClientService,
+    CreateMember,
+    CreateMemberService,
+    Plan,
+    Resuming,
+)
+from etcd_operator.core.members import Member
+from etcd_operator.core.state import ClusterState
+
+
+def repair(state: ClusterState) -> Plan | None:
+    """Make again what was deleted under a born cluster; its data is where it was."""
+    if not state.record.is_born:
+        return None
+    actions = [*missing_services(state), *_missing_peers(state)]
+    if not actions:
+        return None
+    return Plan.act(*actions, reason="Repairing", message="making missing objects again")
+
+
+def missing_services(state: ClusterState) -> list[Action]:
+    """The client service, and a service for each ephemeral member that has a pod."""
+    actions: list[Action] = [] if state.has_client_service else [CreateClientService()]
+    if not state.desired.is_persistent:
+        actions += [
+            CreateMemberService(name=member.name)
+            for member in state.members
+            if member.pod is not None and not member.has_service
+        ]
+    return actions
+
+
+def _missing_peers(state: ClusterState) -> list[Action]:
+    token = state.record.bootstrap.token if state.record.bootstrap else state.desired.uid
+    return [
+        CreateMember(name=member.name, start=Resuming(token=token))
+        for member in state.members
+        if member.peer is None and _has_data(member) and _belongs(state, member)
+    ]
+
+
+def _has_data(member: Member) -> bool:
+    return member.claim is not None and not member.claim.is_terminating
+
+
+def _belongs(state: ClusterState, member: Member) -> bool:
+    """A member that a quorum no longer lists has been removed: its data is never used again."""
+    return member.entry is not None or not state.has_quorum

@@ -1,0 +1,27 @@
+"""What is worth saying about a born cluster that no other rule acts upon."""
+
+from etcd_operator.core.actions import Plan
+from etcd_operator.core.state import ClusterState
+
+RECHECK = 2.0
+"""Seconds between looks at a cluster that is not as it should be."""
+
+
+def watch(state: ClusterState) -> Plan | None:
+    """Say what keeps the members from being all healthy voters."""
+    if not state.has_quorum:
+        return Plan.hold("QuorumLost", _silent(state) + ": no quorum answers", requeue_after=RECHECK)
+    ailing = [member for member in state.members if not member.is_healthy]
+    for member in ailing:
+        if member.pod is not None and member.pod.trouble is not None:
+            trouble = member.pod.trouble
+            return Plan.hold(trouble.reason, f"{member.pod.name}: {trouble.message}", requeue_after=RECHECK)
+    if ailing:
+        names = ", ".join(f"{member.name} ({member.health.value})" for member in ailing)
+        return Plan.hold("MemberUnhealthy", f"waiting for {names}", requeue_after=RECHECK)
+    return None
+
+
+def _silent(state: ClusterState) -> str:
+    names = [member.name for member in state.members if not member.is_healthy]
+    return f"{', '.join(names)} unhealthy or silent" if names else "no member is known"

@@ -1,0 +1,76 @@
+"""One frozen picture of a cluster: all that a decision may rest on."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from etcd_operator.core.desired import DesiredCluster, Record
+from etcd_operator.core.members import EtcdMember, Member, quorum
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterState:
+    """The observed world of one cluster.
+
+    members: every member known to Kubernetes or to etcd, by number.
+    conflict: what stands in the way under one of our names, in one sentence; empty if nothing.
+    is_fresh: the caches show our own last writes.
+    has_quorum: a linearizable read has just passed.
+    age: seconds since the resource was made.
+    """
+
+    desired: DesiredCluster
+    members: tuple[Member, ...] = ()
+    has_client_service: bool = False
+    conflict: str = ""
+    is_fresh: bool = True
+    has_quorum: bool = False
+    age: float = 0.0
+
+    @property
+    def record(self) -> Record:
+        """What the operator remembers."""
+        return self.desired.record
+
+    @cached_property
+    def by_name(self) -> dict[str, Member]:
+        """Members by name."""
+        return {member.name: member for member in self.members}
+
+    @cached_property
+    def answers(self) -> tuple[Member, ...]:
+        """The members that answered."""
+        return tuple(member for member in self.members if member.answer is not None)
+
+    @cached_property
+    def cluster_ids(self) -> frozenset[str]:
+        """The cluster IDs among the answers; more than one is a split brain."""
+        return frozenset(m.answer.cluster_id for m in self.members if m.answer is not None)
+
+    @cached_property
+    def etcd_members(self) -> tuple[EtcdMember, ...]:
+        """etcd's member list, as the answer that has seen the most of the log tells it."""
+        answers = [m.answer for m in self.members if m.answer is not None]
+        best = max(answers, key=lambda answer: answer.committed, default=None)
+        return best.members if best is not None else ()
+
+    @cached_property
+    def voters(self) -> tuple[Member, ...]:
+        """The members that vote, as etcd lists them."""
+        return tuple(m for m in self.members if m.entry is not None and not m.entry.is_learner)
+
+    @cached_property
+    def healthy_voters(self) -> tuple[Member, ...]:
+        """The voters found healthy."""
+        return tuple(member for member in self.voters if member.is_healthy)
+
+    @property
+    def leader(self) -> Member | None:
+        """The member that the healthy ones follow."""
+        ids = [m.answer.leader for m in self.healthy_voters if m.answer is not None]
+        named = max(set(ids), key=ids.count, default="")
+        return next((m for m in self.voters if m.entry is not None and m.entry.id == named), None)
+
+    @property
+    def quorum(self) -> int:
+        """How many voters must agree."""
+        return quorum(len(self.voters))

@@ -1,0 +1,34 @@
+"""etcd versions: read, written and compared in one place.
+
+Users write `3.6.16` or `v3.6.16`; inside, a version is a `semver.Version`, on image tags it
+carries the `v`.
+"""
+
+from semver import Version
+
+from etcd_operator.errors import InvalidSpec
+
+SUPPORTED_MINORS = (4, 5, 6, 7)
+"""Minors of etcd 3 whose flags and behaviour this operator knows."""
+
+
+def parse_version(text: str) -> Version:
+    """Read a version with or without a leading `v`.
+
+    Raises InvalidSpec, with a sentence that says what is accepted.
+    """
+    try:
+        version = Version.parse(text.removeprefix("v"))
+    except ValueError as error:
+        raise InvalidSpec(
+            f"version {text!r} is not a version of etcd: write three numbers, such as 3.6.16"
+        ) from error
+    if version.major != 3 or version.minor not in SUPPORTED_MINORS:
+        first, last = SUPPORTED_MINORS[0], SUPPORTED_MINORS[-1]
+        raise InvalidSpec(f"version {text!r} is not supported: choose one from 3.{first} to 3.{last}")
+    return version
+
+
+def image_of(repository: str, version: Version) -> str:
+    """The image that runs `version`: `repository:vX.Y.Z`, the tag of etcd's official images."""
+    return f"{repository}:v{version}"
