@@ -1,0 +1,96 @@
+"""What an answer of the API server that is not a success means to the operator.
+
+The API server describes a failure with a `Status` object (`message`, `reason`, `code`,
+`details.retryAfterSeconds`), as an HTTP body and inside watch streams alike; anything between
+us and it (proxy, load balancer) answers with text or HTML. Both become one of
+`etcd_operator.errors` here, with a message of one line.
+
+Choices
+- 401 and 403 are `Forbidden`, also while a namespace is being deleted (reason `Forbidden`).
+- Every 5xx to a write is `maybe_applied`: "etcdserver: request timed out" is a 500 and a slow
+  webhook a 504, both for writes that can have taken effect.
+- 429 is never applied: priority-and-fairness and eviction refuse before anything is stored.
+- 408 is no answer at all; other 4xx (405, 406, 413, 415 ...) are `Invalid`: the same request
+  cannot pass later.
+"""
+
+from collections.abc import Mapping
+
+import msgspec
+from urllib3.exceptions import InvalidHeader
+from urllib3.util import Retry
+
+from etcd_operator.errors import (
+    AlreadyExists,
+    Conflict,
+    Forbidden,
+    Gone,
+    Invalid,
+    NotFound,
+    OperatorError,
+    Throttled,
+    Unavailable,
+)
+
+_MAX_MESSAGE = 1000
+_DEFAULT_RETRY_AFTER = 1.0
+
+
+class _Details(msgspec.Struct, rename="camel"):
+    retry_after_seconds: float | None = None
+
+
+class Status(msgspec.Struct):
+    """The parts of `v1.Status` that decide."""
+
+    message: str | None = None
+    reason: str | None = None
+    code: int = 0
+    details: _Details | None = None
+
+
+_status_decoder = msgspec.json.Decoder(Status)
+
+
+def parse_status(body: bytes | msgspec.Raw) -> Status:
+    """The `Status` in `body`; its text as the message if it holds none."""
+    try:
+        return _status_decoder.decode(body)
+    except msgspec.DecodeError:
+        return Status(message=bytes(body).decode("utf-8", "replace"))
+
+
+def failure(
+    label: str, code: int, status: Status, *, headers: Mapping[str, str] | None = None, is_write: bool = False
+) -> OperatorError:
+    """The error for an answer of `code`. `label` says what was asked."""
+    text = " ".join((status.message or status.reason or "no message").split())
+    message = f"{label}: {code}: {text[:_MAX_MESSAGE]}"
+    match code:
+        case 401 | 403:
+            return Forbidden(message)
+        case 404:
+            return NotFound(message)
+        case 409:
+            return AlreadyExists(message) if status.reason == "AlreadyExists" else Conflict(message)
+        case 410:
+            return Gone(message)
+        case 429:
+            return Throttled(message, retry_after=_retry_after(status, headers or {}))
+        case 408:
+            return Unavailable(message, maybe_applied=is_write)
+        case _ if 400 <= code < 500:
+            return Invalid(message)
+    return Unavailable(message, maybe_applied=is_write)
+
+
+def _retry_after(status: Status, headers: Mapping[str, str]) -> float:
+    """Seconds, from the header (a number or a date) or from the details of the status."""
+    if (header := headers.get("Retry-After")) is not None:
+        try:
+            return float(Retry().parse_retry_after(header))
+        except InvalidHeader:
+            return _DEFAULT_RETRY_AFTER
+    if status.details is not None and status.details.retry_after_seconds:
+        return status.details.retry_after_seconds
+    return _DEFAULT_RETRY_AFTER

@@ -1,0 +1,87 @@
+"""Where the API server is and how to prove who we are.
+
+Uses the configuration loader of the `kubernetes` package only (kubeconfig, exec plugins,
+in-cluster token, TLS, proxies), never its typed APIs: they cost a hundred times the time and
+memory and drop unknown fields. The import itself costs about 0.3 s and is made when called.
+
+Order: an explicit kubeconfig; else the pod's service account; else `$KUBECONFIG` or
+`~/.kube/config`. Tokens are refreshed by the loader's own hook (a mounted token is read again
+every minute, an exec plugin is run again after its expiry); that hook is not thread-safe, so
+it runs under a lock. A client *certificate* renewed by an exec plugin needs a restart.
+"""
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from etcd_operator.errors import OperatorError, Unavailable
+from etcd_operator.kube.transport import Transport
+
+
+def load(kubeconfig: str = "", *, pool_size: int = 32) -> Transport:
+    """Connect by configuration; nothing is sent yet.
+
+    `pool_size` is how many connections are kept: watches + workers + 4 or more. One clear
+    `OperatorError` if there is no configuration or it cannot be used.
+    """
+    from kubernetes.client.configuration import Configuration
+    from kubernetes.client.rest import RESTClientObject
+
+    configuration = Configuration()
+    configuration.connection_pool_maxsize = pool_size
+    source = _source(kubeconfig)
+    try:
+        _read(source, configuration)
+        pool = RESTClientObject(configuration).pool_manager
+    except Exception as error:  # the loader raises whatever its parsers raise
+        raise OperatorError(
+            f"cannot use {source or 'the service account of the pod'}: {_line(error)}"
+        ) from error
+    return Transport(pool=pool, base_url=configuration.host, headers=_authorization(configuration))
+
+
+def _source(kubeconfig: str) -> str:
+    """The kubeconfig to read; empty for the pod's service account."""
+    if kubeconfig:
+        return kubeconfig
+    if os.environ.get("KUBERNETES_SERVICE_HOST"):
+        return ""
+    default = os.environ.get("KUBECONFIG") or str(Path("~/.kube/config").expanduser())
+    if not any(Path(part).exists() for part in default.split(os.pathsep) if part):
+        raise OperatorError(
+            f"no Kubernetes configuration: not in a pod and {default} does not exist; "
+            "give --kubeconfig or set KUBECONFIG"
+        )
+    return default
+
+
+def _read(source: str, configuration: Any) -> None:
+    from kubernetes.config import load_incluster_config, load_kube_config
+
+    if not source:
+        load_incluster_config(client_configuration=configuration)  # type: ignore[no-untyped-call]
+    else:
+        load_kube_config(  # type: ignore[no-untyped-call]
+            config_file=source, client_configuration=configuration, persist_config=False
+        )
+
+
+def _authorization(configuration: Any) -> Callable[[], Mapping[str, str]]:
+    lock = threading.Lock()
+
+    def headers() -> Mapping[str, str]:
+        """The credentials of this moment."""
+        try:
+            with lock:
+                bearer = configuration.auth_settings().get("BearerToken")
+        except Exception as error:  # token files and exec plugins fail in any way
+            raise Unavailable(f"cannot refresh the credentials: {_line(error)}") from error
+        return {"Authorization": bearer["value"]} if bearer and bearer["value"] else {}
+
+    return headers
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,0 +1,308 @@
+"""Verbs on Kubernetes objects: typed in, typed out, our errors.
+
+Promises
+- Thread-safe; holds no state but the pool.
+- Every request is bounded in time (`Timeouts`). Nothing is repeated behind the caller's back
+  except a read on a dropped kept-alive connection (see `transport`).
+- An object is decoded to the type that the caller names; `dict[str, Any]` gives plain JSON.
+  msgspec reads only the fields that the type declares.
+- Failures are `etcd_operator.errors`, in one line that names verb, resource, object and the
+  server's own words. A write without a trustworthy answer is `Unavailable(maybe_applied=True)`.
+- A list is a consistent read (no `resourceVersion` is sent, so the API server answers from a
+  quorum and never with a state older than one seen before), in pages. When its continue token
+  expires on the way (410) it starts again without pages, which cannot expire.
+- One object that does not fit the type does not hide the others: it is left out of the items,
+  named in `unreadable`, and logged.
+"""
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from importlib import metadata
+from typing import Any, Generic, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+
+from etcd_operator.clock import Clock, SystemClock
+from etcd_operator.errors import Gone, Invalid, NotFound, OperatorError, Unavailable
+from etcd_operator.keys import Key
+from etcd_operator.kube.answers import failure, parse_status
+from etcd_operator.kube.decode import ApiResources, Page, Version, decode_each, decoder
+from etcd_operator.kube.resources import Resource, Selection
+from etcd_operator.kube.transport import Abort, Answer, Method, Request, Stream, Timeouts, Transport
+
+T = TypeVar("T")
+
+OnRequest = Callable[[str, str, int, float], None]
+"""`(verb, resource, HTTP status or 0 for no answer, seconds)`, once for every request."""
+
+FIELD_MANAGER = "etcd-operator"
+PAGE_SIZE = 500
+
+
+class PatchKind(Enum):
+    """How the API server reads a patch; the value is its content type."""
+
+    JSON = "application/json-patch+json"
+    MERGE = "application/merge-patch+json"
+    STRATEGIC = "application/strategic-merge-patch+json"
+    APPLY = "application/apply-patch+yaml"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listing(Generic[T]):
+    """A collection at one moment; `unreadable` are objects that exist but do not fit the type."""
+
+    items: tuple[T, ...]
+    resource_version: str
+    unreadable: tuple[Key, ...] = ()
+
+
+def user_agent() -> str:
+    """`etcd-operator/<version>`; also what the API server names as field manager."""
+    try:
+        return f"etcd-operator/{metadata.version('etcd-operator')}"
+    except metadata.PackageNotFoundError:  # run from a source tree
+        return "etcd-operator/unknown"
+
+
+def _no_hook(_verb: str, _resource: str, _code: int, _seconds: float) -> None:
+    return
+
+
+class Client:
+    """The verbs. `on_request` is called once for each request, for metrics; it must not raise."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        timeouts: Timeouts | None = None,
+        on_request: OnRequest = _no_hook,
+        clock: Clock | None = None,
+        page_size: int = PAGE_SIZE,
+    ) -> None:
+        self._transport = transport
+        self._timeouts = timeouts or Timeouts()
+        self._on_request = on_request
+        self._clock = clock or SystemClock()
+        self._page_size = page_size
+        self._headers = {"User-Agent": user_agent(), "Accept": "application/json"}
+
+    def get(self, resource: Resource, key: Key, decode: type[T]) -> T:
+        """Read one object. `NotFound` also when the API itself is not there."""
+        call = _Call("get", resource, key)
+        return _decode(call, self._run(call, "GET"), decode)
+
+    def list(
+        self,
+        resource: Resource,
+        decode: type[T],
+        *,
+        namespace: str = "",
+        label_selector: str = "",
+        abort: Abort | None = None,
+    ) -> Listing[T]:
+        """Read a collection, consistent as of its `resource_version`; `""` is all namespaces."""
+        call = _Call("list", resource, Key(namespace, ""), query=_selector(label_selector), abort=abort)
+        try:
+            return self._list(call, decode, self._page_size)
+        except Gone:
+            return self._list(call, decode, 0)
+
+    def create(self, resource: Resource, namespace: str, body: Mapping[str, Any], decode: type[T]) -> T:
+        """Write a new object. `AlreadyExists` may be our own earlier, unanswered attempt."""
+        name = str(body.get("metadata", {}).get("name", ""))
+        call = _Call("create", resource, Key(namespace, name), body=msgspec.json.encode(body))
+        return _decode(call, self._run(call, "POST"), decode)
+
+    def replace(
+        self,
+        resource: Resource,
+        key: Key,
+        body: Mapping[str, Any],
+        decode: type[T],
+        *,
+        subresource: str = "",
+    ) -> T:
+        """Write a whole object. `Conflict` if its `resourceVersion` is not the current one."""
+        call = _Call("replace", resource, key, subresource=subresource, body=msgspec.json.encode(body))
+        return _decode(call, self._run(call, "PUT"), decode)
+
+    def patch(
+        self,
+        resource: Resource,
+        key: Key,
+        patch: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+        decode: type[T],
+        *,
+        kind: PatchKind,
+        subresource: str = "",
+    ) -> T:
+        """Change an object. `APPLY` is forced, with the field manager `etcd-operator`."""
+        query = {"fieldManager": FIELD_MANAGER, "force": "true"} if kind is PatchKind.APPLY else {}
+        body = msgspec.json.encode(patch)
+        call = _Call("patch", resource, key, subresource=subresource, query=query, body=body)
+        return _decode(call, self._run(call, "PATCH", content_type=kind.value), decode)
+
+    def delete(
+        self,
+        resource: Resource,
+        key: Key,
+        *,
+        uid: str = "",
+        resource_version: str = "",
+        propagation: str = "Background",
+        grace_seconds: int | None = None,
+    ) -> None:
+        """Ask for the deletion of exactly this object: `Conflict` if uid or version differ."""
+        named = {"uid": uid, "resourceVersion": resource_version}
+        options: dict[str, Any] = {"propagationPolicy": propagation}
+        if preconditions := {name: value for name, value in named.items() if value}:
+            options["preconditions"] = preconditions
+        if grace_seconds is not None:
+            options["gracePeriodSeconds"] = grace_seconds
+        self._run(_Call("delete", resource, key, body=msgspec.json.encode(options)), "DELETE")
+
+    def has_api(self, group_version: str, plural: str) -> bool:
+        """Whether the API server serves a resource: `("coreos.com/v1", "etcdclusters")`."""
+        root = "/apis/" if "/" in group_version else "/api/"
+        label = f"discover {plural} in {group_version}"
+        try:
+            answer = self._discover(root + group_version, label)
+        except NotFound:
+            return False
+        return any(found.name == plural for found in _parse(label, answer, ApiResources).resources)
+
+    def server_version(self) -> tuple[int, int]:
+        """Major and minor version of the API server, as numbers (a minor of `36+` is 36)."""
+        label = "read the version of the API server"
+        version = _parse(label, self._discover("/version", label), Version)
+        digits = [re.match(r"\d+", text) for text in (version.major, version.minor)]
+        major, minor = (int(found.group()) if found else 0 for found in digits)
+        return major, minor
+
+    def open_watch(
+        self, selection: Selection, *, resource_version: str, timeout_seconds: int, abort: Abort
+    ) -> Stream:
+        """Open a stream of changes after `resource_version`, with bookmarks. For `watch.Watch`."""
+        query = {
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": resource_version,
+            "timeoutSeconds": str(timeout_seconds),
+            **_selector(selection.label_selector),
+        }
+        call = _Call("watch", selection.resource, Key(selection.namespace, ""), query=query, abort=abort)
+        with self._measured(call.verb, str(selection.resource)) as measured:
+            opened = self._transport.stream(self._request(call, "GET"), self._timeouts, abort)
+            measured.code = opened.status if isinstance(opened, Answer) else 200
+        if isinstance(opened, Answer):
+            raise _failed(call.label, opened, is_write=False)
+        return opened
+
+    def _list(self, call: "_Call", kind: type[T], limit: int) -> Listing[T]:
+        items: list[T] = []
+        odd: list[Key] = []
+        query = {**call.query, "limit": str(limit)} if limit else call.query
+        while True:
+            page = _decode(call, self._run(replace(call, query=query), "GET"), Page)
+            for item in decode_each(call.resource, page.items or [], kind):
+                if isinstance(item, Key):
+                    odd.append(item)
+                else:
+                    items.append(item)
+            if not page.metadata.continue_token:
+                version = page.metadata.resource_version
+                return Listing(items=tuple(items), resource_version=version, unreadable=tuple(odd))
+            query = {**query, "continue": page.metadata.continue_token}
+
+    def _run(self, call: "_Call", method: Method, content_type: str = "application/json") -> bytes:
+        """Make the call; the body of a 2xx answer, or the error that the answer means."""
+        request = self._request(call, method, content_type)
+        return self._exchange(request, call.verb, str(call.resource), call.abort)
+
+    def _discover(self, target: str, label: str) -> bytes:
+        request = Request(method="GET", target=target, label=label, headers=self._headers)
+        return self._exchange(request, "discover", "apis", None)
+
+    def _request(self, call: "_Call", method: Method, content_type: str = "") -> Request:
+        headers = {**self._headers, "Content-Type": content_type} if call.body is not None else self._headers
+        return Request(method=method, target=call.target, label=call.label, body=call.body, headers=headers)
+
+    def _exchange(self, request: Request, verb: str, resource: str, abort: Abort | None) -> bytes:
+        with self._measured(verb, resource) as measured:
+            answer = self._transport.exchange(request, self._timeouts, abort)
+            measured.code = answer.status
+        if not 200 <= answer.status < 300:
+            raise _failed(request.label, answer, is_write=request.method != "GET")
+        return answer.body
+
+    @contextmanager
+    def _measured(self, verb: str, resource: str) -> Iterator["_Measured"]:
+        measured = _Measured()
+        began = self._clock.monotonic()
+        try:
+            yield measured
+        finally:
+            self._on_request(verb, resource, measured.code, self._clock.monotonic() - began)
+
+
+@dataclass(slots=True)
+class _Measured:
+    code: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """One verb on one resource: where it goes and how it is named in messages."""
+
+    verb: str
+    resource: Resource
+    key: Key
+    subresource: str = ""
+    query: Mapping[str, str] = field(default_factory=dict)
+    body: bytes | None = None
+    abort: Abort | None = None
+
+    @property
+    def target(self) -> str:
+        """Path and query. A create goes to the collection."""
+        name = "" if self.verb == "create" else self.key.name
+        path = self.resource.path(self.key.namespace, name, self.subresource)
+        return f"{path}?{urlencode(self.query)}" if self.query else path
+
+    @property
+    def label(self) -> str:
+        """`replace pods/status default/a`."""
+        what = f"{self.resource}/{self.subresource}" if self.subresource else str(self.resource)
+        return f"{self.verb} {what} {self.key}".rstrip(" /")
+
+
+def _selector(label_selector: str) -> dict[str, str]:
+    return {"labelSelector": label_selector} if label_selector else {}
+
+
+def _failed(label: str, answer: Answer, *, is_write: bool) -> OperatorError:
+    status = parse_status(answer.body)
+    return failure(label, answer.status, status, headers=answer.headers, is_write=is_write)
+
+
+def _decode(call: _Call, body: bytes, kind: type[T]) -> T:
+    return _parse(call.label, body, kind, is_write=call.verb not in {"get", "list"})
+
+
+def _parse(label: str, body: bytes, kind: type[T], *, is_write: bool = False) -> T:
+    """`Invalid` for an object that does not fit the type: asking again gives the same.
+
+    `Unavailable` for what is no JSON at all: something between us and the API server answered.
+    """
+    try:
+        return decoder(kind).decode(body)
+    except msgspec.ValidationError as error:
+        raise Invalid(f"{label}: the answer does not fit {kind}: {error}") from error
+    except msgspec.DecodeError as error:
+        raise Unavailable(f"{label}: the answer is no JSON: {error}", maybe_applied=is_write) from error

@@ -1,0 +1,101 @@
+"""From the API server's JSON to the types that callers name.
+
+Promises: only the declared fields are read; collections are decoded object by object, so one
+that does not fit its type costs only itself; what every object has (name, namespace, version)
+is readable even then.
+"""
+
+from collections.abc import Hashable, Iterator
+from functools import cache
+from typing import Any, TypeVar, cast
+
+import msgspec
+import structlog
+
+from etcd_operator.keys import Key
+from etcd_operator.kube.resources import Resource
+
+T = TypeVar("T")
+
+log = structlog.get_logger()
+
+
+class _ListMeta(msgspec.Struct, rename="camel"):
+    resource_version: str = ""
+    continue_token: str = msgspec.field(name="continue", default="")
+
+
+class Page(msgspec.Struct):
+    """One page of a list, its objects still as JSON."""
+
+    metadata: _ListMeta
+    items: list[msgspec.Raw] | None = None
+
+
+class _PartialMeta(msgspec.Struct, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    resource_version: str = ""
+
+
+class Partial(msgspec.Struct):
+    """What every object has; readable also where the rest of the object is not."""
+
+    metadata: _PartialMeta = msgspec.field(default_factory=_PartialMeta)
+
+    @property
+    def key(self) -> Key:
+        """Where the object is."""
+        return Key(self.metadata.namespace, self.metadata.name)
+
+
+class _ApiResource(msgspec.Struct):
+    name: str
+
+
+class ApiResources(msgspec.Struct):
+    """The discovery document of one group and version."""
+
+    resources: list[_ApiResource] = []
+
+
+class Version(msgspec.Struct):
+    """The answer to `/version`."""
+
+    major: str
+    minor: str
+
+
+@cache
+def _build(kind: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind)
+
+
+def decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
+    """The JSON decoder of a type, built once: building costs more than using."""
+    return _build(cast("Hashable", kind))
+
+
+def decode_each(resource: Resource, items: list[msgspec.Raw], kind: type[T]) -> Iterator[T | Key]:
+    """Each object as its type, or the key of one that does not fit it (and is logged)."""
+    typed = decoder(kind)
+    for raw in items:
+        try:
+            yield typed.decode(raw)
+        except msgspec.ValidationError as error:
+            yield unreadable(resource, raw, error)
+
+
+def unreadable(resource: Resource, raw: msgspec.Raw, error: Exception) -> Key:
+    """Log that an object does not fit its type and is passed over; its key, empty if it has none."""
+    key = partial(raw).key
+    log.warning("object_unreadable", resource=str(resource), object=str(key), error=str(error))
+    return key
+
+
+def partial(raw: msgspec.Raw) -> Partial:
+    """What can be read of any object; empty where there is not even that."""
+    try:
+        return decoder(Partial).decode(raw)
+    except msgspec.ValidationError:
+        return Partial()

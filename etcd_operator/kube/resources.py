@@ -1,0 +1,92 @@
+"""Which API resources the operator speaks of, and the path of each in the API server.
+
+A `Resource` is a name, not a client: it knows how its URL is built and nothing else.
+Paths follow the Kubernetes API conventions: the core group lives under `/api/v1`, every
+other one under `/apis/<group>/<version>`.
+"""
+
+from dataclasses import dataclass
+from urllib.parse import quote
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """One kind of object; `plural` is its name in URLs, `kind` its name in documents."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def api_version(self) -> str:
+        """What documents carry as `apiVersion`: `v1` or `apps/v1`."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    def path(self, namespace: str = "", name: str = "", subresource: str = "") -> str:
+        """The URL path of a collection (no name) or of one object.
+
+        An empty namespace means all namespaces, which only a collection can have. The
+        namespace of a cluster-wide resource is not looked at.
+        """
+        if self.namespaced and name and not namespace:
+            msg = f"{self} {name}: an object of a namespaced resource needs its namespace"
+            raise ValueError(msg)
+        parts = ["/apis" if self.group else "/api", self.api_version]
+        if self.namespaced and namespace:
+            parts += ["namespaces", quote(namespace, safe="")]
+        parts.append(self.plural)
+        parts += [quote(part, safe="") for part in (name, subresource) if part]
+        return "/".join(parts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Selection:
+    """Which objects of a resource: of one namespace or of all (`""`), with these labels or any."""
+
+    resource: Resource
+    namespace: str = ""
+    label_selector: str = ""
+
+
+def _core(plural: str, kind: str, *, namespaced: bool = True) -> Resource:
+    return Resource(group="", version="v1", plural=plural, kind=kind, namespaced=namespaced)
+
+
+def _admission(plural: str, kind: str) -> Resource:
+    group = "admissionregistration.k8s.io"
+    return Resource(group=group, version="v1", plural=plural, kind=kind, namespaced=False)
+
+
+PODS = _core("pods", "Pod")
+SERVICES = _core("services", "Service")
+CLAIMS = _core("persistentvolumeclaims", "PersistentVolumeClaim")
+VOLUMES = _core("persistentvolumes", "PersistentVolume", namespaced=False)
+NODES = _core("nodes", "Node", namespaced=False)
+SECRETS = _core("secrets", "Secret")
+EVENTS = _core("events", "Event")
+REPLICA_SETS = Resource(group="apps", version="v1", plural="replicasets", kind="ReplicaSet")
+BUDGETS = Resource(group="policy", version="v1", plural="poddisruptionbudgets", kind="PodDisruptionBudget")
+LEASES = Resource(group="coordination.k8s.io", version="v1", plural="leases", kind="Lease")
+CRDS = Resource(
+    group="apiextensions.k8s.io",
+    version="v1",
+    plural="customresourcedefinitions",
+    kind="CustomResourceDefinition",
+    namespaced=False,
+)
+COREOS_CLUSTERS = Resource(group="coreos.com", version="v1", plural="etcdclusters", kind="EtcdCluster")
+IMPROBABLE_CLUSTERS = Resource(
+    group="etcd.improbable.io", version="v1alpha1", plural="etcdclusters", kind="EtcdCluster"
+)
+PEERS = Resource(group="etcd.improbable.io", version="v1alpha1", plural="etcdpeers", kind="EtcdPeer")
+MUTATING_POLICIES = _admission("mutatingadmissionpolicies", "MutatingAdmissionPolicy")
+MUTATING_POLICY_BINDINGS = _admission("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding")
+VALIDATING_POLICIES = _admission("validatingadmissionpolicies", "ValidatingAdmissionPolicy")
+VALIDATING_POLICY_BINDINGS = _admission(
+    "validatingadmissionpolicybindings", "ValidatingAdmissionPolicyBinding"
+)
