@@ -1,0 +1,119 @@
+"""A cache of one kind of object, kept up to date by a thread, that tells of each change.
+
+Promises
+- `has_synced` turns true once the first list is stored and told to every handler, and stays.
+- Handlers `(old, new)` are called one after another, in the informer's own thread, after the
+  store has the change. They should put a key on a queue and return.
+- A handler that raises is logged and costs only that one call.
+- `caught_up` answers "has the cache seen my own write?" without waiting; a deletion, a bookmark
+  and a list count, since they too show how far the cache has come.
+- The thread is named, not a daemon, and ends soon after `stop`; if its loop breaks for a reason
+  that is not an API error, `on_crash` is told: a cache that silently stands still is worse
+  than a process that ends.
+"""
+
+import random as chance
+import threading
+from collections.abc import Callable, Mapping
+from typing import Generic, TypeVar
+
+import structlog
+
+from etcd_operator.clock import Clock, SystemClock
+from etcd_operator.errors import OperatorError
+from etcd_operator.keys import Key
+from etcd_operator.kube.client import Client
+from etcd_operator.kube.reflector import Reflector
+from etcd_operator.kube.resources import Selection
+from etcd_operator.kube.store import Index, OnChange, Store, Stored
+
+T = TypeVar("T", bound=Stored)
+
+OnCrash = Callable[[str, Exception], None]
+"""`(thread name, what broke it)`."""
+
+log = structlog.get_logger()
+
+
+class Informer(Generic[T]):
+    """One thread, one store. Made, given handlers, started once, stopped once."""
+
+    def __init__(
+        self,
+        client: Client,
+        selection: Selection,
+        decode: type[T],
+        *,
+        on_crash: OnCrash,
+        indexes: Mapping[str, Index[T]] | None = None,
+        clock: Clock | None = None,
+        random: Callable[[], float] = chance.random,
+    ) -> None:
+        self._name = f"informer-{selection.resource}"
+        self._handlers: list[OnChange[T]] = []
+        self._synced = threading.Event()
+        self._on_crash = on_crash
+        self._thread = threading.Thread(target=self._run, name=self._name, daemon=False)
+        self.store: Store[T] = Store(indexes=indexes, on_change=self._tell)
+        self._reflector = Reflector(
+            client,
+            selection,
+            decode,
+            self.store,
+            clock=clock or SystemClock(),
+            random=random,
+            on_synced=self._synced.set,
+        )
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether the store holds at least one complete list, and every handler was told of it."""
+        return self._synced.is_set()
+
+    @property
+    def last_error(self) -> OperatorError | None:
+        """Why the store may be behind just now; None while a stream is open."""
+        return self._reflector.last_error
+
+    def add_handler(self, handler: OnChange[T]) -> None:
+        """Tell `handler` of every change. Only before `start`: later it would miss the first list."""
+        if self._thread.ident is not None:
+            raise RuntimeError(f"{self._name} has started: a new handler would miss the first list")
+        self._handlers.append(handler)
+
+    def start(self) -> None:
+        """Begin to list and watch, in the informer's thread."""
+        self._thread.start()
+
+    def stop(self, timeout: float = 5.0) -> bool:
+        """End the thread; whether it has ended within `timeout` seconds."""
+        self._reflector.stop()
+        if self._thread.ident is not None:
+            self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def wait_synced(self, timeout: float) -> bool:
+        """Wait for `has_synced`; whether it came within `timeout` seconds."""
+        return self._synced.wait(timeout)
+
+    def caught_up(self, key: Key, resource_version: int) -> bool:
+        """Whether the store shows a write of `resource_version` to `key`, or what came after it."""
+        if self.store.reached(resource_version):
+            return True
+        value = self.store.get(key)
+        known = value.metadata.resource_version if value is not None else ""
+        return known.isdecimal() and int(known) >= resource_version
+
+    def _tell(self, old: T | None, new: T | None) -> None:
+        for handler in self._handlers:
+            try:
+                handler(old, new)
+            except Exception:
+                log.exception("handler_crashed", informer=self._name)
+
+    def _run(self) -> None:
+        try:
+            self._reflector.run()
+        except Exception as error:
+            log.exception("informer_crashed", informer=self._name)
+            self._on_crash(self._name, error)

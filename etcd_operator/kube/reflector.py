@@ -1,0 +1,227 @@
+"""Keeps a sink equal to a collection of the API server: list, then watch for ever.
+
+Three loops, each readable alone: for ever (`run`) / one list and its streams (`_follow`) /
+one stream (`_stream`).
+
+Promises
+- The position moves with every event and bookmark; a new stream begins where the last one
+  came to, so nothing is missed and nothing is told twice.
+- 410, from the server or within a stream, means a new list; so does a stream whose versions go
+  back: what it says is not believed.
+- 429 waits as long as the server says (at least the back-off, at most a minute: longer and
+  the operator would be blind).
+- Failures back off, with jitter, and the back-off is forgotten after 2 quiet minutes.
+- A half-open connection is noticed: each stream asks the server to end it after 5 to 10
+  minutes (random, so that a thousand watchers do not return at once) and is left after the
+  silence that `watch` explains.
+- A missing API (404: the CRD is not installed), missing rights, and anything else the server
+  says are not fatal: `last_error` tells, and it tries again.
+- `stop()` from another thread ends `run` at once (but for a handshake under way, 3 s).
+
+Two back-offs, because two things fail. A server that *answers* with an error is overloaded,
+starting, or will refuse for long: 0.8 s growing to 30 s. A server that does *not* answer is
+away, and asking costs it nothing: 0.8 s growing to 2 s, so that work goes on within 5 s of
+its return, however long it was away. They are counted apart: an outage of a minute must not
+leave 30 s to wait when the first answer is the 503 of a server still starting. The growth is
+1.5, not 2: after t seconds of errors the next wait is about t/2, so a start that takes 6 s
+costs 3 s more, not 6.
+"""
+
+import threading
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from typing import Generic, Protocol, TypeVar
+
+import structlog
+
+from etcd_operator.clock import Clock
+from etcd_operator.errors import Gone, OperatorError, Throttled, Unavailable
+from etcd_operator.keys import Key
+from etcd_operator.kube.client import Client
+from etcd_operator.kube.resources import Selection
+from etcd_operator.kube.store import is_older
+from etcd_operator.kube.transport import Abort, NoAnswer
+from etcd_operator.kube.watch import Event, EventType, Watch
+
+T = TypeVar("T")
+S_contra = TypeVar("S_contra", contravariant=True)
+
+FIRST_DELAY = 0.8
+GROWTH = 1.5
+AWAY_CAP = 2.0
+REFUSED_CAP = 30.0
+JITTER = 0.2
+QUIET = 120.0
+LONGEST_RETRY_AFTER = 60.0
+STREAM_SECONDS = (300, 600)
+SHORT_STREAM = 1.0
+
+log = structlog.get_logger()
+
+
+class Sink(Protocol[S_contra]):
+    """What a reflector keeps equal: a `Store`, seen from the writing side."""
+
+    def replace(self, items: Iterable[S_contra], version: str, *, keep: Iterable[Key] = ()) -> None:
+        """The whole collection, as of `version`."""
+        ...
+
+    def put(self, value: S_contra) -> None:
+        """One object, added or changed."""
+        ...
+
+    def remove(self, key: Key, version: str) -> None:
+        """One object, deleted."""
+        ...
+
+    def advance(self, version: str) -> None:
+        """No object, but everything up to `version` has been told."""
+        ...
+
+
+class _Backoff:
+    """The wait before the next attempt after failures of one sort."""
+
+    def __init__(self, cap: float, clock: Clock, random: Callable[[], float]) -> None:
+        self._cap = cap
+        self._clock = clock
+        self._random = random
+        self._delay = FIRST_DELAY
+        self._last = clock.monotonic()
+
+    def next(self) -> float:
+        """Seconds, between the plain delay and a fifth more."""
+        now = self._clock.monotonic()
+        if now - self._last >= QUIET:
+            self._delay = FIRST_DELAY
+        self._last = now
+        delay, self._delay = self._delay, min(self._delay * GROWTH, self._cap)
+        return delay * (1 + JITTER * self._random())
+
+
+class Reflector(Generic[T]):
+    """Runs in one thread, is asked and stopped from others.
+
+    `random` gives numbers in [0, 1). `on_synced` is called after each list has been told.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        selection: Selection,
+        decode: type[T],
+        sink: Sink[T],
+        *,
+        clock: Clock,
+        random: Callable[[], float],
+        on_synced: Callable[[], None],
+    ) -> None:
+        self._client = client
+        self._selection = selection
+        self._decode = decode
+        self._sink = sink
+        self._clock = clock
+        self._random = random
+        self._on_synced = on_synced
+        self._abort = Abort()
+        self._stopping = threading.Condition()
+        self._away = _Backoff(AWAY_CAP, clock, random)
+        self._refused = _Backoff(REFUSED_CAP, clock, random)
+        self._position = ""
+        self._last_error: OperatorError | None = None
+
+    @property
+    def last_error(self) -> OperatorError | None:
+        """Why the sink is not being kept up to date just now; None while a stream is open."""
+        return self._last_error
+
+    def run(self) -> None:
+        """List and watch until `stop` is called."""
+        while not self._abort.triggered:
+            try:
+                self._follow()
+            except OperatorError as error:
+                if not self._abort.triggered:
+                    self._failed(error)
+
+    def stop(self) -> None:
+        """Make `run` return; never blocks."""
+        self._abort.trigger()
+        with self._stopping:
+            self._stopping.notify_all()
+
+    def _follow(self) -> None:
+        if not self._position:
+            self._list()
+        while not self._abort.triggered:
+            self._stream()
+
+    def _list(self) -> None:
+        listing = self._client.list(
+            self._selection.resource,
+            self._decode,
+            namespace=self._selection.namespace,
+            label_selector=self._selection.label_selector,
+            abort=self._abort,
+        )
+        self._sink.replace(listing.items, listing.resource_version, keep=listing.unreadable)
+        self._position = listing.resource_version
+        self._on_synced()
+
+    def _stream(self) -> None:
+        shortest, longest = STREAM_SECONDS
+        watch = Watch(
+            self._client,
+            self._selection,
+            self._decode,
+            resource_version=self._position,
+            timeout_seconds=int(shortest + (longest - shortest) * self._random()),
+            abort=self._abort,
+            clock=self._clock,
+        )
+        watch.open()
+        self._last_error = None
+        began = self._clock.monotonic()
+        with closing(iter(watch)) as events:
+            for event in events:
+                self._apply(event)
+        if self._clock.monotonic() - began < SHORT_STREAM:
+            raise Unavailable(f"watch {self._selection.resource}: the stream ended at once")
+
+    def _apply(self, event: Event[T]) -> None:
+        version = event.resource_version
+        if is_older(version, self._position):
+            raise Gone(f"watch {self._selection.resource}: from {self._position} back to {version}")
+        if event.type is EventType.DELETED:
+            self._sink.remove(event.key, version)
+        elif event.object is not None:
+            self._sink.put(event.object)
+        else:
+            self._sink.advance(version)
+        self._position = version
+
+    def _failed(self, error: OperatorError) -> None:
+        """Remember, decide where to go on, and wait."""
+        self._last_error = error
+        if isinstance(error, Gone):
+            self._position = ""
+        delay = self._delay(error)
+        log.warning(
+            "watch_failed",
+            resource=str(self._selection.resource),
+            namespace=self._selection.namespace,
+            error=str(error),
+            retry_in=round(delay, 1),
+        )
+        ends = self._clock.monotonic() + delay
+        with self._stopping:
+            while not self._abort.triggered and (left := ends - self._clock.monotonic()) > 0:
+                self._clock.wait(self._stopping, left)
+
+    def _delay(self, error: OperatorError) -> float:
+        if isinstance(error, NoAnswer):
+            return self._away.next()
+        delay = self._refused.next()
+        if isinstance(error, Throttled):
+            return max(delay, min(error.retry_after, LONGEST_RETRY_AFTER))
+        return delay

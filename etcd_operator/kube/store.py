@@ -1,0 +1,203 @@
+"""What the operator knows of one kind of object: a thread-safe map with indexes.
+
+Promises
+- A change is stored before it is told (`on_change`), so who is told and looks sees it or
+  something newer. It is told outside the lock, in order: one thread writes, all may read.
+- An older version never overwrites a newer one, and never removes it.
+- The same name with another uid is another object: told as a deletion, then an addition.
+- `replace` tells the difference, deletions included. It is the truth even where its versions
+  are lower than those known: a list is a consistent read, so this can only be an etcd restored
+  from a backup.
+- `version` is how far the store has come. Within one resource the API server sends changes in
+  the order of their versions, so whoever wrote version v is answered by `version >= v`,
+  whatever the object, deletions included.
+- Values are handed out as they are: they must be immutable (frozen structs).
+
+Versions are compared as integers when both are (documented as comparable since Kubernetes
+1.35, true of every release before it); a version that is no integer is taken as newer.
+"""
+
+import threading
+from collections.abc import Callable, Iterable, Mapping
+from typing import Generic, Protocol, TypeVar
+
+from etcd_operator.keys import Key
+
+
+class StoredMeta(Protocol):
+    """The metadata that the store reads."""
+
+    @property
+    def name(self) -> str:
+        """Unique in its namespace at any one time."""
+        ...
+
+    @property
+    def namespace(self) -> str:
+        """Empty for cluster-wide objects."""
+        ...
+
+    @property
+    def uid(self) -> str:
+        """Unique for all time."""
+        ...
+
+    @property
+    def resource_version(self) -> str:
+        """Grows with each write."""
+        ...
+
+
+class Stored(Protocol):
+    """What can be kept: anything immutable with Kubernetes metadata."""
+
+    @property
+    def metadata(self) -> StoredMeta:
+        """Who the object is."""
+        ...
+
+
+T = TypeVar("T", bound=Stored)
+
+Index = Callable[[T], Iterable[str]]
+"""The values under which an object is found; none: not in this index."""
+
+OnChange = Callable[[T | None, T | None], None]
+"""`(old, new)`: None for what was not there before or is not any more."""
+
+
+def _ignore(_old: object, _new: object) -> None:
+    return
+
+
+def is_older(version: str, than: str) -> bool:
+    """Whether a resourceVersion is known to come before another one."""
+    if version.isdecimal() and than.isdecimal():
+        return int(version) < int(than)
+    return False
+
+
+class Store(Generic[T]):
+    """The objects by key, and by the values of each index. One writer, any number of readers."""
+
+    def __init__(
+        self, *, indexes: Mapping[str, Index[T]] | None = None, on_change: OnChange[T] = _ignore
+    ) -> None:
+        self._indexes = dict(indexes or {})
+        self._on_change = on_change
+        self._lock = threading.Lock()
+        self._values: dict[Key, T] = {}
+        self._found: dict[str, dict[str, set[Key]]] = {name: {} for name in self._indexes}
+        self._version = ""
+
+    def __len__(self) -> int:
+        with self._lock:
+            return len(self._values)
+
+    @property
+    def version(self) -> str:
+        """The newest version seen; empty before the first list."""
+        with self._lock:
+            return self._version
+
+    def get(self, key: Key) -> T | None:
+        """The object, if there is one."""
+        with self._lock:
+            return self._values.get(key)
+
+    def values(self) -> tuple[T, ...]:
+        """All objects, ordered by key."""
+        with self._lock:
+            return tuple(self._values[key] for key in sorted(self._values))
+
+    def by_index(self, index: str, value: str) -> tuple[T, ...]:
+        """The objects that an index files under `value`, ordered by key."""
+        with self._lock:
+            return tuple(self._values[key] for key in sorted(self._found[index].get(value, ())))
+
+    def reached(self, version: int) -> bool:
+        """Whether everything up to `version` has been seen."""
+        known = self.version
+        return known.isdecimal() and int(known) >= version
+
+    def replace(self, items: Iterable[T], version: str, *, keep: Iterable[Key] = ()) -> None:
+        """Become exactly `items`, seen at `version`.
+
+        `keep` are objects that exist but could not be read: what is known of them stays.
+        """
+        fresh = {_key(item): item for item in items}
+        with self._lock:
+            gone = self._values.keys() - fresh.keys() - set(keep)
+            changes: list[tuple[T | None, T | None]] = [(self._drop(key), None) for key in sorted(gone)]
+            for key, item in fresh.items():
+                changes += self._set(key, item)
+            self._version = version
+        self._tell(changes)
+
+    def put(self, value: T) -> None:
+        """Take an added or changed object, unless a newer one is known."""
+        key, version = _key(value), value.metadata.resource_version
+        with self._lock:
+            old = self._values.get(key)
+            stale = old is not None and is_older(version, old.metadata.resource_version)
+            changes = [] if stale else self._set(key, value)
+            self._advance(version)
+        self._tell(changes)
+
+    def remove(self, key: Key, version: str) -> None:
+        """Forget an object that was deleted at `version`, unless a newer one is known."""
+        with self._lock:
+            old = self._values.get(key)
+            if old is not None and not is_older(version, old.metadata.resource_version):
+                self._drop(key)
+            else:
+                old = None
+            self._advance(version)
+        if old is not None:
+            self._on_change(old, None)
+
+    def advance(self, version: str) -> None:
+        """Note that nothing else has happened up to `version` (a bookmark)."""
+        with self._lock:
+            self._advance(version)
+
+    def _advance(self, version: str) -> None:
+        if not is_older(version, self._version):
+            self._version = version
+
+    def _set(self, key: Key, value: T) -> list[tuple[T | None, T | None]]:
+        """Store; the changes to tell: none if it is what was known."""
+        old = self._values.get(key)
+        if old is not None:
+            if _identity(old) == _identity(value):
+                return []
+            self._drop(key)
+        self._values[key] = value
+        for name, index in self._indexes.items():
+            for found in index(value):
+                self._found[name].setdefault(found, set()).add(key)
+        if old is not None and old.metadata.uid != value.metadata.uid:
+            return [(old, None), (None, value)]
+        return [(old, value)]
+
+    def _drop(self, key: Key) -> T:
+        value = self._values.pop(key)
+        for name, index in self._indexes.items():
+            for found in index(value):
+                keys = self._found[name][found]
+                keys.discard(key)
+                if not keys:
+                    del self._found[name][found]
+        return value
+
+    def _tell(self, changes: Iterable[tuple[T | None, T | None]]) -> None:
+        for old, new in changes:
+            self._on_change(old, new)
+
+
+def _key(value: Stored) -> Key:
+    return Key(value.metadata.namespace, value.metadata.name)
+
+
+def _identity(value: Stored) -> tuple[str, str]:
+    return value.metadata.uid, value.metadata.resource_version

@@ -1,0 +1,176 @@
+"""One watch stream: typed events until it ends.
+
+Promises
+- Iterating yields events in the order of the API server, or raises one of our errors; the end
+  of the iteration is a normal end: the server's `timeoutSeconds` ran out, or we gave up.
+- `close()` from another thread ends it within 100 ms, in whatever it is doing but a TCP or TLS
+  handshake.
+- Always bounded: a silence longer than `Timeouts.silence` ends the iteration, and so does a life
+  longer than `timeout_seconds` plus a grace (a stream that drips bytes would live for ever).
+- Half a line at the end of a broken stream is never an event.
+- An object that does not fit its type is logged and its event comes without an object: the
+  others arrive, the position moves on, and a deletion still names what was deleted.
+
+Why a silence is an end and not an error: the API server sends bookmarks about once a minute
+(`cacher.go`: `defaultBookmarkFrequency`), but none at all for a resource that has never
+changed since it started. So 90 s of silence is either such a resource, or a connection whose
+other end is gone without a word; opening the stream again at the same position costs one GET,
+and tells the two apart.
+"""
+
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Generic, TypeVar
+
+import msgspec
+
+from etcd_operator.clock import Clock, SystemClock
+from etcd_operator.errors import Unavailable
+from etcd_operator.keys import Key
+from etcd_operator.kube.answers import failure, parse_status
+from etcd_operator.kube.client import Client
+from etcd_operator.kube.decode import decoder, partial, unreadable
+from etcd_operator.kube.resources import Selection
+from etcd_operator.kube.transport import Abort, NoAnswer, Stream
+
+T = TypeVar("T")
+
+_LIFE_GRACE = 30.0
+
+
+class EventType(StrEnum):
+    """What happened to the object; a bookmark says only how far the stream has come."""
+
+    ADDED = "ADDED"
+    MODIFIED = "MODIFIED"
+    DELETED = "DELETED"
+    BOOKMARK = "BOOKMARK"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event(Generic[T]):
+    """One change. `object` is None for a bookmark, and where the object does not fit its type."""
+
+    type: EventType
+    key: Key
+    resource_version: str
+    object: T | None
+
+
+class _Frame(msgspec.Struct):
+    type: str
+    object: msgspec.Raw
+
+
+class Watch(Generic[T]):
+    """A single-use stream of the changes after `resource_version`.
+
+    One thread opens and iterates; any thread may close. `abort` is shared when its owner makes
+    more requests than this one.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        selection: Selection,
+        decode: type[T],
+        *,
+        resource_version: str,
+        timeout_seconds: int = 300,
+        abort: Abort | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self._client = client
+        self._selection = selection
+        self._decoder = decoder(decode)
+        self._version = resource_version
+        self._timeout_seconds = timeout_seconds
+        self._abort = abort or Abort()
+        self._clock = clock or SystemClock()
+        self._stream: Stream | None = None
+
+    def open(self) -> None:
+        """Send the request and wait until the server agrees. `Gone` if the position is too old."""
+        self._stream = self._client.open_watch(
+            self._selection,
+            resource_version=self._version,
+            timeout_seconds=self._timeout_seconds,
+            abort=self._abort,
+        )
+
+    def close(self) -> None:
+        """End the stream from any thread; the iteration stops without an error."""
+        self._abort.trigger()
+
+    def __iter__(self) -> Generator[Event[T], None, None]:
+        if self._stream is None:
+            self.open()
+        assert self._stream is not None  # noqa: S101 - `open` sets it or raises
+        with closing(self._stream) as stream:
+            yield from self._events(stream)
+
+    def _events(self, stream: Stream) -> Iterator[Event[T]]:
+        for line in self._lines(stream):
+            event = self._event(line)
+            if event is not None:
+                yield event
+            if self._abort.triggered:
+                return
+
+    def _lines(self, stream: Stream) -> Iterator[bytes]:
+        """Complete lines only; whatever the last newline does not end is dropped."""
+        ends = self._clock.monotonic() + self._timeout_seconds + _LIFE_GRACE
+        pending: list[bytes] = []
+        for chunk in self._chunks(stream):
+            *complete, rest = chunk.split(b"\n")
+            for line in complete:
+                yield b"".join((*pending, line))
+                pending.clear()
+            if rest:
+                pending.append(rest)
+            if self._clock.monotonic() > ends:
+                return
+
+    def _chunks(self, stream: Stream) -> Iterator[bytes]:
+        try:
+            yield from stream.chunks()
+        except TimeoutError:
+            return
+        except NoAnswer:
+            if not self._abort.triggered:
+                raise
+
+    def _event(self, line: bytes) -> Event[T] | None:
+        if not line.strip():
+            return None
+        label = f"watch {self._selection.resource}"
+        try:
+            frame = decoder(_Frame).decode(line)
+        except msgspec.DecodeError as error:
+            raise Unavailable(f"{label}: a line is no event: {error}") from error
+        if frame.type == "ERROR":
+            status = parse_status(frame.object)
+            raise failure(f"{label}, in the stream", status.code or 500, status)
+        return self._typed(frame)
+
+    def _typed(self, frame: _Frame) -> Event[T] | None:
+        known = partial(frame.object)
+        version = known.metadata.resource_version
+        try:
+            kind = EventType(frame.type)
+        except ValueError as error:
+            unreadable(self._selection.resource, frame.object, error)
+            kind = EventType.BOOKMARK
+        if not version:
+            return None
+        value = None if kind is EventType.BOOKMARK else self._decode(frame.object)
+        return Event(type=kind, key=known.key, resource_version=version, object=value)
+
+    def _decode(self, raw: msgspec.Raw) -> T | None:
+        try:
+            return self._decoder.decode(raw)
+        except msgspec.ValidationError as error:
+            unreadable(self._selection.resource, raw, error)
+            return None
