@@ -95,7 +95,7 @@ class Controller:
         self._queue: WorkQueue[Key] = WorkQueue(clock, metrics)
         self._delay = DelayQueue(f"{name}-delay", self._queue.add, clock=clock, on_crash=on_crash)
         self._workers = tuple(Loop(f"{name}-worker-{n}", self._work, on_crash) for n in range(workers))
-        if metrics:
+        if metrics is not None:
             metrics.observe(self._queue)
 
     @property
@@ -150,7 +150,7 @@ class Controller:
                 outcome = self._settle(key, self._attempt(key))
         except Exception as error:  # noqa: BLE001 - the hook failed: a bug like any other
             outcome = self._settle(key, error)
-        if self._metrics:
+        if self._metrics is not None:
             self._metrics.reconciled(outcome, self._clock.monotonic() - started)
 
     def _attempt(self, key: Key) -> Result | Exception:
@@ -191,7 +191,7 @@ class Controller:
 
     def _again(self, key: Key, seconds: float) -> None:
         self._delay.add_after(key, seconds)
-        if self._metrics:
+        if self._metrics is not None:
             self._metrics.retried()
 
 

@@ -94,7 +94,7 @@ class WorkQueue(Generic[T]):
             self._added[item] = self._clock.monotonic()
             if item not in self._started:
                 self._append(item)
-        if self._metrics:
+        if self._metrics is not None:
             self._metrics.added()
 
     def get(self, timeout: float | None = None) -> T:
@@ -112,7 +112,7 @@ class WorkQueue(Generic[T]):
             now = self._clock.monotonic()
             waited = now - self._added.pop(item)
             self._started[item] = now
-        if self._metrics:
+        if self._metrics is not None:
             self._metrics.taken(waited)
         return item
 
@@ -129,7 +129,7 @@ class WorkQueue(Generic[T]):
                 self._append(item)
             elif not self._started:
                 self._drained.notify_all()
-        if self._metrics:
+        if self._metrics is not None:
             self._metrics.finished(worked)
 
     def shut_down(self) -> None:

@@ -1,0 +1,284 @@
+import threading
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from etcd_operator.clock import SystemClock
+from etcd_operator.engine.workqueue import ShutDown, WorkQueue
+from unit.engine.support import eventually
+from unit.fakes.clock import FakeClock
+
+
+@pytest.fixture
+def clock() -> FakeClock:
+    return FakeClock()
+
+
+@pytest.fixture
+def queue(clock: FakeClock) -> WorkQueue[str]:
+    return WorkQueue(clock)
+
+
+def take_all(queue: WorkQueue[str]) -> Iterator[str]:
+    while queue.depth:
+        item = queue.get()
+        queue.done(item)
+        yield item
+
+
+def test_items_are_taken_in_the_order_in_which_they_were_added(queue: WorkQueue[str]) -> None:
+    for item in "cabcab":
+        queue.add(item)
+    assert list(take_all(queue)) == ["c", "a", "b"]
+
+
+def test_an_item_in_work_is_handed_to_nobody_else(queue: WorkQueue[str]) -> None:
+    queue.add("a")
+    queue.get()
+    queue.add("a")
+    with pytest.raises(TimeoutError):
+        queue.get(timeout=0)
+
+
+def test_an_item_added_while_in_work_is_processed_once_more_at_the_end_of_the_line(
+    queue: WorkQueue[str],
+) -> None:
+    queue.add("a")
+    queue.get()
+    for item in "aba":
+        queue.add(item)
+    queue.done("a")
+    assert list(take_all(queue)) == ["b", "a"]
+
+
+def test_an_item_that_is_done_is_not_processed_again(queue: WorkQueue[str]) -> None:
+    queue.add("a")
+    queue.done(queue.get())
+    assert queue.depth == queue.in_flight == 0
+
+
+def test_done_refuses_what_nobody_has_taken(queue: WorkQueue[str]) -> None:
+    queue.add("a")
+    with pytest.raises(ValueError, match="not in work: a"):
+        queue.done("a")
+
+
+def test_get_gives_up_when_its_time_is_over(queue: WorkQueue[str], clock: FakeClock) -> None:
+    ended = threading.Event()
+
+    def worker() -> None:
+        with pytest.raises(TimeoutError):
+            queue.get(timeout=30)
+        ended.set()
+
+    thread = threading.Thread(target=worker)
+    thread.start()
+    clock.advance(29)
+    assert not ended.is_set()
+    clock.advance(2)
+    eventually(ended.is_set, clock)
+    thread.join()
+
+
+def test_a_shut_down_queue_refuses_new_items_and_hands_out_the_old_ones(queue: WorkQueue[str]) -> None:
+    queue.add("a")
+    queue.shut_down()
+    queue.add("b")
+    assert list(take_all(queue)) == ["a"]
+    with pytest.raises(ShutDown):
+        queue.get()
+
+
+def test_shut_down_wakes_every_waiting_worker(queue: WorkQueue[str], clock: FakeClock) -> None:
+    ended: list[bool] = []
+
+    def worker() -> None:
+        with pytest.raises(ShutDown):
+            queue.get()
+        ended.append(True)
+
+    threads = [threading.Thread(target=worker) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    eventually(lambda: len(clock._waiting) == 4)
+    queue.shut_down()
+    for thread in threads:
+        thread.join(2)  # well before the fake clock's own five seconds
+    assert len(ended) == 4
+
+
+def test_what_was_added_while_in_work_survives_the_shut_down(queue: WorkQueue[str]) -> None:
+    queue.add("a")
+    queue.get()
+    queue.add("a")
+    queue.shut_down()
+    queue.done("a")
+    assert queue.get() == "a"
+
+
+def test_draining_waits_for_what_waits_and_for_what_is_in_work(
+    queue: WorkQueue[str], clock: FakeClock
+) -> None:
+    drained = threading.Event()
+
+    def drain() -> None:
+        queue.shut_down_with_drain()
+        drained.set()
+
+    queue.add("a")
+    queue.add("b")
+    queue.get()
+    thread = threading.Thread(target=drain)
+    thread.start()
+    eventually(lambda: len(clock._waiting) == 1)
+    queue.get()
+    queue.done("a")
+    clock.advance(0)
+    assert not drained.is_set()
+    queue.done("b")
+    thread.join(2)
+    assert drained.is_set()
+
+
+def test_draining_gives_up_when_its_time_is_over(queue: WorkQueue[str]) -> None:
+    queue.add("a")
+    with pytest.raises(TimeoutError):
+        queue.shut_down_with_drain(timeout=0)
+
+
+def test_a_queue_knows_how_long_its_workers_take(queue: WorkQueue[str], clock: FakeClock) -> None:
+    assert (queue.unfinished_seconds(), queue.longest_running_seconds()) == (0, 0)
+    queue.add("a")
+    queue.add("b")
+    queue.get()
+    clock.advance(5)
+    queue.get()
+    clock.advance(2)
+    assert (queue.unfinished_seconds(), queue.longest_running_seconds()) == (9, 7)
+    queue.done("a")
+    assert queue.longest_running_seconds() == 2
+
+
+def test_a_queue_reports_waiting_and_working_times(clock: FakeClock) -> None:
+    class Metrics(list[tuple[str, float]]):
+        def added(self) -> None:
+            self.append(("added", 1))
+
+        def taken(self, waited: float) -> None:
+            self.append(("taken", waited))
+
+        def finished(self, worked: float) -> None:
+            self.append(("finished", worked))
+
+    metrics = Metrics()
+    queue: WorkQueue[str] = WorkQueue(clock, metrics)
+    queue.add("a")
+    queue.add("a")
+    clock.advance(3)
+    queue.get()
+    clock.advance(4)
+    queue.done("a")
+    assert metrics == [("added", 1), ("taken", 3), ("finished", 4)]
+
+
+def test_many_producers_and_workers_lose_nothing_and_never_share_an_item() -> None:
+    """Every add is followed by a pass that began after it, and no two passes of one item overlap."""
+    queue: WorkQueue[int] = WorkQueue(SystemClock())
+    wanted = [0] * 20  # the version that each item should reach
+    seen = [0] * 20
+    holders: Counter[int] = Counter()
+    shared: list[int] = []
+
+    def produce(offset: int) -> None:
+        for n in range(2000):
+            item = (n + offset) % 20
+            wanted[item] = max(wanted[item], n)
+            queue.add(item)
+
+    def work() -> None:
+        while True:
+            try:
+                item = queue.get()
+            except ShutDown:
+                return
+            holders[item] += 1
+            if holders[item] > 1:
+                shared.append(item)
+            seen[item] = wanted[item]
+            holders[item] -= 1
+            queue.done(item)
+
+    workers = [threading.Thread(target=work) for _ in range(8)]
+    producers = [threading.Thread(target=produce, args=(n,)) for n in range(4)]
+    for thread in [*workers, *producers]:
+        thread.start()
+    for thread in producers:
+        thread.join()
+    queue.shut_down_with_drain(timeout=10)
+    for thread in workers:
+        thread.join(10)
+    assert not any(thread.is_alive() for thread in workers)
+    assert not shared
+    assert seen == wanted
+
+
+class QueueModel(RuleBasedStateMachine):
+    """The queue against a model of a line, a set in work and a set to be done again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.queue: WorkQueue[int] = WorkQueue(FakeClock())
+        self.line: list[int] = []
+        self.working: set[int] = set()
+        self.again: set[int] = set()
+        self.is_open = True
+
+    @rule(item=st.integers(0, 4))
+    def add(self, item: int) -> None:
+        self.queue.add(item)
+        if not self.is_open or item in self.line:
+            return
+        if item in self.working:
+            self.again.add(item)
+        else:
+            self.line.append(item)
+
+    @precondition(lambda self: self.line)
+    @rule()
+    def get(self) -> None:
+        item = self.queue.get(timeout=0)
+        assert item == self.line.pop(0)
+        assert item not in self.working
+        self.working.add(item)
+
+    @precondition(lambda self: not self.line)
+    @rule()
+    def get_of_nothing(self) -> None:
+        with pytest.raises(TimeoutError if self.is_open else ShutDown):
+            self.queue.get(timeout=0)
+
+    @precondition(lambda self: self.working)
+    @rule(data=st.data())
+    def done(self, data: st.DataObject) -> None:
+        item = data.draw(st.sampled_from(sorted(self.working)))
+        self.queue.done(item)
+        self.working.remove(item)
+        if item in self.again:
+            self.again.remove(item)
+            self.line.append(item)
+
+    @rule()
+    def shut_down(self) -> None:
+        self.queue.shut_down()
+        self.is_open = False
+
+    @invariant()
+    def counts_agree(self) -> None:
+        assert self.queue.depth == len(self.line)
+        assert self.queue.in_flight == len(self.working)
+
+
+TestQueueModel = QueueModel.TestCase
