@@ -1,0 +1,65 @@
+"""What a pass tells the user: conditions common to both API groups.
+
+Available: do clients get answers. Progressing: is something under way. Degraded: does
+something need a look. The reason and sentence of a plan that holds become those of
+Degraded, so that `kubectl describe` says what the operator waits for.
+"""
+
+from etcd_operator.api.meta import Condition
+from etcd_operator.core.actions import Plan, Stage
+from etcd_operator.core.state import ClusterState
+
+QUIET_HOLDS = frozenset({"Paused", "Deleting"})
+"""Holds that are the user's own wish: nothing is wrong."""
+
+
+def conditions(state: ClusterState, plan: Plan) -> tuple[Condition, ...]:
+    """The three conditions, not yet stamped with times (see `api.meta.merge_conditions`)."""
+    return tuple(
+        Condition(
+            type=kind,
+            status="True" if holds else "False",
+            reason=reason,
+            message=message,
+            observed_generation=state.desired.generation,
+        )
+        for kind, (holds, reason, message) in {
+            "Available": _available(state),
+            "Progressing": _progressing(plan),
+            "Degraded": _degraded(state, plan),
+        }.items()
+    )
+
+
+Verdict = tuple[bool, str, str]
+
+
+def _available(state: ClusterState) -> Verdict:
+    if state.has_quorum:
+        return True, "QuorumHealthy", "a quorum answers"
+    if not state.record.is_born:
+        return False, "Creating", "the cluster has not served yet"
+    return False, "QuorumLost", "no quorum answers: neither writes nor consistent reads are possible"
+
+
+def _progressing(plan: Plan) -> Verdict:
+    return plan.stage is Stage.WORKING, plan.reason, plan.message
+
+
+def _degraded(state: ClusterState, plan: Plan) -> Verdict:
+    if plan.stage is Stage.HELD and plan.reason not in QUIET_HOLDS:
+        return True, plan.reason, plan.message
+    ailing = [voter.name for voter in state.voters if not voter.is_healthy]
+    if ailing:
+        return True, "MemberUnhealthy", f"unhealthy or silent: {', '.join(ailing)}"
+    return False, "AsExpected", "nothing is known to be wrong"
+
+
+def cluster_version(state: ClusterState) -> str:
+    """The lowest version among the members that answer: what the whole cluster can do; empty without one."""
+    versions = [member.answer.version for member in state.answers if member.answer is not None]
+    return min(versions, key=_numbers, default="")
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split("-", maxsplit=1)[0].split("."))

@@ -1,0 +1,85 @@
+"""What every dialect can do, and what all of them read in the same way."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+import msgspec
+
+from etcd_operator.api.meta import ObjectMeta, RawObject
+from etcd_operator.core.actions import Plan, Start
+from etcd_operator.core.desired import DesiredCluster, Record
+from etcd_operator.core.state import ClusterState
+from etcd_operator.core.versions import image_of, parse_version
+from etcd_operator.errors import InvalidSpec
+
+Spec = TypeVar("Spec")
+
+
+class Resource(Protocol):
+    """A stored cluster resource of either group."""
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """Its metadata."""
+        ...
+
+
+Cluster = TypeVar("Cluster", bound=Resource, contravariant=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Defaults:
+    """What the operator's settings decide for all clusters.
+
+    repository: of etcd's images, without tag. version: for specs that name none.
+    """
+
+    repository: str
+    version: str
+
+
+class Dialect(Protocol[Cluster]):
+    """One API group: resource in, objects and status out. Pure."""
+
+    def desired(self, cluster: Cluster) -> DesiredCluster:
+        """What the resource asks for; what is wrong with it is in `problem`, never raised."""
+        ...
+
+    def status(self, cluster: Cluster, state: ClusterState, plan: Plan, *, now: str) -> RawObject:
+        """The whole status as written; `now` is RFC 3339."""
+        ...
+
+    def member_host(self, cluster: DesiredCluster, name: str) -> str:
+        """The DNS name under which peers reach a member."""
+        ...
+
+    def client_service(self, cluster: DesiredCluster) -> RawObject:
+        """The address for clients."""
+        ...
+
+    def member_service(self, cluster: DesiredCluster, name: str) -> RawObject:
+        """The address of one member."""
+        ...
+
+    def member(self, cluster: DesiredCluster, name: str, start: Start) -> RawObject:
+        """The object that runs a member: a Pod or an EtcdPeer."""
+        ...
+
+
+def parse_spec(raw: dict[str, Any], kind: type[Spec]) -> Spec:
+    """Read a raw spec. Raises InvalidSpec with one sentence naming the field."""
+    try:
+        return msgspec.convert(raw, kind)
+    except msgspec.ValidationError as error:
+        raise InvalidSpec(f"spec: {error}") from error
+
+
+def image_for(defaults: Defaults, version: str) -> tuple[str, str]:
+    """The version without `v` and the image that runs it. Raises InvalidSpec."""
+    parsed = parse_version(version or defaults.version)
+    return str(parsed), image_of(defaults.repository, parsed)
+
+
+def record_fields(record: Record) -> dict[str, Any]:
+    """The operator's memory as the status types of both groups spell it."""
+    return {"bootstrap": record.bootstrap, "cluster_id": record.cluster_id}

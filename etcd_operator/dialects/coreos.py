@@ -1,0 +1,121 @@
+"""`coreos.com/v1`: ephemeral members, each a bare pod with a service of its own."""
+
+from typing import Any
+
+import msgspec
+
+from etcd_operator.api import coreos
+from etcd_operator.api.coreos import ClusterSpec, ClusterStatus, EtcdCluster, MembersStatus
+from etcd_operator.api.meta import RawObject, merge_conditions
+from etcd_operator.api.podtemplate import PodTemplate
+from etcd_operator.build import ephemeral
+from etcd_operator.core.actions import Founding, Plan, Stage, Start
+from etcd_operator.core.desired import DesiredCluster, Durability, Record
+from etcd_operator.core.state import ClusterState
+from etcd_operator.core.status import cluster_version, conditions
+from etcd_operator.dialects.base import Defaults, image_for, parse_spec, record_fields
+from etcd_operator.errors import InvalidSpec
+
+
+class CoreosDialect:
+    """See `dialects.base.Dialect`."""
+
+    def __init__(self, defaults: Defaults) -> None:
+        self._defaults = defaults
+
+    def desired(self, cluster: EtcdCluster) -> DesiredCluster:
+        """What the resource asks for; what is wrong with it is in `problem`."""
+        try:
+            return self._facts(cluster, **self._asked(cluster))
+        except InvalidSpec as error:
+            return self._facts(cluster, size=0, version="", image="", problem=str(error))
+
+    def _facts(self, cluster: EtcdCluster, **asked: Any) -> DesiredCluster:
+        meta, status = cluster.metadata, cluster.status
+        return DesiredCluster(
+            api_version=coreos.API_VERSION,
+            namespace=meta.namespace,
+            name=meta.name,
+            uid=meta.uid,
+            generation=meta.generation,
+            created=meta.creation_timestamp,
+            durability=Durability.EPHEMERAL,
+            record=Record(
+                bootstrap=status.bootstrap,
+                cluster_id=status.cluster_id,
+                next_ordinal=status.next_ordinal,
+            ),
+            is_deleting=meta.deletion_timestamp is not None,
+            **asked,
+        )
+
+    def _asked(self, cluster: EtcdCluster) -> dict[str, Any]:
+        spec = parse_spec(cluster.spec, ClusterSpec)
+        size = spec.size if spec.size is not None else cluster.size
+        if size is None or size < 1:
+            raise InvalidSpec("spec.size is missing: say how many members the cluster shall have")
+        version, image = image_for(self._defaults, spec.version)
+        return {
+            "size": size,
+            "version": version,
+            "image": image,
+            "is_paused": spec.paused,
+            "pod_template": _pod_template(cluster.metadata.name, spec),
+        }
+
+    def status(self, cluster: EtcdCluster, state: ClusterState, plan: Plan, *, now: str) -> RawObject:
+        """The whole status as written; what cannot be observed now keeps its last value."""
+        previous, desired = cluster.status, state.desired
+        version = cluster_version(state) or previous.current_version
+        status = ClusterStatus(
+            observed_generation=desired.generation,
+            phase=_phase(state, plan),
+            size=sum(member.pod is not None for member in state.members),
+            selector=f"{coreos.CLUSTER_LABEL}={desired.name}",
+            current_version=version,
+            target_version=desired.version if version and desired.version != version else "",
+            members=MembersStatus(
+                ready=tuple(m.name for m in state.members if m.is_healthy),
+                unready=tuple(m.name for m in state.members if not m.is_healthy),
+            ),
+            next_ordinal=state.record.next_ordinal,
+            conditions=merge_conditions(previous.conditions, conditions(state, plan), now),
+            **record_fields(state.record),
+        )
+        return dict(msgspec.to_builtins(status))
+
+    def member_host(self, cluster: DesiredCluster, name: str) -> str:
+        """The member's own service."""
+        del cluster
+        return name
+
+    def client_service(self, cluster: DesiredCluster) -> RawObject:
+        """One address for all members."""
+        return ephemeral.client_service(cluster)
+
+    def member_service(self, cluster: DesiredCluster, name: str) -> RawObject:
+        """The member's own address."""
+        return ephemeral.member_service(cluster, name)
+
+    def member(self, cluster: DesiredCluster, name: str, start: Start) -> RawObject:
+        """The pod. Raises TypeError for a start from old data: an ephemeral pod has none."""
+        if not isinstance(start, Founding):
+            raise TypeError(f"{name}: an ephemeral member cannot resume")
+        return ephemeral.pod(cluster, name, start)
+
+
+def _pod_template(name: str, spec: ClusterSpec) -> PodTemplate:
+    if not spec.anti_affinity:
+        return PodTemplate(node_selector=spec.node_selector)
+    term: RawObject = {
+        "labelSelector": {"matchLabels": {coreos.CLUSTER_LABEL: name}},
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    affinity: RawObject = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    return PodTemplate(node_selector=spec.node_selector, affinity=affinity)
+
+
+def _phase(state: ClusterState, plan: Plan) -> Any:
+    if state.record.is_born:
+        return "Running"
+    return "Failed" if plan.stage is Stage.HELD and plan.reason == "InvalidSpec" else "Creating"

@@ -1,0 +1,128 @@
+"""`etcd.improbable.io/v1alpha1`: persistent members behind one headless service."""
+
+from typing import Any
+
+import msgspec
+
+from etcd_operator.api import improbable
+from etcd_operator.api.improbable import ClusterSpec, ClusterStatus, EtcdCluster, MemberStatus
+from etcd_operator.api.meta import RawObject, merge_conditions
+from etcd_operator.build import persistent
+from etcd_operator.build.urls import CLIENT_PORT, url
+from etcd_operator.core.actions import Plan, Start
+from etcd_operator.core.desired import DesiredCluster, Durability, Record
+from etcd_operator.core.members import EtcdMember
+from etcd_operator.core.state import ClusterState
+from etcd_operator.core.status import cluster_version, conditions
+from etcd_operator.dialects.base import Defaults, image_for, parse_spec, record_fields
+from etcd_operator.errors import InvalidSpec
+
+RESERVED = "names under etcd.improbable.io/ are reserved"
+
+
+class ImprobableDialect:
+    """See `dialects.base.Dialect`."""
+
+    def __init__(self, defaults: Defaults) -> None:
+        self._defaults = defaults
+
+    def desired(self, cluster: EtcdCluster) -> DesiredCluster:
+        """What the resource asks for; what is wrong with it is in `problem`."""
+        try:
+            return self._facts(cluster, **self._asked(cluster))
+        except InvalidSpec as error:
+            return self._facts(cluster, size=0, version="", image="", problem=str(error))
+
+    def _facts(self, cluster: EtcdCluster, **asked: Any) -> DesiredCluster:
+        meta, status = cluster.metadata, cluster.status
+        return DesiredCluster(
+            api_version=improbable.API_VERSION,
+            namespace=meta.namespace,
+            name=meta.name,
+            uid=meta.uid,
+            generation=meta.generation,
+            created=meta.creation_timestamp,
+            durability=Durability.PERSISTENT,
+            record=Record(bootstrap=status.bootstrap, cluster_id=status.cluster_id),
+            is_deleting=meta.deletion_timestamp is not None,
+            **asked,
+        )
+
+    def _asked(self, cluster: EtcdCluster) -> dict[str, Any]:
+        spec = parse_spec(cluster.spec, ClusterSpec)
+        version, image = image_for(self._defaults, spec.version)
+        _refuse_reserved(spec)
+        template = spec.pod_template
+        if spec.affinity:
+            template = msgspec.structs.replace(template, affinity=spec.affinity)
+        return {
+            "size": spec.replicas,
+            "version": version,
+            "image": image,
+            "pod_template": template,
+            "claim_template": spec.storage.volume_claim_template,
+        }
+
+    def status(self, cluster: EtcdCluster, state: ClusterState, plan: Plan, *, now: str) -> RawObject:
+        """The whole status as written; what cannot be observed now keeps its last value."""
+        previous, desired = cluster.status, state.desired
+        members = _members(state) or previous.members
+        leader = state.leader
+        status = ClusterStatus(
+            observed_generation=desired.generation,
+            replicas=sum(member.peer is not None for member in state.members),
+            ready_replicas=len(state.healthy_voters),
+            selector=f"{improbable.CLUSTER_LABEL}={desired.name}",
+            members=members,
+            leader=leader.name if leader is not None else "",
+            cluster_version=cluster_version(state) or previous.cluster_version,
+            endpoints=tuple(url(self.member_host(desired, member.name), CLIENT_PORT) for member in members),
+            conditions=merge_conditions(previous.conditions, conditions(state, plan), now),
+            **record_fields(state.record),
+        )
+        return dict(msgspec.to_builtins(status))
+
+    def member_host(self, cluster: DesiredCluster, name: str) -> str:
+        """`my-cluster-0.my-cluster.NAMESPACE.svc`."""
+        return persistent.member_host(cluster.name, cluster.namespace, name)
+
+    def client_service(self, cluster: DesiredCluster) -> RawObject:
+        """The headless service."""
+        return persistent.client_service(cluster)
+
+    def member_service(self, cluster: DesiredCluster, name: str) -> RawObject:
+        """Raises TypeError: the headless service names these members."""
+        raise TypeError(f"{cluster.name}: persistent member {name} has no service of its own")
+
+    def member(self, cluster: DesiredCluster, name: str, start: Start) -> RawObject:
+        """The EtcdPeer."""
+        return persistent.peer(cluster, name, start)
+
+
+def _refuse_reserved(spec: ClusterSpec) -> None:
+    metadata = spec.pod_template.metadata
+    for field, names in {"annotations": metadata.annotations, "labels": metadata.labels}.items():
+        reserved = sorted(name for name in names if name.startswith(improbable.RESERVED_PREFIX))
+        if reserved:
+            raise InvalidSpec(f"spec.podTemplate.metadata.{field}: {RESERVED}: remove {', '.join(reserved)}")
+
+
+def _members(state: ClusterState) -> tuple[MemberStatus, ...]:
+    """The members as etcd lists them, by name; a member that has not started has none."""
+    leader = state.leader
+    return tuple(
+        _member(state, entry, is_leader=leader is not None and leader.entry == entry)
+        for entry in sorted(state.etcd_members, key=lambda entry: (entry.name, entry.id))
+    )
+
+
+def _member(state: ClusterState, entry: EtcdMember, *, is_leader: bool) -> MemberStatus:
+    member = next((m for m in state.members if m.entry is not None and m.entry.id == entry.id), None)
+    answer = member.answer if member is not None else None
+    return MemberStatus(
+        name=entry.name or (member.name if member is not None else ""),
+        id=entry.id,
+        role="Learner" if entry.is_learner else "Leader" if is_leader else "Voter",
+        healthy=member is not None and member.is_healthy,
+        version=answer.version if answer is not None else "",
+    )
