@@ -400,7 +400,12 @@ def test_many_workers_reconcile_many_keys_each_by_one_at_a_time() -> None:
     controller = Controller("t", reconcile, workers=8, clock=clock, backoff=backoff, on_crash=crashes)
     keys = [Key("default", f"k{n}") for n in range(50)]
     controller.start()
-    producers = [threading.Thread(target=lambda: [controller.enqueue(key) for key in keys]) for _ in range(4)]
+
+    def produce() -> None:
+        for key in keys:
+            controller.enqueue(key)
+
+    producers = [threading.Thread(target=produce) for _ in range(4)]
     for producer in producers:
         producer.start()
     for producer in producers:

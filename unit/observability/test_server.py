@@ -1,0 +1,225 @@
+import contextlib
+import http.client
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping
+
+import pytest
+
+from etcd_operator.errors import OperatorError
+from etcd_operator.observability import server as module
+from etcd_operator.observability.metrics import Metrics
+from etcd_operator.observability.server import Check, StatusServer, bind
+from unit.engine.support import eventually
+
+Answer = tuple[int, str, dict[str, str]]
+Make = Callable[..., StatusServer]
+
+
+@pytest.fixture
+def make() -> Iterator[Make]:
+    made: list[StatusServer] = []
+
+    def start(
+        listen: str = "127.0.0.1:0",
+        *,
+        health: Mapping[str, Check] | None = None,
+        ready: Mapping[str, Check] | None = None,
+        client_timeout: float = 5,
+    ) -> StatusServer:
+        server = StatusServer(
+            listen,
+            metrics=Metrics().render,
+            health=health or {},
+            ready=ready or {},
+            client_timeout=client_timeout,
+        )
+        made.append(server)
+        server.start()
+        return server
+
+    yield start
+    for server in made:
+        assert server.stop(5)
+
+
+def ask(server: StatusServer, path: str, *, method: str = "GET", host: str = "127.0.0.1") -> Answer:
+    connection = http.client.HTTPConnection(host, server.port, timeout=5)
+    with contextlib.closing(connection):
+        connection.request(method, path)
+        response = connection.getresponse()
+        return response.status, response.read().decode(), dict(response.getheaders())
+
+
+def well() -> tuple[bool, str]:
+    return True, "fine"
+
+
+def ill() -> tuple[bool, str]:
+    return False, "lease lost"
+
+
+def broken() -> tuple[bool, str]:
+    raise KeyError("oops")
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+def test_a_page_without_failing_checks_is_ok(path: str, make: Make) -> None:
+    status, body, _ = ask(make(health={"a": well}, ready={"b": well}), path)
+    assert (status, body) == (200, "ok\n")
+
+
+def test_verbose_lists_the_checks(make: Make) -> None:
+    status, body, _ = ask(make(ready={"leader": well, "caches": well}), "/readyz?verbose")
+    assert (status, body) == (200, "[+]leader: fine\n[+]caches: fine\nreadyz check passed\n")
+
+
+def test_a_failing_check_fails_its_page_only_and_says_why(make: Make) -> None:
+    server = make(health={"threads": well}, ready={"caches": well, "leader": ill})
+    status, body, _ = ask(server, "/readyz")
+    assert (status, body) == (503, "[+]caches: fine\n[-]leader: lease lost\nreadyz check failed\n")
+    assert ask(server, "/healthz")[0] == 200
+
+
+def test_a_check_that_raises_has_failed(make: Make, caplog: pytest.LogCaptureFixture) -> None:
+    status, body, _ = ask(make(health={"a": broken, "b": well}), "/healthz")
+    assert status == 503
+    assert "[-]a: KeyError: 'oops'\n[+]b: fine\n" in body
+    assert [record.message for record in caplog.records] == ["health check raised"]
+
+
+def test_metrics_are_served_in_the_format_of_prometheus(make: Make) -> None:
+    status, body, headers = ask(make(), "/metrics")
+    assert status == 200
+    assert headers["Content-Type"].startswith("text/plain")
+    assert "process_cpu_seconds_total" in body
+
+
+def test_other_paths_are_not_found(make: Make) -> None:
+    assert ask(make(), "/")[0] == 404
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/nothing", "/readyz"])
+def test_head_answers_as_get_without_a_body(path: str, make: Make) -> None:
+    server = make(ready={"a": ill})
+    status, body, headers = ask(server, path)
+    head_status, head_body, head_headers = ask(server, path, method="HEAD")
+    assert (head_status, head_body) == (status, "")
+    assert head_headers["Content-Length"] == headers["Content-Length"] == str(len(body))
+
+
+def test_a_client_that_has_gone_before_it_is_cut_off_is_no_failure() -> None:
+    client, peer = socket.socketpair()
+    peer.close()
+    client.close()
+    module._cut(client)
+
+
+def test_other_methods_are_refused(make: Make) -> None:
+    assert ask(make(), "/healthz", method="POST")[0] == 501
+
+
+def test_a_bug_in_a_page_is_logged_and_stops_nothing(make: Make, caplog: pytest.LogCaptureFixture) -> None:
+    def breaks(_: str) -> tuple[bytes, str]:
+        raise ZeroDivisionError
+
+    server = make()
+    server._server.pages = module._Pages(metrics=breaks, checks={"/healthz": {}})
+    with pytest.raises(http.client.RemoteDisconnected):
+        ask(server, "/metrics")
+    eventually(lambda: [record.levelname for record in caplog.records] == ["ERROR"])
+    assert ask(server, "/healthz")[0] == 200
+
+
+@contextlib.contextmanager
+def silent_clients(server: StatusServer, count: int) -> Iterator[list[socket.socket]]:
+    with contextlib.ExitStack() as stack:
+        clients: list[socket.socket] = []
+        for _ in range(count):
+            client = socket.create_connection(("127.0.0.1", server.port), timeout=5)
+            clients.append(stack.enter_context(client))
+            client.sendall(b"GET /heal")
+            eventually(lambda: len(server._server._clients) >= len(clients))
+        yield clients
+
+
+def test_silent_clients_do_not_block_others(make: Make) -> None:
+    server = make()
+    with silent_clients(server, 10):
+        assert ask(server, "/healthz")[0] == 200
+
+
+def test_a_silent_client_is_dropped_when_its_time_is_over(make: Make) -> None:
+    server = make(client_timeout=0.02)
+    with socket.create_connection(("127.0.0.1", server.port), timeout=5) as client:
+        client.sendall(b"GET /heal")
+        assert client.recv(100) == b""
+
+
+def test_the_oldest_of_too_many_clients_makes_room(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_MAX_CLIENTS", 4)
+    server = make()
+    with silent_clients(server, 4) as clients:
+        assert ask(server, "/healthz")[0] == 200
+        assert clients[0].recv(100) == b""
+        clients[3].sendall(b"thz HTTP/1.0\r\n\r\n")
+        assert clients[3].recv(100).startswith(b"HTTP/1.0 200")
+
+
+def test_stopping_waits_for_no_client_and_ends_all_threads(make: Make) -> None:
+    before = set(threading.enumerate())
+    server = make(client_timeout=60)
+    with silent_clients(server, 3) as clients:
+        assert server.stop(2)
+        assert all(client.recv(100) == b"" for client in clients)
+    assert set(threading.enumerate()) == before
+
+
+def test_the_thread_has_a_name_and_is_no_daemon(make: Make) -> None:
+    server = make()
+    assert server._thread.name == "status-server"
+    assert not server._thread.daemon
+
+
+def test_a_port_is_free_again_after_the_stop_also_of_a_server_never_started(make: Make) -> None:
+    started = make()
+    port = started.port
+    assert started.stop(5)
+    idle = StatusServer(f"127.0.0.1:{port}", metrics=Metrics().render, health={}, ready={})
+    assert idle.stop(5)
+    bind(f"127.0.0.1:{port}").close()
+
+
+def test_a_port_in_use_is_said_in_one_line(make: Make) -> None:
+    listen = f"127.0.0.1:{make().port}"
+    with pytest.raises(OperatorError) as caught:
+        make(listen)
+    assert str(caught.value) == f"cannot listen on {listen}: Address already in use"
+
+
+@pytest.mark.parametrize("listen", ["8080", "", "host:", "host:http", "host:70000", ":-1"])
+def test_a_malformed_address_is_refused(listen: str) -> None:
+    with pytest.raises(OperatorError, match="is not host:port"):
+        bind(listen)
+
+
+def test_a_name_that_does_not_resolve_is_refused_in_one_line() -> None:
+    with pytest.raises(OperatorError, match=r"^cannot listen on no-such-host\.invalid:0: .+$"):
+        bind("no-such-host.invalid:0")
+
+
+def test_no_host_means_every_address(make: Make) -> None:
+    server = make(":0")
+    assert ask(server, "/healthz")[0] == 200
+    if socket.has_dualstack_ipv6():
+        assert ask(server, "/healthz", host="::1")[0] == 200
+
+
+def test_a_kernel_without_ipv6_is_served_on_ipv4(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "has_dualstack_ipv6", lambda: False)
+    assert ask(make(":0"), "/healthz")[0] == 200
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no IPv6 here")
+def test_an_ipv6_address_is_written_in_brackets(make: Make) -> None:
+    assert ask(make("[::1]:0"), "/healthz", host="::1")[0] == 200
