@@ -134,10 +134,11 @@ def test_draining_waits_for_what_waits_and_for_what_is_in_work(
     thread = threading.Thread(target=drain)
     thread.start()
     eventually(lambda: len(clock._waiting) == 1)
-    queue.get()
     queue.done("a")
-    clock.advance(0)
-    assert not drained.is_set()
+    assert not drained.wait(0.02)  # nothing is in work, but "b" waits
+    queue.get()
+    clock.advance(0)  # wakes the thread that drains: it must look at the work in hand too
+    assert not drained.wait(0.02)
     queue.done("b")
     thread.join(2)
     assert drained.is_set()

@@ -158,7 +158,7 @@ def test_a_silent_client_is_dropped_when_its_time_is_over(make: Make) -> None:
 
 def test_the_oldest_of_too_many_clients_makes_room(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "_MAX_CLIENTS", 4)
-    server = make()
+    server = make(client_timeout=60)
     with silent_clients(server, 4) as clients:
         assert ask(server, "/healthz")[0] == 200
         assert clients[0].recv(100) == b""
