@@ -1,0 +1,338 @@
+"""Leader election: electors over HTTP against the fake API server, with its faults and a clock of ours."""
+
+import threading
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+
+import pytest
+import urllib3
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from etcd_operator.keys import Key
+from etcd_operator.kube.client import Client
+from etcd_operator.kube.lease import Elector, Timing
+from etcd_operator.kube.transport import Transport
+from unit.fakes.apiserver import Answer, ApiServer, Cut, Fault, Hook, Request, Stall, no_fault
+from unit.fakes.apiserver.kinds import LEASES
+from unit.fakes.clock import FakeClock
+from unit.kube.contract.harness import until
+
+KEY = Key("default", "operator")
+
+
+class SkewedClock(FakeClock):
+    """Ticks with another clock but tells people another time."""
+
+    def __init__(self, base: FakeClock) -> None:
+        super().__init__()
+        self._base = base
+        self.skew = timedelta()
+
+    def now(self) -> datetime:
+        return self._base.now() + self.skew
+
+    def monotonic(self) -> float:
+        return self._base.monotonic()
+
+    def wait(self, condition: threading.Condition, timeout: float | None) -> None:
+        self._base.wait(condition, timeout)
+
+
+class Bench:
+    """A fake server, a clock, and electors that write down what they were told."""
+
+    def __init__(self, api: ApiServer, pool: urllib3.PoolManager) -> None:
+        self.api, self.clock = api, FakeClock()
+        self.client = Client(Transport(pool=pool, base_url=api.url))
+        self.calls: list[str] = []
+
+    def elector(self, identity: str, clock: FakeClock | None = None) -> Elector:
+        return Elector(
+            self.client, KEY, identity,
+            clock=clock or self.clock,
+            on_started_leading=lambda: self.calls.append(f"{identity} started"),
+            on_stopped_leading=lambda: self.calls.append(f"{identity} stopped"),
+        )  # fmt: skip
+
+    def lease(self) -> dict[str, object]:
+        spec: dict[str, object] = self.api.objects.get(LEASES, *KEY)["spec"]
+        return spec
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    with ApiServer() as api, urllib3.PoolManager(maxsize=8) as pool:
+        yield Bench(api, pool)
+
+
+def test_an_absent_lease_is_taken(bench: Bench) -> None:
+    first = bench.elector("first")
+    first._attempt()
+    assert first.is_leader()
+    assert bench.lease()["holderIdentity"] == "first"
+    assert bench.lease()["leaseDurationSeconds"] == 15
+    assert bench.lease()["leaseTransitions"] == 0
+
+
+def test_a_held_lease_is_taken_only_after_it_was_seen_unchanged_for_its_whole_duration(bench: Bench) -> None:
+    first, second = bench.elector("first"), bench.elector("second")
+    first._attempt()
+    bench.clock.advance(14.0)  # not counted: the second has not looked yet
+    second._attempt()
+    bench.clock.advance(14.9)
+    second._attempt()
+    assert not second.is_leader()
+    bench.clock.advance(0.2)
+    second._attempt()
+    assert second.is_leader()
+    assert bench.lease()["leaseTransitions"] == 1
+
+
+def test_a_renewed_lease_is_not_taken(bench: Bench) -> None:
+    first, second = bench.elector("first"), bench.elector("second")
+    for _ in range(20):
+        first._attempt()
+        second._attempt()
+        bench.clock.advance(2.0)
+        assert first.is_leader()
+        assert not second.is_leader()
+
+
+def test_renewing_keeps_the_time_of_the_taking_and_the_number_of_changes(bench: Bench) -> None:
+    first = bench.elector("first")
+    first._attempt()
+    taken = bench.lease()
+    bench.clock.advance(2.0)
+    first._attempt()
+    renewed = bench.lease()
+    assert renewed["acquireTime"] == taken["acquireTime"]
+    assert renewed["renewTime"] != taken["renewTime"]
+    assert renewed["leaseTransitions"] == 0
+
+
+def test_a_renewal_keeps_labels_that_others_put_on_the_lease(bench: Bench) -> None:
+    first = bench.elector("first")
+    first._attempt()
+    bench.api.objects.patch(LEASES, *KEY, {"metadata": {"labels": {"team": "db"}}}, "merge")
+    first._attempt()
+    assert bench.api.objects.get(LEASES, *KEY)["metadata"]["labels"] == {"team": "db"}
+    assert first.is_leader()
+
+
+def test_leadership_ends_by_the_leaders_own_clock(bench: Bench) -> None:
+    first = bench.elector("first")
+    first._attempt()
+    bench.clock.advance(9.9)
+    assert first.is_leader()
+    bench.clock.advance(0.1)
+    assert not first.is_leader()
+
+
+def test_the_deadline_counts_from_before_the_request_was_sent(bench: Bench) -> None:
+    """The others count from when it was applied: what the reply takes is not the leader's time."""
+    first = bench.elector("first")
+
+    def slow_reply(request: Request) -> None:
+        bench.clock.advance(6.0)
+
+    bench.api.after = slow_reply
+    first._attempt()  # GET and POST: 12 seconds
+    bench.api.after = no_fault
+    assert not first.is_leader()
+
+
+def test_a_lease_deleted_under_its_leader_is_not_taken_before_its_time_is_over(bench: Bench) -> None:
+    first, second = bench.elector("first"), bench.elector("second")
+    first._attempt()
+    second._attempt()
+    bench.api.objects.delete(LEASES, *KEY)
+    second._attempt()
+    assert not second.is_leader()
+    bench.clock.advance(15.1)
+    second._attempt()
+    assert second.is_leader()
+
+
+def test_a_lost_reply_does_not_lose_the_lease(bench: Bench) -> None:
+    first = bench.elector("first")
+    first._attempt()
+    bench.clock.advance(2.0)
+    bench.api.after = lambda request: Cut() if request.is_write else None
+    first._attempt()
+    bench.api.after = no_fault
+    bench.clock.advance(7.0)
+    first._attempt()  # meets its own, unanswered renewal
+    bench.clock.advance(9.0)
+    assert first.is_leader()
+    assert bench.lease()["leaseTransitions"] == 0
+
+
+def test_a_released_lease_is_taken_at_once(bench: Bench) -> None:
+    first, second = bench.elector("first"), bench.elector("second")
+    first._attempt()
+    second._attempt()
+    assert first.release()
+    assert not first.is_leader()
+    second._attempt()
+    assert second.is_leader()
+
+
+def test_the_lease_of_another_is_not_released(bench: Bench) -> None:
+    first, second = bench.elector("first"), bench.elector("second")
+    first._attempt()
+    assert not second.release()
+    assert bench.lease()["holderIdentity"] == "first"
+
+
+def test_a_release_that_fails_raises_nothing(bench: Bench) -> None:
+    first = bench.elector("first")
+    first._attempt()
+    bench.api.before = lambda _: Answer(code=500)
+    assert not first.release()
+
+
+@pytest.mark.parametrize("bad", [{"renew_deadline": 15.0}, {"retry_period": 9.0}, {"lease_duration": 15.5}])
+def test_times_that_leave_no_room_are_refused(bad: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match="lease"):
+        Timing(**bad)
+
+
+def test_a_running_elector_says_that_it_leads_and_stops_without_a_word(bench: Bench) -> None:
+    first = bench.elector("first")
+    first.start()
+    until(lambda: bench.calls == ["first started"])
+    assert first.stop(5.0)
+    assert first.release()
+    assert bench.calls == ["first started"]
+    assert bench.lease()["holderIdentity"] == ""
+
+
+def test_a_running_elector_renews(bench: Bench) -> None:
+    first = bench.elector("first")
+    first.start()
+    until(first.is_leader)
+    for _ in range(20):
+        before = bench.lease()["renewTime"]
+        bench.clock.advance(2.5)
+        until(lambda before=before: bench.lease()["renewTime"] != before)  # type: ignore[misc]
+    assert first.stop(5.0)
+    assert bench.calls == ["first started"]
+
+
+def test_a_leader_whose_renewal_hangs_stops_leading_on_time(bench: Bench) -> None:
+    first, stall = bench.elector("first"), Stall()
+    first.start()
+    until(lambda: bench.calls == ["first started"])
+    asked = threading.Event()
+
+    def hang(request: Request) -> Fault:
+        asked.set()
+        return stall
+
+    bench.api.before = hang
+    bench.clock.advance(3.0)
+    until(asked.is_set)
+    bench.clock.advance(7.1)
+    assert not first.is_leader()
+    until(lambda: bench.calls == ["first started", "first stopped"])
+    assert not first.release()  # a renewal is in flight: it could take the lease again
+    stall.released.set()
+    assert first.stop(5.0)
+
+
+def test_a_lost_leadership_is_not_sought_again(bench: Bench) -> None:
+    first = bench.elector("first")
+    first.start()
+    until(lambda: bench.calls == ["first started"])
+    bench.api.before = lambda _: Answer(code=500)
+
+    def stopped_in_time() -> bool:
+        bench.clock.advance(1.0)
+        return "first stopped" in bench.calls
+
+    until(stopped_in_time)
+    bench.api.before = no_fault
+    assert first.stop(5.0)
+    assert not first._attempt()
+    assert not first.is_leader()
+
+
+Step = tuple[str, str, float]
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["first", "second"]),
+        st.sampled_from(
+            ["ok", "ok", "refused", "unsent", "lost", "slow before", "slow after", "interleaved"]
+        ),
+        st.sampled_from([0.0, 0.5, 2.0, 4.9, 9.9, 15.1]),
+    ),
+    min_size=1,
+    max_size=25,
+)
+
+
+@given(steps=STEPS, skews=st.lists(st.integers(-86400, 86400), min_size=2, max_size=2))
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_there_are_never_two_leaders(steps: list[Step], skews: list[int]) -> None:
+    with ApiServer() as api, urllib3.PoolManager(maxsize=8) as pool:
+        bench = Bench(api, pool)
+        clocks = [SkewedClock(bench.clock) for _ in skews]
+        for clock, skew in zip(clocks, skews, strict=True):
+            clock.skew = timedelta(seconds=skew)
+        electors = dict(
+            zip(
+                ("first", "second"),
+                (bench.elector(n, c) for n, c in zip("ab", clocks, strict=True)),
+                strict=True,
+            )
+        )
+        for who, fault, seconds in steps:
+            _one_attempt(bench, electors, who, fault, seconds)
+            _check(electors)
+        _ends_with_a_leader(bench, electors)
+
+
+def _one_attempt(bench: Bench, electors: dict[str, Elector], who: str, fault: str, seconds: float) -> None:
+    other = electors["second" if who == "first" else "first"]
+
+    def pass_time(_request: Request) -> Fault | None:
+        bench.clock.advance(seconds)
+        _check(electors)
+        return None
+
+    def interleave(request: Request) -> Fault | None:
+        bench.api.before = no_fault
+        pass_time(request)
+        other._attempt()
+        return pass_time(request)
+
+    def lose_reply(request: Request) -> Fault | None:
+        return Cut() if request.is_write else None
+
+    before: dict[str, Hook] = {
+        "refused": lambda _: Answer(code=503),
+        "unsent": lambda _: Cut(),
+        "slow before": pass_time,
+        "interleaved": interleave,
+    }
+    after: dict[str, Hook] = {"lost": lose_reply, "slow after": pass_time}
+    bench.api.before, bench.api.after = before.get(fault, no_fault), after.get(fault, no_fault)
+    electors[who]._attempt()
+    bench.api.before = bench.api.after = no_fault
+    bench.clock.advance(seconds)
+
+
+def _check(electors: dict[str, Elector]) -> None:
+    assert sum(elector.is_leader() for elector in electors.values()) <= 1
+
+
+def _ends_with_a_leader(bench: Bench, electors: dict[str, Elector]) -> None:
+    """Once faults stop, someone leads within one lease and a retry."""
+    for _ in range(10):
+        bench.clock.advance(2.0)
+        for elector in electors.values():
+            elector._attempt()
+            _check(electors)
+    assert any(elector.is_leader() for elector in electors.values())
