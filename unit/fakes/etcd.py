@@ -1,0 +1,274 @@
+"""A scripted etcd: real gRPC on loopback addresses, a small model of one cluster behind it.
+
+    cluster = FakeEtcdCluster()
+    cluster.found({"m0": "http://m0:2380"})          # what --initial-cluster says
+    cluster.start("m0", peer_url="http://m0:2380", address="127.1.0.1:2379")
+    cluster.stop / freeze / thaw / wipe / start again; cluster.close() at the end
+
+It keeps etcd's rules as measured on 3.5 to 3.7: quorum, the 5 s rule (only with a clock), one
+learner at a time, promotion only in sync, what a learner answers, what answers without quorum.
+It does not model the log: data is one dict, a follower is always up to date, a leader is
+elected at once, and a wiped founder that would corrupt a real cluster is just refused.
+
+`on_write(method, applied)` is called before and after each change; raising `Refusal` there
+fails the call before it, or loses its reply. `damage` changes the bytes of snapshots.
+"""
+
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import grpc
+
+from etcd_operator.clock import Clock
+from unit.fakes.etcd_rpc import Refusal, open_server
+
+_CONNECTED_SECONDS = 5.0
+
+
+class StartRefused(Exception):
+    """The process would end at once, saying this."""
+
+
+def _precondition(text: str) -> Refusal:
+    return Refusal(grpc.StatusCode.FAILED_PRECONDITION, f"etcdserver: {text}")
+
+
+def _unhealthy() -> Refusal:
+    return Refusal(grpc.StatusCode.UNAVAILABLE, "etcdserver: unhealthy cluster")
+
+
+def _not_found() -> Refusal:
+    return Refusal(grpc.StatusCode.NOT_FOUND, "etcdserver: member not found")
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class FakeMember:
+    """One member. `endpoint` is where it serves while running; `name` is empty until started."""
+
+    id: int
+    peer_urls: tuple[str, ...]
+    name: str = ""
+    client_urls: tuple[str, ...] = ()
+    is_learner: bool = False
+    is_running: bool = False
+    is_frozen: bool = False
+    is_wiped: bool = False
+    is_in_sync: bool = False
+    version: str = "3.6.16"
+    endpoint: str = ""
+    started_at: float = 0.0
+    db_size: int = 20480
+    db_size_in_use: int = 16384
+    hash: int | None = None
+    server: grpc.Server | None = field(default=None, repr=False)
+
+    @property
+    def is_alive(self) -> bool:
+        """Running and able to talk to the others."""
+        return self.is_running and not self.is_frozen
+
+
+class FakeEtcdCluster:
+    """The model; every method takes its lock, and `changed` is notified after each change."""
+
+    def __init__(self, *, cluster_id: int = 0xC0FFEE, clock: Clock | None = None) -> None:
+        self.cluster_id = cluster_id
+        self.changed = threading.Condition(threading.RLock())
+        self.members: list[FakeMember] = []
+        self.leader: FakeMember | None = None
+        self.term = 1
+        self.raft_index = 4
+        self.revision = 1
+        self.keys: dict[bytes, tuple[bytes, int]] = {}
+        self.alarms: set[tuple[int, str]] = set()
+        self.users: dict[str, str] = {}
+        self.writes: list[str] = []
+        self.on_write: Callable[[str, bool], None] | None = None
+        self.damage: Callable[[bytes], bytes] | None = None
+        self._clock = clock
+        self._executor = ThreadPoolExecutor(max_workers=64, thread_name_prefix="fake-etcd")
+        self._next_id = 0x1001
+
+    # The processes
+
+    def found(self, peers: Mapping[str, str]) -> None:
+        """Make these (name to peer URL) the founding voters."""
+        with self.changed:
+            for name, peer_url in peers.items():
+                self._admit((peer_url,), name=name, is_learner=False)
+
+    def start(
+        self, name: str, *, peer_url: str, address: str = "127.0.0.1:0", version: str = "3.6.16"
+    ) -> FakeMember:
+        """Start the process of a member at `address`; port 0 picks one (see its `endpoint`).
+
+        Raises `StartRefused` if the cluster has no member with that peer URL, or it has lost its
+        data while another member still has its own.
+        """
+        with self.changed:
+            member = next((m for m in self.members if peer_url in m.peer_urls), None)
+            if member is None:
+                raise StartRefused("member count is unequal")
+            if member.is_wiped and not all(m.is_wiped for m in self.members):
+                raise StartRefused(f"member {member.id:x} has already been bootstrapped")
+            if member.is_wiped:
+                self.keys.clear()
+                self.revision = 1
+                for each in self.members:
+                    each.is_wiped = False
+            member.server, port = open_server(self, member, address, self._executor)
+            member.endpoint = f"{address.rpartition(':')[0]}:{port}"
+            member.name, member.version = name, version
+            member.client_urls = (f"http://{member.endpoint}",)
+            member.started_at = self._now()
+            member.is_running, member.is_frozen, member.is_in_sync = True, False, True
+            self._settle()
+            return member
+
+    def stop(self, name: str) -> None:
+        """End the process: its port refuses connections, its data stays."""
+        with self.changed:
+            member = self.member(name)
+            member.is_running = False
+            server, member.server = member.server, None
+            self._settle()
+        if server is not None:
+            server.stop(grace=None).wait(5)
+
+    def freeze(self, name: str) -> None:
+        """As SIGSTOP: connections are accepted, nothing is answered."""
+        with self.changed:
+            self.member(name).is_frozen = True
+            self._settle()
+
+    def thaw(self, name: str) -> None:
+        """As SIGCONT."""
+        with self.changed:
+            self.member(name).is_frozen = False
+            self._settle()
+
+    def wipe(self, name: str) -> None:
+        """Stop the process and lose its data directory."""
+        self.stop(name)
+        with self.changed:
+            self.member(name).is_wiped = True
+
+    def close(self) -> None:
+        """Stop all processes and threads."""
+        for member in list(self.members):
+            if member.is_running:
+                self.stop(member.name)
+        self._executor.shutdown(wait=True)
+
+    # What the model knows
+
+    def member(self, name: str) -> FakeMember:
+        """The member of that name (KeyError if none)."""
+        with self.changed:
+            for member in self.members:
+                if member.name == name:
+                    return member
+        raise KeyError(name)
+
+    @property
+    def voters(self) -> list[FakeMember]:
+        return [member for member in self.members if not member.is_learner]
+
+    @property
+    def has_quorum(self) -> bool:
+        alive = sum(member.is_alive for member in self.voters)
+        return alive >= len(self.voters) // 2 + 1
+
+    # The rules of the calls; the caller holds the lock
+
+    def add(self, asked: FakeMember, peer_urls: tuple[str, ...], *, is_learner: bool) -> FakeMember:
+        voters = self.voters
+        if len(voters) > 1 and self._connected(asked) < (len(voters) + 1) // 2 + 1:
+            raise _unhealthy()
+        if any(set(peer_urls) & set(member.peer_urls) for member in self.members):
+            raise _precondition("Peer URLs already exists")
+        if is_learner and len(voters) < len(self.members):
+            raise _precondition("too many learner members in cluster")
+        return self._admit(peer_urls, name="", is_learner=is_learner)
+
+    def remove(self, asked: FakeMember, member_id: int) -> None:
+        member = self._by_id(member_id)
+        if not member.is_learner:
+            rest = [voter for voter in self.voters if voter is not member]
+            if rest and sum(bool(voter.name) for voter in rest) < len(rest) // 2 + 1:
+                raise _precondition("re-configuration failed due to not enough started members")
+            if member.is_alive and self._connected(asked) - 1 < 1 + len(rest) // 2:
+                raise _unhealthy()
+        self.members.remove(member)
+        self._settle()
+
+    def promote(self, member_id: int) -> None:
+        member = self._by_id(member_id)
+        if not member.is_learner:
+            raise _precondition("can only promote a learner member")
+        if not (member.is_alive and member.is_in_sync):
+            raise _precondition("can only promote a learner member which is in sync with leader")
+        member.is_learner = False
+        self._settle()
+
+    def update(self, member_id: int, peer_urls: tuple[str, ...]) -> None:
+        member = self._by_id(member_id)
+        if any(set(peer_urls) & set(other.peer_urls) for other in self.members if other is not member):
+            raise _precondition("Peer URLs already exists")
+        member.peer_urls = peer_urls
+        self._settle()
+
+    def move_leader(self, asked: FakeMember, target: int) -> None:
+        if asked is not self.leader:
+            raise _precondition("not leader")
+        member = next((voter for voter in self.voters if voter.id == target and voter.is_alive), None)
+        if member is None:
+            raise _precondition("bad leader transferee")
+        self._lead(member)
+        self._settle()
+
+    def put(self, key: bytes, value: bytes) -> None:
+        self.revision += 1
+        self.keys[key] = (value, self.revision)
+        self._settle()
+
+    def _by_id(self, member_id: int) -> FakeMember:
+        for member in self.members:
+            if member.id == member_id:
+                return member
+        raise _not_found()
+
+    def _admit(self, peer_urls: tuple[str, ...], *, name: str, is_learner: bool) -> FakeMember:
+        member = FakeMember(id=self._next_id, peer_urls=peer_urls, name=name, is_learner=is_learner)
+        self._next_id += 1
+        self.members.append(member)
+        self._settle()
+        return member
+
+    def _connected(self, asked: FakeMember) -> int:
+        """How many voters `asked` has been connected to for 5 s, itself included."""
+        if self._clock is None:
+            return sum(voter.is_alive for voter in self.voters)
+        long_ago = self._now() - _CONNECTED_SECONDS
+        return sum(
+            voter is asked or (voter.is_alive and voter.started_at <= long_ago) for voter in self.voters
+        )
+
+    def _now(self) -> float:
+        return self._clock.monotonic() if self._clock is not None else 0.0
+
+    def _settle(self) -> None:
+        """After any change: a new leader if one is needed and possible, and wake who waits."""
+        self.raft_index += 1
+        able = [voter for voter in self.voters if voter.is_alive]
+        if not self.has_quorum:
+            self.leader = None
+        elif self.leader not in able:
+            self._lead(able[0])
+        self.changed.notify_all()
+
+    def _lead(self, member: FakeMember) -> None:
+        self.leader = member
+        self.term += 1

@@ -1,0 +1,279 @@
+"""The gRPC face of `unit.fakes.etcd`: one server per running member."""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import grpc
+
+from etcd_operator.etcd import methods
+from etcd_operator.etcd import rpc_pb2 as pb
+from etcd_operator.etcd.methods import Method
+
+if TYPE_CHECKING:
+    from unit.fakes.etcd import FakeEtcdCluster, FakeMember
+
+_CHUNK = 32 * 1024
+
+
+class Refusal(Exception):
+    """The gRPC code and etcd's text of a refused call."""
+
+    def __init__(self, code: grpc.StatusCode, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+        self.text = text
+
+
+def open_server(
+    cluster: "FakeEtcdCluster", member: "FakeMember", address: str, executor: ThreadPoolExecutor
+) -> tuple[grpc.Server, int]:
+    """Serve `member` at `address`; the server and its port."""
+    server = grpc.server(executor, options=[("grpc.so_reuseport", 0)])
+    server.add_generic_rpc_handlers(_handlers(cluster, member))
+    port = server.add_insecure_port(address)
+    server.start()
+    return server, port
+
+
+def _always(_request: Any) -> bool:
+    return True
+
+
+def _never(_request: Any) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """How a method is answered: `answer` runs under the cluster's lock, once its needs are met."""
+
+    method: Method[Any, Any]
+    answer: Callable[["_Answers", Any], Any]
+    needs_quorum: Callable[[Any], bool] = _never
+    learner_may: Callable[[Any], bool] = _never
+    is_public: bool = False
+
+
+class _Answers:
+    """The replies of one member."""
+
+    def __init__(self, cluster: "FakeEtcdCluster", member: "FakeMember") -> None:
+        self.cluster = cluster
+        self.member = member
+
+    def header(self) -> pb.ResponseHeader:
+        cluster = self.cluster
+        return pb.ResponseHeader(
+            cluster_id=cluster.cluster_id,
+            member_id=self.member.id,
+            revision=cluster.revision,
+            raft_term=cluster.term,
+        )
+
+    def members(self) -> list[pb.Member]:
+        return [_message(member) for member in self.cluster.members]
+
+    def status(self, _request: pb.StatusRequest) -> pb.StatusResponse:
+        cluster, member = self.cluster, self.member
+        errors = [f"memberID:{member_id} alarm:{kind} " for member_id, kind in sorted(cluster.alarms)]
+        if cluster.leader is None:
+            errors.append("etcdserver: no leader")
+        index = cluster.raft_index if member.is_in_sync else 0
+        minor = member.version.rpartition(".")[0]
+        return pb.StatusResponse(
+            header=self.header(),
+            version=member.version,
+            storageVersion="" if minor == "3.5" else f"{minor}.0",
+            leader=cluster.leader.id if cluster.leader is not None else 0,
+            raftIndex=index,
+            raftAppliedIndex=index,
+            raftTerm=cluster.term,
+            dbSize=member.db_size,
+            dbSizeInUse=member.db_size_in_use,
+            isLearner=member.is_learner,
+            errors=errors,
+        )
+
+    def member_list(self, _request: pb.MemberListRequest) -> pb.MemberListResponse:
+        return pb.MemberListResponse(header=self.header(), members=self.members())
+
+    def member_add(self, request: pb.MemberAddRequest) -> pb.MemberAddResponse:
+        added = self.cluster.add(self.member, tuple(request.peerURLs), is_learner=request.isLearner)
+        return pb.MemberAddResponse(header=self.header(), member=_message(added), members=self.members())
+
+    def member_remove(self, request: pb.MemberRemoveRequest) -> pb.MemberRemoveResponse:
+        self.cluster.remove(self.member, request.ID)
+        return pb.MemberRemoveResponse(header=self.header(), members=self.members())
+
+    def member_promote(self, request: pb.MemberPromoteRequest) -> pb.MemberPromoteResponse:
+        self.cluster.promote(request.ID)
+        return pb.MemberPromoteResponse(header=self.header(), members=self.members())
+
+    def member_update(self, request: pb.MemberUpdateRequest) -> pb.MemberUpdateResponse:
+        self.cluster.update(request.ID, tuple(request.peerURLs))
+        return pb.MemberUpdateResponse(header=self.header(), members=self.members())
+
+    def move_leader(self, request: pb.MoveLeaderRequest) -> pb.MoveLeaderResponse:
+        self.cluster.move_leader(self.member, request.targetID)
+        return pb.MoveLeaderResponse(header=self.header())
+
+    def alarm(self, request: pb.AlarmRequest) -> pb.AlarmResponse:
+        if request.action == pb.AlarmRequest.DEACTIVATE:
+            self.cluster.alarms.discard((request.memberID, pb.AlarmType.Name(request.alarm)))
+        alarms = [
+            pb.AlarmMember(memberID=member_id, alarm=kind) for member_id, kind in sorted(self.cluster.alarms)
+        ]
+        return pb.AlarmResponse(header=self.header(), alarms=alarms)
+
+    def defragment(self, _request: pb.DefragmentRequest) -> pb.DefragmentResponse:
+        self.member.db_size = self.member.db_size_in_use
+        return pb.DefragmentResponse(header=self.header())
+
+    def hash_kv(self, request: pb.HashKVRequest) -> pb.HashKVResponse:
+        own = self.member.hash
+        value = own if own is not None else int(hashlib.sha256(self._data()).hexdigest()[:8], 16)
+        revision = request.revision or self.cluster.revision
+        return pb.HashKVResponse(
+            header=self.header(), hash=value, compact_revision=-1, hash_revision=revision
+        )
+
+    def range(self, request: pb.RangeRequest) -> pb.RangeResponse:
+        found = self.cluster.keys.get(request.key)
+        if found is None:
+            return pb.RangeResponse(header=self.header())
+        kvs = (
+            []
+            if request.count_only
+            else [pb.KeyValue(key=request.key, value=found[0], mod_revision=found[1])]
+        )
+        return pb.RangeResponse(header=self.header(), kvs=kvs, count=1)
+
+    def put(self, request: pb.PutRequest) -> pb.PutResponse:
+        self.cluster.put(request.key, request.value)
+        return pb.PutResponse(header=self.header())
+
+    def authenticate(self, request: pb.AuthenticateRequest) -> pb.AuthenticateResponse:
+        if self.cluster.users.get(request.name) != request.password:
+            text = "etcdserver: authentication failed, invalid user ID or password"
+            raise Refusal(grpc.StatusCode.INVALID_ARGUMENT, text)
+        return pb.AuthenticateResponse(header=self.header(), token=_token(request.name))
+
+    def snapshot(self, _request: pb.SnapshotRequest) -> Iterator[pb.SnapshotResponse]:
+        data = self._data()
+        data += bytes(-len(data) % 512)
+        data += hashlib.sha256(data).digest()
+        if self.cluster.damage is not None:
+            data = self.cluster.damage(data)
+        chunks = (data[at : at + _CHUNK] for at in range(0, len(data), _CHUNK))
+        return (pb.SnapshotResponse(blob=chunk) for chunk in chunks)
+
+    def _data(self) -> bytes:
+        return repr(sorted(self.cluster.keys.items())).encode()
+
+
+_CALLS = (
+    _Call(methods.STATUS, _Answers.status, learner_may=_always),
+    _Call(methods.MEMBER_LIST, _Answers.member_list, needs_quorum=lambda request: request.linearizable),
+    _Call(methods.MEMBER_ADD, _Answers.member_add),
+    _Call(methods.MEMBER_REMOVE, _Answers.member_remove, needs_quorum=_always),
+    _Call(methods.MEMBER_PROMOTE, _Answers.member_promote, needs_quorum=_always),
+    _Call(methods.MEMBER_UPDATE, _Answers.member_update, needs_quorum=_always),
+    _Call(methods.MOVE_LEADER, _Answers.move_leader),
+    _Call(methods.ALARM_LIST, _Answers.alarm, needs_quorum=_always),
+    _Call(methods.DEFRAGMENT, _Answers.defragment),
+    _Call(methods.HASH_KV, _Answers.hash_kv),
+    _Call(
+        methods.RANGE,
+        _Answers.range,
+        needs_quorum=lambda request: not request.serializable,
+        learner_may=lambda request: request.serializable,
+    ),
+    _Call(methods.PUT, _Answers.put, needs_quorum=_always),
+    _Call(methods.AUTHENTICATE, _Answers.authenticate, needs_quorum=_always, is_public=True),
+    _Call(methods.SNAPSHOT, _Answers.snapshot),
+)
+
+
+def _handlers(cluster: "FakeEtcdCluster", member: "FakeMember") -> tuple[grpc.GenericRpcHandler, ...]:
+    answers = _Answers(cluster, member)
+    services: dict[str, dict[str, grpc.RpcMethodHandler[Any, Any]]] = {}
+    for call in _CALLS:
+        is_stream = call.method is methods.SNAPSHOT
+        make = grpc.unary_stream_rpc_method_handler if is_stream else grpc.unary_unary_rpc_method_handler
+        services.setdefault(call.method.service, {})[call.method.name] = make(
+            _behaviour(call, answers),
+            request_deserializer=call.method.request.FromString,
+            response_serializer=call.method.response.SerializeToString,
+        )
+    return tuple(
+        grpc.method_handlers_generic_handler(f"etcdserverpb.{service}", handlers)
+        for service, handlers in services.items()
+    )
+
+
+def _behaviour(call: _Call, answers: _Answers) -> Callable[[Any, grpc.ServicerContext], Any]:
+    def behave(request: Any, context: grpc.ServicerContext) -> Any:
+        with answers.cluster.changed:
+            try:
+                _await_turn(call, answers, request, context)
+                return _answer(call, answers, request)
+            except Refusal as refusal:
+                context.abort(refusal.code, refusal.text)
+
+    return behave
+
+
+def _await_turn(call: _Call, answers: _Answers, request: Any, context: grpc.ServicerContext) -> None:
+    """Hang while the member is frozen or lacks a quorum that it needs; refuse what it may not answer."""
+    cluster, member = answers.cluster, answers.member
+
+    def wake() -> None:
+        with cluster.changed:
+            cluster.changed.notify_all()
+
+    context.add_callback(wake)
+    cluster.changed.wait_for(lambda: not member.is_frozen or not context.is_active())
+    if member.is_learner and not call.learner_may(request):
+        text = "etcdserver: rpc not supported for learner"
+        raise Refusal(grpc.StatusCode.FAILED_PRECONDITION, text)
+    if call.needs_quorum(request):
+        cluster.changed.wait_for(lambda: cluster.has_quorum or not context.is_active())
+    if not context.is_active():
+        raise Refusal(grpc.StatusCode.CANCELLED, "the caller has gone")
+    if cluster.users and not call.is_public and not _is_known(cluster, context):
+        raise Refusal(grpc.StatusCode.INVALID_ARGUMENT, "etcdserver: user name is empty")
+
+
+def _answer(call: _Call, answers: _Answers, request: Any) -> Any:
+    cluster = answers.cluster
+    is_write = call.method.is_write or (isinstance(request, pb.AlarmRequest) and bool(request.action))
+    if is_write and cluster.on_write is not None:
+        cluster.on_write(call.method.name, False)
+    response = call.answer(answers, request)
+    if is_write:
+        cluster.writes.append(call.method.name)
+        if cluster.on_write is not None:
+            cluster.on_write(call.method.name, True)
+    return response
+
+
+def _is_known(cluster: "FakeEtcdCluster", context: grpc.ServicerContext) -> bool:
+    tokens = {_token(user) for user in cluster.users}
+    return any(key == "token" and value in tokens for key, value in context.invocation_metadata())
+
+
+def _token(user: str) -> str:
+    return f"token-of-{user}"
+
+
+def _message(member: "FakeMember") -> pb.Member:
+    return pb.Member(
+        ID=member.id,
+        name=member.name,
+        peerURLs=member.peer_urls,
+        clientURLs=member.client_urls,
+        isLearner=member.is_learner,
+    )
