@@ -1,0 +1,113 @@
+"""Real etcd members as processes on loopback, with the handles of the fake."""
+
+import os
+import signal
+import socket
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+def free_address() -> str:
+    """A `host:port` that nobody listens on; the host is this process's own loopback address."""
+    pid = os.getpid()
+    host = f"127.77.{pid >> 8 & 255}.{pid & 255}"
+    with socket.socket() as probe:
+        probe.bind((host, 0))
+        return f"{host}:{probe.getsockname()[1]}"
+
+
+@dataclass(slots=True, kw_only=True)
+class RealMember:
+    """One process; `endpoint` is `host:port` of its client port."""
+
+    name: str
+    endpoint: str
+    peer_url: str
+    command: list[str]
+    log: Path
+    process: subprocess.Popen[bytes] | None = field(default=None, repr=False)
+
+
+class RealEtcdCluster:
+    """Members in `folder`, run from the programs in `binaries`. Only its own processes are touched."""
+
+    def __init__(self, binaries: Path, folder: Path, *, tls: tuple[str, ...] = ()) -> None:
+        self._binaries = binaries
+        self._folder = folder
+        self._tls = tls
+        self._members: dict[str, RealMember] = {}
+
+    def found(self, *names: str) -> None:
+        """Start these as the founding voters."""
+        peers = {name: f"http://{free_address()}" for name in names}
+        for name, peer_url in peers.items():
+            self._start(name, peer_url, peers, state="new")
+
+    def join(self, name: str, peer_url: str) -> None:
+        """Start a member that MemberAdd has registered."""
+        peers = {member.name: member.peer_url for member in self._members.values()} | {name: peer_url}
+        self._start(name, peer_url, peers, state="existing")
+
+    def endpoint(self, name: str) -> str:
+        return self._members[name].endpoint
+
+    @property
+    def endpoints(self) -> list[str]:
+        return [member.endpoint for member in self._members.values()]
+
+    def freeze(self, name: str) -> None:
+        self._signal(name, signal.SIGSTOP)
+
+    def thaw(self, name: str) -> None:
+        self._signal(name, signal.SIGCONT)
+
+    def kill(self, name: str) -> None:
+        member = self._members[name]
+        assert member.process is not None
+        member.process.kill()
+        member.process.wait(10)
+        member.process = None
+
+    def ctl(self, *arguments: str, endpoint: str) -> None:
+        """Run etcdctl for what our client has no call for (users)."""
+        command = [str(self._binaries / "etcdctl"), f"--endpoints=http://{endpoint}", *arguments]
+        subprocess.run(command, check=True, capture_output=True, timeout=20, env={"ETCDCTL_API": "3"})
+
+    def close(self) -> None:
+        for member in self._members.values():
+            if member.process is not None:
+                self.kill(member.name)
+
+    def _start(self, name: str, peer_url: str, peers: Mapping[str, str], *, state: str) -> None:
+        endpoint = free_address()
+        client_url = f"{'https' if self._tls else 'http'}://{endpoint}"
+        flags = {
+            "name": name,
+            "data-dir": str(self._folder / name),
+            "listen-client-urls": client_url,
+            "advertise-client-urls": client_url,
+            "listen-peer-urls": peer_url,
+            "initial-advertise-peer-urls": peer_url,
+            "initial-cluster": ",".join(f"{peer}={url}" for peer, url in peers.items()),
+            "initial-cluster-state": state,
+            "log-level": "error",
+            "unsafe-no-fsync": "true",
+        }
+        command = [str(self._binaries / "etcd"), *(f"--{flag}={value}" for flag, value in flags.items())]
+        member = RealMember(
+            name=name,
+            endpoint=endpoint,
+            peer_url=peer_url,
+            command=[*command, *self._tls],
+            log=self._folder / f"{name}.log",
+        )
+        with member.log.open("wb") as log:
+            member.process = subprocess.Popen(member.command, stdout=log, stderr=log)
+        self._members[name] = member
+
+    def _signal(self, name: str, number: signal.Signals) -> None:
+        process = self._members[name].process
+        assert process is not None
+        process.send_signal(number)

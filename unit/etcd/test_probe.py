@@ -1,0 +1,189 @@
+"""The probe's promises, against the scripted etcd."""
+
+import time
+from collections.abc import Callable
+
+import grpc
+import pytest
+
+from etcd_operator.etcd.channel import Channels
+from etcd_operator.etcd.probe import Answer, NoAnswer, Refused, probe
+from unit.etcd.support import eventually, native_threads, open_files
+from unit.fakes.etcd import FakeEtcdCluster
+from unit.fakes.etcd_rpc import Refusal
+
+SLACK = 0.25
+
+
+def start(fake: FakeEtcdCluster, size: int) -> list[str]:
+    names = [f"m{number}" for number in range(size)]
+    fake.found({name: f"http://{name}:2380" for name in names})
+    return [fake.start(name, peer_url=f"http://{name}:2380").endpoint for name in names]
+
+
+def seconds(action: Callable[[], object]) -> float:
+    begin = time.monotonic()
+    action()
+    return time.monotonic() - begin
+
+
+def test_a_healthy_cluster_answers_in_full_and_proves_its_quorum(
+    fake: FakeEtcdCluster, channels: Channels
+) -> None:
+    endpoints = start(fake, 3)
+    look = probe(channels, endpoints)
+    assert look.quorum is True
+    for endpoint, name in zip(endpoints, ["m0", "m1", "m2"], strict=True):
+        answer = look.answers[endpoint]
+        assert isinstance(answer, Answer)
+        assert answer.status.member_id == fake.member(name).id
+        assert answer.status.cluster_id == fake.cluster_id
+        assert answer.members is not None
+        assert [member.name for member in answer.members] == ["m0", "m1", "m2"]
+
+
+def test_silent_members_get_no_more_than_the_patience_once_quorum_is_proven(
+    fake: FakeEtcdCluster, channels: Channels
+) -> None:
+    endpoints = start(fake, 3)
+    fake.freeze("m1")
+    took = seconds(lambda: probe(channels, endpoints, deadline=5.0, patience=0.3))
+    assert 0.3 <= took < 0.3 + SLACK
+    look = probe(channels, endpoints, deadline=5.0, patience=0.3)
+    assert look.quorum is True
+    assert isinstance(look.answers[endpoints[1]], NoAnswer)
+    assert isinstance(look.answers[endpoints[2]], Answer)
+
+
+def test_the_deadline_holds_when_nobody_answers(fake: FakeEtcdCluster, channels: Channels) -> None:
+    endpoints = start(fake, 3)
+    for name in ("m0", "m1", "m2"):
+        fake.freeze(name)
+    assert seconds(lambda: probe(channels, endpoints, deadline=0.4)) < 0.4 + SLACK
+    look = probe(channels, endpoints, deadline=0.4)
+    assert look.quorum is None
+    assert all(isinstance(answer, NoAnswer) for answer in look.answers.values())
+
+
+def test_a_survivor_answers_but_proves_no_quorum(fake: FakeEtcdCluster, channels: Channels) -> None:
+    endpoints = start(fake, 3)
+    fake.freeze("m1")
+    fake.stop("m2")
+    assert seconds(lambda: probe(channels, endpoints, deadline=0.5)) < 0.5 + SLACK
+    look = probe(channels, endpoints, deadline=0.5)
+    assert look.quorum is False
+    survivor = look.answers[endpoints[0]]
+    assert isinstance(survivor, Answer)
+    assert survivor.status.leader == 0
+    assert survivor.members is not None
+
+
+def test_a_refused_connection_is_no_answer_and_costs_no_time(
+    fake: FakeEtcdCluster, channels: Channels
+) -> None:
+    endpoints = start(fake, 3)
+    fake.stop("m2")
+    assert seconds(lambda: probe(channels, endpoints, deadline=3.0, patience=3.0)) < 1.0
+    answer = probe(channels, endpoints).answers[endpoints[2]]
+    assert isinstance(answer, NoAnswer)
+    assert "connect" in answer.reason
+
+
+def test_a_member_that_returns_is_heard_at_the_next_look(fake: FakeEtcdCluster, channels: Channels) -> None:
+    endpoints = start(fake, 3)
+    fake.stop("m2")
+    assert isinstance(probe(channels, endpoints).answers[endpoints[2]], NoAnswer)
+    fake.start("m2", peer_url="http://m2:2380", address=endpoints[2])
+    assert isinstance(probe(channels, endpoints).answers[endpoints[2]], Answer)
+
+
+def test_a_learner_answers_without_a_list_and_is_not_asked_for_the_proof(
+    fake: FakeEtcdCluster, channels: Channels
+) -> None:
+    start(fake, 1)
+    with fake.changed:
+        fake.add(fake.member("m0"), ("http://m1:2380",), is_learner=True)
+    learner = fake.start("m1", peer_url="http://m1:2380").endpoint
+    look = probe(channels, [learner])
+    answer = look.answers[learner]
+    assert isinstance(answer, Answer)
+    assert answer.status.is_learner
+    assert answer.members is None
+    assert look.quorum is None
+
+
+def test_a_voter_cut_off_from_the_quorum_does_not_hide_it(fake: FakeEtcdCluster, channels: Channels) -> None:
+    endpoints = start(fake, 3)
+    lonely = FakeEtcdCluster()
+    try:
+        # The first endpoint is a voter of three whose peers are gone but who still names a leader.
+        lonely_endpoint = start(lonely, 3)[0]
+        lonely.stop("m1")
+        lonely.stop("m2")
+        lonely.leader = lonely.member("m0")
+        look = probe(channels, [lonely_endpoint, *endpoints[1:]], deadline=2.0)
+        assert look.quorum is True
+    finally:
+        lonely.close()
+
+
+def test_a_refusal_for_lack_of_a_user_is_an_answer_and_a_proof(
+    fake: FakeEtcdCluster, channels: Channels
+) -> None:
+    endpoints = start(fake, 1)
+    fake.users["root"] = "secret"
+    look = probe(channels, endpoints)
+    assert isinstance(look.answers[endpoints[0]], Refused)
+    assert look.quorum is True
+    with_token = probe(channels, endpoints, token="token-of-root")
+    assert isinstance(with_token.answers[endpoints[0]], Answer)
+
+
+def test_a_single_member_proves_itself(fake: FakeEtcdCluster, channels: Channels) -> None:
+    assert probe(channels, start(fake, 1)).quorum is True
+
+
+def test_nobody_to_ask_is_no_quorum_and_no_error(channels: Channels) -> None:
+    look = probe(channels, [])
+    assert look.quorum is None
+    assert look.answers == {}
+
+
+def test_calls_are_reported_with_their_codes(fake: FakeEtcdCluster, channels: Channels) -> None:
+    endpoints = start(fake, 3)
+    fake.freeze("m2")
+    seen: list[tuple[str, str]] = []
+    probe(channels, endpoints, patience=0.2, on_call=lambda method, code, _: seen.append((method, code)))
+    assert seen.count(("Status", "OK")) == 2
+    assert seen.count(("Range", "OK")) == 1
+    assert ("Status", "CANCELLED") in seen
+    assert ("MemberList", "CANCELLED") in seen
+
+
+def test_neither_threads_nor_files_grow_with_repeated_looks(
+    fake: FakeEtcdCluster, channels: Channels
+) -> None:
+    endpoints = start(fake, 3)
+    fake.freeze("m2")
+    for _ in range(3):
+        probe(channels, endpoints, patience=0.05)
+    files, threads = open_files(), native_threads()
+    for _ in range(20):
+        probe(channels, endpoints, patience=0.05)
+    # The scripted server lives in this process and lets go of a cut connection a little later.
+    eventually(lambda: open_files() <= files + 2, within=5.0)
+    eventually(lambda: native_threads() <= threads + 4, within=5.0)
+
+
+def test_an_unknown_refusal_still_leaves_a_value(
+    fake: FakeEtcdCluster, channels: Channels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    endpoints = start(fake, 1)
+    monkeypatch.setattr(type(fake), "has_quorum", property(_refuse))
+    look = probe(channels, endpoints, deadline=0.5)
+    assert look.quorum is False
+    assert isinstance(look.answers[endpoints[0]], Answer)
+
+
+def _refuse(_cluster: FakeEtcdCluster) -> bool:
+    raise Refusal(grpc.StatusCode.INTERNAL, "etcdserver: something new")
