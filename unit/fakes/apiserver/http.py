@@ -93,8 +93,7 @@ class Handler(BaseHTTPRequestHandler):
         applied = False
         try:
             self._obey(api.before(request))
-            code, body = self._apply(request, target)
-            applied = request.is_write
+            code, body, applied = self._outcome(request, target)
             self._obey(api.after(request))
         except Refusal as refusal:
             code, body = refusal.code, refusal.body()
@@ -103,6 +102,13 @@ class Handler(BaseHTTPRequestHandler):
             raise
         api.record(faults.Exchange(request, code, applied))
         return code, body
+
+    def _outcome(self, request: faults.Request, target: Target | None) -> tuple[int, Json | Stream, bool]:
+        """The true answer, and whether a write was carried out."""
+        try:
+            return *self._apply(request, target), request.is_write
+        except Refusal as refusal:
+            return refusal.code, refusal.body(), False
 
     def _obey(self, fault: faults.Fault | None) -> None:
         match fault:

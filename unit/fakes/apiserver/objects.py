@@ -113,6 +113,8 @@ class Objects:
                 return self._apply(kind, namespace, name, patch, subresource, manager)
             current = self._existing(kind, namespace, name)
             wanted = rules.check_envelope(kind, namespace, name, _PATCHERS[form](current, patch))
+            if wanted["metadata"].get("uid", "") != current["metadata"]["uid"]:
+                raise invalid(kind, name, "metadata.uid: Invalid value: field is immutable")
             return self._write(kind, current, wanted, status_only=subresource == "status")
 
     def _apply(

@@ -46,8 +46,7 @@ def _operate(box: Json, operation: Json) -> None:
         case "remove":
             _take(box, path)
         case "replace":
-            _take(box, path)
-            _add(box, path, _copy(operation["value"]))
+            _set(box, path, _copy(operation["value"]))
         case "test":
             if _look(box, path) != operation["value"]:
                 raise ValueError("test failed")
@@ -84,6 +83,15 @@ def _add(box: Json, path: str, value: Any) -> None:
         parent.insert(int(step), value)
     else:
         raise IndexError(step)
+
+
+def _set(box: Json, path: str, value: Any) -> None:
+    """Replace; an absent member of an object is added, as the API server does against the RFC."""
+    parent, step = _walk(box, path)
+    if isinstance(parent, list):
+        parent[int(step)] = value
+    else:
+        parent[step] = value
 
 
 def _take(box: Json, path: str) -> Any:

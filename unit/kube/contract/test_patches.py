@@ -33,11 +33,12 @@ def test_a_patch_that_names_the_present_version_passes(subject: Subject) -> None
     assert subject.patch("configmaps", made["metadata"]["name"], patch).code == 200
 
 
-def test_a_patch_that_names_another_uid_conflicts(subject: Subject) -> None:
+def test_a_patch_that_names_another_uid_is_refused_for_good(subject: Subject) -> None:
+    """Not a conflict, as for a PUT: the patch would change what cannot change."""
     made = subject.create("configmaps", config_map(a="1"))
     patch = {"metadata": {"uid": "00000000-0000-0000-0000-000000000000"}, "data": {"a": "3"}}
     reply = subject.patch("configmaps", made["metadata"]["name"], patch)
-    assert (reply.code, reply.body["reason"]) == (409, "Conflict")
+    assert (reply.code, reply.body["reason"]) == (422, "Invalid")
 
 
 def test_json_patch_operations_apply_in_order(subject: Subject) -> None:
@@ -60,10 +61,10 @@ def test_json_patch_operations_apply_in_order(subject: Subject) -> None:
         {"op": "test", "path": "/data/a", "value": "other"},
         {"op": "test", "path": "/data/absent", "value": "1"},
         {"op": "remove", "path": "/data/absent"},
-        {"op": "replace", "path": "/data/absent", "value": "1"},
+        {"op": "replace", "path": "/spec/absent/deep", "value": "1"},
         {"op": "add", "path": "/spec/absent/deep", "value": "1"},
     ],
-    ids=["test", "test-absent", "remove-absent", "replace-absent", "add-below-absent"],
+    ids=["test", "test-absent", "remove-absent", "replace-below-absent", "add-below-absent"],
 )
 def test_a_json_patch_that_does_not_fit_changes_nothing(subject: Subject, operation: dict[str, str]) -> None:
     made = subject.create("configmaps", config_map(a="1"))
@@ -74,6 +75,14 @@ def test_a_json_patch_that_does_not_fit_changes_nothing(subject: Subject, operat
     after = subject.read("configmaps", name)
     assert after is not None
     assert after["data"] == {"a": "1"}
+
+
+def test_replacing_an_absent_member_adds_it(subject: Subject) -> None:
+    """Against RFC 6902: to be sure that something is there, test it first."""
+    made = subject.create("configmaps", config_map(a="1"))
+    operations = [{"op": "replace", "path": "/data/absent", "value": "2"}]
+    reply = subject.patch("configmaps", made["metadata"]["name"], operations, "json")
+    assert reply.body["data"] == {"a": "1", "absent": "2"}
 
 
 def test_a_patch_of_what_is_not_there_is_not_found(subject: Subject) -> None:

@@ -1,0 +1,276 @@
+"""Kubernetes Events: what the operator did or will not do, told on the object that it concerns.
+
+Promises
+- `Recorder.tell` never blocks and never raises: it puts a copy of the facts on a bounded queue, which one
+  thread of its own drains. What does not fit is dropped and counted.
+- The same fact (object, type, reason, message) told again counts up one Event instead of making another.
+- One object cannot flood the API server: `burst` at once, then one every `refill_seconds`. client-go: 25
+  and one in five minutes; here a cluster of seven members makes some 50 different Events while it is born
+  and upgraded, and each is a step that someone may have to account for: 60, and one in 30 s.
+- A post that fails is tried again a few times, unless trying cannot help; then it is dropped, counted, and
+  logged once.
+- `stop` sends what is queued for as long as its deadline allows and says whether everything was sent.
+
+Not promised: delivery. Nothing may be decided by an Event.
+"""
+
+import secrets
+import threading
+from collections import Counter, OrderedDict, deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC
+from typing import Any, Literal
+
+import structlog
+
+from etcd_operator.clock import Clock
+from etcd_operator.errors import AlreadyExists, NotFound, OperatorError, RetryableError
+from etcd_operator.keys import Key
+from etcd_operator.kube.client import Client, PatchKind
+from etcd_operator.kube.resources import EVENTS
+
+log = structlog.get_logger()
+
+CLUSTER_CREATED = "ClusterCreated"
+LEADER_MOVED = "LeaderMoved"
+MEMBER_ADDED = "MemberAdded"
+MEMBER_PROMOTED = "MemberPromoted"
+MEMBER_REMOVED = "MemberRemoved"
+MEMBER_REPLACED = "MemberReplaced"
+MEMBER_UPGRADED = "MemberUpgraded"
+PEER_CREATED = "PeerCreated"
+PEER_REMOVED = "PeerRemoved"
+POD_CREATED = "PodCreated"
+PVC_CREATED = "PVCCreated"
+PVC_REMOVED = "PVCRemoved"
+QUORUM_LOST = "QuorumLost"
+QUORUM_RECOVERED = "QuorumRecovered"
+SERVICE_CREATED = "ServiceCreated"
+UPGRADE_FINISHED = "UpgradeFinished"
+UPGRADE_STARTED = "UpgradeStarted"
+
+EventType = Literal["Normal", "Warning"]
+
+COMPONENT = "etcd-operator"
+_MAX_MESSAGE = 1024  # characters; the API server refuses longer notes in events.k8s.io
+_REMEMBERED = 4096  # objects and facts; the oldest are forgotten first
+_TRIES = 4
+_FIRST_PAUSE = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reference:
+    """The object that an Event is about."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Fact:
+    about: Reference
+    type: EventType
+    reason: str
+    message: str
+
+
+@dataclass(slots=True)
+class _Told:
+    """The Event that already says a fact."""
+
+    name: str
+    count: int
+
+
+class Limiter:
+    """A token bucket for each key; not thread-safe."""
+
+    def __init__(self, clock: Clock, *, burst: int, refill_seconds: float) -> None:
+        self._clock = clock
+        self._burst, self._refill = float(burst), refill_seconds
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def admits(self, key: str) -> bool:
+        """Take a token of `key` if there is one."""
+        now = self._clock.monotonic()
+        tokens, since = self._buckets.pop(key, (self._burst, now))
+        tokens = min(self._burst, tokens + (now - since) / self._refill)
+        admitted = tokens >= 1.0
+        self._buckets[key] = (tokens - 1.0 if admitted else tokens, now)
+        if len(self._buckets) > _REMEMBERED:
+            self._buckets.popitem(last=False)
+        return admitted
+
+
+class Recorder:
+    """Takes facts from any thread; its own thread posts them. `instance` names this process."""
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        instance: str,
+        clock: Clock,
+        capacity: int = 1000,
+        burst: int = 60,
+        refill_seconds: float = 30.0,
+    ) -> None:
+        self._client = client
+        self._instance = instance
+        self._clock = clock
+        self._capacity = capacity
+        self._changed = threading.Condition()
+        self._queue: deque[_Fact] = deque()
+        self._limiter = Limiter(clock, burst=burst, refill_seconds=refill_seconds)
+        self._dropped: Counter[str] = Counter()
+        self._stopping = False
+        self._gives_up_at: float | None = None
+        self._told: OrderedDict[_Fact, _Told] = OrderedDict()  # of the posting thread alone
+        self._thread = threading.Thread(target=self._drain, name="events")
+
+    def start(self) -> None:
+        """Begin to post."""
+        self._thread.start()
+
+    def tell(self, about: Reference, event_type: EventType, reason: str, message: str) -> None:
+        """Tell a fact about an object: `reason` is one CamelCase word, `message` a sentence."""
+        with self._changed:
+            if self._stopping:
+                self._dropped["stopped"] += 1
+            elif len(self._queue) >= self._capacity:
+                self._dropped["full"] += 1
+            elif not self._limiter.admits(about.uid):
+                self._dropped["limited"] += 1
+            else:
+                self._queue.append(_Fact(about, event_type, reason, message[:_MAX_MESSAGE]))
+                self._changed.notify_all()
+
+    @property
+    def dropped(self) -> Mapping[str, int]:
+        """How many facts were not told, by cause: full, limited, failed, stopped."""
+        with self._changed:
+            return dict(self._dropped)
+
+    def stop(self, timeout: float) -> bool:
+        """Take no more facts, post the queued ones for up to `timeout` seconds; whether all were sent."""
+        with self._changed:
+            self._stopping = True
+            self._gives_up_at = self._clock.monotonic() + timeout
+            self._changed.notify_all()
+        if self._thread.ident is not None:
+            self._thread.join(timeout)
+        with self._changed:
+            self._dropped["stopped"] += len(self._queue)
+            sent = not self._queue and not self._thread.is_alive()
+            self._queue.clear()
+        return sent
+
+    # the posting thread
+
+    def _drain(self) -> None:
+        while (fact := self._next()) is not None:
+            self._deliver(fact)
+
+    def _next(self) -> _Fact | None:
+        with self._changed:
+            while not self._queue and not self._stopping:
+                self._clock.wait(self._changed, None)
+            if not self._queue or self._has_given_up():
+                return None
+            return self._queue.popleft()
+
+    def _has_given_up(self) -> bool:
+        return self._gives_up_at is not None and self._clock.monotonic() >= self._gives_up_at
+
+    def _deliver(self, fact: _Fact) -> None:
+        name = self._new_name(fact)
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                self._post(fact, name)
+            except RetryableError as error:
+                if tries_left and self._pause(_FIRST_PAUSE * 2 ** (_TRIES - 1 - tries_left)):
+                    continue
+                self._drop(fact, error)
+            except OperatorError as error:
+                self._drop(fact, error)
+            return
+
+    def _drop(self, fact: _Fact, error: OperatorError) -> None:
+        with self._changed:
+            self._dropped["failed"] += 1
+        object_name = str(Key(fact.about.namespace, fact.about.name))
+        log.warning("event_dropped", reason=fact.reason, object=object_name, error=str(error))
+
+    def _pause(self, seconds: float) -> bool:
+        """Wait before another try; false when there is no time for one: a stop does not wait."""
+        until = self._clock.monotonic() + seconds
+        with self._changed:
+            while not self._stopping and (left := until - self._clock.monotonic()) > 0:
+                self._clock.wait(self._changed, left)
+            return not self._has_given_up()
+
+    def _post(self, fact: _Fact, name: str) -> None:
+        told = self._told.get(fact)
+        if told is None or not self._count_up(fact, told):
+            self._create(fact, name)
+            self._told[fact] = _Told(name, 1)
+        self._told.move_to_end(fact)
+        if len(self._told) > _REMEMBERED:
+            self._told.popitem(last=False)
+
+    def _count_up(self, fact: _Fact, told: _Told) -> bool:
+        """Count up the Event that says so already; false when it has expired. Repeating is harmless."""
+        patch = {"count": told.count + 1, "lastTimestamp": self._time()}
+        key = Key(_namespace(fact.about), told.name)
+        try:
+            self._client.patch(EVENTS, key, patch, dict[str, Any], kind=PatchKind.MERGE)
+        except NotFound:
+            return False
+        told.count += 1
+        return True
+
+    def _create(self, fact: _Fact, name: str) -> None:
+        body = self._event(fact, name)
+        try:
+            self._client.create(EVENTS, _namespace(fact.about), body, dict[str, Any])
+        except AlreadyExists:
+            return  # the name is ours alone: an earlier try arrived and its answer did not
+
+    def _event(self, fact: _Fact, name: str) -> dict[str, Any]:
+        about, now = fact.about, self._time()
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"name": name, "namespace": _namespace(about)},
+            "involvedObject": {
+                "apiVersion": about.api_version,
+                "kind": about.kind,
+                "namespace": about.namespace,
+                "name": about.name,
+                "uid": about.uid,
+            },
+            "type": fact.type,
+            "reason": fact.reason,
+            "message": fact.message,
+            "count": 1,
+            "firstTimestamp": now,
+            "lastTimestamp": now,
+            "source": {"component": COMPONENT},
+            "reportingComponent": COMPONENT,
+            "reportingInstance": self._instance,
+        }
+
+    def _new_name(self, fact: _Fact) -> str:
+        return f"{fact.about.name}.{secrets.token_hex(8)}"
+
+    def _time(self) -> str:
+        return self._clock.now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _namespace(about: Reference) -> str:
+    """Events on cluster-wide objects lie in `default`: the API server wants it so."""
+    return about.namespace or "default"

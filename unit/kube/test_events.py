@@ -1,0 +1,196 @@
+"""The Event recorder against the fake API server."""
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import urllib3
+from structlog.testing import capture_logs
+
+from etcd_operator.kube.client import Client
+from etcd_operator.kube.events import LEADER_MOVED, MEMBER_ADDED, Limiter, Recorder, Reference
+from etcd_operator.kube.transport import Transport
+from unit.fakes.apiserver import Answer, ApiServer, Cut, OnWrite, Stall, no_fault
+from unit.fakes.apiserver.kinds import EVENTS
+from unit.fakes.clock import FakeClock
+from unit.kube.contract.harness import until
+
+CLUSTER = Reference(api_version="coreos.com/v1", kind="EtcdCluster", namespace="default", name="c", uid="u-1")
+OTHER = Reference(api_version="coreos.com/v1", kind="EtcdCluster", namespace="default", name="d", uid="u-2")
+
+
+class Bench:
+    def __init__(self, api: ApiServer, pool: urllib3.PoolManager) -> None:
+        self.api, self.clock = api, FakeClock()
+        self.client = Client(Transport(pool=pool, base_url=api.url))
+
+    def recorder(self, **options: Any) -> Recorder:
+        return Recorder(self.client, instance="operator-1", clock=self.clock, **options)
+
+    def pass_time_until(self, claim: Callable[[], bool]) -> None:
+        def claim_later() -> bool:
+            self.clock.advance(0.5)
+            return claim()
+
+        until(claim_later)
+
+    def events(self) -> list[dict[str, Any]]:
+        return self.api.objects.select(EVENTS)
+
+
+@pytest.fixture
+def bench() -> Iterator[Bench]:
+    with ApiServer() as api, urllib3.PoolManager() as pool:
+        yield Bench(api, pool)
+
+
+def test_a_fact_becomes_an_event_on_its_object(bench: Bench) -> None:
+    recorder = bench.recorder()
+    recorder.start()
+    recorder.tell(CLUSTER, "Normal", MEMBER_ADDED, "c-0003 joins as a learner")
+    assert recorder.stop(5.0)
+    (event,) = bench.events()
+    assert event["involvedObject"] == {
+        "apiVersion": "coreos.com/v1",
+        "kind": "EtcdCluster",
+        "namespace": "default",
+        "name": "c",
+        "uid": "u-1",
+    }
+    assert (event["type"], event["reason"], event["count"]) == ("Normal", "MemberAdded", 1)
+    assert event["message"] == "c-0003 joins as a learner"
+    assert (event["reportingComponent"], event["reportingInstance"]) == ("etcd-operator", "operator-1")
+    assert event["firstTimestamp"] == event["lastTimestamp"] == "2026-01-01T00:00:00Z"
+
+
+def test_the_same_fact_again_counts_up_one_event(bench: Bench) -> None:
+    recorder = bench.recorder()
+    recorder.start()
+    for _ in range(3):
+        recorder.tell(CLUSTER, "Warning", "MemberUnhealthy", "waiting")
+    recorder.tell(CLUSTER, "Warning", "MemberUnhealthy", "waiting for another")
+    assert recorder.stop(5.0)
+    assert sorted((event["message"], event["count"]) for event in bench.events()) == [
+        ("waiting", 3),
+        ("waiting for another", 1),
+    ]
+
+
+def test_a_fact_whose_event_has_expired_is_told_anew(bench: Bench) -> None:
+    recorder = bench.recorder()
+    recorder.start()
+    recorder.tell(CLUSTER, "Normal", LEADER_MOVED, "to c-0001")
+    until(bench.events)
+    (event,) = bench.events()
+    bench.api.objects.delete(EVENTS, "default", event["metadata"]["name"])
+    recorder.tell(CLUSTER, "Normal", LEADER_MOVED, "to c-0001")
+    assert recorder.stop(5.0)
+    assert [event["count"] for event in bench.events()] == [1]
+
+
+def test_a_cluster_wide_object_has_its_events_in_the_default_namespace(bench: Bench) -> None:
+    recorder = bench.recorder()
+    recorder.start()
+    node = Reference(api_version="v1", kind="Node", namespace="", name="node-1", uid="u-3")
+    recorder.tell(node, "Normal", "Seen", "it is there")
+    assert recorder.stop(5.0)
+    assert bench.events()[0]["metadata"]["namespace"] == "default"
+
+
+def test_one_noisy_object_does_not_silence_another(bench: Bench) -> None:
+    recorder = bench.recorder(burst=3, refill_seconds=30.0)
+    recorder.start()
+    for number in range(10):
+        recorder.tell(CLUSTER, "Normal", "Noise", str(number))
+    recorder.tell(OTHER, "Normal", "Heard", "yes")
+    assert recorder.stop(5.0)
+    assert len(bench.events()) == 4
+    assert recorder.dropped["limited"] == 7
+
+
+def test_tokens_come_back_one_by_one_up_to_the_burst() -> None:
+    clock = FakeClock()
+    limiter = Limiter(clock, burst=2, refill_seconds=30.0)
+    assert [limiter.admits("a") for _ in range(3)] == [True, True, False]
+    clock.advance(29.0)
+    assert not limiter.admits("a")
+    clock.advance(1.5)
+    assert [limiter.admits("a") for _ in range(2)] == [True, False]
+    clock.advance(1000.0)
+    assert [limiter.admits("a") for _ in range(3)] == [True, True, False]
+
+
+def test_telling_does_not_wait_for_a_server_that_hangs(bench: Bench) -> None:
+    stall = Stall()
+    bench.api.before = lambda _: stall
+    recorder = bench.recorder(capacity=2)
+    recorder.start()
+    recorder.tell(CLUSTER, "Normal", "First", "is being posted")
+    until(lambda: not recorder._queue)
+    for number in range(5):
+        recorder.tell(CLUSTER, "Normal", "More", str(number))
+    assert recorder.dropped["full"] == 3
+    stall.released.set()
+    assert recorder.stop(5.0)
+    assert len(bench.events()) == 3
+
+
+def test_a_lost_reply_does_not_make_a_second_event(bench: Bench) -> None:
+    bench.api.after = OnWrite(1, Cut())
+    recorder = bench.recorder()
+    recorder.start()
+    recorder.tell(CLUSTER, "Normal", MEMBER_ADDED, "once")
+    bench.pass_time_until(lambda: len(bench.api.writes) == 2)
+    assert recorder.stop(5.0)
+    assert [event["count"] for event in bench.events()] == [1]
+    assert not recorder.dropped.get("failed")
+
+
+def test_a_post_that_keeps_failing_is_given_up_counted_and_logged_once(bench: Bench) -> None:
+    bench.api.before = lambda _: Answer(code=503)
+    recorder = bench.recorder()
+    with capture_logs() as logs:
+        recorder.start()
+        recorder.tell(CLUSTER, "Normal", MEMBER_ADDED, "never")
+        bench.pass_time_until(lambda: recorder.dropped.get("failed") == 1)
+        bench.api.before = no_fault
+        recorder.tell(CLUSTER, "Normal", MEMBER_ADDED, "later")
+        assert recorder.stop(5.0)
+    assert [log["event"] for log in logs] == ["event_dropped"]
+    assert [event["message"] for event in bench.events()] == ["later"]
+    assert len(bench.api.writes) == 5
+
+
+def test_a_refusal_that_cannot_pass_later_is_not_tried_again(bench: Bench) -> None:
+    bench.api.before = lambda _: Answer(code=403, reason="Forbidden")
+    recorder = bench.recorder()
+    recorder.start()
+    recorder.tell(CLUSTER, "Normal", MEMBER_ADDED, "never")
+    assert recorder.stop(5.0)
+    assert len(bench.api.writes) == 1
+    assert recorder.dropped["failed"] == 1
+
+
+def test_a_stop_abandons_what_cannot_be_sent_in_time(bench: Bench) -> None:
+    stall = Stall()
+    bench.api.before = lambda _: stall
+    recorder = bench.recorder()
+    recorder.start()
+    for number in range(3):
+        recorder.tell(CLUSTER, "Normal", "Late", str(number))
+    until(lambda: len(recorder._queue) == 2)
+    assert not recorder.stop(0.05)
+    assert recorder.dropped["stopped"] == 2
+    recorder.tell(CLUSTER, "Normal", "Late", "after the end")
+    assert recorder.dropped["stopped"] == 3
+    stall.released.set()
+    until(lambda: "events" not in {thread.name for thread in threading.enumerate()})
+
+
+def test_a_long_message_is_cut(bench: Bench) -> None:
+    recorder = bench.recorder()
+    recorder.start()
+    recorder.tell(CLUSTER, "Normal", "Long", "x" * 5000)
+    assert recorder.stop(5.0)
+    assert len(bench.events()[0]["message"]) == 1024
