@@ -122,6 +122,8 @@ def check_change(kind: Kind, old: Json, new: Json) -> None:
             why = "no new finalizers can be added if the object is being deleted"
             raise invalid(kind, name, f"metadata.finalizers: Forbidden: {why}, found {sorted(late)}")
     frozen = _FROZEN.get(kind.plural)
+    if kind == kinds.CLAIMS and not old["spec"].get("volumeName"):
+        old = {**old, "spec": {**old["spec"], "volumeName": new["spec"].get("volumeName")}}  # binding sets it
     if frozen is not None and frozen(old) != frozen(new):
         raise invalid(kind, name, "spec: Forbidden: field is immutable")
 
@@ -134,11 +136,8 @@ def _frozen_in_pod(obj: Json) -> Json:
 
 
 def _frozen_in_claim(obj: Json) -> Json:
-    spec = obj["spec"]
-    frozen = {k: v for k, v in spec.items() if k not in ("resources", "volumeAttributesClassName")}
-    if obj.get("status", {}).get("phase") == "Pending":
-        frozen.pop("volumeName", None)  # binding sets it
-    return frozen
+    may_change = ("resources", "volumeAttributesClassName")
+    return {k: v for k, v in obj["spec"].items() if k not in may_change and v is not None}
 
 
 _FROZEN: dict[str, Callable[[Json], Any]] = {

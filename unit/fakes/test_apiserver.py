@@ -1,0 +1,180 @@
+"""What the fake can be made to do that no real server does on demand: faults, stale views, restarts."""
+
+from collections.abc import Iterator
+
+import pytest
+import urllib3
+
+from unit.fakes.apiserver import Answer, ApiServer, Cut, OnWrite, Request, Stall
+from unit.fakes.apiserver.kinds import CONFIG_MAPS
+from unit.kube.contract.harness import Subject, config_map, until
+
+
+@pytest.fixture
+def subject() -> Iterator[Subject]:
+    with ApiServer() as api, urllib3.PoolManager(maxsize=4) as pool:
+        subject = Subject(pool, api.url, {}, api)
+        subject.namespace = "default"
+        yield subject
+
+
+@pytest.fixture
+def api(subject: Subject) -> ApiServer:
+    assert subject.fake is not None
+    return subject.fake
+
+
+def post(subject: Subject, name: str) -> int:
+    return subject.call("POST", subject.url("configmaps"), config_map(name)).code
+
+
+def listed(subject: Subject) -> list[str]:
+    found = subject.call("GET", subject.url("configmaps")).body["items"]
+    return [item["metadata"]["name"] for item in found]
+
+
+def test_a_write_can_be_refused_without_being_applied(subject: Subject, api: ApiServer) -> None:
+    api.before = OnWrite(2, Answer(code=429, reason="TooManyRequests", retry_after=3))
+    assert [post(subject, name) for name in "abc"] == [201, 429, 201]
+    assert listed(subject) == ["a", "c"]
+    assert [(x.code, x.applied) for x in api.writes] == [(201, True), (429, False), (201, True)]
+
+
+def test_a_reply_can_be_lost_after_the_write_was_applied(subject: Subject, api: ApiServer) -> None:
+    api.after = OnWrite(1, Cut())
+    with pytest.raises(urllib3.exceptions.ProtocolError):
+        post(subject, "a")
+    assert listed(subject) == ["a"]
+    assert [(x.code, x.applied) for x in api.writes] == [(0, True)]
+
+
+def test_a_connection_can_be_cut_before_anything_is_applied(subject: Subject, api: ApiServer) -> None:
+    api.before = OnWrite(1, Cut())
+    with pytest.raises(urllib3.exceptions.ProtocolError):
+        post(subject, "a")
+    assert listed(subject) == []
+
+
+def test_a_write_can_be_applied_and_answered_with_an_error(subject: Subject, api: ApiServer) -> None:
+    api.after = OnWrite(1, Answer(code=504, reason="Timeout"), plural="configmaps")
+    assert post(subject, "a") == 504
+    assert listed(subject) == ["a"]
+
+
+def test_a_stalled_request_does_not_keep_the_server_from_stopping(subject: Subject, api: ApiServer) -> None:
+    stall = Stall()
+    api.before = lambda _: stall
+    with pytest.raises(urllib3.exceptions.ReadTimeoutError):
+        subject._pool.request("GET", api.url + "/version", timeout=0.1, retries=False)
+    api.stop()
+    assert api.log[-1].code == 0
+
+
+def test_the_log_tells_who_asked_for_what(subject: Subject, api: ApiServer) -> None:
+    subject._headers = {"User-Agent": "tester/1"}
+    post(subject, "a")
+    request = api.log[-1].request
+    assert (request.method, request.user_agent, request.plural) == ("POST", "tester/1", "configmaps")
+    assert request.body["metadata"]["name"] == "a"
+    assert request.write == 1
+
+
+def test_a_restarted_server_has_its_objects_and_its_port(subject: Subject, api: ApiServer) -> None:
+    post(subject, "a")
+    url = api.url
+    api.stop()
+    with pytest.raises(urllib3.exceptions.NewConnectionError):
+        listed(subject)
+    api.start()
+    assert (api.url, listed(subject)) == (url, ["a"])
+
+
+def test_a_stopped_server_ends_its_watches(subject: Subject, api: ApiServer) -> None:
+    stream = subject.watch("configmaps")
+    api.stop()
+    with pytest.raises((StopIteration, urllib3.exceptions.ProtocolError)):
+        next(stream)
+    stream.close()
+    api.start()
+
+
+def test_a_frozen_view_shows_the_past_while_writes_go_on(subject: Subject, api: ApiServer) -> None:
+    post(subject, "a")
+    api.freeze_views()
+    stream = subject.watch("configmaps", resourceVersion=str(api.stale_revision))
+    post(subject, "b")
+    assert listed(subject) == ["a"]
+    assert subject.read("configmaps", "b") is not None
+    api.thaw_views()
+    assert listed(subject) == ["a", "b"]
+    assert next(stream)["object"]["metadata"]["name"] == "b"
+    stream.close()
+
+
+def test_a_stalled_watch_can_collapse_a_recreation_into_an_update(subject: Subject, api: ApiServer) -> None:
+    post(subject, "a")
+    stream = subject.watch("configmaps", resourceVersion=str(api.objects.store.revision))
+    until(lambda: api.watches)
+    api.watches[0].stall()
+    before = api.objects.get(CONFIG_MAPS, "default", "a")["metadata"]["uid"]
+    subject.call("DELETE", subject.url("configmaps", "a"))
+    post(subject, "a")
+    api.watches[0].resume(coalesce=True)
+    event = next(stream)
+    assert event["type"] == "MODIFIED"
+    assert event["object"]["metadata"]["uid"] != before
+    stream.close()
+
+
+def test_a_watch_can_lose_events(subject: Subject, api: ApiServer) -> None:
+    stream = subject.watch("configmaps", resourceVersion=str(api.objects.store.revision))
+    until(lambda: api.watches)
+    api.watches[0].stall()
+    post(subject, "lost")
+    api.watches[0].skip()
+    api.watches[0].resume()
+    post(subject, "told")
+    assert next(stream)["object"]["metadata"]["name"] == "told"
+    stream.close()
+
+
+def test_a_dropped_watch_ends_in_good_order(subject: Subject, api: ApiServer) -> None:
+    stream = subject.watch("configmaps", resourceVersion=str(api.objects.store.revision))
+    until(lambda: api.watches)
+    api.watches[0].drop()
+    assert list(stream) == []
+
+
+def test_a_page_from_before_a_compaction_has_expired(subject: Subject, api: ApiServer) -> None:
+    for name in "abc":
+        post(subject, name)
+    token = subject.call("GET", subject.url("configmaps"), limit="1").meta["continue"]
+    api.compact()
+    reply = subject.call("GET", subject.url("configmaps"), limit="1", **{"continue": token})
+    assert (reply.code, reply.body["reason"]) == (410, "Expired")
+
+
+def test_without_its_collector_dependents_stay(subject: Subject, api: ApiServer) -> None:
+    api.objects.collector.enabled = False
+    body = config_map("below")
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "absent", "uid": "none"}
+    body["metadata"]["ownerReferences"] = [owner]
+    subject.create("configmaps", body)
+    assert listed(subject) == ["below"]
+    api.objects.collector.enabled = True
+    api.objects.collector.run()
+    assert listed(subject) == []
+
+
+def test_a_crash_of_the_fake_itself_fails_the_test() -> None:
+    api = ApiServer()
+    api.start()
+
+    def broken(_request: Request) -> None:
+        raise ZeroDivisionError
+
+    api.before = broken
+    with urllib3.PoolManager() as pool, pytest.raises(urllib3.exceptions.ProtocolError):
+        pool.request("GET", api.url, timeout=5.0, retries=False)
+    with pytest.raises(AssertionError, match="crashed"):
+        api.stop()
