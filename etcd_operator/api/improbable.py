@@ -25,6 +25,7 @@ RESERVED_PREFIX = f"{GROUP}/"
 TOKEN_ANNOTATION = f"{GROUP}/cluster-token"
 FOUNDERS_ANNOTATION = f"{GROUP}/founders"
 CLUSTER_ID_ANNOTATION = f"{GROUP}/cluster-id"
+SIZE_ANNOTATION = f"{GROUP}/cluster-size"
 MEMBER_ID_ANNOTATION = f"{GROUP}/member-id"
 
 

@@ -4,7 +4,7 @@
 not exist.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 
 
@@ -39,16 +39,16 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodFacts:
-    """A member's pod. has_run: its etcd has been started at least once."""
+    """A member's pod. has_run: its etcd has been started at least once; has_restarted: more than once."""
 
     name: str
     uid: str
     ip: str = ""
     is_running: bool = False
     has_run: bool = False
+    has_restarted: bool = False
     is_finished: bool = False
     is_terminating: bool = False
-    version: str = ""
     trouble: Trouble | None = None
 
 
@@ -112,6 +112,7 @@ class Member:
     """One member: its objects, its entry in etcd's list, its own answer.
 
     never_led: its only process so far is alive and has never seen a leader.
+    trouble: what keeps it from running.
     """
 
     name: str
@@ -122,6 +123,15 @@ class Member:
     entry: EtcdMember | None = None
     answer: Answer | None = None
     never_led: bool = False
+    trouble: Trouble | None = None
+
+    def joined(self, *, entry: EtcdMember | None, answer: Answer | None) -> "Member":
+        """This member with what etcd says of it."""
+        return replace(self, entry=entry, answer=answer)
+
+    def proven(self, *, never_led: bool) -> "Member":
+        """This member with the proof that it never followed a leader, or without."""
+        return replace(self, never_led=never_led)
 
     @property
     def may_have_served(self) -> bool:

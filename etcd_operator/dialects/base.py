@@ -5,7 +5,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from etcd_operator.api.meta import ObjectMeta, RawObject
+from etcd_operator.api.meta import ObjectMeta, RawObject, Value
 from etcd_operator.core.actions import Plan, Start
 from etcd_operator.core.desired import DesiredCluster, Record
 from etcd_operator.core.state import ClusterState
@@ -23,8 +23,13 @@ class Resource(Protocol):
         """Its metadata."""
         ...
 
+    @property
+    def status(self) -> Value:
+        """Its status, of the group's own shape."""
+        ...
 
-Cluster = TypeVar("Cluster", bound=Resource, contravariant=True)
+
+Cluster_contra = TypeVar("Cluster_contra", bound=Resource, contravariant=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,14 +43,14 @@ class Defaults:
     version: str
 
 
-class Dialect(Protocol[Cluster]):
+class Dialect(Protocol[Cluster_contra]):
     """One API group: resource in, objects and status out. Pure."""
 
-    def desired(self, cluster: Cluster) -> DesiredCluster:
+    def desired(self, cluster: Cluster_contra) -> DesiredCluster:
         """What the resource asks for; what is wrong with it is in `problem`, never raised."""
         ...
 
-    def status(self, cluster: Cluster, state: ClusterState, plan: Plan, *, now: str) -> RawObject:
+    def status(self, cluster: Cluster_contra, state: ClusterState, plan: Plan, *, now: str) -> RawObject:
         """The whole status as written; `now` is RFC 3339."""
         ...
 

@@ -6,6 +6,8 @@ an unknown field can never be lost, because views are never written back.
 
 from typing import Any
 
+import msgspec
+
 from etcd_operator.api.meta import ObjectMeta, Value
 
 
@@ -50,7 +52,7 @@ class PodStatus(Value, frozen=True, kw_only=True):
     phase: str = ""
     reason: str = ""
     message: str = ""
-    pod_ip: str = ""
+    pod_ip: str = msgspec.field(default="", name="podIP")
     conditions: tuple[PodCondition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
 

@@ -148,9 +148,9 @@ def _continue(state: ClusterState, bootstrap: Bootstrap) -> Plan:
 
 def _await_quorum(state: ClusterState, poll: float) -> Plan:
     for member in state.members:
-        if member.pod is not None and member.pod.trouble is not None:
-            trouble = member.pod.trouble
-            return Plan.hold(trouble.reason, f"{member.pod.name}: {trouble.message}", requeue_after=poll)
+        if member.trouble is not None:
+            trouble = member.trouble
+            return Plan.hold(trouble.reason, f"{member.name}: {trouble.message}", requeue_after=poll)
     names = ", ".join(m.name for m in state.members if m.answer is None)
     return Plan.wait("Creating", f"waiting for {names} to serve", requeue_after=poll)
 

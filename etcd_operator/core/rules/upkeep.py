@@ -13,9 +13,9 @@ def watch(state: ClusterState) -> Plan | None:
         return Plan.hold("QuorumLost", _silent(state) + ": no quorum answers", requeue_after=RECHECK)
     ailing = [member for member in state.members if not member.is_healthy]
     for member in ailing:
-        if member.pod is not None and member.pod.trouble is not None:
-            trouble = member.pod.trouble
-            return Plan.hold(trouble.reason, f"{member.pod.name}: {trouble.message}", requeue_after=RECHECK)
+        if member.trouble is not None:
+            trouble = member.trouble
+            return Plan.hold(trouble.reason, f"{member.name}: {trouble.message}", requeue_after=RECHECK)
     if ailing:
         names = ", ".join(f"{member.name} ({member.health.value})" for member in ailing)
         return Plan.hold("MemberUnhealthy", f"waiting for {names}", requeue_after=RECHECK)

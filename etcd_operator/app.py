@@ -1,0 +1,207 @@
+"""The composition root: what is made of what, what starts and stops in which order.
+
+start   status page, definitions, caches, then (as leader) the controllers of each group
+        whose caches are complete
+stop    controllers, events, probers, caches, and only then the lease: nobody else may
+        lead while a worker of ours can still write
+"""
+
+import os
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+from uuid import uuid4
+
+import structlog
+
+from etcd_operator.clock import SystemClock
+from etcd_operator.dialects.base import Defaults
+from etcd_operator.engine.controller import Controller, Reconcile
+from etcd_operator.engine.threads import Loop
+from etcd_operator.errors import NotFound
+from etcd_operator.keys import Key
+from etcd_operator.kube.auth import load
+from etcd_operator.kube.client import Client
+from etcd_operator.kube.events import Recorder
+from etcd_operator.kube.lease import Elector
+from etcd_operator.kube.transport import Timeouts
+from etcd_operator.observability.logs import reconcile_context
+from etcd_operator.observability.metrics import Metrics
+from etcd_operator.observability.server import StatusServer
+from etcd_operator.reconcile.caches import Source
+from etcd_operator.reconcile.group import Group, Wiring, build_groups, new_backoff
+from etcd_operator.reconcile.install import install
+from etcd_operator.settings import Settings
+
+LEASE_NAME = "etcd-operator"
+STOP_SECONDS = 20.0
+"""For everything together, below a pod's usual grace of 30 s."""
+
+POOL_SIZE = 40
+"""Connections kept to the API server: watches + workers + events + lease, and some."""
+
+log = structlog.get_logger()
+
+
+class Operator:
+    """One process of the operator, from `run` to its exit code."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._clock = SystemClock()
+        self._metrics = Metrics()
+        self._ended = threading.Event()
+        self._failure = ""
+        transport = load(settings.kubeconfig, pool_size=POOL_SIZE)
+        self._client = Client(transport, on_request=self._metrics.on_request)
+        self._identity = f"{socket.gethostname()}_{uuid4().hex[:8]}"
+        self._recorder = Recorder(self._client, instance=self._identity, clock=self._clock)
+        self._groups = build_groups(self._wiring(), self._source())
+        self._starters = [
+            Loop(f"{group.name}-starter", self._starter(group), self._on_crash) for group in self._groups
+        ]
+        self._elector = self._new_elector(transport) if settings.leader_elect else None
+        self._page = StatusServer(
+            settings.listen,
+            metrics=self._metrics.render,
+            health={"threads": self._is_healthy},
+            ready={group.name: self._readiness(group) for group in self._groups},
+        )
+
+    def run(self) -> int:
+        """Work until SIGTERM or SIGINT, or until something breaks; 0 only after a clean stop."""
+        for number in (signal.SIGTERM, signal.SIGINT):
+            # A thread, because the signal may interrupt the very lock that `set` needs.
+            signal.signal(number, lambda *_: threading.Thread(target=self._ended.set, name="signal").start())
+        self._client.server_version()  # one clear error now instead of many later
+        self._page.start()
+        self._recorder.start()
+        if self._settings.install_crds:
+            install(self._client)
+        for informer in self._informers():
+            informer.start()
+        if self._elector is not None:
+            self._elector.start()
+        else:
+            self._lead()
+        log.info("started", identity=self._identity, namespace=self._settings.namespace or "all")
+        # A wait without limit would not be interrupted by signals on every platform.
+        while not self._ended.wait(3600.0):
+            pass
+        return self._stop()
+
+    def _stop(self) -> int:
+        """Stop in order; what does not end in time is named."""
+        if self._failure:
+            log.error("stopping", reason=self._failure)
+        else:
+            log.info("stopping", reason="asked to")
+        late = [c.name for group in self._groups for c in group.controllers if not c.stop(STOP_SECONDS / 2)]
+        late += [starter.name for starter in self._starters if not starter.join(2.0)]
+        self._recorder.stop(2.0)
+        for group in self._groups:
+            group.prober.stop()
+        for informer in self._informers():
+            informer.stop(2.0)
+        if self._elector is not None:
+            self._elector.stop(2.0)
+            if not late:
+                self._elector.release()
+        self._page.stop(2.0)
+        if late:
+            log.error("threads_left", names=late)
+            os._exit(3)  # a thread that hangs must not keep a process that no longer leads
+        log.info("stopped")
+        return 1 if self._failure else 0
+
+    def _informers(self) -> Iterator[Any]:
+        for group in self._groups:
+            yield from group.informers
+
+    def _lead(self) -> None:
+        self._metrics.leader(True)  # noqa: FBT003 -- the metric's one value
+        log.info("leading", identity=self._identity)
+        for starter in self._starters:
+            starter.start()
+
+    def _starter(self, group: Group) -> Callable[[], None]:
+        def start() -> None:
+            """Open the gate once the group's caches are complete and the other's clusters are known."""
+            others = [other.informers[0] for other in self._groups if other is not group]
+            while not self._ended.is_set():
+                known = all(o.has_synced or isinstance(o.last_error, NotFound) for o in others)
+                if group.has_synced and known:
+                    for controller in group.controllers:
+                        controller.start()
+                    log.info("group_started", group=group.name)
+                    return
+                waiting = next((i for i in (*group.informers, *others) if not i.has_synced), None)
+                if waiting is not None:
+                    waiting.wait_synced(0.5)
+
+        return start
+
+    def _on_lost(self) -> None:
+        self._metrics.leader(False)  # noqa: FBT003 -- the metric's one value
+        self._fail("leadership was lost")
+
+    def _on_crash(self, name: str, error: BaseException) -> None:
+        self._fail(f"thread {name} crashed: {error}")
+
+    def _fail(self, reason: str) -> None:
+        self._failure = self._failure or reason
+        self._ended.set()
+
+    def _is_healthy(self) -> tuple[bool, str]:
+        return not self._failure, self._failure or "running"
+
+    def _readiness(self, group: Group) -> Callable[[], tuple[bool, str]]:
+        def check() -> tuple[bool, str]:
+            for informer in group.informers:
+                if not informer.has_synced:
+                    return False, f"not listed yet: {informer.last_error or 'listing'}"
+            return True, "caches are complete"
+
+        return check
+
+    def _wiring(self) -> Wiring:
+        settings = self._settings
+        return Wiring(
+            client=self._client,
+            clock=self._clock,
+            recorder=self._recorder,
+            defaults=Defaults(repository=settings.etcd_repository, version=settings.default_etcd_version),
+            new_controller=self._new_controller,
+            on_call=self._metrics.etcd_call,
+            probe_deadline=settings.probe_deadline,
+            resync=settings.resync,
+        )
+
+    def _source(self) -> Source:
+        return Source(client=self._client, namespace=self._settings.namespace, on_crash=self._on_crash)
+
+    def _new_controller(self, name: str, reconcile: Reconcile) -> Controller:
+        workers = self._settings.workers
+        return Controller(
+            name,
+            reconcile,
+            workers=workers,
+            clock=self._clock,
+            backoff=new_backoff(self._clock),
+            on_crash=self._on_crash,
+            around=reconcile_context(name, subject=name.rpartition("-")[2]),
+            metrics=self._metrics.controller(name, workers=workers),
+        )
+
+    def _new_elector(self, transport: Any) -> Elector:
+        timeouts = Timeouts(connect=2.0, read=4.0, total=4.0)
+        return Elector(
+            Client(transport, timeouts=timeouts, on_request=self._metrics.on_request),
+            Key(self._settings.lease_namespace or self._settings.namespace or "default", LEASE_NAME),
+            self._identity,
+            clock=self._clock,
+            on_started_leading=self._lead,
+            on_stopped_leading=self._on_lost,
+        )

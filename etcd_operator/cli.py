@@ -1,0 +1,116 @@
+"""The command line: `etcd-operator run`. Every flag has an environment variable."""
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from etcd_operator.errors import OperatorError
+from etcd_operator.settings import Settings
+
+PREFIX = "ETCD_OPERATOR_"
+NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
+HELP = {
+    "namespace": "serve only this namespace (default: all)",
+    "kubeconfig": "file to use outside a pod (default: the pod's service account, else $KUBECONFIG)",
+    "workers": "passes that may run at the same time, for each kind of resource",
+    "etcd_repository": "image repository of etcd, without a tag",
+    "default_etcd_version": "etcd version of coreos.com clusters that name none",
+    "leader_elect": "run only while holding the Lease, so that several replicas are safe",
+    "lease_namespace": "where the Lease lives (default: the pod's namespace)",
+    "listen": "address of /metrics, /healthz and /readyz",
+    "log_format": "auto, json or console (auto: console on a terminal)",
+    "log_level": "debug, info, warning or error",
+    "install_crds": "create or update the operator's own CRDs and admission policies at start",
+    "probe_deadline": "seconds that one look at a cluster's members may take",
+    "resync": "seconds between looks at a cluster that is as asked",
+}
+
+COMPATIBILITY = {
+    "pv-provisioner": "accepted for compatibility with older deployments; storage classes decide this now",
+    "analytics": "accepted for compatibility; nothing is ever sent anywhere, whatever the value",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command; returns the exit code: 0 clean, 1 failed, 2 wrong usage."""
+    parser = _parser()
+    namespace = parser.parse_args(argv)
+    if namespace.command is None:
+        parser.print_help()
+        return 2
+    try:
+        settings = _settings(vars(namespace), os.environ)
+        settings.check()
+    except OperatorError as error:
+        print(f"etcd-operator: {error}", file=sys.stderr)  # noqa: T201 -- the user's terminal
+        return 2
+    return _run(settings)
+
+
+def _run(settings: Settings) -> int:
+    from etcd_operator.app import Operator
+    from etcd_operator.observability.logs import configure
+
+    form: Any = settings.log_format
+    configure(level=settings.log_level.upper(), form=form)
+    try:
+        return Operator(settings).run()
+    except OperatorError as error:
+        print(f"etcd-operator: {error}", file=sys.stderr)  # noqa: T201 -- the user's terminal
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="etcd-operator", description="Runs etcd clusters on Kubernetes.")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    run = commands.add_parser(
+        "run",
+        help="run the operator",
+        description="Run the operator. Every flag can be given as an environment variable: "
+        f"--log-level is {PREFIX}LOG_LEVEL; a flag wins over its variable.",
+    )
+    for field in fields(Settings):
+        flag = "--" + field.name.replace("_", "-")
+        shown = f"{HELP[field.name]}" + (f" (default: {field.default})" if field.default != "" else "")
+        action: Any = argparse.BooleanOptionalAction if isinstance(field.default, bool) else "store"
+        run.add_argument(flag, action=action, default=None, help=shown)
+    for name, text in COMPATIBILITY.items():
+        run.add_argument("--" + name, "-" + name, nargs="?", const="true", default=None, help=text)
+    return parser
+
+
+def _settings(given: Mapping[str, Any], environment: Mapping[str, str]) -> Settings:
+    """Flags over variables over defaults. Raises OperatorError for a value of the wrong type."""
+    values: dict[str, Any] = {"lease_namespace": _own_namespace()}
+    for field in fields(Settings):
+        value = given.get(field.name)
+        value = environment.get(PREFIX + field.name.upper()) if value is None else value
+        if value is not None:
+            values[field.name] = _typed(field.name, value, type(field.default))
+    return Settings(**values)
+
+
+def _typed(name: str, value: Any, kind: type) -> Any:
+    if isinstance(value, kind):
+        return value
+    if kind is bool:
+        if str(value).lower() in ("1", "true", "yes", "0", "false", "no"):
+            return str(value).lower() in ("1", "true", "yes")
+        raise OperatorError(f"{PREFIX}{name.upper()} must be true or false, not {value!r}")
+    try:
+        return kind(value)
+    except ValueError as error:
+        flag = name.replace("_", "-")
+        raise OperatorError(f"--{flag} must be a number, not {value!r}") from error
+
+
+def _own_namespace() -> str:
+    try:
+        return NAMESPACE_FILE.read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""

@@ -1,0 +1,174 @@
+"""Carries actions out. Each can be cut off after any write and run again.
+
+A create that meets an object of its name looks whose it is: ours means that an earlier
+reply was lost, anybody else's is `NameTaken` and nothing of theirs is touched. What is
+written is noted in `Expectations`, so that the next pass sees it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, assert_never
+
+import msgspec
+
+from etcd_operator.api import improbable
+from etcd_operator.api.meta import ObjectMeta, RawObject, Value
+from etcd_operator.build.persistent import peer_bootstrap
+from etcd_operator.core.actions import (
+    Action,
+    CreateClientService,
+    CreateMember,
+    CreateMemberService,
+    Remember,
+    Resuming,
+    SealMember,
+)
+from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.dialects.base import Dialect
+from etcd_operator.errors import AlreadyExists, NotFound, RetryableError
+from etcd_operator.keys import Key
+from etcd_operator.kube import resources
+from etcd_operator.kube.client import Client, PatchKind
+from etcd_operator.kube.informer import Informer
+from etcd_operator.kube.resources import Resource
+from etcd_operator.reconcile.caches import Caches, Cluster
+from etcd_operator.reconcile.expectations import Expectations
+
+Report = Callable[[str, str], None]
+"""`(reason, sentence)` of an operation done, for an Event on the cluster."""
+
+
+class NameTaken(RetryableError):
+    """Somebody else's object has the name; `is_passing` when it goes away by itself."""
+
+    def __init__(self, message: str, *, is_passing: bool) -> None:
+        super().__init__(message)
+        self.is_passing = is_passing
+
+
+class Written(Value, frozen=True, kw_only=True):
+    """What is read back of a write."""
+
+    metadata: ObjectMeta
+
+
+@dataclass(frozen=True, kw_only=True)
+class Creator:
+    """Creates objects for one cluster and recognises its own lost replies."""
+
+    client: Client
+    expectations: Expectations
+    cluster: Key
+
+    def create(self, resource: Resource, body: RawObject, cache: Informer[Any] | None) -> bool:
+        """Make the object; false if an earlier attempt already had. Raises NameTaken."""
+        metadata = msgspec.convert(body["metadata"], ObjectMeta)
+        key = Key(metadata.namespace, metadata.name)
+        try:
+            written = self.client.create(resource, key.namespace, body, Written)
+        except AlreadyExists:
+            written = self._ours(resource, key, metadata)
+            self.expectations.wrote(self.cluster, cache, key, written.metadata.resource_version)
+            return False
+        self.expectations.wrote(self.cluster, cache, key, written.metadata.resource_version)
+        return True
+
+    def _ours(self, resource: Resource, key: Key, wanted: ObjectMeta) -> Written:
+        try:
+            found = self.client.get(resource, key, Written)
+        except NotFound as error:
+            raise NameTaken(f"{resource.kind} {key.name} is just being removed", is_passing=True) from error
+        if found.metadata.controller_uid == wanted.controller_uid and _is_marked(found.metadata, wanted):
+            return found
+        is_predecessor = {(o.kind, o.name) for o in found.metadata.owner_references} == {
+            (o.kind, o.name) for o in wanted.owner_references
+        }
+        if found.metadata.deletion_timestamp is not None or (wanted.controller_uid and is_predecessor):
+            raise NameTaken(
+                f"waiting for the former {resource.kind} {key.name} to be removed", is_passing=True
+            )
+        raise NameTaken(
+            f"{resource.kind} {key.name} belongs to somebody else: "
+            "remove it, or give the cluster another name",
+            is_passing=False,
+        )
+
+
+def _is_marked(found: ObjectMeta, wanted: ObjectMeta) -> bool:
+    """What has no owner (a claim) is recognised by its labels."""
+    return all(found.labels.get(name) == value for name, value in wanted.labels.items())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Actor(Generic[Cluster]):
+    """Acts on the clusters of one API group."""
+
+    client: Client
+    caches: Caches[Cluster]
+    dialect: Dialect[Cluster]
+    expectations: Expectations
+
+    def act(self, desired: DesiredCluster, action: Action, report: Report) -> None:
+        """Carry out one action other than `Remember`, which is a status write."""
+        match action:
+            case CreateClientService():
+                body = self.dialect.client_service(desired)
+                self._create(resources.SERVICES, body, desired, report, "ServiceCreated")
+            case CreateMemberService():
+                body = self.dialect.member_service(desired, action.name)
+                self._create(resources.SERVICES, body, desired, report, "ServiceCreated")
+            case CreateMember():
+                resource = resources.PEERS if desired.is_persistent else resources.PODS
+                body = self.dialect.member(desired, action.name, action.start)
+                self._create(resource, body, desired, report, f"{resource.kind.removeprefix('Etcd')}Created")
+            case SealMember():
+                self._seal(desired, action)
+            case Remember():
+                raise TypeError("Remember is written by the pass, as status")
+            case _:
+                assert_never(action)
+
+    def _create(
+        self, resource: Resource, body: RawObject, desired: DesiredCluster, report: Report, reason: str
+    ) -> None:
+        creator = Creator(client=self.client, expectations=self.expectations, cluster=_key(desired))
+        if creator.create(resource, body, self._cache(resource)):
+            report(reason, f"created {resource.kind} {body['metadata']['name']}")
+
+    def _cache(self, resource: Resource) -> Informer[Any] | None:
+        caches = self.caches
+        by_resource: dict[Resource, Informer[Any] | None] = {
+            resources.SERVICES: caches.services,
+            resources.PODS: caches.pods,
+            resources.PEERS: caches.peers,
+            resources.CLAIMS: caches.claims,
+        }
+        return by_resource[resource]
+
+    def _seal(self, desired: DesiredCluster, action: SealMember) -> None:
+        """First the claim, then the peer: a sealed peer is the sign that both are done."""
+        notes = {
+            improbable.CLUSTER_ID_ANNOTATION: action.cluster_id,
+            improbable.MEMBER_ID_ANNOTATION: action.member_id,
+            improbable.SIZE_ANNOTATION: str(action.cluster_size),
+        }
+        bootstrap = peer_bootstrap(desired, action.name, Resuming(token=_token(desired)))
+        self._patch(resources.CLAIMS, desired, action.name, {"metadata": {"annotations": notes}})
+        self._patch(
+            resources.PEERS, desired, action.name, {"spec": {"bootstrap": msgspec.to_builtins(bootstrap)}}
+        )
+
+    def _patch(self, resource: Resource, desired: DesiredCluster, name: str, patch: RawObject) -> None:
+        key = Key(desired.namespace, name)
+        written = self.client.patch(resource, key, patch, Written, kind=PatchKind.MERGE)
+        version = written.metadata.resource_version
+        self.expectations.wrote(_key(desired), self._cache(resource), key, version)
+
+
+def _key(desired: DesiredCluster) -> Key:
+    return Key(desired.namespace, desired.name)
+
+
+def _token(desired: DesiredCluster) -> str:
+    bootstrap = desired.record.bootstrap
+    return bootstrap.token if bootstrap is not None else desired.uid

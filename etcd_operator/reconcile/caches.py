@@ -1,0 +1,143 @@
+"""What the operator keeps of Kubernetes, arranged by cluster.
+
+Every object that belongs to a cluster is found under the key `namespace/name` of the
+cluster that its label names. Nothing is read from the API server during a pass.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from etcd_operator.api import coreos, improbable
+from etcd_operator.api.meta import ObjectMeta
+from etcd_operator.dialects.base import Resource
+from etcd_operator.keys import Key
+from etcd_operator.kube import resources
+from etcd_operator.kube.client import Client
+from etcd_operator.kube.informer import Informer, OnCrash
+from etcd_operator.kube.resources import Selection
+from etcd_operator.kube.views import Claim, Pod, ReplicaSet, Service
+
+BY_CLUSTER = "cluster"
+
+
+class Part(Protocol):
+    """An object that belongs to a cluster."""
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """Its metadata."""
+        ...
+
+
+Cluster = TypeVar("Cluster", bound=Resource)
+Object = TypeVar("Object", bound=Part)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Caches(Generic[Cluster]):
+    """The informers of one API group. `label` names the cluster on what belongs to it."""
+
+    label: str
+    resource: resources.Resource
+    clusters: Informer[Cluster]
+    pods: Informer[Pod]
+    services: Informer[Service]
+    peers: Informer[improbable.EtcdPeer] | None = None
+    claims: Informer[Claim] | None = None
+    replica_sets: Informer[ReplicaSet] | None = None
+
+    def all(self) -> Iterator[Informer[Any]]:
+        """Every informer."""
+        yield self.clusters
+        yield from self.parts()
+
+    def parts(self) -> Iterator[Informer[Any]]:
+        """The informers of what belongs to clusters."""
+        for informer in (self.pods, self.services, self.peers, self.claims, self.replica_sets):
+            if informer is not None:
+                yield informer
+
+    def cluster_of(self, metadata: ObjectMeta) -> Key | None:
+        """The cluster that an object's label names."""
+        name = metadata.labels.get(self.label)
+        return Key(metadata.namespace, name) if name else None
+
+    def of_cluster(self, informer: Informer[Object] | None, key: Key) -> tuple[Object, ...]:
+        """What belongs to a cluster, ordered by name."""
+        return informer.store.by_index(BY_CLUSTER, str(key)) if informer is not None else ()
+
+    def wake(self, enqueue: Callable[[Key], None]) -> None:
+        """Queue a cluster's key whenever the cluster or anything that belongs to it changes."""
+
+        def on_cluster(old: Cluster | None, new: Cluster | None) -> None:
+            value = new or old
+            if value is not None:
+                enqueue(Key(value.metadata.namespace, value.metadata.name))
+
+        def on_part(old: Object | None, new: Object | None) -> None:
+            for value in (old, new):
+                key = self.cluster_of(value.metadata) if value is not None else None
+                if key is not None:
+                    enqueue(key)
+
+        self.clusters.add_handler(on_cluster)
+        for informer in self.parts():
+            informer.add_handler(on_part)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where caches are filled from."""
+
+    client: Client
+    namespace: str
+    on_crash: OnCrash
+
+    def clusters(self, resource: resources.Resource, kind: type[Cluster]) -> Informer[Cluster]:
+        """All clusters of a group."""
+        return Informer(
+            self.client, Selection(resource=resource, namespace=self.namespace), kind, on_crash=self.on_crash
+        )
+
+    def parts(self, resource: resources.Resource, kind: type[Object], label: str) -> Informer[Object]:
+        """All objects whose `label` names a cluster."""
+
+        def by_cluster(value: Object) -> tuple[str, ...]:
+            name = value.metadata.labels.get(label)
+            return (str(Key(value.metadata.namespace, name)),) if name else ()
+
+        return Informer(
+            self.client,
+            Selection(resource=resource, namespace=self.namespace, label_selector=label),
+            kind,
+            on_crash=self.on_crash,
+            indexes={BY_CLUSTER: by_cluster},
+        )
+
+
+def coreos_caches(source: Source) -> Caches[coreos.EtcdCluster]:
+    """The informers of coreos.com."""
+    label = coreos.CLUSTER_LABEL
+    return Caches(
+        label=label,
+        resource=resources.COREOS_CLUSTERS,
+        clusters=source.clusters(resources.COREOS_CLUSTERS, coreos.EtcdCluster),
+        pods=source.parts(resources.PODS, Pod, label),
+        services=source.parts(resources.SERVICES, Service, label),
+    )
+
+
+def improbable_caches(source: Source) -> Caches[improbable.EtcdCluster]:
+    """The informers of etcd.improbable.io."""
+    label = improbable.CLUSTER_LABEL
+    return Caches(
+        label=label,
+        resource=resources.IMPROBABLE_CLUSTERS,
+        clusters=source.clusters(resources.IMPROBABLE_CLUSTERS, improbable.EtcdCluster),
+        pods=source.parts(resources.PODS, Pod, label),
+        services=source.parts(resources.SERVICES, Service, label),
+        peers=source.parts(resources.PEERS, improbable.EtcdPeer, label),
+        claims=source.parts(resources.CLAIMS, Claim, label),
+        replica_sets=source.parts(resources.REPLICA_SETS, ReplicaSet, label),
+    )

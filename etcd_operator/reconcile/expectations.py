@@ -1,0 +1,45 @@
+"""Our own writes that the caches have not shown yet.
+
+After a write, a pass over the same key would see the world before it. Each write is noted
+with the resourceVersion it returned; the key is *stale* until the informer has come that
+far. A watch normally needs a few milliseconds.
+"""
+
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+from etcd_operator.keys import Key
+from etcd_operator.kube.informer import Informer
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    informer: Informer[Any]
+    key: Key
+    version: int
+
+
+class Expectations:
+    """Writes not yet seen, by the cluster they were made for."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._writes: dict[Key, list[_Write]] = {}
+
+    def wrote(self, cluster: Key, informer: Informer[Any] | None, written: Key, version: str) -> None:
+        """Note a write of `written` that returned `version`; what no informer watches is not waited for."""
+        if informer is None or not version.isdecimal():
+            return
+        with self._lock:
+            self._writes.setdefault(cluster, []).append(_Write(informer, written, int(version)))
+
+    def are_met(self, cluster: Key) -> bool:
+        """Whether the caches show all our writes for this cluster."""
+        with self._lock:
+            pending = [w for w in self._writes.get(cluster, ()) if not w.informer.caught_up(w.key, w.version)]
+            if pending:
+                self._writes[cluster] = pending
+                return False
+            self._writes.pop(cluster, None)
+            return True

@@ -1,0 +1,120 @@
+"""Kubernetes objects and etcd's answers turned into the facts that rules read. Pure."""
+
+from datetime import UTC, datetime, timedelta
+
+from etcd_operator.api import improbable
+from etcd_operator.api.improbable import EtcdPeer
+from etcd_operator.core.members import Answer, ClaimFacts, EtcdMember, PeerFacts, PodFacts, Trouble
+from etcd_operator.etcd import probe as etcd
+from etcd_operator.etcd.values import Member, hex_id
+from etcd_operator.kube.views import Claim, ContainerState, Pod, ReplicaSet
+
+CONTAINER = "etcd"
+
+PASSING_REASONS = frozenset({"", "ContainerCreating", "PodInitializing"})
+"""Waiting reasons that every start goes through."""
+
+SCHEDULING_GRACE = timedelta(seconds=5)
+"""A pod is unschedulable for a moment while its claim is bound; only later is it trouble."""
+
+
+def instant(text: str) -> datetime:
+    """An API server's time stamp (RFC 3339, whole seconds, UTC); the epoch when there is none."""
+    return datetime.fromisoformat(text) if text else datetime.fromtimestamp(0, UTC)
+
+
+def pod_facts(pod: Pod, *, now: datetime) -> PodFacts:
+    """What matters of a member's pod."""
+    status = next((c for c in pod.status.container_statuses if c.name == CONTAINER), None)
+    state = status.state if status is not None else ContainerState()
+    has_ended = status is not None and (status.restart_count > 0 or state.terminated is not None)
+    return PodFacts(
+        name=pod.metadata.name,
+        uid=pod.metadata.uid,
+        ip=pod.status.pod_ip,
+        is_running=state.running is not None,
+        has_run=state.running is not None or has_ended,
+        has_restarted=has_ended,
+        is_finished=pod.status.phase in ("Failed", "Succeeded"),
+        is_terminating=pod.metadata.deletion_timestamp is not None,
+        trouble=_trouble(pod, state, now),
+    )
+
+
+def _trouble(pod: Pod, state: ContainerState, now: datetime) -> Trouble | None:
+    if pod.status.phase == "Failed":
+        return Trouble(
+            reason=pod.status.reason or "PodFailed", message=pod.status.message or "the pod failed"
+        )
+    if state.waiting is not None and state.waiting.reason not in PASSING_REASONS:
+        return Trouble(reason=state.waiting.reason, message=state.waiting.message or state.waiting.reason)
+    unscheduled = next(
+        (c for c in pod.status.conditions if c.type == "PodScheduled" and c.status == "False"), None
+    )
+    if unscheduled is not None and now - instant(pod.metadata.creation_timestamp) > SCHEDULING_GRACE:
+        return Trouble(reason=unscheduled.reason or "Unschedulable", message=unscheduled.message)
+    return None
+
+
+def replica_set_trouble(replica_set: ReplicaSet) -> Trouble | None:
+    """Why a ReplicaSet cannot make its pod: quota, admission, missing rights."""
+    failure = next(
+        (c for c in replica_set.status.conditions if c.type == "ReplicaFailure" and c.status == "True"), None
+    )
+    if failure is None:
+        return None
+    return Trouble(reason=failure.reason or "ReplicaFailure", message=failure.message)
+
+
+def claim_facts(claim: Claim) -> ClaimFacts:
+    """What matters of a claim, and what births wrote on it."""
+    notes = claim.metadata.annotations
+    founders = notes.get(improbable.FOUNDERS_ANNOTATION, "")
+    size = notes.get(improbable.SIZE_ANNOTATION, "")
+    return ClaimFacts(
+        name=claim.metadata.name,
+        uid=claim.metadata.uid,
+        is_bound=claim.status.phase == "Bound",
+        is_terminating=claim.metadata.deletion_timestamp is not None,
+        token=notes.get(improbable.TOKEN_ANNOTATION, ""),
+        founders=tuple(founders.split(",")) if founders else (),
+        cluster_id=notes.get(improbable.CLUSTER_ID_ANNOTATION, ""),
+        member_id=notes.get(improbable.MEMBER_ID_ANNOTATION, ""),
+        cluster_size=int(size) if size.isdecimal() else 0,
+    )
+
+
+def peer_facts(peer: EtcdPeer) -> PeerFacts:
+    """What matters of a peer."""
+    bootstrap = peer.spec.bootstrap
+    alone = tuple(member.name for member in bootstrap.static.initial_cluster) == (peer.metadata.name,)
+    return PeerFacts(
+        name=peer.metadata.name,
+        uid=peer.metadata.uid,
+        is_sealed=bootstrap.initial_cluster_state == "Existing" and alone,
+        is_terminating=peer.metadata.deletion_timestamp is not None,
+        version=peer.spec.version,
+    )
+
+
+def answer_of(reply: etcd.Answer | etcd.Refused | etcd.NoAnswer | None) -> Answer | None:
+    """A member's own words; None for silence."""
+    if not isinstance(reply, etcd.Answer):
+        return None
+    status = reply.status
+    return Answer(
+        member_id=hex_id(status.member_id),
+        cluster_id=hex_id(status.cluster_id),
+        version=status.version,
+        leader=hex_id(status.leader) if status.leader else "",
+        committed=status.raft_index,
+        is_learner=status.is_learner,
+        errors=status.errors,
+        members=tuple(_entry(member) for member in reply.members or ()),
+    )
+
+
+def _entry(member: Member) -> EtcdMember:
+    return EtcdMember(
+        id=hex_id(member.id), name=member.name, peer_urls=member.peer_urls, is_learner=member.is_learner
+    )

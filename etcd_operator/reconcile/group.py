@@ -1,0 +1,236 @@
+"""One API group at work: its caches, its controllers, and how they are wired.
+
+A group starts working when its own caches are complete. Groups do not wait for each
+other's resources to be installed: a missing CRD stops only its own group.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from random import Random
+from typing import Any
+
+from etcd_operator.api import coreos, improbable
+from etcd_operator.api.improbable import EtcdPeer
+from etcd_operator.clock import Clock
+from etcd_operator.dialects.base import Defaults, Dialect
+from etcd_operator.dialects.coreos import CoreosDialect
+from etcd_operator.dialects.improbable import ImprobableDialect
+from etcd_operator.engine.backoff import Backoff, TokenBucket
+from etcd_operator.engine.controller import Controller, Reconcile
+from etcd_operator.etcd.client import OnCall
+from etcd_operator.etcd.vitals import has_never_led
+from etcd_operator.keys import Key
+from etcd_operator.kube.client import Client
+from etcd_operator.kube.events import EventType, Recorder, Reference
+from etcd_operator.kube.informer import Informer
+from etcd_operator.reconcile.act import Actor
+from etcd_operator.reconcile.caches import Caches, Cluster, Source, coreos_caches, improbable_caches
+from etcd_operator.reconcile.cluster import ClusterReconciler
+from etcd_operator.reconcile.expectations import Expectations
+from etcd_operator.reconcile.observe import Observer, PeerTrouble, Rival
+from etcd_operator.reconcile.peer import PeerReconciler
+from etcd_operator.reconcile.peer_status import PeerStatusWriter
+from etcd_operator.reconcile.prober import Prober
+
+NewController = Callable[[str, Reconcile], Controller]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wiring:
+    """What all groups share. `probe_deadline` and `resync` are in seconds."""
+
+    client: Client
+    clock: Clock
+    recorder: Recorder
+    defaults: Defaults
+    new_controller: NewController
+    on_call: OnCall
+    probe_deadline: float
+    resync: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """The running parts of one API group."""
+
+    name: str
+    informers: tuple[Informer[Any], ...]
+    controllers: tuple[Controller, ...]
+    prober: Prober
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether every cache holds a complete list."""
+        return all(informer.has_synced for informer in self.informers)
+
+
+def build_groups(wiring: Wiring, source: Source) -> tuple[Group, ...]:
+    """Both groups, wired but not started."""
+    persistent, ephemeral = improbable_caches(source), coreos_caches(source)
+    return (
+        _improbable(wiring, persistent, rival=_rival(ephemeral)),
+        _coreos(wiring, ephemeral, rival=_rival(persistent)),
+    )
+
+
+def new_backoff(clock: Clock) -> Backoff[Key]:
+    """5 ms doubling to 30 s for a key, 10 a second over all keys after a burst of 100.
+
+    client-go's cap of 1000 s is for cosmetic objects; these are quorums.
+    """
+    return Backoff(TokenBucket(clock, rate=10.0, burst=100), base=0.005, cap=30.0)
+
+
+def _improbable(wiring: Wiring, caches: Caches[improbable.EtcdCluster], rival: Rival) -> Group:
+    peers = caches.peers
+    if peers is None:
+        raise TypeError("persistent members need a cache of peers")
+    expectations = Expectations()
+    to_cluster = _Later()
+    peer_reconciler = PeerReconciler(
+        client=wiring.client,
+        caches=caches,
+        expectations=Expectations(),
+        defaults=wiring.defaults,
+        report=_peer_reporter(wiring.recorder, caches),
+        wake_cluster=to_cluster,
+    )
+    writer = PeerStatusWriter(
+        client=wiring.client, peers=peers, expectations=expectations, clock=wiring.clock
+    )
+    dialect = ImprobableDialect(wiring.defaults)
+    reconciler = _reconciler(
+        wiring,
+        caches,
+        dialect,
+        expectations,
+        to_cluster,
+        rival=rival,
+        peer_trouble=peer_reconciler.trouble,
+        peer_status=writer,
+    )
+    clusters = wiring.new_controller("improbable-cluster", reconciler.reconcile)
+    peer_controller = wiring.new_controller("improbable-peer", peer_reconciler.reconcile)
+    to_cluster.target = clusters.enqueue
+    caches.wake(clusters.enqueue)
+    _wake_peers((peers, caches.claims, caches.replica_sets), peer_controller.enqueue)
+    return Group(
+        name=improbable.GROUP,
+        informers=tuple(caches.all()),
+        controllers=(clusters, peer_controller),
+        prober=reconciler.prober,
+    )
+
+
+def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], rival: Rival) -> Group:
+    to_cluster = _Later()
+    reconciler = _reconciler(
+        wiring, caches, CoreosDialect(wiring.defaults), Expectations(), to_cluster, rival=rival
+    )
+    clusters = wiring.new_controller("coreos-cluster", reconciler.reconcile)
+    to_cluster.target = clusters.enqueue
+    caches.wake(clusters.enqueue)
+    return Group(
+        name=coreos.GROUP,
+        informers=tuple(caches.all()),
+        controllers=(clusters,),
+        prober=reconciler.prober,
+    )
+
+
+def _reconciler(  # noqa: PLR0913 -- wiring: each part can be exchanged
+    wiring: Wiring,
+    caches: Caches[Cluster],
+    dialect: Dialect[Cluster],
+    expectations: Expectations,
+    wake: Callable[[Key], None],
+    *,
+    rival: Rival,
+    peer_trouble: PeerTrouble = lambda _: None,
+    peer_status: PeerStatusWriter | None = None,
+) -> ClusterReconciler[Cluster]:
+    prober = Prober(deadline=wiring.probe_deadline, on_done=wake, on_call=wiring.on_call)
+    observer = Observer(
+        caches=caches,
+        dialect=dialect,
+        prober=prober,
+        expectations=expectations,
+        clock=wiring.clock,
+        rival=rival,
+        never_led=has_never_led,
+        peer_trouble=peer_trouble,
+    )
+    return ClusterReconciler(
+        client=wiring.client,
+        caches=caches,
+        dialect=dialect,
+        observer=observer,
+        actor=Actor(client=wiring.client, caches=caches, dialect=dialect, expectations=expectations),
+        prober=prober,
+        expectations=expectations,
+        clock=wiring.clock,
+        record=_cluster_reporter(wiring.recorder, caches),
+        jitter=Random().random,  # noqa: S311 -- spreads looks over time, keeps no secret
+        resync=wiring.resync,
+        peer_status=peer_status,
+    )
+
+
+class _Later:
+    """A callable whose target is known only once everything is built."""
+
+    def __init__(self) -> None:
+        self.target: Callable[[Key], None] | None = None
+
+    def __call__(self, key: Key) -> None:
+        if self.target is not None:
+            self.target(key)
+
+
+def _rival(other: Caches[Any]) -> Rival:
+    def made(key: Key) -> str:
+        cluster = other.clusters.store.get(key)
+        return cluster.metadata.creation_timestamp if cluster is not None else ""
+
+    return made
+
+
+def _wake_peers(informers: Iterable[Informer[Any] | None], enqueue: Callable[[Key], None]) -> None:
+    """A peer, its claim and its ReplicaSet have one name."""
+
+    def on_change(old: Any, new: Any) -> None:
+        value = new or old
+        enqueue(Key(value.metadata.namespace, value.metadata.name))
+
+    for informer in informers:
+        if informer is not None:
+            informer.add_handler(on_change)
+
+
+def _cluster_reporter(recorder: Recorder, caches: Caches[Cluster]) -> Callable[[Any, str, str, bool], None]:
+    def report(cluster: Any, reason: str, message: str, is_warning: bool) -> None:  # noqa: FBT001 -- see cluster.Record
+        kind: EventType = "Warning" if is_warning else "Normal"
+        recorder.tell(_reference(caches, cluster), kind, reason, message)
+
+    return report
+
+
+def _peer_reporter(
+    recorder: Recorder, caches: Caches[improbable.EtcdCluster]
+) -> Callable[[EtcdPeer, str, str], None]:
+    def report(peer: EtcdPeer, reason: str, message: str) -> None:
+        cluster = caches.clusters.store.get(Key(peer.metadata.namespace, peer.spec.cluster_name))
+        if cluster is not None:
+            recorder.tell(_reference(caches, cluster), "Normal", reason, message)
+
+    return report
+
+
+def _reference(caches: Caches[Any], cluster: Any) -> Reference:
+    return Reference(
+        api_version=caches.resource.api_version,
+        kind=caches.resource.kind,
+        namespace=cluster.metadata.namespace,
+        name=cluster.metadata.name,
+        uid=cluster.metadata.uid,
+    )

@@ -1,0 +1,220 @@
+"""Joins caches and etcd's answers into one `ClusterState`.
+
+The Kubernetes side comes from the caches, the etcd side from the prober; a pass never
+waits for either. Members are the union of object names and etcd's list: an etcd member
+that has not started has no name yet and is matched by its peer URL.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Generic
+
+from etcd_operator.build.urls import CLIENT_PORT, PEER_PORT, endpoint, url
+from etcd_operator.clock import Clock
+from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.core.members import Answer, EtcdMember, Member, PodFacts, Trouble, ordinal_of
+from etcd_operator.core.state import ClusterState
+from etcd_operator.dialects.base import Dialect
+from etcd_operator.etcd.probe import Probe
+from etcd_operator.keys import Key
+from etcd_operator.kube.views import Pod
+from etcd_operator.reconcile.caches import Caches, Cluster
+from etcd_operator.reconcile.expectations import Expectations
+from etcd_operator.reconcile.facts import (
+    answer_of,
+    claim_facts,
+    instant,
+    peer_facts,
+    pod_facts,
+    replica_set_trouble,
+)
+from etcd_operator.reconcile.prober import Prober
+
+Rival = Callable[[Key], str]
+"""When the same-named resource of the other group was made (`creationTimestamp`); empty without one."""
+
+NeverLed = Callable[[str], bool]
+"""Whether the etcd process at this IP is alive and has never seen a leader."""
+
+PeerTrouble = Callable[[Key], Trouble | None]
+"""Why a peer's objects cannot be made."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Observer(Generic[Cluster]):
+    """Observes the clusters of one API group."""
+
+    caches: Caches[Cluster]
+    dialect: Dialect[Cluster]
+    prober: Prober
+    expectations: Expectations
+    clock: Clock
+    rival: Rival
+    never_led: NeverLed
+    peer_trouble: PeerTrouble
+
+    def observe(self, key: Key, cluster: Cluster) -> ClusterState | None:
+        """The state of `cluster` now; None: members are being asked and the key will come back."""
+        desired = self.dialect.desired(cluster)
+        objects = self._objects(key, desired)
+        look = self.prober.take(key, _endpoints(objects.values()))
+        if look is None:
+            return None
+        members = self._joined(desired, objects, look)
+        age = (self.clock.now() - instant(desired.created)).total_seconds()
+        return ClusterState(
+            desired=desired,
+            members=self._judged(desired, members),
+            has_client_service=self._owns_service(desired, desired.name),
+            conflict=self._conflict(key, desired),
+            is_fresh=self.expectations.are_met(key),
+            has_quorum=look.quorum is True,
+            age=age,
+        )
+
+    def _objects(self, key: Key, desired: DesiredCluster) -> dict[str, Member]:
+        """Members as Kubernetes knows them, by name."""
+        caches = self.caches
+        pods = self._pods(key, desired)
+        peers = {
+            peer.metadata.name: peer_facts(peer)
+            for peer in caches.of_cluster(caches.peers, key)
+            if peer.metadata.controller_uid == desired.uid
+        }
+        claims = {
+            claim.metadata.name: claim_facts(claim)
+            for claim in caches.of_cluster(caches.claims, key)
+            if _is_numbered(claim.metadata.name, desired)
+        }
+        names: set[str] = {*pods, *peers, *claims}
+        return {
+            name: Member(
+                name=name,
+                has_service=not desired.is_persistent and self._owns_service(desired, name),
+                peer=peers.get(name),
+                claim=claims.get(name),
+                pod=pods.get(name),
+                trouble=self._trouble(Key(desired.namespace, name), pods.get(name)),
+            )
+            for name in names
+        }
+
+    def _pods(self, key: Key, desired: DesiredCluster) -> dict[str, PodFacts]:
+        now = self.clock.now()
+        found: dict[str, Pod] = {}
+        for pod in self.caches.of_cluster(self.caches.pods, key):
+            name = self._member_of(pod, desired)
+            if name and (name not in found or _is_newer(pod, found[name])):
+                found[name] = pod
+        return {name: pod_facts(pod, now=now) for name, pod in found.items()}
+
+    def _member_of(self, pod: Pod, desired: DesiredCluster) -> str:
+        """The member that a pod runs; empty for a pod that is not this cluster's."""
+        owner = pod.metadata.controller_uid
+        if self.caches.replica_sets is None:
+            return pod.metadata.name if owner == desired.uid else ""
+        name = next((o.name for o in pod.metadata.owner_references if o.uid == owner), "")
+        replica_set = self.caches.replica_sets.store.get(Key(desired.namespace, name))
+        return name if replica_set is not None and replica_set.metadata.uid == owner else ""
+
+    def _trouble(self, peer: Key, pod: PodFacts | None) -> Trouble | None:
+        if pod is not None:
+            return pod.trouble
+        if self.caches.replica_sets is None:
+            return None
+        replica_set = self.caches.replica_sets.store.get(peer)
+        made = replica_set_trouble(replica_set) if replica_set is not None else None
+        return made or self.peer_trouble(peer)
+
+    def _owns_service(self, desired: DesiredCluster, name: str) -> bool:
+        service = self.caches.services.store.get(Key(desired.namespace, name))
+        return service is not None and service.metadata.controller_uid == desired.uid
+
+    def _joined(self, desired: DesiredCluster, objects: dict[str, Member], look: Probe) -> tuple[Member, ...]:
+        answers = {
+            name: answer_of(look.answers.get(endpoint(member.pod.ip, CLIENT_PORT)))
+            for name, member in objects.items()
+            if member.pod is not None
+        }
+        own = {
+            name: answer
+            for name, answer in answers.items()
+            if answer is not None and self._is_itself(desired, name, answer)
+        }
+        best = max(own.values(), key=lambda answer: answer.committed, default=None)
+        listed = best.members if best is not None else ()
+        entries = {self._name_of(desired, objects, entry): entry for entry in listed}
+        names = sorted((n for n in {*objects, *entries} if _is_numbered(n, desired)), key=ordinal_of)
+        return tuple(
+            _with_etcd(objects.get(name) or Member(name=name), entries.get(name), own.get(name))
+            for name in names
+        )
+
+    def _is_itself(self, desired: DesiredCluster, name: str, answer: Answer) -> bool:
+        """Whether it is this member that answered, and not a stranger that was given its old address."""
+        if answer.is_learner:
+            return True
+        entry = next((entry for entry in answer.members if entry.id == answer.member_id), None)
+        return entry is not None and self._peer_url(desired, name) in entry.peer_urls
+
+    def _peer_url(self, desired: DesiredCluster, name: str) -> str:
+        return url(self.dialect.member_host(desired, name), PEER_PORT)
+
+    def _name_of(self, desired: DesiredCluster, names: Iterable[str], entry: EtcdMember) -> str:
+        by_url = (name for name in names if self._peer_url(desired, name) in entry.peer_urls)
+        return entry.name or next(by_url, "")
+
+    def _judged(self, desired: DesiredCluster, members: tuple[Member, ...]) -> tuple[Member, ...]:
+        """Settle, only where a birth depends on it, which silent founders have never served."""
+        bootstrap = desired.record.bootstrap
+        if bootstrap is None or desired.record.is_born:
+            return members
+        there = {m.name for m in members if m.pod is not None or m.peer is not None}
+        if there.issuperset(bootstrap.members):
+            return members
+        return tuple(_with_proof(member, self.never_led) for member in members)
+
+    def _conflict(self, key: Key, desired: DesiredCluster) -> str:
+        """Why this resource may not use its names: the other group had them first."""
+        made = self.rival(key)
+        if not made or desired.created < made:
+            return ""
+        if desired.created == made and desired.is_persistent:
+            return ""  # of two that are equally old, the one that keeps its data goes on
+        return (
+            f"an EtcdCluster {desired.name} of the other API group was here first: "
+            "delete one of the two, or give this one another name"
+        )
+
+
+def _with_etcd(member: Member, entry: EtcdMember | None, answer: Answer | None) -> Member:
+    return member.joined(entry=entry, answer=answer)
+
+
+def _with_proof(member: Member, never_led: NeverLed) -> Member:
+    pod = member.pod
+    if pod is None or not pod.is_running or pod.has_restarted or member.answer is not None:
+        return member
+    return member.proven(never_led=never_led(pod.ip))
+
+
+def _endpoints(members: Iterable[Member]) -> frozenset[str]:
+    return frozenset(
+        endpoint(m.pod.ip, CLIENT_PORT)
+        for m in members
+        if m.pod is not None and m.pod.ip and m.pod.is_running
+    )
+
+
+def _is_newer(pod: Pod, other: Pod) -> bool:
+    """Of two pods of one member the one that is not going away counts, then the younger."""
+
+    def rank(value: Pod) -> tuple[bool, str]:
+        return value.metadata.deletion_timestamp is None, value.metadata.creation_timestamp
+
+    return rank(pod) > rank(other)
+
+
+def _is_numbered(name: str, desired: DesiredCluster) -> bool:
+    prefix, _, number = name.rpartition("-")
+    return prefix == desired.name and number.isdecimal()

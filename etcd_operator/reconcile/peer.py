@@ -1,0 +1,134 @@
+"""One pass over one EtcdPeer: its claim, then its ReplicaSet.
+
+The claim is made once, before the ReplicaSet. A claim that is missing while the
+ReplicaSet exists has been lost: a new, empty one would let a member come back without
+its data, so it is not made here.
+"""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from etcd_operator.api import improbable
+from etcd_operator.api.improbable import EtcdPeer
+from etcd_operator.api.meta import RawObject
+from etcd_operator.build import persistent
+from etcd_operator.core.members import Trouble
+from etcd_operator.core.versions import image_of, parse_version
+from etcd_operator.dialects.base import Defaults
+from etcd_operator.engine.controller import Result
+from etcd_operator.errors import Forbidden, Invalid, NotFound
+from etcd_operator.keys import Key
+from etcd_operator.kube import resources
+from etcd_operator.kube.client import Client, PatchKind
+from etcd_operator.reconcile.act import Creator, NameTaken, Written
+from etcd_operator.reconcile.caches import Caches
+from etcd_operator.reconcile.expectations import Expectations
+
+TEMPLATE_ANNOTATION = f"{improbable.GROUP}/template"
+"""On the ReplicaSet: digest of the pod template as rendered, because the stored one has defaults."""
+
+CATCH_UP = 0.05
+RETRY_HELD = 10.0
+
+Report = Callable[[EtcdPeer, str, str], None]
+"""`(peer, reason, sentence)`: an Event on the peer's cluster."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeerReconciler:
+    """Makes what an EtcdPeer stands for."""
+
+    client: Client
+    caches: Caches[improbable.EtcdCluster]
+    expectations: Expectations
+    defaults: Defaults
+    report: Report
+    wake_cluster: Callable[[Key], None]
+    troubles: dict[Key, Trouble] = field(default_factory=dict)
+
+    def trouble(self, peer: Key) -> Trouble | None:
+        """Why the last pass over a peer could not make its objects."""
+        return self.troubles.get(peer)
+
+    def reconcile(self, key: Key) -> Result:
+        """One pass. Raises the errors of the API server that are worth another try."""
+        peer = self._peers.store.get(key)
+        if peer is None or peer.metadata.deletion_timestamp is not None:
+            self.troubles.pop(key, None)
+            return Result()
+        if not self.expectations.are_met(key):
+            return Result(requeue_after=CATCH_UP)
+        try:
+            self._make(key, peer)
+        except NameTaken as error:
+            reason = "PredecessorTerminating" if error.is_passing else "NameConflict"
+            return self._held(key, peer, reason, error, 0.5 if error.is_passing else RETRY_HELD)
+        except (Forbidden, Invalid) as error:
+            return self._held(key, peer, type(error).__name__, error, RETRY_HELD)
+        if self.troubles.pop(key, None) is not None:
+            self.wake_cluster(_cluster_of(peer))
+        return Result()
+
+    @property
+    def _peers(self) -> Any:
+        return self.caches.peers
+
+    def _held(self, key: Key, peer: EtcdPeer, reason: str, error: Exception, seconds: float) -> Result:
+        trouble = Trouble(reason=reason, message=str(error))
+        if self.troubles.get(key) != trouble:
+            self.troubles[key] = trouble
+            self.wake_cluster(_cluster_of(peer))
+        return Result(requeue_after=seconds)
+
+    def _make(self, key: Key, peer: EtcdPeer) -> None:
+        caches = self.caches
+        if caches.claims is None or caches.replica_sets is None:
+            raise TypeError("peers need caches of claims and ReplicaSets")
+        creator = Creator(client=self.client, expectations=self.expectations, cluster=key)
+        wanted = self._replica_set(peer)
+        found = caches.replica_sets.store.get(key)
+        is_ours = found is not None and found.metadata.controller_uid == peer.metadata.uid
+        if not is_ours:
+            claim = caches.claims.store.get(key)
+            is_missing = claim is None or claim.metadata.deletion_timestamp is not None
+            if is_missing and creator.create(resources.CLAIMS, persistent.claim(peer), caches.claims):
+                self.report(peer, "PVCCreated", f"created PersistentVolumeClaim {key.name}")
+            if creator.create(resources.REPLICA_SETS, wanted, caches.replica_sets):
+                self.report(peer, "ReplicaSetCreated", f"created ReplicaSet {key.name}")
+        elif found is not None and _digest(found.metadata.annotations) != _digest(
+            wanted["metadata"]["annotations"]
+        ):
+            self._retemplate(key, found.metadata.uid, wanted)
+
+    def _replica_set(self, peer: EtcdPeer) -> RawObject:
+        image = image_of(self.defaults.repository, parse_version(peer.spec.version))
+        body = persistent.replica_set(peer, image)
+        template = msgspec.json.encode(body["spec"]["template"], order="deterministic")
+        digest = hashlib.sha256(template).hexdigest()[:16]
+        return {**body, "metadata": {**body["metadata"], "annotations": {TEMPLATE_ANNOTATION: digest}}}
+
+    def _retemplate(self, key: Key, uid: str, wanted: RawObject) -> None:
+        """Change what the next pod is made from; the running one is left alone."""
+        patch = [
+            {"op": "test", "path": "/metadata/uid", "value": uid},
+            {"op": "add", "path": "/metadata/annotations", "value": wanted["metadata"]["annotations"]},
+            {"op": "replace", "path": "/spec/template", "value": wanted["spec"]["template"]},
+        ]
+        try:
+            written = self.client.patch(resources.REPLICA_SETS, key, patch, Written, kind=PatchKind.JSON)
+        except NotFound:
+            return  # deleted meanwhile: the watch will say so
+        version = written.metadata.resource_version
+        self.expectations.wrote(key, self.caches.replica_sets, key, version)
+
+
+def _cluster_of(peer: EtcdPeer) -> Key:
+    return Key(peer.metadata.namespace, peer.spec.cluster_name)
+
+
+def _digest(annotations: dict[str, str]) -> str:
+    return annotations.get(TEMPLATE_ANNOTATION, "")

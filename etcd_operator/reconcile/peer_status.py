@@ -1,0 +1,83 @@
+"""Writes the status of EtcdPeers from what a pass over their cluster saw.
+
+The cluster's pass is the one that asks etcd, so it knows version and ID of each member; a
+peer's own pass only makes objects.
+"""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from etcd_operator.api.improbable import EtcdPeer, PeerStatus
+from etcd_operator.api.meta import Condition, merge_conditions
+from etcd_operator.clock import Clock
+from etcd_operator.core.members import Member
+from etcd_operator.core.state import ClusterState
+from etcd_operator.errors import NotFound
+from etcd_operator.keys import Key
+from etcd_operator.kube import resources
+from etcd_operator.kube.client import Client, PatchKind
+from etcd_operator.kube.informer import Informer
+from etcd_operator.reconcile.expectations import Expectations
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeerStatusWriter:
+    """Keeps `status` of peers true, with a write only where it differs."""
+
+    client: Client
+    peers: Informer[EtcdPeer]
+    expectations: Expectations
+    clock: Clock
+
+    def write(self, state: ClusterState) -> None:
+        """Write what is new about each member that has a peer and has begun to run."""
+        for member in state.members:
+            peer = self.peers.store.get(Key(state.desired.namespace, member.name))
+            if peer is None or member.peer is None or peer.metadata.uid != member.peer.uid:
+                continue
+            if member.answer is not None or member.trouble is not None or peer.status != PeerStatus():
+                self._write(Key(state.desired.namespace, state.desired.name), peer, member)
+
+    def _write(self, cluster: Key, peer: EtcdPeer, member: Member) -> None:
+        now = self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        status = _status(peer, member, now)
+        if status == peer.status:
+            return
+        key = Key(peer.metadata.namespace, peer.metadata.name)
+        patch = [
+            {"op": "test", "path": "/metadata/uid", "value": peer.metadata.uid},
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": peer.metadata.resource_version},
+            {"op": "add", "path": "/status", "value": msgspec.to_builtins(status)},
+        ]
+        try:
+            written = self.client.patch(
+                resources.PEERS, key, patch, EtcdPeer, kind=PatchKind.JSON, subresource="status"
+            )
+        except NotFound:
+            return  # deleted meanwhile
+        self.expectations.wrote(cluster, self.peers, key, written.metadata.resource_version)
+
+
+def _status(peer: EtcdPeer, member: Member, now: str) -> PeerStatus:
+    """What cannot be seen now keeps its last value; the condition says that it is old."""
+    answer, previous = member.answer, peer.status
+    wanted = Condition(
+        type="Available",
+        status="True" if member.is_healthy else "False",
+        reason="Healthy" if member.is_healthy else _reason(member),
+        message=member.trouble.message if member.trouble is not None else "",
+        observed_generation=peer.metadata.generation,
+    )
+    return PeerStatus(
+        observed_generation=peer.metadata.generation,
+        server_version=answer.version if answer is not None else previous.server_version,
+        member_id=answer.member_id if answer is not None else previous.member_id,
+        conditions=merge_conditions(previous.conditions, [wanted], now),
+    )
+
+
+def _reason(member: Member) -> str:
+    return (
+        member.trouble.reason if member.trouble is not None else member.health.name.title().replace("_", "")
+    )

@@ -1,0 +1,104 @@
+"""Looks at etcd without ever making a worker wait.
+
+A pass asks for a look (`take`). If there is none, one is begun on a thread of the prober
+and the pass ends; when the members have answered, or the deadline is over, the key is
+queued again and that pass takes the result. So a cluster whose members are silent costs
+a thread of this pool for the deadline, and no other cluster waits for it.
+
+A look is used once: what a pass decides rests on answers that came after whatever woke it.
+"""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import structlog
+
+from etcd_operator.etcd.channel import Channels
+from etcd_operator.etcd.client import OnCall
+from etcd_operator.etcd.probe import Probe, probe
+from etcd_operator.keys import Key
+
+THREADS = 16
+"""Silent clusters that can be looked at at the same time."""
+
+log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class _Slot:
+    endpoints: frozenset[str]
+    channels: Channels
+    is_under_way: bool = False
+    look: Probe | None = None
+
+
+class Prober:
+    """One slot per cluster: at most one look under way, at most one result waiting."""
+
+    def __init__(self, *, deadline: float, on_done: Callable[[Key], None], on_call: OnCall) -> None:
+        self._deadline = deadline
+        self._on_done = on_done
+        self._on_call = on_call
+        self._lock = threading.Lock()
+        self._slots: dict[Key, _Slot] = {}
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="prober")
+        self._is_stopped = False
+
+    def take(self, key: Key, endpoints: frozenset[str]) -> Probe | None:
+        """A look at `endpoints` (`host:port`) made for this pass; None: one is under way.
+
+        No endpoints need no look: the result is empty at once.
+        """
+        if not endpoints:
+            return Probe(answers={}, quorum=None)
+        with self._lock:
+            slot = self._slots.get(key)
+            if slot is None:
+                slot = self._slots[key] = _Slot(endpoints, Channels())
+            look, slot.look = slot.look, None
+            if look is not None and endpoints <= slot.endpoints:
+                return look
+            if not slot.is_under_way and not self._is_stopped:
+                slot.channels.retain(endpoints)
+                slot.endpoints, slot.is_under_way = endpoints, True
+                self._pool.submit(self._run, key, slot)
+            return None
+
+    def channels(self, key: Key) -> Channels:
+        """The open connections of a cluster, for calls that act."""
+        with self._lock:
+            slot = self._slots.get(key)
+            if slot is None:
+                slot = self._slots[key] = _Slot(frozenset(), Channels())
+            return slot.channels
+
+    def forget(self, key: Key) -> None:
+        """The cluster is gone: close its connections."""
+        with self._lock:
+            slot = self._slots.pop(key, None)
+        if slot is not None:
+            slot.channels.close()
+
+    def stop(self) -> None:
+        """Close everything; looks under way end within their deadline."""
+        with self._lock:
+            self._is_stopped = True
+            slots = list(self._slots.values())
+        for slot in slots:
+            slot.channels.close()
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _run(self, key: Key, slot: _Slot) -> None:
+        look = Probe(answers={}, quorum=None)
+        try:
+            look = probe(slot.channels, slot.endpoints, deadline=self._deadline, on_call=self._on_call)
+        except Exception:
+            log.exception("probe_crashed", cluster=str(key))
+        with self._lock:
+            slot.is_under_way = False
+            slot.look = look
+            is_stopped = self._is_stopped
+        if not is_stopped:
+            self._on_done(key)

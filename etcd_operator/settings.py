@@ -1,0 +1,49 @@
+"""Every knob of the operator, with its default and its check: one frozen value.
+
+Each field is a flag of `etcd-operator run` and an environment variable; see `cli`.
+"""
+
+from dataclasses import dataclass
+
+from etcd_operator.core.versions import parse_version
+from etcd_operator.errors import OperatorError
+
+DEFAULT_ETCD_VERSION = "3.6.16"
+DEFAULT_ETCD_REPOSITORY = "quay.io/coreos/etcd"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """How this operator runs. Times are in seconds.
+
+    namespace: the only one it serves; empty for all. kubeconfig: a file; empty for the pod's
+    service account or, outside a pod, the user's default.
+    probe_deadline: how long one look at a cluster's members may take.
+    resync: how often a settled cluster is looked at again.
+    """
+
+    namespace: str = ""
+    kubeconfig: str = ""
+    workers: int = 4
+    etcd_repository: str = DEFAULT_ETCD_REPOSITORY
+    default_etcd_version: str = DEFAULT_ETCD_VERSION
+    leader_elect: bool = True
+    lease_namespace: str = ""
+    listen: str = ":8080"
+    log_format: str = "auto"
+    log_level: str = "info"
+    install_crds: bool = True
+    probe_deadline: float = 2.0
+    resync: float = 10.0
+
+    def check(self) -> None:
+        """Raise OperatorError, in one line, for a value that cannot work."""
+        if self.workers < 1:
+            raise OperatorError("--workers must be at least 1")
+        if self.log_format not in ("auto", "json", "console"):
+            raise OperatorError("--log-format must be auto, json or console")
+        if self.log_level not in ("debug", "info", "warning", "error"):
+            raise OperatorError("--log-level must be debug, info, warning or error")
+        if not self.etcd_repository or ":" in self.etcd_repository.rpartition("/")[2]:
+            raise OperatorError("--etcd-repository must be an image name without a tag")
+        parse_version(self.default_etcd_version)
