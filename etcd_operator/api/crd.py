@@ -1,0 +1,181 @@
+"""The CustomResourceDefinitions, rendered from the API types.
+
+`crds` gives them as plain dicts: the operator applies them at its start, and
+`hack/generate-manifests` writes them to `manifests/crd`. All rules of validity are in
+them, so they hold without a webhook.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from etcd_operator.api import coreos, descriptions, improbable, rules
+from etcd_operator.api.rules import Rule
+from etcd_operator.api.schema import Schema, at, fields, of_type, piece
+
+Manifest = dict[str, Any]
+
+CATEGORY = "etcd-operator"
+"""`kubectl get etcd-operator` lists the objects of both groups."""
+
+_AGE = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
+
+
+def crds() -> tuple[Manifest, ...]:
+    """All CustomResourceDefinitions."""
+    return (_peered_cluster(), _peer(), _numbered_cluster())
+
+
+def _peered_cluster() -> Manifest:
+    schema = _object(of_type(improbable.ClusterSpec), of_type(improbable.ClusterStatus))
+    _fill_storage(schema)
+    _fill_pod_template(schema)
+    at(schema, "spec")["properties"]["affinity"] = piece("Affinity")
+    schema["required"] = ["spec"]
+    return _definition(
+        group=improbable.GROUP,
+        version=improbable.VERSION,
+        names=_names("EtcdCluster", shortNames=["etcd"]),
+        schema=_finished(schema, rules.PEERED_CLUSTER, descriptions.PEERED_CLUSTER),
+        columns=[
+            _column("Replicas", ".spec.replicas", kind="integer"),
+            _column("Ready", ".status.readyReplicas", kind="integer"),
+            _column("Version", ".status.clusterVersion"),
+            _column("Status", '.status.conditions[?(@.type=="Available")].reason'),
+            _AGE,
+        ],
+        scale=_scale("replicas"),
+    )
+
+
+def _peer() -> Manifest:
+    schema = _object(of_type(improbable.PeerSpec), of_type(improbable.PeerStatus))
+    _fill_storage(schema)
+    _fill_pod_template(schema)
+    schema["required"] = ["spec"]
+    return _definition(
+        group=improbable.GROUP,
+        version=improbable.VERSION,
+        names=_names("EtcdPeer"),
+        schema=_finished(schema, rules.PEER, descriptions.PEER),
+        columns=[
+            _column("Cluster", ".spec.clusterName"),
+            _column("Version", ".status.serverVersion"),
+            _column("Member ID", ".status.memberID", priority=1),
+            _AGE,
+        ],
+    )
+
+
+def _numbered_cluster() -> Manifest:
+    schema = _object(of_type(coreos.ClusterSpec), of_type(coreos.ClusterStatus))
+    spec = at(schema, "spec")
+    schema["properties"]["size"] = dict(at(spec, "size"))
+    for field, kind in rules.UNBUILT.items():
+        spec["properties"][field] = {"type": kind}
+        if kind == "object":
+            # Whatever is inside is not looked at: the whole field is refused by a rule.
+            spec["properties"][field]["x-kubernetes-preserve-unknown-fields"] = True
+    return _definition(
+        group=coreos.GROUP,
+        version=coreos.VERSION,
+        names=_names("EtcdCluster"),
+        schema=_finished(schema, rules.NUMBERED_CLUSTER, descriptions.NUMBERED_CLUSTER),
+        columns=[
+            _column("Size", ".status.size", kind="integer"),
+            _column("Ready", '.status.conditions[?(@.type=="Available")].status'),
+            _column("Version", ".status.currentVersion"),
+            _column("Phase", ".status.phase"),
+            _AGE,
+        ],
+        scale=_scale("size"),
+    )
+
+
+def _object(spec: Schema, status: Schema) -> Schema:
+    text = {"type": "string"}
+    # Only the name is declared: an error can then point at it.
+    metadata = {"type": "object", "properties": {"name": dict(text)}}
+    parts = {"apiVersion": text, "kind": dict(text), "metadata": metadata, "spec": spec, "status": status}
+    return {"type": "object", "properties": parts}
+
+
+def _fill_storage(schema: Schema) -> None:
+    claim = piece("PersistentVolumeClaimSpec")
+    claim["required"] = ["resources"]
+    claim["properties"]["accessModes"]["default"] = ["ReadWriteOnce"]
+    # etcd writes files: a raw block device is refused here, not by a pod that never starts.
+    claim["properties"]["volumeMode"] |= {"default": "Filesystem", "enum": ["Filesystem"]}
+    at(claim, "resources")["required"] = ["requests"]
+    at(claim, "resources.requests")["required"] = ["storage"]
+    at(schema, "spec.storage")["properties"]["volumeClaimTemplate"] = claim
+
+
+def _fill_pod_template(schema: Schema) -> None:
+    template = at(schema, "spec.podTemplate")["properties"]
+    template["resources"] = piece("ResourceRequirements")
+    template["affinity"] = piece("Affinity")
+    template["tolerations"]["items"] = piece("Toleration")
+    template["topologySpreadConstraints"]["items"] = piece("TopologySpreadConstraint")
+
+
+def _finished(schema: Schema, checks: Iterable[Rule], texts: Mapping[str, str]) -> Schema:
+    by_type = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
+    at(schema, "status.conditions").update(by_type)
+    known = set(fields(schema))
+    for path in known & set(rules.BOUNDS):
+        at(schema, path).update(rules.BOUNDS[path])
+    for rule in checks:
+        at(schema, rule.at).setdefault("x-kubernetes-validations", []).append(rule.rendered())
+    for path, text in texts.items():
+        at(schema, path)["description"] = text
+    return schema
+
+
+def _names(kind: str, **more: list[str]) -> Manifest:
+    singular = kind.lower()
+    return {
+        "kind": kind,
+        "listKind": f"{kind}List",
+        "singular": singular,
+        "plural": f"{singular}s",
+        "categories": [CATEGORY],
+        **more,
+    }
+
+
+def _column(name: str, path: str, *, kind: str = "string", priority: int = 0) -> Manifest:
+    column: Manifest = {"name": name, "type": kind, "jsonPath": path}
+    return column | {"priority": priority} if priority else column
+
+
+def _scale(field: str) -> Manifest:
+    return {
+        "specReplicasPath": f".spec.{field}",
+        "statusReplicasPath": f".status.{field}",
+        "labelSelectorPath": ".status.selector",
+    }
+
+
+def _definition(
+    *,
+    group: str,
+    version: str,
+    names: Manifest,
+    schema: Schema,
+    columns: list[Manifest],
+    scale: Manifest | None = None,
+) -> Manifest:
+    served = {
+        "name": version,
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": schema},
+        "subresources": {"status": {}} | ({"scale": scale} if scale else {}),
+        "additionalPrinterColumns": columns,
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{names['plural']}.{group}"},
+        "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [served]},
+    }

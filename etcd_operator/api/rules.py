@@ -1,0 +1,268 @@
+"""Rules of validity in CEL, as the API server applies them on every write.
+
+Each rule is one value in one of the ordered tuples below: where it stands, what must
+hold, and the sentence a user sees when it does not, which says what to do. The API server
+evaluates all of them, so their order is only that of reading.
+
+`self` is the value at the rule's place, `oldSelf` the stored one; a rule that names
+`oldSelf` is asked on updates only.
+"""
+
+from dataclasses import dataclass
+
+from etcd_operator.api import improbable
+
+OLDEST_MINOR = 4  # learners came with 3.4, and without them growing can cost quorum
+NEWEST_MINOR = 7
+
+LONGEST_LABEL = 63  # also the limit of a host name and of a Service's name
+LONGEST_PEERED_NAME = LONGEST_LABEL - len("-9999")
+LONGEST_NUMBERED_NAME = LONGEST_LABEL - len("-99999")
+
+VERSION_PATTERN = (
+    rf"^v?3\\.[{OLDEST_MINOR}-{NEWEST_MINOR}]\\.(0|[1-9][0-9]*)(-[0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*)?$"
+)
+NAME_PATTERN = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
+
+# Bounds that only serve to let the API server work out beforehand what a rule may cost.
+BOUNDS = {
+    "spec.version": {"maxLength": 64},
+    "status.currentVersion": {"maxLength": 64},
+    "spec.clusterName": {"maxLength": LONGEST_LABEL},
+    "spec.podTemplate.metadata.annotations": {"maxProperties": 64},
+    "spec.podTemplate.metadata.labels": {"maxProperties": 64},
+}
+
+# The unbuilt fields of coreos.com documents, with the type each has there.
+UNBUILT = {
+    "backup": "object",
+    "restore": "object",
+    "selfHosted": "object",
+    "pod": "object",
+    "TLS": "object",
+    "repository": "string",
+    "baseImage": "string",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One promise about a resource.
+
+    at: the path it stands at, as in `schema.at`; "" is the whole object.
+    holds: CEL that is true for a valid object.
+    message: what a user reads otherwise.
+    explain: CEL that makes a better message out of the values at hand; `message` is used
+    where it cannot be evaluated.
+    field: a path below `at` that the error names, when it is not `at` itself.
+    """
+
+    name: str
+    at: str
+    holds: str
+    message: str
+    explain: str = ""
+    field: str = ""
+
+    def rendered(self) -> dict[str, str]:
+        """The entry of `x-kubernetes-validations`."""
+        entry = {"rule": self.holds, "message": self.message}
+        if self.explain:
+            entry["messageExpression"] = self.explain
+        if self.field:
+            entry["fieldPath"] = self.field
+        return entry
+
+
+def _name_rules(longest: int) -> tuple[Rule, ...]:
+    return (
+        Rule(
+            name="name-length",
+            at="",
+            field=".metadata.name",
+            holds=f"self.metadata.name.size() <= {longest}",
+            message=f"must have at most {longest} characters, because the members' host names are longer "
+            "than the cluster's and end at 63: choose a shorter name",
+        ),
+        Rule(
+            name="name-form",
+            at="",
+            field=".metadata.name",
+            holds=f"self.metadata.name.matches('{NAME_PATTERN}')",
+            message="must start with a letter and have only lower-case letters, digits and '-' "
+            "(no dot, no '-' at the end), because Services and host names are made of it: "
+            "choose another name",
+        ),
+    )
+
+
+SUPPORTED = (
+    f"is not a version this operator can run: give 3.{OLDEST_MINOR}.0 up to 3.{NEWEST_MINOR}.x "
+    "in full, like 3.6.16 or v3.6.16"
+)
+
+SUPPORTED_VERSION = Rule(
+    name="version-supported",
+    at="spec.version",
+    holds=f"self.matches('{VERSION_PATTERN}')",
+    message=f"the version {SUPPORTED}",
+    explain=f"""'"' + self + '" {SUPPORTED}'""",
+)
+
+
+def _same_version(one: str, other: str) -> str:
+    """CEL: both name the same version, a leading v aside."""
+    return f"({one} == {other} || 'v' + {one} == {other} || {one} == 'v' + {other})"
+
+
+NOT_YET = "upgrades are not supported yet: put"
+
+# Upgrade rules take the place of this one, one entry for each way an edit can be wrong.
+PEERED_VERSION_CHANGES = (
+    Rule(
+        name="version-fixed",
+        at="spec.version",
+        holds=_same_version("self", "oldSelf"),
+        message=f"{NOT_YET} the earlier version back",
+        explain=f"'{NOT_YET} ' + oldSelf + ' back'",
+    ),
+)
+
+# The version may be absent here: what runs then stands in the status, which the
+# API server carries over into every edit of the spec. Taking the version out asks for
+# no change.
+_GIVEN = "(has({0}.spec) && has({0}.spec.version))"
+_RUNS = "oldSelf.status.currentVersion"
+
+NUMBERED_VERSION_CHANGES = (
+    Rule(
+        name="version-fixed",
+        at="spec",
+        field=".version",
+        holds="!has(self.version) || !has(oldSelf.version) || "
+        + _same_version("self.version", "oldSelf.version"),
+        message=f"{NOT_YET} the earlier version back",
+        explain=f"'{NOT_YET} ' + oldSelf.version + ' back'",
+    ),
+    Rule(
+        name="version-as-it-runs",
+        at="",
+        field=".spec.version",
+        holds=f"!{_GIVEN.format('self')} || {_GIVEN.format('oldSelf')} || "
+        f"!has(oldSelf.status) || !has({_RUNS}) || {_RUNS} == '' || "
+        + _same_version("self.spec.version", _RUNS),
+        message=f"{NOT_YET} the version that runs here",
+        explain=f"'{NOT_YET} ' + {_RUNS} + ' here, which runs, or nothing'",
+    ),
+)
+
+
+def _frozen(field: str, *, changeable: str) -> Rule:
+    """A rule at `spec`: `field` stays as it was when the object was made, absent or not."""
+    return Rule(
+        name=f"frozen-{field}",
+        at="spec",
+        field=f".{field}",
+        holds=f"has(self.{field}) == has(oldSelf.{field}) && "
+        f"(!has(self.{field}) || self.{field} == oldSelf.{field})",
+        message=f"Unsupported changes: spec.{field} cannot change once the object exists, only {changeable} "
+        "can: put the earlier value back",
+    )
+
+
+def _reserved(at: str, taken: str, what: str) -> Rule:
+    """A rule at a map of strings: `taken`, CEL over a key `k`, is true for no key."""
+    return Rule(
+        name=f"reserved-{at.rpartition('.')[2]}",
+        at=at,
+        holds=f"!self.exists(k, {taken})",
+        message=f"{what} reserved for the operator: remove them",
+    )
+
+
+def _storage_size(claim: str) -> Rule:
+    return Rule(
+        name="storage-size",
+        at=f"{claim}.resources.requests",
+        holds="!('storage' in self) || (type(self['storage']) == int ? int(self['storage']) > 0 : "
+        "isQuantity(string(self['storage'])) && "
+        "quantity(string(self['storage'])).isGreaterThan(quantity('0')))",
+        message="storage must be more than 0: give the size of each member's volume, like 8Gi",
+    )
+
+
+CLAIM = "spec.storage.volumeClaimTemplate"
+_PREFIXED = f"k.startsWith('{improbable.RESERVED_PREFIX}')"
+
+PEERED_CLUSTER = (
+    *_name_rules(LONGEST_PEERED_NAME),
+    SUPPORTED_VERSION,
+    *PEERED_VERSION_CHANGES,
+    *(_frozen(field, changeable="spec.replicas") for field in ("storage", "podTemplate", "affinity")),
+    _storage_size(CLAIM),
+    _reserved(
+        "spec.podTemplate.metadata.annotations",
+        _PREFIXED,
+        f"annotations that begin with {improbable.RESERVED_PREFIX} are",
+    ),
+    _reserved(
+        "spec.podTemplate.metadata.labels",
+        f"{_PREFIXED} || k == 'app.kubernetes.io/name'",
+        f"app.kubernetes.io/name and labels that begin with {improbable.RESERVED_PREFIX} are",
+    ),
+    Rule(
+        name="one-affinity",
+        at="spec",
+        holds="!has(self.affinity) || !has(self.podTemplate) || !has(self.podTemplate.affinity)",
+        message="spec.affinity and spec.podTemplate.affinity mean the same: keep one of them",
+    ),
+)
+
+# A rule cannot see who writes. It need not: what nobody may change, the operator included,
+# covers every edit that would do harm, and works wherever the operator runs. What is left,
+# the version and how etcd starts, is put right by the operator's next pass.
+PEER = (
+    Rule(
+        name="name-length",
+        at="",
+        field=".metadata.name",
+        holds=f"self.metadata.name.size() <= {LONGEST_LABEL}",
+        message=f"must have at most {LONGEST_LABEL} characters; EtcdPeers are made by the operator: "
+        "create an EtcdCluster instead",
+    ),
+    SUPPORTED_VERSION,
+    *(
+        _frozen(field, changeable="spec.version and spec.bootstrap")
+        for field in ("clusterName", "storage", "podTemplate")
+    ),
+    Rule(
+        name="born-once",
+        at="spec.bootstrap",
+        field=".initialClusterState",
+        holds="self.initialClusterState == 'Existing' || oldSelf.initialClusterState == 'New'",
+        message="a peer that has started cannot be told to found a cluster again: leave it Existing",
+    ),
+)
+
+NUMBERED_CLUSTER = (
+    *_name_rules(LONGEST_NUMBERED_NAME),
+    Rule(
+        name="size-given",
+        at="",
+        field=".spec",
+        holds="has(self.size) || self.?spec.?size.hasValue()",
+        message="spec.size is missing: give the number of members, like 3",
+    ),
+    SUPPORTED_VERSION,
+    *NUMBERED_VERSION_CHANGES,
+    *(
+        Rule(
+            name=f"unbuilt-{field}",
+            at="spec",
+            field=f".{field}",
+            holds=f"!has(self.{field})",
+            message=f"spec.{field} is not supported yet: remove it",
+        )
+        for field in UNBUILT
+    ),
+)

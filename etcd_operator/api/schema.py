@@ -1,0 +1,83 @@
+"""Structural schemas (the kind a CustomResourceDefinition takes) from the API types.
+
+What the operator reads and what the API server accepts come from one source: the
+types. Pieces that are "as in a pod" (affinity, resources, a claim's spec) are raw in the
+types; their schemas stand in `schemas/core.json`, which `hack/refresh-schemas` takes from
+a running API server.
+
+Schemas are plain dicts, made anew by each call: the caller may change them.
+"""
+
+from collections.abc import Iterator
+from importlib import resources
+from typing import Any
+
+import msgspec
+
+Schema = dict[str, Any]
+
+KEPT = ("type", "enum", "minimum", "required")
+"""What is taken over from msgspec's schema as it is.
+
+Titles and docstrings are about the Python types. Defaults are left out on purpose: a
+default in a CRD is stored with the object and outlives the operator's own (`crd` adds
+the few that are wanted). `additionalProperties: false` is not allowed beside `properties`;
+the API server reports and drops unknown fields by itself.
+"""
+
+
+def of_type(kind: type) -> Schema:
+    """The structural schema of a struct, all references resolved."""
+    (schema,), components = msgspec.json.schema_components((kind,), ref_template="{name}")
+    return _inline(schema, components)
+
+
+def piece(name: str) -> Schema:
+    """The schema of a piece of Kubernetes' own types, such as `Affinity`."""
+    schema: Schema = _pieces()[name]
+    return schema
+
+
+def at(schema: Schema, path: str) -> Schema:
+    """The part of `schema` that describes `path`: field names joined by dots, `[]` for the items.
+
+    Raises KeyError when the schema has no such field.
+    """
+    for step in path.replace("[]", ".[]").strip(".").split(".") if path else ():
+        schema = schema["items"] if step == "[]" else schema["properties"][step]
+    return schema
+
+
+def fields(schema: Schema, path: str = "") -> Iterator[str]:
+    """Every path that `at` finds in `schema`, parents before their children."""
+    for name, below in schema.get("properties", {}).items():
+        field = f"{path}.{name}" if path else name
+        yield field
+        yield from fields(below, field)
+    if "items" in schema:
+        yield from fields(schema["items"], f"{path}[]")
+
+
+def _inline(schema: Schema, components: dict[str, Schema]) -> Schema:
+    if "$ref" in schema:
+        return _inline(components[schema["$ref"]], components)
+    if "anyOf" in schema:
+        # A field that may be None is one that may be absent: the API server drops an
+        # explicit null of a field that is not nullable, so that no rule ever meets one.
+        (schema,) = (choice for choice in schema["anyOf"] if choice != {"type": "null"})
+        return _inline(schema, components)
+    result = {key: schema[key] for key in KEPT if schema.get(key)}
+    if "enum" in schema:
+        result["type"] = "string"
+    if "properties" in schema:
+        result["properties"] = {k: _inline(v, components) for k, v in schema["properties"].items()}
+    if isinstance(schema.get("additionalProperties"), dict):
+        result["additionalProperties"] = _inline(schema["additionalProperties"], components)
+    if "items" in schema:
+        result["items"] = _inline(schema["items"], components)
+    return result
+
+
+def _pieces() -> dict[str, Schema]:
+    data = resources.files("etcd_operator.api").joinpath("schemas/core.json").read_bytes()
+    return msgspec.json.decode(data, type=dict[str, Schema])
