@@ -1,0 +1,179 @@
+"""Builds the programs of the cluster from pinned sources.
+
+Promises: a second build does nothing; a program is complete if it is there (built aside, then renamed); a
+change of a go.mod, go.sum or build flag builds again. Progress is one line every few seconds.
+
+The sources are the Go modules in `go/`, one per program and version, whose `tool` directives say what to
+build.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from .commands import CommandError
+from .console import say
+from .paths import GO_MODULES, Cache
+from .requirements import Go, go_environment, require_go
+
+ETCD_VERSIONS = ("3.5.34", "3.5.35", "3.6.16", "3.7.3")
+CLUSTER_ETCD = "3.6.16"
+KUBERNETES_VERSION = "1.36.3"
+CONTAINERD_VERSION = "2.4.2"
+COREDNS_VERSION = "1.14.7"
+
+KUBERNETES = f"kubernetes-{KUBERNETES_VERSION}"
+CONTAINERD = f"containerd-{CONTAINERD_VERSION}"
+COREDNS = f"coredns-{COREDNS_VERSION}"
+
+_PROGRESS_SECONDS = 5.0
+_DEADLINE = 1500.0
+_STAMP = ".built-from"
+_VERSION_PACKAGE = "k8s.io/component-base/version"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """What one Go module gives: `folder` in the cache, `programs` in that folder."""
+
+    module: str
+    folder: str
+    programs: tuple[str, ...]
+    tags: str = ""
+    ldflags: str = "-s -w"
+
+    @property
+    def source(self) -> Path:
+        """The folder with the go.mod."""
+        return GO_MODULES / self.module
+
+    def stamp(self) -> str:
+        """Digest of everything that decides what is built."""
+        parts = [repr(self).encode(), *((self.source / name).read_bytes() for name in ("go.mod", "go.sum"))]
+        return hashlib.sha256(b"\0".join(parts)).hexdigest()
+
+
+def _etcd(version: str) -> Tool:
+    return Tool(module=f"etcd-{version}", folder=f"etcd-{version}", programs=("etcd", "etcdctl", "etcdutl"))
+
+
+TOOLS = (
+    Tool(
+        module="kubernetes",
+        folder=KUBERNETES,
+        programs=(
+            "kube-apiserver",
+            "kube-controller-manager",
+            "kube-scheduler",
+            "kube-proxy",
+            "kubelet",
+            "kubectl",
+        ),
+        # The API server derives its behaviour from the version it is told here.
+        ldflags=f"-s -w -X {_VERSION_PACKAGE}.gitVersion=v{KUBERNETES_VERSION}"
+        f" -X {_VERSION_PACKAGE}.gitMajor=1 -X {_VERSION_PACKAGE}.gitMinor=36",
+    ),
+    Tool(
+        module="containerd",
+        folder=CONTAINERD,
+        programs=("containerd", "containerd-shim-runc-v2", "ctr"),
+        tags="no_btrfs,no_zfs,no_devmapper",
+    ),
+    Tool(module="coredns", folder=COREDNS, programs=("coredns",)),
+    *(_etcd(version) for version in ETCD_VERSIONS),
+)
+
+
+def is_built(cache: Cache, tool: Tool) -> bool:
+    """Tell whether the programs are there and made from the present sources."""
+    stamp = cache.tools / tool.folder / _STAMP
+    return stamp.exists() and stamp.read_text() == tool.stamp()
+
+
+def build_all(cache: Cache) -> None:
+    """Build what is not there, and refresh the links in the cache's `bin`."""
+    wanted = [tool for tool in TOOLS if not is_built(cache, tool)]
+    if wanted:
+        go = require_go(cache)
+        for number, tool in enumerate(wanted, start=1):
+            _build(cache, go, tool, f"{tool.folder} ({number} of {len(wanted)})")
+    _link(cache)
+
+
+def _build(cache: Cache, go: Go, tool: Tool, title: str) -> None:
+    started = time.monotonic()
+    target, new = cache.tools / tool.folder, cache.tools / f"{tool.folder}.new"
+    shutil.rmtree(new, ignore_errors=True)
+    new.mkdir(parents=True)
+    listing = _go(go, tool, ["list", "-deps", "tool"], f"{title}: modules fetched")
+    command = ["build", "-v", "-trimpath", "-mod=readonly", "-tags", tool.tags, "-ldflags", tool.ldflags]
+    total = len(listing.splitlines())
+    _go(go, tool, [*command, "-o", f"{new}/", "tool"], f"{title}: of {total} packages compiled")
+    if (new / "server").exists():  # etcd's main package is called so
+        (new / "server").rename(new / "etcd")
+    absent = [program for program in tool.programs if not (new / program).exists()]
+    if absent:
+        raise CommandError(f"building {tool.folder} did not make {', '.join(absent)}")
+    (new / _STAMP).write_text(tool.stamp())
+    shutil.rmtree(target, ignore_errors=True)
+    new.rename(target)
+    say(f"{title}: built in {time.monotonic() - started:.0f} s")
+
+
+def _go(go: Go, tool: Tool, arguments: list[str], title: str) -> str:
+    """Run Go, count the lines it prints on stderr as progress, and return its stdout."""
+    process = subprocess.Popen(
+        [str(go.program), *arguments],
+        cwd=tool.source,
+        env=go_environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    timer = threading.Timer(_DEADLINE, process.kill)
+    answer: list[str] = []
+    reader = threading.Thread(target=lambda: answer.append(_text(process)), daemon=True)
+    timer.start()
+    reader.start()
+    complaints = _report(process, title)
+    code = process.wait()
+    timer.cancel()
+    reader.join()
+    if code != 0:
+        raise CommandError(f"{title}: go {arguments[0]} failed: {' / '.join(complaints[-3:])[-600:]}")
+    return "".join(answer)
+
+
+def _text(process: subprocess.Popen[str]) -> str:
+    return process.stdout.read() if process.stdout else ""
+
+
+def _report(process: subprocess.Popen[str], title: str) -> list[str]:
+    lines: list[str] = []
+    last = time.monotonic()
+    for line in process.stderr or ():
+        lines.append(line.strip())
+        if time.monotonic() - last > _PROGRESS_SECONDS:
+            last = time.monotonic()
+            say(f"{title}: {len(lines)}")
+    return lines
+
+
+def _link(cache: Cache) -> None:
+    """Keep `bin/kubectl` and friends at paths that do not change with versions."""
+    cache.bin.mkdir(parents=True, exist_ok=True)
+    etcd = f"etcd-{CLUSTER_ETCD}"
+    links = {"kubectl": KUBERNETES, "ctr": CONTAINERD, "etcd": etcd, "etcdctl": etcd, "etcdutl": etcd}
+    for program, folder in links.items():
+        link, target = cache.bin / program, Path("..") / "tools" / folder / program
+        if not (link.is_symlink() and link.readlink() == target):
+            new = link.with_name(f".{program}.new")
+            new.unlink(missing_ok=True)
+            new.symlink_to(target)
+            new.replace(link)
