@@ -1,0 +1,411 @@
+"""Bad input and the exact words that answer it: tested on a real API server, printed in docs/bad-input.md."""
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+Manifest = dict[str, Any]
+
+PERSISTENT: Manifest = {
+    "apiVersion": "etcd.improbable.io/v1alpha1",
+    "kind": "EtcdCluster",
+    "metadata": {"name": "my-cluster"},
+    "spec": {
+        "replicas": 1,
+        "version": "3.6.16",
+        "storage": {"volumeClaimTemplate": {"resources": {"requests": {"storage": "50Mi"}}}},
+    },
+}
+EPHEMERAL: Manifest = {
+    "apiVersion": "coreos.com/v1",
+    "kind": "EtcdCluster",
+    "metadata": {"name": "example-etcd-cluster"},
+    "spec": {"size": 1, "version": "v3.5.35"},
+}
+PEER: Manifest = {
+    "apiVersion": "etcd.improbable.io/v1alpha1",
+    "kind": "EtcdPeer",
+    "metadata": {"name": "no-cluster-0"},
+    "spec": {
+        "clusterName": "no-cluster",
+        "version": "3.6.16",
+        "storage": PERSISTENT["spec"]["storage"],
+        "bootstrap": {
+            "initialClusterState": "Existing",
+            "initialClusterToken": "token",
+            "static": {"initialCluster": [{"name": "no-cluster-0", "host": "no-cluster-0.no-cluster"}]},
+        },
+    },
+}
+ABSENT = object()
+
+Changes = dict[str, Any]
+"""Path -> new value; ABSENT takes the field out."""
+
+
+def changed(base: Manifest, changes: Changes) -> Manifest:
+    """A copy of `base` with `changes` made."""
+    result = copy.deepcopy(base)
+    for path, value in changes.items():
+        *parents, last = path.split("/")
+        place = result
+        for parent in parents:
+            place = place.setdefault(parent, {})
+        if value is ABSENT:
+            place.pop(last, None)
+        else:
+            place[last] = value
+    return result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """`base` with `changes` is refused in these words; `edits` means that `base` exists already.
+
+    rule: the name of the CEL rule that answers; empty when the schema itself does.
+    """
+
+    typed: str
+    base: Manifest
+    changes: Changes
+    sees: str
+    rule: str = ""
+    edits: bool = False
+
+
+AT_LEAST_ONE = "in body should be greater than or equal to 1"
+NO_VERSION = "is not a version this operator can run: give 3.4.0 up to 3.7.x in full, like 3.6.16 or v3.6.16"
+NO_NAME = (
+    "metadata.name: Invalid value: must start with a letter and have only lower-case letters, digits and '-' "
+    "(no dot, no '-' at the end), because Services and host names are made of it: choose another name"
+)
+CLAIM = "spec/storage/volumeClaimTemplate"
+REQUESTS = f"{CLAIM}/resources/requests"
+METADATA = "spec/podTemplate/metadata"
+NO_SIZE = (
+    "spec.storage.volumeClaimTemplate.resources.requests: Invalid value: storage must be more than 0: "
+    "give the size of each member's volume, like 8Gi"
+)
+
+
+def _too_long(longest: int) -> str:
+    return (
+        f"metadata.name: Invalid value: must have at most {longest} characters, because the members' host "
+        "names are longer than the cluster's and end at 63: choose a shorter name"
+    )
+
+
+def _frozen(field: str, changeable: str = "spec.replicas") -> str:
+    return (
+        f"{field}: Invalid value: Unsupported changes: {field} cannot change once the object exists, "
+        f"only {changeable} can: put the earlier value back"
+    )
+
+
+def _versions(base: Manifest) -> tuple[Case, ...]:
+    return tuple(
+        Case(
+            typed=f'version: "{version}"',
+            base=base,
+            changes={"spec/version": version},
+            rule="version-supported",
+            sees=f'spec.version: Invalid value: "{version}": "{version}" {NO_VERSION}',
+        )
+        for version in ("latest", "", "4.0.0", "2.3.8", "3.3.27", "3.8.0", "3.6", "3.06.1", "3.6.16+build")
+    )
+
+
+def _sizes(base: Manifest, field: str) -> tuple[Case, ...]:
+    name = f"spec.{field}"
+    numbers = tuple(
+        Case(
+            typed=f"{field}: {size}",
+            base=base,
+            changes={f"spec/{field}": size},
+            sees=f"{name}: Invalid value: {size}: {name} {AT_LEAST_ONE}",
+        )
+        for size in (0, -1)
+    )
+    word = Case(
+        typed=f'{field}: "three"',
+        base=base,
+        changes={f"spec/{field}": "three"},
+        sees=f'{name}: Invalid value: "string": {name} in body must be of type integer: "string"',
+    )
+    return (*numbers, word)
+
+
+def _names(base: Manifest, longest: int) -> tuple[Case, ...]:
+    length = Case(
+        typed=f"a name of {longest + 1} characters",
+        base=base,
+        changes={"metadata/name": "n" * (longest + 1)},
+        rule="name-length",
+        sees=_too_long(longest),
+    )
+    forms = (
+        Case(
+            typed=f"name: {name}", base=base, changes={"metadata/name": name}, rule="name-form", sees=NO_NAME
+        )
+        for name in ("my.cluster", "1st-cluster")
+    )
+    return (length, *forms)
+
+
+PERSISTENT_CASES = (
+    *_sizes(PERSISTENT, "replicas"),
+    *_versions(PERSISTENT),
+    *_names(PERSISTENT, 58),
+    Case(typed="no spec", base=PERSISTENT, changes={"spec": ABSENT}, sees="spec: Required value"),
+    Case(
+        typed="no replicas",
+        base=PERSISTENT,
+        changes={"spec/replicas": ABSENT},
+        sees="spec.replicas: Required value",
+    ),
+    Case(
+        typed="no version",
+        base=PERSISTENT,
+        changes={"spec/version": ABSENT},
+        sees="spec.version: Required value",
+    ),
+    Case(
+        typed="no storage",
+        base=PERSISTENT,
+        changes={"spec/storage": ABSENT},
+        sees="spec.storage: Required value",
+    ),
+    Case(
+        typed="no size of the storage",
+        base=PERSISTENT,
+        changes={REQUESTS: {}},
+        sees="spec.storage.volumeClaimTemplate.resources.requests.storage: Required value",
+    ),
+    *(
+        Case(
+            typed=f'storage: "{size}"',
+            base=PERSISTENT,
+            changes={f"{REQUESTS}/storage": size},
+            rule="storage-size",
+            sees=NO_SIZE,
+        )
+        for size in ("0", "-1Gi", "much")
+    ),
+    Case(
+        typed="storage: 0",
+        base=PERSISTENT,
+        changes={f"{REQUESTS}/storage": 0},
+        rule="storage-size",
+        sees=NO_SIZE,
+    ),
+    Case(
+        typed="volumeMode: Block",
+        base=PERSISTENT,
+        changes={f"{CLAIM}/volumeMode": "Block"},
+        sees='spec.storage.volumeClaimTemplate.volumeMode: Unsupported value: "Block": '
+        'supported values: "Filesystem"',
+    ),
+    Case(
+        typed="annotation etcd.improbable.io/mine",
+        base=PERSISTENT,
+        changes={METADATA: {"annotations": {"etcd.improbable.io/mine": "yes"}}},
+        rule="reserved-annotations",
+        sees="spec.podTemplate.metadata.annotations: Invalid value: annotations that begin with "
+        "etcd.improbable.io/ are reserved for the operator: remove them",
+    ),
+    *(
+        Case(
+            typed=f"label {label}",
+            base=PERSISTENT,
+            changes={METADATA: {"labels": {label: "mine"}}},
+            rule="reserved-labels",
+            sees="spec.podTemplate.metadata.labels: Invalid value: app.kubernetes.io/name and labels that "
+            "begin with etcd.improbable.io/ are reserved for the operator: remove them",
+        )
+        for label in ("etcd.improbable.io/mine", "app.kubernetes.io/name")
+    ),
+    Case(
+        typed="affinity in both places",
+        base=PERSISTENT,
+        changes={"spec/affinity": {}, "spec/podTemplate/affinity": {}},
+        rule="one-affinity",
+        sees="spec: Invalid value: spec.affinity and spec.podTemplate.affinity mean the same: "
+        "keep one of them",
+    ),
+    Case(
+        typed="an unknown field",
+        base=PERSISTENT,
+        changes={"spec/replicaCount": 3},
+        sees='unknown field "spec.replicaCount"',
+    ),
+    Case(
+        typed="an unknown field inside an affinity",
+        base=PERSISTENT,
+        changes={"spec/affinity/podAntiAfinity": {}},
+        sees='unknown field "spec.affinity.podAntiAfinity"',
+    ),
+    Case(
+        typed="another version of a cluster that exists",
+        base=PERSISTENT,
+        changes={"spec/version": "3.6.17"},
+        edits=True,
+        rule="version-fixed",
+        sees='spec.version: Invalid value: "3.6.17": upgrades are not supported yet: put 3.6.16 back',
+    ),
+    Case(
+        typed="larger storage of a cluster that exists",
+        base=PERSISTENT,
+        changes={f"{REQUESTS}/storage": "60Mi"},
+        edits=True,
+        rule="frozen-storage",
+        sees=_frozen("spec.storage"),
+    ),
+    Case(
+        typed="a podTemplate put on a cluster that exists",
+        base=PERSISTENT,
+        changes={"spec/podTemplate/priorityClassName": "high"},
+        edits=True,
+        rule="frozen-podTemplate",
+        sees=_frozen("spec.podTemplate"),
+    ),
+    Case(
+        typed="an affinity put on a cluster that exists",
+        base=PERSISTENT,
+        changes={"spec/affinity/podAntiAffinity": {}},
+        edits=True,
+        rule="frozen-affinity",
+        sees=_frozen("spec.affinity"),
+    ),
+)
+
+PEER_CHANGEABLE = "spec.version and spec.bootstrap"
+PEER_CASES = (
+    Case(
+        typed="a name of 64 characters",
+        base=PEER,
+        changes={"metadata/name": "n" * 64},
+        rule="name-length",
+        sees="metadata.name: Invalid value: must have at most 63 characters; EtcdPeers are made by the "
+        "operator: create an EtcdCluster instead",
+    ),
+    Case(
+        typed='version: "latest"',
+        base=PEER,
+        changes={"spec/version": "latest"},
+        rule="version-supported",
+        sees=f'spec.version: Invalid value: "latest": "latest" {NO_VERSION}',
+    ),
+    Case(
+        typed="initialClusterState: New, on a peer that has started",
+        base=PEER,
+        changes={"spec/bootstrap/initialClusterState": "New"},
+        edits=True,
+        rule="born-once",
+        sees="spec.bootstrap.initialClusterState: Invalid value: a peer that has started cannot be told to "
+        "found a cluster again: leave it Existing",
+    ),
+    *(
+        Case(
+            typed=f"another {path.split('/')[1]} for a peer that exists",
+            base=PEER,
+            changes={path: value},
+            edits=True,
+            rule=f"frozen-{path.split('/')[1]}",
+            sees=_frozen(f"spec.{path.split('/')[1]}", PEER_CHANGEABLE),
+        )
+        for path, value in (
+            ("spec/clusterName", "other"),
+            (f"{REQUESTS}/storage", "60Mi"),
+            ("spec/podTemplate", {}),
+        )
+    ),
+)
+
+EPHEMERAL_CASES = (
+    *_sizes(EPHEMERAL, "size"),
+    *_versions(EPHEMERAL),
+    *_names(EPHEMERAL, 57),
+    *(
+        Case(
+            typed=f"no {field}",
+            base=EPHEMERAL,
+            changes={path: ABSENT},
+            rule="size-given",
+            sees="spec: Invalid value: spec.size is missing: give the number of members, like 3",
+        )
+        for field, path in (("size", "spec/size"), ("spec and no size", "spec"))
+    ),
+    *(
+        Case(
+            typed=f"spec.{field}",
+            base=EPHEMERAL,
+            changes={f"spec/{field}": value},
+            rule=f"unbuilt-{field}",
+            sees=f"spec.{field}: Invalid value: spec.{field} is not supported yet: remove it",
+        )
+        for field, value in (
+            ("backup", {"backupIntervalInSecond": 1800, "storageType": "PersistentVolume"}),
+            ("restore", {"backupClusterName": "other", "storageType": "PersistentVolume"}),
+            ("selfHosted", {"bootMemberClientEndpoint": "http://10.0.0.1:2379"}),
+            ("pod", {"labels": {}}),
+            ("TLS", {"static": {}}),
+            ("repository", "example.com/etcd"),
+            ("baseImage", "example.com/etcd"),
+        )
+    ),
+    Case(
+        typed="an unknown field",
+        base=EPHEMERAL,
+        changes={"spec/replicas": 3},
+        sees='unknown field "spec.replicas"',
+    ),
+    Case(
+        typed="another version of a cluster that exists",
+        base=EPHEMERAL,
+        changes={"spec/version": "v3.6.16"},
+        edits=True,
+        rule="version-fixed",
+        sees="spec.version: Invalid value: upgrades are not supported yet: put v3.5.35 back",
+    ),
+    Case(
+        typed="a version that is not the one that runs, where none was given",
+        base=changed(EPHEMERAL, {"spec/version": ABSENT, "status/currentVersion": "3.5.35"}),
+        changes={"spec/version": "v3.6.16"},
+        edits=True,
+        rule="version-as-it-runs",
+        sees="spec.version: Invalid value: upgrades are not supported yet: put 3.5.35 here, which runs, "
+        "or nothing",
+    ),
+)
+
+GROUPS = {
+    "EtcdCluster of `etcd.improbable.io/v1alpha1`": PERSISTENT_CASES,
+    "EtcdCluster of `coreos.com/v1`": EPHEMERAL_CASES,
+    "EtcdPeer": PEER_CASES,
+}
+
+INTRODUCTION = """\
+# Bad input: what you typed, what you see
+
+Written by `hack/generate-bad-input`; each line is tested on a real API server. Nothing of what is
+refused here reaches the operator: what is stored stays as it was. `kubectl` puts
+`The EtcdCluster "NAME" is invalid:` before the words in the table.
+
+Two things are admitted with a warning: an even number of members, and more than seven.
+
+Unknown fields are reported by `kubectl create`, `apply`, `replace` and `edit`. A plain PUT, as with
+`curl`, drops them and says so in a `Warning` header.
+"""
+
+
+def document() -> str:
+    """The text of docs/bad-input.md."""
+    sections = [INTRODUCTION]
+    for title, cases in GROUPS.items():
+        rows = [f"| {_cell(case.typed)} | {_cell(case.sees)} |" for case in cases]
+        sections.append("\n".join([f"## {title}", "", "| you typed | you see |", "|---|---|", *rows, ""]))
+    return "\n".join(sections)
+
+
+def _cell(text: str) -> str:
+    return text.replace("n" * 57, "n...").replace("|", "\\|")

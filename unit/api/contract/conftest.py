@@ -1,0 +1,111 @@
+"""A real API server, reached by kubectl as users do.
+
+ETCD_OPERATOR_KUBECONFIG names its kubeconfig, ETCD_OPERATOR_KUBECTL the kubectl (default:
+the one on the PATH). The CRDs and policies of this tree are applied to it and stay there.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from etcd_operator.api.crd import crds
+from etcd_operator.api.policies import policies
+from unit.api.contract.cases import EPHEMERAL, Manifest, changed
+
+DEADLINE = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What kubectl said."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def words(self) -> str:
+        return self.out + self.err
+
+
+@dataclass(frozen=True, slots=True)
+class Kubectl:
+    """kubectl in one namespace."""
+
+    path: str
+    config: str
+    namespace: str
+
+    def __call__(self, *arguments: str, given: Any = None) -> Answer:
+        done = subprocess.run(
+            [self.path, "--kubeconfig", self.config, "--namespace", self.namespace, *arguments],
+            input=None if given is None else json.dumps(given),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        return Answer(done.returncode, done.stdout, done.stderr)
+
+    def create(self, manifest: Manifest, *options: str) -> Answer:
+        return self("create", *options, "-f", "-", given=manifest)
+
+    def try_out(self, manifest: Manifest) -> Answer:
+        """Create without storing; admission and validation are the same."""
+        return self.create(manifest, "--dry-run=server", "-o", "json")
+
+    def store(self, manifest: Manifest) -> Manifest:
+        """Create under a name of its own, status included; what was stored."""
+        name = f"c{uuid.uuid4().hex[:10]}"
+        wanted = changed(manifest, {"metadata/name": name})
+        answer = self.create(wanted, "-o", "json")
+        assert answer.code == 0, answer.err
+        if "status" in wanted:
+            kind = f"{manifest['kind']}s.{manifest['apiVersion'].partition('/')[0]}".lower()
+            patch = json.dumps({"status": wanted["status"]})
+            answer = self("patch", kind, name, "--subresource=status", "--type=merge", "-p", patch)
+            assert answer.code == 0, answer.err
+        return wanted
+
+
+def wait_for(claim: Callable[[], bool], what: str) -> None:
+    """Ask again until `claim` is true; each question is a call of kubectl, so nothing spins."""
+    end = time.monotonic() + DEADLINE
+    while not claim():
+        assert time.monotonic() < end, f"not within {DEADLINE} s: {what}"
+
+
+@pytest.fixture(scope="session")
+def kubectl() -> Iterator[Kubectl]:
+    config = os.environ.get("ETCD_OPERATOR_KUBECONFIG", "")
+    path = os.environ.get("ETCD_OPERATOR_KUBECTL") or shutil.which("kubectl")
+    if not config:
+        pytest.skip("ETCD_OPERATOR_KUBECONFIG is not set: needs a real API server (hack/cluster up)")
+    if not path:
+        pytest.skip("no kubectl on the PATH and ETCD_OPERATOR_KUBECTL is not set")
+    kubectl = Kubectl(path, config, f"crd-{uuid.uuid4().hex[:8]}")
+    install(kubectl)
+    assert kubectl("create", "namespace", kubectl.namespace).code == 0
+    yield kubectl
+    kubectl("delete", "namespace", kubectl.namespace, "--wait=false")
+
+
+def install(kubectl: Kubectl) -> None:
+    """Apply what this tree generates and wait until it is in force."""
+    everything = {"apiVersion": "v1", "kind": "List", "items": [*crds(), *policies()]}
+    applied = kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", given=everything)
+    assert applied.code == 0, applied.err
+    names = [f"crd/{crd['metadata']['name']}" for crd in crds()]
+    waited = kubectl("wait", "--for=condition=Established", "--timeout=20s", *names)
+    assert waited.code == 0, waited.err
+    elsewhere = Kubectl(kubectl.path, kubectl.config, "default")
+    even = changed(EPHEMERAL, {"spec/size": 2})
+    wait_for(lambda: "even number" in elsewhere.try_out(even).err, "policies in force")

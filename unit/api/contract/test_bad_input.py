@@ -1,0 +1,21 @@
+import pytest
+
+from unit.api.contract.cases import EPHEMERAL_CASES, PEER_CASES, PERSISTENT_CASES, Case, changed
+from unit.api.contract.conftest import Kubectl
+
+pytestmark = pytest.mark.cluster
+
+
+def _identity(case: Case) -> str:
+    return f"{case.base['apiVersion'].partition('/')[0]} {case.base['kind']}, {case.typed}"
+
+
+@pytest.mark.parametrize("case", [*PERSISTENT_CASES, *EPHEMERAL_CASES, *PEER_CASES], ids=_identity)
+def test_bad_input_is_refused_in_the_documented_words(kubectl: Kubectl, case: Case) -> None:
+    if case.edits:
+        stored = kubectl.store(case.base)
+        answer = kubectl("replace", "-f", "-", given=changed(stored, case.changes))
+    else:
+        answer = kubectl.try_out(changed(case.base, case.changes))
+    assert answer.code != 0
+    assert case.sees in answer.err

@@ -1,0 +1,186 @@
+import json
+from typing import Any
+
+import pytest
+
+from unit.api.contract.cases import ABSENT, CLAIM, EPHEMERAL, PEER, PERSISTENT, Changes, Manifest, changed
+from unit.api.contract.conftest import Answer, Kubectl, wait_for
+
+pytestmark = pytest.mark.cluster
+
+AFFINITY = {
+    "podAntiAffinity": {
+        "preferredDuringSchedulingIgnoredDuringExecution": [
+            {
+                "weight": 100,
+                "podAffinityTerm": {
+                    "labelSelector": {
+                        "matchExpressions": [
+                            {
+                                "key": "etcd.improbable.io/cluster-name",
+                                "operator": "In",
+                                "values": ["my-cluster"],
+                            }
+                        ]
+                    },
+                    "topologyKey": "kubernetes.io/hostname",
+                },
+            }
+        ]
+    }
+}
+POD_TEMPLATE = {
+    "metadata": {"annotations": {"prometheus.io/port": "2379"}, "labels": {"team": "storage"}},
+    "resources": {"requests": {"cpu": "200m", "memory": "200Mi"}, "limits": {"cpu": 1}},
+    "nodeSelector": {"disk": "fast"},
+    "tolerations": [{"key": "dedicated", "operator": "Exists", "effect": "NoSchedule"}],
+    "topologySpreadConstraints": [
+        {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}
+    ],
+    "priorityClassName": "high",
+}
+OLDEST = {**changed(EPHEMERAL, {"spec": ABSENT}), "size": 1}
+
+GOOD: dict[str, tuple[Manifest, Changes]] = {
+    "the persistent cluster of the guide": (PERSISTENT, {"spec/podTemplate": POD_TEMPLATE}),
+    "an affinity beside the pod template": (PERSISTENT, {"spec/affinity": AFFINITY}),
+    "an affinity in the pod template": (PERSISTENT, {"spec/podTemplate/affinity": AFFINITY}),
+    "a leading v": (PERSISTENT, {"spec/version": "v3.6.16"}),
+    "a pre-release": (PERSISTENT, {"spec/version": "v3.6.0-rc.1"}),
+    "the oldest minor": (PERSISTENT, {"spec/version": "3.4.0"}),
+    "a name of 58 characters": (PERSISTENT, {"metadata/name": "n" * 58}),
+    "storage in bytes": (PERSISTENT, {f"{CLAIM}/resources/requests/storage": 52428800}),
+    "a numbered name of 57 characters": (EPHEMERAL, {"metadata/name": "n" * 57}),
+    "the size at the top": (OLDEST, {}),
+    "both sizes": (EPHEMERAL, {"size": 1}),
+    "no version": (EPHEMERAL, {"spec/version": ABSENT}),
+    "an explicit null, which counts as absent": (EPHEMERAL, {"spec/version": None}),
+    "everything of coreos.com": (
+        EPHEMERAL,
+        {"spec/paused": True, "spec/antiAffinity": True, "spec/nodeSelector": {"disk": "fast"}},
+    ),
+    "a peer": (PEER, {}),
+}
+
+
+@pytest.mark.parametrize(("base", "changes"), GOOD.values(), ids=GOOD)
+def test_good_input_is_stored_as_written_and_without_a_warning(
+    kubectl: Kubectl, base: Manifest, changes: Changes
+) -> None:
+    answer = kubectl.try_out(changed(base, changes))
+    assert answer.code == 0, answer.err
+    assert "Warning" not in answer.err
+    stored = json.loads(answer.out)
+    for path, value in changes.items():
+        if value not in (ABSENT, None):
+            assert _look(stored, path) == value
+
+
+def _look(manifest: Manifest, path: str) -> Any:
+    for step in path.split("/"):
+        manifest = manifest[step]
+    return manifest
+
+
+def test_a_claim_gets_its_defaults(kubectl: Kubectl) -> None:
+    stored = json.loads(kubectl.try_out(PERSISTENT).out)
+    claim = _look(stored, CLAIM)
+    assert claim["accessModes"] == ["ReadWriteOnce"]
+    assert claim["volumeMode"] == "Filesystem"
+
+
+@pytest.mark.parametrize(("base", "field"), [(PERSISTENT, "replicas"), (EPHEMERAL, "size")])
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [
+        (4, "an even number of members (4) survives no more failures than 3 and is slower: better 3 or 5"),
+        (9, "9 members make every write wait for 5 of them: 7 is the most that is sensible"),
+    ],
+)
+def test_sizes_that_are_not_sensible_are_admitted_with_a_warning(
+    kubectl: Kubectl, base: Manifest, field: str, size: int, words: str
+) -> None:
+    answer = kubectl.try_out(changed(base, {f"spec/{field}": size}))
+    assert answer.code == 0
+    assert words in answer.err
+
+
+@pytest.mark.parametrize(("base", "field"), [(PERSISTENT, "replicas"), (EPHEMERAL, "size"), (OLDEST, "size")])
+def test_kubectl_scale_works_warns_and_keeps_the_minimum(
+    kubectl: Kubectl, base: Manifest, field: str
+) -> None:
+    stored = kubectl.store(base)
+    target = f"{_resource(stored)}/{stored['metadata']['name']}"
+    scaled = kubectl("scale", target, "--replicas=2")
+    assert scaled.code == 0, scaled.err
+    assert "even number of members (2)" in scaled.err
+    assert kubectl("get", target, "-o", f"jsonpath={{.spec.{field}}}").out == "2"
+    refused = kubectl("scale", target, "--replicas=0")
+    assert f"spec.{field} in body should be greater than or equal to 1" in refused.err
+
+
+def test_a_whole_put_needs_no_resource_version(kubectl: Kubectl) -> None:
+    stored = kubectl.store(EPHEMERAL)
+    body = changed(stored, {"spec": {"size": 3}})
+    answers = []
+
+    def accepted() -> bool:
+        answers.append(_put(kubectl, body))
+        return answers[-1].code == 0
+
+    wait_for(accepted, f"a PUT without a resource version: {answers}")
+    assert json.loads(answers[-1].out)["spec"] == {"size": 3}
+
+
+def test_a_status_put_needs_no_resource_version(kubectl: Kubectl) -> None:
+    body = changed(kubectl.store(EPHEMERAL), {"status": {"phase": "Running"}})
+    wait_for(lambda: _put(kubectl, body, "/status").code == 0, "a status PUT without a resource version")
+
+
+def test_a_put_with_a_stale_resource_version_conflicts(kubectl: Kubectl) -> None:
+    body = changed(kubectl.store(EPHEMERAL), {"metadata/resourceVersion": "1"})
+    assert "the object has been modified" in _put(kubectl, body).err
+
+
+def test_a_version_may_be_taken_out_and_put_back(kubectl: Kubectl) -> None:
+    stored = kubectl.store(changed(EPHEMERAL, {"status/currentVersion": "3.5.35"}))
+    without = changed(stored, {"spec/version": ABSENT})
+    with_v = changed(stored, {"spec/version": "v3.5.35"})
+    for edit in (without, with_v, changed(stored, {"spec/version": "3.5.35"})):
+        answer = kubectl("replace", "-f", "-", given=edit)
+        assert answer.code == 0, answer.err
+
+
+def test_a_status_may_change_whatever_the_spec_says(kubectl: Kubectl) -> None:
+    stored = kubectl.store(changed(EPHEMERAL, {"status/currentVersion": "3.5.35"}))
+    patch = json.dumps({"status": {"currentVersion": "3.6.16", "phase": "Running"}})
+    name = stored["metadata"]["name"]
+    answer = kubectl("patch", _resource(stored), name, "--subresource=status", "--type=merge", "-p", patch)
+    assert answer.code == 0, answer.err
+
+
+def test_a_founding_peer_can_be_sealed(kubectl: Kubectl) -> None:
+    stored = kubectl.store(changed(PEER, {"spec/bootstrap/initialClusterState": "New"}))
+    sealed = changed(stored, {"spec/bootstrap/initialClusterState": "Existing"})
+    assert kubectl("replace", "-f", "-", given=sealed).code == 0
+
+
+def test_columns_short_name_and_category_show_both_groups(kubectl: Kubectl) -> None:
+    persistent, ephemeral = kubectl.store(PERSISTENT), kubectl.store(EPHEMERAL)
+    short = kubectl("get", "etcd", persistent["metadata"]["name"])
+    assert short.out.split("\n")[0].split() == ["NAME", "REPLICAS", "READY", "VERSION", "STATUS", "AGE"]
+    numbered = kubectl("get", "etcdclusters.coreos.com", ephemeral["metadata"]["name"])
+    assert numbered.out.split("\n")[0].split() == ["NAME", "SIZE", "READY", "VERSION", "PHASE", "AGE"]
+    everything = kubectl("get", "etcd-operator").out
+    assert f"etcdcluster.coreos.com/{ephemeral['metadata']['name']}" in everything
+    assert f"etcdcluster.etcd.improbable.io/{persistent['metadata']['name']}" in everything
+
+
+def _resource(manifest: Manifest) -> str:
+    return f"{manifest['kind']}s.{manifest['apiVersion'].partition('/')[0]}".lower()
+
+
+def _put(kubectl: Kubectl, body: Manifest, subresource: str = "") -> Answer:
+    name = body["metadata"]["name"]
+    path = f"/apis/coreos.com/v1/namespaces/{kubectl.namespace}/etcdclusters/{name}{subresource}"
+    return kubectl("replace", "--raw", path, "-f", "-", given=body)

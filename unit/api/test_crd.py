@@ -1,0 +1,140 @@
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+import pytest
+
+from etcd_operator.api import coreos, improbable
+from etcd_operator.api.crd import CATEGORY, Manifest, crds
+from etcd_operator.api.rules import UNBUILT
+from etcd_operator.api.schema import Schema, at, fields, of_type, piece
+
+CRDS = {crd["metadata"]["name"]: crd for crd in crds()}
+PERSISTENT = CRDS["etcdclusters.etcd.improbable.io"]
+PEER = CRDS["etcdpeers.etcd.improbable.io"]
+EPHEMERAL = CRDS["etcdclusters.coreos.com"]
+FRAME = {"apiVersion", "kind", "metadata", "metadata.name", "spec", "status"}
+RAW = "raw"
+
+
+def _schema(crd: Manifest) -> Schema:
+    (version,) = crd["spec"]["versions"]
+    schema: Schema = version["schema"]["openAPIV3Schema"]
+    return schema
+
+
+def _declared(kind: Any, path: str) -> Iterator[tuple[str, str]]:
+    """Paths of a type as msgspec sees them, found without the code under test; RAW where it stops."""
+    node = msgspec.inspect.type_info(kind) if isinstance(kind, type) else kind
+    if isinstance(node, msgspec.inspect.UnionType):
+        (node,) = (t for t in node.types if not isinstance(t, msgspec.inspect.NoneType))
+    if isinstance(node, msgspec.inspect.StructType):
+        yield path, ""
+        for field in node.fields:
+            yield from _declared(field.type, f"{path}.{field.encode_name}")
+    elif isinstance(node, msgspec.inspect.VarTupleType):
+        yield path, ""
+        yield from ((p, k) for p, k in _declared(node.item_type, f"{path}[]") if p != f"{path}[]" or k)
+    elif isinstance(node, msgspec.inspect.DictType) and isinstance(node.value_type, msgspec.inspect.AnyType):
+        yield path, RAW
+    else:
+        yield path, ""
+
+
+@pytest.mark.parametrize(
+    ("crd", "spec", "status", "more"),
+    [
+        (PERSISTENT, improbable.ClusterSpec, improbable.ClusterStatus, set()),
+        (PEER, improbable.PeerSpec, improbable.PeerStatus, set()),
+        (EPHEMERAL, coreos.ClusterSpec, coreos.ClusterStatus, {"size", *(f"spec.{f}" for f in UNBUILT)}),
+    ],
+    ids=CRDS,
+)
+def test_the_schema_has_every_field_of_the_types_and_no_other(
+    crd: Manifest, spec: type, status: type, more: set[str]
+) -> None:
+    declared = {**dict(_declared(spec, "spec")), **dict(_declared(status, "status"))}
+    raw = tuple(path.removesuffix("[]") for path, kind in declared.items() if kind == RAW)
+    expected = {path for path in declared if not path.endswith("[]")} | set(raw)
+    present = {path for path in fields(_schema(crd)) if not path.startswith(tuple(f"{r}." for r in raw))}
+    present = {path for path in present if not path.startswith(tuple(f"{r}[]" for r in raw))}
+    assert present - FRAME - more == expected - FRAME
+
+
+@pytest.mark.parametrize("crd", CRDS.values(), ids=CRDS)
+def test_only_wanted_defaults_are_in_the_schema(crd: Manifest) -> None:
+    claim = "spec.storage.volumeClaimTemplate"
+    found = {path for path in fields(_schema(crd)) if "default" in at(_schema(crd), path)}
+    assert found == (set() if crd is EPHEMERAL else {f"{claim}.accessModes", f"{claim}.volumeMode"})
+
+
+@pytest.mark.parametrize("crd", CRDS.values(), ids=CRDS)
+def test_every_field_of_ours_is_explained(crd: Manifest) -> None:
+    raw = {
+        path
+        for path in fields(_schema(crd))
+        if re.search(r"volumeClaimTemplate\.|ffinity\.|resources\.|tolerations\[|Constraints\[", path)
+    }
+    silent = {path for path in fields(_schema(crd)) if not at(_schema(crd), path).get("description")}
+    assert silent - raw == {"apiVersion", "kind", "metadata", "metadata.name"}
+    assert _schema(crd)["description"]
+
+
+@pytest.mark.parametrize("crd", CRDS.values(), ids=CRDS)
+def test_no_python_name_reaches_users(crd: Manifest) -> None:
+    assert not re.search(r"\b[a-z]+_[a-z_]+\b", str(crd))
+
+
+@pytest.mark.parametrize("crd", CRDS.values(), ids=CRDS)
+def test_a_schema_has_no_key_that_a_crd_may_not_have(crd: Manifest) -> None:
+    for path in ("", *fields(_schema(crd))):
+        node = at(_schema(crd), path)
+        assert "$ref" not in node, path
+        assert "title" not in node, path
+        assert not ("properties" in node and "additionalProperties" in node), path
+        assert "type" in node or "x-kubernetes-int-or-string" in node, path
+
+
+@pytest.mark.parametrize(("crd", "field"), [(PERSISTENT, "replicas"), (EPHEMERAL, "size")])
+def test_a_cluster_can_be_scaled(crd: Manifest, field: str) -> None:
+    (version,) = crd["spec"]["versions"]
+    assert version["subresources"] == {
+        "status": {},
+        "scale": {
+            "specReplicasPath": f".spec.{field}",
+            "statusReplicasPath": f".status.{field}",
+            "labelSelectorPath": ".status.selector",
+        },
+    }
+
+
+def test_columns_read_fields_that_exist() -> None:
+    for crd in CRDS.values():
+        (version,) = crd["spec"]["versions"]
+        for column in version["additionalPrinterColumns"]:
+            path = re.sub(r"\[\?.*?\)]", "[]", column["jsonPath"]).strip(".")
+            if path != "metadata.creationTimestamp":
+                assert at(_schema(crd), path)["type"] in {column["type"], "string"}, column
+
+
+def test_the_groups_share_a_category_and_no_short_name() -> None:
+    assert all(crd["spec"]["names"]["categories"] == [CATEGORY] for crd in CRDS.values())
+    short = [name for crd in CRDS.values() for name in crd["spec"]["names"].get("shortNames", [])]
+    assert short == ["etcd"]
+
+
+def test_each_call_gives_schemas_of_its_own() -> None:
+    first, second = crds(), crds()
+    assert first == second
+    _schema(first[0])["properties"]["spec"].clear()
+    assert crds() == second
+
+
+def test_a_field_that_may_be_none_is_one_that_may_be_absent() -> None:
+    assert at(of_type(coreos.ClusterSpec), "size") == {"type": "integer", "minimum": 1}
+
+
+def test_a_path_without_a_field_is_an_error() -> None:
+    with pytest.raises(KeyError):
+        at(piece("Toleration"), "nothing")
