@@ -1,0 +1,184 @@
+"""The client's promises, against the scripted etcd."""
+
+from collections.abc import Callable
+
+import grpc
+import pytest
+
+from etcd_operator.errors import AlreadyExists, Conflict, Unavailable
+from etcd_operator.etcd import errors
+from etcd_operator.etcd.channel import Channels
+from etcd_operator.etcd.client import EtcdClient
+from etcd_operator.etcd.values import Alarm, AlarmKind, hex_id
+from unit.fakes.clock import FakeClock
+from unit.fakes.etcd import FakeEtcdCluster
+from unit.fakes.etcd_rpc import Refusal
+
+
+@pytest.fixture
+def client(fake: FakeEtcdCluster, channels: Channels) -> EtcdClient:
+    """A client of the first of three founded members, all running."""
+    names = ("m0", "m1", "m2")
+    fake.found({name: f"http://{name}:2380" for name in names})
+    endpoints = [fake.start(name, peer_url=f"http://{name}:2380").endpoint for name in names]
+    return EtcdClient(channels, endpoints[0], deadline=3.0)
+
+
+def test_ids_are_printed_as_etcd_prints_them() -> None:
+    assert hex_id(0xBF9071F4639C75CC) == "bf9071f4639c75cc"
+    assert hex_id(0xF) == "f"
+
+
+def test_removing_twice_is_success_and_says_so(fake: FakeEtcdCluster, client: EtcdClient) -> None:
+    gone = fake.member("m2").id
+    assert client.member_remove(gone) is True
+    assert client.member_remove(gone) is False
+
+
+def test_promoting_twice_is_success_and_says_so(fake: FakeEtcdCluster, client: EtcdClient) -> None:
+    added = client.member_add(("http://m3:2380",), learner=True)
+    assert not added.has_started
+    with pytest.raises(errors.NotInSync):
+        client.member_promote(added.id)
+    fake.start("m3", peer_url="http://m3:2380")
+    assert client.member_promote(added.id) is True
+    assert client.member_promote(added.id) is False
+
+
+def test_a_second_add_of_one_peer_url_is_told_from_other_refusals(client: EtcdClient) -> None:
+    client.member_add(("http://m3:2380",), learner=True)
+    with pytest.raises(AlreadyExists):
+        client.member_add(("http://m3:2380",), learner=True)
+    with pytest.raises(errors.TooManyLearners):
+        client.member_add(("http://m4:2380",), learner=True)
+
+
+def test_an_add_within_the_second_of_a_removal_is_a_conflict(
+    fake: FakeEtcdCluster, client: EtcdClient
+) -> None:
+    def refuse(_method: str, _applied: bool) -> None:
+        raise Refusal(grpc.StatusCode.NOT_FOUND, "etcdserver: member not found")
+
+    fake.on_write = refuse
+    with pytest.raises(Conflict, match="within this second"):
+        client.member_add(("http://m3:2380",), learner=True)
+
+
+def test_a_lost_reply_is_in_doubt_and_not_repeated(fake: FakeEtcdCluster, client: EtcdClient) -> None:
+    def lose(_method: str, applied: bool) -> None:
+        if applied:
+            raise Refusal(grpc.StatusCode.UNAVAILABLE, "Socket closed")
+
+    fake.on_write = lose
+    with pytest.raises(Unavailable) as caught:
+        client.member_add(("http://m3:2380",), learner=True)
+    assert caught.value.maybe_applied
+    assert fake.writes == ["MemberAdd"]
+    assert len(fake.members) == 4
+
+
+def test_a_frozen_member_ends_in_a_timeout_that_is_in_doubt_for_a_write(
+    fake: FakeEtcdCluster, client: EtcdClient, channels: Channels
+) -> None:
+    fake.freeze("m0")
+    hasty = EtcdClient(channels, fake.member("m0").endpoint, deadline=0.1)
+    with pytest.raises(errors.Timeout) as read:
+        hasty.status()
+    with pytest.raises(errors.Timeout) as write:
+        hasty.member_remove(1)
+    assert (read.value.maybe_applied, write.value.maybe_applied) == (False, True)
+
+
+def test_quorum_is_proven_by_a_read_and_not_by_status(fake: FakeEtcdCluster, client: EtcdClient) -> None:
+    assert client.has_quorum(deadline=2.0)
+    fake.stop("m1")
+    fake.stop("m2")
+    assert not client.has_quorum(deadline=0.1)
+    assert client.status().errors == ("etcdserver: no leader",)
+    assert len(client.member_list(linearizable=False).members) == 3
+
+
+def test_a_learner_proves_no_quorum(fake: FakeEtcdCluster, client: EtcdClient, channels: Channels) -> None:
+    client.member_add(("http://m3:2380",), learner=True)
+    learner = EtcdClient(channels, fake.start("m3", peer_url="http://m3:2380").endpoint)
+    assert not learner.has_quorum(deadline=1.0)
+    with pytest.raises(errors.AskedLearner):
+        learner.member_list(linearizable=False)
+
+
+def test_a_token_opens_what_anonymous_callers_are_refused(
+    fake: FakeEtcdCluster, client: EtcdClient, channels: Channels
+) -> None:
+    fake.users["root"] = "secret"
+    with pytest.raises(errors.AuthRequired):
+        client.put(b"a", b"b")
+    with pytest.raises(errors.AuthRequired):
+        client.authenticate("root", "wrong")
+    token = client.authenticate("root", "secret")
+    known = EtcdClient(channels, fake.member("m0").endpoint, token=token)
+    assert known.put(b"a", b"b") == 2
+    assert known.get(b"a") is not None
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda data: data[:-1],
+        lambda data: data[:-32],
+        lambda data: bytes([data[0] ^ 1]) + data[1:],
+        lambda data: data[:-1] + bytes([data[-1] ^ 1]),
+        lambda _: b"",
+    ],
+    ids=["cut short", "no hash", "first bit", "last bit", "nothing"],
+)
+def test_a_damaged_snapshot_never_ends_well(
+    fake: FakeEtcdCluster, client: EtcdClient, damage: Callable[[bytes], bytes]
+) -> None:
+    with fake.changed:
+        fake.put(b"big", bytes(200_000))
+    fake.damage = damage
+    with pytest.raises(errors.Corrupt):
+        list(client.snapshot(deadline=3.0))
+
+
+def test_a_snapshot_comes_in_chunks_whose_hash_fits(fake: FakeEtcdCluster, client: EtcdClient) -> None:
+    with fake.changed:
+        fake.put(b"big", bytes(200_000))
+    chunks = list(client.snapshot(deadline=3.0))
+    assert len(chunks) > 5
+    assert len(b"".join(chunks)) % 512 == 32
+
+
+def test_an_alarm_is_listed_until_disarmed(fake: FakeEtcdCluster, client: EtcdClient) -> None:
+    alarm = Alarm(member_id=fake.member("m1").id, kind=AlarmKind.NOSPACE)
+    fake.alarms.add((alarm.member_id, "NOSPACE"))
+    assert client.alarms() == (alarm,)
+    client.disarm(alarm)
+    assert client.alarms() == ()
+
+
+def test_every_call_is_reported(fake: FakeEtcdCluster, client: EtcdClient, channels: Channels) -> None:
+    seen: list[tuple[str, str]] = []
+    watched = EtcdClient(
+        channels, fake.member("m0").endpoint, on_call=lambda name, code, _: seen.append((name, code))
+    )
+    watched.status()
+    watched.member_remove(1)
+    list(watched.snapshot(deadline=3.0))
+    assert seen == [("Status", "OK"), ("MemberRemove", "NOT_FOUND"), ("Snapshot", "OK")]
+
+
+def test_the_fake_holds_changes_back_for_five_seconds_as_etcd_does(channels: Channels) -> None:
+    clock = FakeClock()
+    fake = FakeEtcdCluster(clock=clock)
+    try:
+        fake.found({"m0": "http://m0:2380", "m1": "http://m1:2380"})
+        endpoint = fake.start("m0", peer_url="http://m0:2380").endpoint
+        fake.start("m1", peer_url="http://m1:2380")
+        client = EtcdClient(channels, endpoint)
+        with pytest.raises(errors.UnhealthyCluster):
+            client.member_add(("http://m2:2380",), learner=True)
+        clock.advance(5.0)
+        client.member_add(("http://m2:2380",), learner=True)
+    finally:
+        fake.close()

@@ -1,0 +1,205 @@
+"""What we rely on, shown on real etcd of every supported version."""
+
+import time
+from pathlib import Path
+
+import pytest
+import trustme
+
+from etcd_operator.errors import Unavailable
+from etcd_operator.etcd import errors
+from etcd_operator.etcd.channel import Channels, TlsCredentials
+from etcd_operator.etcd.client import EtcdClient
+from etcd_operator.etcd.probe import Answer, NoAnswer, Probe, Refused, probe
+from unit.etcd.real import RealEtcdCluster, free_address
+from unit.etcd.support import eventually
+
+pytestmark = pytest.mark.etcd
+
+
+def ready(cluster: RealEtcdCluster, channels: Channels) -> None:
+    """Wait until every member answers and quorum is proven."""
+
+    def all_answer() -> bool:
+        look = probe(channels, cluster.endpoints)
+        return look.quorum is True and all(isinstance(answer, Answer) for answer in look.answers.values())
+
+    eventually(all_answer, within=20)
+
+
+def test_a_cluster_grows_by_a_learner_and_shrinks_again(real: RealEtcdCluster, channels: Channels) -> None:
+    real.found("m0")
+    ready(real, channels)
+    first = EtcdClient(channels, real.endpoint("m0"))
+    first.put(b"key", b"value")
+
+    peer_url = f"http://{free_address()}"
+    learner = first.member_add((peer_url,), learner=True)
+    with pytest.raises(errors.NotInSync):
+        first.member_promote(learner.id)
+    with pytest.raises(errors.TooManyLearners):
+        first.member_add((f"http://{free_address()}",), learner=True)
+    with pytest.raises(errors.PeerURLExists):
+        first.member_add((peer_url,), learner=True)
+
+    real.join("m1", peer_url)
+    second = EtcdClient(channels, real.endpoint("m1"))
+    eventually(lambda: second.status().is_learner)
+    with pytest.raises(errors.AskedLearner):
+        second.member_list(linearizable=False)
+    assert not second.has_quorum(deadline=1.0)
+    answer = probe(channels, real.endpoints).answers[real.endpoint("m1")]
+    assert isinstance(answer, Answer)
+    assert answer.members is None
+
+    eventually(lambda: first.member_promote(learner.id))
+    assert first.member_promote(learner.id) is False
+    ready(real, channels)
+    assert second.get(b"key") is not None
+
+    with pytest.raises(errors.NotLeader):
+        second.move_leader(learner.id)
+    first.move_leader(learner.id)
+    assert second.status().is_leader
+    revision = first.status().revision
+    assert first.hash_kv(revision).hash == second.hash_kv(revision).hash
+
+    # A voter that young may not be removed, nor one be added; a learner may go at any time.
+    with pytest.raises(errors.UnhealthyCluster):
+        second.member_remove(first.status().member_id)
+    with pytest.raises(errors.UnhealthyCluster):
+        second.member_add((f"http://{free_address()}",), learner=True)
+
+
+def test_removing_a_member_twice_is_success(real: RealEtcdCluster, channels: Channels) -> None:
+    real.found("m0")
+    ready(real, channels)
+    client = EtcdClient(channels, real.endpoint("m0"))
+    peer_url = f"http://{free_address()}"
+    learner = client.member_add((peer_url,), learner=True)
+    client.member_update(learner.id, (f"http://{free_address()}",))
+    assert client.member_remove(learner.id) is True
+    assert client.member_remove(learner.id) is False
+
+
+def test_a_snapshot_is_whole_and_a_status_is_full(
+    real: RealEtcdCluster, channels: Channels, binaries: Path
+) -> None:
+    real.found("m0")
+    ready(real, channels)
+    client = EtcdClient(channels, real.endpoint("m0"))
+    client.put(b"big", bytes(300_000))
+    chunks = list(client.snapshot(deadline=10))
+    assert max(map(len, chunks)) <= 32 * 1024
+    assert len(b"".join(chunks)) % 512 == 32
+    client.defragment(deadline=10)
+    assert client.alarms() == ()
+    status = client.status()
+    assert f"etcd-{status.version}" == binaries.name
+    assert status.is_leader
+    assert status.raft_applied_index <= status.raft_index
+    assert 0 < status.db_size_in_use <= status.db_size
+    assert status.cluster_id == client.member_list(linearizable=True).cluster_id
+
+
+def test_the_probe_keeps_its_deadline_when_members_stop(real: RealEtcdCluster, channels: Channels) -> None:
+    real.found("m0", "m1", "m2")
+    ready(real, channels)
+    survivor = EtcdClient(channels, real.endpoint("m0"), deadline=1.0)
+    with pytest.raises(errors.UnhealthyCluster):
+        survivor.member_add((f"http://{free_address()}",), learner=True)
+
+    real.freeze("m1")
+    # The frozen one may have been the leader: until another is elected there is no proof.
+    eventually(lambda: timed(channels, real).quorum is True)
+    assert isinstance(timed(channels, real).answers[real.endpoint("m1")], NoAnswer)
+
+    real.freeze("m2")
+    look = timed(channels, real)
+    assert look.quorum is False
+    answer = look.answers[real.endpoint("m0")]
+    assert isinstance(answer, Answer)
+    assert answer.members is not None
+    assert len(answer.members) == 3
+    assert not survivor.has_quorum(deadline=0.3)
+    with pytest.raises(Unavailable):
+        survivor.member_list(linearizable=True)
+    assert survivor.get(b"any", serializable=True) is None
+
+    real.kill("m2")
+    real.thaw("m1")
+    eventually(lambda: probe(channels, real.endpoints).quorum is True)
+
+
+def timed(channels: Channels, cluster: RealEtcdCluster) -> Probe:
+    """A probe of 1 s that has kept to it."""
+    begin = time.monotonic()
+    look = probe(channels, cluster.endpoints, deadline=1.0)
+    assert time.monotonic() - begin < 1.3
+    return look
+
+
+def test_a_refused_user_proves_the_quorum_only_while_there_is_one(
+    real: RealEtcdCluster, channels: Channels
+) -> None:
+    real.found("m0", "m1")
+    ready(real, channels)
+    endpoint = real.endpoint("m0")
+    real.ctl("user", "add", "root:secret", endpoint=endpoint)
+    real.ctl("user", "grant-role", "root", "root", endpoint=endpoint)
+    real.ctl("auth", "enable", endpoint=endpoint)
+    anonymous = EtcdClient(channels, endpoint)
+    with pytest.raises(errors.AuthRequired):
+        anonymous.put(b"a", b"b")
+    with pytest.raises(errors.AuthRequired):
+        anonymous.authenticate("root", "wrong")
+    with pytest.raises(errors.AuthRequired):
+        EtcdClient(channels, endpoint, token="stale").put(b"a", b"b")
+    token = anonymous.authenticate("root", "secret")
+    EtcdClient(channels, endpoint, token=token).put(b"a", b"b")
+
+    look = probe(channels, real.endpoints, token=token)
+    assert all(isinstance(answer, Answer) for answer in look.answers.values())
+    look = probe(channels, real.endpoints)
+    assert look.quorum is True
+    assert all(isinstance(answer, Answer | Refused) for answer in look.answers.values())
+    assert anonymous.has_quorum(deadline=2.0)
+    real.freeze("m1")
+    assert not anonymous.has_quorum(deadline=0.5)
+    assert timed(channels, real).quorum is False
+
+
+def test_a_client_certificate_is_shown_and_the_server_name_checked(binaries: Path, tmp_path: Path) -> None:
+    authority = trustme.CA()
+    server = authority.issue_cert("main-client.default.svc")
+    user = authority.issue_cert("operator.local", common_name="root")
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    server.cert_chain_pems[0].write_to_path(tmp_path / "server.pem")
+    server.private_key_pem.write_to_path(tmp_path / "server.key")
+    tls = (
+        "--client-cert-auth",
+        f"--trusted-ca-file={tmp_path / 'ca.pem'}",
+        f"--cert-file={tmp_path / 'server.pem'}",
+        f"--key-file={tmp_path / 'server.key'}",
+    )
+    trusted = TlsCredentials(
+        ca=authority.cert_pem.bytes(),
+        certificate=user.cert_chain_pems[0].bytes(),
+        key=user.private_key_pem.bytes(),
+        server_name="main-client.default.svc",
+    )
+    cluster, channels = RealEtcdCluster(binaries, tmp_path, tls=tls), Channels(trusted)
+    try:
+        cluster.found("m0")
+        ready(cluster, channels)
+        client = EtcdClient(channels, cluster.endpoint("m0"), deadline=2.0)
+        assert client.status().is_leader
+        channels.renew(TlsCredentials(ca=trusted.ca, server_name=trusted.server_name))
+        with pytest.raises(Unavailable):
+            client.status()
+        channels.renew(TlsCredentials(ca=trusted.ca, certificate=trusted.certificate, key=trusted.key))
+        with pytest.raises(Unavailable):
+            client.status()
+    finally:
+        channels.close()
+        cluster.close()
