@@ -76,10 +76,3 @@ def _furnish(subject: Subject) -> None:
     }
     assert subject.call("POST", subject.url("customresourcedefinitions"), crd).code == 201
     until(lambda: subject.call("GET", subject.url(subject.things)).code == 200, "the CRD is served")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One worker runs all tests against the real server: they share its namespace."""
-    for item in items:
-        if "unit/kube/contract" in item.nodeid and item.get_closest_marker("cluster"):
-            item.add_marker(pytest.mark.xdist_group("real-apiserver"))
