@@ -45,6 +45,8 @@ def load(kubeconfig: str = "", *, pool_size: int = 32) -> Transport:
 def _source(kubeconfig: str) -> str:
     """The kubeconfig to read; empty for the pod's service account."""
     if kubeconfig:
+        if not Path(kubeconfig).exists():
+            raise OperatorError(f"cannot use {kubeconfig}: it does not exist")
         return kubeconfig
     if os.environ.get("KUBERNETES_SERVICE_HOST"):
         return ""

@@ -164,6 +164,7 @@ class Watch(Generic[T]):
             unreadable(self._selection.resource, frame.object, error)
             kind = EventType.BOOKMARK
         if not version:
+            unreadable(self._selection.resource, frame.object, ValueError("it has no resourceVersion"))
             return None
         value = None if kind is EventType.BOOKMARK else self._decode(frame.object)
         return Event(type=kind, key=known.key, resource_version=version, object=value)

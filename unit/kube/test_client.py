@@ -1,0 +1,329 @@
+"""Verbs and what the answers mean, against a scripted server."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from etcd_operator.errors import (
+    AlreadyExists,
+    Conflict,
+    Forbidden,
+    Gone,
+    Invalid,
+    NotFound,
+    OperatorError,
+    Throttled,
+    Unavailable,
+)
+from etcd_operator.keys import Key
+from etcd_operator.kube.client import Client, PatchKind
+from etcd_operator.kube.resources import NODES, PEERS, PODS
+from unit.kube.server import BRISK, Asked, Line, Script, Server, connected, listing, pod, serving
+
+Raw = dict[str, Any]
+A = Key("default", "a")
+
+
+class Meta(msgspec.Struct, frozen=True):
+    name: str
+
+
+class Named(msgspec.Struct, frozen=True):
+    metadata: Meta
+
+
+@contextmanager
+def client_of(script: Script, **options: Any) -> Iterator[tuple[Client, Server]]:
+    with serving(script) as server, connected(server) as transport:
+        yield Client(transport, **{"timeouts": BRISK, **options}), server
+
+
+def answering(code: int, body: Any = b"{}", headers: dict[str, str] | None = None) -> Script:
+    return lambda _, line: line.answer(code, body, headers)
+
+
+def test_get_decodes_to_the_type_named_and_says_who_asks() -> None:
+    with client_of(answering(200, pod("a", 5))) as (client, server):
+        assert client.get(PODS, A, Named) == Named(metadata=Meta(name="a"))
+        assert client.get(PODS, A, Raw) == pod("a", 5)
+        asked = server.asked[0]
+        assert (asked.method, asked.path) == ("GET", "/api/v1/namespaces/default/pods/a")
+        assert asked.headers["user-agent"].startswith("etcd-operator/")
+        assert asked.headers["accept"] == "application/json"
+
+
+def test_create_posts_to_the_collection() -> None:
+    with client_of(answering(201, pod("a", 5))) as (client, server):
+        client.create(PODS, "default", pod("a", 0), Raw)
+        asked = server.asked[0]
+        assert (asked.method, asked.path) == ("POST", "/api/v1/namespaces/default/pods")
+        assert asked.json == pod("a", 0)
+        assert asked.headers["content-type"] == "application/json"
+
+
+def test_replace_puts_the_object_or_its_subresource() -> None:
+    with client_of(answering(200, pod("a", 5))) as (client, server):
+        client.replace(PODS, A, pod("a", 4), Raw)
+        client.replace(PODS, A, pod("a", 4), Raw, subresource="status")
+        assert [(asked.method, asked.path) for asked in server.asked] == [
+            ("PUT", "/api/v1/namespaces/default/pods/a"),
+            ("PUT", "/api/v1/namespaces/default/pods/a/status"),
+        ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "query"),
+    [
+        (PatchKind.JSON, "application/json-patch+json", {}),
+        (PatchKind.MERGE, "application/merge-patch+json", {}),
+        (PatchKind.STRATEGIC, "application/strategic-merge-patch+json", {}),
+        (PatchKind.APPLY, "application/apply-patch+yaml", {"fieldManager": "etcd-operator", "force": "true"}),
+    ],
+)
+def test_a_patch_says_how_it_is_to_be_read(kind: PatchKind, content: str, query: dict[str, str]) -> None:
+    body: Any = [{"op": "remove", "path": "/spec"}] if kind is PatchKind.JSON else {"spec": None}
+    with client_of(answering(200)) as (client, server):
+        client.patch(PODS, A, body, Raw, kind=kind, subresource="status")
+        asked = server.asked[0]
+        assert (asked.method, asked.path) == ("PATCH", "/api/v1/namespaces/default/pods/a/status")
+        assert (asked.headers["content-type"], asked.query, asked.json) == (content, query, body)
+
+
+def test_delete_names_exactly_the_object_that_is_meant() -> None:
+    with client_of(answering(200)) as (client, server):
+        client.delete(PODS, A, uid="u", resource_version="7", propagation="Foreground", grace_seconds=0)
+        client.delete(NODES, Key("", "n"))
+        assert server.asked[0].method == "DELETE"
+        assert server.asked[0].json == {
+            "propagationPolicy": "Foreground",
+            "gracePeriodSeconds": 0,
+            "preconditions": {"uid": "u", "resourceVersion": "7"},
+        }
+        assert server.asked[1].json == {"propagationPolicy": "Background"}
+
+
+def test_a_list_is_consistent_and_selects() -> None:
+    with client_of(answering(200, listing(pod("a", 5), version=9))) as (client, server):
+        found = client.list(PODS, Named, namespace="default", label_selector="app=etcd,x in (a,b)")
+        assert (found.items, found.resource_version) == ((Named(metadata=Meta(name="a")),), "9")
+        asked = server.asked[0]
+        assert asked.path == "/api/v1/namespaces/default/pods"
+        assert asked.query == {"labelSelector": "app=etcd,x in (a,b)", "limit": "500"}
+
+
+def test_a_list_whose_items_are_null_is_empty() -> None:
+    with client_of(answering(200, {"metadata": {"resourceVersion": "9"}, "items": None})) as (client, _):
+        assert client.list(PODS, Raw).items == ()
+
+
+def paging(total: int) -> Script:
+    def script(asked: Asked, line: Line) -> None:
+        begin = int(asked.query.get("continue", "0"))
+        end = min(begin + int(asked.query["limit"]), total)
+        more = str(end) if end < total else ""
+        line.answer(200, listing(*(pod(f"p{i}", i) for i in range(begin, end)), version=total, more=more))
+
+    return script
+
+
+def test_a_huge_list_is_read_in_pages() -> None:
+    with client_of(paging(5000), page_size=400) as (client, server):
+        found = client.list(PODS, Raw, label_selector="x")
+        assert [item["metadata"]["name"] for item in found.items] == [f"p{i}" for i in range(5000)]
+        assert len(server.asked) == 13
+        assert all(asked.query["labelSelector"] == "x" for asked in server.asked)
+
+
+def test_a_list_whose_continue_token_expires_begins_again_without_pages() -> None:
+    def script(asked: Asked, line: Line) -> None:
+        if "continue" in asked.query:
+            line.fail(410, "Expired")
+        elif "limit" in asked.query:
+            line.answer(200, listing(pod("stale", 1), more="token"))
+        else:
+            line.answer(200, listing(pod("a", 5), pod("b", 6), version=11))
+
+    with client_of(script) as (client, server):
+        found = client.list(PODS, Raw)
+        assert [item["metadata"]["name"] for item in found.items] == ["a", "b"]
+        assert found.resource_version == "11"
+        assert len(server.asked) == 3
+
+
+def test_one_odd_object_does_not_hide_the_others_in_a_list() -> None:
+    odd = {"metadata": {"namespace": "default", "name": ["odd"]}}
+    nameless = {"metadata": {"namespace": "default", "name": "numbered", "resourceVersion": "5"}, "spec": 5}
+
+    class Spec(msgspec.Struct, frozen=True):
+        a: int = 0
+
+    class WithSpec(msgspec.Struct, frozen=True):
+        metadata: Meta
+        spec: Spec = Spec()
+
+    with client_of(answering(200, listing(pod("a", 5), odd, nameless, pod("b", 6)))) as (client, _):
+        found = client.list(PODS, WithSpec)
+        assert [item.metadata.name for item in found.items] == ["a", "b"]
+        assert found.unreadable == (Key("", ""), Key("default", "numbered"))
+
+
+CASES: list[tuple[int, str, type[OperatorError]]] = [
+    (400, "BadRequest", Invalid),
+    (401, "Unauthorized", Forbidden),
+    (403, "Forbidden", Forbidden),
+    (404, "NotFound", NotFound),
+    (405, "MethodNotAllowed", Invalid),
+    (408, "Timeout", Unavailable),
+    (409, "AlreadyExists", AlreadyExists),
+    (409, "Conflict", Conflict),
+    (410, "Expired", Gone),
+    (413, "RequestEntityTooLarge", Invalid),
+    (422, "Invalid", Invalid),
+    (429, "TooManyRequests", Throttled),
+    (500, "InternalError", Unavailable),
+    (503, "ServiceUnavailable", Unavailable),
+    (302, "", Unavailable),
+]
+
+
+@pytest.mark.parametrize(("code", "reason", "error"), CASES)
+def test_a_failure_becomes_our_error_in_one_line(code: int, reason: str, error: type[OperatorError]) -> None:
+    with client_of(lambda _, line: line.fail(code, reason, "two\nlines")) as (client, _):
+        with pytest.raises(OperatorError) as caught:
+            client.replace(PEERS, A, {}, Raw, subresource="status")
+        assert type(caught.value) is error
+        assert (
+            str(caught.value) == f"replace etcdpeers.etcd.improbable.io/status default/a: {code}: two lines"
+        )
+
+
+@pytest.mark.parametrize("code", [408, 500, 502, 503, 504])
+def test_a_write_that_the_server_could_not_finish_is_maybe_applied_and_a_read_never(code: int) -> None:
+    with client_of(lambda _, line: line.fail(code, "")) as (client, _):
+        for write in writes(client):
+            with pytest.raises(Unavailable) as caught:
+                write()
+            assert caught.value.maybe_applied
+        with pytest.raises(Unavailable) as caught:
+            client.get(PODS, A, Raw)
+        assert not caught.value.maybe_applied
+
+
+def writes(client: Client) -> list[Callable[[], Any]]:
+    return [
+        lambda: client.create(PODS, "default", {}, Raw),
+        lambda: client.replace(PODS, A, {}, Raw),
+        lambda: client.patch(PODS, A, {}, Raw, kind=PatchKind.MERGE),
+        lambda: client.delete(PODS, A),
+    ]
+
+
+def test_a_write_that_is_cut_off_or_times_out_is_maybe_applied_and_sent_once() -> None:
+    for odd in (Line.cut, Line.hang):
+        quick = replace(BRISK, read=0.1)
+        with client_of(lambda _, line, odd=odd: odd(line), timeouts=quick) as (client, server):  # type: ignore[misc]
+            for write in writes(client):
+                with pytest.raises(Unavailable) as caught:
+                    write()
+                assert caught.value.maybe_applied
+            assert len(server.asked) == 4
+
+
+@pytest.mark.parametrize(
+    ("headers", "details", "seconds"),
+    [
+        pytest.param({"Retry-After": "7"}, {}, 7.0, id="the header"),
+        pytest.param({}, {"retryAfterSeconds": 3}, 3.0, id="the status"),
+        pytest.param({"Retry-After": "Thu, 01 Jan 1970 00:00:00 GMT"}, {}, 0.0, id="a date that is over"),
+        pytest.param({"Retry-After": "soon"}, {}, 1.0, id="nonsense"),
+        pytest.param({}, {}, 1.0, id="nothing"),
+    ],
+)
+def test_a_429_says_how_long_to_wait(headers: dict[str, str], details: Raw, seconds: float) -> None:
+    body = {"kind": "Status", "code": 429, "details": details}
+    with client_of(answering(429, body, headers)) as (client, _):
+        with pytest.raises(Throttled) as caught:
+            client.get(PODS, A, Raw)
+        assert caught.value.retry_after == seconds
+
+
+def test_an_unknown_api_is_not_found_although_its_answer_is_plain_text() -> None:
+    with client_of(answering(404, b"404 page not found\n")) as (client, _), pytest.raises(NotFound) as caught:
+        client.list(PEERS, Raw, namespace="x")
+    assert str(caught.value) == "list etcdpeers.etcd.improbable.io x: 404: 404 page not found"
+
+
+def test_an_error_page_of_a_proxy_is_cut_to_one_short_line() -> None:
+    with client_of(answering(502, b"<html>\n" + b"x" * 100_000)) as (client, _):
+        with pytest.raises(Unavailable) as caught:
+            client.get(PODS, A, Raw)
+        assert len(str(caught.value)) < 1200
+        assert "\n" not in str(caught.value)
+
+
+def test_an_answer_that_does_not_fit_the_type_is_invalid_and_one_without_json_is_unavailable() -> None:
+    with (
+        client_of(answering(200, {"metadata": 5})) as (client, _),
+        pytest.raises(Invalid, match="does not fit"),
+    ):
+        client.get(PODS, A, Named)
+    with client_of(answering(200, b"<html>")) as (client, _):
+        with pytest.raises(Unavailable, match="no JSON") as caught:
+            client.get(PODS, A, Named)
+        assert not caught.value.maybe_applied
+        with pytest.raises(Unavailable) as caught:
+            client.replace(PODS, A, {}, Named)
+        assert caught.value.maybe_applied
+
+
+def test_discovery_tells_whether_an_api_is_served() -> None:
+    def script(asked: Asked, line: Line) -> None:
+        if asked.path in {"/apis/coreos.com/v1", "/api/v1"}:
+            line.answer(200, {"resources": [{"name": "etcdclusters"}, {"name": "etcdclusters/status"}]})
+        else:
+            line.answer(404, b"404 page not found")
+
+    with client_of(script) as (client, _):
+        assert client.has_api("coreos.com/v1", "etcdclusters")
+        assert client.has_api("v1", "etcdclusters")
+        assert not client.has_api("coreos.com/v1", "others")
+        assert not client.has_api("etcd.improbable.io/v1alpha1", "etcdpeers")
+
+
+@pytest.mark.parametrize(("minor", "number"), [("36", 36), ("36+", 36), ("", 0)])
+def test_the_server_version_is_two_numbers(minor: str, number: int) -> None:
+    with client_of(answering(200, {"major": "1", "minor": minor, "gitVersion": "v1"})) as (client, server):
+        assert client.server_version() == (1, number)
+        assert server.asked[0].path == "/version"
+
+
+def test_each_request_is_reported_with_verb_resource_and_code() -> None:
+    seen: list[tuple[str, str, int]] = []
+
+    def report(verb: str, resource: str, code: int, seconds: float) -> None:
+        assert 0 <= seconds < 5
+        seen.append((verb, resource, code))
+
+    def script(asked: Asked, line: Line) -> None:
+        if asked.method == "PUT":
+            line.cut()
+        elif asked.method == "DELETE":
+            line.fail(404, "NotFound")
+        else:
+            line.answer(200, {})
+
+    with client_of(script, on_request=report) as (client, _):
+        client.get(PODS, A, Raw)
+        with pytest.raises(NotFound):
+            client.delete(PEERS, A)
+        with pytest.raises(Unavailable):
+            client.replace(PODS, A, {}, Raw)
+    assert seen == [
+        ("get", "pods", 200),
+        ("delete", "etcdpeers.etcd.improbable.io", 404),
+        ("replace", "pods", 0),
+    ]

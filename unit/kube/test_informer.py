@@ -1,0 +1,185 @@
+"""The informer: a thread, a store and handlers."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from etcd_operator.keys import Key
+from etcd_operator.kube.client import Client
+from etcd_operator.kube.informer import Informer
+from etcd_operator.kube.resources import PODS, Selection
+from unit.kube.server import BRISK, Asked, Line, Script, bookmark, connected, listing, pod, serving, until
+from unit.kube.things import Thing
+
+A = Key("default", "a")
+
+
+def steady(*events: tuple[str, dict[str, Any]], go: threading.Event | None = None) -> Script:
+    """A list of one pod at version 10, then these events (once `go` is set), then silence."""
+
+    def script(asked: Asked, line: Line) -> None:
+        if "watch" not in asked.query:
+            line.answer(200, listing(pod("a", 5, cluster="x"), version=10))
+            return
+        line.begin()
+        if go is not None:
+            go.wait(5)
+        for event in events:
+            line.event(*event)
+        line.hang()
+
+    return script
+
+
+@contextmanager
+def informing(script: Script, crashes: list[Any] | None = None) -> Iterator[Informer[Thing]]:
+    with serving(script) as server, connected(server) as transport:
+        informer = Informer(
+            Client(transport, timeouts=BRISK),
+            Selection(resource=PODS),
+            Thing,
+            indexes={"cluster": lambda value: [value.metadata.labels.get("cluster", "")]},
+            on_crash=lambda name, error: (crashes if crashes is not None else []).append((name, error)),
+        )
+        try:
+            yield informer
+        finally:
+            assert informer.stop()
+
+
+def test_it_syncs_and_then_tells_every_handler_of_each_change() -> None:
+    with informing(steady(("MODIFIED", pod("a", 11)), ("DELETED", pod("a", 12)))) as informer:
+        told: list[list[tuple[str, str]]] = [[], []]
+
+        def version(value: Thing | None) -> str:
+            return value.metadata.resource_version if value else ""
+
+        for seen in told:
+            informer.add_handler(lambda old, new, seen=seen: seen.append((version(old), version(new))))  # type: ignore[misc]
+        assert not informer.has_synced
+        informer.start()
+        assert informer.wait_synced(5)
+        until(lambda: len(told[1]) == 3)
+        assert told[0] == told[1] == [("", "5"), ("5", "11"), ("11", "")]
+        assert informer.last_error is None
+
+
+def test_it_has_synced_only_after_the_handlers_were_told_of_the_first_list() -> None:
+    with informing(steady()) as informer:
+        entered, release = threading.Event(), threading.Event()
+
+        def slow(_old: Thing | None, _new: Thing | None) -> None:
+            entered.set()
+            release.wait(5)
+
+        informer.add_handler(slow)
+        informer.start()
+        assert entered.wait(5)
+        assert informer.store.get(A) is not None
+        assert not informer.has_synced
+        assert not informer.wait_synced(0.01)
+        release.set()
+        assert informer.wait_synced(5)
+        assert informer.has_synced
+
+
+def test_a_handler_that_crashes_is_reported_and_costs_only_that_call() -> None:
+    with capture_logs() as logs, informing(steady(("ADDED", pod("b", 11)))) as informer:
+        seen: list[str] = []
+
+        def broken(_old: Thing | None, _new: Thing | None) -> None:
+            raise RuntimeError("broken on purpose")
+
+        informer.add_handler(broken)
+        informer.add_handler(lambda old, new: seen.append(new.metadata.name if new else ""))
+        informer.start()
+        until(lambda: seen == ["a", "b"])
+    assert [entry["informer"] for entry in logs if entry["event"] == "handler_crashed"] == [
+        "informer-pods"
+    ] * 2
+
+
+def test_a_handler_added_late_is_refused() -> None:
+    with informing(steady()) as informer:
+        informer.start()
+        with pytest.raises(RuntimeError, match="miss the first list"):
+            informer.add_handler(lambda old, new: None)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        pytest.param(("MODIFIED", pod("a", 20)), id="the write itself"),
+        pytest.param(("DELETED", pod("a", 20)), id="a deletion"),
+        pytest.param(("ADDED", pod("other", 20)), id="a later write to another object"),
+        pytest.param(("BOOKMARK", bookmark(20)), id="a bookmark"),
+    ],
+)
+def test_it_has_caught_up_with_a_write_once_anything_as_new_was_seen(
+    event: tuple[str, dict[str, Any]],
+) -> None:
+    go = threading.Event()
+    with informing(steady(event, go=go)) as informer:
+        assert not informer.caught_up(A, 5)
+        informer.start()
+        assert informer.wait_synced(5)
+        assert informer.caught_up(A, 10)
+        assert not informer.caught_up(A, 20)
+        go.set()
+        until(lambda: informer.caught_up(A, 20))
+        assert not informer.caught_up(A, 21)
+
+
+def test_values_are_found_by_index() -> None:
+    with informing(steady()) as informer:
+        informer.start()
+        assert informer.wait_synced(5)
+        assert [value.metadata.name for value in informer.store.by_index("cluster", "x")] == ["a"]
+
+
+def test_its_thread_is_named_no_daemon_and_ends_soon_after_stop() -> None:
+    with informing(steady()) as informer:
+        informer.start()
+        assert informer.wait_synced(5)
+        (thread,) = [thread for thread in threading.enumerate() if thread.name == "informer-pods"]
+        assert not thread.daemon
+        began = time.monotonic()
+        assert informer.stop()
+        assert time.monotonic() - began < 0.1
+        assert not thread.is_alive()
+
+
+def test_stop_says_so_when_the_thread_does_not_end_in_time() -> None:
+    with informing(steady()) as informer:
+        entered, release = threading.Event(), threading.Event()
+
+        def stuck(_old: Thing | None, _new: Thing | None) -> None:
+            entered.set()
+            release.wait(5)
+
+        informer.add_handler(stuck)
+        informer.start()
+        assert entered.wait(5)
+        assert not informer.stop(timeout=0.01)
+        release.set()
+
+
+def test_one_that_was_never_started_stops() -> None:
+    with informing(steady()) as informer:
+        assert informer.stop()
+
+
+def test_a_loop_that_breaks_is_told_loudly(monkeypatch: pytest.MonkeyPatch) -> None:
+    crashes: list[Any] = []
+    with capture_logs() as logs, informing(steady(), crashes) as informer:
+        monkeypatch.setattr(informer.store, "replace", lambda *_, **__: 1 / 0)
+        informer.start()
+        until(lambda: crashes)
+    assert crashes[0][0] == "informer-pods"
+    assert isinstance(crashes[0][1], ZeroDivisionError)
+    assert "informer_crashed" in [entry["event"] for entry in logs]

@@ -1,0 +1,367 @@
+"""The reflector against servers that cut, stall, expire, throttle and go away."""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pytest
+
+from etcd_operator.clock import SystemClock
+from etcd_operator.errors import NotFound, Unavailable
+from etcd_operator.keys import Key
+from etcd_operator.kube.client import Client
+from etcd_operator.kube.reflector import Reflector
+from etcd_operator.kube.resources import PODS, Selection
+from etcd_operator.kube.store import Store
+from unit.kube.server import (
+    BRISK,
+    Asked,
+    Line,
+    Script,
+    Server,
+    bookmark,
+    connected,
+    listing,
+    pod,
+    serving,
+    until,
+)
+from unit.kube.things import LeapClock, Thing, in_thread
+
+Step = Callable[[Line], None]
+
+
+@dataclass
+class World:
+    """A server with scripted lists and streams, and a reflector that follows it."""
+
+    server: Server
+    reflector: Reflector[Thing]
+    store: Store[Thing]
+    clock: LeapClock | SystemClock
+    told: list[str] = field(default_factory=list)
+    synced: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def names(self) -> list[str]:
+        return [value.metadata.name for value in self.store.values()]
+
+    @property
+    def watched_from(self) -> list[str]:
+        return [asked.query["resourceVersion"] for asked in self.server.asked_for(watch=True)]
+
+    @property
+    def lists(self) -> int:
+        return len(self.server.asked_for(watch=False))
+
+
+def scripted(lists: list[Step], streams: list[Step]) -> Script:
+    """Answers lists and watches from two queues; the last list repeats, a further stream hangs."""
+    lists, streams = list(lists), list(streams)
+
+    def script(asked: Asked, line: Line) -> None:
+        if "watch" not in asked.query:
+            (lists.pop(0) if len(lists) > 1 else lists[0])(line)
+        elif streams:
+            streams.pop(0)(line)
+        else:
+            line.begin()
+            line.hang()
+
+    return script
+
+
+def items(*objects: dict[str, Any], version: int = 10) -> Step:
+    return lambda line: line.answer(200, listing(*objects, version=version))
+
+
+def failing(code: int, reason: str = "Odd", **headers: str) -> Step:
+    return lambda line: line.fail(code, reason, "no", **headers)
+
+
+def stream(*steps: Any, then: Step = Line.hang) -> Step:
+    def run(line: Line) -> None:
+        line.begin()
+        for step in steps:
+            line.event(*step)
+        then(line)
+
+    return run
+
+
+@contextmanager
+def following(
+    script: Script,
+    *,
+    clock: LeapClock | SystemClock | None = None,
+    random: Callable[[], float] = lambda: 0.0,
+    **timeouts: float,
+) -> Iterator[World]:
+    told: list[str] = []
+    clock = clock or LeapClock()
+
+    def tell(old: Thing | None, new: Thing | None) -> None:
+        kind = "added" if old is None else "deleted" if new is None else "changed"
+        told.append(f"{kind} {(new or old).metadata.name}")  # type: ignore[union-attr]
+
+    store: Store[Thing] = Store(on_change=tell)
+    synced = threading.Event()
+    with serving(script) as server, connected(server) as transport:
+        client = Client(transport, timeouts=replace(BRISK, **timeouts))
+        reflector = Reflector(
+            client, Selection(resource=PODS), Thing, store, clock=clock, random=random, on_synced=synced.set
+        )
+        thread = in_thread(reflector.run)
+        try:
+            yield World(server, reflector, store, clock, told, synced)
+        finally:
+            reflector.stop()
+            thread.join(5)
+            assert not thread.is_alive()
+
+
+def waits(world: World) -> list[float]:
+    assert isinstance(world.clock, LeapClock)
+    return [round(wait, 1) for wait in world.clock.waits]
+
+
+def test_a_list_is_followed_by_a_watch_from_its_version() -> None:
+    script = scripted([items(pod("a", 5))], [stream(("ADDED", pod("b", 11)), ("DELETED", pod("a", 12)))])
+    with following(script) as world:
+        until(lambda: world.names == ["b"])
+        assert world.told == ["added a", "added b", "deleted a"]
+        assert world.watched_from == ["10"]
+        assert world.synced.is_set()
+        assert world.reflector.last_error is None
+
+
+def test_the_position_is_kept_on_every_event_and_bookmark() -> None:
+    script = scripted(
+        [items()],
+        [
+            stream(("ADDED", pod("a", 11)), ("MODIFIED", pod("a", 15)), then=Line.cut),
+            stream(("BOOKMARK", bookmark(40)), then=Line.end),
+            stream(("DELETED", pod("a", 50)), then=Line.cut),
+        ],
+    )
+    with following(script) as world:
+        until(lambda: len(world.watched_from) == 4)
+        assert world.watched_from == ["10", "15", "40", "50"]
+        assert world.told == ["added a", "changed a", "deleted a"]
+        assert world.lists == 1
+
+
+def test_half_a_line_is_no_event_and_the_stream_goes_on_from_before_it() -> None:
+    def half(line: Line) -> None:
+        line.begin()
+        line.event("ADDED", pod("a", 11))
+        line.chunk(b'{"type":"ADDED","object":{"metadata":{"name":"b","resourceVersion":"12"')
+        line.cut()
+
+    script = scripted([items()], [half, stream(("ADDED", pod("b", 12)))])
+    with following(script) as world:
+        until(lambda: world.told == ["added a", "added b"])
+        assert world.watched_from == ["10", "11"]
+
+
+@pytest.mark.parametrize(
+    "expired",
+    [
+        pytest.param(failing(410, "Expired"), id="as an answer"),
+        pytest.param(
+            stream(("ERROR", {"kind": "Status", "code": 410, "reason": "Expired"})), id="in the stream"
+        ),
+        pytest.param(stream(("ADDED", pod("x", 9))), id="as versions that go back"),
+    ],
+)
+def test_an_expired_position_means_a_new_list_whose_difference_is_told(expired: Step) -> None:
+    script = scripted(
+        [items(pod("a", 5), pod("b", 6)), items(pod("b", 6), pod("c", 20), version=21)], [expired]
+    )
+    with following(script) as world:
+        until(lambda: world.watched_from == ["10", "21"])
+        assert world.told == ["added a", "added b", "deleted a", "added c"]
+        assert world.lists == 2
+
+
+def test_a_watch_that_is_always_gone_does_not_become_a_storm_of_lists() -> None:
+    script = scripted([items()], [failing(410, "Expired")] * 5)
+    with following(script) as world:
+        until(lambda: len(world.watched_from) == 6)
+        assert waits(world) == [0.8, 1.2, 1.8, 2.7, 4.0]
+
+
+def test_a_429_waits_as_long_as_the_server_says_but_never_blindly_long() -> None:
+    refusals = [
+        failing(429, Retry_After="7"),
+        failing(429, Retry_After="86400"),
+        failing(429, Retry_After="0"),
+    ]
+    with following(scripted([*refusals, items()], [])) as world:
+        until(lambda: world.watched_from)
+        assert waits(world) == [7.0, 60.0, 1.8]
+
+
+def test_errors_that_the_server_answers_back_off_to_30_seconds() -> None:
+    with following(scripted([failing(500)] * 15 + [items()], [])) as world:
+        until(lambda: world.watched_from)
+        assert waits(world)[:4] == [0.8, 1.2, 1.8, 2.7]
+        assert waits(world)[-3:] == [30.0, 30.0, 30.0]
+
+
+def test_the_back_off_has_jitter() -> None:
+    numbers = iter([0.5, 1.0, 0.0] + [0.0] * 20)
+    with following(scripted([failing(500)] * 3 + [items()], []), random=lambda: next(numbers)) as world:
+        until(lambda: world.watched_from)
+        assert waits(world) == [0.9, 1.4, 1.8]
+
+
+def test_the_back_off_is_forgotten_after_two_quiet_minutes() -> None:
+    clock = LeapClock()
+
+    def refuse(seconds: float) -> Step:
+        def run(line: Line) -> None:
+            clock.leapt += seconds
+            line.fail(500, "Odd")
+
+        return run
+
+    streams = [refuse(0), refuse(100), refuse(125), refuse(0)]
+    with following(scripted([items()], streams), clock=clock) as world:
+        until(lambda: len(world.watched_from) == 5)
+        assert waits(world) == [0.8, 1.2, 0.8, 1.2]
+
+
+def test_a_stream_that_ends_at_once_again_and_again_backs_off() -> None:
+    brief = stream(("BOOKMARK", bookmark(11)), then=Line.end)
+    with following(scripted([items()], [brief] * 3)) as world:
+        until(lambda: len(world.watched_from) == 4)
+        assert waits(world) == [0.8, 1.2, 1.8]
+
+
+def test_a_stream_that_ends_after_its_time_is_reopened_at_once() -> None:
+    clock = LeapClock()
+    seen = threading.Event()
+
+    def ripe(line: Line) -> None:
+        line.begin()
+        line.event("BOOKMARK", bookmark(30))
+        seen.wait(5)
+        clock.leapt += 300
+        line.end()
+
+    with following(scripted([items()], [ripe]), clock=clock) as world:
+        until(lambda: world.store.version == "30")
+        seen.set()
+        until(lambda: world.watched_from == ["10", "30"])
+        assert waits(world) == []
+
+
+def test_a_half_open_connection_is_noticed_and_the_stream_reopened_where_it_was() -> None:
+    script = scripted([items()], [stream(("ADDED", pod("a", 11))), stream(("ADDED", pod("b", 12)))])
+    with following(script, silence=0.2) as world:
+        until(lambda: world.told == ["added a", "added b"])
+        assert world.watched_from == ["10", "11"]
+        assert world.lists == 1
+
+
+def test_each_stream_asks_to_end_after_five_to_ten_minutes() -> None:
+    for random, seconds in ((0.0, "300"), (0.5, "450"), (0.999, "599")):
+        with following(scripted([items()], []), random=lambda random=random: random) as world:  # type: ignore[misc]
+            until(lambda: world.watched_from)
+            assert world.server.asked[-1].query["timeoutSeconds"] == seconds
+
+
+def test_a_missing_api_is_not_fatal_and_is_found_once_it_is_there() -> None:
+    there = threading.Event()
+    asked_in_vain: list[Asked] = []
+
+    def script(asked: Asked, line: Line) -> None:
+        if not there.is_set():
+            asked_in_vain.append(asked)
+            line.answer(404, b"404 page not found")
+            return
+        scripted([items(pod("a", 5))], [])(asked, line)
+
+    with following(script) as world:
+        until(lambda: len(asked_in_vain) > 3)
+        assert not world.synced.is_set()
+        assert isinstance(world.reflector.last_error, NotFound)
+        there.set()
+        until(lambda: world.names == ["a"])
+        until(lambda: world.reflector.last_error is None)
+
+
+def test_the_last_error_tells_while_the_stream_is_broken() -> None:
+    back = threading.Event()
+
+    def broken(line: Line) -> None:
+        if not back.wait(0.001):
+            line.fail(500, "Odd")
+        else:
+            stream()(line)
+
+    with following(scripted([items()], [broken] * 10_000)) as world:
+        until(lambda: isinstance(world.reflector.last_error, Unavailable))
+        back.set()
+        until(lambda: world.reflector.last_error is None)
+
+
+def test_an_odd_object_is_passed_over_and_the_position_moves_on() -> None:
+    odd = {"metadata": {"namespace": "default", "name": "a", "resourceVersion": "12", "labels": 5}}
+    script = scripted(
+        [items(pod("a", 5)), items({**odd}, version=21)],
+        [
+            stream(("MODIFIED", odd), then=Line.cut),
+            failing(410),
+            stream(("DELETED", {"metadata": {**odd["metadata"], "resourceVersion": "30"}})),
+        ],
+    )
+    with following(script) as world:
+        until(lambda: world.told == ["added a", "deleted a"])
+        assert world.watched_from == ["10", "12", "21"]
+
+
+def test_a_server_that_went_away_is_found_within_five_seconds_without_a_restart() -> None:
+    """The waits while it is away are what bounds the return: never more than 2.4 s."""
+    script = scripted([items(pod("a", 5))], [stream(("ADDED", pod("b", 11)))])
+    with following(script, random=lambda: 0.99) as world:
+        until(lambda: world.names == ["a", "b"])
+        port = world.server.port
+        world.server.stop()
+        assert isinstance(world.clock, LeapClock)
+        clock = world.clock
+        until(lambda: clock.leapt > 60)
+        again = scripted([failing(500)], [failing(503), stream(("ADDED", pod("c", 12)))])
+        with serving(again, port) as returned:
+            until(lambda: world.names == ["a", "b", "c"])
+            assert max(world.clock.waits) < 2.4
+            assert [asked.query["resourceVersion"] for asked in returned.asked] == ["11", "11"]
+            world.reflector.stop()
+        assert world.told == ["added a", "added b", "added c"]
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(scripted([Line.hang], []), id="while it lists"),
+        pytest.param(scripted([items()], [Line.hang]), id="while it opens a stream"),
+        pytest.param(scripted([items()], []), id="while it watches"),
+        pytest.param(scripted([failing(500)], []), id="while it waits to try again"),
+    ],
+)
+def test_stop_ends_it_at_once(script: Script) -> None:
+    with following(script, clock=SystemClock()) as world:
+        until(lambda: world.watched_from or world.server.asked)
+        began = time.monotonic()
+    assert time.monotonic() - began < 0.5
+
+
+def test_a_deleted_object_is_named_by_its_key() -> None:
+    script = scripted([items(pod("a", 5))], [stream(("DELETED", pod("a", 11)))])
+    with following(script) as world:
+        until(lambda: "deleted a" in world.told)
+        assert world.store.get(Key("default", "a")) is None
