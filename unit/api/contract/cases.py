@@ -269,6 +269,22 @@ PERSISTENT_CASES = (
         sees=_frozen("spec.podTemplate"),
     ),
     Case(
+        typed="another podTemplate for a cluster that exists",
+        base=changed(PERSISTENT, {"spec/podTemplate/priorityClassName": "low"}),
+        changes={"spec/podTemplate/priorityClassName": "high"},
+        edits=True,
+        rule="frozen-podTemplate",
+        sees=_frozen("spec.podTemplate"),
+    ),
+    Case(
+        typed="an affinity taken from a cluster that exists",
+        base=changed(PERSISTENT, {"spec/affinity/podAntiAffinity": {}}),
+        changes={"spec/affinity": ABSENT},
+        edits=True,
+        rule="frozen-affinity",
+        sees=_frozen("spec.affinity"),
+    ),
+    Case(
         typed="an affinity put on a cluster that exists",
         base=PERSISTENT,
         changes={"spec/affinity/podAntiAffinity": {}},
