@@ -80,7 +80,11 @@ class Connection:
 
 
 class Channels:
-    """The open connections of one cluster. Safe to use from any thread."""
+    """The open connections of one cluster. Safe to use from any thread.
+
+    A long stream (a snapshot) needs `Channels` of its own: the probe closes connections to
+    members that are slow to answer, with everything that runs over them.
+    """
 
     def __init__(self, credentials: TlsCredentials | None = None) -> None:
         self._lock = threading.Lock()

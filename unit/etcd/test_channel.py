@@ -3,6 +3,8 @@
 import pytest
 
 from etcd_operator.errors import Unavailable
+from etcd_operator.etcd import methods
+from etcd_operator.etcd import rpc_pb2 as pb
 from etcd_operator.etcd.channel import Channels, TlsCredentials
 from etcd_operator.etcd.client import EtcdClient
 from unit.etcd.support import eventually, native_threads, open_files
@@ -44,6 +46,8 @@ def test_only_the_endpoints_to_be_retained_stay_open(channels: Channels) -> None
     channels.retain(["127.0.0.1:1"])
     assert channels.connection("127.0.0.1:1") is kept
     assert channels.connection("127.0.0.1:2") is not gone
+    with pytest.raises(ValueError, match="closed channel"):
+        gone.unary(methods.STATUS)(pb.StatusRequest(), timeout=1.0)
 
 
 def test_new_credentials_get_new_connections_and_equal_ones_do_not(channels: Channels) -> None:

@@ -112,6 +112,7 @@ def test_a_token_opens_what_anonymous_callers_are_refused(
     fake.users["root"] = "secret"
     with pytest.raises(errors.AuthRequired):
         client.put(b"a", b"b")
+    assert client.has_quorum(deadline=2.0)
     with pytest.raises(errors.AuthRequired):
         client.authenticate("root", "wrong")
     token = client.authenticate("root", "secret")
@@ -121,23 +122,23 @@ def test_a_token_opens_what_anonymous_callers_are_refused(
 
 
 @pytest.mark.parametrize(
-    "damage",
+    ("damage", "complaint"),
     [
-        lambda data: data[:-1],
-        lambda data: data[:-32],
-        lambda data: bytes([data[0] ^ 1]) + data[1:],
-        lambda data: data[:-1] + bytes([data[-1] ^ 1]),
-        lambda _: b"",
+        (lambda data: data[:-1], "cut off"),
+        (lambda data: data[:-32], "cut off"),
+        (lambda data: bytes([data[0] ^ 1]) + data[1:], "does not fit"),
+        (lambda data: data[:-1] + bytes([data[-1] ^ 1]), "does not fit"),
+        (lambda _: b"", "cut off"),
     ],
     ids=["cut short", "no hash", "first bit", "last bit", "nothing"],
 )
 def test_a_damaged_snapshot_never_ends_well(
-    fake: FakeEtcdCluster, client: EtcdClient, damage: Callable[[bytes], bytes]
+    fake: FakeEtcdCluster, client: EtcdClient, damage: Callable[[bytes], bytes], complaint: str
 ) -> None:
     with fake.changed:
         fake.put(b"big", bytes(200_000))
     fake.damage = damage
-    with pytest.raises(errors.Corrupt):
+    with pytest.raises(errors.Corrupt, match=complaint):
         list(client.snapshot(deadline=3.0))
 
 

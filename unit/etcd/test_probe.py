@@ -104,7 +104,9 @@ def test_a_learner_answers_without_a_list_and_is_not_asked_for_the_proof(
     with fake.changed:
         fake.add(fake.member("m0"), ("http://m1:2380",), is_learner=True)
     learner = fake.start("m1", peer_url="http://m1:2380").endpoint
-    look = probe(channels, [learner])
+    called: list[str] = []
+    look = probe(channels, [learner], on_call=lambda method, _code, _seconds: called.append(method))
+    assert "Range" not in called
     answer = look.answers[learner]
     assert isinstance(answer, Answer)
     assert answer.status.is_learner
