@@ -142,13 +142,14 @@ def test_an_answer_that_drips_is_bounded_by_the_total() -> None:
             threading.Event().wait(0.02)
 
     quick = Timeouts(connect=1, read=1, total=0.3)
-    with serving(drip) as server, connected(server) as transport:
+    with serving(first_then(drip, hello)) as server, connected(server) as transport:
 
         def call() -> None:
             with pytest.raises(NoAnswer, match=r"longer than 0\.3 s"):
                 transport.exchange(READ, quick)
 
         assert took(call) < 1.0
+        assert transport.exchange(READ, quick).body == b"hello"  # and not the rest of what dripped
 
 
 def test_a_redirect_is_not_followed() -> None:
@@ -244,6 +245,7 @@ def test_the_connection_of_a_stream_is_never_used_again() -> None:
             assert list(stream.chunks()) == []
             stream.close()
         assert server.connections == 2
+        assert [asked.headers["connection"] for asked in server.asked] == ["close", "close"]
 
 
 @contextmanager

@@ -225,6 +225,7 @@ def test_closing_from_another_thread_unblocks_within_100_ms(script: Script) -> N
         thread.join(5)
         assert time.monotonic() - began < 0.1
         assert len(ended) == 1
+        assert (ended[0] is None) == (watch._stream is not None)  # an open stream ends without an error
 
 
 def test_closing_a_stream_under_a_flood_ends_it_without_an_error() -> None:
