@@ -62,6 +62,17 @@ class Kubectl:
         """Create without storing; admission and validation are the same."""
         return self.create(manifest, "--dry-run=server", "-o", "json")
 
+    def replace(self, manifest: Manifest) -> Answer:
+        """Replace, again for as long as somebody else (an operator at work) writes in between."""
+        answers: list[Answer] = []
+
+        def no_conflict() -> bool:
+            answers.append(self("replace", "-f", "-", given=manifest))
+            return "(Conflict)" not in answers[-1].err
+
+        wait_for(no_conflict, "a replace without a conflict")
+        return answers[-1]
+
     def store(self, manifest: Manifest) -> Manifest:
         """Create under a name of its own, status included; what was stored."""
         name = f"c{uuid.uuid4().hex[:10]}"

@@ -147,7 +147,7 @@ def test_a_version_may_be_taken_out_and_put_back(kubectl: Kubectl) -> None:
     without = changed(stored, {"spec/version": ABSENT})
     with_v = changed(stored, {"spec/version": "v3.5.35"})
     for edit in (without, with_v, changed(stored, {"spec/version": "3.5.35"})):
-        answer = kubectl("replace", "-f", "-", given=edit)
+        answer = kubectl.replace(edit)
         assert answer.code == 0, answer.err
 
 
@@ -162,7 +162,7 @@ def test_a_status_may_change_whatever_the_spec_says(kubectl: Kubectl) -> None:
 def test_a_founding_peer_can_be_sealed(kubectl: Kubectl) -> None:
     stored = kubectl.store(changed(PEER, {"spec/bootstrap/initialClusterState": "New"}))
     sealed = changed(stored, {"spec/bootstrap/initialClusterState": "Existing"})
-    assert kubectl("replace", "-f", "-", given=sealed).code == 0
+    assert kubectl.replace(sealed).code == 0
 
 
 def test_columns_short_name_and_category_show_both_groups(kubectl: Kubectl) -> None:
