@@ -224,17 +224,10 @@ class Transport:
 
     def exchange(self, request: Request, timeouts: Timeouts, abort: Abort | None = None) -> Answer:
         """Send a request and read the whole answer, of any status. `Unavailable` if none comes."""
-        for last_try in (False, True):
-            flight = _Flight(abort)
-            with self._flying(flight, request):
-                try:
-                    response = self._send(request, timeouts, flight)
-                except ProtocolError as error:
-                    if last_try or not _may_repeat(request, flight, error):
-                        raise
-                    continue
-                return self._read_all(response, timeouts)
-        raise AssertionError("unreachable: the last try returns or raises")
+        flight = _Flight(abort)
+        with self._flying(flight, request):
+            response = self._send(request, timeouts, flight)
+            return self._read_all(response, timeouts)
 
     def stream(self, request: Request, timeouts: Timeouts, abort: Abort) -> Answer | Stream:
         """Send a GET whose answer is endless. An answer that is not 200 comes back whole.
@@ -256,6 +249,14 @@ class Transport:
             return Stream(response, label=request.label, abort=abort)
 
     def _send(self, request: Request, timeouts: Timeouts, flight: _Flight) -> BaseHTTPResponse:
+        try:
+            return self._send_once(request, timeouts, flight)
+        except ProtocolError as error:
+            if not _may_repeat(request, flight, error):
+                raise
+        return self._send_once(request, timeouts, flight)
+
+    def _send_once(self, request: Request, timeouts: Timeouts, flight: _Flight) -> BaseHTTPResponse:
         if flight.abort is not None and flight.abort.triggered:
             raise NoAnswer(f"{request.label}: stopped before it was sent")
         return self._pool.request(

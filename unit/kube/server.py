@@ -147,7 +147,7 @@ class Server:
                 self.asked.append(asked)
                 self.script(asked, line)
                 if asked.headers.get("connection") == "close":
-                    line.cut()
+                    line.cut()  # without having said so: another use of the connection must cope
 
 
 def _read(reader: Any) -> Asked | None:

@@ -66,6 +66,21 @@ def test_a_read_on_a_dropped_kept_alive_connection_is_sent_again() -> None:
         assert len(server.asked) == 3
 
 
+def test_a_stream_on_a_dropped_kept_alive_connection_is_opened_again() -> None:
+    def script(asked: Asked, line: Line) -> None:
+        if len(server.asked) == 2:
+            line.cut()
+        else:
+            line.answer(200, b"hello")
+
+    with serving(script) as server, connected(server) as transport:
+        transport.exchange(READ, BRISK)
+        stream = open_stream(transport, Abort())
+        assert b"".join(stream.chunks()) == b"hello"
+        stream.close()
+        assert len(server.asked) == 3
+
+
 def test_a_write_on_a_dropped_kept_alive_connection_is_not_sent_again_but_maybe_applied() -> None:
     with serving(second(lambda _, line: line.cut())) as server, connected(server) as transport:
         transport.exchange(READ, BRISK)
