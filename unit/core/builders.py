@@ -1,0 +1,158 @@
+"""States for tests, in the words of the domain: `born(voters=3)`, `founding(3)`, `persistent(size=5)`.
+
+Every builder gives a state with nothing wrong; a test says only what differs.
+"""
+
+from dataclasses import replace
+from typing import Any
+
+from etcd_operator.api.record import Bootstrap
+from etcd_operator.core.desired import DesiredCluster, Durability, Record
+from etcd_operator.core.members import Answer, ClaimFacts, EtcdMember, Member, PeerFacts, PodFacts, Trouble
+from etcd_operator.core.names import founder_names, member_name
+from etcd_operator.core.state import ClusterState
+
+CLUSTER_ID = "cdf818194e3a8c32"
+TOKEN = "uid-1"
+VERSION = "3.6.16"
+
+
+def desired(durability: Durability = Durability.PERSISTENT, **changes: Any) -> DesiredCluster:
+    """Three members of the latest version."""
+    asked = DesiredCluster(
+        api_version="example/v1",
+        namespace="ns",
+        name="db",
+        uid=TOKEN,
+        generation=7,
+        created="2026-01-01T00:00:00Z",
+        size=3,
+        version=VERSION,
+        image=f"quay.io/coreos/etcd:v{VERSION}",
+        durability=durability,
+    )
+    return replace(asked, **changes)
+
+
+def persistent(**changes: Any) -> DesiredCluster:
+    """A cluster whose members keep their data on claims."""
+    return desired(Durability.PERSISTENT, **changes)
+
+
+def ephemeral(**changes: Any) -> DesiredCluster:
+    """A cluster whose members' data ends with their pods."""
+    return desired(Durability.EPHEMERAL, **changes)
+
+
+def entry(name: str, *, is_learner: bool = False) -> EtcdMember:
+    """A member as etcd lists it; its ID is `id-` and its name."""
+    return EtcdMember(id=f"id-{name}", name=name, peer_urls=(f"http://{name}:2380",), is_learner=is_learner)
+
+
+def answer(name: str, listed: tuple[EtcdMember, ...] = (), **changes: Any) -> Answer:
+    """A healthy voter's words: it follows the member that is listed first."""
+    said = Answer(
+        member_id=f"id-{name}",
+        cluster_id=CLUSTER_ID,
+        version=VERSION,
+        leader=listed[0].id if listed else f"id-{name}",
+        committed=20,
+        members=listed,
+    )
+    return replace(said, **changes)
+
+
+def pod(name: str, **changes: Any) -> PodFacts:
+    """A pod that runs its first process."""
+    return replace(
+        PodFacts(name=name, uid=f"pod-{name}", ip="10.0.0.1", is_running=True, has_run=True), **changes
+    )
+
+
+def claim(name: str, **changes: Any) -> ClaimFacts:
+    """A bound claim of the birth `TOKEN`, not yet marked with a cluster ID."""
+    facts = ClaimFacts(
+        name=name, uid=f"claim-{name}", is_bound=True, token=TOKEN, founders=("db-0", "db-1", "db-2")
+    )
+    return replace(facts, **changes)
+
+
+def old_claim(name: str, *, size: int = 3, **changes: Any) -> ClaimFacts:
+    """A claim of a cluster that was born."""
+    marked = claim(name, cluster_id=CLUSTER_ID, member_id=f"id-{name}", cluster_size=size)
+    return replace(marked, **changes)
+
+
+def peer(name: str, **changes: Any) -> PeerFacts:
+    """A peer that still has its founding flags."""
+    return replace(PeerFacts(name=name, uid=f"peer-{name}", version=VERSION), **changes)
+
+
+def silent(cluster: DesiredCluster, name: str, **changes: Any) -> Member:
+    """A founder that runs and says nothing."""
+    if cluster.is_persistent:
+        made = Member(name=name, peer=peer(name), claim=claim(name), pod=pod(name))
+    else:
+        made = Member(name=name, has_service=True, pod=pod(name))
+    return replace(made, **changes)
+
+
+def serving(cluster: DesiredCluster, name: str, listed: tuple[EtcdMember, ...], **changes: Any) -> Member:
+    """A healthy voter; sealed if persistent."""
+    made = silent(cluster, name, entry=entry(name), answer=answer(name, listed))
+    if cluster.is_persistent:
+        made = replace(made, peer=peer(name, is_sealed=True), claim=old_claim(name, size=len(listed)))
+    return replace(made, **changes)
+
+
+def unborn(cluster: DesiredCluster, **changes: Any) -> ClusterState:
+    """A new resource: nothing exists."""
+    return ClusterState(desired=cluster, **changes)
+
+
+def founding(cluster: DesiredCluster, **changes: Any) -> ClusterState:
+    """The founders' objects are there and run; none serves yet."""
+    names = founder_names(cluster)
+    bootstrap = Bootstrap(members=names, token=TOKEN)
+    begun = replace(cluster, record=Record(bootstrap=bootstrap, next_ordinal=len(names)))
+    state = ClusterState(
+        desired=begun, members=tuple(silent(begun, name) for name in names), has_client_service=True
+    )
+    return replace(state, **changes)
+
+
+def born(cluster: DesiredCluster | None = None, *, voters: int | None = None, **changes: Any) -> ClusterState:
+    """A settled cluster with `voters` healthy voters."""
+    cluster = cluster or persistent(size=voters or 3)
+    names = tuple(member_name(cluster, ordinal) for ordinal in range(voters or cluster.size))
+    listed = tuple(entry(name) for name in names)
+    bootstrap = Bootstrap(members=names, token=TOKEN)
+    record = Record(bootstrap=bootstrap, cluster_id=CLUSTER_ID, next_ordinal=len(names))
+    state = ClusterState(
+        desired=replace(cluster, record=record),
+        members=tuple(serving(cluster, name, listed) for name in names),
+        has_client_service=True,
+        has_quorum=True,
+    )
+    return replace(state, **changes)
+
+
+def changed(state: ClusterState, name: str, **changes: Any) -> ClusterState:
+    """`state` with one member changed."""
+    members = tuple(replace(m, **changes) if m.name == name else m for m in state.members)
+    return replace(state, members=members)
+
+
+def without(state: ClusterState, *names: str) -> ClusterState:
+    """`state` without some members."""
+    return replace(state, members=tuple(m for m in state.members if m.name not in names))
+
+
+def down(state: ClusterState, *names: str, **changes: Any) -> ClusterState:
+    """`state` with some members silent."""
+    for name in names:
+        state = changed(state, name, answer=None, **changes)
+    return state
+
+
+IMAGE_TROUBLE = Trouble(reason="ErrImagePull", message="no such image")

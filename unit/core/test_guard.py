@@ -1,0 +1,134 @@
+"""Reasons to do nothing at all."""
+
+from dataclasses import replace
+
+import pytest
+
+from etcd_operator.core.actions import Plan, Stage
+from etcd_operator.core.plan import RULES, plan
+from etcd_operator.core.rules import guard
+from etcd_operator.core.state import ClusterState
+from unit.core.builders import answer, born, changed, desired, ephemeral, founding, persistent, unborn
+
+DELETING = persistent(is_deleting=True)
+PAUSED = persistent(is_paused=True)
+INVALID = persistent(problem="spec.replicas is missing")
+
+HELD = [
+    pytest.param(unborn(DELETING), "Deleting", None, id="a deleted cluster is left to its owner references"),
+    pytest.param(unborn(PAUSED), "Paused", None, id="a paused cluster is left alone"),
+    pytest.param(unborn(INVALID), "InvalidSpec", None, id="an invalid spec is not acted on"),
+    pytest.param(
+        unborn(persistent(), conflict="db is taken"), "NameConflict", 10.0, id="a taken name is left alone"
+    ),
+]
+
+
+@pytest.mark.parametrize(("state", "reason", "requeue"), HELD)
+def test_nothing_is_done_while_something_outside_must_change(
+    state: ClusterState, reason: str, requeue: float | None
+) -> None:
+    made = plan(state)
+
+    assert made.actions == ()
+    assert made.stage is Stage.HELD
+    assert made.reason == reason
+    assert made.requeue_after == requeue
+    assert made.message
+
+
+def test_a_hold_repeats_what_the_user_must_know() -> None:
+    assert plan(unborn(INVALID)).message == "spec.replicas is missing"
+    assert plan(unborn(persistent(), conflict="db is taken")).message == "db is taken"
+
+
+def test_a_stale_picture_is_looked_at_again_soon_and_is_no_trouble() -> None:
+    made = plan(unborn(persistent(), is_fresh=False))
+
+    assert (made.actions, made.stage, made.reason) == ((), Stage.WORKING, "CatchingUp")
+    assert made.requeue_after == guard.STALE_RECHECK
+
+
+@pytest.mark.parametrize(
+    "rule", [guard.deleting, guard.paused, guard.invalid, guard.stale, guard.conflicting, guard.split]
+)
+@pytest.mark.parametrize(
+    "state", [unborn(persistent()), founding(ephemeral()), born()], ids=["new", "founding", "born"]
+)
+def test_a_cluster_with_nothing_in_its_way_passes_every_guard(rule: object, state: ClusterState) -> None:
+    assert callable(rule)
+    assert rule(state) is None
+
+
+def test_two_cluster_ids_among_the_answers_are_a_split_brain() -> None:
+    stranger = answer("db-2", cluster_id="feed")
+    made = guard.split(changed(founding(persistent()), "db-1", answer=answer("db-1")))
+    assert made is None
+
+    state = changed(changed(founding(persistent()), "db-1", answer=answer("db-1")), "db-2", answer=stranger)
+    made = plan(state)
+
+    assert (made.reason, made.stage, made.actions) == ("SplitBrain", Stage.HELD, ())
+    assert "cdf818194e3a8c32, feed" in made.message
+    assert made.requeue_after == 10.0
+
+
+def test_one_answer_of_another_cluster_than_the_latched_one_is_a_split_brain() -> None:
+    state = born(voters=1)
+    stranger = answer("db-0", cluster_id="feed")
+
+    made = plan(changed(state, "db-0", answer=stranger))
+
+    assert (made.reason, made.stage, made.actions) == ("SplitBrain", Stage.HELD, ())
+
+
+def test_the_ids_of_a_split_brain_are_named_in_a_steady_order() -> None:
+    state = changed(born(voters=1), "db-0", answer=answer("db-0", cluster_id="0a"))
+    made = guard.split(state)
+    assert made is not None
+    assert "(0a, cdf818194e3a8c32)" in made.message
+
+
+# The order of the guards: of two reasons the earlier is the one that is told.
+ORDER = ["Deleting", "Paused", "InvalidSpec", "CatchingUp", "NameConflict", "SplitBrain"]
+
+
+def _with_every_reason_from(first: int) -> ClusterState:
+    cluster = desired(is_deleting=first <= 0, is_paused=first <= 1, problem="no size" if first <= 2 else "")
+    state = changed(born(voters=1), "db-0", answer=answer("db-0", cluster_id="feed"))
+    return replace(
+        state,
+        desired=replace(cluster, record=state.record),
+        is_fresh=first > 3,
+        conflict="taken" if first <= 4 else "",
+        has_client_service=False,
+    )
+
+
+@pytest.mark.parametrize("first", range(6), ids=ORDER)
+def test_of_several_reasons_the_first_in_order_is_told(first: int) -> None:
+    made = plan(_with_every_reason_from(first))
+
+    assert made.reason == ORDER[first]
+    assert made.actions == ()
+
+
+def test_the_rules_stand_in_the_order_of_the_design() -> None:
+    assert [rule.__name__ for rule in RULES][:7] == [
+        "deleting",
+        "paused",
+        "invalid",
+        "stale",
+        "conflicting",
+        "split",
+        "repair",
+    ]
+
+
+def test_a_cluster_that_no_rule_has_an_opinion_on_is_settled() -> None:
+    assert plan(born()) == Plan.settled()
+    assert plan(born(ephemeral())) == Plan.settled()
+
+
+def test_a_plan_depends_on_the_state_alone() -> None:
+    assert plan(founding(persistent())) == plan(founding(persistent()))

@@ -1,0 +1,141 @@
+"""Conditions: what a pass tells the user."""
+
+import pytest
+
+from etcd_operator.api.meta import Condition, merge_conditions
+from etcd_operator.core.actions import Plan
+from etcd_operator.core.plan import plan
+from etcd_operator.core.state import ClusterState
+from etcd_operator.core.status import cluster_version, conditions
+from unit.core.builders import answer, born, changed, down, founding, persistent, unborn
+
+PAUSED = persistent(is_paused=True)
+INVALID = persistent(problem="no size")
+
+CASES = [
+    pytest.param(born(), "True", "False", "False", "AsExpected", id="settled"),
+    pytest.param(founding(persistent()), "False", "True", "False", "AsExpected", id="founding"),
+    pytest.param(down(born(), "db-1"), "True", "False", "True", "MemberUnhealthy", id="one member is silent"),
+    pytest.param(
+        down(born(has_quorum=False), "db-1", "db-2"), "False", "False", "True", "QuorumLost", id="quorum lost"
+    ),
+    pytest.param(unborn(PAUSED), "False", "False", "False", "AsExpected", id="a pause is no trouble"),
+    pytest.param(unborn(INVALID), "False", "False", "True", "InvalidSpec", id="an invalid spec is"),
+    pytest.param(
+        down(born(has_client_service=False), "db-1"),
+        "True",
+        "True",
+        "True",
+        "MemberUnhealthy",
+        id="a silent member is told also while something is done",
+    ),
+]
+
+
+@pytest.mark.parametrize(("state", "available", "progressing", "degraded", "why"), CASES)
+def test_the_conditions_of_a_cluster(
+    state: ClusterState, available: str, progressing: str, degraded: str, why: str
+) -> None:
+    made = {c.type: c for c in conditions(state, plan(state))}
+
+    assert {name: c.status for name, c in made.items()} == {
+        "Available": available,
+        "Progressing": progressing,
+        "Degraded": degraded,
+    }
+    assert made["Degraded"].reason == why
+    assert all(c.reason and c.message and c.observed_generation == 7 for c in made.values())
+
+
+@pytest.mark.parametrize(
+    ("state", "reason"),
+    [
+        (born(), "QuorumHealthy"),
+        (founding(persistent()), "Creating"),
+        (born(has_quorum=False), "QuorumLost"),
+        (founding(persistent(), has_quorum=True), "QuorumHealthy"),
+    ],
+)
+def test_why_a_cluster_is_available_or_not(state: ClusterState, reason: str) -> None:
+    available = conditions(state, Plan.settled())[0]
+
+    assert available.reason == reason
+
+
+def test_the_plan_speaks_through_the_conditions() -> None:
+    _, progressing, degraded = conditions(born(), Plan.hold("BadThing", "do something"))
+    assert (progressing.status, progressing.reason) == ("False", "BadThing")
+    assert (degraded.status, degraded.reason, degraded.message) == ("True", "BadThing", "do something")
+
+    _, progressing, degraded = conditions(born(), Plan.wait("Growing", "a while", requeue_after=1))
+    assert (progressing.status, progressing.reason, progressing.message) == ("True", "Growing", "a while")
+    assert degraded.reason == "AsExpected"
+
+
+def test_a_silent_voter_is_named() -> None:
+    degraded = conditions(down(born(), "db-1", "db-2"), Plan.settled())[2]
+
+    assert degraded.message == "unhealthy or silent: db-1, db-2"
+
+
+@pytest.mark.parametrize(
+    ("versions", "lowest"),
+    [
+        (("3.6.9", "3.6.10", "3.6.16"), "3.6.9"),
+        (("3.10.0", "3.9.1", "3.9.2"), "3.9.1"),
+        (("3.7.0-rc.1", "3.7.1", "3.7.2"), "3.7.0-rc.1"),
+    ],
+)
+def test_a_cluster_can_do_what_its_oldest_member_can(versions: tuple[str, ...], lowest: str) -> None:
+    state = born()
+    for number, version in enumerate(versions):
+        state = changed(state, f"db-{number}", answer=answer(f"db-{number}", version=version))
+
+    assert cluster_version(state) == lowest
+
+
+def test_without_an_answer_the_version_is_not_known() -> None:
+    assert cluster_version(founding(persistent())) == ""
+
+
+# Times
+
+OLD, NOW = "2026-01-01T00:00:00Z", "2026-01-01T00:01:00Z"
+
+
+def _condition(status: str, reason: str = "R", since: str = "", message: str = "m") -> Condition:
+    return Condition(
+        type="Available",
+        status="True" if status == "True" else "False",
+        reason=reason,
+        message=message,
+        last_transition_time=since,
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "wanted", "since"),
+    [
+        pytest.param([], _condition("True"), NOW, id="a new condition is stamped"),
+        pytest.param([_condition("True", since=OLD)], _condition("True"), OLD, id="unchanged keeps its time"),
+        pytest.param(
+            [_condition("True", since=OLD)],
+            _condition("True", "Other", message="new words"),
+            OLD,
+            id="other words are no transition",
+        ),
+        pytest.param([_condition("True", since=OLD)], _condition("False"), NOW, id="a new status is one"),
+        pytest.param([_condition("True")], _condition("True"), NOW, id="a missing time is filled in"),
+    ],
+)
+def test_the_transition_time_moves_only_with_the_status(
+    before: list[Condition], wanted: Condition, since: str
+) -> None:
+    (merged,) = merge_conditions(before, [wanted], NOW)
+
+    assert merged.last_transition_time == since
+    assert (merged.status, merged.reason, merged.message) == (wanted.status, wanted.reason, wanted.message)
+
+
+def test_conditions_that_are_no_longer_wanted_are_dropped() -> None:
+    assert merge_conditions([_condition("True")], [], NOW) == ()

@@ -1,0 +1,67 @@
+"""What is said about a born cluster that no other rule acts upon."""
+
+from dataclasses import replace
+
+import pytest
+
+from etcd_operator.core.actions import Stage
+from etcd_operator.core.rules.upkeep import RECHECK, watch
+from etcd_operator.core.state import ClusterState
+from unit.core.builders import IMAGE_TROUBLE, answer, born, changed, down
+
+CASES = [
+    pytest.param(
+        down(born(has_quorum=False), "db-0", "db-2"),
+        "QuorumLost",
+        "db-0, db-2 unhealthy or silent: no quorum answers",
+        id="a lost quorum names the silent members",
+    ),
+    pytest.param(
+        replace(born(), has_quorum=False),
+        "QuorumLost",
+        "no member is known: no quorum answers",
+        id="healthy words without a linearizable read are no quorum",
+    ),
+    pytest.param(
+        down(born(), "db-1"),
+        "MemberUnhealthy",
+        "waiting for db-1 (no answer)",
+        id="a silent member is told",
+    ),
+    pytest.param(
+        changed(born(), "db-1", answer=answer("db-1", errors=("corrupt",))),
+        "MemberUnhealthy",
+        "waiting for db-1 (unhealthy)",
+        id="an alarmed member is told",
+    ),
+    pytest.param(
+        down(born(), "db-1", trouble=IMAGE_TROUBLE),
+        "ErrImagePull",
+        "db-1: no such image",
+        id="the cause of silence is told in the words of Kubernetes",
+    ),
+    pytest.param(
+        down(down(born(voters=5), "db-1"), "db-3", trouble=IMAGE_TROUBLE),
+        "ErrImagePull",
+        "db-3: no such image",
+        id="a known cause is told before an unknown one",
+    ),
+]
+
+
+@pytest.mark.parametrize(("state", "reason", "message"), CASES)
+def test_a_cluster_that_is_not_well_says_why(state: ClusterState, reason: str, message: str) -> None:
+    made = watch(state)
+
+    assert made is not None
+    assert made.stage is Stage.HELD
+    assert made.actions == ()
+    assert (made.reason, made.message, made.requeue_after) == (reason, message, RECHECK)
+
+
+def test_a_healthy_cluster_has_nothing_to_say() -> None:
+    assert watch(born()) is None
+
+
+def test_a_passed_trouble_of_a_healthy_member_is_not_told() -> None:
+    assert watch(changed(born(), "db-1", trouble=IMAGE_TROUBLE)) is None
