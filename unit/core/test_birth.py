@@ -1,0 +1,271 @@
+"""Founding: static, once, and never again."""
+
+from dataclasses import replace
+
+import pytest
+
+from etcd_operator.api.record import Bootstrap
+from etcd_operator.core.actions import (
+    CreateClientService,
+    CreateMember,
+    CreateMemberService,
+    Founding,
+    Remember,
+    Stage,
+)
+from etcd_operator.core.desired import DesiredCluster, Record
+from etcd_operator.core.plan import plan
+from etcd_operator.core.rules.bootstrap import BIRTH_POLL, LONG_BIRTH, found
+from etcd_operator.core.state import ClusterState
+from unit.core.builders import (
+    CLUSTER_ID,
+    IMAGE_TROUBLE,
+    TOKEN,
+    answer,
+    born,
+    changed,
+    claim,
+    ephemeral,
+    founding,
+    peer,
+    persistent,
+    pod,
+    silent,
+    unborn,
+    without,
+)
+
+BOTH = pytest.mark.parametrize("cluster", [persistent(), ephemeral()], ids=["persistent", "ephemeral"])
+NAMES = {True: ("db-0", "db-1", "db-2"), False: ("db-0000", "db-0001", "db-0002")}
+
+
+@BOTH
+def test_a_birth_writes_down_its_founders_before_it_makes_any(cluster: DesiredCluster) -> None:
+    names = NAMES[cluster.is_persistent]
+    made = plan(unborn(cluster))
+
+    record = Record(bootstrap=Bootstrap(members=names, token=TOKEN), next_ordinal=3)
+    start = Founding(founders=names, token=TOKEN)
+    assert made.actions == (
+        Remember(record=record),
+        *(CreateMember(name=name, start=start) for name in names),
+    )
+    assert (made.stage, made.reason, made.message) == (Stage.WORKING, "Creating", "founding a cluster of 3")
+    assert made.requeue_after == BIRTH_POLL
+
+
+@pytest.mark.parametrize(
+    "member",
+    [replace(silent(ephemeral(), "db-0000")), replace(silent(persistent(), "db-0"), claim=None, pod=None)],
+    ids=["a pod", "a peer"],
+)
+def test_members_without_a_record_of_their_birth_are_never_founded_again(member: object) -> None:
+    made = plan(unborn(ephemeral(), members=(member,)))
+
+    assert made.actions == ()
+    assert (made.reason, made.stage, made.requeue_after) == ("RecordMissing", Stage.HELD, 10.0)
+    assert "restore the status" in made.message
+
+
+@BOTH
+def test_a_birth_that_was_cut_off_goes_on_with_the_founders_it_wrote_down(cluster: DesiredCluster) -> None:
+    state = founding(replace(cluster, size=1))
+    bootstrap = Bootstrap(members=NAMES[cluster.is_persistent], token="older")
+    state = replace(state, desired=replace(state.desired, record=Record(bootstrap=bootstrap, next_ordinal=3)))
+
+    made = plan(replace(state, members=()))
+
+    start = Founding(founders=bootstrap.members, token="older")
+    expected = tuple(CreateMember(name=name, start=start) for name in bootstrap.members)
+    assert made.actions == expected
+    assert made.message == "making the founders' objects"
+
+
+def test_services_follow_the_pods_that_are_there() -> None:
+    state = changed(founding(ephemeral(), has_client_service=False), "db-0001", has_service=False)
+
+    assert plan(state).actions == (CreateClientService(), CreateMemberService(name="db-0001"))
+
+
+def test_lost_founders_are_made_before_services() -> None:
+    state = changed(founding(persistent(), has_client_service=False), "db-1", peer=None)
+    state = changed(state, "db-1", pod=None)
+
+    start = Founding(founders=NAMES[True], token=TOKEN)
+    assert plan(state).actions == (CreateMember(name="db-1", start=start), CreateClientService())
+
+
+@pytest.mark.parametrize(
+    ("age", "poll"),
+    [(0.0, BIRTH_POLL), (LONG_BIRTH, BIRTH_POLL), (LONG_BIRTH + 1, 2.0)],
+    ids=["young", "at the limit", "old"],
+)
+def test_a_long_birth_is_looked_at_less_often(age: float, poll: float) -> None:
+    assert plan(founding(persistent(), age=age)).requeue_after == poll
+    assert plan(founding(persistent(), age=age, has_client_service=False)).requeue_after == poll
+    assert plan(changed(founding(persistent(), age=age), "db-1", trouble=IMAGE_TROUBLE)).requeue_after == poll
+
+
+def test_founders_that_have_not_answered_are_waited_for() -> None:
+    state = changed(founding(persistent()), "db-1", answer=answer("db-1", committed=3))
+
+    made = plan(state)
+
+    assert (made.actions, made.stage, made.reason) == ((), Stage.WORKING, "Creating")
+    assert made.message == "waiting for db-0, db-2 to serve"
+
+
+def test_what_keeps_a_founder_from_starting_is_told() -> None:
+    made = plan(changed(founding(persistent()), "db-1", trouble=IMAGE_TROUBLE))
+
+    assert (made.actions, made.stage) == ((), Stage.HELD)
+    assert (made.reason, made.message) == ("ErrImagePull", "db-1: no such image")
+
+
+# The latch
+
+
+@BOTH
+def test_the_cluster_id_is_latched_when_a_quorum_answers(cluster: DesiredCluster) -> None:
+    name = NAMES[cluster.is_persistent][0]
+    state = changed(founding(cluster, has_quorum=True), name, answer=answer(name, committed=3))
+
+    made = plan(state)
+
+    assert made.actions == (Remember(record=replace(state.record, cluster_id=CLUSTER_ID)),)
+    assert (made.reason, made.stage, made.requeue_after) == ("ClusterCreated", Stage.WORKING, BIRTH_POLL)
+    assert CLUSTER_ID in made.message
+
+
+@pytest.mark.parametrize(
+    ("committed", "latches"),
+    [
+        pytest.param(3, False, id="as many entries as founders: nobody led yet"),
+        pytest.param(4, True, id="one more: a leader had a quorum behind it"),
+    ],
+)
+def test_a_commit_that_nobody_saw_latches_as_well(committed: int, latches: bool) -> None:
+    state = changed(founding(persistent()), "db-0", answer=answer("db-0", committed=committed))
+
+    assert (plan(state).reason == "ClusterCreated") is latches
+
+
+@pytest.mark.parametrize("has_quorum", [True, False])
+def test_nothing_is_latched_without_an_answer(has_quorum: bool) -> None:
+    made = found(founding(persistent(), has_quorum=has_quorum))
+
+    assert made is not None
+    assert made.reason == "Creating"
+
+
+def test_nothing_is_latched_while_two_ids_answer() -> None:
+    state = changed(founding(persistent(), has_quorum=True), "db-0", answer=answer("db-0"))
+    state = changed(state, "db-1", answer=answer("db-1", cluster_id="feed"))
+
+    made = found(state)
+
+    assert made is not None
+    assert made.reason == "Creating"
+
+
+def test_a_latch_comes_before_lost_founders_are_made_again() -> None:
+    state = without(founding(ephemeral(), has_quorum=True), "db-0002")
+    state = changed(state, "db-0000", answer=answer("db-0000"))
+
+    assert plan(state).reason == "ClusterCreated"
+
+
+@BOTH
+def test_after_the_latch_nothing_founds_the_cluster_again(cluster: DesiredCluster) -> None:
+    state = born(cluster)
+
+    assert found(state) is None
+    assert found(replace(state, members=(), has_quorum=False)) is None
+    made = plan(replace(state, members=(), has_quorum=False))
+    assert (made.actions, made.reason) == ((), "QuorumLost")
+
+
+# A founder lost before the latch
+
+ZERO, ONE, TWO = NAMES[False]
+AGAIN = (CreateMember(name=ONE, start=Founding(founders=NAMES[False], token=TOKEN)),)
+LOST = without(founding(ephemeral()), ONE)
+NEVER_STARTED = pod(ZERO, is_running=False, has_run=False)
+
+
+def _proven(state: ClusterState, *names: str) -> ClusterState:
+    for name in names:
+        state = changed(state, name, never_led=True)
+    return state
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        pytest.param(_proven(LOST, ZERO, TWO), id="all others run and have never seen a leader"),
+        pytest.param(
+            _proven(changed(LOST, ZERO, pod=NEVER_STARTED), TWO), id="a process that never ran led nothing"
+        ),
+        pytest.param(without(founding(ephemeral()), ONE, ZERO, TWO), id="no founder exists"),
+    ],
+)
+def test_a_lost_founder_is_made_again_while_it_is_sure_that_no_quorum_formed(state: ClusterState) -> None:
+    made = plan(state)
+
+    assert made.reason == "Creating"
+    assert set(AGAIN) <= set(made.actions)
+
+
+@pytest.mark.parametrize(
+    ("state", "doubtful"),
+    [
+        pytest.param(_proven(LOST, TWO), ZERO, id="one of the others may have served"),
+        pytest.param(LOST, f"{ZERO}, {TWO}", id="nothing is known of the others"),
+        pytest.param(
+            changed(_proven(LOST, TWO), ZERO, pod=pod(ZERO, is_running=False)),
+            ZERO,
+            id="a process that has ended may have served",
+        ),
+        pytest.param(
+            changed(_proven(LOST, ZERO, TWO), ZERO, never_led=False, answer=answer(ZERO, committed=3)),
+            ZERO,
+            id="an answer without a commit proves nothing",
+        ),
+    ],
+)
+def test_a_lost_founder_is_not_made_again_while_a_quorum_may_have_formed(
+    state: ClusterState, doubtful: str
+) -> None:
+    made = plan(state)
+
+    assert made.actions == ()
+    assert (made.reason, made.stage, made.requeue_after) == ("BirthUncertain", Stage.HELD, 1.0)
+    assert made.message.startswith(f"{ONE} was lost while {doubtful} may already have served")
+
+
+def test_a_lost_peer_whose_claim_is_there_comes_back_to_its_data_at_any_time() -> None:
+    state = changed(founding(persistent()), "db-1", peer=None, pod=None)
+
+    start = Founding(founders=NAMES[True], token=TOKEN)
+    assert plan(state).actions == (CreateMember(name="db-1", start=start),)
+
+
+def test_one_lost_founder_without_its_claim_holds_all_of_them() -> None:
+    state = changed(founding(persistent()), "db-1", peer=None, pod=None)
+    state = changed(state, "db-2", peer=None, pod=None, claim=None)
+
+    assert plan(state).reason == "BirthUncertain"
+
+
+def test_a_persistent_founder_is_there_with_its_peer_not_with_its_pod() -> None:
+    state = changed(founding(persistent()), "db-1", pod=None)
+    assert plan(state).actions == ()
+
+    orphan = changed(founding(persistent()), "db-1", peer=None, claim=claim("db-1"))
+    assert [type(action) for action in plan(orphan).actions] == [CreateMember]
+
+
+def test_an_ephemeral_founder_is_there_with_its_pod_only() -> None:
+    state = _proven(changed(founding(ephemeral()), ONE, pod=None, peer=peer(ONE)), ZERO, TWO)
+
+    assert plan(state).actions == AGAIN
