@@ -1,0 +1,41 @@
+"""Versions of etcd: read in one place."""
+
+import pytest
+
+from etcd_operator.core.versions import SUPPORTED_MINORS, image_of, parse_version
+from etcd_operator.errors import InvalidSpec
+
+
+@pytest.mark.parametrize(
+    ("text", "read"),
+    [("3.6.16", "3.6.16"), ("v3.5.35", "3.5.35"), ("3.7.0-rc.1", "3.7.0-rc.1"), ("3.4.0", "3.4.0")],
+)
+def test_a_version_is_read_with_or_without_its_v(text: str, read: str) -> None:
+    assert str(parse_version(text)) == read
+
+
+@pytest.mark.parametrize(
+    "text", ["", "v", "latest", "3", "3.6", "3.6.x", "vv3.6.16", " 3.6.16", "03.6.16", "3.6.16.1"]
+)
+def test_what_is_no_version_is_refused_with_an_example(text: str) -> None:
+    with pytest.raises(InvalidSpec, match=r"is not a version of etcd: write three numbers, such as 3\.6\.16"):
+        parse_version(text)
+
+
+@pytest.mark.parametrize("text", ["2.3.8", "3.0.17", "3.3.27", "3.8.0", "4.0.0", "4.5.0", "0.0.1"])
+def test_a_version_that_nobody_here_knows_is_refused_with_the_range(text: str) -> None:
+    with pytest.raises(InvalidSpec, match=r"is not supported: choose one from 3\.4 to 3\.7"):
+        parse_version(text)
+
+
+@pytest.mark.parametrize("minor", SUPPORTED_MINORS)
+def test_supported_minors_are_read(minor: int) -> None:
+    assert parse_version(f"3.{minor}.0").minor == minor
+
+
+def test_versions_are_compared_as_numbers() -> None:
+    assert parse_version("3.6.9") < parse_version("3.6.10")
+
+
+def test_images_carry_the_v() -> None:
+    assert image_of("registry:5000/etcd", parse_version("3.6.16")) == "registry:5000/etcd:v3.6.16"
