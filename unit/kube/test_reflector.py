@@ -317,11 +317,15 @@ def test_an_odd_object_is_passed_over_and_the_position_moves_on() -> None:
         [
             stream(("MODIFIED", odd), then=Line.cut),
             failing(410),
-            stream(("DELETED", {"metadata": {**odd["metadata"], "resourceVersion": "30"}})),
+            stream(
+                ("ADDED", pod("b", 22)),
+                ("DELETED", {"metadata": {**odd["metadata"], "resourceVersion": "30"}}),
+            ),
         ],
     )
     with following(script) as world:
-        until(lambda: world.told == ["added a", "deleted a"])
+        until(lambda: "deleted a" in world.told)
+        assert world.told == ["added a", "added b", "deleted a"]
         assert world.watched_from == ["10", "12", "21"]
 
 
