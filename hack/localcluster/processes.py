@@ -150,9 +150,10 @@ class ProcessTable:
         record.unlink(missing_ok=True)
         procs_file = self._cgroups.procs_file(daemon.group)
         script = launch_script(record=record, log=self.log(daemon.name), procs_file=procs_file, daemon=daemon)
-        subprocess.Popen(
-            ["/bin/sh", "-c", script],
-            start_new_session=True,
+        subprocess.run(
+            ["setsid", "--fork", "/bin/sh", "-c", script],  # never our child: nobody here would wait for it
+            timeout=10,
+            check=True,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
