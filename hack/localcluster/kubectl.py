@@ -63,9 +63,10 @@ def is_ready(node: Mapping[str, Any]) -> bool:
 
 def is_rolled_out(deployment: Mapping[str, Any]) -> bool:
     """Tell whether a Deployment's newest pods, and only those, serve."""
-    status = deployment.get("status", {})
-    wanted = deployment.get("spec", {}).get("replicas")
-    is_seen = status.get("observedGeneration") == deployment.get("metadata", {}).get("generation")
+    if not deployment:
+        return False
+    status, wanted = deployment.get("status", {}), deployment["spec"]["replicas"]
+    is_seen = status.get("observedGeneration") == deployment["metadata"]["generation"]
     return is_seen and all(
         status.get(key) == wanted for key in ("replicas", "updatedReplicas", "readyReplicas")
     )

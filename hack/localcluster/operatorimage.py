@@ -146,18 +146,12 @@ def _build_with_buildah(
 
 
 class Buildah:
-    """buildah with its own storage, in a mount namespace of its own: it leaves a mount of its storage else."""
+    """buildah with its own storage; in a mount namespace of its own, because it leaves a mount behind."""
 
     def __init__(self, root: Path) -> None:
-        storage = (
-            "--root",
-            str(root / "storage"),
-            "--runroot",
-            str(root / "run"),
-            "--storage-driver",
-            "overlay",
-        )
-        self._base = ("unshare", "--mount", "--propagation", "private", "--", "buildah", *storage)
+        folders = ("--root", str(root / "storage"), "--runroot", str(root / "run"))
+        private = ("unshare", "--mount", "--propagation", "private", "--")
+        self._base = (*private, "buildah", *folders, "--storage-driver", "overlay")
 
     def __call__(self, *words: str) -> str:
         """Run a buildah command and return its output."""
@@ -190,9 +184,7 @@ def _make_base(cache: Cache, buildah: Buildah) -> None:
     container = buildah("from", "scratch").strip()
     try:
         buildah("add", container, str(file), "/")
-        buildah(
-            "config", "--env", "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", container
-        )
+        buildah("config", "--env", f"PATH={clean_environment()['PATH']}", container)
         buildah("commit", container, BASE)
     finally:
         buildah("rm", container)
