@@ -58,11 +58,11 @@ class Operator:
         self._client = Client(transport, on_request=self._metrics.on_request)
         self._identity = f"{socket.gethostname()}_{uuid4().hex[:8]}"
         self._recorder = Recorder(self._client, instance=self._identity, clock=self._clock)
+        self._elector = self._new_elector(transport) if settings.leader_elect else None
         self._groups = build_groups(self._wiring(), self._source())
         self._starters = [
             Loop(f"{group.name}-starter", self._starter(group), self._on_crash) for group in self._groups
         ]
-        self._elector = self._new_elector(transport) if settings.leader_elect else None
         self._page = StatusServer(
             settings.listen,
             metrics=self._metrics.render,
@@ -177,6 +177,7 @@ class Operator:
             on_call=self._metrics.etcd_call,
             probe_deadline=settings.probe_deadline,
             resync=settings.resync,
+            may_act=lambda: self._elector is None or self._elector.is_leader(),
         )
 
     def _source(self) -> Source:

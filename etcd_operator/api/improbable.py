@@ -21,6 +21,9 @@ CLUSTER_LABEL = f"{GROUP}/cluster-name"
 PEER_LABEL = f"{GROUP}/peer-name"
 RESERVED_PREFIX = f"{GROUP}/"
 
+CLEANUP_FINALIZER = f"etcdpeer.{GROUP}/pvc-cleanup"
+"""On a peer whose member has been removed for good: its claim goes before it."""
+
 # Written on every claim, because a claim outlives the resource whose status holds the same facts.
 TOKEN_ANNOTATION = f"{GROUP}/cluster-token"
 FOUNDERS_ANNOTATION = f"{GROUP}/founders"

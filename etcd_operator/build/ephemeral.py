@@ -7,7 +7,7 @@ from etcd_operator.build.owner import owned_by
 from etcd_operator.build.pod import DATA_VOLUME, etcd_pod_spec
 from etcd_operator.build.service import service
 from etcd_operator.build.urls import CLIENT_PORT, METRICS_PORT, PEER_PORT
-from etcd_operator.core.actions import Founding
+from etcd_operator.core.actions import Founding, Joining
 from etcd_operator.core.desired import DesiredCluster
 
 DATA_DIR = "/var/etcd/data"
@@ -32,7 +32,7 @@ def member_service(cluster: DesiredCluster, name: str) -> RawObject:
     return service(_metadata(cluster, name, labels), labels, *ports, headless=False)
 
 
-def pod(cluster: DesiredCluster, name: str, start: Founding) -> RawObject:
+def pod(cluster: DesiredCluster, name: str, start: Founding | Joining) -> RawObject:
     """The member itself: its data lives as long as the pod."""
     container: RawObject = {
         "name": "etcd",
@@ -51,13 +51,15 @@ def pod(cluster: DesiredCluster, name: str, start: Founding) -> RawObject:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def _flags(name: str, start: Founding) -> list[str]:
+def _flags(name: str, start: Founding | Joining) -> list[str]:
+    is_founding = isinstance(start, Founding)
+    members = start.founders if isinstance(start, Founding) else start.members
     options = etcd_options(
         name=name,
         host=name,
         data_dir=DATA_DIR,
-        founders={member: member for member in start.founders},
-        state="new",
+        initial_cluster={member: member for member in members},
+        state="new" if is_founding else "existing",
         token=start.token,
     )
     return as_flags(options)

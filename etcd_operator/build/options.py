@@ -10,12 +10,12 @@ Options = dict[str, str]
 
 
 def etcd_options(
-    *, name: str, host: str, data_dir: str, founders: Mapping[str, str], state: str, token: str
+    *, name: str, host: str, data_dir: str, initial_cluster: Mapping[str, str], state: str, token: str
 ) -> Options:
     """The options of one member by flag name.
 
-    host: DNS name under which peers and clients reach it. founders: host by member name,
-    the value of `initial-cluster`. state: `new` or `existing`.
+    host: DNS name under which peers and clients reach it.
+    initial_cluster: host by member name. state: `new` or `existing`.
     """
     return {
         "name": name,
@@ -25,7 +25,9 @@ def etcd_options(
         "listen-metrics-urls": url(ALL_ADDRESSES, METRICS_PORT),
         "initial-advertise-peer-urls": url(host, PEER_PORT),
         "advertise-client-urls": url(host, CLIENT_PORT),
-        "initial-cluster": ",".join(f"{member}={url(at, PEER_PORT)}" for member, at in founders.items()),
+        "initial-cluster": ",".join(
+            f"{member}={url(at, PEER_PORT)}" for member, at in initial_cluster.items()
+        ),
         "initial-cluster-state": state,
         "initial-cluster-token": token,
     }

@@ -14,7 +14,7 @@ from etcd_operator.build.owner import owned_by
 from etcd_operator.build.pod import DATA_VOLUME, etcd_pod_spec, go_max_procs
 from etcd_operator.build.service import service
 from etcd_operator.build.urls import CLIENT_PORT, METRICS_PORT, PEER_PORT
-from etcd_operator.core.actions import Founding, Start
+from etcd_operator.core.actions import Founding, Joining, Resuming, Start
 from etcd_operator.core.desired import DesiredCluster
 
 DATA_DIR = "/var/lib/etcd"
@@ -68,14 +68,19 @@ def peer(cluster: DesiredCluster, name: str, start: Start) -> RawObject:
 
 def peer_bootstrap(cluster: DesiredCluster, name: str, start: Start) -> PeerBootstrap:
     """How the peer's etcd starts: see `api.improbable.PeerBootstrap`."""
-    is_founding = isinstance(start, Founding)
-    members = start.founders if isinstance(start, Founding) else (name,)
+    match start:
+        case Founding():
+            members = start.founders
+        case Joining():
+            members = start.members
+        case Resuming():
+            members = (name,)
     hosts = tuple(
         InitialMember(name=member, host=member_host(cluster.name, cluster.namespace, member))
         for member in members
     )
     return PeerBootstrap(
-        initial_cluster_state="New" if is_founding else "Existing",
+        initial_cluster_state="New" if isinstance(start, Founding) else "Existing",
         initial_cluster_token=start.token,
         static=StaticBootstrap(initial_cluster=hosts),
     )
@@ -83,7 +88,10 @@ def peer_bootstrap(cluster: DesiredCluster, name: str, start: Start) -> PeerBoot
 
 def claim(peer: EtcdPeer) -> RawObject:
     """The peer's claim, marked with the birth it belongs to and with no owner."""
-    founders = ",".join(member.name for member in peer.spec.bootstrap.static.initial_cluster)
+    notes = {improbable.TOKEN_ANNOTATION: peer.spec.bootstrap.initial_cluster_token}
+    if peer.spec.bootstrap.initial_cluster_state == "New":
+        founders = (member.name for member in peer.spec.bootstrap.static.initial_cluster)
+        notes[improbable.FOUNDERS_ANNOTATION] = ",".join(founders)
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -91,10 +99,7 @@ def claim(peer: EtcdPeer) -> RawObject:
             "name": peer.metadata.name,
             "namespace": peer.metadata.namespace,
             "labels": _peer_labels(peer),
-            "annotations": {
-                improbable.TOKEN_ANNOTATION: peer.spec.bootstrap.initial_cluster_token,
-                improbable.FOUNDERS_ANNOTATION: founders,
-            },
+            "annotations": notes,
         },
         "spec": peer.spec.storage.volume_claim_template,
     }
@@ -158,7 +163,7 @@ def _environment(peer: EtcdPeer, host: str) -> dict[str, str]:
         name=peer.metadata.name,
         host=host,
         data_dir=DATA_DIR,
-        founders={member.name: member.host for member in bootstrap.static.initial_cluster},
+        initial_cluster={member.name: member.host for member in bootstrap.static.initial_cluster},
         state=bootstrap.initial_cluster_state.lower(),
         token=bootstrap.initial_cluster_token,
     )

@@ -1,6 +1,7 @@
 """Addresses of members: one place for ports, schemes and brackets."""
 
 from ipaddress import IPv6Address, ip_address
+from urllib.parse import urlsplit
 
 CLIENT_PORT = 2379
 PEER_PORT = 2380
@@ -20,3 +21,8 @@ def endpoint(host: str, port: int) -> str:
     except ValueError:
         is_v6 = False
     return f"[{host}]:{port}" if is_v6 else f"{host}:{port}"
+
+
+def host_of(address: str) -> str:
+    """The host in a URL, without brackets; empty if there is none."""
+    return urlsplit(address).hostname or ""

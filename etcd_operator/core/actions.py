@@ -44,7 +44,15 @@ class Resuming:
     token: str
 
 
-Start = Founding | Resuming
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joining:
+    """Start as a member that etcd's list already names: `existing`, with that whole list."""
+
+    members: tuple[str, ...]
+    token: str
+
+
+Start = Founding | Resuming | Joining
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +77,56 @@ class SealMember:
     cluster_size: int
 
 
-Action = Remember | CreateClientService | CreateMemberService | CreateMember | SealMember
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddLearner:
+    """Register a non-voting member: it cannot cost quorum while it catches up."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promote:
+    """Let a learner that is in step vote."""
+
+    name: str
+    member_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveLeader:
+    """Hand leadership to a member that stays, before the leader is stopped."""
+
+    name: str
+    member_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveMember:
+    """Take a member out of etcd's list for good; its data is never used again."""
+
+    name: str
+    member_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteMember:
+    """Remove the objects of a member that etcd no longer lists, its data included."""
+
+    name: str
+
+
+Action = (
+    Remember
+    | CreateClientService
+    | CreateMemberService
+    | CreateMember
+    | SealMember
+    | AddLearner
+    | Promote
+    | MoveLeader
+    | RemoveMember
+    | DeleteMember
+)
 
 
 class Stage(Enum):

@@ -39,15 +39,21 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodFacts:
-    """A member's pod. has_run: its etcd has been started at least once; has_restarted: more than once."""
+    """A member's pod.
+
+    has_run: its etcd has been started at least once; restarts: how often again.
+    is_finished: it will never run again. is_on_lost_node: its node has been silent for too long.
+    """
 
     name: str
     uid: str
     ip: str = ""
     is_running: bool = False
     has_run: bool = False
+    restarts: int = 0
     has_restarted: bool = False
     is_finished: bool = False
+    is_on_lost_node: bool = False
     is_terminating: bool = False
     trouble: Trouble | None = None
 
@@ -59,6 +65,7 @@ class ClaimFacts:
     name: str
     uid: str
     is_bound: bool = False
+    is_lost: bool = False
     is_terminating: bool = False
     token: str = ""
     founders: tuple[str, ...] = ()
@@ -141,6 +148,14 @@ class Member:
         proves nothing: `never_led` is the proof (metrics of a process that was never restarted).
         """
         return self.pod is not None and self.pod.has_run and not self.never_led
+
+    @property
+    def is_going(self) -> bool:
+        """Whether all that is left of it is on its way out."""
+        parts = [part for part in (self.pod, self.peer, self.claim) if part is not None]
+        if self.peer is not None:
+            return self.peer.is_terminating
+        return all(part.is_terminating for part in parts) and not self.has_service
 
     @property
     def ordinal(self) -> int:

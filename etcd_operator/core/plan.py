@@ -9,7 +9,7 @@ the world and not at what was meant.
 from collections.abc import Callable
 
 from etcd_operator.core.actions import Plan
-from etcd_operator.core.rules import bootstrap, guard, objects, upkeep
+from etcd_operator.core.rules import bootstrap, guard, objects, recover, scale, upkeep
 from etcd_operator.core.state import ClusterState
 
 Rule = Callable[[ClusterState], Plan | None]
@@ -24,6 +24,11 @@ RULES: tuple[Rule, ...] = (
     objects.repair,
     bootstrap.found,
     bootstrap.seal,
+    recover.lost_member,
+    scale.strays,
+    scale.finish_learner,
+    scale.down,
+    scale.up,
     upkeep.watch,
 )
 

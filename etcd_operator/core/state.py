@@ -48,10 +48,8 @@ class ClusterState:
 
     @cached_property
     def etcd_members(self) -> tuple[EtcdMember, ...]:
-        """etcd's member list, as the answer that has seen the most of the log tells it."""
-        answers = [m.answer for m in self.members if m.answer is not None]
-        best = max(answers, key=lambda answer: answer.committed, default=None)
-        return best.members if best is not None else ()
+        """etcd's member list, as the voter that has seen the most of the log tells it."""
+        return tuple(member.entry for member in self.members if member.entry is not None)
 
     @cached_property
     def voters(self) -> tuple[Member, ...]:

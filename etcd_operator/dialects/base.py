@@ -58,6 +58,10 @@ class Dialect(Protocol[Cluster_contra]):
         """The DNS name under which peers reach a member."""
         ...
 
+    def member_at(self, cluster: DesiredCluster, host: str) -> str:
+        """The member that peers reach under a host name; empty for a stranger's."""
+        ...
+
     def client_service(self, cluster: DesiredCluster) -> RawObject:
         """The address for clients."""
         ...

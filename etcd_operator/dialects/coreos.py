@@ -9,7 +9,7 @@ from etcd_operator.api.coreos import ClusterSpec, ClusterStatus, EtcdCluster, Me
 from etcd_operator.api.meta import RawObject, merge_conditions
 from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.build import ephemeral
-from etcd_operator.core.actions import Founding, Plan, Stage, Start
+from etcd_operator.core.actions import Plan, Resuming, Stage, Start
 from etcd_operator.core.desired import DesiredCluster, Durability, Record
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import cluster_version, conditions
@@ -89,6 +89,11 @@ class CoreosDialect:
         del cluster
         return name
 
+    def member_at(self, cluster: DesiredCluster, host: str) -> str:
+        """The member's service has the member's name."""
+        del cluster
+        return host
+
     def client_service(self, cluster: DesiredCluster) -> RawObject:
         """One address for all members."""
         return ephemeral.client_service(cluster)
@@ -99,7 +104,7 @@ class CoreosDialect:
 
     def member(self, cluster: DesiredCluster, name: str, start: Start) -> RawObject:
         """The pod. Raises TypeError for a start from old data: an ephemeral pod has none."""
-        if not isinstance(start, Founding):
+        if isinstance(start, Resuming):
             raise TypeError(f"{name}: an ephemeral member cannot resume")
         return ephemeral.pod(cluster, name, start)
 

@@ -86,6 +86,11 @@ class ImprobableDialect:
         """`my-cluster-0.my-cluster.NAMESPACE.svc`."""
         return persistent.member_host(cluster.name, cluster.namespace, name)
 
+    def member_at(self, cluster: DesiredCluster, host: str) -> str:
+        """The first label of the host name."""
+        name = host.partition(".")[0]
+        return name if host == self.member_host(cluster, name) else ""
+
     def client_service(self, cluster: DesiredCluster) -> RawObject:
         """The headless service."""
         return persistent.client_service(cluster)

@@ -44,6 +44,7 @@ class PodCondition(Value, frozen=True, kw_only=True):
     status: str
     reason: str = ""
     message: str = ""
+    last_transition_time: str = ""
 
 
 class PodStatus(Value, frozen=True, kw_only=True):

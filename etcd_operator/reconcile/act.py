@@ -6,6 +6,7 @@ written is noted in `Expectations`, so that the next pass sees it.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, assert_never
 
@@ -14,18 +15,27 @@ import msgspec
 from etcd_operator.api import improbable
 from etcd_operator.api.meta import ObjectMeta, RawObject, Value
 from etcd_operator.build.persistent import peer_bootstrap
+from etcd_operator.build.urls import PEER_PORT, url
 from etcd_operator.core.actions import (
     Action,
+    AddLearner,
     CreateClientService,
     CreateMember,
     CreateMemberService,
+    DeleteMember,
+    MoveLeader,
+    Promote,
     Remember,
+    RemoveMember,
     Resuming,
     SealMember,
 )
 from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.core.members import Member
+from etcd_operator.core.state import ClusterState
 from etcd_operator.dialects.base import Dialect
-from etcd_operator.errors import AlreadyExists, NotFound, RetryableError
+from etcd_operator.errors import AlreadyExists, Conflict, NotFound, RetryableError, Unavailable
+from etcd_operator.etcd.client import OnCall
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import Client, PatchKind
@@ -33,6 +43,8 @@ from etcd_operator.kube.informer import Informer
 from etcd_operator.kube.resources import Resource
 from etcd_operator.reconcile.caches import Caches, Cluster
 from etcd_operator.reconcile.expectations import Expectations
+from etcd_operator.reconcile.membership import Membership
+from etcd_operator.reconcile.prober import Prober
 
 Report = Callable[[str, str], None]
 """`(reason, sentence)` of an operation done, for an Event on the cluster."""
@@ -107,9 +119,26 @@ class Actor(Generic[Cluster]):
     caches: Caches[Cluster]
     dialect: Dialect[Cluster]
     expectations: Expectations
+    prober: Prober
+    on_call: OnCall
+    may_act: Callable[[], bool]
 
-    def act(self, desired: DesiredCluster, action: Action, report: Report) -> None:
+    def act(self, state: ClusterState, action: Action, report: Report) -> None:
         """Carry out one action other than `Remember`, which is a status write."""
+        match action:
+            case AddLearner() | Promote() | MoveLeader() | RemoveMember():
+                self._change(state, action, report)
+            case DeleteMember():
+                self._delete(state, action.name, report)
+            case _:
+                self._make(state.desired, action, report)
+
+    def _make(
+        self,
+        desired: DesiredCluster,
+        action: CreateClientService | CreateMemberService | CreateMember | SealMember | Remember,
+        report: Report,
+    ) -> None:
         match action:
             case CreateClientService():
                 body = self.dialect.client_service(desired)
@@ -127,6 +156,78 @@ class Actor(Generic[Cluster]):
                 raise TypeError("Remember is written by the pass, as status")
             case _:
                 assert_never(action)
+
+    def _change(
+        self, state: ClusterState, action: AddLearner | Promote | MoveLeader | RemoveMember, report: Report
+    ) -> None:
+        """Change etcd's list. Whatever comes of it, what was seen before is outdated."""
+        if not self.may_act():
+            raise Unavailable("leadership of the operator is in doubt: not changing any membership")
+        key = _key(state.desired)
+        membership = self._membership(state)
+        try:
+            match action:
+                case AddLearner():
+                    if membership.add_learner(self._peer_url(state.desired, action.name)):
+                        report("MemberAdded", f"added {action.name} as a learner")
+                case Promote():
+                    if membership.promote(action.member_id):
+                        report("MemberPromoted", f"{action.name} votes now")
+                case MoveLeader():
+                    membership.move_leader(action)
+                    report("LeaderMoved", f"moved the leadership to {action.name}")
+                case RemoveMember():
+                    if membership.remove(action.name, action.member_id):
+                        report("MemberRemoved", f"removed {action.name}, ID {action.member_id}")
+                case _:
+                    assert_never(action)
+        finally:
+            self.prober.invalidate(key)
+
+    def _delete(self, state: ClusterState, name: str, report: Report) -> None:
+        """Remove the objects of a member after making sure, live, that etcd does not list it."""
+        desired = state.desired
+        if not self.may_act():
+            raise Unavailable("leadership of the operator is in doubt: not deleting any member")
+        if self._membership(state).lists(name, self._peer_url(desired, name)):
+            self.prober.invalidate(_key(desired))
+            raise Conflict(f"{name} is a member again: not deleting it")
+        member = state.by_name.get(name)
+        if desired.is_persistent:
+            self._delete_persistent(desired, name, member, report)
+            return
+        if member is not None and member.pod is not None and not member.pod.is_terminating:
+            self._remove(resources.PODS, desired, name, member.pod.uid)
+            report("PodRemoved", f"removed Pod {name}")
+        service = self.caches.services.store.get(Key(desired.namespace, name))
+        if service is not None and service.metadata.controller_uid == desired.uid:
+            self._remove(resources.SERVICES, desired, name, service.metadata.uid)
+
+    def _delete_persistent(
+        self, desired: DesiredCluster, name: str, member: Member | None, report: Report
+    ) -> None:
+        if member is None:
+            return
+        if member.peer is not None and not member.peer.is_terminating:
+            # The finalizer first: it makes the claim go before the last trace of the member.
+            note = {"metadata": {"finalizers": [improbable.CLEANUP_FINALIZER]}}
+            self._patch(resources.PEERS, desired, name, note)
+            self._remove(resources.PEERS, desired, name, member.peer.uid)
+            report("PeerRemoved", f"removed EtcdPeer {name}")
+        elif member.peer is None and member.claim is not None and not member.claim.is_terminating:
+            self._remove(resources.CLAIMS, desired, name, member.claim.uid)
+            report("PVCRemoved", f"removed PersistentVolumeClaim {name} of a removed member")
+
+    def _remove(self, resource: Resource, desired: DesiredCluster, name: str, uid: str) -> None:
+        with suppress(NotFound):
+            self.client.delete(resource, Key(desired.namespace, name), uid=uid)
+
+    def _membership(self, state: ClusterState) -> Membership:
+        channels = self.prober.channels(_key(state.desired))
+        return Membership(channels=channels, state=state, on_call=self.on_call)
+
+    def _peer_url(self, desired: DesiredCluster, name: str) -> str:
+        return url(self.dialect.member_host(desired, name), PEER_PORT)
 
     def _create(
         self, resource: Resource, body: RawObject, desired: DesiredCluster, report: Report, reason: str

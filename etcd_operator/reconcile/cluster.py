@@ -23,6 +23,7 @@ from etcd_operator.core.status import QUIET_HOLDS
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.engine.controller import Result
 from etcd_operator.errors import Forbidden, Invalid, NotFound
+from etcd_operator.etcd.errors import NotInSync, UnhealthyCluster
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client, PatchKind
 from etcd_operator.reconcile.act import Actor, NameTaken
@@ -37,6 +38,9 @@ Record = Callable[[Any, str, str, bool], None]
 
 RETRY_HELD = 10.0
 """Seconds until something that only a person or another controller can change is tried again."""
+
+ETCD_RETRY = 0.25
+"""Seconds until etcd is asked again for a change that it does not allow yet."""
 
 log = structlog.get_logger()
 
@@ -89,6 +93,9 @@ class _Pass(Generic[Cluster]):
             self._act()
         except (NameTaken, Forbidden, Invalid) as error:
             self._plan = _held_by(error)
+        except (UnhealthyCluster, NotInSync) as error:
+            # etcd's own rules about time (5 s of connection, 90 % of the log): wait, it is no failure.
+            self._plan = Plan.wait(self._plan.reason, str(error), requeue_after=ETCD_RETRY)
         self._write_status()
         if self._of.peer_status is not None:
             self._of.peer_status.write(self._state)
@@ -100,7 +107,7 @@ class _Pass(Generic[Cluster]):
                 self._state = replace(self._state, desired=replace(self._state.desired, record=action.record))
                 self._write_status()
             else:
-                self._of.actor.act(self._state.desired, action, self._report)
+                self._of.actor.act(self._state, action, self._report)
         if self._plan.actions:
             log.info("acted", reason=self._plan.reason, message=self._plan.message)
         if self._plan.reason == "ClusterCreated":

@@ -18,6 +18,10 @@ SCHEDULING_GRACE = timedelta(seconds=5)
 """A pod is unschedulable for a moment while its claim is bound; only later is it trouble."""
 
 
+LOST_NODE_GRACE = timedelta(seconds=60)
+"""How long a node may be silent before ephemeral members on it are given up."""
+
+
 def instant(text: str) -> datetime:
     """An API server's time stamp (RFC 3339, whole seconds, UTC); the epoch when there is none."""
     return datetime.fromisoformat(text) if text else datetime.fromtimestamp(0, UTC)
@@ -34,11 +38,25 @@ def pod_facts(pod: Pod, *, now: datetime) -> PodFacts:
         ip=pod.status.pod_ip,
         is_running=state.running is not None,
         has_run=state.running is not None or has_ended,
+        restarts=status.restart_count if status is not None else 0,
         has_restarted=has_ended,
         is_finished=pod.status.phase in ("Failed", "Succeeded"),
+        is_on_lost_node=state.running is not None and _is_forsaken(pod, now),
         is_terminating=pod.metadata.deletion_timestamp is not None,
         trouble=_trouble(pod, state, now),
     )
+
+
+def _is_forsaken(pod: Pod, now: datetime) -> bool:
+    """Whether its node has been silent for too long.
+
+    Member pods have no readiness probe: while the container runs, only the node's own
+    controller turns Ready off, when the node stops reporting.
+    """
+    ready = next((c for c in pod.status.conditions if c.type == "Ready"), None)
+    if ready is None or ready.status != "False":
+        return False
+    return now - instant(ready.last_transition_time) > LOST_NODE_GRACE
 
 
 def _trouble(pod: Pod, state: ContainerState, now: datetime) -> Trouble | None:
@@ -75,6 +93,7 @@ def claim_facts(claim: Claim) -> ClaimFacts:
         name=claim.metadata.name,
         uid=claim.metadata.uid,
         is_bound=claim.status.phase == "Bound",
+        is_lost=claim.status.phase == "Lost",
         is_terminating=claim.metadata.deletion_timestamp is not None,
         token=notes.get(improbable.TOKEN_ANNOTATION, ""),
         founders=tuple(founders.split(",")) if founders else (),

@@ -37,7 +37,11 @@ NewController = Callable[[str, Reconcile], Controller]
 
 @dataclass(frozen=True, kw_only=True)
 class Wiring:
-    """What all groups share. `probe_deadline` and `resync` are in seconds."""
+    """What all groups share.
+
+    probe_deadline, resync: in seconds. may_act: whether this process leads right now
+    (a process without leader election always does).
+    """
 
     client: Client
     clock: Clock
@@ -47,6 +51,7 @@ class Wiring:
     on_call: OnCall
     probe_deadline: float
     resync: float
+    may_act: Callable[[], bool] = lambda: True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,7 +170,15 @@ def _reconciler(  # noqa: PLR0913 -- wiring: each part can be exchanged
         caches=caches,
         dialect=dialect,
         observer=observer,
-        actor=Actor(client=wiring.client, caches=caches, dialect=dialect, expectations=expectations),
+        actor=Actor(
+            client=wiring.client,
+            caches=caches,
+            dialect=dialect,
+            expectations=expectations,
+            prober=prober,
+            on_call=wiring.on_call,
+            may_act=wiring.may_act,
+        ),
         prober=prober,
         expectations=expectations,
         clock=wiring.clock,

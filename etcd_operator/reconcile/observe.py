@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Generic
 
-from etcd_operator.build.urls import CLIENT_PORT, PEER_PORT, endpoint, url
+from etcd_operator.build.urls import CLIENT_PORT, PEER_PORT, endpoint, host_of, url
 from etcd_operator.clock import Clock
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import Answer, EtcdMember, Member, PodFacts, Trouble, ordinal_of
@@ -141,9 +141,11 @@ class Observer(Generic[Cluster]):
             for name, answer in answers.items()
             if answer is not None and self._is_itself(desired, name, answer)
         }
-        best = max(own.values(), key=lambda answer: answer.committed, default=None)
+        # A learner gives no list, so however far it has come its answer cannot be the one.
+        tellers = [answer for answer in own.values() if answer.members]
+        best = max(tellers, key=lambda answer: answer.committed, default=None)
         listed = best.members if best is not None else ()
-        entries = {self._name_of(desired, objects, entry): entry for entry in listed}
+        entries = {self._name_of(desired, entry): entry for entry in listed}
         names = sorted((n for n in {*objects, *entries} if _is_numbered(n, desired)), key=ordinal_of)
         return tuple(
             _with_etcd(objects.get(name) or Member(name=name), entries.get(name), own.get(name))
@@ -160,8 +162,9 @@ class Observer(Generic[Cluster]):
     def _peer_url(self, desired: DesiredCluster, name: str) -> str:
         return url(self.dialect.member_host(desired, name), PEER_PORT)
 
-    def _name_of(self, desired: DesiredCluster, names: Iterable[str], entry: EtcdMember) -> str:
-        by_url = (name for name in names if self._peer_url(desired, name) in entry.peer_urls)
+    def _name_of(self, desired: DesiredCluster, entry: EtcdMember) -> str:
+        """The member's name; from its address while it has not started and told its own."""
+        by_url = (self.dialect.member_at(desired, host_of(peer_url)) for peer_url in entry.peer_urls)
         return entry.name or next(by_url, "")
 
     def _judged(self, desired: DesiredCluster, members: tuple[Member, ...]) -> tuple[Member, ...]:

@@ -7,6 +7,7 @@ its data, so it is not made here.
 
 import hashlib
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,11 +58,14 @@ class PeerReconciler:
     def reconcile(self, key: Key) -> Result:
         """One pass. Raises the errors of the API server that are worth another try."""
         peer = self._peers.store.get(key)
-        if peer is None or peer.metadata.deletion_timestamp is not None:
+        if peer is None:
             self.troubles.pop(key, None)
             return Result()
         if not self.expectations.are_met(key):
             return Result(requeue_after=CATCH_UP)
+        if peer.metadata.deletion_timestamp is not None:
+            self._clean_up(key, peer)
+            return Result()
         try:
             self._make(key, peer)
         except NameTaken as error:
@@ -72,6 +76,33 @@ class PeerReconciler:
         if self.troubles.pop(key, None) is not None:
             self.wake_cluster(_cluster_of(peer))
         return Result()
+
+    def _clean_up(self, key: Key, peer: EtcdPeer) -> None:
+        """The member was removed for good: its claim goes, then the peer may.
+
+        The ReplicaSet goes first, or it would start the removed member again and again until
+        the garbage collector comes.
+        """
+        if improbable.CLEANUP_FINALIZER not in peer.metadata.finalizers:
+            return
+        caches = self.caches
+        for resource, informer in (
+            (resources.REPLICA_SETS, caches.replica_sets),
+            (resources.CLAIMS, caches.claims),
+        ):
+            found = informer.store.get(key) if informer is not None else None
+            if found is not None and found.metadata.deletion_timestamp is None:
+                with suppress(NotFound):
+                    self.client.delete(resource, key, uid=found.metadata.uid)
+        self.report(peer, "PVCRemoved", f"removed PersistentVolumeClaim {key.name}")
+        rest = [name for name in peer.metadata.finalizers if name != improbable.CLEANUP_FINALIZER]
+        patch: list[RawObject] = [
+            {"op": "test", "path": "/metadata/uid", "value": peer.metadata.uid},
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": peer.metadata.resource_version},
+            {"op": "replace", "path": "/metadata/finalizers", "value": rest},
+        ]
+        with suppress(NotFound):
+            self.client.patch(resources.PEERS, key, patch, Written, kind=PatchKind.JSON)
 
     @property
     def _peers(self) -> Any:

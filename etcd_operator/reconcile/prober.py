@@ -31,6 +31,7 @@ class _Slot:
     endpoints: frozenset[str]
     channels: Channels
     is_under_way: bool = False
+    is_outdated: bool = False
     look: Probe | None = None
 
 
@@ -62,9 +63,16 @@ class Prober:
                 return look
             if not slot.is_under_way and not self._is_stopped:
                 slot.channels.retain(endpoints)
-                slot.endpoints, slot.is_under_way = endpoints, True
+                slot.endpoints, slot.is_under_way, slot.is_outdated = endpoints, True, False
                 self._pool.submit(self._run, key, slot)
             return None
+
+    def invalidate(self, key: Key) -> None:
+        """etcd has just been changed: what was seen, or is being looked at, is of the world before."""
+        with self._lock:
+            slot = self._slots.get(key)
+            if slot is not None:
+                slot.look, slot.is_outdated = None, True
 
     def channels(self, key: Key) -> Channels:
         """The open connections of a cluster, for calls that act."""
@@ -98,7 +106,7 @@ class Prober:
             log.exception("probe_crashed", cluster=str(key))
         with self._lock:
             slot.is_under_way = False
-            slot.look = look
+            slot.look = None if slot.is_outdated else look
             is_stopped = self._is_stopped
         if not is_stopped:
             self._on_done(key)

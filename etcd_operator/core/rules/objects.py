@@ -23,13 +23,16 @@ def repair(state: ClusterState) -> Plan | None:
 
 
 def missing_services(state: ClusterState) -> list[Action]:
-    """The client service, and a service for each ephemeral member that has a pod."""
+    """The client service, and one for each ephemeral member with a pod that stays.
+
+    A pod of a member that etcd has been told to forget is on its way out with its service.
+    """
     actions: list[Action] = [] if state.has_client_service else [CreateClientService()]
     if not state.desired.is_persistent:
         actions += [
             CreateMemberService(name=member.name)
             for member in state.members
-            if member.pod is not None and not member.has_service
+            if member.pod is not None and not member.has_service and _belongs(state, member)
         ]
     return actions
 

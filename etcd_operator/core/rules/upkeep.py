@@ -11,6 +11,8 @@ def watch(state: ClusterState) -> Plan | None:
     """Say what keeps the members from being all healthy voters."""
     if not state.has_quorum:
         return Plan.hold("QuorumLost", _silent(state) + ": no quorum answers", requeue_after=RECHECK)
+    if not state.voters:
+        return Plan.wait("Looking", "waiting for a voter to tell the members", requeue_after=RECHECK)
     ailing = [member for member in state.members if not member.is_healthy]
     for member in ailing:
         if member.trouble is not None:

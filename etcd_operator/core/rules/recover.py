@@ -1,0 +1,54 @@
+"""A member whose data cannot come back is taken out; growing puts another in its place.
+
+Unreachable is not lost (I5): a member is lost only when the thing that held its data is
+gone. While the others have no quorum nothing is removed, because etcd would not agree
+and the data may still be needed.
+"""
+
+from etcd_operator.core.actions import Plan, RemoveMember
+from etcd_operator.core.members import Member, quorum
+from etcd_operator.core.state import ClusterState
+
+CRASHES = 3
+"""Restarts after which a sealed member that ends at once is taken for one without its data."""
+
+
+def lost_member(state: ClusterState) -> Plan | None:
+    """Remove a voter whose data is gone, while the others keep quorum without it."""
+    if not state.record.is_born or not state.has_quorum:
+        return None
+    lost = next((voter for voter in state.voters if _is_lost(state, voter)), None)
+    if lost is None or lost.entry is None or len(state.voters) == 1:
+        return None
+    rest = len(state.voters) - 1
+    if sum(voter.is_healthy for voter in state.voters if voter is not lost) < quorum(rest):
+        return None
+    return Plan.act(
+        RemoveMember(name=lost.name, member_id=lost.entry.id),
+        reason="Replacing",
+        message=f"{lost.name} has lost its data: removing it, another member takes its place",
+        requeue_after=0.05,
+    )
+
+
+def _is_lost(state: ClusterState, member: Member) -> bool:
+    if member.is_healthy:
+        return False
+    return _volume_is_gone(member) if state.desired.is_persistent else _pod_is_gone(member)
+
+
+def _pod_is_gone(member: Member) -> bool:
+    """An ephemeral member's data goes with its pod; a pod that is being deleted never comes back."""
+    pod = member.pod
+    if pod is None or pod.is_finished or pod.is_on_lost_node:
+        return True
+    return pod.is_terminating and member.answer is None
+
+
+def _volume_is_gone(member: Member) -> bool:
+    """The claim is gone or lost, or the process refuses again and again to start without data."""
+    if member.claim is None or member.claim.is_lost:
+        return True
+    sealed = member.peer is not None and member.peer.is_sealed
+    pod = member.pod
+    return sealed and pod is not None and not pod.is_running and pod.restarts >= CRASHES

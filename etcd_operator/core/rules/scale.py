@@ -1,0 +1,164 @@
+"""Growing and shrinking: one membership change at a time, learners first (I1, I2).
+
+Each look decides afresh from what is there, so that sizes may be edited at any speed
+while a change is under way.
+"""
+
+from dataclasses import replace
+
+from etcd_operator.core.actions import (
+    Action,
+    AddLearner,
+    CreateMember,
+    CreateMemberService,
+    DeleteMember,
+    Joining,
+    MoveLeader,
+    Plan,
+    Promote,
+    Remember,
+    RemoveMember,
+)
+from etcd_operator.core.members import Member, quorum
+from etcd_operator.core.names import member_name
+from etcd_operator.core.state import ClusterState
+
+STEP = 0.1
+"""Seconds between looks while a member starts or catches up: neither wakes anybody."""
+
+
+def strays(state: ClusterState) -> Plan | None:
+    """Remove the objects of members that a quorum no longer lists."""
+    if not _may_change(state):
+        return None
+    removed = [m for m in state.members if m.entry is None and (m.pod or m.peer or m.claim)]
+    removed = [m for m in removed if not m.is_going]
+    if not removed:
+        return None
+    names = ", ".join(member.name for member in removed)
+    return Plan.act(
+        *(DeleteMember(name=member.name) for member in removed),
+        reason="Removing",
+        message=f"removing what is left of {names}",
+        requeue_after=STEP,
+    )
+
+
+def finish_learner(state: ClusterState) -> Plan | None:
+    """Bring the one pending learner to an end: start it, promote it, or take it out again."""
+    learner = next((m for m in state.members if m.entry is not None and m.entry.is_learner), None)
+    if not _may_change(state) or learner is None or learner.entry is None:
+        return None
+    name, entry = learner.name, learner.entry
+    is_lost = bool(entry.name) and not _has_objects(state, learner)
+    if len(state.voters) >= state.desired.size or is_lost:
+        return Plan.act(
+            *_taken(state, name),
+            RemoveMember(name=name, member_id=entry.id),
+            DeleteMember(name=name),
+            reason="Removing",
+            message=f"{name} is not needed" if not is_lost else f"{name} was lost while it joined",
+            requeue_after=STEP,
+        )
+    if not _has_objects(state, learner):
+        return _join(state, name, ())
+    if learner.trouble is not None:
+        return Plan.hold(learner.trouble.reason, f"{name}: {learner.trouble.message}", requeue_after=1.0)
+    if learner.answer is None:
+        return Plan.wait("ScalingUp", f"waiting for {name} to start", requeue_after=STEP)
+    return Plan.act(
+        Promote(name=name, member_id=entry.id),
+        reason="ScalingUp",
+        message=f"{name} has caught up: letting it vote",
+        requeue_after=STEP,
+    )
+
+
+def down(state: ClusterState) -> Plan | None:
+    """Take one member out: an unhealthy one first, else the last (persistent) or the oldest."""
+    if not _may_change(state) or len(state.voters) <= state.desired.size:
+        return None
+    victim = _victim(state)
+    rest = [voter for voter in state.voters if voter is not victim]
+    healthy = [voter for voter in rest if voter.is_healthy]
+    if victim.entry is None or len(healthy) < quorum(len(rest)):
+        names = ", ".join(voter.name for voter in rest if not voter.is_healthy)
+        return Plan.hold("QuorumAtRisk", f"not shrinking while {names} do not serve", requeue_after=1.0)
+    return Plan.act(
+        *_lead_elsewhere(state, victim, healthy),
+        RemoveMember(name=victim.name, member_id=victim.entry.id),
+        DeleteMember(name=victim.name),
+        reason="ScalingDown",
+        message=f"removing {victim.name}",
+        requeue_after=STEP,
+    )
+
+
+def up(state: ClusterState) -> Plan | None:
+    """Add one learner, when every voter is healthy."""
+    if not _may_change(state) or len(state.voters) >= state.desired.size:
+        return None
+    if any(not voter.is_healthy for voter in state.voters):
+        return None  # upkeep says which
+    name = _next_name(state)
+    in_the_way = state.by_name.get(name)
+    if in_the_way is not None and (in_the_way.claim or in_the_way.pod or in_the_way.peer):
+        return Plan.wait("ScalingUp", f"waiting for the former {name} to go", requeue_after=STEP)
+    return _join(state, name, (AddLearner(name=name),))
+
+
+def _join(state: ClusterState, name: str, first: tuple[Action, ...]) -> Plan:
+    """Make the objects of a member that etcd lists once `first` is done."""
+    bootstrap = state.record.bootstrap
+    token = bootstrap.token if bootstrap is not None else state.desired.uid
+    names = tuple(m.name for m in state.members if m.entry is not None and m.name != name)
+    actions = [*first, *_taken(state, name)]
+    actions.append(CreateMember(name=name, start=Joining(members=(*names, name), token=token)))
+    if not state.desired.is_persistent:
+        actions.append(CreateMemberService(name=name))
+    return Plan.act(*actions, reason="ScalingUp", message=f"adding {name}", requeue_after=STEP)
+
+
+def _taken(state: ClusterState, name: str) -> list[Action]:
+    """Remember that an ephemeral member's number is used up.
+
+    Only once etcd lists the name: an add that etcd refuses for now is tried again with the
+    same number, and a crash in between leaves the number in etcd's list.
+    """
+    ordinal = int(name.rpartition("-")[2])
+    if state.desired.is_persistent or ordinal < state.record.next_ordinal:
+        return []
+    return [Remember(record=replace(state.record, next_ordinal=ordinal + 1))]
+
+
+def _next_name(state: ClusterState) -> str:
+    """Persistent: the lowest number that is free. Ephemeral: the next that was never used."""
+    if state.desired.is_persistent:
+        taken = {voter.ordinal for voter in state.voters}
+        free = next(number for number in range(len(taken) + 1) if number not in taken)
+        return member_name(state.desired, free)
+    seen = max((member.ordinal + 1 for member in state.members), default=0)
+    return member_name(state.desired, max(state.record.next_ordinal, seen))
+
+
+def _victim(state: ClusterState) -> Member:
+    ailing = [voter for voter in state.voters if not voter.is_healthy]
+    candidates = ailing or list(state.voters)
+    pick = max if state.desired.is_persistent else min
+    return pick(candidates, key=lambda voter: voter.ordinal)
+
+
+def _lead_elsewhere(state: ClusterState, victim: Member, healthy: list[Member]) -> list[Action]:
+    if state.leader is not victim:
+        return []
+    heirs = [voter for voter in healthy if voter.entry is not None]
+    return [MoveLeader(name=heir.name, member_id=heir.entry.id) for heir in heirs[:1] if heir.entry]
+
+
+def _may_change(state: ClusterState) -> bool:
+    """Whether etcd's list is to be trusted and can be changed at all."""
+    return state.record.is_born and state.has_quorum and bool(state.voters)
+
+
+def _has_objects(state: ClusterState, member: Member) -> bool:
+    return member.peer is not None if state.desired.is_persistent else member.pod is not None

@@ -1,0 +1,83 @@
+"""Changes to etcd's member list, each behind a live read through a quorum (I12).
+
+What was planned rests on a look that may be a second old. Right before an act the list
+is read again, linearizably: a change that is already there is not repeated, and a member
+that etcd still lists never loses its objects.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from etcd_operator.build.urls import CLIENT_PORT, endpoint
+from etcd_operator.core.actions import MoveLeader
+from etcd_operator.core.members import Member
+from etcd_operator.core.state import ClusterState
+from etcd_operator.errors import AlreadyExists, Unavailable
+from etcd_operator.etcd.channel import Channels
+from etcd_operator.etcd.client import EtcdClient, OnCall
+from etcd_operator.etcd.values import MemberList
+
+DEADLINE = 2.0
+"""Seconds for one call; a worker waits no longer than that for one cluster."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Membership:
+    """etcd's list of one cluster, as seen through its healthy voters."""
+
+    channels: Channels
+    state: ClusterState
+    on_call: OnCall
+
+    def add_learner(self, peer_url: str) -> bool:
+        """Register a learner; false if it is listed already. Raises `UnhealthyCluster` and others."""
+        if any(peer_url in member.peer_urls for member in self._listed().members):
+            return False
+        try:
+            self._voter().member_add((peer_url,), learner=True)
+        except AlreadyExists:
+            return False
+        return True
+
+    def promote(self, member_id: str) -> bool:
+        """Let a learner vote; false if it does already. Raises `NotInSync`."""
+        return self._voter().member_promote(int(member_id, 16))
+
+    def remove(self, name: str, member_id: str) -> bool:
+        """Take a member out; false if it is out already. Asked of a member that stays."""
+        listed = self._listed(but=name)
+        if int(member_id, 16) not in {member.id for member in listed.members}:
+            return False
+        return self._voter(but=name).member_remove(int(member_id, 16))
+
+    def move_leader(self, action: MoveLeader) -> None:
+        """Hand leadership over; has to be asked of the leader."""
+        leader = self.state.leader
+        if leader is None:
+            raise Unavailable("no leader is known")
+        self._client(leader).move_leader(int(action.member_id, 16))
+
+    def lists(self, name: str, peer_url: str) -> bool:
+        """Whether etcd lists a member at that address now; asked of the others."""
+        return any(peer_url in member.peer_urls for member in self._listed(but=name).members)
+
+    def _listed(self, but: str = "") -> MemberList:
+        return self._voter(but).member_list(linearizable=True)
+
+    def _voter(self, but: str = "") -> EtcdClient:
+        """A healthy voter, the leader first: what it does not have to forward takes less time."""
+        able = [v for v in self.state.healthy_voters if v.name != but]
+        able.sort(key=lambda voter: voter is not self.state.leader)
+        return self._client(_first(able))
+
+    def _client(self, member: Member) -> EtcdClient:
+        if member.pod is None or not member.pod.ip:
+            raise Unavailable(f"{member.name} has no address")
+        at = endpoint(member.pod.ip, CLIENT_PORT)
+        return EtcdClient(self.channels, at, deadline=DEADLINE, on_call=self.on_call)
+
+
+def _first(members: Iterable[Member]) -> Member:
+    for member in members:
+        return member
+    raise Unavailable("no healthy voter to ask")
