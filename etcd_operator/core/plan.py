@@ -24,6 +24,7 @@ RULES: tuple[Rule, ...] = (
     objects.repair,
     bootstrap.found,
     bootstrap.seal,
+    guard.strange,
     recover.lost_member,
     scale.strays,
     scale.finish_learner,

@@ -12,6 +12,7 @@ class ClusterState:
     """The observed world of one cluster.
 
     members: every member known to Kubernetes or to etcd, by number.
+    strangers: entries of etcd's list that nobody here made.
     conflict: what stands in the way under one of our names, in one sentence; empty if nothing.
     is_fresh: the caches show our own last writes.
     has_quorum: a linearizable read has just passed.
@@ -20,6 +21,7 @@ class ClusterState:
 
     desired: DesiredCluster
     members: tuple[Member, ...] = ()
+    strangers: tuple[EtcdMember, ...] = ()
     has_client_service: bool = False
     conflict: str = ""
     is_fresh: bool = True
@@ -48,8 +50,9 @@ class ClusterState:
 
     @cached_property
     def etcd_members(self) -> tuple[EtcdMember, ...]:
-        """etcd's member list, as the voter that has seen the most of the log tells it."""
-        return tuple(member.entry for member in self.members if member.entry is not None)
+        """etcd's member list, as the voter that has seen the most of the log tells it (see observe)."""
+        ours = (member.entry for member in self.members if member.entry is not None)
+        return (*ours, *self.strangers)
 
     @cached_property
     def voters(self) -> tuple[Member, ...]:

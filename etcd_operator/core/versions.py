@@ -6,10 +6,8 @@ carries the `v`.
 
 from semver import Version
 
+from etcd_operator.api.rules import NEWEST_MINOR, OLDEST_MINOR
 from etcd_operator.errors import InvalidSpec
-
-SUPPORTED_MINORS = (4, 5, 6, 7)
-"""Minors of etcd 3 whose flags and behaviour this operator knows."""
 
 
 def parse_version(text: str) -> Version:
@@ -23,9 +21,10 @@ def parse_version(text: str) -> Version:
         raise InvalidSpec(
             f"version {text!r} is not a version of etcd: write three numbers, such as 3.6.16"
         ) from error
-    if version.major != 3 or version.minor not in SUPPORTED_MINORS:
-        first, last = SUPPORTED_MINORS[0], SUPPORTED_MINORS[-1]
-        raise InvalidSpec(f"version {text!r} is not supported: choose one from 3.{first} to 3.{last}")
+    if version.major != 3 or not OLDEST_MINOR <= version.minor <= NEWEST_MINOR:
+        raise InvalidSpec(
+            f"version {text!r} is not supported: choose one from 3.{OLDEST_MINOR} to 3.{NEWEST_MINOR}"
+        )
     return version
 
 

@@ -53,8 +53,9 @@ class CoreosDialect:
         spec = parse_spec(cluster.spec, ClusterSpec)
         size = spec.size if spec.size is not None else cluster.size
         if size is None or size < 1:
-            raise InvalidSpec("spec.size is missing: say how many members the cluster shall have")
-        version, image = image_for(self._defaults, spec.version)
+            raise InvalidSpec("spec.size is missing: give the number of members, like 3")
+        # Left out, the version is what runs: an operator with another default must not upgrade anything.
+        version, image = image_for(self._defaults, spec.version or cluster.status.current_version)
         return {
             "size": size,
             "version": version,

@@ -52,6 +52,8 @@ class ImprobableDialect:
         spec = parse_spec(cluster.spec, ClusterSpec)
         version, image = image_for(self._defaults, spec.version)
         _refuse_reserved(spec)
+        if spec.affinity and spec.pod_template.affinity:
+            raise InvalidSpec("spec.affinity and spec.podTemplate.affinity mean the same: keep one of them")
         template = spec.pod_template
         if spec.affinity:
             template = msgspec.structs.replace(template, affinity=spec.affinity)
@@ -108,6 +110,7 @@ def _refuse_reserved(spec: ClusterSpec) -> None:
     metadata = spec.pod_template.metadata
     for field, names in {"annotations": metadata.annotations, "labels": metadata.labels}.items():
         reserved = sorted(name for name in names if name.startswith(improbable.RESERVED_PREFIX))
+        reserved += [name for name in persistent.NAME_LABELS if field == "labels" and name in names]
         if reserved:
             raise InvalidSpec(f"spec.podTemplate.metadata.{field}: {RESERVED}: remove {', '.join(reserved)}")
 

@@ -60,11 +60,12 @@ class Observer(Generic[Cluster]):
         look = self.prober.take(key, _endpoints(objects.values()))
         if look is None:
             return None
-        members = self._joined(desired, objects, look)
+        members, strangers = self._joined(desired, objects, look)
         age = (self.clock.now() - instant(desired.created)).total_seconds()
         return ClusterState(
             desired=desired,
             members=self._judged(desired, members),
+            strangers=strangers,
             has_client_service=self._owns_service(desired, desired.name),
             conflict=self._conflict(key, desired),
             is_fresh=self.expectations.are_met(key),
@@ -79,7 +80,7 @@ class Observer(Generic[Cluster]):
         peers = {
             peer.metadata.name: peer_facts(peer)
             for peer in caches.of_cluster(caches.peers, key)
-            if peer.metadata.controller_uid == desired.uid
+            if peer.metadata.controller_uid == desired.uid and _is_numbered(peer.metadata.name, desired)
         }
         claims = {
             claim.metadata.name: claim_facts(claim)
@@ -104,7 +105,7 @@ class Observer(Generic[Cluster]):
         found: dict[str, Pod] = {}
         for pod in self.caches.of_cluster(self.caches.pods, key):
             name = self._member_of(pod, desired)
-            if name and (name not in found or _is_newer(pod, found[name])):
+            if name and _is_numbered(name, desired) and (name not in found or _is_newer(pod, found[name])):
                 found[name] = pod
         return {name: pod_facts(pod, now=now) for name, pod in found.items()}
 
@@ -130,7 +131,10 @@ class Observer(Generic[Cluster]):
         service = self.caches.services.store.get(Key(desired.namespace, name))
         return service is not None and service.metadata.controller_uid == desired.uid
 
-    def _joined(self, desired: DesiredCluster, objects: dict[str, Member], look: Probe) -> tuple[Member, ...]:
+    def _joined(
+        self, desired: DesiredCluster, objects: dict[str, Member], look: Probe
+    ) -> tuple[tuple[Member, ...], tuple[EtcdMember, ...]]:
+        """Our members with what etcd says of them, and what it lists beside them."""
         answers = {
             name: answer_of(look.answers.get(endpoint(member.pod.ip, CLIENT_PORT)))
             for name, member in objects.items()
@@ -145,12 +149,15 @@ class Observer(Generic[Cluster]):
         tellers = [answer for answer in own.values() if answer.members]
         best = max(tellers, key=lambda answer: answer.committed, default=None)
         listed = best.members if best is not None else ()
-        entries = {self._name_of(desired, entry): entry for entry in listed}
-        names = sorted((n for n in {*objects, *entries} if _is_numbered(n, desired)), key=ordinal_of)
-        return tuple(
-            _with_etcd(objects.get(name) or Member(name=name), entries.get(name), own.get(name))
+        named = {entry.id: self._name_of(desired, entry) for entry in listed}
+        entries = {named[entry.id]: entry for entry in listed if _is_numbered(named[entry.id], desired)}
+        strangers = tuple(entry for entry in listed if entry not in entries.values())
+        names = sorted({*objects, *entries}, key=ordinal_of)
+        members = tuple(
+            (objects.get(name) or Member(name=name)).joined(entry=entries.get(name), answer=own.get(name))
             for name in names
         )
+        return members, strangers
 
     def _is_itself(self, desired: DesiredCluster, name: str, answer: Answer) -> bool:
         """Whether it is this member that answered, and not a stranger that was given its old address."""
@@ -188,10 +195,6 @@ class Observer(Generic[Cluster]):
             f"an EtcdCluster {desired.name} of the other API group was here first: "
             "delete one of the two, or give this one another name"
         )
-
-
-def _with_etcd(member: Member, entry: EtcdMember | None, answer: Answer | None) -> Member:
-    return member.joined(entry=entry, answer=answer)
 
 
 def _with_proof(member: Member, never_led: NeverLed) -> Member:

@@ -6,7 +6,7 @@ import pytest
 
 from etcd_operator.core.members import Health, Member, ordinal_of, quorum
 from etcd_operator.core.names import founder_names, member_name
-from unit.core.builders import answer, born, changed, down, entry, ephemeral, founding, persistent, pod
+from unit.core.builders import answer, born, changed, down, entry, ephemeral, persistent, pod
 
 
 @pytest.mark.parametrize(
@@ -81,12 +81,11 @@ def test_a_member_is_joined_with_what_etcd_says() -> None:
 # The state's own questions
 
 
-def test_etcds_list_is_taken_from_the_answer_that_has_seen_the_most() -> None:
-    longer = (entry("db-0"), entry("db-1"))
-    state = changed(born(), "db-1", answer=answer("db-1", longer, committed=99))
+def test_etcds_list_is_our_entries_and_what_stands_beside_them() -> None:
+    stranger = entry("foreign")
+    state = replace(born(), strangers=(stranger,))
 
-    assert state.etcd_members == longer
-    assert founding(persistent()).etcd_members == ()
+    assert [e.name for e in state.etcd_members] == ["db-0", "db-1", "db-2", "foreign"]
 
 
 def test_learners_are_no_voters() -> None:

@@ -55,3 +55,15 @@ def split(state: ClusterState) -> Plan | None:
         "stop the members that do not belong here",
         requeue_after=10.0,
     )
+
+
+def strange(state: ClusterState) -> Plan | None:
+    """Quorum arithmetic over our own members only would be wrong: no membership change is safe."""
+    if not state.strangers:
+        return None
+    names = ", ".join(entry.name or entry.id for entry in state.strangers)
+    return Plan.hold(
+        "ForeignMember",
+        f"etcd lists members that this operator did not make ({names}): remove them with etcdctl",
+        requeue_after=10.0,
+    )
