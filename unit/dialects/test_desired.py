@@ -1,0 +1,225 @@
+"""What a resource of either group asks for, and what is wrong with it."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from etcd_operator.api import coreos, improbable
+from etcd_operator.api.record import Bootstrap
+from etcd_operator.core.desired import DesiredCluster, Durability, Record
+from etcd_operator.dialects.base import Defaults
+from etcd_operator.dialects.coreos import CoreosDialect
+from etcd_operator.dialects.improbable import ImprobableDialect
+from unit.dialects.builders import DEFAULTS, META, STORAGE, bare, durable
+
+COREOS, IMPROBABLE = CoreosDialect(DEFAULTS), ImprobableDialect(DEFAULTS)
+BOOTSTRAP = Bootstrap(members=("db-0",), token="t")
+TOLERATION = {"key": "etcd", "operator": "Exists"}
+SPREAD = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+AFFINITY: dict[str, Any] = {"nodeAffinity": {"x": []}}
+
+
+def test_the_least_ephemeral_cluster() -> None:
+    assert COREOS.desired(bare()) == DesiredCluster(
+        api_version="coreos.com/v1",
+        namespace="ns",
+        name="db",
+        uid="uid-1",
+        generation=7,
+        created="2026-01-01T00:00:00Z",
+        size=3,
+        version="3.6.16",
+        image="quay.io/coreos/etcd:v3.6.16",
+        durability=Durability.EPHEMERAL,
+    )
+
+
+def test_the_least_persistent_cluster() -> None:
+    assert IMPROBABLE.desired(durable()) == DesiredCluster(
+        api_version="etcd.improbable.io/v1alpha1",
+        namespace="ns",
+        name="db",
+        uid="uid-1",
+        generation=7,
+        created="2026-01-01T00:00:00Z",
+        size=3,
+        version="3.6.16",
+        image="quay.io/coreos/etcd:v3.6.16",
+        durability=Durability.PERSISTENT,
+        claim_template=STORAGE["volumeClaimTemplate"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("spec", "top", "size"),
+    [
+        pytest.param({"size": 5}, None, 5, id="in the spec"),
+        pytest.param({}, 4, 4, id="in the oldest document's place"),
+        pytest.param({"size": 5}, 4, 5, id="the spec wins"),
+    ],
+)
+def test_the_size_of_an_ephemeral_cluster(spec: dict[str, Any], top: int | None, size: int) -> None:
+    made = COREOS.desired(bare(spec, size=top))
+
+    assert (made.size, made.problem) == (size, "")
+
+
+@pytest.mark.parametrize("written", ["3.5.35", "v3.5.35"])
+def test_versions_are_taken_with_or_without_v_and_named_on_the_image_with_it(written: str) -> None:
+    for made in (
+        COREOS.desired(bare({"size": 1, "version": written})),
+        IMPROBABLE.desired(durable({"version": written})),
+    ):
+        assert (made.version, made.image) == ("3.5.35", "quay.io/coreos/etcd:v3.5.35")
+
+
+def test_the_operators_repository_and_default_version_are_used() -> None:
+    dialect = CoreosDialect(Defaults(repository="mirror:5000/etcd", version="v3.7.3"))
+
+    assert dialect.desired(bare()).image == "mirror:5000/etcd:v3.7.3"
+
+
+def test_a_pause_is_read() -> None:
+    assert COREOS.desired(bare({"size": 3, "paused": True})).is_paused
+    assert not COREOS.desired(bare()).is_paused
+
+
+def test_pods_of_an_ephemeral_cluster_are_pinned_and_kept_apart() -> None:
+    template = COREOS.desired(
+        bare({"size": 3, "nodeSelector": {"disk": "ssd"}, "antiAffinity": True})
+    ).pod_template
+
+    assert template.node_selector == {"disk": "ssd"}
+    (term,) = template.affinity["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert term == {
+        "labelSelector": {"matchLabels": {"etcd_cluster": "db"}},
+        "topologyKey": "kubernetes.io/hostname",
+    }
+
+
+def test_without_anti_affinity_there_is_no_affinity() -> None:
+    template = COREOS.desired(bare({"size": 3, "nodeSelector": {"disk": "ssd"}})).pod_template
+
+    assert (template.affinity, template.node_selector) == ({}, {"disk": "ssd"})
+
+
+def test_the_whole_pod_template_is_read() -> None:
+    written = {
+        "metadata": {"annotations": {"a": "1"}, "labels": {"l": "2"}},
+        "resources": {"limits": {"cpu": "2"}},
+        "affinity": AFFINITY,
+        "nodeSelector": {"disk": "ssd"},
+        "tolerations": [TOLERATION],
+        "topologySpreadConstraints": [SPREAD],
+        "priorityClassName": "high",
+    }
+    made = IMPROBABLE.desired(durable({"podTemplate": written}))
+
+    assert made.problem == ""
+    assert msgspec.json.decode(msgspec.json.encode(made.pod_template)) == written
+
+
+def test_an_affinity_beside_the_pod_template_is_the_same_thing() -> None:
+    made = IMPROBABLE.desired(durable({"affinity": AFFINITY, "podTemplate": {"priorityClassName": "high"}}))
+
+    assert (made.pod_template.affinity, made.pod_template.priority_class_name) == (AFFINITY, "high")
+
+
+def test_the_record_is_read_from_status() -> None:
+    status = coreos.ClusterStatus(bootstrap=BOOTSTRAP, cluster_id="feed", next_ordinal=4)
+    assert COREOS.desired(bare(status=status)).record == Record(
+        bootstrap=BOOTSTRAP, cluster_id="feed", next_ordinal=4
+    )
+
+    kept = improbable.ClusterStatus(bootstrap=BOOTSTRAP, cluster_id="feed")
+    assert IMPROBABLE.desired(durable(status=kept)).record == Record(bootstrap=BOOTSTRAP, cluster_id="feed")
+
+
+def test_a_deletion_under_way_is_read() -> None:
+    going = msgspec.structs.replace(META, deletion_timestamp="2026-01-01T00:00:00Z")
+
+    assert COREOS.desired(bare(metadata=going)).is_deleting
+    assert IMPROBABLE.desired(durable(metadata=going)).is_deleting
+    assert not COREOS.desired(bare()).is_deleting
+
+
+VERSIONS = ["latest", "4.0.0", "2.3.8", "3.6", "3.3.27"]
+
+BAD_BARE = [
+    pytest.param({}, "spec.size is missing", id="no size"),
+    pytest.param({"size": 0}, "$.size", id="size 0"),
+    pytest.param({"size": -1}, "$.size", id="size -1"),
+    pytest.param({"size": "three"}, "$.size", id="size in words"),
+    pytest.param({"size": 1.5}, "$.size", id="half a member"),
+    pytest.param({"size": 3, "paused": "yes"}, "$.paused", id="paused in words"),
+    pytest.param({"size": 3, "nodeSelector": {"a": 1}}, "$.nodeSelector", id="a selector of numbers"),
+    pytest.param({"size": 3, "antiAffinity": {}}, "$.antiAffinity", id="an affinity for a switch"),
+    pytest.param({"size": 3, "version": 3.6}, "$.version", id="version as a number"),
+    pytest.param({"size": 3, "backup": {}}, "unknown field `backup`", id="backup"),
+    pytest.param({"size": 3, "restore": {}}, "unknown field `restore`", id="restore"),
+    pytest.param({"size": 3, "selfHosted": {}}, "unknown field `selfHosted`", id="self-hosted"),
+    *(pytest.param({"size": 3, "version": text}, repr(text), id=f"version {text}") for text in VERSIONS),
+]
+
+
+@pytest.mark.parametrize(("spec", "words"), BAD_BARE)
+def test_what_is_wrong_with_an_ephemeral_cluster_is_said_not_raised(spec: dict[str, Any], words: str) -> None:
+    made = COREOS.desired(bare(spec))
+
+    assert words in made.problem
+    assert (made.name, made.uid, made.size, made.image) == ("db", "uid-1", 0, "")
+
+
+@pytest.mark.parametrize("size", [0, -1])
+def test_a_legacy_size_below_one_is_refused(size: int) -> None:
+    assert "spec.size is missing" in COREOS.desired(bare({}, size=size)).problem
+
+
+def test_an_empty_version_means_the_default_for_ephemeral_clusters() -> None:
+    assert COREOS.desired(bare({"size": 3, "version": ""})).version == "3.6.16"
+
+
+BAD_DURABLE = [
+    pytest.param({"replicas": None}, "replicas", id="no replicas"),
+    pytest.param({"replicas": 0}, "$.replicas", id="replicas 0"),
+    pytest.param({"replicas": -1}, "$.replicas", id="replicas -1"),
+    pytest.param({"replicas": "three"}, "$.replicas", id="replicas in words"),
+    pytest.param({"version": None}, "version", id="no version"),
+    pytest.param({"version": 3.6}, "$.version", id="version as a number"),
+    pytest.param({"storage": None}, "storage", id="no storage"),
+    pytest.param({"storage": {}}, "volumeClaimTemplate", id="storage without a template"),
+    pytest.param({"storage": {**STORAGE, "size": 1}}, "unknown field `size`", id="unknown field in storage"),
+    pytest.param({"size": 3}, "unknown field `size`", id="unknown field"),
+    pytest.param({"podTemplate": {"hostNetwork": True}}, "hostNetwork", id="unknown field in the template"),
+    pytest.param({"podTemplate": {"metadata": {"name": "x"}}}, "unknown field `name`", id="a pod's name"),
+    pytest.param(
+        {"podTemplate": {"tolerations": "all"}}, "$.podTemplate.tolerations", id="tolerations in words"
+    ),
+    *(pytest.param({"version": text}, repr(text), id=f"version {text}") for text in VERSIONS),
+]
+
+
+@pytest.mark.parametrize(("spec", "words"), BAD_DURABLE)
+def test_what_is_wrong_with_a_persistent_cluster_is_said_not_raised(spec: dict[str, Any], words: str) -> None:
+    made = IMPROBABLE.desired(durable(spec))
+
+    assert words in made.problem
+    assert (made.name, made.uid, made.size, made.image) == ("db", "uid-1", 0, "")
+
+
+@pytest.mark.parametrize("field", ["annotations", "labels"])
+def test_reserved_names_are_refused_by_name(field: str) -> None:
+    names = {"etcd.improbable.io/peer-name": "x", "etcd.improbable.io/a": "y", "mine": "z"}
+    made = IMPROBABLE.desired(durable({"podTemplate": {"metadata": {field: names}}}))
+
+    assert made.problem == (
+        f"spec.podTemplate.metadata.{field}: names under etcd.improbable.io/ are reserved: "
+        "remove etcd.improbable.io/a, etcd.improbable.io/peer-name"
+    )
+
+
+def test_names_that_only_look_like_reserved_ones_pass() -> None:
+    names = {"etcd.improbable.io": "x", "my.etcd.improbable.io/a": "y"}
+
+    assert IMPROBABLE.desired(durable({"podTemplate": {"metadata": {"labels": names}}})).problem == ""
