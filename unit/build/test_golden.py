@@ -1,0 +1,49 @@
+"""Every manifest of both groups, held against a file that people can read."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from etcd_operator.build import ephemeral, persistent
+from unit.build.cases import (
+    BARE_FOUNDING,
+    FOUNDING,
+    FULL,
+    FULL_BARE,
+    IMAGE,
+    JOINING,
+    PLAIN,
+    PLAIN_BARE,
+    RESUMING,
+    peer_of,
+)
+from unit.build.conftest import GOLDEN, Compare
+
+MANIFESTS = {
+    "ephemeral-client-service": ephemeral.client_service(PLAIN_BARE),
+    "ephemeral-member-service": ephemeral.member_service(PLAIN_BARE, "db-0001"),
+    "ephemeral-pod": ephemeral.pod(PLAIN_BARE, "db-0001", BARE_FOUNDING),
+    "ephemeral-pod-full": ephemeral.pod(FULL_BARE, "db-0001", BARE_FOUNDING),
+    "persistent-client-service": persistent.client_service(PLAIN),
+    "persistent-peer": persistent.peer(PLAIN, "db-1", FOUNDING),
+    "persistent-peer-full": persistent.peer(FULL, "db-1", FOUNDING),
+    "persistent-peer-sealed": persistent.peer(PLAIN, "db-1", RESUMING),
+    "persistent-peer-joining": persistent.peer(PLAIN, "db-3", JOINING),
+    "persistent-claim": persistent.claim(peer_of(PLAIN)),
+    "persistent-claim-full": persistent.claim(peer_of(FULL)),
+    "persistent-replica-set": persistent.replica_set(peer_of(PLAIN), IMAGE),
+    "persistent-replica-set-full": persistent.replica_set(peer_of(FULL), IMAGE),
+    "persistent-replica-set-sealed": persistent.replica_set(peer_of(PLAIN, start=RESUMING), IMAGE),
+}
+
+
+@pytest.mark.parametrize("name", MANIFESTS)
+def test_a_manifest_is_as_its_golden_file(name: str, golden: Compare) -> None:
+    manifest: Any = msgspec.json.decode(msgspec.json.encode(MANIFESTS[name]))
+
+    golden(name, manifest)
+
+
+def test_no_golden_file_is_left_over() -> None:
+    assert {path.stem for path in GOLDEN.glob("*.yaml")} == set(MANIFESTS)
