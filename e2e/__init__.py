@@ -1,0 +1,1 @@
+"""System tests: real Kubernetes, real etcd, the operator as users run it."""

@@ -1,0 +1,126 @@
+"""Fixtures of the system tests: the test bed, the operator under test, a namespace for each test.
+
+$ETCD_OPERATOR_E2E_OPERATOR   deployment (default): the Deployment etcd-operator in namespace default
+                              process: one is started here for the run
+$ETCD_OPERATOR_KUBECONFIG     a cluster to use; without it that of hack/cluster ($ETCD_OPERATOR_CLUSTER)
+Tests marked `exclusive` break what all tests stand on. Two runs:
+    pytest e2e -n 3 -m "not exclusive"
+    pytest e2e -m exclusive
+"""
+
+import os
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pytest
+
+from e2e.support.api import Api
+from e2e.support.dump import dump
+from e2e.support.kubectl import Kubectl
+from e2e.support.operators import DeployedOperator, Operator, kind_asked_for
+from e2e.support.process import OperatorProcess
+from e2e.support.space import Space
+from e2e.support.testbed import Testbed, TestbedError, find_testbed
+
+FOLDER = "ETCD_OPERATOR_E2E_FOLDER"
+"""Where the workers of one run find the operator's process."""
+
+REPORT = pytest.StashKey[pytest.TestReport]()
+STARTED = pytest.StashKey[OperatorProcess]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "exclusive: breaks what other tests stand on; run without -n")
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Start the operator's process once for all workers."""
+    if kind_asked_for() != "process" or hasattr(session.config, "workerinput"):
+        return
+    if session.config.option.collectonly:
+        return
+    os.environ[FOLDER] = tempfile.mkdtemp(prefix="etcd-operator-e2e-")
+    try:
+        operator = OperatorProcess(Kubectl(find_testbed()), Path(os.environ[FOLDER]))
+    except TestbedError:
+        return  # the fixture says so
+    operator.prepare()
+    operator.start()
+    session.config.stash[STARTED] = operator
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    started = session.config.stash.get(STARTED, None)
+    if started is not None:
+        started.stop()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
+    """Keep the report of the test itself, for the fixtures' teardown."""
+    outcome = yield
+    report = outcome.get_result()  # type: ignore[attr-defined]
+    if report.when == "call":
+        item.stash[REPORT] = report
+
+
+@pytest.fixture(scope="session")
+def testbed() -> Testbed:
+    try:
+        return find_testbed()
+    except TestbedError as error:
+        pytest.exit(f"no Kubernetes to test on: {error}", returncode=3)
+
+
+@pytest.fixture(scope="session")
+def kubectl(testbed: Testbed) -> Kubectl:
+    """kubectl in its default namespace."""
+    return Kubectl(testbed)
+
+
+@pytest.fixture(scope="session")
+def api(testbed: Testbed) -> Api:
+    return Api(testbed)
+
+
+@pytest.fixture(scope="session")
+def operator(kubectl: Kubectl) -> Operator:
+    """The operator under test, ready."""
+    found: Operator
+    if kind_asked_for() == "process":
+        found = OperatorProcess(kubectl, Path(os.environ[FOLDER]))
+    else:
+        found = DeployedOperator(kubectl)
+    found.wait_ready()
+    return found
+
+
+@pytest.fixture
+def make_space(
+    request: pytest.FixtureRequest, testbed: Testbed, kubectl: Kubectl, api: Api, operator: Operator
+) -> Iterator[Callable[[], Space]]:
+    """Makes namespaces; they are asked to go at the end, and nobody waits for it."""
+    made: list[Space] = []
+
+    def make() -> Space:
+        namespace = f"e2e-{uuid4().hex[:8]}"
+        kubectl("create", "namespace", namespace)
+        made.append(Space(namespace, testbed, kubectl.within(namespace), api, operator))
+        return made[-1]
+
+    yield make
+    report = request.node.stash.get(REPORT, None)
+    if report is not None and report.failed:
+        for space in made:
+            print(f"objects, events, logs and member lists: {dump(space, request.node.name)}")
+        print(f"logs of the control plane: {testbed.logs if testbed.is_local else 'with the cluster'}")
+    for space in made:
+        kubectl("delete", "namespace", space.namespace, "--wait=false", check=False)
+
+
+@pytest.fixture
+def space(make_space: Callable[[], Space]) -> Space:
+    """A namespace of this test's own."""
+    return make_space()

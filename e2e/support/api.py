@@ -1,0 +1,81 @@
+"""Cheap reads of the API server for waiting loops; acts go through kubectl, as users act."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from e2e.support.testbed import Testbed
+from etcd_operator.errors import AlreadyExists, NotFound
+from etcd_operator.keys import Key
+from etcd_operator.kube import resources
+from etcd_operator.kube.auth import load
+from etcd_operator.kube.client import Client
+from etcd_operator.kube.resources import Resource
+
+Object = dict[str, Any]
+
+NAMESPACES = Resource(group="", version="v1", plural="namespaces", kind="Namespace", namespaced=False)
+CLUSTERS = {
+    "coreos.com/v1": resources.COREOS_CLUSTERS,
+    "etcd.improbable.io/v1alpha1": resources.IMPROBABLE_CLUSTERS,
+}
+LABELS = {"coreos.com/v1": "etcd_cluster", "etcd.improbable.io/v1alpha1": "etcd.improbable.io/cluster-name"}
+
+
+@dataclass(frozen=True)
+class Api:
+    """Plain JSON in, plain JSON out."""
+
+    testbed: Testbed
+
+    @cached_property
+    def client(self) -> Client:
+        """Our own client, which has tests of its own."""
+        return Client(load(str(self.testbed.kubeconfig)))
+
+    def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
+        """One object; None if there is none."""
+        try:
+            return self.client.get(resource, Key(namespace, name), dict)
+        except NotFound:
+            return None
+
+    def all_of(self, resource: Resource, namespace: str = "", selector: str = "") -> list[Object]:
+        """A collection, by name."""
+        found = self.client.list(resource, dict, namespace=namespace, label_selector=selector).items
+        return sorted(found, key=lambda each: str(each["metadata"]["name"]))
+
+    def create(self, resource: Resource, namespace: str, body: Object) -> Object:
+        """Write a new object."""
+        return self.client.create(resource, namespace, body, dict)
+
+    def make_namespace(self, name: str) -> None:
+        """A namespace that may be there already."""
+        try:
+            self.create(NAMESPACES, "", {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
+        except AlreadyExists:
+            return
+
+    def delete(self, resource: Resource, namespace: str, name: str) -> None:
+        """Ask for a deletion; what is gone already is fine."""
+        try:
+            self.client.delete(resource, Key(namespace, name))
+        except NotFound:
+            return
+
+    def cluster(self, document: Object, namespace: str) -> Object | None:
+        """The stored resource of a cluster's document."""
+        return self.get(CLUSTERS[document["apiVersion"]], namespace, document["metadata"]["name"])
+
+    def member_pods(self, document: Object, namespace: str) -> list[Object]:
+        """The pods of a cluster that nobody has asked to go."""
+        selector = f"{LABELS[document['apiVersion']]}={document['metadata']['name']}"
+        pods = self.all_of(resources.PODS, namespace, selector)
+        return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
+
+
+def condition(cluster: Object | None, kind: str) -> Object:
+    """One condition of a status; all fields empty if it is not there."""
+    conditions = (cluster or {}).get("status", {}).get("conditions", [])
+    found = [each for each in conditions if each["type"] == kind]
+    return found[0] if found else {"type": kind, "status": "", "reason": "", "message": ""}

@@ -1,0 +1,104 @@
+"""What the operator asked of the API server, from the API server's own audit log.
+
+Lines of the log are written within a second of the request; a count over a window is made
+after the window's end.
+"""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request as the API server logged it."""
+
+    verb: str
+    resource: str
+    subresource: str
+    namespace: str
+    name: str
+    code: int
+
+    @property
+    def is_write(self) -> bool:
+        """Whether it asked for a change."""
+        return self.verb in WRITES
+
+    @property
+    def kind(self) -> str:
+        """`patch etcdclusters/status`."""
+        return f"{self.verb} {self.resource}{'/' if self.subresource else ''}{self.subresource}"
+
+
+class Window:
+    """The requests of one user from its making on."""
+
+    def __init__(self, log: Path, user: str) -> None:
+        self._log = log
+        self._user = user
+        self._offset = log.stat().st_size
+        self._inode = log.stat().st_ino
+
+    def requests(self) -> list[Request]:
+        """All that is in the log by now."""
+        return list(self._read())
+
+    def writes(self, *, namespace: str = "") -> list[Request]:
+        """Asked-for changes: Events and the leader's Lease, which tell and renew, are not counted."""
+        return [
+            request
+            for request in self._read()
+            if request.is_write
+            and request.resource not in ("events", "leases")
+            and (not namespace or request.namespace == namespace)
+        ]
+
+    def lists(self) -> list[Request]:
+        """Lists; the watches that go on are none."""
+        return [request for request in self._read() if request.verb == "list"]
+
+    def _read(self) -> Iterator[Request]:
+        for path, start in self._parts():
+            with path.open(encoding="utf-8") as lines:
+                lines.seek(start)
+                for line in lines:
+                    # The name alone first: most lines are others' and parsing them all is slow.
+                    if self._user in line and line.endswith("\n"):
+                        found = _parsed(line, self._user)
+                        if found is not None:
+                            yield found
+
+    def _parts(self) -> list[tuple[Path, int]]:
+        """The log's file or files: it may have been renamed for a new one meanwhile."""
+        if self._log.stat().st_ino == self._inode:
+            return [(self._log, self._offset)]
+        old = [path for path in self._log.parent.glob("audit-*.log") if path.stat().st_ino == self._inode]
+        return [*((path, self._offset) for path in old), (self._log, 0)]
+
+
+def tally(requests: list[Request]) -> str:
+    """`3 create pods, 2 patch etcdclusters/status`."""
+    counts = Counter(request.kind for request in requests)
+    return ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items())) or "none"
+
+
+def _parsed(line: str, user: str) -> Request | None:
+    entry = json.loads(line)
+    if entry["user"]["username"] != user or entry["stage"] not in ("ResponseComplete", "ResponseStarted"):
+        return None
+    if entry["verb"] == "watch" and entry["stage"] == "ResponseComplete":
+        return None
+    about = entry.get("objectRef", {})
+    return Request(
+        verb=entry["verb"],
+        resource=about.get("resource", ""),
+        subresource=about.get("subresource", ""),
+        namespace=about.get("namespace", ""),
+        name=about.get("name", ""),
+        code=entry.get("responseStatus", {}).get("code", 0),
+    )

@@ -1,0 +1,74 @@
+"""What must hold after every scenario."""
+
+from e2e.support.audit import Window, tally
+from e2e.support.clusters import Document, size_of
+from e2e.support.members import Members
+from e2e.support.space import Space
+from e2e.support.waiting import hold_for, wait_until
+from etcd_operator.kube import resources
+
+
+def assert_consistent(space: Space, document: Document) -> str:
+    """One cluster of as many voters as asked, one per pod, with the same data in all; its ID in hex."""
+    pods = space.pods(document)
+    names = sorted(
+        pod["metadata"]["labels"].get("etcd.improbable.io/peer-name", pod["metadata"]["name"]) for pod in pods
+    )
+    assert len(pods) == size_of(document), f"pods {names}, {size_of(document)} asked"
+    with Members() as members:
+        said = members.ask(pods)
+        assert len(said) == len(pods), f"only {[each.name for each in said]} answer of {names}"
+        ids = {each.status.cluster_id for each in said}
+        assert len(ids) == 1, f"several cluster IDs: {ids}"
+        for each in said:
+            listed = each.members.members
+            assert sorted(member.name for member in listed) == names, f"{each.name} lists {listed}"
+            assert not any(member.is_learner for member in listed), f"{each.name} lists a learner: {listed}"
+        # A linearizable read first: every member has applied what was acknowledged.
+        clients = [members.client(pod["status"]["podIP"]) for pod in pods]
+        assert all(client.has_quorum(deadline=2.0) for client in clients), "a member has no quorum"
+        revision = min(client.status().revision for client in clients)
+        hashes = {(found.hash, found.compact_revision) for found in (c.hash_kv(revision) for c in clients)}
+    assert len(hashes) == 1, f"members hold different data at revision {revision}: {hashes}"
+    return f"{ids.pop():x}"
+
+
+def assert_nothing_doubled(space: Space, document: Document) -> None:
+    """Exactly the objects that the documents name, whatever the operator went through."""
+    name, size = document["metadata"]["name"], size_of(document)
+    if document["apiVersion"] == "coreos.com/v1":
+        members = [f"{name}-{number:04}" for number in range(size)]
+        assert space.names(resources.PODS, f"etcd_cluster={name}") == members
+        assert space.names(resources.SERVICES, f"etcd_cluster={name}") == sorted([name, *members])
+        return
+    members = [f"{name}-{number}" for number in range(size)]
+    selector = f"etcd.improbable.io/cluster-name={name}"
+    assert space.names(resources.PEERS, selector) == members
+    assert space.names(resources.REPLICA_SETS, selector) == members
+    assert space.names(resources.CLAIMS, selector) == members
+    assert space.names(resources.SERVICES, selector) == [name]
+    assert len(space.pods(document)) == size
+
+
+def assert_at_rest(space: Space, seconds: float) -> None:
+    """Wait until the operator stops writing to the namespace, then see it write nothing for `seconds`."""
+    if not space.testbed.is_local:
+        return
+    log, user, namespace = space.testbed.audit_log, space.operator.user, space.namespace
+    window = Window(log, user)
+    counted = -1
+
+    def is_quiet() -> bool:
+        nonlocal counted
+        before, counted = counted, len(window.writes(namespace=namespace))
+        return before == counted
+
+    wait_until(is_quiet, 60, lambda: f"writes end: {tally(window.writes(namespace=namespace))}", every=2.0)
+    rest = Window(log, user)
+    hold_for(
+        seconds,
+        lambda: not rest.writes(namespace=namespace),
+        "no write at rest",
+        every=1.0,
+    )
+    assert not rest.writes(namespace=namespace), tally(rest.writes(namespace=namespace))

@@ -1,0 +1,76 @@
+"""The members of a cluster, dialled at their pods' addresses: etcd's own word, not the operator's."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from etcd_operator.build.urls import CLIENT_PORT, endpoint
+from etcd_operator.errors import OperatorError
+from etcd_operator.etcd.channel import Channels
+from etcd_operator.etcd.client import EtcdClient
+from etcd_operator.etcd.values import MemberList, Status
+
+
+@dataclass(frozen=True)
+class Said:
+    """What one member says of itself and of the others."""
+
+    name: str
+    status: Status
+    members: MemberList
+
+
+class Members:
+    """Connections to the members of one cluster; close them, or use it in a `with`."""
+
+    def __init__(self, *, deadline: float = 2.0) -> None:
+        self._channels = Channels()
+        self._deadline = deadline
+
+    def __enter__(self) -> "Members":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Cut the connections."""
+        self._channels.close()
+
+    def client(self, address: str) -> EtcdClient:
+        """A client of the member at a pod's address."""
+        return EtcdClient(self._channels, endpoint(address, CLIENT_PORT), deadline=self._deadline)
+
+    def ask(self, pods: Iterable[dict[str, Any]]) -> list[Said]:
+        """What the members in `pods` say; who has no address or does not answer is left out."""
+        said = []
+        for pod in pods:
+            address = pod.get("status", {}).get("podIP")
+            if not address:
+                continue
+            client = self.client(address)
+            try:
+                status = client.status()
+                listed = client.member_list(linearizable=False)
+            except OperatorError:
+                continue
+            said.append(Said(pod["metadata"]["name"], status, listed))
+        return said
+
+    def all_serve(self, pods: list[dict[str, Any]], size: int) -> bool:
+        """Whether `size` members run, all of them voters that know each other, a leader and a quorum."""
+        if len(pods) != size:
+            return False
+        said = self.ask(pods)
+        return (
+            len(said) == size
+            and len({each.status.cluster_id for each in said}) == 1
+            and len({each.status.leader for each in said}) == 1
+            and all(_is_complete(each, size) for each in said)
+            and all(self.client(pod["status"]["podIP"]).has_quorum(deadline=1.0) for pod in pods)
+        )
+
+
+def _is_complete(said: Said, size: int) -> bool:
+    voters = [member for member in said.members.members if member.has_started and not member.is_learner]
+    return said.status.leader != 0 and len(voters) == len(said.members.members) == size

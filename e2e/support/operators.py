@@ -1,0 +1,160 @@
+"""The operator under test: a Deployment from the real image, or a process of this machine.
+
+`$ETCD_OPERATOR_E2E_OPERATOR` says which. Both run as a service account of their own, so that the audit
+log tells their requests from everybody else's.
+"""
+
+import contextlib
+import os
+import urllib.request
+from abc import ABC, abstractmethod
+from typing import Any
+
+from e2e.support.kubectl import Kubectl
+from e2e.support.testbed import TestbedError
+from e2e.support.waiting import wait_until
+
+START_SECONDS = 60.0
+"""For a pod to be scheduled and the caches to be listed, on a busy machine."""
+
+
+class Operator(ABC):
+    """What tests do to the operator, and what they ask it."""
+
+    user: str
+    """Whom the audit log names for its requests."""
+
+    @abstractmethod
+    def address(self) -> str:
+        """`host:port` of its status page; empty while it does not run."""
+
+    @abstractmethod
+    def log(self) -> str:
+        """Its log, that of killed ones included as far as it is kept."""
+
+    @abstractmethod
+    def incarnation(self) -> str:
+        """Something that changes whenever it starts again."""
+
+    @abstractmethod
+    def kill(self) -> None:
+        """SIGKILL, and start it again; does not wait until it is ready."""
+
+    @abstractmethod
+    def stop(self) -> None:
+        """End it as its owner would, and wait until it is gone."""
+
+    @abstractmethod
+    def start(self) -> None:
+        """Start it, and wait until it is ready."""
+
+    def is_ready(self) -> bool:
+        """Whether its caches are complete."""
+        try:
+            self.page("readyz")
+        except OSError:
+            return False
+        return True
+
+    def wait_ready(self) -> None:
+        """Wait until it is ready."""
+        wait_until(self.is_ready, START_SECONDS, "the operator is ready")
+
+    def page(self, path: str) -> str:
+        """A page of its status server. Raises OSError when it does not answer, or not with 200."""
+        address = self.address()
+        if not address:
+            raise ConnectionRefusedError("the operator does not run")
+        with urllib.request.urlopen(f"http://{address}/{path}", timeout=3) as answer:
+            return str(answer.read().decode())
+
+    def metric(self, name: str) -> float:
+        """The sum of a metric over all its labels."""
+        values = [
+            float(line.rpartition(" ")[2])
+            for line in self.page("metrics").splitlines()
+            if line.startswith((name + " ", name + "{"))
+        ]
+        return sum(values)
+
+
+def kind_asked_for() -> str:
+    """`deployment` or `process`."""
+    kind = os.environ.get("ETCD_OPERATOR_E2E_OPERATOR", "deployment")
+    if kind not in ("deployment", "process"):
+        raise ValueError(f"ETCD_OPERATOR_E2E_OPERATOR must be deployment or process, not {kind!r}")
+    return kind
+
+
+class DeployedOperator(Operator):
+    """The Deployment `etcd-operator` in namespace `default`, as manifests/deployment.yaml makes it."""
+
+    NAME = "etcd-operator"
+
+    def __init__(self, kubectl: Kubectl) -> None:
+        self._kubectl = kubectl.within("default")
+        account = self._kubectl.json("get", "deployment", self.NAME)["spec"]["template"]["spec"]
+        self.user = f"system:serviceaccount:default:{account['serviceAccountName']}"
+
+    def address(self) -> str:
+        pods = [pod for pod in self.pods() if pod.get("status", {}).get("podIP")]
+        return f"{pods[0]['status']['podIP']}:8080" if pods else ""
+
+    def log(self) -> str:
+        texts = [
+            self._kubectl("logs", pod["metadata"]["name"], *extra, check=False)
+            for pod in self.pods()
+            for extra in (["--previous"], [])
+        ]
+        return "\n".join(texts)
+
+    def incarnation(self) -> str:
+        return " ".join(
+            f"{pod['metadata']['uid']}:{status.get('restartCount')}"
+            for pod in self.pods()
+            for status in pod["status"].get("containerStatuses", [])
+        )
+
+    def kill(self) -> None:
+        """The pod goes as well: a container that is killed often is started again more and more slowly."""
+        for pod in self.pods():
+            if pod["status"]["phase"] == "Running":
+                self.kill_one(pod["metadata"]["name"])
+            else:
+                self._kubectl("delete", "pod", pod["metadata"]["name"], "--wait=false")
+
+    def kill_one(self, pod: str) -> None:
+        """Kill the process in one of its pods, and let another pod take its place."""
+        with contextlib.suppress(TestbedError):  # it has ended, or not begun, by itself
+            self._kubectl.testbed.fault("kill", f"default/{pod}", self.NAME)
+        self._kubectl("delete", "pod", pod, "--wait=false")
+
+    def stop(self) -> None:
+        self.scale(0)
+
+    def start(self) -> None:
+        self.scale(1)
+
+    def scale(self, replicas: int) -> None:
+        """Run so many, and wait until they do (those that are ready may include none that leads)."""
+        self._kubectl("scale", "deployment", self.NAME, f"--replicas={replicas}")
+
+        def is_done() -> bool:
+            pods = self.pods(with_leaving=True)
+            ready = [pod for pod in pods if _is_ready(pod)]
+            return len(pods) == len(ready) == replicas
+
+        wait_until(is_done, START_SECONDS, f"{replicas} operators run")
+
+    def pods(self, *, with_leaving: bool = False) -> list[dict[str, Any]]:
+        """Its pods, oldest first."""
+        selector = self._kubectl.json("get", "deployment", self.NAME)["spec"]["selector"]["matchLabels"]
+        words = ",".join(f"{key}={value}" for key, value in selector.items())
+        pods = self._kubectl.json("get", "pods", "-l", words)["items"]
+        pods.sort(key=lambda pod: pod["metadata"]["creationTimestamp"])
+        return [pod for pod in pods if with_leaving or "deletionTimestamp" not in pod["metadata"]]
+
+
+def _is_ready(pod: dict[str, Any]) -> bool:
+    conditions = pod.get("status", {}).get("conditions", [])
+    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)

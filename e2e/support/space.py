@@ -1,0 +1,101 @@
+"""One test's own namespace, and the words that tests are written in."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from e2e.support.api import Api, condition
+from e2e.support.clusters import Document, size_of
+from e2e.support.kubectl import Kubectl
+from e2e.support.members import Members
+from e2e.support.operators import Operator
+from e2e.support.testbed import Testbed
+from e2e.support.waiting import wait_until
+from etcd_operator.kube import resources
+
+SERVING_SECONDS = 60.0
+"""From a creation to a healthy cluster, on a machine that runs several tests at once."""
+
+
+@dataclass(frozen=True)
+class Space:
+    """A namespace, kubectl in it, and the operator that serves it."""
+
+    namespace: str
+    testbed: Testbed
+    kubectl: Kubectl
+    api: Api
+    operator: Operator
+
+    def create(self, document: Document) -> Document:
+        """Create a cluster's resource."""
+        self.kubectl.create(document)
+        return document
+
+    def created(self, document: Document) -> Document:
+        """Create a cluster and wait until all its members serve."""
+        self.create(document)
+        self.wait_serving(document)
+        return document
+
+    def wait_serving(self, document: Document, *, within: float = SERVING_SECONDS) -> None:
+        """Wait until every member is a healthy voter by etcd's own word."""
+        with Members() as members:
+            wait_until(
+                lambda: members.all_serve(self.pods(document), size_of(document)),
+                within,
+                lambda: f"{document['metadata']['name']} serves; its status: {self.status(document)}",
+                every=0.25,
+            )
+
+    def wait_settled(self, document: Document, *, within: float = SERVING_SECONDS) -> None:
+        """Wait until the status says that all is as asked."""
+
+        def is_settled() -> bool:
+            found = self.stored(document)
+            wished = {"Available": "True", "Progressing": "False", "Degraded": "False"}
+            return all(condition(found, kind)["status"] == status for kind, status in wished.items())
+
+        wait_until(is_settled, within, lambda: f"the status is settled: {self.status(document)}", every=0.25)
+
+    def wait_condition(self, document: Document, kind: str, *reasons: str, within: float = 60.0) -> Document:
+        """Wait until a condition is True for one of `reasons`; the condition."""
+
+        def found() -> Document | None:
+            now = condition(self.stored(document), kind)
+            return now if now["status"] == "True" and now["reason"] in reasons else None
+
+        words = " or ".join(reasons)
+        return (
+            wait_until(
+                found, within, lambda: f"{kind} because of {words}: {self.status(document)}", every=0.25
+            )
+            or {}
+        )
+
+    def stored(self, document: Document) -> Document:
+        """The resource as it is stored now; empty if it is gone."""
+        return self.api.cluster(document, self.namespace) or {}
+
+    def status(self, document: Document) -> Document:
+        """Its status."""
+        found: Document = self.stored(document).get("status", {})
+        return found
+
+    def pods(self, document: Document) -> list[Document]:
+        """The members' pods that nobody has asked to go."""
+        return self.api.member_pods(document, self.namespace)
+
+    def addresses(self, document: Document) -> list[str]:
+        """The pods' addresses."""
+        return [pod["status"]["podIP"] for pod in self.pods(document) if pod.get("status", {}).get("podIP")]
+
+    def names(self, resource: Any, selector: str = "") -> list[str]:
+        """The names of what there is of a resource, by name."""
+        return [each["metadata"]["name"] for each in self.api.all_of(resource, self.namespace, selector)]
+
+    def wait_pods_gone(self, document: Document, *, within: float = 90.0) -> None:
+        """Wait until no pod of the namespace is left; etcd may take its grace period."""
+        name = document["metadata"]["name"]
+        wait_until(
+            lambda: not self.api.all_of(resources.PODS, self.namespace), within, f"{name} has no pod left"
+        )

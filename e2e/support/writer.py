@@ -1,0 +1,193 @@
+"""Clients of etcd that notice what must never happen: lost writes, reads of the past, a quorum that went."""
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from types import TracebackType
+
+from e2e.support.members import Members
+from etcd_operator.errors import OperatorError
+
+Addresses = Callable[[], list[str]]
+"""The members' addresses now; called again when one fails, so that replaced members are found."""
+
+KEYS = 100
+"""Keys in turn, so that a long scenario overwrites as well as adds."""
+
+
+@dataclass
+class Key:
+    """What was written to one key: numbers only grow, so an older value is a lost write."""
+
+    acknowledged: int = -1
+    revision: int = 0
+    attempted: int = -1
+
+
+@dataclass
+class _Loop:
+    """A thread that does one step after the other until it is stopped."""
+
+    interval: float
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    def start(self, step: Callable[[], None], name: str) -> None:
+        def run() -> None:
+            while not self._stop.wait(self.interval):
+                step()
+
+        self._thread = threading.Thread(target=run, name=name)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join(30)
+            assert not self._thread.is_alive(), f"{self._thread.name} does not end"
+
+
+class Writer:
+    """Writes numbered keys through all members in turn and reads each back through another one.
+
+    An answer that did not come is neither written nor unwritten: both are right afterwards.
+    Use it in a `with`, call `verify` after it.
+    """
+
+    def __init__(self, addresses: Addresses, *, per_second: float = 20.0, prefix: str = "writer") -> None:
+        self._addresses = addresses
+        self._known = addresses()
+        self._prefix = prefix
+        self._loop = _Loop(1.0 / per_second)
+        self._members = Members(deadline=1.0)
+        self._keys = [Key() for _ in range(KEYS)]
+        self._number = 0
+        self._count = 0
+        self._violations: list[str] = []
+        self._moments: list[float] = []
+
+    def __enter__(self) -> "Writer":
+        self._moments.append(time.monotonic())
+        self._loop.start(self._step, "writer")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._loop.stop()
+        self._moments.append(time.monotonic())
+
+    @property
+    def acknowledged(self) -> int:
+        """How many writes were acknowledged by now."""
+        return self._count
+
+    @property
+    def longest_gap(self) -> float:
+        """The longest time without an acknowledged write, in seconds, from start to end."""
+        moments = self._moments
+        return max((after - before for before, after in pairwise(moments)), default=0.0)
+
+    def verify(self) -> None:
+        """Read everything back through every member: nothing acknowledged is lost, nothing went back."""
+        assert self._count > 0, "not one write was acknowledged"
+        with Members() as members:
+            for address in self._addresses():
+                client = members.client(address)
+                for index, key in enumerate(self._keys):
+                    if key.acknowledged < 0:
+                        continue
+                    found = client.get(self._name(index))
+                    assert found is not None, f"{self._name(index)!r} is lost (asked {address})"
+                    number = int(found.value)
+                    assert key.acknowledged <= number <= key.attempted, (
+                        f"{self._name(index)!r} is {number} at {address}, "
+                        f"acknowledged {key.acknowledged}, tried {key.attempted}"
+                    )
+                    assert found.mod_revision >= key.revision, f"{self._name(index)!r} has an older revision"
+        assert not self._violations, "\n".join(self._violations)
+        self._members.close()
+
+    def _name(self, index: int) -> bytes:
+        return f"{self._prefix}/{index}".encode()
+
+    def _step(self) -> None:
+        number, self._number = self._number, self._number + 1
+        key = self._keys[number % KEYS]
+        if not self._known:
+            self._refresh()
+            return
+        address = self._known[number % len(self._known)]
+        key.attempted = number
+        try:
+            revision = self._members.client(address).put(self._name(number % KEYS), str(number).encode())
+        except OperatorError:
+            self._refresh()
+            return
+        if revision <= key.revision:
+            self._violations.append(f"{number} was written at revision {revision}, after {key.revision}")
+        key.acknowledged, key.revision = number, revision
+        self._count += 1
+        self._moments.append(time.monotonic())
+        self._read_back(number, key)
+
+    def _read_back(self, number: int, key: Key) -> None:
+        """A linearizable read through another member must see what has just been acknowledged."""
+        address = self._known[(number + 1) % len(self._known)]
+        try:
+            found = self._members.client(address).get(self._name(number % KEYS))
+        except OperatorError:
+            self._refresh()
+            return
+        if found is None or found.mod_revision < key.revision:
+            self._violations.append(f"a read through {address} went back behind revision {key.revision}")
+
+    def _refresh(self) -> None:
+        try:
+            self._known = self._addresses()
+        except OperatorError:
+            return  # the API server is away: the members known so far are asked on
+
+
+class QuorumWatch:
+    """Asks every 200 ms whether a quorum answers; `losses` are the times without, in seconds."""
+
+    def __init__(self, addresses: Addresses) -> None:
+        self._addresses = addresses
+        self._known = addresses()
+        self._loop = _Loop(0.2)
+        self._members = Members(deadline=1.0)
+        self._lost_at: float | None = None
+        self.losses: list[float] = []
+
+    def __enter__(self) -> "QuorumWatch":
+        self._loop.start(self._step, "quorum-watch")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._loop.stop()
+        self._note(has_quorum=True)
+        self._members.close()
+
+    def _step(self) -> None:
+        began = time.monotonic()
+        for address in self._known:
+            if self._members.client(address).has_quorum(deadline=0.5):
+                self._note(has_quorum=True)
+                return
+        self._note(has_quorum=False, since=began)
+        try:
+            self._known = self._addresses()
+        except OperatorError:
+            return  # the API server is away
+
+    def _note(self, *, has_quorum: bool, since: float = 0.0) -> None:
+        if has_quorum and self._lost_at is not None:
+            self.losses.append(time.monotonic() - self._lost_at)
+            self._lost_at = None
+        elif not has_quorum and self._lost_at is None:
+            self._lost_at = since

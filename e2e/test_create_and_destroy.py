@@ -1,0 +1,195 @@
+"""The documents' walkthrough "create and destroy" for coreos.com clusters, command by command."""
+
+import json
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from e2e.support.checks import assert_at_rest, assert_consistent, assert_nothing_doubled
+from e2e.support.clusters import Document, ephemeral
+from e2e.support.kubectl import Kubectl
+from e2e.support.members import Members
+from e2e.support.space import Space
+from e2e.support.testbed import ROOT
+from e2e.support.waiting import wait_until
+from e2e.support.writer import QuorumWatch, Writer
+from etcd_operator.kube import resources
+
+EXAMPLES = ROOT / "manifests" / "examples"
+EXAMPLE = str(EXAMPLES / "example-etcd-cluster.yaml")
+OLDEST = str(EXAMPLES / "oldest" / "example-etcd-cluster.yaml")
+NODEPORT = str(EXAMPLES / "example-etcd-cluster-nodeport-service.json")
+NAMES = [f"example-etcd-cluster-{number:04}" for number in range(3)]
+
+
+@pytest.mark.parametrize("manifest", [EXAMPLE, OLDEST], ids=["spec-size", "oldest-form-top-level-size"])
+def test_create_shows_the_pods_and_services_of_the_documents_and_delete_removes_everything(
+    space: Space, manifest: str
+) -> None:
+    document = ephemeral()
+    space.kubectl("create", "-f", manifest)
+    space.wait_serving(document)
+
+    pods = {row["NAME"]: row for row in space.kubectl.table("get", "pods")}
+    assert sorted(pods) == NAMES
+    for row in pods.values():
+        assert (row["READY"], row["STATUS"], row["RESTARTS"]) == ("1/1", "Running", "0"), row
+    services = {row["NAME"]: row for row in space.kubectl.table("get", "services")}
+    for name in NAMES:
+        assert services[name]["PORT(S)"] == "2380/TCP,2379/TCP"
+        assert services[name]["TYPE"] == "ClusterIP"
+    assert_consistent(space, document)
+    assert_nothing_doubled(space, document)
+
+    space.kubectl("delete", "-f", manifest)
+    space.wait_pods_gone(document)
+    wait_until(lambda: not space.names(resources.SERVICES), 30, "all services are gone")
+    assert "example-etcd-cluster" not in space.kubectl("get", "etcdclusters.coreos.com", check=False)
+
+
+def test_the_nodeport_service_of_the_documents_reaches_etcd(space: Space) -> None:
+    document = ephemeral()
+    space.kubectl("create", "-f", EXAMPLE)
+    space.kubectl("create", "-f", NODEPORT)
+    space.wait_serving(document)
+
+    service = space.kubectl.json("get", "service", "example-etcd-cluster-client-service")
+    node_port = service["spec"]["ports"][0]["nodePort"]
+    addresses = space.kubectl.json("get", "nodes")["items"][0]["status"]["addresses"]
+    host = next(each["address"] for each in addresses if each["type"] == "InternalIP")
+    endpoints = f"--endpoints=http://{host}:{node_port}"
+    assert etcdctl(space.kubectl, endpoints, "put", "foo", "bar").strip() == "OK"
+    assert etcdctl(space.kubectl, endpoints, "get", "foo").split() == ["foo", "bar"]
+
+
+def test_writes_through_all_members_are_kept_and_a_settled_cluster_is_left_alone(space: Space) -> None:
+    document = space.created(ephemeral())
+    with (
+        QuorumWatch(lambda: space.addresses(document)) as quorum,
+        Writer(lambda: space.addresses(document)) as writer,
+    ):
+        wait_until(lambda: writer.acknowledged >= 50, 30, "50 writes are acknowledged")
+        space.wait_settled(document)
+        assert_at_rest(space, 12)
+    writer.verify()
+    assert quorum.losses == []
+    assert_consistent(space, document)
+
+
+def test_a_client_pod_reaches_the_cluster_by_its_name(space: Space) -> None:
+    document = space.created(ephemeral(size=1))
+    name = document["metadata"]["name"]
+    listed = run_etcdctl_in_a_pod(space, "--endpoints", f"http://{name}:2379", "member", "list")
+    assert f"{name}-0000" in listed
+
+
+def test_a_whole_object_put_without_a_resource_version_works_through_kubectl_proxy(space: Space) -> None:
+    space.created(ephemeral(size=1))
+    path = f"/apis/coreos.com/v1/namespaces/{space.namespace}/etcdclusters/example-etcd-cluster"
+    # The document's body.json, with this test's namespace; the cluster is paused so that only the PUT acts.
+    body = {
+        "apiVersion": "coreos.com/v1",
+        "kind": "EtcdCluster",
+        "metadata": {"name": "example-etcd-cluster", "namespace": space.namespace},
+        "spec": {"size": 1, "paused": True},
+    }
+    with proxy(space.kubectl) as address:
+        request = urllib.request.Request(
+            f"{address}{path}",
+            data=json.dumps(body).encode(),
+            method="PUT",
+            headers={"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            stored = json.loads(answer.read())
+            assert answer.status == 200
+    assert stored["spec"]["paused"] is True
+    reason = ("Degraded", "Progressing")
+    wait_until(
+        lambda: any(
+            each["reason"] == "Paused"
+            for each in space.status(ephemeral()).get("conditions", [])
+            if each["type"] in reason
+        ),
+        20,
+        "the operator sees the new spec",
+    )
+
+
+def test_many_clusters_in_many_namespaces_are_served_at_once(space: Space, kubectl: Kubectl) -> None:
+    """Same names everywhere; each its own cluster with its own ID."""
+    namespaces = [f"{space.namespace}-{number}" for number in range(3)]
+    try:
+        spaces = []
+        for namespace in namespaces:
+            kubectl("create", "namespace", namespace)
+            there = Space(namespace, space.testbed, kubectl.within(namespace), space.api, space.operator)
+            spaces.append(there)
+            for name in ("one", "two"):
+                there.create(ephemeral(name, size=1))
+        ids = []
+        for there in spaces:
+            for name in ("one", "two"):
+                there.wait_serving(ephemeral(name, size=1), within=90)
+                ids.append(assert_consistent(there, ephemeral(name, size=1)))
+        assert len(set(ids)) == 6
+    finally:
+        kubectl("delete", "namespace", *namespaces, "--wait=false", check=False)
+
+
+def etcdctl(kubectl: Kubectl, *words: str) -> str:
+    """etcdctl on this machine, as in the documents."""
+    print("$ etcdctl", *words, flush=True)
+    done = subprocess.run(
+        ["etcdctl", *words],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+        env=kubectl.environment(),
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def run_etcdctl_in_a_pod(space: Space, *words: str) -> str:
+    """The document's shell pod: start it once, run etcdctl in it."""
+    sleep = "while true; do sleep 30; done;"
+    space.kubectl(
+        "run",
+        "etcd-shell",
+        "--image=localhost/etcd-shell:dev",
+        "--restart=Never",
+        "--",
+        "/bin/sh",
+        "-c",
+        sleep,
+    )
+    space.kubectl("wait", "pod/etcd-shell", "--for=condition=Ready", "--timeout=60s")
+    return space.kubectl("exec", "etcd-shell", "--", "etcdctl", *words)
+
+
+@contextmanager
+def proxy(kubectl: Kubectl) -> Iterator[str]:
+    """`kubectl proxy` on a free port; its address."""
+    command = kubectl.command("proxy", "--port=0")
+    print("$ kubectl proxy --port=0", flush=True)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=kubectl.environment()) as process:
+        try:
+            assert process.stdout is not None
+            line = process.stdout.readline()  # Starting to serve on 127.0.0.1:PORT
+            yield f"http://{line.split()[-1]}"
+        finally:
+            process.terminate()
+
+
+def test_a_deleted_clusters_members_do_not_answer_any_more(space: Space) -> None:
+    document: Document = space.created(ephemeral(size=1))
+    pods = space.pods(document)
+    space.kubectl("delete", "etcdclusters.coreos.com", document["metadata"]["name"])
+    space.wait_pods_gone(document)
+    with Members(deadline=0.5) as members:
+        assert members.ask(pods) == []

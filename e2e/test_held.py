@@ -1,0 +1,95 @@
+"""What goes wrong around a cluster is said in its conditions, holds up nobody else, and heals by itself."""
+
+from e2e.support.checks import assert_consistent
+from e2e.support.clusters import COREOS, IMPROBABLE, ephemeral, persistent
+from e2e.support.space import Space
+from e2e.support.waiting import hold_for, wait_until
+from etcd_operator.kube import resources
+
+KINDS = {COREOS: "etcdcluster.coreos.com", IMPROBABLE: "etcdcluster.etcd.improbable.io"}
+
+
+def test_an_image_that_does_not_exist_is_named_and_other_clusters_are_served(space: Space) -> None:
+    broken = space.create(ephemeral("broken", version="3.6.99"))
+    held = space.wait_condition(broken, "Degraded", "ErrImagePull", "ImagePullBackOff")
+    assert "3.6.99" in held["message"] or "broken-000" in held["message"], held
+    healthy = space.created(ephemeral("healthy", size=1))
+    assert_consistent(space, healthy)
+    assert space.status(broken)["phase"] == "Creating"
+    assert "ImagePull" in space.kubectl("describe", KINDS[COREOS], "broken")
+
+    # The version of a cluster cannot be edited yet: the way out is a new resource.
+    space.kubectl("delete", KINDS[COREOS], "broken")
+    wait_until(lambda: not space.pods(broken), 60, "the broken cluster's pods are gone")
+    space.created(ephemeral("broken", size=1))
+
+
+def test_a_storage_class_that_comes_late_lets_the_cluster_go_on(space: Space) -> None:
+    late = f"late-{space.namespace}"
+    document = space.create(persistent(replicas=1, storage_class=late))
+    held = space.wait_condition(document, "Degraded", "Unschedulable", "ClaimPending", within=60)
+    assert held["message"]
+    storage_class = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": late},
+        "provisioner": "kubernetes.io/host-path",
+    }
+    try:
+        space.kubectl.apply(storage_class)
+        space.wait_serving(document, within=90)
+        space.wait_settled(document)
+    finally:
+        space.kubectl("delete", "storageclass", late, check=False)
+
+
+def test_a_node_selector_that_fits_nothing_is_unschedulable_until_a_node_gets_the_label(space: Space) -> None:
+    label = f"e2e.example.com/{space.namespace}"
+    document = space.create(ephemeral(size=1, nodeSelector={label: "yes"}))
+    space.wait_condition(document, "Degraded", "Unschedulable", within=60)
+    node = space.kubectl.json("get", "nodes")["items"][0]["metadata"]["name"]
+    try:
+        space.kubectl("label", "node", node, f"{label}=yes")
+        space.wait_serving(document)
+        space.wait_settled(document)
+    finally:
+        space.kubectl("label", "node", node, f"{label}-", check=False)
+
+
+def test_of_two_clusters_of_one_name_the_younger_waits_until_the_older_is_gone(space: Space) -> None:
+    older = space.created(persistent("same", replicas=1))
+    younger = space.create(ephemeral("same", size=1))
+    held = space.wait_condition(younger, "Degraded", "NameConflict")
+    assert "same" in held["message"], held
+    hold_for(2, lambda: not space.pods(younger), "the younger makes nothing", every=0.5)
+    assert_consistent(space, older)
+
+    space.kubectl("delete", KINDS[IMPROBABLE], "same")
+    space.wait_serving(younger, within=90)
+    assert_consistent(space, younger)
+    assert space.names(resources.CLAIMS) == ["same-0"]
+
+
+def test_a_namespace_with_clusters_of_both_groups_goes_without_hanging(space: Space) -> None:
+    space.created(ephemeral(size=1))
+    space.created(persistent(replicas=1))
+    space.kubectl("delete", "namespace", space.namespace, "--wait=false")
+    wait_until(
+        lambda: "NotFound" in space.kubectl("get", "namespace", space.namespace, check=False),
+        100,
+        "the namespace is gone",
+        every=1.0,
+    )
+
+
+def test_a_namespace_goes_also_in_the_middle_of_a_creation(space: Space) -> None:
+    space.create(ephemeral())
+    space.create(persistent())
+    wait_until(lambda: space.names(resources.PODS), 30, "the first pod is there")
+    space.kubectl("delete", "namespace", space.namespace, "--wait=false")
+    wait_until(
+        lambda: "NotFound" in space.kubectl("get", "namespace", space.namespace, check=False),
+        100,
+        "the namespace is gone",
+        every=1.0,
+    )

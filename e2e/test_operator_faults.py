@@ -1,0 +1,136 @@
+"""The operator and what it stands on break; clusters must neither notice nor double.
+
+That CRDs are missing at start is a test of the pass rung: here it would take every other cluster's
+definition away.
+"""
+
+import os
+import random
+import time
+
+import pytest
+
+from e2e.support.checks import assert_at_rest, assert_consistent, assert_nothing_doubled
+from e2e.support.clusters import ephemeral, persistent
+from e2e.support.kubectl import Kubectl
+from e2e.support.operators import DeployedOperator, Operator
+from e2e.support.space import Space
+from e2e.support.waiting import hold_for, wait_until
+from e2e.support.writer import Writer
+
+pytestmark = pytest.mark.exclusive
+
+KILLS = 5
+OUTAGE_SECONDS = 60.0
+RESUME_SECONDS = 5.0
+
+
+@pytest.mark.timeout(400)
+def test_an_operator_killed_five_times_during_a_creation_makes_one_cluster_of_each(
+    space: Space, operator: Operator
+) -> None:
+    seed = int(os.environ.get("ETCD_OPERATOR_E2E_SEED") or time.time())
+    print(f"seed: ETCD_OPERATOR_E2E_SEED={seed}")
+    chance = random.Random(seed)
+    documents = [ephemeral("ephemeral"), persistent("persistent")]
+    for document in documents:
+        space.create(document)
+    for _ in range(KILLS):
+        hold_for(chance.uniform(0.0, 1.5), lambda: True, "the operator works", every=0.01)
+        operator.kill()
+    operator.wait_ready()
+    for document in documents:
+        space.wait_serving(document, within=120)
+        space.wait_settled(document)
+        assert_consistent(space, document)
+        assert_nothing_doubled(space, document)
+    assert_at_rest(space, 12)
+
+
+@pytest.mark.timeout(400)
+def test_an_api_server_away_for_a_minute_changes_nothing_and_work_resumes_at_once(
+    space: Space, operator: Operator
+) -> None:
+    if not space.testbed.is_local:
+        pytest.skip("the API server of this cluster is not ours to stop")
+    steady = space.created(persistent("steady"))
+    space.wait_settled(steady)
+    began = time.monotonic()
+    space.created(ephemeral("before"))
+    normal = time.monotonic() - began
+    before = operator.incarnation()
+    space.wait_settled(ephemeral("before"))
+    addresses = space.addresses(steady)
+
+    space.testbed.fault("apiserver", "stop")
+    try:
+        with Writer(lambda: addresses) as writer:
+            hold_for(OUTAGE_SECONDS, lambda: True, "the API server is away", every=0.5)
+    finally:
+        space.testbed.fault("apiserver", "start")
+    began = time.monotonic()
+    space.created(ephemeral("after"))
+    resumed = time.monotonic() - began
+    writer.verify()
+    assert writer.longest_gap < 2, "clients of etcd noticed that the API server was away"
+    assert resumed < normal + RESUME_SECONDS, f"{resumed:.1f} s after the outage, {normal:.1f} s before"
+    assert operator.incarnation() == before, "the operator restarted"
+    for document in (steady, ephemeral("before"), ephemeral("after")):
+        assert_consistent(space, document)
+        assert_nothing_doubled(space, document)
+
+
+@pytest.mark.timeout(300)
+def test_without_its_rights_the_operator_stays_up_and_goes_on_when_they_return(
+    space: Space, operator: Operator, kubectl: Kubectl
+) -> None:
+    if not isinstance(operator, DeployedOperator):
+        pytest.skip("a process has the rights of an administrator")
+    steady = space.created(ephemeral("steady", size=1))
+    before = operator.incarnation()
+    binding = kubectl.json("get", "clusterrolebinding", "etcd-operator")
+    for field in ("uid", "resourceVersion", "creationTimestamp", "managedFields"):
+        binding["metadata"].pop(field, None)
+    kubectl("delete", "clusterrolebinding", "etcd-operator")
+    try:
+        document = space.create(ephemeral("late", size=1))
+        wait_until(lambda: "orbidden" in operator.log(), 60, "the log says Forbidden", every=1.0)
+        assert operator.metric("rest_client_requests_total") > 0, "its metrics answer"
+    finally:
+        kubectl.apply(binding)
+    space.wait_serving(document, within=90)
+    assert operator.incarnation() == before, "the operator restarted"
+    assert_consistent(space, steady)
+    assert_consistent(space, document)
+
+
+@pytest.mark.timeout(300)
+def test_of_two_operators_the_second_takes_over_when_the_leader_is_killed(
+    space: Space, operator: Operator, kubectl: Kubectl
+) -> None:
+    if not isinstance(operator, DeployedOperator):
+        pytest.skip("the process for development runs without election")
+    leases = kubectl.within("default")
+
+    def holder() -> str:
+        return str(
+            leases("get", "lease", "etcd-operator", "-o", "jsonpath={.spec.holderIdentity}", check=False)
+        )
+
+    operator.scale(2)
+    try:
+        pods = [str(pod["metadata"]["name"]) for pod in operator.pods()]
+        wait_until(
+            lambda: any(holder().startswith(pod) for pod in pods), 60, "one of the two leads", every=0.5
+        )
+        first = holder()
+        document = space.create(persistent())
+        leader = next(pod for pod in pods if first.startswith(pod))
+        operator.kill_one(leader)
+        wait_until(lambda: holder() not in ("", first), 60, f"another one than {first} leads", every=0.5)
+        space.wait_serving(document, within=90)
+        space.wait_settled(document)
+        assert_consistent(space, document)
+        assert_nothing_doubled(space, document)
+    finally:
+        operator.scale(1)

@@ -1,0 +1,176 @@
+"""The documents' walkthroughs for etcd.improbable.io: reach it by name, delete it, find its data again."""
+
+import re
+import shutil
+from pathlib import Path
+
+from e2e.support.checks import assert_at_rest, assert_consistent, assert_nothing_doubled
+from e2e.support.clusters import Document, persistent
+from e2e.support.members import Members
+from e2e.support.space import Space
+from e2e.support.testbed import ROOT
+from e2e.support.waiting import hold_for, wait_until
+from e2e.support.writer import QuorumWatch, Writer
+from etcd_operator.kube import resources
+
+SAMPLE = str(ROOT / "manifests" / "examples" / "etcd_v1alpha1_etcdcluster.yaml")
+SELECTOR = "etcd.improbable.io/cluster-name=my-cluster"
+
+
+def put(space: Space, document: Document, key: bytes, value: bytes) -> None:
+    with Members() as members:
+        members.client(space.addresses(document)[0]).put(key, value)
+
+
+def value_at_each(space: Space, document: Document, key: bytes) -> list[bytes | None]:
+    with Members() as members:
+        found = [members.client(address).get(key) for address in space.addresses(document)]
+    return [each.value if each is not None else None for each in found]
+
+
+def test_the_sample_is_reached_by_name_survives_deletion_and_comes_back_with_its_data(space: Space) -> None:
+    document = persistent()
+    space.kubectl("apply", "-f", SAMPLE)
+    space.wait_serving(document)
+    assert_nothing_doubled(space, document)
+    shell = "while true; do sleep 30; done;"
+    space.kubectl(
+        "run",
+        "etcd-shell",
+        "--image=localhost/etcd-shell:dev",
+        "--restart=Never",
+        "--",
+        "/bin/sh",
+        "-c",
+        shell,
+    )
+    space.kubectl("wait", "pod/etcd-shell", "--for=condition=Ready", "--timeout=60s")
+    etcdctl = ("exec", "etcd-shell", "--", "etcdctl", "--endpoints", "http://my-cluster:2379")
+    listed = space.kubectl(*etcdctl, "member", "list")
+    assert all(f"my-cluster-{number}" in listed for number in range(3)), listed
+    space.kubectl(*etcdctl, "put", "foo", "bar")
+    space.kubectl("delete", "po", "etcd-shell", "--grace-period=1")
+    before = assert_consistent(space, document)
+    space.wait_settled(document)  # the birth's marks are on every claim
+
+    space.kubectl("delete", "-f", SAMPLE)
+    space.wait_pods_gone(document)
+    for kind in (resources.PEERS, resources.REPLICA_SETS, resources.SERVICES):
+        wait_until(lambda kind=kind: not space.names(kind), 30, f"no {kind} is left")  # type: ignore[misc]
+    rows = space.kubectl.table("get", "pvc", "--selector", SELECTOR)
+    assert [row["NAME"] for row in rows] == [f"my-cluster-{number}" for number in range(3)]
+    assert {row["STATUS"] for row in rows} == {"Bound"}
+
+    space.kubectl("apply", "-f", SAMPLE)
+    space.wait_serving(document)
+    assert value_at_each(space, document, b"foo") == [b"bar"] * 3
+    assert assert_consistent(space, document) == before
+
+    space.kubectl("delete", "-f", SAMPLE)
+    space.wait_pods_gone(document)
+    said = space.kubectl("delete", "pvc", "--selector", SELECTOR)
+    assert all(f'persistentvolumeclaim "my-cluster-{number}" deleted' in said for number in range(3)), said
+
+
+def test_status_columns_and_describe_tell_what_happened(space: Space) -> None:
+    document = space.created(persistent())
+    space.wait_settled(document)
+    (row,) = space.kubectl.table("get", "etcd")
+    assert (row["NAME"], row["REPLICAS"], row["READY"], row["VERSION"]) == (
+        "my-cluster",
+        "3",
+        "3",
+        "3.6.16",
+    ), row
+    status = space.status(document)
+    assert status["replicas"] == 3
+    assert sorted(each["name"] for each in status["members"]) == [
+        f"my-cluster-{number}" for number in range(3)
+    ]
+    assert all(re.fullmatch("[0-9a-f]+", each["id"]) for each in status["members"])
+    assert status["clusterID"] == assert_consistent(space, document)
+
+    def described() -> str:
+        return space.kubectl("describe", "etcdcluster.etcd.improbable.io", "my-cluster")
+
+    words = ("Available", "QuorumHealthy", "ServiceCreated", "PeerCreated", "PVCCreated", "ClusterCreated")
+    wait_until(lambda: all(word in described() for word in words), 30, f"describe shows {words}", every=1.0)
+    assert_at_rest(space, 12)
+
+
+def test_a_deleted_pod_comes_back_on_its_claim_without_a_lost_write(space: Space) -> None:
+    document = space.created(persistent())
+    before = assert_consistent(space, document)
+    victim = space.pods(document)[0]
+    with (
+        QuorumWatch(lambda: space.addresses(document)) as quorum,
+        Writer(lambda: space.addresses(document)) as writer,
+    ):
+        wait_until(lambda: writer.acknowledged >= 20, 30, "20 writes are acknowledged")
+        space.kubectl("delete", "pod", victim["metadata"]["name"], "--wait=false")
+        wait_until(
+            lambda: victim["metadata"]["uid"] not in [pod["metadata"]["uid"] for pod in space.pods(document)],
+            40,
+            "the pod is another one",
+        )
+        space.wait_serving(document)
+        now = writer.acknowledged
+        wait_until(lambda: writer.acknowledged >= now, 30, "writes go on")
+    writer.verify()
+    assert assert_consistent(space, document) == before
+    assert max(quorum.losses, default=0) < 5, quorum.losses
+
+
+def test_a_member_that_lost_its_volume_refuses_to_start_while_the_others_serve(space: Space) -> None:
+    """It must not come back empty under its old name: that would forget its votes."""
+    document = space.created(persistent())
+    space.wait_settled(document)
+    put(space, document, b"foo", b"bar")
+    victim = "my-cluster-1"
+    empty_volume(space, victim)
+    selector = f"etcd.improbable.io/peer-name={victim}"
+    space.kubectl("delete", "pod", "-l", selector, "--grace-period=1")
+
+    def restarts() -> int:
+        pods = space.api.all_of(resources.PODS, space.namespace, selector)
+        counts = [
+            status["restartCount"] for pod in pods for status in pod["status"].get("containerStatuses", [])
+        ]
+        return max(counts, default=0)
+
+    wait_until(lambda: restarts() >= 1, 60, "the empty member refuses to start")
+    others = [
+        pod["status"]["podIP"]
+        for pod in space.pods(document)
+        if pod["metadata"]["labels"]["etcd.improbable.io/peer-name"] != victim
+    ]
+    with Members() as members:
+        clients = [members.client(address) for address in others]
+        assert [client.has_quorum(deadline=2.0) for client in clients] == [True, True]
+        found = [client.get(b"foo") for client in clients]
+        assert [each.value if each else None for each in found] == [b"bar", b"bar"]
+    space.wait_condition(document, "Degraded", "CrashLoopBackOff", "MemberUnhealthy", "Error")
+
+
+def empty_volume(space: Space, claim: str) -> None:
+    """Remove what is on a claim's volume, as a lost disk would."""
+    volume = space.kubectl.json("get", "pvc", claim)["spec"]["volumeName"]
+    path = space.kubectl.json("get", "pv", volume)["spec"]["hostPath"]["path"]
+    folder: Path = space.testbed.volumes / Path(path).name
+    assert (folder / "member").is_dir() or any(folder.iterdir()), f"{folder} is not the volume of {claim}"
+    for each in folder.iterdir():
+        shutil.rmtree(each)
+
+
+def test_a_settled_cluster_has_no_member_that_may_found_again(space: Space) -> None:
+    document = space.created(persistent())
+    space.wait_settled(document)
+    for name in space.names(resources.PEERS):
+        peer = space.kubectl.json("get", "etcdpeer", name)
+        assert peer["spec"]["bootstrap"]["initialClusterState"] == "Existing", peer["spec"]
+    hold_for(3, lambda: len(space.pods(document)) == 3, "sealing restarts no member", every=0.5)
+    assert all(
+        status["restartCount"] == 0
+        for pod in space.pods(document)
+        for status in pod["status"]["containerStatuses"]
+    )

@@ -1,0 +1,104 @@
+"""The command line: `hack/bench create`."""
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from benchmark import creation, load
+from benchmark.bed import Bed
+from benchmark.verdict import Verdict
+from e2e.support.api import Api
+from e2e.support.kubectl import Kubectl
+from e2e.support.operators import DeployedOperator, Operator, kind_asked_for
+from e2e.support.process import OperatorProcess
+from e2e.support.testbed import Testbed, TestbedError, find_testbed
+
+Part = Callable[[Bed, int, Callable[[str], None]], Iterator[Verdict]]
+
+PARTS: dict[str, Part] = {
+    "floor": creation.against_floor,
+    "frozen": creation.beside_frozen,
+    "many": load.many_at_once,
+    "rest": load.at_rest,
+}
+
+DESCRIPTION = """Measure the operator on a cluster of hack/cluster and check the figures against budgets.
+
+parts of `create`
+  floor   a cluster of three, from its creation to three healthy voters, against the same
+          pods, claims and services created directly                  budget: ratio <= 1.25
+  many    20 clusters at once: time, CPU, memory, API writes          budget: <= 2 writes per object
+  frozen  a cluster of three while another one's members all hang     budget: ratio <= 1.5
+  rest    10 settled clusters for two minutes                         budget: 0 writes, 0 LISTs,
+                                                                      < 1 % of a core, < 100 MiB
+The operator is the Deployment etcd-operator; with $ETCD_OPERATOR_E2E_OPERATOR=process a process is
+started for the run. Which cluster: $ETCD_OPERATOR_CLUSTER, as hack/cluster understands it.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure; 0 if every budget was kept, 1 if not, 2 without a test bed."""
+    options = _parser().parse_args(arguments)
+    try:
+        testbed = find_testbed()
+    except TestbedError as error:
+        print(f"hack/bench: {error}", file=sys.stderr)
+        return 2
+    verdicts: list[Verdict] = []
+    with _operator(testbed) as operator:
+        bed = Bed(testbed, Api(testbed), operator)
+        for name in options.only or PARTS:
+            for verdict in PARTS[name](bed, options.runs, _say):
+                verdicts.append(verdict)
+                _say(verdict.line())
+    if options.json:
+        print(json.dumps([verdict.document() for verdict in verdicts], indent=2))
+    else:
+        print("\n".join(verdict.line() for verdict in verdicts))
+    return 0 if all(verdict.is_kept for verdict in verdicts) else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="hack/bench", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=["create"], help="what is measured")
+    parser.add_argument("--runs", type=_count, default=5, metavar="N", help="runs of each (default: 5)")
+    parser.add_argument("--only", action="append", choices=PARTS, help="this part only; may be repeated")
+    parser.add_argument(
+        "--json", action="store_true", help="print the figures as JSON; progress is on stderr"
+    )
+    return parser
+
+
+@contextmanager
+def _operator(testbed: Testbed) -> Iterator[Operator]:
+    """The operator to measure, ready."""
+    kubectl = Kubectl(testbed)
+    if kind_asked_for() == "deployment":
+        deployed = DeployedOperator(kubectl)
+        deployed.wait_ready()
+        yield deployed
+        return
+    with tempfile.TemporaryDirectory(prefix="etcd-operator-bench-") as folder:
+        process = OperatorProcess(kubectl, Path(folder))
+        process.prepare()
+        process.start()
+        try:
+            yield process
+        finally:
+            process.stop()
+
+
+def _count(text: str) -> int:
+    if not (text.isdecimal() and int(text) > 0):
+        raise argparse.ArgumentTypeError("a number of at least 1")
+    return int(text)
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)

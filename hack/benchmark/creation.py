@@ -1,0 +1,94 @@
+"""How long a cluster takes from its creation to three healthy voters, against the floor.
+
+Each trial has a namespace of its own that is gone before the next begins. Both sides alternate, so that
+whatever else the machine does hits both.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from statistics import median
+
+from benchmark import floor
+from benchmark.bed import Bed, Document
+from benchmark.verdict import Verdict
+from e2e.support.clusters import ephemeral, persistent
+from e2e.support.waiting import wait_until
+
+RATIO_BUDGET = 1.25
+FROZEN_BUDGET = 1.5
+
+DOCUMENTS: dict[str, Callable[[], Document]] = {
+    "coreos.com": lambda: ephemeral("bench"),
+    "etcd.improbable.io": lambda: persistent("bench"),
+}
+
+
+def against_floor(bed: Bed, runs: int, say: Callable[[str], None]) -> Iterator[Verdict]:
+    """(a) and (b): the floor and the operator."""
+    for group, document in DOCUMENTS.items():
+        bare, ours = [], []
+        for run in range(runs):
+            bare.append(_floor_seconds(bed, document()))
+            ours.append(_operator_seconds(bed, document()))
+            say(f"{group} run {run + 1}: floor {bare[-1]:.2f} s, operator {ours[-1]:.2f} s")
+        yield Verdict(name=f"{group}: floor, median", value=median(bare), unit="s", note=_spread(bare))
+        yield Verdict(name=f"{group}: operator, median", value=median(ours), unit="s", note=_spread(ours))
+        ratio = median(ours) / median(bare)
+        yield Verdict(name=f"{group}: operator / floor", value=ratio, at_most=RATIO_BUDGET)
+
+
+def beside_frozen(bed: Bed, runs: int, say: Callable[[str], None]) -> Iterator[Verdict]:
+    """(d): the same while all members of another cluster hang."""
+    for group, document in DOCUMENTS.items():
+        normal = [_operator_seconds(bed, document()) for _ in range(runs)]
+        with _frozen_cluster(bed, document()):
+            hampered = [_operator_seconds(bed, document()) for _ in range(runs)]
+        say(f"{group}: normal {_spread(normal)}, beside a frozen cluster {_spread(hampered)}")
+        ratio = median(hampered) / median(normal)
+        yield Verdict(name=f"{group}: beside a frozen cluster / normal", value=ratio, at_most=FROZEN_BUDGET)
+
+
+def _floor_seconds(bed: Bed, document: Document) -> float:
+    with bed.namespace() as namespace:
+        objects = floor.objects_of(document, namespace)
+        began = time.monotonic()
+        floor.create(bed.api, objects, namespace)
+        return bed.until_serving(document, namespace, since=began)
+
+
+def _operator_seconds(bed: Bed, document: Document) -> float:
+    with bed.namespace() as namespace:
+        began = time.monotonic()
+        bed.create(document, namespace)
+        return bed.until_serving(document, namespace, since=began)
+
+
+@contextmanager
+def _frozen_cluster(bed: Bed, document: Document) -> Iterator[None]:
+    with bed.namespace() as namespace:
+        bed.create(document, namespace)
+        bed.until_serving(document, namespace, since=time.monotonic())
+        pods = [pod["metadata"]["name"] for pod in bed.api.member_pods(document, namespace)]
+        for pod in pods:
+            bed.testbed.fault("freeze", f"{namespace}/{pod}")
+        try:
+            wait_until(
+                lambda: _is_noticed(bed, document, namespace),
+                60,
+                "the operator notices that no member answers",
+            )
+            yield
+        finally:
+            for pod in pods:
+                bed.testbed.fault("thaw", f"{namespace}/{pod}")
+
+
+def _is_noticed(bed: Bed, document: Document, namespace: str) -> bool:
+    stored = bed.api.cluster(document, namespace) or {}
+    conditions = stored.get("status", {}).get("conditions", [])
+    return any(each["type"] == "Available" and each["status"] == "False" for each in conditions)
+
+
+def _spread(seconds: list[float]) -> str:
+    return f"{min(seconds):.2f}..{max(seconds):.2f} s in {len(seconds)} runs"

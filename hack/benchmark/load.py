@@ -1,0 +1,141 @@
+"""Many clusters: what it costs to create them at once, and what they cost at rest."""
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+from benchmark.bed import Bed, Document
+from benchmark.verdict import Verdict
+from e2e.support.api import condition
+from e2e.support.audit import Request, Window, tally
+from e2e.support.clusters import ephemeral, persistent
+from e2e.support.waiting import hold_for, wait_until
+
+AT_ONCE = 20
+AT_REST = 10
+REST_SECONDS = 120.0
+WRITES_PER_OBJECT = 2.0
+CPU_PERCENT = 1.0
+MEMORY_MIB = 100.0
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What the operator's process has used by now."""
+
+    cpu_seconds: float
+    memory_mib: float
+
+    @classmethod
+    def of(cls, bed: Bed) -> "Usage":
+        """Read it from the operator's metrics."""
+        return cls(
+            cpu_seconds=bed.operator.metric("process_cpu_seconds_total"),
+            memory_mib=bed.operator.metric("process_resident_memory_bytes") / 2**20,
+        )
+
+
+def many_at_once(bed: Bed, _runs: int, say: Callable[[str], None]) -> Iterator[Verdict]:
+    """(c): 20 clusters of 3 created at once."""
+    documents = [ephemeral(f"bench-{number}") for number in range(AT_ONCE)]
+    with bed.namespace() as namespace:
+        window, before, began = (
+            Window(bed.testbed.audit_log, bed.operator.user),
+            Usage.of(bed),
+            time.monotonic(),
+        )
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            list(pool.map(lambda document: bed.create(document, namespace), documents))
+            # A list, so that the first that fails is raised.
+            seconds = list(
+                pool.map(
+                    lambda document: bed.until_serving(document, namespace, since=began, limit=300), documents
+                )
+            )
+        _settle(bed, documents, namespace)
+        after, writes = Usage.of(bed), window.writes(namespace=namespace)
+    yield Verdict(name=f"{AT_ONCE} clusters at once: all serve after", value=max(seconds), unit="s")
+    yield Verdict(
+        name=f"{AT_ONCE} clusters at once: CPU", value=after.cpu_seconds - before.cpu_seconds, unit="s"
+    )
+    yield Verdict(
+        name=f"{AT_ONCE} clusters at once: memory", value=after.memory_mib, unit="MiB", at_most=MEMORY_MIB
+    )
+    say(f"writes for {AT_ONCE} clusters: {tally(writes)}")
+    yield from _write_verdicts("coreos.com", writes, AT_ONCE)
+    yield from _writes_of_one_persistent(bed, say)
+
+
+def _writes_of_one_persistent(bed: Bed, say: Callable[[str], None]) -> Iterator[Verdict]:
+    document = persistent("bench")
+    with bed.namespace() as namespace:
+        window = Window(bed.testbed.audit_log, bed.operator.user)
+        bed.create(document, namespace)
+        bed.until_serving(document, namespace, since=time.monotonic())
+        _settle(bed, [document], namespace)
+        writes = window.writes(namespace=namespace)
+    say(f"writes for one persistent cluster: {tally(writes)}")
+    yield from _write_verdicts("etcd.improbable.io", writes, 1)
+
+
+def _write_verdicts(group: str, writes: list[Request], clusters: int) -> Iterator[Verdict]:
+    made = sum(request.verb == "create" and request.code == 201 for request in writes)
+    ratio = len(writes) / made if made else float("inf")
+    note = f"{len(writes) / clusters:.1f} writes for {made / clusters:.1f} objects per cluster, Events apart"
+    yield Verdict(name=f"{group}: writes / objects made", value=ratio, at_most=WRITES_PER_OBJECT, note=note)
+
+
+def at_rest(bed: Bed, _runs: int, say: Callable[[str], None]) -> Iterator[Verdict]:
+    """(e): ten settled clusters, half of each group, for two minutes."""
+    documents = [ephemeral(f"bench-e{number}") for number in range(AT_REST // 2)]
+    documents += [persistent(f"bench-p{number}") for number in range(AT_REST // 2)]
+    with ExitStack() as stack:
+        namespace = stack.enter_context(bed.namespace())
+        for document in documents:
+            bed.create(document, namespace)
+        for document in documents:
+            bed.until_serving(document, namespace, since=time.monotonic(), limit=300)
+        _settle(bed, documents, namespace)
+        window, before, began = (
+            Window(bed.testbed.audit_log, bed.operator.user),
+            Usage.of(bed),
+            time.monotonic(),
+        )
+        hold_for(REST_SECONDS, lambda: True, "the clusters rest", every=1.0)
+        after, seconds = Usage.of(bed), time.monotonic() - began
+        writes, lists = window.writes(), window.lists()
+        leases = [each for each in window.requests() if each.is_write and each.resource == "leases"]
+        events = [each for each in window.requests() if each.is_write and each.resource == "events"]
+    say(f"at rest: writes {tally(writes)}; lists {tally(lists)}; lease {tally(leases)}")
+    percent = 100 * (after.cpu_seconds - before.cpu_seconds) / seconds
+    rest = f"{AT_REST} clusters at rest, {seconds:.0f} s"
+    yield Verdict(name=f"{rest}: API writes", value=len(writes) + len(events), at_most=0)
+    yield Verdict(name=f"{rest}: LISTs", value=len(lists), at_most=0)
+    yield Verdict(
+        name=f"{rest}: renewals of the leader's Lease", value=len(leases), note="leader election's own"
+    )
+    yield Verdict(name=f"{rest}: CPU", value=percent, unit="% core", at_most=CPU_PERCENT)
+    yield Verdict(name=f"{rest}: memory", value=after.memory_mib, unit="MiB", at_most=MEMORY_MIB)
+
+
+def _settle(bed: Bed, documents: list[Document], namespace: str) -> None:
+    """Wait until every status says that nothing is under way, and the last writes are logged."""
+    for document in documents:
+        wait_until(
+            lambda document=document: (
+                condition(bed.api.cluster(document, namespace), "Available")["status"] == "True"
+            ),  # type: ignore[misc]
+            120,
+            f"{document['metadata']['name']} is settled",
+        )
+    window = Window(bed.testbed.audit_log, bed.operator.user)
+    counted = -1
+
+    def is_quiet() -> bool:
+        nonlocal counted
+        before, counted = counted, len(window.writes())
+        return before == counted
+
+    wait_until(is_quiet, 60, "the operator has written its last", every=3.0)
