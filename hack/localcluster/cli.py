@@ -101,6 +101,7 @@ def _add_faults(commands: Commands) -> None:
     fault = commands.add_parser(
         "fault", help="break the running cluster on purpose", description=faults.__doc__
     )
+    _add_common(fault)
     kinds = fault.add_subparsers(required=True, metavar="FAULT")
     for component in faults.COMPONENTS:
         command = _add(

@@ -139,7 +139,7 @@ class ControlPlane:
                 "cluster-signing-key-file": self.authority.key,
                 "enable-hostpath-provisioner": "true",
                 "allocate-node-cidrs": "false",
-                "node-monitor-grace-period": "20s",
+                "node-monitor-grace-period": "30s",
                 "kube-api-qps": "100",
                 "kube-api-burst": "200",
             },

@@ -249,6 +249,7 @@ def kubelet_config(
         "cgroupRoot": cgroup_root,
         "failCgroupV1": False,
         "failSwapOn": False,
+        "nodeLeaseDurationSeconds": 20,  # renewed every 5 s: see node-monitor-grace-period
         "oomScoreAdj": 0,
         "containerRuntimeEndpoint": f"unix://{socket}",
         "clusterDNS": [plan.dns_address],

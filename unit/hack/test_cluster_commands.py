@@ -72,7 +72,12 @@ def test_the_cluster_name_comes_from_the_environment_unless_given(monkeypatch: p
     monkeypatch.setenv("ETCD_OPERATOR_CLUSTER", "e2e")
     assert cli.parser().parse_args(["status"]).name == "e2e"
     assert cli.parser().parse_args(["--name", "a", "status"]).name == "a"
-    assert cli.parser().parse_args(["status", "--name", "b"]).name == "b"
+    for words in (
+        ["status", "--name", "b"],
+        ["fault", "--name", "b", "node-cut", "n"],
+        ["fault", "node-cut", "n", "--name", "b"],
+    ):
+        assert cli.parser().parse_args(words).name == "b"
 
 
 @pytest.mark.parametrize(
