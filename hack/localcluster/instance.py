@@ -272,5 +272,6 @@ def _name_option(name: str) -> str:
 
 def build(cache: Cache) -> dict[str, Path]:
     """Build programs and images that are not there yet; return name -> archive of the images."""
-    tools.build_all(cache)
-    return images.build_all(cache)
+    with cache.locked("programs"):
+        tools.build_all(cache)
+        return images.build_all(cache)

@@ -57,6 +57,11 @@ def build(cache: Cache, *, tag: str, base: str | None, context: Path) -> Path:
     """Build the image and return the path of its archive (docker-archive)."""
     if not (context / "Dockerfile").is_file():
         raise RefusalError(f"there is no Dockerfile in {context}")
+    with cache.locked("operator-image"):
+        return _build(cache, tag=tag, base=base, context=context)
+
+
+def _build(cache: Cache, *, tag: str, base: str | None, context: Path) -> Path:
     target = cache.images / "built" / f"{tag.rpartition('/')[2].replace(':', '-')}.tar"
     target.parent.mkdir(parents=True, exist_ok=True)
     new = target.with_suffix(".new")

@@ -6,9 +6,14 @@ folder of an instance holds everything else and may be removed as a whole once t
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from .console import say
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 GO_MODULES = Path(__file__).resolve().parent / "go"
@@ -46,6 +51,18 @@ class Cache:
     def images(self) -> Path:
         """Image archives."""
         return self.root / "images"
+
+    @contextlib.contextmanager
+    def locked(self, what: str) -> Iterator[None]:
+        """Hold the lock on a part of the cache, waiting for whoever has it."""
+        self.root.mkdir(parents=True, exist_ok=True)
+        with (self.root / f"{what}.lock").open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                say(f"waiting for another build of {what}")
+                fcntl.flock(file, fcntl.LOCK_EX)
+            yield
 
     def tool(self, folder: str, binary: str) -> Path:
         """Return the path of one binary, such as `("etcd-3.6.16", "etcdctl")`."""

@@ -1,5 +1,6 @@
 import sys
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 from localcluster import cli, faults, images, mounts, operatorimage, requirements, tools, volume_opener
@@ -41,6 +42,24 @@ def test_folders_follow_the_xdg_variables(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert State.of_instance("dev").root == tmp_path / "state" / "etcd-operator-dev" / "dev"
     monkeypatch.setenv("XDG_CACHE_HOME", "relative/is/ignored")
     assert Cache.of_user().root == Path.home() / ".cache" / "etcd-operator-dev"
+
+
+def test_a_second_build_waits_for_the_first_and_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cache, entered = Cache(tmp_path), Event()
+
+    def second() -> None:
+        with cache.locked("programs"):
+            entered.set()
+
+    thread = Thread(target=second)
+    with cache.locked("programs"):
+        thread.start()
+        wait_for("a waiting build", lambda: "waiting" in capsys.readouterr().err, deadline=10)
+        assert not entered.is_set()
+    thread.join(timeout=10)
+    assert entered.is_set()
 
 
 def test_a_cluster_that_is_not_up_is_one_clear_line(capsys: pytest.CaptureFixture[str]) -> None:
