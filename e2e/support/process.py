@@ -3,7 +3,6 @@
 State is a file, because the parallel workers of one test run share the process.
 """
 
-import contextlib
 import json
 import os
 import signal
@@ -36,6 +35,7 @@ class OperatorProcess(Operator):
         self._log_file = folder / "operator.log"
         self._kubeconfig = folder / "operator.kubeconfig"
         self._port_file = folder / "operator.port"
+        self._children: dict[int, subprocess.Popen[bytes]] = {}
 
     def prepare(self) -> None:
         """Make the account and the port; once, before the first start."""
@@ -84,6 +84,7 @@ class OperatorProcess(Operator):
         command += ["--no-leader-elect", f"--kubeconfig={self._kubeconfig}", *self._flags]
         with self._log_file.open("a") as log:
             process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, start_new_session=True)
+        self._children[process.pid] = process
         self._pid_file.write_text(str(process.pid))
 
     def _is_running(self) -> bool:
@@ -95,8 +96,14 @@ class OperatorProcess(Operator):
         if pid is None or not _is_ours(pid):
             return
         os.kill(pid, number)
-        wait_until(lambda: _has_ended(pid), 30, f"operator process {pid} ends")
+        wait_until(lambda: self._has_ended(pid), 30, f"operator process {pid} ends")
         self._pid_file.unlink()
+
+    def _has_ended(self, pid: int) -> bool:
+        child = self._children.get(pid)  # none: another worker of the test run started it
+        if child is not None:
+            child.poll()
+        return not _is_ours(pid)
 
     def _pid(self) -> int | None:
         return int(self._pid_file.read_text()) if self._pid_file.exists() else None
@@ -109,12 +116,6 @@ def _is_ours(pid: int) -> bool:
     except OSError:
         return False
     return b"etcd_operator" in words
-
-
-def _has_ended(pid: int) -> bool:
-    with contextlib.suppress(ChildProcessError):  # another worker of the test run started it
-        os.waitpid(pid, os.WNOHANG)
-    return not _is_ours(pid)
 
 
 def _free_port() -> int:

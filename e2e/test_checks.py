@@ -1,0 +1,70 @@
+"""The checks that all scenarios rest on notice what they are there for."""
+
+import pytest
+
+from e2e.support.audit import Window
+from e2e.support.checks import assert_consistent
+from e2e.support.clusters import ephemeral
+from e2e.support.members import Members
+from e2e.support.space import Space
+from e2e.support.waiting import wait_until
+from e2e.support.writer import QuorumWatch, Writer
+from etcd_operator.kube import resources
+
+
+def test_the_writer_notices_a_lost_key_and_an_older_value(space: Space) -> None:
+    document = space.created(ephemeral(size=1))
+    with Writer(lambda: space.addresses(document)) as writer:
+        wait_until(lambda: writer.acknowledged >= 5, 30, "5 writes are acknowledged")
+    writer.verify()
+    with Members() as members:
+        members.client(space.addresses(document)[0]).put(b"writer/1", b"0")
+    with pytest.raises(AssertionError, match="writer/1"):
+        writer.verify()
+    endpoint = f"--endpoints=http://{space.addresses(document)[0]}:2379"
+    pod = space.pods(document)[0]["metadata"]["name"]
+    space.kubectl("exec", pod, "--", "etcdctl", endpoint, "del", "writer/1")
+    with pytest.raises(AssertionError, match="lost"):
+        writer.verify()
+
+
+def test_the_quorum_watch_and_the_writer_notice_frozen_members(space: Space) -> None:
+    if not space.testbed.is_local:
+        pytest.skip("members of this cluster are not ours to freeze")
+    document = space.created(ephemeral(size=1))
+    pod = f"{space.namespace}/{space.pods(document)[0]['metadata']['name']}"
+    with (
+        QuorumWatch(lambda: space.addresses(document)) as quorum,
+        Writer(lambda: space.addresses(document)) as writer,
+    ):
+        wait_until(lambda: writer.acknowledged >= 5, 30, "5 writes are acknowledged")
+        space.testbed.fault("freeze", pod)
+        try:
+            space.wait_condition(document, "Degraded", "QuorumLost")
+        finally:
+            space.testbed.fault("thaw", pod)
+        before = writer.acknowledged
+        wait_until(lambda: writer.acknowledged > before, 30, "writes go on")
+        space.wait_settled(document)
+    writer.verify()
+    assert writer.longest_gap > 1
+    assert quorum.losses
+    assert max(quorum.losses) > 1
+
+
+def test_the_consistency_check_counts_members_and_the_audit_log_counts_writes(space: Space) -> None:
+    window = Window(space.testbed.audit_log, space.operator.user) if space.testbed.is_local else None
+    document = space.created(ephemeral(size=1))
+    assert_consistent(space, document)
+    with pytest.raises(AssertionError, match="3 asked"):
+        assert_consistent(space, ephemeral(size=3))
+    if window is not None:
+        wait_until(
+            lambda: (
+                {"create pods", "create services", "patch etcdclusters/status"}
+                <= {request.kind for request in window.writes(namespace=space.namespace)}
+            ),
+            10,
+            "the operator's writes are in the audit log",
+        )
+    assert space.names(resources.PODS) == ["example-etcd-cluster-0000"]
