@@ -21,6 +21,9 @@ CLUSTER_LABEL = f"{GROUP}/cluster-name"
 PEER_LABEL = f"{GROUP}/peer-name"
 RESERVED_PREFIX = f"{GROUP}/"
 
+PAUSED_ANNOTATION = f"{GROUP}/paused"
+"""`"true"` on an EtcdCluster: nothing is done for it, its status goes on."""
+
 CLEANUP_FINALIZER = f"etcdpeer.{GROUP}/pvc-cleanup"
 """On a peer whose member has been removed for good: its claim goes before it."""
 

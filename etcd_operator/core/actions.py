@@ -143,13 +143,17 @@ class Stage(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What to do now, why, and when to look again at the latest (seconds; None: when something changes)."""
+    """What to do now, why, and when to look again at the latest (seconds; None: when something changes).
+
+    is_quiet: a detail of something larger that status already tells; not worth a write of its own.
+    """
 
     actions: tuple[Action, ...] = ()
     stage: Stage
     reason: str
     message: str
     requeue_after: float | None = None
+    is_quiet: bool = False
 
     @classmethod
     def act(cls, *actions: Action, reason: str, message: str, requeue_after: float | None = None) -> "Plan":

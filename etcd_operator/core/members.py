@@ -118,12 +118,14 @@ class Answer:
 class Member:
     """One member: its objects, its entry in etcd's list, its own answer.
 
+    has_replica_set: a persistent founder that may have been started (see `reconcile.peer`).
     never_led: its only process so far is alive and has never seen a leader.
     trouble: what keeps it from running.
     """
 
     name: str
     has_service: bool = False
+    has_replica_set: bool = False
     peer: PeerFacts | None = None
     claim: ClaimFacts | None = None
     pod: PodFacts | None = None
@@ -145,8 +147,10 @@ class Member:
         """Whether its etcd was started and nothing proves that it never followed a leader.
 
         A founder without quorum accepts connections but answers nothing, so silence alone
-        proves nothing: `never_led` is the proof (metrics of a process that was never restarted).
+        proves nothing. `never_led` does, where the data is as old as the pod.
         """
+        if self.has_replica_set:
+            return True
         return self.pod is not None and self.pod.has_run and not self.never_led
 
     @property

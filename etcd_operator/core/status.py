@@ -50,9 +50,19 @@ def _degraded(state: ClusterState, plan: Plan) -> Verdict:
     if plan.stage is Stage.HELD and plan.reason not in QUIET_HOLDS:
         return True, plan.reason, plan.message
     ailing = [voter.name for voter in state.voters if not voter.is_healthy]
-    if ailing:
+    if ailing and plan.reason != "Creating":
         return True, "MemberUnhealthy", f"unhealthy or silent: {', '.join(ailing)}"
     return False, "AsExpected", "nothing is known to be wrong"
+
+
+def member_names(state: ClusterState) -> tuple[str, ...]:
+    """The members there are; while a birth is under way, those that it is about to make."""
+    bootstrap = state.record.bootstrap
+    if bootstrap is not None and not state.record.is_born:
+        return bootstrap.members
+    return tuple(
+        member.name for member in state.members if member.pod is not None or member.entry is not None
+    )
 
 
 def cluster_version(state: ClusterState) -> str:

@@ -12,7 +12,7 @@ from etcd_operator.build import ephemeral
 from etcd_operator.core.actions import Plan, Resuming, Stage, Start
 from etcd_operator.core.desired import DesiredCluster, Durability, Record
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.status import cluster_version, conditions
+from etcd_operator.core.status import cluster_version, conditions, member_names
 from etcd_operator.dialects.base import Defaults, image_for, parse_spec, record_fields
 from etcd_operator.errors import InvalidSpec
 
@@ -68,16 +68,18 @@ class CoreosDialect:
         """The whole status as written; what cannot be observed now keeps its last value."""
         previous, desired = cluster.status, state.desired
         version = cluster_version(state) or previous.current_version
+        names = member_names(state)
+        healthy = {member.name for member in state.members if member.is_healthy}
         status = ClusterStatus(
             observed_generation=desired.generation,
             phase=_phase(state, plan),
-            size=sum(member.pod is not None for member in state.members),
+            size=_pods(state),
             selector=f"{coreos.CLUSTER_LABEL}={desired.name}",
             current_version=version,
             target_version=desired.version if version and desired.version != version else "",
             members=MembersStatus(
-                ready=tuple(m.name for m in state.members if m.is_healthy),
-                unready=tuple(m.name for m in state.members if not m.is_healthy),
+                ready=tuple(name for name in names if name in healthy),
+                unready=tuple(name for name in names if name not in healthy),
             ),
             next_ordinal=state.record.next_ordinal,
             conditions=merge_conditions(previous.conditions, conditions(state, plan), now),
@@ -119,6 +121,13 @@ def _pod_template(name: str, spec: ClusterSpec) -> PodTemplate:
     }
     affinity: RawObject = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     return PodTemplate(node_selector=spec.node_selector, affinity=affinity)
+
+
+def _pods(state: ClusterState) -> int:
+    """How many pods there are; while a birth is under way, how many it makes."""
+    if not state.record.is_born:
+        return len(member_names(state))
+    return sum(member.pod is not None for member in state.members)
 
 
 def _phase(state: ClusterState, plan: Plan) -> Any:

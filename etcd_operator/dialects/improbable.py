@@ -13,7 +13,7 @@ from etcd_operator.core.actions import Plan, Start
 from etcd_operator.core.desired import DesiredCluster, Durability, Record
 from etcd_operator.core.members import EtcdMember
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.status import cluster_version, conditions
+from etcd_operator.core.status import cluster_version, conditions, member_names
 from etcd_operator.dialects.base import Defaults, image_for, parse_spec, record_fields
 from etcd_operator.errors import InvalidSpec
 
@@ -44,6 +44,7 @@ class ImprobableDialect:
             created=meta.creation_timestamp,
             durability=Durability.PERSISTENT,
             record=Record(bootstrap=status.bootstrap, cluster_id=status.cluster_id),
+            is_paused=meta.annotations.get(improbable.PAUSED_ANNOTATION) == "true",
             is_deleting=meta.deletion_timestamp is not None,
             **asked,
         )
@@ -72,7 +73,7 @@ class ImprobableDialect:
         leader = state.leader
         status = ClusterStatus(
             observed_generation=desired.generation,
-            replicas=sum(member.peer is not None for member in state.members),
+            replicas=_peers(state),
             ready_replicas=len(state.healthy_voters),
             selector=f"{improbable.CLUSTER_LABEL}={desired.name}",
             members=members,
@@ -104,6 +105,13 @@ class ImprobableDialect:
     def member(self, cluster: DesiredCluster, name: str, start: Start) -> RawObject:
         """The EtcdPeer."""
         return persistent.peer(cluster, name, start)
+
+
+def _peers(state: ClusterState) -> int:
+    """How many EtcdPeers there are; while a birth is under way, how many it makes."""
+    if not state.record.is_born:
+        return len(member_names(state))
+    return sum(member.peer is not None for member in state.members)
 
 
 def _refuse_reserved(spec: ClusterSpec) -> None:

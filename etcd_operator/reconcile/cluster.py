@@ -96,9 +96,10 @@ class _Pass(Generic[Cluster]):
         except (UnhealthyCluster, NotInSync) as error:
             # etcd's own rules about time (5 s of connection, 90 % of the log): wait, it is no failure.
             self._plan = Plan.wait(self._plan.reason, str(error), requeue_after=ETCD_RETRY)
-        self._write_status()
-        if self._of.peer_status is not None:
-            self._of.peer_status.write(self._state)
+        if not self._plan.is_quiet:
+            self._write_status()
+            if self._of.peer_status is not None:
+                self._of.peer_status.write(self._state)
         return Result(requeue_after=self._next_look())
 
     def _act(self) -> None:

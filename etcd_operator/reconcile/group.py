@@ -4,7 +4,7 @@ A group starts working when its own caches are complete. Groups do not wait for 
 other's resources to be installed: a missing CRD stops only its own group.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -23,6 +23,7 @@ from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.events import EventType, Recorder, Reference
 from etcd_operator.kube.informer import Informer
+from etcd_operator.kube.views import Claim
 from etcd_operator.reconcile.act import Actor
 from etcd_operator.reconcile.caches import Caches, Cluster, Source, coreos_caches, improbable_caches
 from etcd_operator.reconcile.cluster import ClusterReconciler
@@ -118,7 +119,7 @@ def _improbable(wiring: Wiring, caches: Caches[improbable.EtcdCluster], rival: R
     peer_controller = wiring.new_controller("improbable-peer", peer_reconciler.reconcile)
     to_cluster.target = clusters.enqueue
     caches.wake(clusters.enqueue)
-    _wake_peers((peers, caches.claims, caches.replica_sets), peer_controller.enqueue)
+    _wake_peers(caches, peer_controller.enqueue)
     return Group(
         name=improbable.GROUP,
         informers=tuple(caches.all()),
@@ -208,16 +209,25 @@ def _rival(other: Caches[Any]) -> Rival:
     return made
 
 
-def _wake_peers(informers: Iterable[Informer[Any] | None], enqueue: Callable[[Key], None]) -> None:
-    """A peer, its claim and its ReplicaSet have one name."""
+def _wake_peers(caches: Caches[improbable.EtcdCluster], enqueue: Callable[[Key], None]) -> None:
+    """A peer and its ReplicaSet have one name; a claim concerns all peers of its cluster."""
 
     def on_change(old: Any, new: Any) -> None:
         value = new or old
         enqueue(Key(value.metadata.namespace, value.metadata.name))
 
-    for informer in informers:
+    def on_claim(old: Claim | None, new: Claim | None) -> None:
+        value = new or old
+        key = caches.cluster_of(value.metadata) if value is not None else None
+        if key is not None:
+            for peer in caches.of_cluster(caches.peers, key):
+                enqueue(Key(peer.metadata.namespace, peer.metadata.name))
+
+    for informer in (caches.peers, caches.replica_sets):
         if informer is not None:
             informer.add_handler(on_change)
+    if caches.claims is not None:
+        caches.claims.add_handler(on_claim)
 
 
 def _cluster_reporter(recorder: Recorder, caches: Caches[Cluster]) -> Callable[[Any, str, str, bool], None]:

@@ -12,7 +12,7 @@ from typing import Generic
 from etcd_operator.build.urls import CLIENT_PORT, PEER_PORT, endpoint, host_of, url
 from etcd_operator.clock import Clock
 from etcd_operator.core.desired import DesiredCluster
-from etcd_operator.core.members import Answer, EtcdMember, Member, PodFacts, Trouble, ordinal_of
+from etcd_operator.core.members import Answer, EtcdMember, Member, PeerFacts, PodFacts, Trouble, ordinal_of
 from etcd_operator.core.state import ClusterState
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.etcd.probe import Probe
@@ -92,6 +92,7 @@ class Observer(Generic[Cluster]):
             name: Member(
                 name=name,
                 has_service=not desired.is_persistent and self._owns_service(desired, name),
+                has_replica_set=self._has_replica_set(Key(desired.namespace, name), peers.get(name)),
                 peer=peers.get(name),
                 claim=claims.get(name),
                 pod=pods.get(name),
@@ -126,6 +127,11 @@ class Observer(Generic[Cluster]):
         replica_set = self.caches.replica_sets.store.get(peer)
         made = replica_set_trouble(replica_set) if replica_set is not None else None
         return made or self.peer_trouble(peer)
+
+    def _has_replica_set(self, key: Key, peer: PeerFacts | None) -> bool:
+        replica_sets = self.caches.replica_sets
+        found = replica_sets.store.get(key) if replica_sets is not None else None
+        return found is not None and peer is not None and found.metadata.controller_uid == peer.uid
 
     def _owns_service(self, desired: DesiredCluster, name: str) -> bool:
         service = self.caches.services.store.get(Key(desired.namespace, name))
@@ -177,9 +183,9 @@ class Observer(Generic[Cluster]):
     def _judged(self, desired: DesiredCluster, members: tuple[Member, ...]) -> tuple[Member, ...]:
         """Settle, only where a birth depends on it, which silent founders have never served."""
         bootstrap = desired.record.bootstrap
-        if bootstrap is None or desired.record.is_born:
+        if bootstrap is None or desired.record.is_born or desired.is_persistent:
             return members
-        there = {m.name for m in members if m.pod is not None or m.peer is not None}
+        there = {m.name for m in members if m.pod is not None}
         if there.issuperset(bootstrap.members):
             return members
         return tuple(_with_proof(member, self.never_led) for member in members)

@@ -3,6 +3,10 @@
 The claim is made once, before the ReplicaSet. A claim that is missing while the
 ReplicaSet exists has been lost: a new, empty one would let a member come back without
 its data, so it is not made here.
+
+No founder starts before the claims of all founders exist. So as soon as one has a
+ReplicaSet, a claim that is missing was lost and not merely late: that is what tells a birth
+that was cut off from one whose data somebody deleted (see `core.rules.bootstrap`).
 """
 
 import hashlib
@@ -21,7 +25,7 @@ from etcd_operator.core.members import Trouble
 from etcd_operator.core.versions import image_of, parse_version
 from etcd_operator.dialects.base import Defaults
 from etcd_operator.engine.controller import Result
-from etcd_operator.errors import Forbidden, Invalid, NotFound
+from etcd_operator.errors import Forbidden, Invalid, NotFound, OperatorError
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import Client, PatchKind
@@ -34,6 +38,11 @@ TEMPLATE_ANNOTATION = f"{improbable.GROUP}/template"
 
 CATCH_UP = 0.05
 RETRY_HELD = 10.0
+
+
+class ClaimLost(OperatorError):
+    """A founder's claim is gone although others may have served: no empty one may take its place."""
+
 
 Report = Callable[[EtcdPeer, str, str], None]
 """`(peer, reason, sentence)`: an Event on the peer's cluster."""
@@ -71,7 +80,7 @@ class PeerReconciler:
         except NameTaken as error:
             reason = "PredecessorTerminating" if error.is_passing else "NameConflict"
             return self._held(key, peer, reason, error, 0.5 if error.is_passing else RETRY_HELD)
-        except (Forbidden, Invalid) as error:
+        except (Forbidden, Invalid, ClaimLost) as error:
             return self._held(key, peer, type(error).__name__, error, RETRY_HELD)
         if self.troubles.pop(key, None) is not None:
             self.wake_cluster(_cluster_of(peer))
@@ -126,14 +135,35 @@ class PeerReconciler:
         if not is_ours:
             claim = caches.claims.store.get(key)
             is_missing = claim is None or claim.metadata.deletion_timestamp is not None
+            if is_missing and self._others_may_have_served(key, peer):
+                raise ClaimLost(f"PersistentVolumeClaim {key.name} was lost while the cluster was founded")
             if is_missing and creator.create(resources.CLAIMS, persistent.claim(peer), caches.claims):
                 self.report(peer, "PVCCreated", f"created PersistentVolumeClaim {key.name}")
+            if not self._may_start(key, peer):
+                return
             if creator.create(resources.REPLICA_SETS, wanted, caches.replica_sets):
                 self.report(peer, "ReplicaSetCreated", f"created ReplicaSet {key.name}")
         elif found is not None and _digest(found.metadata.annotations) != _digest(
             wanted["metadata"]["annotations"]
         ):
             self._retemplate(key, found.metadata.uid, wanted)
+
+    def _may_start(self, key: Key, peer: EtcdPeer) -> bool:
+        """Whether the claims of all founders are there; only a founder has to wait for others'."""
+        claims = self.caches.claims
+        bootstrap = peer.spec.bootstrap
+        if claims is None or bootstrap.initial_cluster_state != "New":
+            return True
+        others = (Key(key.namespace, member.name) for member in bootstrap.static.initial_cluster)
+        return all(other == key or claims.store.get(other) is not None for other in others)
+
+    def _others_may_have_served(self, key: Key, peer: EtcdPeer) -> bool:
+        replica_sets = self.caches.replica_sets
+        bootstrap = peer.spec.bootstrap
+        if replica_sets is None or bootstrap.initial_cluster_state != "New":
+            return False
+        others = (Key(key.namespace, member.name) for member in bootstrap.static.initial_cluster)
+        return any(other != key and replica_sets.store.get(other) is not None for other in others)
 
     def _replica_set(self, peer: EtcdPeer) -> RawObject:
         image = image_of(self.defaults.repository, parse_version(peer.spec.version))

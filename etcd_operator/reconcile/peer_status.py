@@ -31,12 +31,16 @@ class PeerStatusWriter:
     clock: Clock
 
     def write(self, state: ClusterState) -> None:
-        """Write what is new about each member that has a peer and has begun to run."""
+        """Write what is new about each member that has a peer and is past its first start.
+
+        Sealing changes the peer's generation, so the first status waits for it: one write, not two.
+        """
         for member in state.members:
             peer = self.peers.store.get(Key(state.desired.namespace, member.name))
             if peer is None or member.peer is None or peer.metadata.uid != member.peer.uid:
                 continue
-            if member.answer is not None or member.trouble is not None or peer.status != PeerStatus():
+            is_new = peer.status == PeerStatus()
+            if not is_new or member.peer.is_sealed or member.trouble is not None:
                 self._write(Key(state.desired.namespace, state.desired.name), peer, member)
 
     def _write(self, cluster: Key, peer: EtcdPeer, member: Member) -> None:

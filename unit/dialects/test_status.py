@@ -1,5 +1,6 @@
 """Status as both groups render it; what is not seen now keeps its last value."""
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -146,6 +147,7 @@ def test_the_target_version_stands_there_only_on_the_way() -> None:
 
 def test_stale_data_stays_visible_while_nobody_answers() -> None:
     silent = down(born(has_quorum=False), *DURABLE_NAMES)
+    silent = replace(silent, members=tuple(replace(m, entry=None) for m in silent.members))
     before = msgspec.convert(told(born()), improbable.ClusterStatus)
     status = told(silent, before)
 
@@ -181,7 +183,7 @@ def test_members_are_told_as_etcd_lists_them() -> None:
         entry("db-2", is_learner=True),
         EtcdMember(id="9", name="", peer_urls=()),
     )
-    state = born()
+    state = replace(born(), strangers=(listed[3],))
     for name in ("db-0", "db-1"):
         state = changed(state, name, answer=answer(name, listed))
     state = changed(state, "db-2", entry=listed[2], answer=None)

@@ -13,7 +13,7 @@ quorum beside the data of a third (docs/architecture.md, "Birth").
 from dataclasses import replace
 
 from etcd_operator.api.record import Bootstrap
-from etcd_operator.core.actions import Action, CreateMember, Founding, Plan, Remember, SealMember
+from etcd_operator.core.actions import Action, CreateMember, Founding, Plan, Remember, SealMember, Stage
 from etcd_operator.core.desired import Record
 from etcd_operator.core.members import ClaimFacts, Member, quorum
 from etcd_operator.core.names import founder_names
@@ -44,7 +44,13 @@ def seal(state: ClusterState) -> Plan | None:
     actions = [action for member in state.members if (action := _seal(state, member))]
     if not actions:
         return None
-    return Plan.act(*actions, reason="Sealing", message="protecting members against empty volumes")
+    return Plan(
+        actions=tuple(actions),
+        stage=Stage.WORKING,
+        reason="Sealing",
+        message="protecting members against empty volumes",
+        is_quiet=True,
+    )
 
 
 def _begin(state: ClusterState) -> Plan:
@@ -70,7 +76,7 @@ def _create(bootstrap: Bootstrap) -> Plan:
         Remember(record=record),
         *members,
         reason="Creating",
-        message=f"founding a cluster of {len(bootstrap.members)}",
+        message=_founding(bootstrap),
         requeue_after=BIRTH_POLL,
     )
 
@@ -91,18 +97,24 @@ def _resume(claims: list[ClaimFacts]) -> Plan:
         )
     founders = next((claim.founders for claim in claims if claim.founders), ())
     token = tokens.pop()
+    if not ids and len(claims) < len(founders):
+        return _too_few(names, len(founders))
     if not ids:
         return _create(Bootstrap(members=founders, token=token))
     size = max(claim.cluster_size for claim in claims)
     if len(claims) < quorum(size):
-        return Plan.hold(
-            "ClaimsMissing",
-            f"only {names} of a cluster of {size} are left, too few for a quorum: nothing is touched; "
-            "restore the missing claims, or delete these and create the cluster again",
-            requeue_after=10.0,
-        )
+        return _too_few(names, size)
     born = Record(bootstrap=Bootstrap(members=founders, token=token), cluster_id=ids.pop())
     return Plan.act(Remember(record=born), reason="Resuming", message=f"resuming on the data of {names}")
+
+
+def _too_few(names: str, size: int) -> Plan:
+    return Plan.hold(
+        "ClaimsMissing",
+        f"only {names} of a cluster of {size} are left, too few to go on: nothing is touched; "
+        "restore the missing claims, or delete these and create the cluster again",
+        requeue_after=10.0,
+    )
 
 
 def _latch(state: ClusterState, bootstrap: Bootstrap) -> Plan | None:
@@ -126,12 +138,14 @@ def _latch(state: ClusterState, bootstrap: Bootstrap) -> Plan | None:
 
 def _continue(state: ClusterState, bootstrap: Bootstrap) -> Plan:
     missing = [name for name in bootstrap.members if not _exists(state, name)]
-    doubtful = [m.name for m in state.members if m.name not in missing and m.may_have_served]
-    if missing and doubtful and not all(_keeps_data(state, name) for name in missing):
+    lost = [name for name in bootstrap.members if not _keeps_data(state, name)]
+    doubtful = [m.name for m in state.members if m.name not in lost and m.may_have_served]
+    if lost and doubtful:
         return Plan.hold(
             "BirthUncertain",
-            f"{', '.join(missing)} was lost while {', '.join(doubtful)} may already have served: "
-            "waiting for an answer before anything is founded again",
+            f"the data of {', '.join(lost)} was lost while {', '.join(doubtful)} may already have served: "
+            "waiting for a quorum to answer before anything is founded again; if none can, "
+            "delete the cluster with its claims and create it again",
             requeue_after=1.0,
         )
     start = Founding(founders=bootstrap.members, token=bootstrap.token)
@@ -140,19 +154,21 @@ def _continue(state: ClusterState, bootstrap: Bootstrap) -> Plan:
     slow = state.age > LONG_BIRTH
     poll = 2.0 if slow else BIRTH_POLL
     if actions:
-        return Plan.act(
-            *actions, reason="Creating", message="making the founders' objects", requeue_after=poll
-        )
-    return _await_quorum(state, poll)
+        return Plan.act(*actions, reason="Creating", message=_founding(bootstrap), requeue_after=poll)
+    return _await_quorum(state, bootstrap, poll)
 
 
-def _await_quorum(state: ClusterState, poll: float) -> Plan:
+def _await_quorum(state: ClusterState, bootstrap: Bootstrap, poll: float) -> Plan:
     for member in state.members:
         if member.trouble is not None:
             trouble = member.trouble
             return Plan.hold(trouble.reason, f"{member.name}: {trouble.message}", requeue_after=poll)
-    names = ", ".join(m.name for m in state.members if m.answer is None)
-    return Plan.wait("Creating", f"waiting for {names} to serve", requeue_after=poll)
+    return Plan.wait("Creating", _founding(bootstrap), requeue_after=poll)
+
+
+def _founding(bootstrap: Bootstrap) -> str:
+    """One sentence for the whole birth: a status that changes at each step is a write at each step."""
+    return f"founding a cluster of {len(bootstrap.members)}"
 
 
 def _exists(state: ClusterState, name: str) -> bool:
@@ -163,8 +179,11 @@ def _exists(state: ClusterState, name: str) -> bool:
 
 
 def _keeps_data(state: ClusterState, name: str) -> bool:
+    """Whether what a founder may have written is still there: on its claim, or in its pod."""
     member = state.by_name.get(name)
-    return member is not None and member.claim is not None
+    if member is None:
+        return False
+    return (member.claim if state.desired.is_persistent else member.pod) is not None
 
 
 def _seal(state: ClusterState, member: Member) -> SealMember | None:

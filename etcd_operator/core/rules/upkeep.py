@@ -1,6 +1,7 @@
 """What is worth saying about a born cluster that no other rule acts upon."""
 
 from etcd_operator.core.actions import Plan
+from etcd_operator.core.rules.bootstrap import BIRTH_POLL, LONG_BIRTH
 from etcd_operator.core.state import ClusterState
 
 RECHECK = 2.0
@@ -18,6 +19,9 @@ def watch(state: ClusterState) -> Plan | None:
         if member.trouble is not None:
             trouble = member.trouble
             return Plan.hold(trouble.reason, f"{member.name}: {trouble.message}", requeue_after=RECHECK)
+    if ailing and state.age < LONG_BIRTH:
+        names = ", ".join(member.name for member in ailing)
+        return Plan.wait("Creating", f"waiting for {names} to serve too", requeue_after=BIRTH_POLL)
     if ailing:
         names = ", ".join(f"{member.name} ({member.health.value})" for member in ailing)
         return Plan.hold("MemberUnhealthy", f"waiting for {names}", requeue_after=RECHECK)
