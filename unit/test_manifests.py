@@ -1,0 +1,213 @@
+"""The manifests that users apply: the rights they give, the examples they show."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from etcd_operator.api import coreos, improbable
+from etcd_operator.api.crd import crds
+from etcd_operator.api.policies import policies
+from etcd_operator.app import LEASE_NAME
+from etcd_operator.dialects.base import Defaults
+from etcd_operator.dialects.coreos import CoreosDialect
+from etcd_operator.dialects.improbable import ImprobableDialect
+from etcd_operator.kube.resources import Selection
+from etcd_operator.reconcile import caches
+from etcd_operator.settings import DEFAULT_ETCD_REPOSITORY, DEFAULT_ETCD_VERSION, Settings
+
+ROOT = Path(__file__).resolve().parent.parent
+MANIFESTS = ROOT / "manifests"
+EXAMPLES = MANIFESTS / "examples"
+CLUSTERS = sorted(EXAMPLES.rglob("*.yaml"))
+DEFAULTS = Defaults(repository=DEFAULT_ETCD_REPOSITORY, version=DEFAULT_ETCD_VERSION)
+
+Document = dict[str, Any]
+Right = tuple[str, str, str]
+"""`(API group, resource, verb)`."""
+
+WRITES: dict[Right, str] = {
+    ("", "pods", "create"): "reconcile/act.py: CreateMember, ephemeral",
+    ("", "pods", "get"): "reconcile/act.py: whose it is, when the name is taken",
+    ("", "services", "create"): "reconcile/act.py: CreateClientService, CreateMemberService",
+    ("", "services", "get"): "reconcile/act.py: whose it is",
+    ("", "persistentvolumeclaims", "create"): "reconcile/peer.py",
+    ("", "persistentvolumeclaims", "get"): "reconcile/act.py: whose it is",
+    ("", "persistentvolumeclaims", "patch"): "reconcile/act.py: SealMember",
+    ("", "events", "create"): "kube/events.py",
+    ("", "events", "patch"): "kube/events.py: the same fact again",
+    ("apps", "replicasets", "create"): "reconcile/peer.py",
+    ("apps", "replicasets", "get"): "reconcile/act.py: whose it is",
+    ("apps", "replicasets", "patch"): "reconcile/peer.py: a new template",
+    ("coreos.com", "etcdclusters/status", "patch"): "reconcile/cluster.py",
+    ("coreos.com", "etcdclusters/finalizers", "update"): "build/owner.py: blockOwnerDeletion",
+    ("etcd.improbable.io", "etcdclusters/status", "patch"): "reconcile/cluster.py",
+    ("etcd.improbable.io", "etcdclusters/finalizers", "update"): "build/owner.py: blockOwnerDeletion",
+    ("etcd.improbable.io", "etcdpeers", "create"): "reconcile/act.py: CreateMember, persistent",
+    ("etcd.improbable.io", "etcdpeers", "get"): "reconcile/act.py: whose it is",
+    ("etcd.improbable.io", "etcdpeers", "patch"): "reconcile/act.py: SealMember",
+    ("etcd.improbable.io", "etcdpeers/status", "patch"): "reconcile/peer_status.py",
+    ("etcd.improbable.io", "etcdpeers/finalizers", "update"): "build/owner.py: blockOwnerDeletion",
+}
+LEASE: set[Right] = {("coordination.k8s.io", "leases", verb) for verb in ("create", "get", "update")}
+DEFINITIONS = ("apiextensions.k8s.io", "admissionregistration.k8s.io")
+
+
+def documents(path: str) -> list[Document]:
+    return [each for each in yaml.safe_load_all((MANIFESTS / path).read_text()) if each]
+
+
+def rules(path: str, kind: str) -> list[Document]:
+    return [rule for each in documents(path) if each["kind"] == kind for rule in each["rules"]]
+
+
+def rights(given: list[Document]) -> list[Right]:
+    return [
+        (group, resource, verb)
+        for rule in given
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    ]
+
+
+def watched(monkeypatch: pytest.MonkeyPatch) -> set[Right]:
+    """What the caches list and watch, from the code that makes them."""
+    seen: list[Selection] = []
+
+    class Listed:
+        def __init__(self, client: Any, selection: Selection, kind: Any, **options: Any) -> None:
+            seen.append(selection)
+
+    monkeypatch.setattr(caches, "Informer", Listed)
+    source = caches.Source(client=None, namespace="", on_crash=None)  # type: ignore[arg-type]
+    caches.coreos_caches(source)
+    caches.improbable_caches(source)
+    return {(s.resource.group, s.resource.plural, verb) for s in seen for verb in ("list", "watch")}
+
+
+def test_the_cluster_role_grants_what_the_code_uses_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    granted = rights(
+        [r for r in rules("deployment.yaml", "ClusterRole") if r["apiGroups"][0] not in DEFINITIONS]
+    )
+    assert sorted(granted) == sorted({*WRITES, *watched(monkeypatch)})
+    assert sorted(rights(rules("deployment.yaml", "Role"))) == sorted(LEASE)
+
+
+def test_a_namespaced_operator_needs_the_same_rights_in_its_namespace_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kinds = {each["kind"] for each in documents("namespaced/deployment.yaml")}
+    assert kinds == {"ServiceAccount", "Role", "RoleBinding", "Deployment"}
+    granted = rights(rules("namespaced/deployment.yaml", "Role"))
+    assert sorted(granted) == sorted({*WRITES, *watched(monkeypatch), *LEASE})
+
+
+@pytest.mark.parametrize("group", DEFINITIONS)
+def test_definitions_may_be_applied_by_name_only(group: str) -> None:
+    own = [body for body in (*crds(), *policies()) if body["apiVersion"].startswith(group)]
+    granted = [r for r in rules("deployment.yaml", "ClusterRole") if r["apiGroups"] == [group]]
+    assert [set(rule["verbs"]) for rule in granted] == [{"create", "patch"}]
+    assert {name for rule in granted for name in rule["resourceNames"]} == {
+        body["metadata"]["name"] for body in own
+    }
+    assert {resource for rule in granted for resource in rule["resources"]} == {
+        _plural(body["kind"]) for body in own
+    }
+
+
+def _plural(kind: str) -> str:
+    lower = kind.lower()
+    return lower.removesuffix("y") + "ies" if lower.endswith("y") else lower + "s"
+
+
+def test_the_lease_that_may_be_written_is_the_one_in_use() -> None:
+    named = [r["resourceNames"] for r in rules("deployment.yaml", "Role") if "resourceNames" in r]
+    assert named == [[LEASE_NAME]]
+
+
+def test_deleting_the_deployment_deletes_no_definition() -> None:
+    for path in ("deployment.yaml", "namespaced/deployment.yaml"):
+        kinds = {each["kind"] for each in documents(path)}
+        assert not kinds & {"CustomResourceDefinition", "Namespace"}
+
+
+DEPLOYMENTS = [
+    pytest.param(next(d for d in documents(path) if d["kind"] == "Deployment"), id=path)
+    for path in ("deployment.yaml", "namespaced/deployment.yaml")
+]
+
+
+@pytest.mark.parametrize("deployment", DEPLOYMENTS)
+def test_the_operator_runs_without_privileges(deployment: Document) -> None:
+    pod = deployment["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert pod["securityContext"]["runAsNonRoot"] is True
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+@pytest.mark.parametrize("deployment", DEPLOYMENTS)
+def test_the_operator_is_asked_where_it_listens(deployment: Document) -> None:
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    (port,) = container["ports"]
+    assert f":{port['containerPort']}" == Settings().listen
+    assert container["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": port["name"]}
+    assert container["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": port["name"]}
+
+
+def test_the_two_deployments_differ_only_in_what_they_serve() -> None:
+    everywhere, one = (
+        next(d for d in documents(path) if d["kind"] == "Deployment")
+        for path in ("deployment.yaml", "namespaced/deployment.yaml")
+    )
+    (container,) = one["spec"]["template"]["spec"]["containers"]
+    assert container.pop("args") == ["run", "--no-install-crds"]
+    assert [variable["name"] for variable in container.pop("env")] == ["ETCD_OPERATOR_NAMESPACE"]
+    assert everywhere["spec"]["template"]["spec"]["containers"][0].pop("args") == ["run"]
+    assert everywhere["metadata"].pop("namespace") == "default"
+    assert one == everywhere
+
+
+def test_the_examples_have_the_names_of_the_walkthroughs() -> None:
+    names = {path.relative_to(EXAMPLES).as_posix() for path in EXAMPLES.rglob("*") if path.is_file()}
+    assert names == {
+        "3.0-etcd-cluster.yaml",
+        "etcd_v1alpha1_etcdcluster.yaml",
+        "example-etcd-cluster-nodeport-service.json",
+        "example-etcd-cluster.yaml",
+        "oldest/example-etcd-cluster.yaml",
+    }
+
+
+@pytest.mark.parametrize("path", CLUSTERS, ids=lambda path: path.relative_to(EXAMPLES).as_posix())
+def test_an_example_asks_for_three_members_and_has_no_problem(path: Path) -> None:
+    document = yaml.safe_load(path.read_text())
+    if document["apiVersion"] == coreos.API_VERSION:
+        desired = CoreosDialect(DEFAULTS).desired(msgspec.convert(document, coreos.EtcdCluster))
+    else:
+        desired = ImprobableDialect(DEFAULTS).desired(msgspec.convert(document, improbable.EtcdCluster))
+    assert desired.problem == ""
+    assert desired.size == 3
+
+
+def test_the_oldest_form_means_the_same_as_its_successor() -> None:
+    dialect = CoreosDialect(DEFAULTS)
+    oldest, later = (
+        dialect.desired(msgspec.convert(yaml.safe_load((EXAMPLES / name).read_text()), coreos.EtcdCluster))
+        for name in ("oldest/example-etcd-cluster.yaml", "example-etcd-cluster.yaml")
+    )
+    assert oldest == later
+
+
+def test_the_node_port_service_selects_the_members_of_its_cluster() -> None:
+    service = json.loads((EXAMPLES / "example-etcd-cluster-nodeport-service.json").read_text())
+    assert service["spec"]["type"] == "NodePort"
+    assert service["spec"]["selector"] == {coreos.CLUSTER_LABEL: "example-etcd-cluster"}
