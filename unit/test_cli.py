@@ -1,0 +1,121 @@
+"""What a person at a terminal sees: help, and one line for whatever is wrong."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from etcd_operator import cli
+from etcd_operator.errors import OperatorError
+from etcd_operator.settings import Settings
+
+NOBODY_LISTENS = """
+apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]
+users: [{name: u, user: {}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+"""
+
+
+def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    environment = {"PATH": os.environ["PATH"], "HOME": "/nowhere", **variables}
+    command = [sys.executable, "-m", "etcd_operator", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, env=environment)
+
+
+def settings_from(*words: str, **environment: str) -> Settings:
+    given = vars(cli._parser().parse_args(["run", *words]))
+    return cli._settings(given, environment)
+
+
+def test_without_a_command_the_help_is_shown_and_the_exit_code_says_wrong_usage() -> None:
+    done = run()
+    assert done.returncode == 2
+    assert "run the operator" in done.stdout
+
+
+def test_help_names_every_setting_with_its_default() -> None:
+    done = run("run", "--help")
+    assert done.returncode == 0
+    for name in Settings.__dataclass_fields__:
+        assert f"--{name.replace('_', '-')}" in done.stdout
+    assert "default: 3.6.16" in " ".join(done.stdout.split())
+    assert "nothing is ever sent anywhere" in " ".join(done.stdout.split())
+
+
+def test_every_flag_has_a_variable_and_a_flag_wins_over_it() -> None:
+    assert settings_from(ETCD_OPERATOR_WORKERS="7").workers == 7
+    assert settings_from("--workers", "3", ETCD_OPERATOR_WORKERS="7").workers == 3
+    assert settings_from(ETCD_OPERATOR_LEADER_ELECT="false").leader_elect is False
+    assert settings_from("--no-leader-elect").leader_elect is False
+    assert settings_from(ETCD_OPERATOR_RESYNC="2.5").resync == 2.5
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        pytest.param(["-analytics=false"], id="with one dash, as the walkthrough writes it"),
+        pytest.param(["--analytics=false"], id="with two dashes"),
+        pytest.param(["--pv-provisioner=kubernetes.io/aws-ebs"], id="the provisioner of the walkthrough"),
+    ],
+)
+def test_flags_of_the_older_operator_change_nothing(words: list[str]) -> None:
+    assert settings_from(*words) == settings_from()
+
+
+@pytest.mark.parametrize(
+    ("words", "sees"),
+    [
+        (["--workers", "0"], "--workers must be at least 1"),
+        (["--workers", "many"], "--workers must be a number, not 'many'"),
+        (["--resync", "soon"], "--resync must be a number, not 'soon'"),
+        (["--log-format", "xml"], "--log-format must be auto, json or console"),
+        (["--log-level", "loud"], "--log-level must be debug, info, warning or error"),
+        (["--etcd-repository", "etcd:v3.6.16"], "--etcd-repository must be an image name without a tag"),
+        (["--default-etcd-version", "latest"], "version 'latest' is not a version of etcd"),
+    ],
+)
+def test_a_wrong_value_is_one_line_and_wrong_usage(
+    words: list[str], sees: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["run", *words]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"etcd-operator: {sees}")
+    assert said.count("\n") == 1
+
+
+def test_a_wrong_variable_is_named() -> None:
+    with pytest.raises(OperatorError, match="ETCD_OPERATOR_LEADER_ELECT must be true or false, not 'maybe'"):
+        settings_from(ETCD_OPERATOR_LEADER_ELECT="maybe")
+
+
+def test_an_unknown_flag_is_wrong_usage() -> None:
+    done = run("run", "--sidecar")
+    assert done.returncode == 2
+    assert "unrecognized arguments: --sidecar" in done.stderr
+
+
+def test_no_configuration_is_one_line() -> None:
+    done = run("run")
+    assert done.returncode == 1
+    assert done.stderr.startswith("etcd-operator: no Kubernetes configuration")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_kubeconfig_that_is_not_there_is_one_line() -> None:
+    done = run("run", "--kubeconfig", "/nowhere/config")
+    assert done.returncode == 1
+    assert done.stderr == "etcd-operator: cannot use /nowhere/config: it does not exist\n"
+
+
+def test_an_api_server_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
+    kubeconfig = tmp_path / "config"
+    kubeconfig.write_text(NOBODY_LISTENS)
+    done = run("run", "--kubeconfig", str(kubeconfig), "--listen", "127.0.0.1:0")
+    assert done.returncode == 1
+    assert done.stderr.startswith("etcd-operator: ")
+    assert done.stderr.count("\n") == 1
