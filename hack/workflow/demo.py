@@ -93,7 +93,8 @@ To remove what the demo made, then everything:
 
     def _etcdctl_in_my_cluster(self, words: str) -> None:
         # The pod's name ends in random letters, as that of each pod of a ReplicaSet does.
-        pod = "$(kubectl --namespace etcd-demo get pod --selector etcd.improbable.io/peer-name=my-cluster-0 -o name)"
+        selector = "etcd.improbable.io/peer-name=my-cluster-0"
+        pod = f"$(kubectl --namespace {NAMESPACE} get pod --selector {selector} --output name)"
         self._in_namespace(f"exec {pod} -- etcdctl --endpoints=http://my-cluster:2379 {words}")
 
     def _say(self, title: str) -> None:

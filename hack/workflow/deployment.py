@@ -72,7 +72,9 @@ def image_id(archive: Path) -> str:
 
 def _load(kubernetes: Kubernetes, archive: Path, image: str, digest: str) -> None:
     """Load the archive unless each node has been given this very image before."""
-    nodes = [line.split()[0] for line in kubernetes.cluster("images").splitlines() if line.endswith(f" {image}")]
+    nodes = [
+        line.split()[0] for line in kubernetes.cluster("images").splitlines() if line.endswith(f" {image}")
+    ]
     wanted = kubernetes.kubectl("get", "nodes", "--output=name").split()
     running = kubernetes.kubectl(
         *("get", "deployment", "etcd-operator", "--namespace=default", "--ignore-not-found", "--output=json")

@@ -65,7 +65,9 @@ class Kubernetes:
 
 def add_options(parser: ArgumentParser) -> None:
     """Let the user choose the Kubernetes."""
-    parser.add_argument("--name", help="name of the local cluster (default: $ETCD_OPERATOR_CLUSTER, else dev)")
+    parser.add_argument(
+        "--name", help="name of the local cluster (default: $ETCD_OPERATOR_CLUSTER, else dev)"
+    )
     parser.add_argument(
         "--kubeconfig", type=Path, metavar="PATH", help="use this existing Kubernetes; needs --image"
     )

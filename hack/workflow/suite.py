@@ -1,0 +1,125 @@
+"""All checks of the project, as `hack/test` and CI run them.
+
+Promises: everything that a check needs is made first (virtual environment, Kubernetes, deployed operator);
+tests that need real etcd or a real Kubernetes are given it, so none is skipped for want of it; all checks
+run even if one fails; the last lines say what passed, how long each took, and the exit code follows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from localcluster.console import RefusalError, say
+from localcluster.paths import REPOSITORY, Cache
+
+from .kubernetes import Kubernetes
+
+ENVIRONMENTS = ("lint", "type", "imports", "unit", "package", "e2e")
+ON_KUBERNETES = frozenset({"unit", "e2e"})
+"""Those with tests that need a Kubernetes; only e2e needs the operator deployed on it."""
+
+_VENV = REPOSITORY / ".venv"
+_CONSTRAINTS = REPOSITORY / "constraints.txt"
+_APT = ["apt-get", "install", "--yes", "--no-install-recommends"]
+
+
+@dataclass(slots=True)
+class Timetable:
+    """The steps so far: name, seconds, and whether it passed."""
+
+    rows: list[tuple[str, float, bool]] = field(default_factory=list)
+
+    def run(self, name: str, step: Callable[[], bool]) -> bool:
+        """Run a step, note how it went, and return whether it passed; a RefusalError is a failure."""
+        print(f"\n== {name}", flush=True)
+        started = time.monotonic()
+        try:
+            passed = step()
+        except RefusalError as error:
+            print(f"hack/test: {error}", file=sys.stderr, flush=True)
+            passed = False
+        self.rows.append((name, time.monotonic() - started, passed))
+        return passed
+
+    def skip(self, name: str) -> None:
+        """Note a step that cannot run because what it needs has failed: that is a failure, too."""
+        self.rows.append((name, 0.0, False))
+
+    def report(self) -> int:
+        """Print the table; the exit code."""
+        failed = [name for name, _, passed in self.rows if not passed]
+        lines = [
+            f"{name:<12} {seconds:7.1f} s  {'ok' if ok else 'FAILED'}" for name, seconds, ok in self.rows
+        ]
+        total = sum(seconds for _, seconds, _ in self.rows)
+        verdict = f"failed: {', '.join(failed)}" if failed else "everything passed"
+        print("\n".join(["", "== Summary", *lines, f"{'total':<12} {total:7.1f} s", verdict]), flush=True)
+        return 1 if failed else 0
+
+
+def install_tox() -> bool:
+    """Make `.venv` with tox, unless it was made from these constraints before."""
+    stamp = _VENV / "made-from"
+    wanted = hashlib.sha256(_CONSTRAINTS.read_bytes() + sys.version.encode()).hexdigest()
+    if stamp.exists() and stamp.read_text() == wanted:
+        say(f"{_VENV.name} is there")
+        return True
+    shutil.rmtree(_VENV, ignore_errors=True)
+    _make_venv()
+    say("installing tox")
+    _run([str(_VENV / "bin" / "pip"), "install", "--quiet", "--constraint", str(_CONSTRAINTS), "tox"])
+    stamp.write_text(wanted)
+    return True
+
+
+def tox(environment: str, variables: Mapping[str, str]) -> bool:
+    """Run one tox environment; whether it passed. What it prints is shown."""
+    program = [str(_VENV / "bin" / "python"), "-m", "tox", "run", "-e", environment]
+    return subprocess.run(program, cwd=REPOSITORY, env=dict(variables), check=False).returncode == 0
+
+
+def variables(environment: str, kubernetes: Kubernetes | None) -> dict[str, str]:
+    """What tells tests where real etcd and the real Kubernetes are."""
+    chosen = dict(os.environ)
+    for name in ("KUBECONFIG", "ETCD_OPERATOR_KUBECONFIG", "ETCD_OPERATOR_CLUSTER"):
+        chosen.pop(name, None)
+    chosen.setdefault("ETCD_BIN", str(Cache.of_user().tools))
+    if kubernetes is None:
+        return chosen
+    chosen["ETCD_OPERATOR_KUBECTL"] = str(kubernetes.tools / "kubectl")
+    if environment == "e2e" and kubernetes.is_local:
+        # By its name, not its kubeconfig: only so do the tests know that they may break it.
+        return chosen | {"ETCD_OPERATOR_CLUSTER": kubernetes.name}
+    return chosen | {"ETCD_OPERATOR_KUBECONFIG": str(kubernetes.kubeconfig)}
+
+
+def _make_venv() -> None:
+    say("making a virtual environment in .venv")
+    command = [sys.executable, "-m", "venv", str(_VENV)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        raise RefusalError(
+            "this Python has no venv module; on Debian run as root: apt-get install python3-venv"
+        )
+    say("installing python3-venv")
+    _run(["apt-get", "update", "--quiet=2"])
+    _run([*_APT, "python3-venv"], quietly=True)
+    shutil.rmtree(_VENV, ignore_errors=True)
+    _run(command)
+
+
+def _run(command: list[str], *, quietly: bool = False) -> None:
+    output = subprocess.DEVNULL if quietly else None
+    environment = dict(os.environ) | {"DEBIAN_FRONTEND": "noninteractive", "PIP_NO_COMPILE": "1"}
+    done = subprocess.run(command, stdout=output, env=environment, check=False)
+    if done.returncode != 0:
+        raise RefusalError(f"{' '.join(command[:4])} ... failed, see above")
