@@ -122,7 +122,7 @@ def founding(cluster: DesiredCluster, **changes: Any) -> ClusterState:
 
 
 def born(cluster: DesiredCluster | None = None, *, voters: int | None = None, **changes: Any) -> ClusterState:
-    """A settled cluster with `voters` healthy voters."""
+    """A settled cluster with `voters` healthy voters, an hour old."""
     cluster = cluster or persistent(size=voters or 3)
     names = tuple(member_name(cluster, ordinal) for ordinal in range(voters or cluster.size))
     listed = tuple(entry(name) for name in names)
@@ -133,6 +133,7 @@ def born(cluster: DesiredCluster | None = None, *, voters: int | None = None, **
         members=tuple(serving(cluster, name, listed) for name in names),
         has_client_service=True,
         has_quorum=True,
+        age=3600.0,
     )
     return replace(state, **changes)
 
