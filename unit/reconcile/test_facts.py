@@ -1,0 +1,281 @@
+"""Kubernetes objects and etcd's answers as facts."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from etcd_operator.api.improbable import EtcdPeer
+from etcd_operator.core.members import Answer, ClaimFacts, EtcdMember, PeerFacts, PodFacts, Trouble
+from etcd_operator.etcd import probe
+from etcd_operator.etcd.values import Member, Status
+from etcd_operator.kube.views import Claim, Pod, ReplicaSet
+from etcd_operator.reconcile.facts import (
+    answer_of,
+    claim_facts,
+    instant,
+    peer_facts,
+    pod_facts,
+    replica_set_trouble,
+)
+from unit.build.cases import FOUNDING, JOINING, PLAIN, RESUMING, peer_of
+
+NOW = datetime(2026, 1, 1, 0, 10, tzinfo=UTC)
+OLD, YOUNG = "2026-01-01T00:00:00Z", "2026-01-01T00:09:56Z"
+
+
+def pod(container: dict[str, Any] | None = None, *, created: str = OLD, **status: Any) -> Pod:
+    """A pod with one etcd container in this state."""
+    statuses = [{"name": "sidecar", "restartCount": 9}]
+    if container is not None:
+        statuses.append({"name": "etcd", **container})
+    body = {
+        "metadata": {"name": "db-0", "uid": "u", "creationTimestamp": created},
+        "status": {"podIP": "10.0.0.1", "containerStatuses": statuses, **status},
+    }
+    return msgspec.convert(body, Pod)
+
+
+RUNNING: dict[str, Any] = {"state": {"running": {}}}
+BACK_OFF = {"state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}, "restartCount": 4}
+
+
+def test_a_running_pod() -> None:
+    assert pod_facts(pod(RUNNING), now=NOW) == PodFacts(
+        name="db-0", uid="u", ip="10.0.0.1", is_running=True, has_run=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("container", "is_running", "has_run", "has_restarted"),
+    [
+        pytest.param(None, False, False, False, id="no status yet"),
+        pytest.param({}, False, False, False, id="no state yet"),
+        pytest.param(
+            {"state": {"waiting": {"reason": "ContainerCreating"}}}, False, False, False, id="creating"
+        ),
+        pytest.param({"state": {"waiting": {"reason": "ErrImagePull"}}}, False, False, False, id="no image"),
+        pytest.param(RUNNING, True, True, False, id="first process"),
+        pytest.param({**RUNNING, "restartCount": 1}, True, True, True, id="second process"),
+        pytest.param({"state": {"terminated": {"reason": "Error"}}}, False, True, True, id="ended"),
+        pytest.param(BACK_OFF, False, True, True, id="crash loop"),
+    ],
+)
+def test_whether_etcd_runs_and_ever_ran(
+    container: dict[str, Any] | None, is_running: bool, has_run: bool, has_restarted: bool
+) -> None:
+    facts = pod_facts(pod(container), now=NOW)
+
+    assert (facts.is_running, facts.has_run, facts.has_restarted) == (is_running, has_run, has_restarted)
+
+
+@pytest.mark.parametrize(
+    ("phase", "is_finished"), [("Pending", False), ("Running", False), ("Failed", True), ("Succeeded", True)]
+)
+def test_a_pod_that_has_ended_never_runs_again(phase: str, is_finished: bool) -> None:
+    assert pod_facts(pod(RUNNING, phase=phase), now=NOW).is_finished is is_finished
+
+
+def test_a_pod_that_is_being_deleted_is_seen() -> None:
+    going = pod(RUNNING)
+    meta = msgspec.structs.replace(going.metadata, deletion_timestamp=OLD)
+
+    assert pod_facts(msgspec.structs.replace(going, metadata=meta), now=NOW).is_terminating
+
+
+UNSCHEDULED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "no node"}
+
+
+@pytest.mark.parametrize(
+    ("found", "trouble"),
+    [
+        pytest.param(pod(RUNNING), None, id="none"),
+        pytest.param(pod({"state": {"waiting": {"reason": "ContainerCreating"}}}), None, id="creating"),
+        pytest.param(pod({"state": {"waiting": {"reason": "PodInitializing"}}}), None, id="initializing"),
+        pytest.param(pod({"state": {"waiting": {}}}), None, id="waiting for no reason"),
+        pytest.param(pod(BACK_OFF), Trouble(reason="CrashLoopBackOff", message="back-off"), id="crash loop"),
+        pytest.param(
+            pod({"state": {"waiting": {"reason": "ErrImagePull"}}}),
+            Trouble(reason="ErrImagePull", message="ErrImagePull"),
+            id="a reason without words speaks for itself",
+        ),
+        pytest.param(
+            pod(phase="Failed", reason="Evicted", message="disk pressure"),
+            Trouble(reason="Evicted", message="disk pressure"),
+            id="evicted",
+        ),
+        pytest.param(
+            pod(phase="Failed"), Trouble(reason="PodFailed", message="the pod failed"), id="failed, no words"
+        ),
+        pytest.param(
+            pod(conditions=[UNSCHEDULED]), Trouble(reason="Unschedulable", message="no node"), id="no node"
+        ),
+        pytest.param(pod(conditions=[UNSCHEDULED], created=YOUNG), None, id="no node, but only just made"),
+        pytest.param(
+            pod(conditions=[{"type": "PodScheduled", "status": "False"}]),
+            Trouble(reason="Unschedulable", message=""),
+            id="no node, no words",
+        ),
+        pytest.param(pod(conditions=[{**UNSCHEDULED, "status": "True"}]), None, id="scheduled"),
+        pytest.param(pod(conditions=[{**UNSCHEDULED, "type": "Ready"}]), None, id="another condition"),
+    ],
+)
+def test_what_keeps_a_pod_from_running(found: Pod, trouble: Trouble | None) -> None:
+    assert pod_facts(found, now=NOW).trouble == trouble
+
+
+@pytest.mark.parametrize(
+    ("container", "status", "since", "is_lost"),
+    [
+        pytest.param(RUNNING, "False", "2026-01-01T00:08:59Z", True, id="not ready for more than a minute"),
+        pytest.param(RUNNING, "False", "2026-01-01T00:09:00Z", False, id="not ready for a minute"),
+        pytest.param(RUNNING, "True", OLD, False, id="ready"),
+        pytest.param(RUNNING, "Unknown", OLD, False, id="unknown"),
+        pytest.param({}, "False", OLD, False, id="a container that does not run is not ready anyway"),
+    ],
+)
+def test_a_node_is_given_up_when_it_has_been_silent_for_long(
+    container: dict[str, Any], status: str, since: str, is_lost: bool
+) -> None:
+    ready = {"type": "Ready", "status": status, "lastTransitionTime": since}
+
+    assert pod_facts(pod(container, conditions=[ready]), now=NOW).is_on_lost_node is is_lost
+
+
+def test_restarts_are_counted() -> None:
+    assert pod_facts(pod(BACK_OFF), now=NOW).restarts == 4
+    assert pod_facts(pod(), now=NOW).restarts == 0
+
+
+@pytest.mark.parametrize(
+    ("conditions", "trouble"),
+    [
+        ([], None),
+        ([{"type": "ReplicaFailure", "status": "False"}], None),
+        ([{"type": "Other", "status": "True"}], None),
+        (
+            [{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "quota"}],
+            Trouble(reason="FailedCreate", message="quota"),
+        ),
+        ([{"type": "ReplicaFailure", "status": "True"}], Trouble(reason="ReplicaFailure", message="")),
+    ],
+    ids=["none", "passed", "another", "quota", "no words"],
+)
+def test_what_keeps_a_replica_set_from_making_its_pod(
+    conditions: list[dict[str, str]], trouble: Trouble | None
+) -> None:
+    found = msgspec.convert({"metadata": {"name": "db-0"}, "status": {"conditions": conditions}}, ReplicaSet)
+
+    assert replica_set_trouble(found) == trouble
+
+
+def _claim(annotations: dict[str, str], **body: Any) -> Claim:
+    metadata = {"name": "db-0", "uid": "u", "annotations": annotations, **body.pop("metadata", {})}
+    return msgspec.convert({"metadata": metadata, **body}, Claim)
+
+
+def test_a_bare_claim_says_nothing_of_a_birth() -> None:
+    assert claim_facts(_claim({})) == ClaimFacts(name="db-0", uid="u")
+
+
+def test_a_marked_claim_says_all_of_its_birth() -> None:
+    prefix = "etcd.improbable.io/"
+    marked = {
+        f"{prefix}cluster-token": "t",
+        f"{prefix}founders": "db-0,db-1",
+        f"{prefix}cluster-id": "feed",
+        f"{prefix}member-id": "1",
+        f"{prefix}cluster-size": "2",
+    }
+    found = _claim(marked, status={"phase": "Bound"}, metadata={"deletionTimestamp": OLD})
+
+    assert claim_facts(found) == ClaimFacts(
+        name="db-0",
+        uid="u",
+        is_bound=True,
+        is_terminating=True,
+        token="t",
+        founders=("db-0", "db-1"),
+        cluster_id="feed",
+        member_id="1",
+        cluster_size=2,
+    )
+
+
+@pytest.mark.parametrize("size", ["", "many", "-1", "1.5"])
+def test_a_size_that_is_no_number_is_none(size: str) -> None:
+    assert claim_facts(_claim({"etcd.improbable.io/cluster-size": size})).cluster_size == 0
+
+
+@pytest.mark.parametrize(
+    ("phase", "is_bound", "is_lost"),
+    [("Bound", True, False), ("Pending", False, False), ("Lost", False, True)],
+)
+def test_the_phase_of_a_claim(phase: str, is_bound: bool, is_lost: bool) -> None:
+    facts = claim_facts(_claim({}, status={"phase": phase}))
+
+    assert (facts.is_bound, facts.is_lost) == (is_bound, is_lost)
+
+
+@pytest.mark.parametrize(
+    ("peer", "is_sealed"),
+    [
+        pytest.param(peer_of(PLAIN, start=FOUNDING), False, id="a founder"),
+        pytest.param(peer_of(PLAIN, start=RESUMING), True, id="existing and alone"),
+        pytest.param(peer_of(PLAIN, "db-3", JOINING), False, id="existing with a whole list"),
+    ],
+)
+def test_a_peer_is_sealed_when_it_knows_only_itself_and_founds_nothing(
+    peer: EtcdPeer, is_sealed: bool
+) -> None:
+    assert peer_facts(peer).is_sealed is is_sealed
+
+
+def test_the_only_founder_of_a_small_cluster_is_not_sealed() -> None:
+    sealed = peer_of(PLAIN, start=RESUMING)
+    bootstrap = msgspec.structs.replace(sealed.spec.bootstrap, initial_cluster_state="New")
+    founder = msgspec.structs.replace(sealed, spec=msgspec.structs.replace(sealed.spec, bootstrap=bootstrap))
+
+    assert peer_facts(founder) == PeerFacts(name="db-1", uid="uid-peer", version="3.6.16")
+
+
+def _status(**changes: Any) -> Status:
+    empty: dict[str, Any] = dict.fromkeys(Status.__dataclass_fields__, 0)
+    return Status(**{**empty, "version": "3.6.16", "errors": (), "is_learner": False, **changes})
+
+
+def test_an_answer_is_told_in_hexadecimal() -> None:
+    listed = Member(id=0xAB, name="db-0", peer_urls=("http://db-0:2380",), client_urls=(), is_learner=True)
+    status = _status(
+        member_id=0xAB, cluster_id=0xFEED, leader=0xCD, raft_index=9, is_learner=True, errors=("NOSPACE",)
+    )
+
+    assert answer_of(probe.Answer(status=status, members=(listed,))) == Answer(
+        member_id="ab",
+        cluster_id="feed",
+        version="3.6.16",
+        leader="cd",
+        committed=9,
+        is_learner=True,
+        errors=("NOSPACE",),
+        members=(EtcdMember(id="ab", name="db-0", peer_urls=("http://db-0:2380",), is_learner=True),),
+    )
+
+
+def test_an_answer_without_leader_and_list() -> None:
+    found = answer_of(probe.Answer(status=_status(member_id=1), members=None))
+
+    assert found is not None
+    assert (found.leader, found.members) == ("", ())
+
+
+@pytest.mark.parametrize("reply", [None, probe.Refused(reason="auth"), probe.NoAnswer(reason="silence")])
+def test_silence_and_refusal_are_no_answer(reply: probe.Refused | probe.NoAnswer | None) -> None:
+    assert answer_of(reply) is None
+
+
+@pytest.mark.parametrize(("text", "year"), [("", 1970), (OLD, 2026)])
+def test_a_missing_time_is_the_epoch(text: str, year: int) -> None:
+    assert instant(text).year == year
+    assert instant(text).utcoffset() is not None
