@@ -1,5 +1,6 @@
 """What every dialect can do, and what all of them read in the same way."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -7,7 +8,7 @@ import msgspec
 
 from etcd_operator.api.meta import ObjectMeta, RawObject, Value
 from etcd_operator.core.actions import Plan, Start
-from etcd_operator.core.desired import DesiredCluster, Record
+from etcd_operator.core.desired import DesiredCluster, Durability, Record
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.versions import image_of, parse_version
 from etcd_operator.errors import InvalidSpec
@@ -73,6 +74,36 @@ class Dialect(Protocol[Cluster_contra]):
     def member(self, cluster: DesiredCluster, name: str, start: Start) -> RawObject:
         """The object that runs a member: a Pod or an EtcdPeer."""
         ...
+
+
+def desired_of(
+    metadata: ObjectMeta,
+    asked: Callable[[], dict[str, Any]],
+    *,
+    api_version: str,
+    durability: Durability,
+    record: Record,
+) -> DesiredCluster:
+    """The cluster that a resource asks for.
+
+    asked: reads the spec into fields of DesiredCluster; the InvalidSpec it raises becomes `problem`.
+    """
+    try:
+        fields = asked()
+    except InvalidSpec as error:
+        fields = {"size": 0, "version": "", "image": "", "problem": str(error)}
+    return DesiredCluster(
+        api_version=api_version,
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+        generation=metadata.generation,
+        created=metadata.creation_timestamp,
+        durability=durability,
+        record=record,
+        is_deleting=metadata.deletion_timestamp is not None,
+        **fields,
+    )
 
 
 def parse_spec(raw: dict[str, Any], kind: type[Spec]) -> Spec:

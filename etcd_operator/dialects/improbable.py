@@ -14,7 +14,7 @@ from etcd_operator.core.desired import DesiredCluster, Durability, Record
 from etcd_operator.core.members import EtcdMember
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import cluster_version, conditions, member_names
-from etcd_operator.dialects.base import Defaults, image_for, parse_spec, record_fields
+from etcd_operator.dialects.base import Defaults, desired_of, image_for, parse_spec, record_fields
 from etcd_operator.errors import InvalidSpec
 
 RESERVED = "names under etcd.improbable.io/ are reserved"
@@ -28,25 +28,13 @@ class ImprobableDialect:
 
     def desired(self, cluster: EtcdCluster) -> DesiredCluster:
         """What the resource asks for; what is wrong with it is in `problem`."""
-        try:
-            return self._facts(cluster, **self._asked(cluster))
-        except InvalidSpec as error:
-            return self._facts(cluster, size=0, version="", image="", problem=str(error))
-
-    def _facts(self, cluster: EtcdCluster, **asked: Any) -> DesiredCluster:
-        meta, status = cluster.metadata, cluster.status
-        return DesiredCluster(
+        status = cluster.status
+        return desired_of(
+            cluster.metadata,
+            lambda: self._asked(cluster),
             api_version=improbable.API_VERSION,
-            namespace=meta.namespace,
-            name=meta.name,
-            uid=meta.uid,
-            generation=meta.generation,
-            created=meta.creation_timestamp,
             durability=Durability.PERSISTENT,
             record=Record(bootstrap=status.bootstrap, cluster_id=status.cluster_id),
-            is_paused=meta.annotations.get(improbable.PAUSED_ANNOTATION) == "true",
-            is_deleting=meta.deletion_timestamp is not None,
-            **asked,
         )
 
     def _asked(self, cluster: EtcdCluster) -> dict[str, Any]:
@@ -62,6 +50,7 @@ class ImprobableDialect:
             "size": spec.replicas,
             "version": version,
             "image": image,
+            "is_paused": cluster.metadata.annotations.get(improbable.PAUSED_ANNOTATION) == "true",
             "pod_template": template,
             "claim_template": spec.storage.volume_claim_template,
         }
