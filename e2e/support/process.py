@@ -21,6 +21,9 @@ from e2e.support.waiting import wait_until
 
 ACCOUNT = "etcd-operator-process"
 
+_children: list[subprocess.Popen[bytes]] = []
+"""What this process has started and has to reap, whoever ended it."""
+
 
 class OperatorProcess(Operator):
     """`etcd-operator run` out of cluster, with the rights of an administrator."""
@@ -35,7 +38,6 @@ class OperatorProcess(Operator):
         self._log_file = folder / "operator.log"
         self._kubeconfig = folder / "operator.kubeconfig"
         self._port_file = folder / "operator.port"
-        self._children: dict[int, subprocess.Popen[bytes]] = {}
 
     def prepare(self) -> None:
         """Make the account and the port; once, before the first start."""
@@ -84,7 +86,7 @@ class OperatorProcess(Operator):
         command += ["--no-leader-elect", f"--kubeconfig={self._kubeconfig}", *self._flags]
         with self._log_file.open("a") as log:
             process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log, start_new_session=True)
-        self._children[process.pid] = process
+        _children.append(process)
         self._pid_file.write_text(str(process.pid))
 
     def _is_running(self) -> bool:
@@ -96,14 +98,8 @@ class OperatorProcess(Operator):
         if pid is None or not _is_ours(pid):
             return
         os.kill(pid, number)
-        wait_until(lambda: self._has_ended(pid), 30, f"operator process {pid} ends")
+        wait_until(lambda: _has_ended(pid), 30, f"operator process {pid} ends")
         self._pid_file.unlink()
-
-    def _has_ended(self, pid: int) -> bool:
-        child = self._children.get(pid)  # none: another worker of the test run started it
-        if child is not None:
-            child.poll()
-        return not _is_ours(pid)
 
     def _pid(self) -> int | None:
         return int(self._pid_file.read_text()) if self._pid_file.exists() else None
@@ -116,6 +112,12 @@ def _is_ours(pid: int) -> bool:
     except OSError:
         return False
     return b"etcd_operator" in words
+
+
+def _has_ended(pid: int) -> bool:
+    for child in _children:
+        child.poll()
+    return not _is_ours(pid)
 
 
 def _free_port() -> int:
