@@ -1,0 +1,284 @@
+"""A Kubernetes, the etcds in it and an operator, for scenarios: state in, passes, state out.
+
+`run_until` and `settle` let operator, kubelets and controllers take turns until a claim about the world
+holds; `rest` proves that nothing is written any more. What is asserted is the world, never calls.
+"""
+
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+from unit.fakes import world as world_module
+from unit.fakes.apiserver import ApiServer, Json, Kind
+from unit.fakes.apiserver.faults import Exchange
+from unit.fakes.apiserver.kinds import CLAIMS, EVENTS, OPERATOR_KINDS, PODS, REPLICA_SETS, SERVICES
+from unit.fakes.clock import FakeClock
+from unit.fakes.world import World
+from unit.reconcile.etcds import Etcds, Process
+from unit.reconcile.harness import RESYNC, Operator
+
+COREOS, IMPROBABLE, PEERS = OPERATOR_KINDS
+MEMBER_KINDS = {"services": SERVICES, "pods": PODS, "peers": PEERS, "sets": REPLICA_SETS, "claims": CLAIMS}
+PEER_LABEL = "etcd.improbable.io/peer-name"
+CONDITIONS = {"Available": "True", "Progressing": "False", "Degraded": "False"}
+
+STORAGE = {"volumeClaimTemplate": {"resources": {"requests": {"storage": "1Gi"}}}}
+
+
+def ephemeral(name: str = "c", size: int = 3, **spec: Any) -> tuple[Kind, Json]:
+    """A `coreos.com` cluster."""
+    return COREOS, {"metadata": {"name": name}, "spec": {"size": size, **spec}}
+
+
+def persistent(name: str = "c", size: int = 3, **spec: Any) -> tuple[Kind, Json]:
+    """An `etcd.improbable.io` cluster."""
+    asked = {"replicas": size, "version": "3.6.16", "storage": STORAGE}
+    return IMPROBABLE, {"metadata": {"name": name}, "spec": {**asked, **spec}}
+
+
+class _Network:
+    """A /16 of loopback addresses that no other process uses: ports of etcd are fixed."""
+
+    def __init__(self) -> None:
+        self._lock, self.prefix = self._claimed()
+        self.used = 0
+
+    def _claimed(self) -> tuple[socket.socket, str]:
+        for second in range(16, 250):
+            lock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            try:
+                lock.bind((f"127.{second}.255.254", 2379))
+            except OSError:
+                lock.close()
+                continue
+            return lock, f"127.{second}"
+        raise AssertionError("no free loopback network")
+
+
+NETWORK: list[_Network] = []
+
+
+def network() -> _Network:
+    """This process's own, claimed at the first use and kept until the process ends."""
+    if not NETWORK:
+        NETWORK.append(_Network())
+    return NETWORK[0]
+
+
+class Bench:
+    """Everything of one scenario. `turns` counts what happened, to end scenarios that do not."""
+
+    def __init__(self, api: ApiServer, clock: FakeClock) -> None:
+        self.clock, self.api = clock, api
+        self.etcds = Etcds(api, clock)
+        self.world = World(api, on_start=self.etcds.start, on_stop=self.etcds.stop)
+        self.world._ips = network().used
+        self.operator: Operator | None = None
+
+    # lives of the operator
+
+    def start(self, *, dies_at: int = 0, dies_on: str = "") -> None:
+        """A new operator on the world as it is."""
+        assert self.operator is None
+        self.operator = Operator(self.api, self.clock, dies_at=dies_at, dies_on=dies_on)
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        if self.operator is not None:
+            self.operator.kill()
+            self.operator = None
+
+    def restart(self) -> None:
+        """SIGKILL, and a new one."""
+        self.kill()
+        self.start()
+
+    # time
+
+    def turn(self) -> bool:
+        """One pass if a key is due, else everyone else's step; whether anything happened."""
+        if self.operator is not None and self.operator.run_pass():
+            return True
+        return self.step()
+
+    def step(self) -> bool:
+        """Kubelets and controllers act once."""
+        moved = self.world.step()
+        return self.etcds.report() or moved
+
+    def run_until(self, claim: Callable[[], bool], turns: int = 600) -> None:
+        """Take turns, and let time pass when nothing is due, until `claim` holds."""
+        for _ in range(turns):
+            if claim():
+                return
+            if not self.turn():
+                assert self.operator is not None
+                self.operator.schedule.advance()
+        raise AssertionError(f"not so after {turns} turns: {self.story()}")
+
+    def drain(self, turns: int = 600) -> None:
+        """Take turns until nothing is due; no time passes."""
+        for _ in range(turns):
+            if not self.turn():
+                return
+        raise AssertionError(f"no rest after {turns} turns: {self.story()}")
+
+    def wait(self, seconds: float) -> None:
+        """Let time pass in small steps, with everything that becomes due."""
+        end = self.clock.monotonic() + seconds
+        self.drain()
+        while (left := end - self.clock.monotonic()) > 1e-6:
+            assert self.operator is not None
+            next_due = min(self.operator.schedule.later.values(), default=end) - self.clock.monotonic()
+            self.operator.schedule.advance(min(left, max(next_due, 1e-3)))
+            self.drain()
+
+    def settle(self, *clusters: tuple[Kind, str]) -> None:
+        """Until the status of each cluster (default: of all) says that it is as asked, and goes on to."""
+        wanted = clusters or tuple((kind, o["metadata"]["name"]) for kind, o in self.clusters())
+
+        def settled() -> bool:
+            return all(self.is_settled(*cluster) for cluster in wanted)
+
+        for _ in range(5):
+            self.run_until(settled)
+            self.wait(5.0)
+            if settled():
+                return
+        raise AssertionError(f"never at rest: {self.story()}")
+
+    def rest(self, resyncs: int = 10) -> None:
+        """Nothing at all is written over ten more looks, Events included."""
+        assert self.operator is not None
+        before = self.operator.groups[0].controllers[0], self.passes()
+        writes, events = len(self.writes()), len(self.events())
+        for _ in range(resyncs):
+            self.operator.schedule.advance(RESYNC * 1.11)
+            self.drain()
+        extra = [f"{w.request.method} {w.request.path} {w.request.body}" for w in self.writes()[writes:]]
+        assert not extra, extra
+        assert len(self.events()) == events
+        assert self.passes() >= before[1] + resyncs * len(self.clusters())
+
+    def passes(self) -> int:
+        """Passes run by this operator so far."""
+        assert self.operator is not None
+        return sum(c.passes for g in self.operator.groups for c in g.controllers)  # type: ignore[attr-defined]
+
+    # the world
+
+    def create(self, kind: Kind, body: Json) -> Json:
+        """As a user's `kubectl create`."""
+        return self.api.objects.create(kind, "default", body)
+
+    def edit(self, kind: Kind, name: str, patch: Json, *, subresource: str = "") -> Json:
+        """As `kubectl patch --type=merge`."""
+        return self.api.objects.patch(kind, "default", name, patch, "merge", subresource=subresource)
+
+    def delete(self, kind: Kind, name: str, **options: Any) -> None:
+        """As `kubectl delete`."""
+        self.api.objects.delete(kind, "default", name, **options)
+
+    def lose_claim(self, name: str) -> None:
+        """A volume is lost with its claim, although a pod was using it; the pod goes too."""
+        self.delete(CLAIMS, name)
+        self.edit(CLAIMS, name, {"metadata": {"finalizers": []}})
+        for pod in self.api.objects.select(PODS, labels=f"{PEER_LABEL}={name}"):
+            self.delete(PODS, pod["metadata"]["name"])
+
+    def get(self, kind: Kind, name: str = "c") -> Json:
+        """An object as stored."""
+        return self.api.objects.get(kind, "default", name)
+
+    def names(self, kind: Kind) -> list[str]:
+        """The names of all objects of a kind."""
+        return [o["metadata"]["name"] for o in self.api.objects.select(kind)]
+
+    def clusters(self) -> list[tuple[Kind, Json]]:
+        """All cluster resources."""
+        return [(kind, o) for kind in (COREOS, IMPROBABLE) for o in self.api.objects.select(kind)]
+
+    def objects(self) -> dict[str, list[str]]:
+        """What members are made of; pods by the member they run."""
+        found = {word: self.names(kind) for word, kind in MEMBER_KINDS.items()}
+        pods = [pod["metadata"] for pod in self.api.objects.select(PODS)]
+        return {**found, "pods": sorted(p["labels"].get(PEER_LABEL, p["name"]) for p in pods)}
+
+    def status(self, kind: Kind, name: str = "c") -> Json:
+        """A cluster's status; empty before the first."""
+        return dict(self.get(kind, name).get("status") or {})
+
+    def condition(self, kind: Kind, type_: str, name: str = "c") -> Json:
+        """One condition; empty without it."""
+        found = self.status(kind, name).get("conditions") or ()
+        return dict(next((c for c in found if c["type"] == type_), {}))
+
+    def reason(self, kind: Kind, name: str = "c") -> str:
+        """What the cluster is held by: the reason of Degraded while it is true."""
+        found = self.condition(kind, "Degraded", name)
+        return str(found["reason"]) if found.get("status") == "True" else ""
+
+    def is_settled(self, kind: Kind, name: str) -> bool:
+        """Whether the status says that everything is as asked."""
+        status = self.status(kind, name)
+        told = {c["type"]: c["status"] for c in status.get("conditions") or ()}
+        generation = self.get(kind, name)["metadata"]["generation"]
+        return told == CONDITIONS and status["observedGeneration"] == generation
+
+    @property
+    def etcd(self) -> Process:
+        """The one etcd cluster that has processes."""
+        (process,) = (p for p in self.etcds.by_token.values() if p.running)
+        return process
+
+    # what was written
+
+    def writes(self) -> list[Exchange]:
+        """The operator's writes so far, Events apart."""
+        return [exchange for exchange in self.api.writes if exchange.request.plural != "events"]
+
+    def events(self) -> list[Json]:
+        """Every Event posted; complete only after `all_events`."""
+        return self.api.objects.select(EVENTS)
+
+    def told(self) -> list[str]:
+        """Reasons of all Events told by the operator that ends here, with how often, sorted."""
+        assert self.operator is not None
+        self.operator.flush_events()
+        return sorted(
+            e["reason"] if e["count"] == 1 else f"{e['reason']} x{e['count']}" for e in self.events()
+        )
+
+    def story(self) -> str:
+        """The end of the scenario, for failures."""
+        last = [f"{w.request.method} {w.request.path} {w.code}" for w in self.writes()[-6:]]
+        clusters = {f"{k.group}/{o['metadata']['name']}": o.get("status") for k, o in self.clusters()}
+        return f"{self.objects()}\n{clusters}\nlast writes {last}\nunsafe {self.etcds.unsafe}"
+
+
+@contextmanager
+def bench() -> Iterator[Bench]:
+    """A world without an operator; whatever happens in it must be safe."""
+    clock = FakeClock()
+    with patch.object(world_module, "_NODE_IPS", network().prefix), ApiServer(clock=clock) as api:
+        made = Bench(api, clock)
+        try:
+            yield made
+            assert not made.etcds.unsafe
+        finally:
+            made.kill()
+            made.etcds.close()
+            network().used = made.world._ips + 1
+
+
+@contextmanager
+def born(kind: Kind, body: Json) -> Iterator[Bench]:
+    """A cluster that is as asked, with an acknowledged key in it."""
+    with bench() as made:
+        made.start()
+        made.create(kind, body)
+        made.settle()
+        made.etcd.put(b"key", b"value")
+        yield made

@@ -1,0 +1,181 @@
+"""The etcd processes inside the pods of a `World`: flags in, a scripted etcd on the pod's address out.
+
+Promises: data is bound to a claim, or to a pod without one; flags count only where there is no data; a
+founder answers nothing until a quorum of founders has met (measured on 3.5 to 3.7), only its metrics page
+tells that it has never seen a leader. A start that real etcd refuses leaves the container in a crash loop.
+A member that is started without data after it has served is noted in `unsafe`: no test may end so.
+"""
+
+import threading
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+from etcd_operator.build.urls import METRICS_PORT
+from etcd_operator.clock import Clock
+from unit.fakes.apiserver import ApiServer
+from unit.fakes.apiserver.kinds import CLAIMS, PODS
+from unit.fakes.etcd import FakeEtcdCluster, StartRefused
+from unit.fakes.world import Running
+
+Options = dict[str, str]
+
+
+@dataclass(eq=False)
+class Process:
+    """What one etcd cluster has been through. `data` is the owner of each member's data directory."""
+
+    etcd: FakeEtcdCluster
+    founders: tuple[str, ...]
+    has_met: bool = False
+    served: set[str] = field(default_factory=set)
+    data: dict[str, str] = field(default_factory=dict)
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """A client's write."""
+        with self.etcd.changed:
+            self.etcd.put(key, value)
+
+    @property
+    def running(self) -> list[str]:
+        """The members whose process runs, by name."""
+        return [member.name for member in self.etcd.members if member.is_running]
+
+
+class Etcds:
+    """All etcd clusters of a test, by the token they were founded with."""
+
+    def __init__(self, api: ApiServer, clock: Clock) -> None:
+        self.by_token: dict[str, Process] = {}
+        self.unsafe: list[str] = []
+        self.serves_metrics = True
+        self._api = api
+        self._clock = clock
+        self._where: dict[str, tuple[Process, str]] = {}
+        self._crashing: dict[str, tuple[Running, str]] = {}
+        self._pages: dict[str, _Page] = {}
+
+    def start(self, running: Running) -> None:
+        """A container starts; what is no etcd of ours is nothing to us."""
+        options = _options(running)
+        if "initial-cluster" not in options:
+            return
+        try:
+            process, name = self._process(running, options)
+            self._run(process, name, running, options)
+        except StartRefused as refusal:
+            self._crashing[running.uid] = running, str(refusal)
+
+    def stop(self, running: Running) -> None:
+        """A container ends."""
+        self._crashing.pop(running.uid, None)
+        page = self._pages.pop(running.uid, None)
+        if page is not None:
+            page.close()
+        process, name = self._where.pop(running.uid, (None, ""))
+        if process is not None:
+            process.etcd.stop(name)
+
+    def report(self) -> bool:
+        """What the kubelets say about containers that crash; whether anything is new."""
+        before = self._api.objects.store.revision
+        for running, message in self._crashing.values():
+            waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
+            status = {"name": "etcd", "restartCount": 1, "ready": False, "state": waiting}
+            patch = {"status": {"containerStatuses": [status]}}
+            self._api.objects.patch(
+                PODS, running.namespace, running.pod, patch, "merge", subresource="status"
+            )
+        return self._api.objects.store.revision != before
+
+    def close(self) -> None:
+        """End everything."""
+        for page in self._pages.values():
+            page.close()
+        for process in self.by_token.values():
+            process.etcd.close()
+
+    def _process(self, running: Running, options: Options) -> tuple[Process, str]:
+        """The cluster and member that this container is: by its data, else by its flags."""
+        owner, name = self._owner(running), options["name"]
+        for process in self.by_token.values():
+            if process.data.get(owner) == name:
+                return process, name
+        if options["initial-cluster-state"] == "existing" and options["initial-cluster"].count("=") == 1:
+            raise StartRefused("cannot fetch cluster info from peer urls")
+        token = options["initial-cluster-token"]
+        if token not in self.by_token:
+            if options["initial-cluster-state"] == "existing":
+                raise StartRefused("cannot fetch cluster info from peer urls")
+            self.by_token[token] = self._found(options)
+        process = self.by_token[token]
+        if name in process.served:
+            self.unsafe.append(f"{name} started empty with {options['initial-cluster-state']}")
+            process.etcd.wipe(name)
+        process.data = {**{o: n for o, n in process.data.items() if n != name}, owner: name}
+        return process, name
+
+    def _found(self, options: Options) -> Process:
+        etcd = FakeEtcdCluster(cluster_id=0xC0DE + len(self.by_token), clock=self._clock)
+        founders = dict(entry.split("=", 1) for entry in options["initial-cluster"].split(","))
+        etcd.found(founders)
+        return Process(etcd, tuple(founders))
+
+    def _run(self, process: Process, name: str, running: Running, options: Options) -> None:
+        peer_url, address = options["initial-advertise-peer-urls"], f"{running.ip}:2379"
+        process.etcd.start(
+            name, peer_url=peer_url, address=address, version=running.image.rpartition(":v")[2]
+        )
+        self._where[running.uid] = process, name
+        if not process.has_met:
+            process.etcd.freeze(name)
+            self._meet(process)
+        if not process.has_met and self.serves_metrics:
+            self._pages[running.uid] = _Page(running.ip, process)
+        if process.has_met:
+            process.served.update(process.running)
+
+    def _meet(self, process: Process) -> None:
+        if len(process.running) > len(process.founders) // 2:
+            process.has_met = True
+            for each in process.running:
+                process.etcd.thaw(each)
+
+    def _owner(self, running: Running) -> str:
+        if not running.claims:
+            return running.uid
+        claim = self._api.objects.get(CLAIMS, running.namespace, running.claims[0])
+        return str(claim["metadata"]["uid"])
+
+
+class _Page:
+    """The metrics page of one process, at the address of its pod."""
+
+    def __init__(self, ip: str, process: Process) -> None:
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                body = b"etcd_server_leader_changes_seen_total %d\n" % process.has_met
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as the base class
+                """Nothing on the terminal."""
+
+        self._server = ThreadingHTTPServer((ip, METRICS_PORT), Handler)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), name="metrics")
+        self._thread.start()
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+def _options(running: Running) -> Options:
+    """etcd's options, from flags and environment alike."""
+    flags = (word[2:].split("=", 1) for word in running.command if word.startswith("--"))
+    named = {
+        name.removeprefix("ETCD_").lower().replace("_", "-"): value for name, value in running.env.items()
+    }
+    return {**named, **{flag[0]: flag[1] for flag in flags}}

@@ -1,0 +1,63 @@
+"""What a finished cluster of either group looks like, as objects and as status."""
+
+from typing import Any
+
+from unit.fakes.apiserver import Json, Kind
+from unit.reconcile.bench import COREOS, Bench
+
+
+def member_names(kind: Kind, size: int, name: str = "c") -> list[str]:
+    """The names of the members of a cluster that was never changed."""
+    return [f"{name}-{number:0{4 if kind is COREOS else 1}d}" for number in range(size)]
+
+
+def expected_objects(kind: Kind, names: list[str], name: str = "c") -> dict[str, list[str]]:
+    """Exactly the objects that a cluster of these members consists of."""
+    if kind is COREOS:
+        return {"services": [name, *names], "pods": names, "peers": [], "sets": [], "claims": []}
+    return {"services": [name], "pods": names, "peers": names, "sets": names, "claims": names}
+
+
+def assert_finished(bench: Bench, kind: Kind, size: int) -> None:
+    """The only cluster is as asked: objects, etcd, status and marks; then it rests."""
+    names = member_names(kind, size)
+    assert bench.objects() == expected_objects(kind, names)
+    process = bench.etcd
+    assert sorted(process.running) == names
+    assert [m.is_learner for m in process.etcd.members] == [False] * size
+    status, cluster_id = bench.status(kind), f"{process.etcd.cluster_id:x}"
+    assert status["clusterID"] == cluster_id
+    if kind is COREOS:
+        _assert_ephemeral(status, names)
+    else:
+        _assert_persistent(bench, status, names, cluster_id)
+    bench.rest()
+
+
+def _assert_ephemeral(status: Json, names: list[str]) -> None:
+    assert (status["phase"], status["size"], status["nextOrdinal"]) == ("Running", len(names), len(names))
+    assert status["members"] == {"ready": names, "unready": []}
+    assert (status["currentVersion"], status.get("targetVersion", "")) == ("3.6.16", "")
+
+
+def _assert_persistent(bench: Bench, status: Json, names: list[str], cluster_id: str) -> None:
+    assert [(m["name"], m["healthy"]) for m in status["members"]] == [(name, True) for name in names]
+    assert (status["replicas"], status["readyReplicas"]) == (len(names), len(names))
+    ids = {m.name: f"{m.id:x}" for m in bench.etcd.etcd.members}
+    kinds = {kind.plural: kind for kind in bench.api.objects.kinds.all() if kind.group != "coreos.com"}
+    for name in names:
+        peer = bench.get(kinds["etcdpeers"], name)
+        assert peer["spec"]["bootstrap"]["initialClusterState"] == "Existing"
+        assert [m["name"] for m in peer["spec"]["bootstrap"]["static"]["initialCluster"]] == [name]
+        assert (peer["status"]["memberID"], peer["status"]["serverVersion"]) == (ids[name], "3.6.16")
+        assert template_of(bench.get(kinds["replicasets"], name))["ETCD_INITIAL_CLUSTER_STATE"] == "existing"
+        notes = bench.get(kinds["persistentvolumeclaims"], name)["metadata"]["annotations"]
+        assert notes["etcd.improbable.io/cluster-id"] == cluster_id
+        assert notes["etcd.improbable.io/member-id"] == ids[name]
+        assert notes["etcd.improbable.io/cluster-size"] == str(len(names))
+
+
+def template_of(replica_set: Json) -> dict[str, Any]:
+    """The environment that a ReplicaSet's next pod is given."""
+    container = replica_set["spec"]["template"]["spec"]["containers"][0]
+    return {entry["name"]: entry["value"] for entry in container["env"]}

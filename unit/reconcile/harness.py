@@ -1,0 +1,240 @@
+"""An operator whose passes a test drives: everything is real but the worker threads and the clock.
+
+Promises: passes run one at a time, on the test's thread, in the order in which keys were queued, each on
+caches that show the newest view of the API server and after every look at etcd has ended; so a scenario
+makes the same writes in the same order every time. Time moves only when nothing else is left to do. A bug
+("panic") in a pass fails the test. `kill` leaves everything as a SIGKILL would.
+"""
+
+import threading
+from typing import Any
+
+import urllib3
+
+from etcd_operator.dialects.base import Defaults
+from etcd_operator.engine.controller import Controller, Reconcile
+from etcd_operator.keys import Key
+from etcd_operator.kube.client import Client
+from etcd_operator.kube.events import Recorder
+from etcd_operator.kube.informer import Informer
+from etcd_operator.kube.resources import Resource
+from etcd_operator.kube.transport import Abort, Answer, Request, Timeouts, Transport
+from etcd_operator.reconcile.caches import Source
+from etcd_operator.reconcile.group import Wiring, build_groups, new_backoff
+from unit.fakes.apiserver import ApiServer, Json
+from unit.fakes.apiserver.selectors import matches_labels
+from unit.fakes.clock import FakeClock
+
+RESYNC = 10.0
+DEADLINE = 10.0
+TIMEOUTS = Timeouts(connect=1.0, read=5.0, total=5.0)
+
+
+class Died(BaseException):
+    """The operator ended here; no `except Exception` may notice."""
+
+
+class MortalTransport(Transport):
+    """Ends the operator when the reply to its k-th write comes, or fails to come; 0 is never.
+
+    Only writes whose path contains `dies_on` count.
+    """
+
+    def __init__(self, url: str, dies_at: int = 0, dies_on: str = "") -> None:
+        super().__init__(pool=urllib3.PoolManager(maxsize=20), base_url=url)
+        self._dies_at, self._dies_on = dies_at, dies_on
+        self._writes = 0
+
+    def exchange(self, request: Request, timeouts: Timeouts, abort: Abort | None = None) -> Answer:
+        try:
+            return super().exchange(request, timeouts, abort)
+        finally:
+            if request.method != "GET" and self._dies_on in request.target:
+                self._writes += 1
+                if self._writes == self._dies_at:
+                    raise Died
+
+
+class Schedule:
+    """Keys that are due, and keys that come later, of all controllers of one operator."""
+
+    def __init__(self, clock: FakeClock) -> None:
+        self.changed = threading.Condition()
+        self.due: dict[tuple[Passes, Key], None] = {}
+        self.later: dict[tuple[Passes, Key], float] = {}
+        self._clock = clock
+
+    def now(self, controller: "Passes", key: Key) -> None:
+        with self.changed:
+            self.due[controller, key] = None
+            self.changed.notify_all()
+
+    def after(self, controller: "Passes", key: Key, seconds: float) -> None:
+        moment = self._clock.monotonic() + seconds
+        with self.changed:
+            self.later[controller, key] = min(moment, self.later.get((controller, key), moment))
+
+    def pop(self) -> tuple["Passes", Key] | None:
+        with self.changed:
+            item = next(iter(self.due), None)
+            if item is not None:
+                del self.due[item]
+            return item
+
+    def advance(self, seconds: float | None = None) -> None:
+        """Move time to the next key that comes later, or by `seconds`."""
+        with self.changed:
+            first = min(self.later.values(), default=None)
+        if seconds is None:
+            assert first is not None, "nothing is scheduled: nothing will ever happen again"
+            seconds = max(0.0, first - self._clock.monotonic())
+        self._clock.advance(seconds)
+        with self.changed:
+            now = self._clock.monotonic() + 1e-9
+            for item in [item for item, moment in self.later.items() if moment <= now]:
+                del self.later[item]
+                self.due[item] = None
+
+
+class Passes(Controller):
+    """A controller without workers: its keys go to the schedule."""
+
+    def __init__(self, name: str, reconcile: Reconcile, clock: FakeClock, schedule: Schedule) -> None:
+        super().__init__(
+            name, reconcile, workers=0, clock=clock, backoff=new_backoff(clock), on_crash=_never, metrics=None
+        )
+        self._schedule = schedule
+        self.passes = 0
+
+    def enqueue(self, key: Key) -> None:
+        self._backoff.forget(key)
+        self._schedule.now(self, key)
+
+    def run(self, key: Key) -> None:
+        """One pass."""
+        self.passes += 1
+        self._process(key)
+
+    def _again(self, key: Key, seconds: float) -> None:
+        self._schedule.after(self, key, seconds)
+
+    def _settle(self, key: Key, ending: Any) -> str:
+        outcome = super()._settle(key, ending)
+        if outcome == "panic":
+            raise AssertionError(f"{self.name} {key} panicked") from ending
+        return outcome
+
+
+def _never(name: str, error: BaseException) -> None:
+    raise AssertionError(f"thread {name} crashed") from error
+
+
+class Operator:
+    """One life of the operator; `dies_at` numbers its writes from 1, Events apart; see `MortalTransport`."""
+
+    def __init__(self, api: ApiServer, clock: FakeClock, *, dies_at: int = 0, dies_on: str = "") -> None:
+        self._api = api
+        self.schedule = Schedule(clock)
+        client = Client(MortalTransport(api.url, dies_at, dies_on), timeouts=TIMEOUTS)
+        self._recorder = Recorder(
+            Client(MortalTransport(api.url), timeouts=TIMEOUTS), instance="test", clock=clock
+        )
+        wiring = Wiring(
+            client=client,
+            clock=clock,
+            recorder=self._recorder,
+            defaults=Defaults(repository="quay.io/coreos/etcd", version="3.6.16"),
+            new_controller=lambda name, reconcile: Passes(name, reconcile, clock, self.schedule),
+            on_call=lambda *_: None,
+            probe_deadline=0.5,
+            resync=RESYNC,
+        )
+        watching = Client(MortalTransport(api.url))
+        self.groups = build_groups(wiring, Source(client=watching, namespace="", on_crash=_never))
+        for informer in self.informers:
+            informer.add_handler(self._on_change)
+            informer.start()
+        self._recorder.start()
+        for informer in self.informers:
+            assert informer.wait_synced(DEADLINE) or not self._is_served(informer)
+
+    @property
+    def informers(self) -> list[Informer[Any]]:
+        return [informer for group in self.groups for informer in group.informers]
+
+    def run_pass(self) -> bool:
+        """One pass over the key that has waited longest; false when none is due."""
+        self.catch_up()
+        item = self.schedule.pop()
+        if item is None:
+            return False
+        controller, key = item
+        controller.run(key)
+        return True
+
+    def catch_up(self) -> None:
+        """Wait until the caches show what the API server shows, and looks at etcd have ended."""
+        with self.schedule.changed:
+            caught_up = self.schedule.changed.wait_for(self._is_caught_up, DEADLINE)
+        assert caught_up, f"the caches are behind: {[i.last_error for i in self.informers]}"
+
+    def flush_events(self) -> None:
+        """Post every Event told so far; no others can follow."""
+        assert self._recorder.stop(DEADLINE)
+
+    def kill(self) -> None:
+        """End without cleaning up; only what would survive in a test's process is stopped."""
+        for informer in self.informers:
+            informer._reflector.stop()
+        self._recorder.stop(0.0)
+        for informer in self.informers:
+            assert informer.stop()
+        for group in self.groups:
+            group.prober.stop()
+        self._recorder._thread.join(DEADLINE)
+
+    def _on_change(self, _old: object, _new: object) -> None:
+        with self.schedule.changed:
+            self.schedule.changed.notify_all()
+
+    def _is_caught_up(self) -> bool:
+        return all(map(self._shows_the_view, self.informers)) and not self._is_looking()
+
+    def _is_looking(self) -> bool:
+        queued = {(controller.name, key) for controller, key in self.schedule.due}
+        for group in self.groups:
+            for key, slot in list(group.prober._slots.items()):
+                name = group.controllers[0].name
+                if slot.is_under_way or (slot.look is not None and (name, key) not in queued):
+                    return True
+        return False
+
+    def _shows_the_view(self, informer: Informer[Any]) -> bool:
+        if not self._is_served(informer):
+            return True
+        selection = informer._reflector._selection
+        shown = {(v.metadata.uid, v.metadata.resource_version) for v in informer.store.values()}
+        return shown == {
+            (obj["metadata"]["uid"], obj["metadata"]["resourceVersion"])
+            for obj in self._view(selection.resource)
+            if selection.namespace in ("", obj["metadata"].get("namespace"))
+            and matches_labels(selection.label_selector, obj)
+        }
+
+    def _view(self, resource: Resource) -> list[Json]:
+        """The objects that a LIST would give now."""
+        store, stale = self._api.objects.store, self._api.stale_revision
+        if stale is not None:
+            kind = next(
+                k for k in self._api.objects.kinds.of_group(resource.group) if k.plural == resource.plural
+            )
+            with store.changed:
+                return store.view(kind, "", stale)
+        place = (resource.group, resource.plural)
+        return [obj for at, obj in store.everything() if (at.group, at.plural) == place]
+
+    def _is_served(self, informer: Informer[Any]) -> bool:
+        resource = informer._reflector._selection.resource
+        return any(
+            kind.plural == resource.plural for kind in self._api.objects.kinds.of_group(resource.group)
+        )
