@@ -96,11 +96,20 @@ class _Pass(Generic[Cluster]):
         except (UnhealthyCluster, NotInSync) as error:
             # etcd's own rules about time (5 s of connection, 90 % of the log): wait, it is no failure.
             self._plan = Plan.wait(self._plan.reason, str(error), requeue_after=ETCD_RETRY)
-        if not self._plan.is_quiet:
-            self._write_status()
-            if self._of.peer_status is not None:
-                self._of.peer_status.write(self._state)
+        try:
+            self._tell()
+        except (Forbidden, Invalid) as error:
+            # Terminal to the engine, which would forget the key; but rights come back without an event.
+            log.warning("status_refused", error=str(error))
+            return Result(requeue_after=RETRY_HELD)
         return Result(requeue_after=self._next_look())
+
+    def _tell(self) -> None:
+        if self._plan.is_quiet:
+            return
+        self._write_status()
+        if self._of.peer_status is not None:
+            self._of.peer_status.write(self._state)
 
     def _act(self) -> None:
         for action in self._plan.actions:
