@@ -239,6 +239,10 @@ class Bench:
         """The operator's writes so far, Events apart."""
         return [exchange for exchange in self.api.writes if exchange.request.plural != "events"]
 
+    def count_writes(self) -> int:
+        """How many writes there were, to the API server and to etcd, refused ones included."""
+        return len(self.writes()) + sum(len(p.etcd.writes) for p in self.etcds.by_token.values())
+
     def events(self) -> list[Json]:
         """Every Event posted; complete only after `all_events`."""
         return self.api.objects.select(EVENTS)
@@ -259,9 +263,9 @@ class Bench:
 
 
 @contextmanager
-def bench() -> Iterator[Bench]:
+def bench(clock: FakeClock | None = None) -> Iterator[Bench]:
     """A world without an operator; whatever happens in it must be safe."""
-    clock = FakeClock()
+    clock = clock or FakeClock()
     with patch.object(world_module, "_NODE_IPS", network().prefix), ApiServer(clock=clock) as api:
         made = Bench(api, clock)
         try:

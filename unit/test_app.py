@@ -1,0 +1,251 @@
+"""The composition root: real worker threads, real time, a fake API server and the etcds in it."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+from urllib.error import HTTPError
+from urllib.request import urlopen
+
+import pytest
+
+from etcd_operator import app
+from etcd_operator.keys import Key
+from etcd_operator.kube.client import Client
+from etcd_operator.kube.lease import Elector, Timing
+from etcd_operator.settings import Settings
+from unit.fakes.apiserver import Cut
+from unit.fakes.apiserver.faults import Fault, Request
+from unit.fakes.apiserver.kinds import PODS
+from unit.fakes.clock import FakeClock
+from unit.reconcile.bench import COREOS, IMPROBABLE, PEERS, Bench, bench, ephemeral, persistent
+from unit.reconcile.expected import expected_objects, member_names
+
+DEADLINE = 20.0
+
+
+class QuickOperator(app.Operator):
+    """Takes over from a lost leader after a second."""
+
+    def _new_elector(self, transport: Any) -> Elector:
+        return Elector(
+            Client(transport),
+            Key("default", app.LEASE_NAME),
+            self._identity,
+            clock=self._clock,
+            on_started_leading=self._lead,
+            on_stopped_leading=self._on_lost,
+            timing=Timing(lease_duration=1.0, renew_deadline=0.8, retry_period=0.2),
+        )
+
+
+class Running:
+    """An operator in a thread; `stop` does what its SIGTERM handler does."""
+
+    def __init__(self, made: Bench, home: Path, *, leader_elect: bool = False) -> None:
+        settings = Settings(
+            kubeconfig=str(made.api.write_kubeconfig(home / "config")),
+            leader_elect=leader_elect,
+            lease_namespace="default",
+            install_crds=False,
+            listen="127.0.0.1:0",
+            probe_deadline=0.5,
+        )
+        self.operator = QuickOperator(settings)
+        self._codes: list[int] = []
+        self._thread = threading.Thread(target=lambda: self._codes.append(self.operator.run()), name="run")
+        self._thread.start()
+
+    def stop(self) -> int:
+        """Ask to stop; the exit code."""
+        self.operator._ended.set()
+        return self.join()
+
+    def join(self) -> int:
+        """Wait for the end; the exit code."""
+        self._thread.join(DEADLINE)
+        assert not self._thread.is_alive()
+        return self._codes[0]
+
+    @property
+    def leads(self) -> bool:
+        """Whether its metrics say that it leads."""
+        return 'leader_election_master_status{name="etcd-operator"} 1.0' in self.page("/metrics")[1]
+
+    def page(self, path: str) -> tuple[int, str]:
+        """A page of its status server."""
+        try:
+            with urlopen(f"http://127.0.0.1:{self.operator._page.port}{path}", timeout=5) as answer:
+                return answer.status, answer.read().decode()
+        except HTTPError as error:
+            return error.code, error.read().decode()
+
+
+def until(made: Bench, claim: Callable[[], bool], seconds: float = DEADLINE) -> float:
+    """Let the world go on until `claim` holds; how long that took."""
+    began = time.monotonic()
+    store = made.api.objects.store
+    while not claim():
+        assert time.monotonic() - began < seconds, made.story()
+        if not made.step():
+            with store.changed:
+                store.changed.wait(0.05)
+    return time.monotonic() - began
+
+
+@contextmanager
+def running(made: Bench, home: Path, count: int = 1, **how: Any) -> Iterator[list[Running]]:
+    """Operators that are ended with the test, whatever happens; they leave no thread behind."""
+    before = set(threading.enumerate())
+    with patch.object(signal, "signal"):  # it works in a main thread only
+        operators = [Running(made, home, **how) for _ in range(count)]
+        try:
+            yield operators
+        finally:
+            for operator in operators:
+                operator.operator._ended.set()
+            for operator in operators:
+                operator.join()
+    ours = [t.name for t in set(threading.enumerate()) - before if "worker" in t.name or "informer" in t.name]
+    assert not ours
+
+
+@pytest.fixture
+def made() -> Iterator[Bench]:
+    with bench(FakeClock(datetime.now(UTC))) as one:
+        yield one
+
+
+def serves(made: Bench, name: str = "c") -> bool:
+    """Whether the ephemeral cluster says that it is as asked."""
+    return made.is_settled(COREOS, name)
+
+
+def test_an_operator_without_election_creates_clusters_and_stops_in_order(
+    made: Bench, tmp_path: Path
+) -> None:
+    made.create(*ephemeral())
+    made.create(*persistent("p"))
+    with running(made, tmp_path) as (operator,):
+        until(made, lambda: serves(made) and made.is_settled(IMPROBABLE, "p"))
+        assert operator.page("/readyz")[0] == operator.page("/healthz")[0] == 200
+        assert operator.leads
+        assert operator.stop() == 0
+    names = [*member_names(COREOS, 3), *member_names(IMPROBABLE, 3, "p")]
+    assert made.objects()["pods"] == names
+    assert made.objects()["services"] == [*expected_objects(COREOS, names[:3])["services"], "p"]
+
+
+def test_only_one_of_two_acts_and_the_other_takes_over_when_it_loses_the_lease(
+    made: Bench, tmp_path: Path
+) -> None:
+    lost: list[str] = []
+
+    def cut_off(request: Request) -> Fault | None:
+        holder = (
+            request.body["spec"].get("holderIdentity") if request.plural == "leases" and request.body else ""
+        )
+        return Cut() if holder and holder in lost else None
+
+    made.api.before = cut_off
+    made.create(*ephemeral())
+    with running(made, tmp_path, 2, leader_elect=True) as operators:
+        until(made, lambda: serves(made))
+        leader, other = sorted(operators, key=lambda operator: not operator.leads)
+        assert [operator.leads for operator in (leader, other)] == [True, False]
+        assert other.page("/readyz")[0] == 200
+        lost.append(leader.operator._identity)
+        assert leader.join() == 1
+        made.create(*ephemeral("d", size=1))
+        until(made, lambda: serves(made, "d"))
+        assert other.stop() == 0
+    assert not [
+        w for w in made.writes() if w.code == 409 and w.request.plural not in ("leases", "etcdclusters")
+    ]
+
+
+def test_a_released_lease_is_taken_over_without_waiting_for_its_end(made: Bench, tmp_path: Path) -> None:
+    with running(made, tmp_path, 2, leader_elect=True) as operators:
+        until(made, lambda: any(operator.leads for operator in operators))
+        leader, other = sorted(operators, key=lambda operator: not operator.leads)
+        assert leader.stop() == 0
+        until(made, lambda: other.leads)
+
+
+def test_a_group_whose_crds_are_missing_does_not_stop_the_other(made: Bench, tmp_path: Path) -> None:
+    for kind in (IMPROBABLE, PEERS):
+        made.api.objects.kinds.withdraw(kind)
+    made.create(*ephemeral())
+    with running(made, tmp_path) as (operator,):
+        until(made, lambda: made.is_settled(COREOS, "c"))
+        code, text = operator.page("/readyz?verbose")
+        assert code == 503
+        assert "etcd.improbable.io" in text
+        assert operator.page("/healthz")[0] == 200
+        for kind in (IMPROBABLE, PEERS):
+            made.api.objects.kinds.register(kind)
+        made.create(*persistent("p", size=1))
+        until(made, lambda: made.is_settled(IMPROBABLE, "p"))
+        assert operator.page("/readyz")[0] == 200
+        assert operator.stop() == 0
+
+
+def test_work_goes_on_within_seconds_of_the_return_of_the_api_server(made: Bench, tmp_path: Path) -> None:
+    made.create(*ephemeral(size=1))
+    with running(made, tmp_path) as (operator,):
+        until(made, lambda: serves(made))
+        made.api.stop()
+        informers = list(operator.operator._informers())
+        until(made, lambda: all(informer.last_error is not None for informer in informers))
+        made.create(*ephemeral("d", size=1))
+        before = len(made.api.log)
+        made.api.start()
+        assert until(made, lambda: serves(made, "d")) < 5.0
+        reads = [e for e in made.api.log[before:] if e.request.method == "GET" and not e.request.is_watch]
+        assert len(reads) <= len(informers), [e.request.path for e in reads]
+        assert operator.stop() == 0
+
+
+def command(made: Bench, home: Path) -> "subprocess.Popen[str]":
+    """The operator as a process."""
+    words = [
+        "run",
+        "--no-leader-elect",
+        "--no-install-crds",
+        "--listen",
+        "127.0.0.1:0",
+        "--log-format",
+        "json",
+    ]
+    config = made.api.write_kubeconfig(home / "config")
+    return subprocess.Popen(
+        [sys.executable, "-m", "etcd_operator", *words, "--kubeconfig", str(config)],
+        stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parents[1], env={**os.environ},
+    )  # fmt: skip
+
+
+def test_a_process_that_is_told_to_terminate_ends_with_zero(made: Bench, tmp_path: Path) -> None:
+    made.create(*ephemeral())
+    with command(made, tmp_path) as process:
+        until(made, lambda: serves(made))
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=DEADLINE)
+    assert process.returncode == 0, said
+    assert '"event":"stopped"' in said.replace(" ", "")
+    assert len(made.names(PODS)) == 3
+
+
+def test_a_process_without_an_api_server_ends_with_one_line(made: Bench, tmp_path: Path) -> None:
+    made.api.stop()
+    with command(made, tmp_path) as process:
+        _, said = process.communicate(timeout=DEADLINE)
+    assert process.returncode == 1
+    assert [line for line in said.splitlines() if line.startswith("etcd-operator: ")] == said.splitlines()
