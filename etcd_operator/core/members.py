@@ -156,10 +156,16 @@ class Member:
     @property
     def is_going(self) -> bool:
         """Whether all that is left of it is on its way out."""
-        parts = [part for part in (self.pod, self.peer, self.claim) if part is not None]
         if self.peer is not None:
             return self.peer.is_terminating
-        return all(part.is_terminating for part in parts) and not self.has_service
+        if self.has_service:
+            return False
+        return all(part.is_terminating for part in (self.pod, self.claim) if part is not None)
+
+    @property
+    def id(self) -> str:
+        """Its ID in etcd's list, hexadecimal; empty while it is not listed."""
+        return self.entry.id if self.entry is not None else ""
 
     @property
     def ordinal(self) -> int:

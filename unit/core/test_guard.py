@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from etcd_operator.core.actions import Plan, Stage
+from etcd_operator.core.members import EtcdMember
 from etcd_operator.core.plan import RULES, plan
 from etcd_operator.core.rules import guard
 from etcd_operator.core.state import ClusterState
@@ -132,3 +133,13 @@ def test_a_cluster_that_no_rule_has_an_opinion_on_is_settled() -> None:
 
 def test_a_plan_depends_on_the_state_alone() -> None:
     assert plan(founding(persistent())) == plan(founding(persistent()))
+
+
+def test_members_that_nobody_here_made_hold_every_membership_change() -> None:
+    state = born(persistent(size=3))
+    foreign = EtcdMember(id="77", name="", peer_urls=("http://elsewhere:2380",))
+    grown = replace(state, strangers=(foreign,), desired=replace(state.desired, size=5))
+    made = plan(grown)
+
+    assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "ForeignMember")
+    assert "77" in made.message

@@ -1,13 +1,16 @@
 """Conditions: what a pass tells the user."""
 
+from dataclasses import replace
+
 import pytest
 
 from etcd_operator.api.meta import Condition, merge_conditions
 from etcd_operator.core.actions import Plan
+from etcd_operator.core.members import Member
 from etcd_operator.core.plan import plan
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.status import cluster_version, conditions
-from unit.core.builders import answer, born, changed, down, founding, persistent, unborn
+from etcd_operator.core.status import cluster_version, conditions, member_names
+from unit.core.builders import answer, born, changed, down, ephemeral, founding, old_claim, persistent, unborn
 
 PAUSED = persistent(is_paused=True)
 INVALID = persistent(problem="no size")
@@ -139,3 +142,14 @@ def test_the_transition_time_moves_only_with_the_status(
 
 def test_conditions_that_are_no_longer_wanted_are_dropped() -> None:
     assert merge_conditions([_condition("True")], [], NOW) == ()
+
+
+def test_a_birth_tells_the_members_that_it_is_about_to_make() -> None:
+    assert member_names(replace(founding(ephemeral()), members=())) == ("db-0000", "db-0001", "db-0002")
+
+
+def test_a_born_cluster_tells_the_members_that_it_has() -> None:
+    left = Member(name="db-7", claim=old_claim("db-7"))
+    state = born()
+
+    assert member_names(replace(state, members=(*state.members, left))) == ("db-0", "db-1", "db-2")

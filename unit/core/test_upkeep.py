@@ -65,3 +65,19 @@ def test_a_healthy_cluster_has_nothing_to_say() -> None:
 
 def test_a_passed_trouble_of_a_healthy_member_is_not_told() -> None:
     assert watch(changed(born(), "db-1", trouble=IMAGE_TROUBLE)) is None
+
+
+def test_a_young_cluster_waits_for_its_last_founders_without_alarm() -> None:
+    made = watch(down(born(age=5.0), "db-1"))
+
+    assert made is not None
+    assert (made.stage, made.reason) == (Stage.WORKING, "Creating")
+    assert made.message == "waiting for db-1 to serve too"
+
+
+def test_a_quorum_whose_voters_told_no_list_is_looked_at_again() -> None:
+    state = born()
+    made = watch(replace(state, members=tuple(replace(m, entry=None) for m in state.members)))
+
+    assert made is not None
+    assert (made.stage, made.reason, made.requeue_after) == (Stage.WORKING, "Looking", RECHECK)

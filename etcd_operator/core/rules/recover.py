@@ -17,21 +17,22 @@ def lost_member(state: ClusterState) -> Plan | None:
     """Remove a voter whose data is gone, while the others keep quorum without it."""
     if not state.record.is_born or not state.has_quorum:
         return None
-    lost = next((voter for voter in state.voters if _is_lost(state, voter)), None)
-    if lost is None or lost.entry is None or len(state.voters) == 1:
+    lost = next((voter for voter in state.voters if is_lost(state, voter)), None)
+    if lost is None:
         return None
     rest = len(state.voters) - 1
     if sum(voter.is_healthy for voter in state.voters if voter is not lost) < quorum(rest):
         return None
     return Plan.act(
-        RemoveMember(name=lost.name, member_id=lost.entry.id),
+        RemoveMember(name=lost.name, member_id=lost.id),
         reason="Replacing",
         message=f"{lost.name} has lost its data: removing it, another member takes its place",
         requeue_after=0.05,
     )
 
 
-def _is_lost(state: ClusterState, member: Member) -> bool:
+def is_lost(state: ClusterState, member: Member) -> bool:
+    """Whether a member that etcd lists has lost its data for good."""
     if member.is_healthy:
         return False
     return _volume_is_gone(member) if state.desired.is_persistent else _pod_is_gone(member)
@@ -46,8 +47,13 @@ def _pod_is_gone(member: Member) -> bool:
 
 
 def _volume_is_gone(member: Member) -> bool:
-    """The claim is gone or lost, or the process refuses again and again to start without data."""
-    if member.claim is None or member.claim.is_lost:
+    """The claim is gone or lost, or the process refuses again and again to start without data.
+
+    A peer without a ReplicaSet is only just being made: its claim is late, not lost.
+    """
+    if member.claim is None:
+        return member.peer is None or member.has_replica_set
+    if member.claim.is_lost:
         return True
     sealed = member.peer is not None and member.peer.is_sealed
     pod = member.pod

@@ -21,6 +21,7 @@ from etcd_operator.core.actions import (
 )
 from etcd_operator.core.members import Member, quorum
 from etcd_operator.core.names import member_name
+from etcd_operator.core.rules.recover import is_lost
 from etcd_operator.core.state import ClusterState
 
 STEP = 0.1
@@ -31,8 +32,7 @@ def strays(state: ClusterState) -> Plan | None:
     """Remove the objects of members that a quorum no longer lists."""
     if not _may_change(state):
         return None
-    removed = [m for m in state.members if m.entry is None and (m.pod or m.peer or m.claim)]
-    removed = [m for m in removed if not m.is_going]
+    removed = [m for m in state.members if m.entry is None and _is_left_over(state, m)]
     if not removed:
         return None
     names = ", ".join(member.name for member in removed)
@@ -50,17 +50,18 @@ def finish_learner(state: ClusterState) -> Plan | None:
     if not _may_change(state) or learner is None or learner.entry is None:
         return None
     name, entry = learner.name, learner.entry
-    is_lost = bool(entry.name) and not _has_objects(state, learner)
-    if len(state.voters) >= state.desired.size or is_lost:
+    has_objects = _has_objects(state, learner)
+    was_lost = is_lost(state, learner) if has_objects else bool(entry.name)
+    if len(state.voters) >= state.desired.size or was_lost:
         return Plan.act(
             *_taken(state, name),
             RemoveMember(name=name, member_id=entry.id),
             DeleteMember(name=name),
             reason="Removing",
-            message=f"{name} is not needed" if not is_lost else f"{name} was lost while it joined",
+            message=f"{name} was lost while it joined" if was_lost else f"{name} is not needed",
             requeue_after=STEP,
         )
-    if not _has_objects(state, learner):
+    if not has_objects:
         return _join(state, name, ())
     if learner.trouble is not None:
         return Plan.hold(learner.trouble.reason, f"{name}: {learner.trouble.message}", requeue_after=1.0)
@@ -81,12 +82,12 @@ def down(state: ClusterState) -> Plan | None:
     victim = _victim(state)
     rest = [voter for voter in state.voters if voter is not victim]
     healthy = [voter for voter in rest if voter.is_healthy]
-    if victim.entry is None or len(healthy) < quorum(len(rest)):
+    if len(healthy) < quorum(len(rest)):
         names = ", ".join(voter.name for voter in rest if not voter.is_healthy)
         return Plan.hold("QuorumAtRisk", f"not shrinking while {names} do not serve", requeue_after=1.0)
     return Plan.act(
         *_lead_elsewhere(state, victim, healthy),
-        RemoveMember(name=victim.name, member_id=victim.entry.id),
+        RemoveMember(name=victim.name, member_id=victim.id),
         DeleteMember(name=victim.name),
         reason="ScalingDown",
         message=f"removing {victim.name}",
@@ -101,8 +102,14 @@ def up(state: ClusterState) -> Plan | None:
     if any(not voter.is_healthy for voter in state.voters):
         return None  # upkeep says which
     name = _next_name(state)
-    in_the_way = state.by_name.get(name)
-    if in_the_way is not None and (in_the_way.claim or in_the_way.pod or in_the_way.peer):
+    former = state.by_name.get(name)
+    if former is not None and former.claim is not None and not former.claim.is_terminating:
+        return Plan.hold(
+            "ClaimInTheWay",
+            f"the claim {name} holds data that is not this cluster's: remove or rename it to grow",
+            requeue_after=10.0,
+        )
+    if former is not None:
         return Plan.wait("ScalingUp", f"waiting for the former {name} to go", requeue_after=STEP)
     return _join(state, name, (AddLearner(name=name),))
 
@@ -151,13 +158,26 @@ def _victim(state: ClusterState) -> Member:
 def _lead_elsewhere(state: ClusterState, victim: Member, healthy: list[Member]) -> list[Action]:
     if state.leader is not victim:
         return []
-    heirs = [voter for voter in healthy if voter.entry is not None]
-    return [MoveLeader(name=heir.name, member_id=heir.entry.id) for heir in heirs[:1] if heir.entry]
+    return [MoveLeader(name=heir.name, member_id=heir.id) for heir in healthy[:1]]
 
 
 def _may_change(state: ClusterState) -> bool:
     """Whether etcd's list is to be trusted and can be changed at all."""
     return state.record.is_born and state.has_quorum and bool(state.voters)
+
+
+def _is_left_over(state: ClusterState, member: Member) -> bool:
+    """Whether objects of a member that etcd does not list are ours to remove.
+
+    A claim alone is removed only if this very cluster marked it as a member's: anything else
+    that has such a name may be somebody's copy.
+    """
+    if member.is_going:
+        return False
+    if member.pod is not None or member.peer is not None:
+        return True
+    claim = member.claim
+    return claim is not None and bool(claim.member_id) and claim.cluster_id == state.record.cluster_id
 
 
 def _has_objects(state: ClusterState, member: Member) -> bool:

@@ -1,0 +1,105 @@
+"""Which members are lost for good, and when they are taken out."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from etcd_operator.core.actions import RemoveMember
+from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.core.members import Trouble
+from etcd_operator.core.plan import plan
+from etcd_operator.core.rules.recover import CRASHES, lost_member
+from etcd_operator.core.state import ClusterState
+from unit.core.builders import born, changed, down, ephemeral, founding, old_claim, peer, persistent, pod
+
+
+def _lost(cluster: DesiredCluster, name: str, **changes: Any) -> ClusterState:
+    return down(born(cluster), name, **changes)
+
+
+CRASHING = pod("db-1", is_running=False, restarts=CRASHES)
+
+LOST = [
+    pytest.param(_lost(ephemeral(), "db-0001", pod=None), "db-0001", id="an ephemeral pod that is gone"),
+    pytest.param(
+        _lost(ephemeral(), "db-0001", pod=pod("db-0001", is_finished=True)),
+        "db-0001",
+        id="an ephemeral pod that will never run again",
+    ),
+    pytest.param(
+        _lost(ephemeral(), "db-0001", pod=pod("db-0001", is_on_lost_node=True)),
+        "db-0001",
+        id="an ephemeral pod on a node that has been silent for too long",
+    ),
+    pytest.param(
+        _lost(ephemeral(), "db-0001", pod=pod("db-0001", is_terminating=True)),
+        "db-0001",
+        id="an ephemeral pod that is being deleted and says nothing any more",
+    ),
+    pytest.param(
+        _lost(persistent(), "db-1", claim=None, has_replica_set=True), "db-1", id="a claim that is gone"
+    ),
+    pytest.param(
+        _lost(persistent(), "db-1", claim=None, peer=None, pod=None), "db-1", id="a claim and a peer gone"
+    ),
+    pytest.param(
+        _lost(persistent(), "db-1", claim=old_claim("db-1", is_lost=True)),
+        "db-1",
+        id="a claim whose volume is gone",
+    ),
+    pytest.param(
+        _lost(persistent(), "db-1", pod=CRASHING),
+        "db-1",
+        id="a sealed member that refuses to start again and again",
+    ),
+]
+
+KEPT = [
+    pytest.param(_lost(ephemeral(), "db-0001"), id="an ephemeral member that only does not answer"),
+    pytest.param(
+        changed(born(ephemeral()), "db-0001", pod=pod("db-0001", is_terminating=True)),
+        id="a pod that is being deleted but still serves",
+    ),
+    pytest.param(_lost(persistent(), "db-1"), id="a persistent member that only does not answer"),
+    pytest.param(_lost(persistent(), "db-1", pod=None), id="a persistent pod that is gone"),
+    pytest.param(
+        _lost(persistent(), "db-1", claim=None, has_replica_set=False), id="a claim that is not made yet"
+    ),
+    pytest.param(
+        _lost(persistent(), "db-1", pod=replace(CRASHING, restarts=CRASHES - 1)),
+        id="a sealed member that has crashed only twice",
+    ),
+    pytest.param(
+        _lost(persistent(), "db-1", pod=CRASHING, peer=peer("db-1")),
+        id="a crashing member that is not sealed: it may have its data",
+    ),
+    pytest.param(
+        replace(_lost(ephemeral(), "db-0001", pod=None), has_quorum=False), id="any member without a quorum"
+    ),
+    pytest.param(founding(ephemeral()), id="a cluster that is not born"),
+    pytest.param(
+        down(_lost(ephemeral(), "db-0001", pod=None), "db-0002"),
+        id="a member whose loss the others cannot bear",
+    ),
+]
+
+
+@pytest.mark.parametrize(("state", "name"), LOST)
+def test_a_member_is_taken_out_when_its_data_cannot_come_back(state: ClusterState, name: str) -> None:
+    made = plan(state)
+
+    assert made.actions == (RemoveMember(name=name, member_id=f"id-{name}"),)
+    assert made.reason == "Replacing"
+
+
+@pytest.mark.parametrize("state", KEPT)
+def test_a_member_is_kept_while_its_data_may_come_back(state: ClusterState) -> None:
+    assert lost_member(state) is None
+
+
+def test_a_lost_member_goes_before_a_trouble_is_only_told() -> None:
+    trouble = Trouble(reason="PodFailed", message="evicted")
+    state = _lost(ephemeral(), "db-0001", pod=pod("db-0001", is_finished=True), trouble=trouble)
+
+    assert plan(state).reason == "Replacing"

@@ -1,0 +1,252 @@
+"""Growing and shrinking: which single step comes next."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from etcd_operator.core.actions import (
+    AddLearner,
+    CreateMember,
+    CreateMemberService,
+    DeleteMember,
+    Joining,
+    MoveLeader,
+    Plan,
+    Promote,
+    Remember,
+    RemoveMember,
+    Stage,
+)
+from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.core.members import EtcdMember, Member
+from etcd_operator.core.names import member_name
+from etcd_operator.core.plan import plan
+from etcd_operator.core.rules.scale import down as shrink
+from etcd_operator.core.rules.scale import finish_learner, strays, up
+from etcd_operator.core.state import ClusterState
+from unit.core.builders import (
+    IMAGE_TROUBLE,
+    TOKEN,
+    answer,
+    born,
+    changed,
+    claim,
+    down,
+    entry,
+    ephemeral,
+    old_claim,
+    peer,
+    persistent,
+    pod,
+    serving,
+    without,
+)
+
+
+def _sized(cluster: DesiredCluster, size: int) -> ClusterState:
+    """Three healthy voters, asked to be `size`."""
+    state = born(cluster)
+    return replace(state, desired=replace(state.desired, size=size))
+
+
+def _with(state: ClusterState, *members: Member) -> ClusterState:
+    return replace(state, members=(*state.members, *members))
+
+
+def _learner(state: ClusterState, name: str, **changes: Any) -> ClusterState:
+    """A fourth member that etcd lists as a learner, running and answering."""
+    member = serving(state.desired, name, (), entry=entry(name, is_learner=True))
+    learner = replace(member, answer=answer(name, is_learner=True))
+    return _with(state, replace(learner, **changes))
+
+
+def _unstarted(name: str) -> EtcdMember:
+    return replace(entry(name, is_learner=True), name="")
+
+
+def _kinds(made: Plan) -> list[str]:
+    return [type(action).__name__ for action in made.actions]
+
+
+def test_a_persistent_cluster_grows_by_a_learner_with_the_lowest_free_number() -> None:
+    made = plan(_sized(persistent(), 5))
+
+    joining = Joining(members=("db-0", "db-1", "db-2", "db-3"), token=TOKEN)
+    assert made.actions == (AddLearner(name="db-3"), CreateMember(name="db-3", start=joining))
+    assert (made.stage, made.reason) == (Stage.WORKING, "ScalingUp")
+
+
+def test_an_ephemeral_cluster_grows_by_a_number_that_is_remembered_once_etcd_lists_it() -> None:
+    made = plan(_sized(ephemeral(), 5))
+
+    assert _kinds(made) == ["AddLearner", "Remember", "CreateMember", "CreateMemberService"]
+    assert made.actions[0] == AddLearner(name="db-0003")
+    assert made.actions[3] == CreateMemberService(name="db-0003")
+    assert isinstance(made.actions[1], Remember)
+    assert made.actions[1].record.next_ordinal == 4
+
+
+def test_a_number_is_never_used_again_even_if_the_record_is_behind_what_exists() -> None:
+    state = _sized(ephemeral(), 4)
+    state = without(state, "db-0002")
+    members = (*state.members, serving(state.desired, "db-0007", ()))
+
+    assert plan(replace(state, members=members)).actions[0] == AddLearner(name="db-0008")
+
+
+def test_numbers_are_compared_as_numbers() -> None:
+    state = born(persistent(size=11))
+    state = replace(state, desired=replace(state.desired, size=12))
+
+    assert plan(state).actions[0] == AddLearner(name="db-11")
+    assert plan(replace(state, desired=replace(state.desired, size=10))).actions[-1] == DeleteMember(
+        name="db-10"
+    )
+
+
+def test_a_replaced_persistent_member_takes_its_own_number_again() -> None:
+    assert plan(without(_sized(persistent(), 3), "db-1")).actions[0] == AddLearner(name="db-1")
+
+
+def test_nothing_grows_while_a_voter_is_not_healthy() -> None:
+    made = plan(down(_sized(persistent(), 5), "db-1"))
+
+    assert (made.actions, made.reason) == ((), "MemberUnhealthy")
+
+
+def test_growing_waits_for_a_claim_of_the_same_number_to_go() -> None:
+    former = Member(name="db-3", claim=old_claim("db-3", is_terminating=True))
+    made = plan(_with(_sized(persistent(), 5), former))
+
+    assert (made.actions, made.stage, made.reason) == ((), Stage.WORKING, "ScalingUp")
+
+
+def test_a_claim_that_is_not_this_clusters_is_never_removed_but_told() -> None:
+    made = plan(_with(_sized(persistent(), 5), Member(name="db-3", claim=claim("db-3"))))
+
+    assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "ClaimInTheWay")
+
+
+def test_a_learner_that_answers_is_promoted() -> None:
+    made = plan(_learner(_sized(persistent(), 5), "db-3"))
+
+    assert made.actions == (Promote(name="db-3", member_id="id-db-3"),)
+
+
+def test_a_learner_that_has_not_started_is_waited_for() -> None:
+    made = plan(_learner(_sized(persistent(), 5), "db-3", answer=None))
+
+    assert (made.actions, made.stage, made.message) == ((), Stage.WORKING, "waiting for db-3 to start")
+
+
+def test_a_learner_that_cannot_start_says_why() -> None:
+    made = plan(_learner(_sized(persistent(), 5), "db-3", answer=None, trouble=IMAGE_TROUBLE))
+
+    assert (made.stage, made.reason, made.message) == (Stage.HELD, "ErrImagePull", "db-3: no such image")
+
+
+@pytest.mark.parametrize("cluster", [persistent(), ephemeral()], ids=["persistent", "ephemeral"])
+def test_an_add_that_was_cut_off_goes_on_with_the_objects(cluster: DesiredCluster) -> None:
+    name = member_name(cluster, 3)
+    made = plan(_with(_sized(cluster, 5), Member(name=name, entry=_unstarted(name))))
+
+    assert "AddLearner" not in _kinds(made)
+    assert any(isinstance(action, CreateMember) and action.name == name for action in made.actions)
+    assert ("Remember" in _kinds(made)) is (not cluster.is_persistent)
+
+
+def test_a_learner_that_is_not_needed_any_more_is_taken_out() -> None:
+    made = plan(_learner(_sized(persistent(), 3), "db-3"))
+
+    assert made.actions == (RemoveMember(name="db-3", member_id="id-db-3"), DeleteMember(name="db-3"))
+    assert made.message == "db-3 is not needed"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"pod": None}, id="its pod is gone"),
+        pytest.param({"pod": pod("db-0003", is_finished=True)}, id="its pod has failed"),
+    ],
+)
+def test_an_ephemeral_learner_that_was_lost_is_taken_out_with_its_number(changes: dict[str, Any]) -> None:
+    made = plan(_learner(_sized(ephemeral(), 5), "db-0003", answer=None, **changes))
+
+    assert _kinds(made) == ["Remember", "RemoveMember", "DeleteMember"]
+    assert made.message == "db-0003 was lost while it joined"
+
+
+def test_a_persistent_cluster_shrinks_from_the_highest_number() -> None:
+    made = plan(_sized(persistent(), 1))
+
+    assert made.actions == (RemoveMember(name="db-2", member_id="id-db-2"), DeleteMember(name="db-2"))
+
+
+def test_an_ephemeral_cluster_shrinks_from_the_oldest_and_its_leader_hands_over_first() -> None:
+    made = plan(_sized(ephemeral(), 1))
+
+    assert made.actions == (
+        MoveLeader(name="db-0001", member_id="id-db-0001"),
+        RemoveMember(name="db-0000", member_id="id-db-0000"),
+        DeleteMember(name="db-0000"),
+    )
+
+
+def test_an_unhealthy_member_goes_first() -> None:
+    state = down(born(persistent(size=5)), "db-1")
+    made = plan(replace(state, desired=replace(state.desired, size=3)))
+
+    assert made.actions[0] == RemoveMember(name="db-1", member_id="id-db-1")
+
+
+def test_nothing_shrinks_while_the_rest_would_have_no_quorum() -> None:
+    state = born(persistent(size=5))
+    for name in ("db-0", "db-1"):
+        state = down(state, name)
+    state = changed(state, "db-4", answer=answer("db-4", (entry("db-4"),), errors=("corrupt",)))
+    made = plan(replace(state, desired=replace(state.desired, size=3)))
+
+    assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "QuorumAtRisk")
+
+
+def test_what_is_left_of_a_removed_member_is_removed() -> None:
+    left = Member(name="db-3", peer=peer("db-3", is_sealed=True), claim=old_claim("db-3"), pod=pod("db-3"))
+
+    assert plan(_with(_sized(persistent(), 3), left)).actions == (DeleteMember(name="db-3"),)
+
+
+@pytest.mark.parametrize(
+    ("left", "is_removed"),
+    [
+        pytest.param({"claim": old_claim("db-3")}, True, id="a claim that was a member's"),
+        pytest.param({"claim": claim("db-3")}, False, id="a claim that nobody marked"),
+        pytest.param(
+            {"claim": old_claim("db-3", cluster_id="other")}, False, id="a claim of another cluster"
+        ),
+        pytest.param({"claim": old_claim("db-3", is_terminating=True)}, False, id="a claim that goes"),
+        pytest.param({"peer": peer("db-3", is_terminating=True)}, False, id="a peer that goes"),
+        pytest.param({"pod": pod("db-3")}, True, id="a pod"),
+        pytest.param({"pod": pod("db-3", is_terminating=True)}, False, id="a pod that goes"),
+        pytest.param(
+            {"pod": pod("db-3", is_terminating=True), "has_service": True},
+            True,
+            id="a pod that goes, with a service that does not",
+        ),
+    ],
+)
+def test_only_what_is_ours_and_still_stands_is_removed(left: dict[str, Any], is_removed: bool) -> None:
+    made = strays(_with(_sized(persistent(), 3), Member(name="db-3", **left)))
+
+    assert (made is not None) is is_removed
+
+
+def test_without_a_quorum_no_membership_changes() -> None:
+    left = Member(name="db-3", peer=peer("db-3"))
+    state = replace(_learner(_with(_sized(persistent(), 1), left), "db-4"), has_quorum=False)
+
+    assert [rule(state) for rule in (strays, finish_learner, shrink, up)] == [None] * 4
+
+
+def test_nothing_is_left_to_do_at_the_size_that_is_asked() -> None:
+    assert [rule(born()) for rule in (strays, finish_learner, shrink, up)] == [None] * 4
