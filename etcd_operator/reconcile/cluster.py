@@ -39,6 +39,9 @@ Record = Callable[[Any, str, str, bool], None]
 RETRY_HELD = 10.0
 """Seconds until something that only a person or another controller can change is tried again."""
 
+NAMESPACE_GOING = "because it is being terminated"
+"""The API server's words for a create in a namespace that is being deleted."""
+
 ETCD_RETRY = 0.25
 """Seconds until etcd is asked again for a change that it does not allow yet."""
 
@@ -175,6 +178,8 @@ def _held_by(error: NameTaken | Forbidden | Invalid) -> Plan:
             return Plan.wait("PredecessorTerminating", str(error), requeue_after=0.5)
         case NameTaken():
             return Plan.hold("NameConflict", str(error), requeue_after=RETRY_HELD)
+        case Forbidden() if NAMESPACE_GOING in str(error):
+            return Plan.hold("Deleting", "the namespace is being deleted", requeue_after=RETRY_HELD)
         case Forbidden():
             return Plan.hold("Forbidden", str(error), requeue_after=RETRY_HELD)
         case Invalid():
