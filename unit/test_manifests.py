@@ -1,6 +1,7 @@
 """The manifests that users apply: the rights they give, the examples they show."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -31,15 +32,19 @@ Right = tuple[str, str, str]
 
 WRITES: dict[Right, str] = {
     ("", "pods", "create"): "reconcile/act.py: CreateMember, ephemeral",
+    ("", "pods", "delete"): "reconcile/act.py: a removed member",
     ("", "pods", "get"): "reconcile/act.py: whose it is, when the name is taken",
     ("", "services", "create"): "reconcile/act.py: CreateClientService, CreateMemberService",
+    ("", "services", "delete"): "reconcile/act.py: a removed member",
     ("", "services", "get"): "reconcile/act.py: whose it is",
     ("", "persistentvolumeclaims", "create"): "reconcile/peer.py",
+    ("", "persistentvolumeclaims", "delete"): "reconcile/peer.py, reconcile/act.py: a removed member",
     ("", "persistentvolumeclaims", "get"): "reconcile/act.py: whose it is",
     ("", "persistentvolumeclaims", "patch"): "reconcile/act.py: SealMember",
     ("", "events", "create"): "kube/events.py",
     ("", "events", "patch"): "kube/events.py: the same fact again",
     ("apps", "replicasets", "create"): "reconcile/peer.py",
+    ("apps", "replicasets", "delete"): "reconcile/peer.py: a removed member",
     ("apps", "replicasets", "get"): "reconcile/act.py: whose it is",
     ("apps", "replicasets", "patch"): "reconcile/peer.py: a new template",
     ("coreos.com", "etcdclusters/status", "patch"): "reconcile/cluster.py",
@@ -47,13 +52,35 @@ WRITES: dict[Right, str] = {
     ("etcd.improbable.io", "etcdclusters/status", "patch"): "reconcile/cluster.py",
     ("etcd.improbable.io", "etcdclusters/finalizers", "update"): "build/owner.py: blockOwnerDeletion",
     ("etcd.improbable.io", "etcdpeers", "create"): "reconcile/act.py: CreateMember, persistent",
+    ("etcd.improbable.io", "etcdpeers", "delete"): "reconcile/act.py: a removed member",
     ("etcd.improbable.io", "etcdpeers", "get"): "reconcile/act.py: whose it is",
-    ("etcd.improbable.io", "etcdpeers", "patch"): "reconcile/act.py: SealMember",
+    ("etcd.improbable.io", "etcdpeers", "patch"): "reconcile/act.py: SealMember; finalizers",
     ("etcd.improbable.io", "etcdpeers/status", "patch"): "reconcile/peer_status.py",
     ("etcd.improbable.io", "etcdpeers/finalizers", "update"): "build/owner.py: blockOwnerDeletion",
 }
+CALLS = {
+    "kube/events.py": {"create", "patch"},
+    "kube/lease.py": {"create", "get", "replace"},
+    "kube/reflector.py": {"list"},
+    "reconcile/act.py": {"create", "delete", "get", "patch"},
+    "reconcile/cluster.py": {"patch"},
+    "reconcile/install.py": {"patch"},
+    "reconcile/peer.py": {"delete", "patch"},
+    "reconcile/peer_status.py": {"patch"},
+}
+"""Where the verbs are called. A new entry here is a reason to look at `WRITES` and the manifests."""
+
 LEASE: set[Right] = {("coordination.k8s.io", "leases", verb) for verb in ("create", "get", "update")}
 DEFINITIONS = ("apiextensions.k8s.io", "admissionregistration.k8s.io")
+
+
+def test_no_verb_is_called_that_the_table_of_rights_does_not_know() -> None:
+    calls: dict[str, set[str]] = {}
+    for path in (ROOT / "etcd_operator").rglob("*.py"):
+        name = path.relative_to(ROOT / "etcd_operator").as_posix()
+        for verb in re.findall(r"\b_?client\.(create|delete|get|list|patch|replace)\(", path.read_text()):
+            calls.setdefault(name, set()).add(verb)
+    assert calls == CALLS
 
 
 def documents(path: str) -> list[Document]:
