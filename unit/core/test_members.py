@@ -65,8 +65,18 @@ def test_the_health_of_a_member(member: Member, health: Health) -> None:
         (Member(name="db-0", pod=pod("db-0")), True),
         (Member(name="db-0", pod=pod("db-0")).proven(never_led=True), False),
         (Member(name="db-0", pod=pod("db-0"), never_led=True).proven(never_led=False), True),
+        (Member(name="db-0", has_replica_set=True), True),
+        (Member(name="db-0", has_replica_set=True, pod=pod("db-0"), never_led=True), True),
     ],
-    ids=["no pod", "never started", "started", "proven", "no longer proven"],
+    ids=[
+        "no pod",
+        "never started",
+        "started",
+        "proven",
+        "no longer proven",
+        "started before",
+        "not its first pod",
+    ],
 )
 def test_a_member_that_ran_may_have_served_unless_proven_otherwise(member: Member, may: bool) -> None:
     assert member.may_have_served is may
