@@ -9,8 +9,11 @@ build.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import os
 import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -32,7 +35,7 @@ KUBERNETES = f"kubernetes-{KUBERNETES_VERSION}"
 CONTAINERD = f"containerd-{CONTAINERD_VERSION}"
 COREDNS = f"coredns-{COREDNS_VERSION}"
 
-_PROGRESS_SECONDS = 5.0
+_PROGRESS_SECONDS = 10.0
 _DEADLINE = 1500.0
 _STAMP = ".built-from"
 _VERSION_PACKAGE = "k8s.io/component-base/version"
@@ -128,41 +131,53 @@ def _build(cache: Cache, go: Go, tool: Tool, title: str) -> None:
 
 def _go(go: Go, tool: Tool, arguments: list[str], title: str) -> str:
     """Run Go, count the lines it prints on stderr as progress, and return its stdout."""
-    process = subprocess.Popen(
+    answer: list[str] = []
+    complaints: list[str] = []
+    with subprocess.Popen(
         [str(go.program), *arguments],
         cwd=tool.source,
         env=go_environment(),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-    )
-    timer = threading.Timer(_DEADLINE, process.kill)
-    answer: list[str] = []
-    reader = threading.Thread(target=lambda: answer.append(_text(process)), daemon=True)
-    timer.start()
-    reader.start()
-    complaints = _report(process, title)
-    code = process.wait()
-    timer.cancel()
-    reader.join()
+        process_group=0,
+    ) as process:
+        readers = [
+            threading.Thread(target=answer.extend, args=(process.stdout,), daemon=True),
+            threading.Thread(target=complaints.extend, args=(process.stderr,), daemon=True),
+        ]
+        for reader in readers:
+            reader.start()
+        try:
+            code = _await_end(process, complaints, title)
+        except BaseException:  # Ctrl-C does not reach another process group by itself
+            _kill_group(process)
+            raise
+        finally:
+            for reader in readers:
+                reader.join()
     if code != 0:
-        raise CommandError(f"{title}: go {arguments[0]} failed: {' / '.join(complaints[-3:])[-600:]}")
+        last = " / ".join(line.strip() for line in complaints[-3:])
+        raise CommandError(f"{title}: go {arguments[0]} failed: {last[-600:]}")
     return "".join(answer)
 
 
-def _text(process: subprocess.Popen[str]) -> str:
-    return process.stdout.read() if process.stdout else ""
-
-
-def _report(process: subprocess.Popen[str], title: str) -> list[str]:
-    lines: list[str] = []
-    last = time.monotonic()
-    for line in process.stderr or ():
-        lines.append(line.strip())
-        if time.monotonic() - last > _PROGRESS_SECONDS:
-            last = time.monotonic()
+def _await_end(process: subprocess.Popen[str], lines: list[str], title: str) -> int:
+    """Tell every few seconds how far it is (linking prints nothing for a minute); end it at the deadline."""
+    end = time.monotonic() + _DEADLINE
+    while True:
+        try:
+            return process.wait(timeout=_PROGRESS_SECONDS)
+        except subprocess.TimeoutExpired:
             say(f"{title}: {len(lines)}")
-    return lines
+            if time.monotonic() > end:
+                _kill_group(process)
+
+
+def _kill_group(process: subprocess.Popen[str]) -> None:
+    """End Go with the compilers that it started: they hold its pipes open."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
 
 
 def _link(cache: Cache) -> None:

@@ -146,6 +146,36 @@ def test_a_tool_counts_as_built_only_from_the_present_sources(tmp_path: Path) ->
     assert not tools.is_built(cache, tool)
 
 
+@pytest.fixture
+def go(tmp_path: Path) -> requirements.Go:
+    """A stand-in for the toolchain that does what its first argument says."""
+    program = tmp_path / "go"
+    program.write_text(
+        "#!/bin/sh\ncase $1 in\n"
+        "list) echo one; echo two; echo go: downloading x >&2;;\n"
+        "build) echo no rule >&2; exit 1;;\n"
+        "hang) sleep 60;;\nesac\n"
+    )
+    program.chmod(0o755)
+    return requirements.Go(program, (1, 99, 0))
+
+
+def test_a_build_reports_progress_also_while_go_is_silent(
+    go: requirements.Go, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(tools, "_PROGRESS_SECONDS", 0.05)
+    monkeypatch.setattr(tools, "_DEADLINE", 0.2)
+    with pytest.raises(CommandError, match="go hang failed"):
+        tools._go(go, tools.TOOLS[0], ["hang"], "kubernetes: compiled")
+    assert capsys.readouterr().err.count("kubernetes: compiled: 0") >= 2
+
+
+def test_what_go_answers_is_kept_apart_from_what_it_complains(go: requirements.Go) -> None:
+    assert tools._go(go, tools.TOOLS[0], ["list"], "t") == "one\ntwo\n"
+    with pytest.raises(CommandError, match="t: go build failed: no rule"):
+        tools._go(go, tools.TOOLS[0], ["build"], "t")
+
+
 def test_an_image_is_made_again_only_when_its_content_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
