@@ -1,10 +1,6 @@
 """The documents' walkthrough "create and destroy" for coreos.com clusters, command by command."""
 
-import json
 import subprocess
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import pytest
 
@@ -12,6 +8,7 @@ from e2e.support.checks import assert_at_rest, assert_consistent, assert_nothing
 from e2e.support.clusters import Document, ephemeral
 from e2e.support.kubectl import Kubectl
 from e2e.support.members import Members
+from e2e.support.proxy import put_whole
 from e2e.support.space import Space
 from e2e.support.testbed import ROOT
 from e2e.support.waiting import wait_until
@@ -88,7 +85,6 @@ def test_a_client_pod_reaches_the_cluster_by_its_name(space: Space) -> None:
 
 def test_a_whole_object_put_without_a_resource_version_works_through_kubectl_proxy(space: Space) -> None:
     space.created(ephemeral(size=1))
-    path = f"/apis/coreos.com/v1/namespaces/{space.namespace}/etcdclusters/example-etcd-cluster"
     # The document's body.json, with this test's namespace; the cluster is paused so that only the PUT acts.
     body = {
         "apiVersion": "coreos.com/v1",
@@ -96,16 +92,7 @@ def test_a_whole_object_put_without_a_resource_version_works_through_kubectl_pro
         "metadata": {"name": "example-etcd-cluster", "namespace": space.namespace},
         "spec": {"size": 1, "paused": True},
     }
-    with proxy(space.kubectl) as address:
-        request = urllib.request.Request(
-            f"{address}{path}",
-            data=json.dumps(body).encode(),
-            method="PUT",
-            headers={"Content-Type": "application/json"},
-        )
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            stored = json.loads(answer.read())
-            assert answer.status == 200
+    stored = put_whole(space.kubectl, space.namespace, body)
     assert stored["spec"]["paused"] is True
     reason = ("Degraded", "Progressing")
     wait_until(
@@ -170,20 +157,6 @@ def run_etcdctl_in_a_pod(space: Space, *words: str) -> str:
     )
     space.kubectl("wait", "pod/etcd-shell", "--for=condition=Ready", "--timeout=60s")
     return space.kubectl("exec", "etcd-shell", "--", "etcdctl", *words)
-
-
-@contextmanager
-def proxy(kubectl: Kubectl) -> Iterator[str]:
-    """`kubectl proxy` on a free port; its address."""
-    command = kubectl.command("proxy", "--port=0")
-    print("$ kubectl proxy --port=0", flush=True)
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=kubectl.environment()) as process:
-        try:
-            assert process.stdout is not None
-            line = process.stdout.readline()  # Starting to serve on 127.0.0.1:PORT
-            yield f"http://{line.split()[-1]}"
-        finally:
-            process.terminate()
 
 
 def test_a_deleted_clusters_members_do_not_answer_any_more(space: Space) -> None:

@@ -1,0 +1,160 @@
+"""Growing, shrinking and replacing members while a client writes, as the documents show it."""
+
+import json
+import threading
+from typing import Any
+
+import pytest
+
+from e2e.support.api import condition
+from e2e.support.checks import assert_at_rest, assert_consistent
+from e2e.support.clusters import Document, ephemeral, persistent
+from e2e.support.proxy import put_whole
+from e2e.support.space import Space
+from e2e.support.waiting import wait_until
+from e2e.support.writer import Writer
+from etcd_operator.kube import resources
+
+RATE = 100.0
+"""Puts per second through all members in turn."""
+
+KINDS = [pytest.param(ephemeral, id="ephemeral"), pytest.param(persistent, id="persistent")]
+
+
+def resize(space: Space, document: Document, size: int) -> Document:
+    """Ask for another size and wait until all members serve and nothing else is left."""
+    field = "size" if "size" in document["spec"] else "replicas"
+    resized: Document = {**document, "spec": {**document["spec"], field: size}}
+    kind = f"etcdclusters.{'v1.coreos.com' if field == 'size' else 'v1alpha1.etcd.improbable.io'}"
+    space.kubectl("scale", kind, document["metadata"]["name"], f"--replicas={size}")
+    settle(space, resized)
+    return resized
+
+
+def settle(space: Space, document: Document) -> None:
+    """Wait until the operator has seen the last edit, says that all is as asked, and it is."""
+
+    def has_seen() -> bool:
+        stored = space.stored(document)
+        seen = condition(stored, "Progressing").get("observedGeneration", 0)
+        return bool(seen == stored["metadata"]["generation"])
+
+    wait_until(has_seen, 30, lambda: f"the edit is seen: {space.status(document)}")
+    space.wait_settled(document, within=90)
+    space.wait_serving(document)
+
+
+def members_of(space: Space, document: Document) -> list[str]:
+    """The members' names by number."""
+    labels = (pod["metadata"]["labels"] for pod in space.pods(document))
+    names = [found.get("etcd_node") or found["etcd.improbable.io/peer-name"] for found in labels]
+    return sorted(names, key=lambda name: int(name.rpartition("-")[2]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_acknowledged_write_is_lost_while_a_cluster_grows_and_shrinks(space: Space, kind: Any) -> None:
+    document = space.created(kind(name="resized"))
+    settle(space, document)
+    before = assert_consistent(space, document)
+    with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
+        for size in (5, 3, 1, 3):
+            document = resize(space, document, size)
+    writer.verify()
+    print(f"{writer.acknowledged} writes acknowledged, longest gap {writer.longest_gap:.2f} s")
+
+    assert assert_consistent(space, document) == before
+    assert_at_rest(space, 10)
+
+
+def test_the_documents_resize_by_whole_object_puts_leaves_the_listed_pods(space: Space) -> None:
+    document = space.created(ephemeral())
+    settle(space, document)
+    for size, numbers in ((5, range(5)), (3, range(2, 5))):
+        body: Document = {**document, "spec": {"size": size}}
+        body["metadata"] = {**document["metadata"], "namespace": space.namespace}
+        put_whole(space.kubectl, space.namespace, body)
+        settle(space, body)
+        assert members_of(space, body) == [f"example-etcd-cluster-{number:04}" for number in numbers]
+    services = space.names(resources.SERVICES, "etcd_cluster=example-etcd-cluster")
+    assert services == ["example-etcd-cluster", *members_of(space, body)]
+
+
+def test_a_deleted_pod_is_replaced_by_the_next_number_and_nothing_is_lost(space: Space) -> None:
+    document = space.created(ephemeral())
+    settle(space, document)
+    with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
+        space.kubectl("delete", "pod", "example-etcd-cluster-0000", "--now")
+        expected = [f"example-etcd-cluster-{number:04}" for number in (1, 2, 3)]
+        wait_until(lambda: members_of(space, document) == expected, 60, "0003 takes the place of 0000")
+        settle(space, document)
+    writer.verify()
+
+    assert_consistent(space, document)
+
+
+def test_the_operator_recovers_itself_and_a_member_that_was_lost_meanwhile(space: Space) -> None:
+    document = space.created(ephemeral())
+    settle(space, document)
+    space.operator.kill()
+    space.kubectl("delete", "pod", "example-etcd-cluster-0000", "--now")
+
+    expected = [f"example-etcd-cluster-{number:04}" for number in (1, 2, 3)]
+    wait_until(lambda: members_of(space, document) == expected, 90, "0003 takes the place of 0000")
+    settle(space, document)
+    assert_consistent(space, document)
+
+
+def test_scaling_down_removes_the_highest_claims_and_keeps_the_others(space: Space) -> None:
+    document = space.created(persistent())
+    settle(space, document)
+    document = resize(space, document, 1)
+
+    selector = "etcd.improbable.io/cluster-name=my-cluster"
+    wait_until(
+        lambda: space.names(resources.CLAIMS, selector) == ["my-cluster-0"], 30, "two claims are removed"
+    )
+    assert space.names(resources.PEERS, selector) == ["my-cluster-0"]
+    events = json.loads(space.kubectl("get", "events", "-o", "json"))["items"]
+    reasons = {event["reason"] for event in events if event["involvedObject"]["name"] == "my-cluster"}
+    assert {"MemberRemoved", "PeerRemoved", "PVCRemoved"} <= reasons
+
+
+def test_a_lost_claim_is_healed_by_a_new_member_of_the_same_number(space: Space) -> None:
+    document = space.created(persistent())
+    settle(space, document)
+    before = space.api.all_of(resources.CLAIMS, space.namespace)
+    with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
+        space.kubectl("delete", "pvc", "my-cluster-1", "--wait=false")
+        space.kubectl("delete", "pod", "-l", "etcd.improbable.io/peer-name=my-cluster-1", "--wait=false")
+
+        def is_new() -> bool:
+            uids = {c["metadata"]["name"]: c["metadata"]["uid"] for c in before}
+            now = space.api.all_of(resources.CLAIMS, space.namespace)
+            return any(
+                c["metadata"]["name"] == "my-cluster-1" and c["metadata"]["uid"] != uids["my-cluster-1"]
+                for c in now
+            )
+
+        wait_until(is_new, 60, "the member has a new claim")
+        settle(space, document)
+    writer.verify()
+
+    assert members_of(space, document) == ["my-cluster-0", "my-cluster-1", "my-cluster-2"]
+    assert_consistent(space, document)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_sizes_edited_while_a_change_is_under_way_end_at_the_last_one(space: Space, kind: Any) -> None:
+    document = space.created(kind(name="hasty"))
+    settle(space, document)
+    field = "size" if "size" in document["spec"] else "replicas"
+    resource = f"etcdclusters.{'v1.coreos.com' if field == 'size' else 'v1alpha1.etcd.improbable.io'}"
+    pause = threading.Event()
+    with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
+        for size in (1, 3, 5, 3):
+            space.kubectl("scale", resource, "hasty", f"--replicas={size}")
+            pause.wait(1.0)  # the length of one step: the next edit comes in the middle of it
+        settle(space, document)
+    writer.verify()
+
+    assert_consistent(space, document)
