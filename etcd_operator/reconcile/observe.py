@@ -87,7 +87,7 @@ class Observer(Generic[Cluster]):
             for claim in caches.of_cluster(caches.claims, key)
             if _is_numbered(claim.metadata.name, desired)
         }
-        names: set[str] = {*pods, *peers, *claims}
+        names: set[str] = {*pods, *peers, *claims, *self._member_services(key, desired)}
         return {
             name: Member(
                 name=name,
@@ -132,6 +132,14 @@ class Observer(Generic[Cluster]):
         replica_sets = self.caches.replica_sets
         found = replica_sets.store.get(key) if replica_sets is not None else None
         return found is not None and peer is not None and found.metadata.controller_uid == peer.uid
+
+    def _member_services(self, key: Key, desired: DesiredCluster) -> set[str]:
+        """Services of ephemeral members: the last trace of one whose pod went by itself."""
+        if desired.is_persistent:
+            return set()
+        services = self.caches.of_cluster(self.caches.services, key)
+        owned = (s.metadata.name for s in services if s.metadata.controller_uid == desired.uid)
+        return {name for name in owned if _is_numbered(name, desired)}
 
     def _owns_service(self, desired: DesiredCluster, name: str) -> bool:
         service = self.caches.services.store.get(Key(desired.namespace, name))

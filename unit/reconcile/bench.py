@@ -5,11 +5,15 @@ holds; `rest` proves that nothing is written any more. What is asserted is the w
 """
 
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
+from etcd_operator.etcd.channel import Channels
+from etcd_operator.etcd.client import OnCall
+from etcd_operator.etcd.probe import Probe, probe
+from etcd_operator.reconcile import prober
 from unit.fakes import world as world_module
 from unit.fakes.apiserver import ApiServer, Json, Kind
 from unit.fakes.apiserver.faults import Exchange
@@ -21,6 +25,7 @@ from unit.reconcile.harness import RESYNC, Operator
 
 COREOS, IMPROBABLE, PEERS = OPERATOR_KINDS
 MEMBER_KINDS = {"services": SERVICES, "pods": PODS, "peers": PEERS, "sets": REPLICA_SETS, "claims": CLAIMS}
+LOOK_SECONDS = 8.0
 PEER_LABEL = "etcd.improbable.io/peer-name"
 CONDITIONS = {"Available": "True", "Progressing": "False", "Degraded": "False"}
 
@@ -76,6 +81,15 @@ class Bench:
         self.world = World(api, on_start=self.etcds.start, on_stop=self.etcds.stop)
         self.world._ips = network().used
         self.operator: Operator | None = None
+
+    def look(
+        self, channels: Channels, endpoints: Iterable[str], *, deadline: float, on_call: OnCall
+    ) -> Probe:
+        """A look that a slow machine does not cut short: only who cannot answer is given up."""
+        etcds = [process.etcd for process in self.etcds.by_token.values() if process.running]
+        silent = any(not e.has_quorum or any(m.is_frozen for m in e.members) for e in etcds)
+        seconds = deadline if silent else LOOK_SECONDS
+        return probe(channels, endpoints, deadline=seconds, patience=seconds, on_call=on_call)
 
     # lives of the operator
 
@@ -233,6 +247,10 @@ class Bench:
         (process,) = (p for p in self.etcds.by_token.values() if p.running)
         return process
 
+    def etcd_runs(self) -> bool:
+        """Whether any etcd process runs at all."""
+        return any(process.running for process in self.etcds.by_token.values())
+
     # what was written
 
     def writes(self) -> list[Exchange]:
@@ -269,7 +287,8 @@ def bench(clock: FakeClock | None = None) -> Iterator[Bench]:
     with patch.object(world_module, "_NODE_IPS", network().prefix), ApiServer(clock=clock) as api:
         made = Bench(api, clock)
         try:
-            yield made
+            with patch.object(prober, "probe", made.look):
+                yield made
             assert not made.etcds.unsafe
         finally:
             made.kill()

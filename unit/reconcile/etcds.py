@@ -14,7 +14,7 @@ from etcd_operator.build.urls import METRICS_PORT
 from etcd_operator.clock import Clock
 from unit.fakes.apiserver import ApiServer
 from unit.fakes.apiserver.kinds import CLAIMS, PODS
-from unit.fakes.etcd import FakeEtcdCluster, StartRefused
+from unit.fakes.etcd import FakeEtcdCluster, FakeMember, StartRefused
 from unit.fakes.world import Running
 
 Options = dict[str, str]
@@ -22,13 +22,13 @@ Options = dict[str, str]
 
 @dataclass(eq=False)
 class Process:
-    """What one etcd cluster has been through. `data` is the owner of each member's data directory."""
+    """What one etcd cluster has been through. `data` is whose data directory an owner holds, by ID."""
 
     etcd: FakeEtcdCluster
     founders: tuple[str, ...]
     has_met: bool = False
-    served: set[str] = field(default_factory=set)
-    data: dict[str, str] = field(default_factory=dict)
+    served: set[int] = field(default_factory=set)
+    data: dict[str, int] = field(default_factory=dict)
 
     def put(self, key: bytes, value: bytes) -> None:
         """A client's write."""
@@ -50,7 +50,7 @@ class Etcds:
         self.serves_metrics = True
         self._api = api
         self._clock = clock
-        self._where: dict[str, tuple[Process, str]] = {}
+        self._where: dict[str, tuple[Running, Process, FakeMember]] = {}
         self._crashing: dict[str, tuple[Running, str]] = {}
         self._pages: dict[str, _Page] = {}
 
@@ -60,8 +60,7 @@ class Etcds:
         if "initial-cluster" not in options:
             return
         try:
-            process, name = self._process(running, options)
-            self._run(process, name, running, options)
+            self._run(self._process(running, options), running, options)
         except StartRefused as refusal:
             self._crashing[running.uid] = running, str(refusal)
 
@@ -71,12 +70,14 @@ class Etcds:
         page = self._pages.pop(running.uid, None)
         if page is not None:
             page.close()
-        process, name = self._where.pop(running.uid, (None, ""))
-        if process is not None:
-            process.etcd.stop(name)
+        self._end(running.uid)
 
     def report(self) -> bool:
-        """What the kubelets say about containers that crash; whether anything is new."""
+        """Removed members end themselves; kubelets tell of containers that crash. Whether anything is new."""
+        for uid, (running, process, member) in list(self._where.items()):
+            if member not in process.etcd.members:
+                self._end(uid)
+                self._crashing[uid] = running, "the member has been permanently removed from the cluster"
         before = self._api.objects.store.revision
         for running, message in self._crashing.values():
             waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
@@ -94,12 +95,23 @@ class Etcds:
         for process in self.by_token.values():
             process.etcd.close()
 
-    def _process(self, running: Running, options: Options) -> tuple[Process, str]:
-        """The cluster and member that this container is: by its data, else by its flags."""
-        owner, name = self._owner(running), options["name"]
+    def _end(self, uid: str) -> None:
+        _, process, member = self._where.pop(uid, (None, None, None))
+        if process is None or member is None:
+            return
+        if member in process.etcd.members:
+            process.etcd.stop(member.name)
+        elif member.server is not None:
+            member.server.stop(grace=None).wait(5)
+
+    def _process(self, running: Running, options: Options) -> Process:
+        """The cluster that this container belongs to: by its data, else by its flags."""
+        owner = self._owner(running)
         for process in self.by_token.values():
-            if process.data.get(owner) == name:
-                return process, name
+            if owner in process.data:
+                if process.data[owner] not in {member.id for member in process.etcd.members}:
+                    raise StartRefused("the member has been permanently removed from the cluster")
+                return process
         if options["initial-cluster-state"] == "existing" and options["initial-cluster"].count("=") == 1:
             raise StartRefused("cannot fetch cluster info from peer urls")
         token = options["initial-cluster-token"]
@@ -108,11 +120,21 @@ class Etcds:
                 raise StartRefused("cannot fetch cluster info from peer urls")
             self.by_token[token] = self._found(options)
         process = self.by_token[token]
-        if name in process.served:
-            self.unsafe.append(f"{name} started empty with {options['initial-cluster-state']}")
-            process.etcd.wipe(name)
-        process.data = {**{o: n for o, n in process.data.items() if n != name}, owner: name}
-        return process, name
+        self._begin_empty(process, owner, options)
+        return process
+
+    def _begin_empty(self, process: Process, owner: str, options: Options) -> None:
+        peer_url = options["initial-advertise-peer-urls"]
+        member = next((member for member in process.etcd.members if peer_url in member.peer_urls), None)
+        if member is None:
+            raise StartRefused("member count is unequal")
+        if member.id in process.served:
+            self.unsafe.append(f"{member.name} started empty with {options['initial-cluster-state']}")
+            process.etcd.wipe(member.name)
+        process.data = {
+            **{at: each for at, each in process.data.items() if each != member.id},
+            owner: member.id,
+        }
 
     def _found(self, options: Options) -> Process:
         etcd = FakeEtcdCluster(cluster_id=0xC0DE + len(self.by_token), clock=self._clock)
@@ -120,19 +142,22 @@ class Etcds:
         etcd.found(founders)
         return Process(etcd, tuple(founders))
 
-    def _run(self, process: Process, name: str, running: Running, options: Options) -> None:
-        peer_url, address = options["initial-advertise-peer-urls"], f"{running.ip}:2379"
-        process.etcd.start(
-            name, peer_url=peer_url, address=address, version=running.image.rpartition(":v")[2]
+    def _run(self, process: Process, running: Running, options: Options) -> None:
+        name, peer_url, address = (
+            options["name"],
+            options["initial-advertise-peer-urls"],
+            f"{running.ip}:2379",
         )
-        self._where[running.uid] = process, name
+        version = running.image.rpartition(":v")[2]
+        member = process.etcd.start(name, peer_url=peer_url, address=address, version=version)
+        self._where[running.uid] = running, process, member
         if not process.has_met:
             process.etcd.freeze(name)
             self._meet(process)
         if not process.has_met and self.serves_metrics:
             self._pages[running.uid] = _Page(running.ip, process)
         if process.has_met:
-            process.served.update(process.running)
+            process.served.update(member.id for member in process.etcd.members if member.is_running)
 
     def _meet(self, process: Process) -> None:
         if len(process.running) > len(process.founders) // 2:

@@ -3,7 +3,8 @@
 from typing import Any
 
 from unit.fakes.apiserver import Json, Kind
-from unit.reconcile.bench import COREOS, Bench
+from unit.fakes.apiserver.kinds import CLAIMS, REPLICA_SETS
+from unit.reconcile.bench import COREOS, PEERS, Bench
 
 
 def member_names(kind: Kind, size: int, name: str = "c") -> list[str]:
@@ -18,9 +19,12 @@ def expected_objects(kind: Kind, names: list[str], name: str = "c") -> dict[str,
     return {"services": [name], "pods": names, "peers": names, "sets": names, "claims": names}
 
 
-def assert_finished(bench: Bench, kind: Kind, size: int) -> None:
-    """The only cluster is as asked: objects, etcd, status and marks; then it rests."""
-    names = member_names(kind, size)
+def assert_finished(bench: Bench, kind: Kind, size: int, numbers: tuple[int, ...] = ()) -> None:
+    """The only cluster is as asked: objects, etcd, status and marks; then it rests.
+
+    `numbers` are those of the members of a cluster that has changed since it was founded.
+    """
+    names = [member_names(kind, number + 1)[-1] for number in numbers] or member_names(kind, size)
     assert bench.objects() == expected_objects(kind, names)
     process = bench.etcd
     assert sorted(process.running) == names
@@ -28,33 +32,36 @@ def assert_finished(bench: Bench, kind: Kind, size: int) -> None:
     status, cluster_id = bench.status(kind), f"{process.etcd.cluster_id:x}"
     assert status["clusterID"] == cluster_id
     if kind is COREOS:
-        _assert_ephemeral(status, names)
+        _assert_ephemeral(status, names, max(numbers, default=size - 1))
     else:
-        _assert_persistent(bench, status, names, cluster_id)
+        _assert_persistent(bench, status, names, cluster_id, founded=not numbers)
     bench.rest()
 
 
-def _assert_ephemeral(status: Json, names: list[str]) -> None:
-    assert (status["phase"], status["size"], status["nextOrdinal"]) == ("Running", len(names), len(names))
+def _assert_ephemeral(status: Json, names: list[str], last: int) -> None:
+    assert (status["phase"], status["size"]) == ("Running", len(names))
+    assert status["nextOrdinal"] > last
     assert status["members"] == {"ready": names, "unready": []}
     assert (status["currentVersion"], status.get("targetVersion", "")) == ("3.6.16", "")
 
 
-def _assert_persistent(bench: Bench, status: Json, names: list[str], cluster_id: str) -> None:
+def _assert_persistent(
+    bench: Bench, status: Json, names: list[str], cluster_id: str, *, founded: bool
+) -> None:
     assert [(m["name"], m["healthy"]) for m in status["members"]] == [(name, True) for name in names]
     assert (status["replicas"], status["readyReplicas"]) == (len(names), len(names))
     ids = {m.name: f"{m.id:x}" for m in bench.etcd.etcd.members}
-    kinds = {kind.plural: kind for kind in bench.api.objects.kinds.all() if kind.group != "coreos.com"}
     for name in names:
-        peer = bench.get(kinds["etcdpeers"], name)
+        peer = bench.get(PEERS, name)
         assert peer["spec"]["bootstrap"]["initialClusterState"] == "Existing"
         assert [m["name"] for m in peer["spec"]["bootstrap"]["static"]["initialCluster"]] == [name]
         assert (peer["status"]["memberID"], peer["status"]["serverVersion"]) == (ids[name], "3.6.16")
-        assert template_of(bench.get(kinds["replicasets"], name))["ETCD_INITIAL_CLUSTER_STATE"] == "existing"
-        notes = bench.get(kinds["persistentvolumeclaims"], name)["metadata"]["annotations"]
+        assert template_of(bench.get(REPLICA_SETS, name))["ETCD_INITIAL_CLUSTER_STATE"] == "existing"
+        notes = bench.get(CLAIMS, name)["metadata"]["annotations"]
         assert notes["etcd.improbable.io/cluster-id"] == cluster_id
         assert notes["etcd.improbable.io/member-id"] == ids[name]
-        assert notes["etcd.improbable.io/cluster-size"] == str(len(names))
+        if founded:
+            assert notes["etcd.improbable.io/cluster-size"] == str(len(names))
 
 
 def template_of(replica_set: Json) -> dict[str, Any]:

@@ -26,7 +26,8 @@ from unit.fakes.apiserver.selectors import matches_labels
 from unit.fakes.clock import FakeClock
 
 RESYNC = 10.0
-DEADLINE = 10.0
+DEADLINE = 20.0
+ETCD_WRITES = ("MemberAdd", "MemberRemove", "MemberPromote", "MoveLeader")
 TIMEOUTS = Timeouts(connect=1.0, read=5.0, total=5.0)
 
 
@@ -34,25 +35,43 @@ class Died(BaseException):
     """The operator ended here; no `except Exception` may notice."""
 
 
-class MortalTransport(Transport):
+class Mortality:
     """Ends the operator when the reply to its k-th write comes, or fails to come; 0 is never.
 
-    Only writes whose path contains `dies_on` count.
+    Writes to the API server, Events apart, and to etcd count alike; only those whose path or method
+    contains `dies_on`.
     """
 
-    def __init__(self, url: str, dies_at: int = 0, dies_on: str = "") -> None:
-        super().__init__(pool=urllib3.PoolManager(maxsize=20), base_url=url)
+    def __init__(self, dies_at: int = 0, dies_on: str = "") -> None:
         self._dies_at, self._dies_on = dies_at, dies_on
         self._writes = 0
+
+    def wrote(self, what: str) -> None:
+        """A write of ours is over."""
+        if self._dies_on in what:
+            self._writes += 1
+            if self._writes == self._dies_at:
+                raise Died
+
+    def on_call(self, method: str, _code: str, _seconds: float) -> None:
+        """A call to etcd is over."""
+        if method in ETCD_WRITES:
+            self.wrote(method)
+
+
+class MortalTransport(Transport):
+    """Tells of writes."""
+
+    def __init__(self, url: str, mortality: Mortality) -> None:
+        super().__init__(pool=urllib3.PoolManager(maxsize=20), base_url=url)
+        self._mortality = mortality
 
     def exchange(self, request: Request, timeouts: Timeouts, abort: Abort | None = None) -> Answer:
         try:
             return super().exchange(request, timeouts, abort)
         finally:
-            if request.method != "GET" and self._dies_on in request.target:
-                self._writes += 1
-                if self._writes == self._dies_at:
-                    raise Died
+            if request.method != "GET":
+                self._mortality.wrote(request.target)
 
 
 class Schedule:
@@ -130,14 +149,15 @@ def _never(name: str, error: BaseException) -> None:
 
 
 class Operator:
-    """One life of the operator; `dies_at` numbers its writes from 1, Events apart; see `MortalTransport`."""
+    """One life of the operator; `dies_at` numbers its writes from 1: see `Mortality`."""
 
     def __init__(self, api: ApiServer, clock: FakeClock, *, dies_at: int = 0, dies_on: str = "") -> None:
         self._api = api
         self.schedule = Schedule(clock)
-        client = Client(MortalTransport(api.url, dies_at, dies_on), timeouts=TIMEOUTS)
+        mortality = Mortality(dies_at, dies_on)
+        client = Client(MortalTransport(api.url, mortality), timeouts=TIMEOUTS)
         self._recorder = Recorder(
-            Client(MortalTransport(api.url), timeouts=TIMEOUTS), instance="test", clock=clock
+            Client(MortalTransport(api.url, Mortality()), timeouts=TIMEOUTS), instance="test", clock=clock
         )
         wiring = Wiring(
             client=client,
@@ -145,11 +165,11 @@ class Operator:
             recorder=self._recorder,
             defaults=Defaults(repository="quay.io/coreos/etcd", version="3.6.16"),
             new_controller=lambda name, reconcile: Passes(name, reconcile, clock, self.schedule),
-            on_call=lambda *_: None,
-            probe_deadline=0.5,
+            on_call=mortality.on_call,
+            probe_deadline=0.4,
             resync=RESYNC,
         )
-        watching = Client(MortalTransport(api.url))
+        watching = Client(MortalTransport(api.url, Mortality()))
         self.groups = build_groups(wiring, Source(client=watching, namespace="", on_crash=_never))
         for informer in self.informers:
             informer.add_handler(self._on_change)

@@ -5,66 +5,18 @@ object too many, and then nothing is written at all.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import pytest
 
-from unit.fakes.apiserver import Answer, Cut, Kind
-from unit.fakes.apiserver.faults import Fault
+from unit.fakes.apiserver import Cut, Kind
 from unit.fakes.apiserver.kinds import CLAIMS
 from unit.reconcile.bench import COREOS, Bench, bench, ephemeral, persistent
 from unit.reconcile.expected import assert_finished
-from unit.reconcile.trouble import OnNthWrite, run_or_die
+from unit.reconcile.trouble import TROUBLES, Trouble, survives
 
 Make = Callable[..., tuple[Kind, dict[str, object]]]
-
-
-@dataclass(frozen=True)
-class Trouble:
-    """What happens at the k-th write: a fault before or after it is applied, and whether it kills."""
-
-    before: Fault | None = None
-    after: Fault | None = None
-    kills: bool = False
-    world_goes_on: bool = False
-
-    def arrange(self, made: Bench, write: int) -> Callable[[], bool]:
-        """Set it up and start the operator; the result tells whether the write has come."""
-        hooks = [OnNthWrite(write, fault) for fault in (self.before, self.after) if fault is not None]
-        if self.before is not None:
-            made.api.before = hooks[0]
-        if self.after is not None:
-            made.api.after = hooks[-1]
-        made.start(dies_at=write if self.kills else 0)
-        begin = len(made.writes())
-        return lambda: len(made.writes()) - begin >= write
-
-
-TROUBLES = {
-    "it dies after the reply": Trouble(kills=True, world_goes_on=True),
-    "it dies after the reply and the world stands still": Trouble(kills=True),
-    "the reply is lost and it dies": Trouble(after=Cut(), kills=True, world_goes_on=True),
-    "the reply is lost and it lives on": Trouble(after=Cut()),
-    "the reply is a timeout though it was applied": Trouble(after=Answer(code=504, reason="Timeout")),
-    "the connection ends before it is applied": Trouble(before=Cut()),
-    "it is answered with 500": Trouble(before=Answer(code=500, reason="InternalError")),
-    "it is answered with 429": Trouble(before=Answer(code=429, reason="TooManyRequests", retry_after=1)),
-    "it is answered with 409": Trouble(before=Answer(code=409, reason="Conflict")),
-}
-
-
-def survives(made: Bench, trouble: Trouble, write: int, workflow: Callable[[], object]) -> bool:
-    """Go through `workflow` with trouble at one write; false when it has no such write."""
-    has_come = trouble.arrange(made, write)
-    workflow()
-    if not run_or_die(made, made.settle):
-        if trouble.world_goes_on:
-            while made.step():
-                pass
-        made.start()
-        made.settle()
-    return has_come()
 
 
 BY_SIZE = [

@@ -2,28 +2,49 @@
 
 import itertools
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from unit.fakes.apiserver.faults import Fault, Request
+import grpc
+
+from unit.fakes.apiserver.faults import Answer, Cut, Fault, Request
+from unit.fakes.etcd_rpc import Refusal
 from unit.reconcile.bench import Bench
 from unit.reconcile.harness import Died
 
 
 class OnNthWrite:
-    """A hook that gives `fault` once, at the k-th write from now on, Events apart."""
+    """A hook that gives `fault` once, at the k-th write from now on, before or after it is applied.
 
-    def __init__(self, number: int, fault: Fault, plural: str = "") -> None:
+    Writes to the API server, Events apart, and to etcd count alike; etcd's fault is a lost connection.
+    """
+
+    def __init__(self, number: int, fault: Fault) -> None:
         self._left = itertools.count(number - 1, -1)
         self._fault = fault
-        self._plural = plural
         self.has_fired = False
 
+    def install(self, made: Bench, *, after: bool) -> None:
+        """Take hold of the API server and of the etcd that runs now."""
+        if after:
+            made.api.after = self
+        else:
+            made.api.before = self
+        for process in made.etcds.by_token.values():
+            process.etcd.on_write = lambda _method, applied: self._on_etcd(applied is after)
+
     def __call__(self, request: Request) -> Fault | None:
-        if not request.is_write or request.plural == "events" or self._plural not in ("", request.plural):
-            return None
-        if next(self._left) == 0:
-            self.has_fired = True
+        if request.is_write and request.plural != "events" and self._is_its_turn():
             return self._fault
         return None
+
+    def _on_etcd(self, is_meant: bool) -> None:
+        if is_meant and self._is_its_turn():
+            raise Refusal(grpc.StatusCode.UNAVAILABLE, "connection reset by peer")
+
+    def _is_its_turn(self) -> bool:
+        is_turn = next(self._left) == 0
+        self.has_fired = self.has_fired or is_turn
+        return is_turn
 
 
 def run_or_die(made: Bench, claim: Callable[[], None]) -> bool:
@@ -34,3 +55,48 @@ def run_or_die(made: Bench, claim: Callable[[], None]) -> bool:
         made.kill()
         return False
     return True
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """What happens at the k-th write: a fault before or after it is applied, and whether it kills."""
+
+    before: Fault | None = None
+    after: Fault | None = None
+    kills: bool = False
+    world_goes_on: bool = False
+
+    def arrange(self, made: Bench, write: int) -> Callable[[], bool]:
+        """Set it up and start the operator; the result tells whether the write has come."""
+        begin = made.count_writes()
+        fault = self.before or self.after
+        if fault is not None:
+            OnNthWrite(write, fault).install(made, after=self.before is None)
+        made.start(dies_at=write if self.kills else 0)
+        return lambda: made.count_writes() - begin >= write
+
+
+TROUBLES = {
+    "it dies after the reply": Trouble(kills=True, world_goes_on=True),
+    "it dies after the reply and the world stands still": Trouble(kills=True),
+    "the reply is lost and it dies": Trouble(after=Cut(), kills=True, world_goes_on=True),
+    "the reply is lost and it lives on": Trouble(after=Cut()),
+    "the reply is a timeout though it was applied": Trouble(after=Answer(code=504, reason="Timeout")),
+    "the connection ends before it is applied": Trouble(before=Cut()),
+    "it is answered with 500": Trouble(before=Answer(code=500, reason="InternalError")),
+    "it is answered with 429": Trouble(before=Answer(code=429, reason="TooManyRequests", retry_after=1)),
+    "it is answered with 409": Trouble(before=Answer(code=409, reason="Conflict")),
+}
+
+
+def survives(made: Bench, trouble: Trouble, write: int, workflow: Callable[[], object]) -> bool:
+    """Go through `workflow` with trouble at one write; false when it has no such write."""
+    has_come = trouble.arrange(made, write)
+    workflow()
+    if not run_or_die(made, made.settle):
+        if trouble.world_goes_on:
+            while made.step():
+                pass
+        made.start()
+        made.settle()
+    return has_come()

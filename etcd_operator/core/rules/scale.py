@@ -174,7 +174,7 @@ def _is_left_over(state: ClusterState, member: Member) -> bool:
     """
     if member.is_going:
         return False
-    if member.pod is not None or member.peer is not None:
+    if member.pod is not None or member.peer is not None or member.has_service:
         return True
     claim = member.claim
     return claim is not None and bool(claim.member_id) and claim.cluster_id == state.record.cluster_id
