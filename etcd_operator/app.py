@@ -18,7 +18,7 @@ import structlog
 
 from etcd_operator.clock import SystemClock
 from etcd_operator.dialects.base import Defaults
-from etcd_operator.engine.controller import Controller, Reconcile
+from etcd_operator.engine.controller import Controller, Reconcile, Result
 from etcd_operator.engine.threads import Loop
 from etcd_operator.errors import NotFound
 from etcd_operator.keys import Key
@@ -27,6 +27,7 @@ from etcd_operator.kube.client import Client
 from etcd_operator.kube.events import Recorder
 from etcd_operator.kube.lease import Elector
 from etcd_operator.kube.transport import Timeouts
+from etcd_operator.leadership import Leadership
 from etcd_operator.observability.logs import reconcile_context
 from etcd_operator.observability.metrics import Metrics
 from etcd_operator.observability.server import StatusServer
@@ -41,6 +42,9 @@ STOP_SECONDS = 20.0
 
 POOL_SIZE = 40
 """Connections kept to the API server: watches + workers + events + lease, and some."""
+
+NOT_LEADING_RECHECK = 1.0
+"""Seconds until a key is looked at again while another process may lead."""
 
 log = structlog.get_logger()
 
@@ -58,7 +62,12 @@ class Operator:
         self._client = Client(transport, on_request=self._metrics.on_request)
         self._identity = f"{socket.gethostname()}_{uuid4().hex[:8]}"
         self._recorder = Recorder(self._client, instance=self._identity, clock=self._clock)
-        self._elector = self._new_elector(transport) if settings.leader_elect else None
+        self._transport = transport
+        self._leadership = (
+            Leadership(self._new_elector, on_first=self._lead, on_change=self._metrics.leader)
+            if settings.leader_elect
+            else None
+        )
         self._groups = build_groups(self._wiring(), self._source())
         self._starters = [
             Loop(f"{group.name}-starter", self._starter(group), self._on_crash) for group in self._groups
@@ -82,9 +91,10 @@ class Operator:
             install(self._client)
         for informer in self._informers():
             informer.start()
-        if self._elector is not None:
-            self._elector.start()
+        if self._leadership is not None:
+            self._leadership.start()
         else:
+            self._metrics.leader(True)  # noqa: FBT003 -- the metric's one value
             self._lead()
         log.info("started", identity=self._identity, namespace=self._settings.namespace or "all")
         # A wait without limit would not be interrupted by signals on every platform.
@@ -105,10 +115,10 @@ class Operator:
             group.prober.stop()
         for informer in self._informers():
             informer.stop(2.0)
-        if self._elector is not None:
-            self._elector.stop(2.0)
+        if self._leadership is not None:
+            self._leadership.stop(2.0)
             if not late:
-                self._elector.release()
+                self._leadership.release()
         self._page.stop(2.0)
         if late:
             log.error("threads_left", names=late)
@@ -121,8 +131,6 @@ class Operator:
             yield from group.informers
 
     def _lead(self) -> None:
-        self._metrics.leader(True)  # noqa: FBT003 -- the metric's one value
-        log.info("leading", identity=self._identity)
         for starter in self._starters:
             starter.start()
 
@@ -143,9 +151,8 @@ class Operator:
 
         return start
 
-    def _on_lost(self) -> None:
-        self._metrics.leader(False)  # noqa: FBT003 -- the metric's one value
-        self._fail("leadership was lost")
+    def _may_act(self) -> bool:
+        return self._leadership is None or self._leadership.is_leader()
 
     def _on_crash(self, name: str, error: BaseException) -> None:
         self._fail(f"thread {name} crashed: {error}")
@@ -177,7 +184,7 @@ class Operator:
             on_call=self._metrics.etcd_call,
             probe_deadline=settings.probe_deadline,
             resync=settings.resync,
-            may_act=lambda: self._elector is None or self._elector.is_leader(),
+            may_act=self._may_act,
         )
 
     def _source(self) -> Source:
@@ -185,9 +192,13 @@ class Operator:
 
     def _new_controller(self, name: str, reconcile: Reconcile) -> Controller:
         workers = self._settings.workers
+
+        def gated(key: Key) -> Result:
+            return reconcile(key) if self._may_act() else Result(requeue_after=NOT_LEADING_RECHECK)
+
         return Controller(
             name,
-            reconcile,
+            gated,
             workers=workers,
             clock=self._clock,
             backoff=new_backoff(self._clock),
@@ -196,13 +207,13 @@ class Operator:
             metrics=self._metrics.controller(name, workers=workers),
         )
 
-    def _new_elector(self, transport: Any) -> Elector:
+    def _new_elector(self, on_started: Callable[[], None], on_stopped: Callable[[], None]) -> Elector:
         timeouts = Timeouts(connect=2.0, read=4.0, total=4.0)
         return Elector(
-            Client(transport, timeouts=timeouts, on_request=self._metrics.on_request),
+            Client(self._transport, timeouts=timeouts, on_request=self._metrics.on_request),
             Key(self._settings.lease_namespace or self._settings.namespace or "default", LEASE_NAME),
             self._identity,
             clock=self._clock,
-            on_started_leading=self._lead,
-            on_stopped_leading=self._on_lost,
+            on_started_leading=on_started,
+            on_stopped_leading=on_stopped,
         )

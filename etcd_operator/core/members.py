@@ -76,11 +76,15 @@ class ClaimFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerFacts:
-    """A persistent member's EtcdPeer. is_sealed: its etcd refuses to start without data."""
+    """A persistent member's EtcdPeer.
+
+    is_sealed: its etcd refuses to start without data. is_for_cleanup: its claim goes with it.
+    """
 
     name: str
     uid: str
     is_sealed: bool = False
+    is_for_cleanup: bool = False
     is_terminating: bool = False
     version: str = ""
 

@@ -124,7 +124,12 @@ class Actor(Generic[Cluster]):
     may_act: Callable[[], bool]
 
     def act(self, state: ClusterState, action: Action, report: Report) -> None:
-        """Carry out one action other than `Remember`, which is a status write."""
+        """Carry out one action other than `Remember`, which is a status write.
+
+        Asked right before it: whether this process still leads. Raises Unavailable if not.
+        """
+        if not self.may_act():
+            raise Unavailable("leadership of the operator is in doubt: not acting")
         match action:
             case AddLearner() | Promote() | MoveLeader() | RemoveMember():
                 self._change(state, action, report)
@@ -161,8 +166,6 @@ class Actor(Generic[Cluster]):
         self, state: ClusterState, action: AddLearner | Promote | MoveLeader | RemoveMember, report: Report
     ) -> None:
         """Change etcd's list. Whatever comes of it, what was seen before is outdated."""
-        if not self.may_act():
-            raise Unavailable("leadership of the operator is in doubt: not changing any membership")
         key = _key(state.desired)
         membership = self._membership(state)
         try:
@@ -187,8 +190,6 @@ class Actor(Generic[Cluster]):
     def _delete(self, state: ClusterState, name: str, report: Report) -> None:
         """Remove the objects of a member after making sure, live, that etcd does not list it."""
         desired = state.desired
-        if not self.may_act():
-            raise Unavailable("leadership of the operator is in doubt: not deleting any member")
         if self._membership(state).lists(name, self._peer_url(desired, name)):
             self.prober.invalidate(_key(desired))
             raise Conflict(f"{name} is a member again: not deleting it")
@@ -210,8 +211,9 @@ class Actor(Generic[Cluster]):
             return
         if member.peer is not None and not member.peer.is_terminating:
             # The finalizer first: it makes the claim go before the last trace of the member.
-            note = {"metadata": {"finalizers": [improbable.CLEANUP_FINALIZER]}}
-            self._patch(resources.PEERS, desired, name, note)
+            if not member.peer.is_for_cleanup:
+                note = {"metadata": {"finalizers": [improbable.CLEANUP_FINALIZER]}}
+                self._patch(resources.PEERS, desired, name, note)
             self._remove(resources.PEERS, desired, name, member.peer.uid)
             report("PeerRemoved", f"removed EtcdPeer {name}")
         elif member.peer is None and member.claim is not None and not member.claim.is_terminating:

@@ -111,6 +111,7 @@ def peer_facts(peer: EtcdPeer) -> PeerFacts:
         name=peer.metadata.name,
         uid=peer.metadata.uid,
         is_sealed=bootstrap.initial_cluster_state == "Existing" and alone,
+        is_for_cleanup=improbable.CLEANUP_FINALIZER in peer.metadata.finalizers,
         is_terminating=peer.metadata.deletion_timestamp is not None,
         version=peer.spec.version,
     )

@@ -100,6 +100,7 @@ def _improbable(wiring: Wiring, caches: Caches[improbable.EtcdCluster], rival: R
         defaults=wiring.defaults,
         report=_peer_reporter(wiring.recorder, caches),
         wake_cluster=to_cluster,
+        clock=wiring.clock,
     )
     writer = PeerStatusWriter(
         client=wiring.client, peers=peers, expectations=expectations, clock=wiring.clock

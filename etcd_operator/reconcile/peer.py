@@ -21,6 +21,7 @@ from etcd_operator.api import improbable
 from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.api.meta import RawObject
 from etcd_operator.build import persistent
+from etcd_operator.clock import Clock
 from etcd_operator.core.members import Trouble
 from etcd_operator.core.versions import image_of, parse_version
 from etcd_operator.dialects.base import Defaults
@@ -29,6 +30,8 @@ from etcd_operator.errors import Forbidden, Invalid, NotFound, OperatorError
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import Client, PatchKind
+from etcd_operator.kube.informer import Informer
+from etcd_operator.kube.views import Claim
 from etcd_operator.reconcile.act import Creator, NameTaken, Written
 from etcd_operator.reconcile.caches import Caches
 from etcd_operator.reconcile.expectations import Expectations
@@ -38,6 +41,12 @@ TEMPLATE_ANNOTATION = f"{improbable.GROUP}/template"
 
 CATCH_UP = 0.05
 RETRY_HELD = 10.0
+
+FOUNDERS_RECHECK = 5.0
+"""Seconds; the claims' own events come first."""
+
+BINDING_GRACE = 0.5
+"""Seconds to wait for a volume. A class that binds only once a pod is there never binds before."""
 
 
 class ClaimLost(OperatorError):
@@ -58,7 +67,9 @@ class PeerReconciler:
     defaults: Defaults
     report: Report
     wake_cluster: Callable[[Key], None]
+    clock: Clock
     troubles: dict[Key, Trouble] = field(default_factory=dict)
+    _waiting_since: dict[Key, float] = field(default_factory=dict)
 
     def trouble(self, peer: Key) -> Trouble | None:
         """Why the last pass over a peer could not make its objects."""
@@ -76,7 +87,7 @@ class PeerReconciler:
             self._clean_up(key, peer)
             return Result()
         try:
-            self._make(key, peer)
+            wait = self._make(key, peer)
         except NameTaken as error:
             reason = "PredecessorTerminating" if error.is_passing else "NameConflict"
             return self._held(key, peer, reason, error, 0.5 if error.is_passing else RETRY_HELD)
@@ -84,7 +95,7 @@ class PeerReconciler:
             return self._held(key, peer, type(error).__name__, error, RETRY_HELD)
         if self.troubles.pop(key, None) is not None:
             self.wake_cluster(_cluster_of(peer))
-        return Result()
+        return Result(requeue_after=wait)
 
     def _clean_up(self, key: Key, peer: EtcdPeer) -> None:
         """The member was removed for good: its claim goes, then the peer may.
@@ -124,38 +135,53 @@ class PeerReconciler:
             self.wake_cluster(_cluster_of(peer))
         return Result(requeue_after=seconds)
 
-    def _make(self, key: Key, peer: EtcdPeer) -> None:
+    def _make(self, key: Key, peer: EtcdPeer) -> float | None:
+        """Make what is missing; seconds to wait for something that nobody will tell, or None."""
         caches = self.caches
         if caches.claims is None or caches.replica_sets is None:
             raise TypeError("peers need caches of claims and ReplicaSets")
-        creator = Creator(client=self.client, expectations=self.expectations, cluster=key)
         wanted = self._replica_set(peer)
         found = caches.replica_sets.store.get(key)
-        is_ours = found is not None and found.metadata.controller_uid == peer.metadata.uid
-        if not is_ours:
-            claim = caches.claims.store.get(key)
-            is_missing = claim is None or claim.metadata.deletion_timestamp is not None
-            if is_missing and self._others_may_have_served(key, peer):
-                raise ClaimLost(f"PersistentVolumeClaim {key.name} was lost while the cluster was founded")
-            if is_missing and creator.create(resources.CLAIMS, persistent.claim(peer), caches.claims):
-                self.report(peer, "PVCCreated", f"created PersistentVolumeClaim {key.name}")
-            if not self._may_start(key, peer):
-                return
-            if creator.create(resources.REPLICA_SETS, wanted, caches.replica_sets):
-                self.report(peer, "ReplicaSetCreated", f"created ReplicaSet {key.name}")
-        elif found is not None and _digest(found.metadata.annotations) != _digest(
-            wanted["metadata"]["annotations"]
-        ):
-            self._retemplate(key, found.metadata.uid, wanted)
+        if found is not None and found.metadata.controller_uid == peer.metadata.uid:
+            if _digest(found.metadata.annotations) != _digest(wanted["metadata"]["annotations"]):
+                self._retemplate(key, found.metadata.uid, wanted)
+            return None
+        creator = Creator(client=self.client, expectations=self.expectations, cluster=key)
+        self._make_claim(creator, key, peer, caches.claims)
+        wait = self._wait_to_start(key, peer, caches.claims)
+        if wait is None and creator.create(resources.REPLICA_SETS, wanted, caches.replica_sets):
+            self.report(peer, "ReplicaSetCreated", f"created ReplicaSet {key.name}")
+        return wait
 
-    def _may_start(self, key: Key, peer: EtcdPeer) -> bool:
-        """Whether the claims of all founders are there; only a founder has to wait for others'."""
-        claims = self.caches.claims
+    def _make_claim(self, creator: Creator, key: Key, peer: EtcdPeer, claims: Informer[Claim]) -> None:
+        claim = claims.store.get(key)
+        if claim is not None and claim.metadata.deletion_timestamp is None:
+            return
+        if self._others_may_have_served(key, peer):
+            raise ClaimLost(f"PersistentVolumeClaim {key.name} was lost while the cluster was founded")
+        if creator.create(resources.CLAIMS, persistent.claim(peer), claims):
+            self.report(peer, "PVCCreated", f"created PersistentVolumeClaim {key.name}")
+
+    def _wait_to_start(self, key: Key, peer: EtcdPeer, claims: Informer[Claim]) -> float | None:
+        """Seconds until the peer may start, as far as is known; None: now.
+
+        A founder waits for the claims of all founders. Everybody waits for a moment for the
+        claim's volume: a pod that is scheduled before it is put aside, for a second or more.
+        """
         bootstrap = peer.spec.bootstrap
-        if claims is None or bootstrap.initial_cluster_state != "New":
-            return True
         others = (Key(key.namespace, member.name) for member in bootstrap.static.initial_cluster)
-        return all(other == key or claims.store.get(other) is not None for other in others)
+        if bootstrap.initial_cluster_state == "New" and any(claims.store.get(k) is None for k in others):
+            return FOUNDERS_RECHECK
+        claim = claims.store.get(key)
+        if claim is None or claim.status.phase == "Bound":
+            self._waiting_since.pop(key, None)
+            return None
+        since = self._waiting_since.setdefault(key, self.clock.monotonic())
+        left = since + BINDING_GRACE - self.clock.monotonic()
+        if left > 0:
+            return left
+        self._waiting_since.pop(key, None)
+        return None
 
     def _others_may_have_served(self, key: Key, peer: EtcdPeer) -> bool:
         replica_sets = self.caches.replica_sets

@@ -1,0 +1,81 @@
+"""Leads as long as the Lease allows, and stands for election again after it was lost.
+
+A lost Lease need not end the process: most often the API server was away, nobody else could
+lead either, and a restart would only add a cold start and a crash loop to the outage. What
+must end at once is acting: `is_leader` is false from the moment the Lease can no longer be
+relied on, and every pass and every act asks it (see `kube.lease` for its promises).
+"""
+
+import threading
+from collections.abc import Callable
+
+import structlog
+
+from etcd_operator.kube.lease import Elector
+
+NewElector = Callable[[Callable[[], None], Callable[[], None]], Elector]
+"""Makes an elector from its two callbacks: leading began, leading was lost."""
+
+log = structlog.get_logger()
+
+
+class Leadership:
+    """One elector after the other, all with the same identity.
+
+    `on_first` is called once, when this process leads for the first time; `on_change` each
+    time that leading begins or is lost. Neither may block.
+    """
+
+    def __init__(
+        self, new_elector: NewElector, *, on_first: Callable[[], None], on_change: Callable[[bool], None]
+    ) -> None:
+        self._new_elector = new_elector
+        self._on_first = on_first
+        self._on_change = on_change
+        self._lock = threading.Lock()
+        self._is_stopping = False
+        self._has_led = False
+        self._past: list[Elector] = []
+        self._elector = self._stand()
+
+    def start(self) -> None:
+        """Begin to seek the Lease."""
+        self._elector.start()
+
+    def is_leader(self) -> bool:
+        """Whether this process leads now. Ask right before each act."""
+        return self._elector.is_leader()
+
+    def stop(self, timeout: float) -> bool:
+        """Stop renewing, after the workers have been joined; whether all ended in `timeout` seconds."""
+        with self._lock:
+            self._is_stopping = True
+            electors = [self._elector, *self._past]
+        ended = [elector.stop(timeout) for elector in electors]
+        return all(ended)
+
+    def release(self) -> bool:
+        """Give the Lease up, after `stop`; whether that was done."""
+        return self._elector.release()
+
+    def _stand(self) -> Elector:
+        return self._new_elector(self._began, self._lost)
+
+    def _began(self) -> None:
+        self._on_change(True)  # noqa: FBT003 -- the one value there is to tell
+        with self._lock:
+            is_first, self._has_led = not self._has_led, True
+        if is_first:
+            self._on_first()
+
+    def _lost(self) -> None:
+        """Called by the old elector's last thread, which ends when this returns."""
+        self._on_change(False)  # noqa: FBT003 -- the one value there is to tell
+        with self._lock:
+            if self._is_stopping:
+                return
+            self._past = [elector for elector in self._past if not elector.stop(0.0)] + [self._elector]
+            self._elector = self._stand()
+            elector = self._elector
+        elector.start()
+        log.info("standing_for_election_again")
