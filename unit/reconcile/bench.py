@@ -21,7 +21,7 @@ from unit.fakes.apiserver.kinds import CLAIMS, EVENTS, OPERATOR_KINDS, PODS, REP
 from unit.fakes.clock import FakeClock
 from unit.fakes.world import World
 from unit.reconcile.etcds import Etcds, Process
-from unit.reconcile.harness import RESYNC, Operator
+from unit.reconcile.harness import MARK, RESYNC, Operator
 
 COREOS, IMPROBABLE, PEERS = OPERATOR_KINDS
 MEMBER_KINDS = {"services": SERVICES, "pods": PODS, "peers": PEERS, "sets": REPLICA_SETS, "claims": CLAIMS}
@@ -262,16 +262,15 @@ class Bench:
         return len(self.writes()) + sum(len(p.etcd.writes) for p in self.etcds.by_token.values())
 
     def events(self) -> list[Json]:
-        """Every Event posted; complete only after `all_events`."""
-        return self.api.objects.select(EVENTS)
+        """Every Event told so far."""
+        if self.operator is not None:
+            self.operator.await_events()
+        return [event for event in self.api.objects.select(EVENTS) if event["reason"] != MARK]
 
     def told(self) -> list[str]:
-        """Reasons of all Events told by the operator that ends here, with how often, sorted."""
-        assert self.operator is not None
-        self.operator.flush_events()
-        return sorted(
-            e["reason"] if e["count"] == 1 else f"{e['reason']} x{e['count']}" for e in self.events()
-        )
+        """Reasons of all Events, with how often, sorted."""
+        events = self.events()
+        return sorted(e["reason"] if e["count"] == 1 else f"{e['reason']} x{e['count']}" for e in events)
 
     def story(self) -> str:
         """The end of the scenario, for failures."""

@@ -8,6 +8,7 @@ makes the same writes in the same order every time. Time moves only when nothing
 
 import threading
 from typing import Any
+from uuid import uuid4
 
 import urllib3
 
@@ -15,7 +16,7 @@ from etcd_operator.dialects.base import Defaults
 from etcd_operator.engine.controller import Controller, Reconcile
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
-from etcd_operator.kube.events import Recorder
+from etcd_operator.kube.events import Recorder, Reference
 from etcd_operator.kube.informer import Informer
 from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.transport import Abort, Answer, Request, Timeouts, Transport
@@ -26,6 +27,7 @@ from unit.fakes.apiserver.selectors import matches_labels
 from unit.fakes.clock import FakeClock
 
 RESYNC = 10.0
+MARK = "Mark"
 DEADLINE = 20.0
 ETCD_WRITES = ("MemberAdd", "MemberRemove", "MemberPromote", "MoveLeader")
 TIMEOUTS = Timeouts(connect=1.0, read=5.0, total=5.0)
@@ -198,9 +200,15 @@ class Operator:
             caught_up = self.schedule.changed.wait_for(self._is_caught_up, DEADLINE)
         assert caught_up, f"the caches are behind: {[i.last_error for i in self.informers]}"
 
-    def flush_events(self) -> None:
-        """Post every Event told so far; no others can follow."""
-        assert self._recorder.stop(DEADLINE)
+    def await_events(self) -> None:
+        """Wait until every Event told so far is posted: they are posted in order, by one thread."""
+        mark, store = uuid4().hex, self._api.objects.store
+        about = Reference(api_version="v1", kind="Mark", namespace="default", name=mark, uid=mark)
+        self._recorder.tell(about, "Normal", MARK, mark)
+        with store.changed:
+            assert store.changed.wait_for(
+                lambda: any(mark in at.name for at, _ in store.everything()), DEADLINE
+            )
 
     def kill(self) -> None:
         """End without cleaning up; only what would survive in a test's process is stopped."""

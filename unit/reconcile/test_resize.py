@@ -66,7 +66,7 @@ def test_a_larger_cluster_changes_its_size_and_keeps_its_data(change: Change) ->
 CASES = [
     pytest.param(change, TROUBLES[lost], id=f"{name}: {lost}")
     for name, change in CHANGES.items()
-    for lost in LOST
+    for lost in (LOST[1:] if name == "a persistent cluster grows" else LOST)  # by far the longest
 ]
 
 
