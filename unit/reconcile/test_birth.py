@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from unit.fakes.apiserver.kinds import CLAIMS, PODS
+from unit.fakes.apiserver.kinds import CLAIMS, PODS, REPLICA_SETS
 from unit.reconcile.bench import (
     COREOS,
     IMPROBABLE,
@@ -146,13 +146,56 @@ def test_an_operator_that_starts_on_an_older_view_makes_nothing_twice(make: type
             made.kill()
             made.api.freeze_views(made.api.objects.store.revision - behind)
             made.start()
-            for _ in range(25):
-                if not made.turn():
-                    assert made.operator is not None
-                    made.operator.schedule.advance(0.5)
+            before = made.status(kind)
+            drive(made, 25)
+            assert made.status(kind) == before
             made.api.thaw_views()
             made.settle()
             assert_finished(made, kind, 1)
+
+
+@MAKERS
+def test_an_operator_does_not_act_again_before_it_has_seen_its_own_writes(make: type) -> None:
+    with bench() as made:
+        kind, body = make()
+        made.create(kind, body)
+        made.api.freeze_views()
+        made.start()
+        drive(made, 25)
+        paths = [(w.request.method, w.request.path, str(w.request.body)) for w in made.writes()]
+        assert paths
+        assert len(set(paths)) == len(paths)
+        made.api.thaw_views()
+        made.settle()
+        assert_finished(made, kind, 3)
+
+
+def test_a_founder_that_lost_all_it_had_after_the_others_met_gets_no_empty_claim() -> None:
+    with bench() as made:
+        made.create(*persistent())
+        with dead_after(made, "replicasets", 3):
+            made.world.settle()
+            made.etcd.put(b"key", b"value")
+            for name in ("c-0", "c-2"):
+                made.etcd.etcd.freeze(name)
+            made.delete(REPLICA_SETS, "c-1")
+            made.lose_claim("c-1")
+            made.world.settle()
+        made.wait(6.0)
+        assert made.names(CLAIMS) == ["c-0", "c-2"]
+        for name in ("c-0", "c-2"):
+            made.etcd.etcd.thaw(name)
+        made.run_until(lambda: made.condition(IMPROBABLE, "Available")["status"] == "True")
+        made.wait(6.0)
+        assert made.etcd.etcd.keys
+
+
+def drive(made: Bench, turns: int) -> None:
+    """Some turns, with time between them."""
+    for _ in range(turns):
+        if not made.turn():
+            assert made.operator is not None
+            made.operator.schedule.advance(0.5)
 
 
 @MAKERS
