@@ -135,13 +135,15 @@ class Actor(Generic[Cluster]):
                 self._change(state, action, report)
             case DeleteMember():
                 self._delete(state, action.name, report)
+            case SealMember():
+                self._seal(state, action)
             case _:
                 self._make(state.desired, action, report)
 
     def _make(
         self,
         desired: DesiredCluster,
-        action: CreateClientService | CreateMemberService | CreateMember | SealMember | Remember,
+        action: CreateClientService | CreateMemberService | CreateMember | Remember,
         report: Report,
     ) -> None:
         match action:
@@ -155,8 +157,6 @@ class Actor(Generic[Cluster]):
                 resource = resources.PEERS if desired.is_persistent else resources.PODS
                 body = self.dialect.member(desired, action.name, action.start)
                 self._create(resource, body, desired, report, f"{resource.kind.removeprefix('Etcd')}Created")
-            case SealMember():
-                self._seal(desired, action)
             case Remember():
                 raise TypeError("Remember is written by the pass, as status")
             case _:
@@ -248,15 +248,18 @@ class Actor(Generic[Cluster]):
         }
         return by_resource[resource]
 
-    def _seal(self, desired: DesiredCluster, action: SealMember) -> None:
+    def _seal(self, state: ClusterState, action: SealMember) -> None:
         """First the claim, then the peer: a sealed peer is the sign that both are done."""
+        desired = state.desired
         notes = {
             improbable.CLUSTER_ID_ANNOTATION: action.cluster_id,
             improbable.MEMBER_ID_ANNOTATION: action.member_id,
             improbable.SIZE_ANNOTATION: str(action.cluster_size),
         }
         bootstrap = peer_bootstrap(desired, action.name, Resuming(token=_token(desired)))
-        self._patch(resources.CLAIMS, desired, action.name, {"metadata": {"annotations": notes}})
+        claim = state.by_name[action.name].claim
+        if claim is None or (claim.cluster_id, claim.member_id) != (action.cluster_id, action.member_id):
+            self._patch(resources.CLAIMS, desired, action.name, {"metadata": {"annotations": notes}})
         self._patch(
             resources.PEERS, desired, action.name, {"spec": {"bootstrap": msgspec.to_builtins(bootstrap)}}
         )

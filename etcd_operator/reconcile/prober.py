@@ -6,6 +6,9 @@ queued again and that pass takes the result. So a cluster whose members are sile
 a thread of this pool for the deadline, and no other cluster waits for it.
 
 A look is used once: what a pass decides rests on answers that came after whatever woke it.
+
+A member that answered the last time and is silent now is asked once more, with the whole
+deadline: on a busy machine a short silence is common, and each one told is a status write.
 """
 
 import threading
@@ -17,11 +20,14 @@ import structlog
 
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import OnCall
-from etcd_operator.etcd.probe import Probe, probe
+from etcd_operator.etcd.probe import Answer, Probe, probe
 from etcd_operator.keys import Key
 
 THREADS = 16
 """Silent clusters that can be looked at at the same time."""
+
+PATIENCE = 0.5
+"""Seconds for members that are silent while others prove a quorum, at the first try."""
 
 log = structlog.get_logger()
 
@@ -33,6 +39,7 @@ class _Slot:
     is_under_way: bool = False
     is_outdated: bool = False
     look: Probe | None = None
+    heard: frozenset[str] = frozenset()
 
 
 class Prober:
@@ -101,12 +108,28 @@ class Prober:
     def _run(self, key: Key, slot: _Slot) -> None:
         look = Probe(answers={}, quorum=None)
         try:
-            look = probe(slot.channels, slot.endpoints, deadline=self._deadline, on_call=self._on_call)
+            look = self._look(slot, patience=PATIENCE)
+            if look.quorum and slot.heard & slot.endpoints - _answering(look):
+                look = self._look(slot, patience=self._deadline)
         except Exception:
             log.exception("probe_crashed", cluster=str(key))
         with self._lock:
             slot.is_under_way = False
             slot.look = None if slot.is_outdated else look
+            slot.heard = _answering(look)
             is_stopped = self._is_stopped
         if not is_stopped:
             self._on_done(key)
+
+    def _look(self, slot: _Slot, *, patience: float) -> Probe:
+        return probe(
+            slot.channels,
+            slot.endpoints,
+            deadline=self._deadline,
+            patience=min(patience, self._deadline),
+            on_call=self._on_call,
+        )
+
+
+def _answering(look: Probe) -> frozenset[str]:
+    return frozenset(at for at, reply in look.answers.items() if isinstance(reply, Answer))

@@ -44,6 +44,13 @@ LOST = [
         _lost(persistent(), "db-1", claim=None, peer=None, pod=None), "db-1", id="a claim and a peer gone"
     ),
     pytest.param(
+        _lost(
+            persistent(), "db-1", claim=None, trouble=Trouble(reason="ClaimLost", message="it was deleted")
+        ),
+        "db-1",
+        id="a claim that was lost with its ReplicaSet",
+    ),
+    pytest.param(
         _lost(persistent(), "db-1", claim=old_claim("db-1", is_lost=True)),
         "db-1",
         id="a claim whose volume is gone",

@@ -83,9 +83,16 @@ class Bench:
         self.operator: Operator | None = None
 
     def look(
-        self, channels: Channels, endpoints: Iterable[str], *, deadline: float, on_call: OnCall
+        self,
+        channels: Channels,
+        endpoints: Iterable[str],
+        *,
+        deadline: float,
+        patience: float,
+        on_call: OnCall,
     ) -> Probe:
         """A look that a slow machine does not cut short: only who cannot answer is given up."""
+        del patience
         etcds = [process.etcd for process in self.etcds.by_token.values() if process.running]
         silent = any(not e.has_quorum or any(m.is_frozen for m in e.members) for e in etcds)
         seconds = deadline if silent else LOOK_SECONDS

@@ -9,6 +9,9 @@ from etcd_operator.core.actions import Plan, RemoveMember
 from etcd_operator.core.members import Member, quorum
 from etcd_operator.core.state import ClusterState
 
+CLAIM_LOST = "ClaimLost"
+"""Why a peer's objects are not made again (see `reconcile.peer`)."""
+
 CRASHES = 3
 """Restarts after which a sealed member that ends at once is taken for one without its data."""
 
@@ -52,7 +55,8 @@ def _volume_is_gone(member: Member) -> bool:
     A peer without a ReplicaSet is only just being made: its claim is late, not lost.
     """
     if member.claim is None:
-        return member.peer is None or member.has_replica_set
+        was_told = member.trouble is not None and member.trouble.reason == CLAIM_LOST
+        return member.peer is None or member.has_replica_set or was_told
     if member.claim.is_lost:
         return True
     sealed = member.peer is not None and member.peer.is_sealed
