@@ -1,0 +1,92 @@
+"""Looks at etcd that make nobody wait and do not cry at a short silence."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from etcd_operator.etcd.client import ignore_call
+from etcd_operator.etcd.probe import Answer, NoAnswer, Probe
+from etcd_operator.keys import Key
+from etcd_operator.reconcile.prober import PATIENCE, Prober
+from unit.fakes.etcd import FakeEtcdCluster
+
+KEY = Key("ns", "c")
+NAMES = ("m0", "m1", "m2")
+
+
+class Looker:
+    """A prober with somebody who waits for its results."""
+
+    def __init__(self) -> None:
+        self.etcd = FakeEtcdCluster()
+        self.etcd.found({name: f"http://{name}:2380" for name in NAMES})
+        started = [self.etcd.start(name, peer_url=f"http://{name}:2380") for name in NAMES]
+        self.endpoints = frozenset(member.endpoint for member in started)
+        self.done = threading.Semaphore(0)
+        self.prober = Prober(deadline=5.0, on_done=lambda _: self.done.release(), on_call=ignore_call)
+
+    def look(self) -> Probe:
+        """Begin a look and wait for its result, as two passes do."""
+        assert self.prober.take(KEY, self.endpoints) is None
+        assert self.done.acquire(timeout=10)
+        result = self.prober.take(KEY, self.endpoints)
+        assert result is not None
+        return result
+
+
+@pytest.fixture
+def looker() -> Iterator[Looker]:
+    made = Looker()
+    yield made
+    made.prober.stop()
+    made.etcd.close()
+
+
+def test_no_endpoints_need_no_look(looker: Looker) -> None:
+    assert looker.prober.take(KEY, frozenset()) == Probe(answers={}, quorum=None)
+
+
+def test_a_look_is_used_once(looker: Looker) -> None:
+    looker.look()
+
+    assert looker.prober.take(KEY, looker.endpoints) is None
+    assert looker.done.acquire(timeout=10)
+
+
+def test_a_member_that_hesitates_is_asked_again_before_it_is_called_silent(looker: Looker) -> None:
+    looker.look()
+    looker.etcd.freeze("m1")
+    thaw = threading.Timer(PATIENCE * 1.5, lambda: looker.etcd.thaw("m1"))
+    thaw.start()
+    look = looker.look()
+    thaw.join()
+
+    assert all(isinstance(reply, Answer) for reply in look.answers.values())
+
+
+def test_a_member_that_was_silent_before_is_not_waited_for_again(looker: Looker) -> None:
+    looker.etcd.freeze("m1")
+    look = looker.look()
+
+    assert sum(isinstance(reply, NoAnswer) for reply in look.answers.values()) == 1
+    assert look.quorum is True
+
+
+def test_what_was_seen_before_etcd_was_changed_is_thrown_away(looker: Looker) -> None:
+    assert looker.prober.take(KEY, looker.endpoints) is None
+    looker.prober.invalidate(KEY)
+    assert looker.done.acquire(timeout=10)
+
+    assert looker.prober.take(KEY, looker.endpoints) is None  # another look is begun
+    assert looker.done.acquire(timeout=10)
+    assert looker.prober.take(KEY, looker.endpoints) is not None
+
+
+def test_a_look_that_does_not_cover_a_new_member_is_not_used(looker: Looker) -> None:
+    two = frozenset(sorted(looker.endpoints)[:2])
+    assert looker.prober.take(KEY, two) is None
+    assert looker.done.acquire(timeout=10)
+
+    assert looker.prober.take(KEY, looker.endpoints) is None
+    assert looker.done.acquire(timeout=10)
