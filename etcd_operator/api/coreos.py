@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from etcd_operator.api.meta import Condition, ObjectMeta, RawObject, Value
+from etcd_operator.api.podmarks import PodMarks
 from etcd_operator.api.record import Bootstrap
 
 GROUP = "coreos.com"
@@ -19,6 +20,7 @@ APP_LABEL = "app"
 CLUSTER_LABEL = "etcd_cluster"
 NODE_LABEL = "etcd_node"
 VERSION_ANNOTATION = "etcd.version"
+POD_MARKS = PodMarks(GROUP)
 
 
 class ClusterSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from etcd_operator.api.meta import Condition, ObjectMeta, RawObject, Value
+from etcd_operator.api.podmarks import PodMarks
 from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.api.record import Bootstrap
 
@@ -20,6 +21,7 @@ API_VERSION = f"{GROUP}/{VERSION}"
 CLUSTER_LABEL = f"{GROUP}/cluster-name"
 PEER_LABEL = f"{GROUP}/peer-name"
 RESERVED_PREFIX = f"{GROUP}/"
+POD_MARKS = PodMarks(GROUP)
 
 PAUSED_ANNOTATION = f"{GROUP}/paused"
 """`"true"` on an EtcdCluster: nothing is done for it, its status goes on."""

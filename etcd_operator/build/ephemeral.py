@@ -2,7 +2,8 @@
 
 from etcd_operator.api import coreos
 from etcd_operator.api.meta import RawObject
-from etcd_operator.build.options import as_flags, etcd_options
+from etcd_operator.build.budget import budget as disruption_budget
+from etcd_operator.build.options import Options, as_flags, etcd_options, fixed, from_pod, told_by_pod
 from etcd_operator.build.owner import owned_by
 from etcd_operator.build.pod import DATA_VOLUME, etcd_pod_spec
 from etcd_operator.build.service import service
@@ -32,12 +33,21 @@ def member_service(cluster: DesiredCluster, name: str) -> RawObject:
     return service(_metadata(cluster, name, labels), labels, *ports, headless=False)
 
 
+def budget(cluster: DesiredCluster, min_available: int) -> RawObject:
+    """How many members an eviction must leave."""
+    labels = cluster_labels(cluster)
+    selector = {coreos.CLUSTER_LABEL: cluster.name}
+    return disruption_budget(_metadata(cluster, cluster.name, labels), selector, min_available)
+
+
 def pod(cluster: DesiredCluster, name: str, start: Founding | Joining) -> RawObject:
     """The member itself: its data lives as long as the pod."""
+    options = _options(name, start)
     container: RawObject = {
         "name": "etcd",
         "image": cluster.image,
-        "command": ["/usr/local/bin/etcd", *_flags(name, start)],
+        "command": ["/usr/local/bin/etcd", *as_flags(fixed(options))],
+        "env": told_by_pod(coreos.POD_MARKS),
         "ports": [
             {"name": "server", "containerPort": PEER_PORT},
             {"name": "client", "containerPort": CLIENT_PORT},
@@ -46,15 +56,24 @@ def pod(cluster: DesiredCluster, name: str, start: Founding | Joining) -> RawObj
         "volumeMounts": [{"name": DATA_VOLUME, "mountPath": MOUNT_PATH}],
     }
     metadata = _metadata(cluster, name, _member_labels(cluster, name))
-    metadata["annotations"] = {coreos.VERSION_ANNOTATION: cluster.version}
-    spec = etcd_pod_spec(cluster.pod_template, container, data_volume={"emptyDir": {}}, extra={})
+    metadata["annotations"] = {
+        coreos.VERSION_ANNOTATION: cluster.version,
+        **from_pod(options, coreos.POD_MARKS),
+    }
+    spec = etcd_pod_spec(
+        cluster.pod_template,
+        container,
+        marks=coreos.POD_MARKS,
+        data_volume={"emptyDir": {}},
+        extra={},
+    )
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
 
 
-def _flags(name: str, start: Founding | Joining) -> list[str]:
+def _options(name: str, start: Founding | Joining) -> Options:
     is_founding = isinstance(start, Founding)
     members = start.founders if isinstance(start, Founding) else start.members
-    options = etcd_options(
+    return etcd_options(
         name=name,
         host=name,
         data_dir=DATA_DIR,
@@ -62,7 +81,6 @@ def _flags(name: str, start: Founding | Joining) -> list[str]:
         state="new" if is_founding else "existing",
         token=start.token,
     )
-    return as_flags(options)
 
 
 def _member_labels(cluster: DesiredCluster, name: str) -> dict[str, str]:

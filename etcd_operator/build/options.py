@@ -2,11 +2,16 @@
 
 from collections.abc import Mapping
 
+from etcd_operator.api.meta import RawObject
+from etcd_operator.api.podmarks import PodMarks
 from etcd_operator.build.urls import CLIENT_PORT, METRICS_PORT, PEER_PORT, url
 
 ALL_ADDRESSES = "0.0.0.0"  # noqa: S104 -- inside a pod, whose network is its own
 
 Options = dict[str, str]
+
+TOLD_BY_POD = ("initial-cluster", "initial-cluster-state")
+"""What decides how an empty data directory is taken: kept where a running pod can be told otherwise."""
 
 
 def etcd_options(
@@ -31,6 +36,29 @@ def etcd_options(
         "initial-cluster-state": state,
         "initial-cluster-token": token,
     }
+
+
+def from_pod(options: Options, marks: PodMarks) -> dict[str, str]:
+    """The options that a running pod can be told anew, as annotations (see `api.podmarks`)."""
+    return {
+        marks.initial_cluster: options["initial-cluster"],
+        marks.initial_cluster_state: options["initial-cluster-state"],
+    }
+
+
+def fixed(options: Options) -> Options:
+    """The options that a pod keeps for life."""
+    return {name: value for name, value in options.items() if name not in TOLD_BY_POD}
+
+
+def told_by_pod(marks: PodMarks) -> list[RawObject]:
+    """Environment that the kubelet fills from the pod's annotations at every start of its container."""
+    at = {"initial-cluster": marks.initial_cluster, "initial-cluster-state": marks.initial_cluster_state}
+    return [
+        {"name": variable, "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{at[option]}']"}}}
+        for option in TOLD_BY_POD
+        for variable in as_environment({option: ""})
+    ]
 
 
 def as_flags(options: Options) -> list[str]:

@@ -9,7 +9,8 @@ import msgspec
 from etcd_operator.api import improbable
 from etcd_operator.api.improbable import EtcdPeer, InitialMember, PeerBootstrap, StaticBootstrap
 from etcd_operator.api.meta import RawObject
-from etcd_operator.build.options import as_environment, etcd_options
+from etcd_operator.build.budget import budget as disruption_budget
+from etcd_operator.build.options import Options, as_environment, etcd_options, fixed, from_pod, told_by_pod
 from etcd_operator.build.owner import owned_by
 from etcd_operator.build.pod import DATA_VOLUME, etcd_pod_spec, go_max_procs
 from etcd_operator.build.service import service
@@ -42,6 +43,17 @@ def client_service(cluster: DesiredCluster) -> RawObject:
     }
     ports = (("etcd-client", CLIENT_PORT), ("etcd-peer", PEER_PORT))
     return service(metadata, labels, *ports, headless=True)
+
+
+def budget(cluster: DesiredCluster, min_available: int) -> RawObject:
+    """How many members an eviction must leave."""
+    metadata: RawObject = {
+        "name": cluster.name,
+        "namespace": cluster.namespace,
+        "labels": cluster_labels(cluster.name),
+        "ownerReferences": _owner_of(cluster),
+    }
+    return disruption_budget(metadata, {improbable.CLUSTER_LABEL: cluster.name}, min_available)
 
 
 def peer(cluster: DesiredCluster, name: str, start: Start) -> RawObject:
@@ -129,11 +141,12 @@ def _pod_template(peer: EtcdPeer, image: str, labels: dict[str, str]) -> RawObje
     template = peer.spec.pod_template
     name, cluster = peer.metadata.name, peer.spec.cluster_name
     host = member_host(cluster, peer.metadata.namespace, name)
+    options = _options(peer, host)
     container: RawObject = {
         "name": "etcd",
         "image": image,
         "command": ["/usr/local/bin/etcd"],
-        "env": [{"name": key, "value": value} for key, value in _environment(peer, host).items()],
+        "env": _environment(peer, options),
         "ports": [
             {"name": "etcd-client", "containerPort": CLIENT_PORT},
             {"name": "etcd-peer", "containerPort": PEER_PORT},
@@ -148,18 +161,17 @@ def _pod_template(peer: EtcdPeer, image: str, labels: dict[str, str]) -> RawObje
         "hostAliases": [{"ip": "127.0.0.1", "hostnames": [host, name]}],
     }
     volume: RawObject = {"persistentVolumeClaim": {"claimName": name}}
-    metadata: RawObject = {"labels": {**template.metadata.labels, **labels}}
-    if template.metadata.annotations:
-        metadata["annotations"] = template.metadata.annotations
+    notes = {**template.metadata.annotations, **from_pod(options, improbable.POD_MARKS)}
+    spec = etcd_pod_spec(template, container, marks=improbable.POD_MARKS, data_volume=volume, extra=extra)
     return {
-        "metadata": metadata,
-        "spec": etcd_pod_spec(template, container, data_volume=volume, extra=extra),
+        "metadata": {"labels": {**template.metadata.labels, **labels}, "annotations": notes},
+        "spec": spec,
     }
 
 
-def _environment(peer: EtcdPeer, host: str) -> dict[str, str]:
+def _options(peer: EtcdPeer, host: str) -> Options:
     bootstrap = peer.spec.bootstrap
-    options = etcd_options(
+    return etcd_options(
         name=peer.metadata.name,
         host=host,
         data_dir=DATA_DIR,
@@ -167,9 +179,15 @@ def _environment(peer: EtcdPeer, host: str) -> dict[str, str]:
         state=bootstrap.initial_cluster_state.lower(),
         token=bootstrap.initial_cluster_token,
     )
-    environment = as_environment(options)
+
+
+def _environment(peer: EtcdPeer, options: Options) -> list[RawObject]:
+    environment = as_environment(fixed(options))
     threads = go_max_procs(peer.spec.pod_template.resources)
-    return environment if threads is None else {**environment, "GOMAXPROCS": str(threads)}
+    if threads is not None:
+        environment["GOMAXPROCS"] = str(threads)
+    written: list[RawObject] = [{"name": name, "value": value} for name, value in environment.items()]
+    return [*written, *told_by_pod(improbable.POD_MARKS)]
 
 
 def _peer_labels(peer: EtcdPeer) -> dict[str, str]:

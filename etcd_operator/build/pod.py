@@ -2,13 +2,16 @@
 
 etcd is PID 1 and gets time to hand its leadership over when it is stopped. There is no
 liveness or readiness probe: a probe tied to quorum takes all members away at the very
-moment they are needed (see the operations guide's questions and answers).
+moment they are needed (see the operations guide's questions and answers). A readiness gate
+takes none away, because services publish members that are not ready, too: it tells the
+disruption budget which members serve.
 """
 
 import math
 from decimal import Decimal, InvalidOperation
 
 from etcd_operator.api.meta import RawObject
+from etcd_operator.api.podmarks import PodMarks
 from etcd_operator.api.podtemplate import PodTemplate
 
 STOP_SECONDS = 30
@@ -18,16 +21,23 @@ DATA_VOLUME = "etcd-data"
 
 
 def etcd_pod_spec(
-    template: PodTemplate, container: RawObject, *, data_volume: RawObject, extra: RawObject
+    template: PodTemplate,
+    container: RawObject,
+    *,
+    marks: PodMarks,
+    data_volume: RawObject,
+    extra: RawObject,
 ) -> RawObject:
     """The spec of a member's pod.
 
     container: the `etcd` container without what the template decides.
+    marks: names the condition that the operator sets while the member serves.
     data_volume: the source of the volume `etcd-data`.
     extra: more fields of the pod spec (hostname, hostAliases ...).
     """
     spec: RawObject = {
-        "containers": [{**container, **_resources(template), "securityContext": _CONTAINER_SECURITY}],
+        "containers": [{**container, **_resources(template), **_LAST_WORDS, **_SECURITY}],
+        "readinessGates": [{"conditionType": marks.serves}],
         "volumes": [{"name": DATA_VOLUME, **data_volume}],
         "restartPolicy": "Always",
         "terminationGracePeriodSeconds": STOP_SECONDS,
@@ -50,7 +60,10 @@ def etcd_pod_spec(
     return {**spec, **extra}
 
 
-_CONTAINER_SECURITY: RawObject = {"allowPrivilegeEscalation": False}
+_SECURITY: RawObject = {"securityContext": {"allowPrivilegeEscalation": False}}
+
+# Why etcd refused to start stands in its log only; so it comes into the pod's status as well.
+_LAST_WORDS: RawObject = {"terminationMessagePolicy": "FallbackToLogsOnError"}
 
 
 def _resources(template: PodTemplate) -> RawObject:

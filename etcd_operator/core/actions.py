@@ -30,6 +30,13 @@ class CreateMemberService:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class KeepBudget:
+    """Make or change the budget by which evictions leave at least so many members that serve."""
+
+    min_available: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Founding:
     """Start as one of the founders: `--initial-cluster-state=new`, the whole list, their token."""
 
@@ -119,6 +126,7 @@ Action = (
     Remember
     | CreateClientService
     | CreateMemberService
+    | KeepBudget
     | CreateMember
     | SealMember
     | AddLearner

@@ -43,6 +43,9 @@ class PodFacts:
 
     has_run: its etcd has been started at least once; restarts: how often again.
     is_finished: it will never run again. is_on_lost_node: its node has been silent for too long.
+    is_gated: it is ready only while it is told to serve; serves: what it is told, None for nothing yet.
+    is_sealed: a new process in it starts from its data only. has_no_data: its last process said that
+    it found none.
     """
 
     name: str
@@ -55,6 +58,10 @@ class PodFacts:
     is_finished: bool = False
     is_on_lost_node: bool = False
     is_terminating: bool = False
+    is_gated: bool = False
+    serves: bool | None = None
+    is_sealed: bool = False
+    has_no_data: bool = False
     trouble: Trouble | None = None
 
 

@@ -9,7 +9,7 @@ the world and not at what was meant.
 from collections.abc import Callable
 
 from etcd_operator.core.actions import Plan
-from etcd_operator.core.rules import bootstrap, guard, objects, recover, scale, upkeep
+from etcd_operator.core.rules import bootstrap, guard, objects, protect, recover, scale, upkeep
 from etcd_operator.core.state import ClusterState
 
 Rule = Callable[[ClusterState], Plan | None]
@@ -26,6 +26,7 @@ RULES: tuple[Rule, ...] = (
     bootstrap.seal,
     guard.strange,
     recover.lost_member,
+    protect.budget,
     scale.strays,
     scale.finish_learner,
     scale.down,

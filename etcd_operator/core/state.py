@@ -13,6 +13,8 @@ class ClusterState:
 
     members: every member known to Kubernetes or to etcd, by number.
     strangers: entries of etcd's list that nobody here made.
+    budget: how many members an eviction must leave, as our disruption budget says now; None if it
+    is missing or not as we made it.
     conflict: what stands in the way under one of our names, in one sentence; empty if nothing.
     is_fresh: the caches show our own last writes.
     has_quorum: a linearizable read has just passed.
@@ -23,6 +25,7 @@ class ClusterState:
     members: tuple[Member, ...] = ()
     strangers: tuple[EtcdMember, ...] = ()
     has_client_service: bool = False
+    budget: int | None = None
     conflict: str = ""
     is_fresh: bool = True
     has_quorum: bool = False

@@ -7,6 +7,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from etcd_operator.api.meta import ObjectMeta, RawObject, Value
+from etcd_operator.api.podmarks import PodMarks
 from etcd_operator.core.actions import Plan, Start
 from etcd_operator.core.desired import DesiredCluster, Durability, Record
 from etcd_operator.core.state import ClusterState
@@ -69,6 +70,15 @@ class Dialect(Protocol[Cluster_contra]):
 
     def member_service(self, cluster: DesiredCluster, name: str) -> RawObject:
         """The address of one member."""
+        ...
+
+    def budget(self, cluster: DesiredCluster, min_available: int) -> RawObject:
+        """The disruption budget over all members."""
+        ...
+
+    @property
+    def pod_marks(self) -> PodMarks:
+        """The names of what is written on members' pods."""
         ...
 
     def member(self, cluster: DesiredCluster, name: str, start: Start) -> RawObject:

@@ -7,6 +7,7 @@ import msgspec
 from etcd_operator.api import coreos
 from etcd_operator.api.coreos import ClusterSpec, ClusterStatus, EtcdCluster, MembersStatus
 from etcd_operator.api.meta import RawObject, merge_conditions
+from etcd_operator.api.podmarks import PodMarks
 from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.build import ephemeral
 from etcd_operator.core.actions import Plan, Resuming, Stage, Start
@@ -93,6 +94,15 @@ class CoreosDialect:
     def member_service(self, cluster: DesiredCluster, name: str) -> RawObject:
         """The member's own address."""
         return ephemeral.member_service(cluster, name)
+
+    def budget(self, cluster: DesiredCluster, min_available: int) -> RawObject:
+        """The disruption budget over all members."""
+        return ephemeral.budget(cluster, min_available)
+
+    @property
+    def pod_marks(self) -> PodMarks:
+        """The names of what is written on members' pods."""
+        return coreos.POD_MARKS
 
     def member(self, cluster: DesiredCluster, name: str, start: Start) -> RawObject:
         """The pod. Raises TypeError for a start from old data: an ephemeral pod has none."""

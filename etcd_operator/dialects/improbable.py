@@ -7,6 +7,7 @@ import msgspec
 from etcd_operator.api import improbable
 from etcd_operator.api.improbable import ClusterSpec, ClusterStatus, EtcdCluster, MemberStatus
 from etcd_operator.api.meta import RawObject, merge_conditions
+from etcd_operator.api.podmarks import PodMarks
 from etcd_operator.build import persistent
 from etcd_operator.build.urls import CLIENT_PORT, url
 from etcd_operator.core.actions import Plan, Start
@@ -90,6 +91,15 @@ class ImprobableDialect:
     def member_service(self, cluster: DesiredCluster, name: str) -> RawObject:
         """Raises TypeError: the headless service names these members."""
         raise TypeError(f"{cluster.name}: persistent member {name} has no service of its own")
+
+    def budget(self, cluster: DesiredCluster, min_available: int) -> RawObject:
+        """The disruption budget over all members."""
+        return persistent.budget(cluster, min_available)
+
+    @property
+    def pod_marks(self) -> PodMarks:
+        """The names of what is written on members' pods."""
+        return improbable.POD_MARKS
 
     def member(self, cluster: DesiredCluster, name: str, start: Start) -> RawObject:
         """The EtcdPeer."""

@@ -18,12 +18,18 @@ class StateReason(Value, frozen=True, kw_only=True):
     message: str = ""
 
 
+class Ending(StateReason, frozen=True, kw_only=True):
+    """How a container ended; `message` is the end of its log where it failed."""
+
+    exit_code: int = 0
+
+
 class ContainerState(Value, frozen=True, kw_only=True):
     """At most one of the three is set."""
 
     waiting: StateReason | None = None
     running: dict[str, Any] | None = None
-    terminated: StateReason | None = None
+    terminated: Ending | None = None
 
 
 class ContainerStatus(Value, frozen=True, kw_only=True):
@@ -58,10 +64,17 @@ class PodStatus(Value, frozen=True, kw_only=True):
     container_statuses: tuple[ContainerStatus, ...] = ()
 
 
+class ReadinessGate(Value, frozen=True, kw_only=True):
+    """A condition without which a pod is not ready."""
+
+    condition_type: str
+
+
 class PodSpec(Value, frozen=True, kw_only=True):
-    """Where a pod runs."""
+    """Where a pod runs, and what its readiness asks for."""
 
     node_name: str = ""
+    readiness_gates: tuple[ReadinessGate, ...] = ()
 
 
 class Pod(Value, frozen=True, kw_only=True):
@@ -76,6 +89,13 @@ class Service(Value, frozen=True, kw_only=True):
     """A service: that it is there and whose it is."""
 
     metadata: ObjectMeta
+
+
+class Budget(Value, frozen=True, kw_only=True):
+    """A disruption budget; `spec` stays raw to be compared with the rendered one."""
+
+    metadata: ObjectMeta
+    spec: dict[str, Any] = {}
 
 
 class ClaimStatus(Value, frozen=True, kw_only=True):

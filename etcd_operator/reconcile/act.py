@@ -23,6 +23,7 @@ from etcd_operator.core.actions import (
     CreateMember,
     CreateMemberService,
     DeleteMember,
+    KeepBudget,
     MoveLeader,
     Promote,
     Remember,
@@ -143,7 +144,7 @@ class Actor(Generic[Cluster]):
     def _make(
         self,
         desired: DesiredCluster,
-        action: CreateClientService | CreateMemberService | CreateMember | Remember,
+        action: CreateClientService | CreateMemberService | KeepBudget | CreateMember | Remember,
         report: Report,
     ) -> None:
         match action:
@@ -153,6 +154,8 @@ class Actor(Generic[Cluster]):
             case CreateMemberService():
                 body = self.dialect.member_service(desired, action.name)
                 self._create(resources.SERVICES, body, desired, report, "ServiceCreated")
+            case KeepBudget():
+                self._keep_budget(desired, self.dialect.budget(desired, action.min_available), report)
             case CreateMember():
                 resource = resources.PEERS if desired.is_persistent else resources.PODS
                 body = self.dialect.member(desired, action.name, action.start)
@@ -238,10 +241,26 @@ class Actor(Generic[Cluster]):
         if creator.create(resource, body, self._cache(resource)):
             report(reason, f"created {resource.kind} {body['metadata']['name']}")
 
+    def _keep_budget(self, desired: DesiredCluster, body: RawObject, report: Report) -> None:
+        """Make it, or replace what somebody made of it."""
+        key = _key(desired)
+        found = self.caches.budgets.store.get(key)
+        if found is None or found.metadata.controller_uid != desired.uid:
+            self._create(resources.BUDGETS, body, desired, report, "BudgetCreated")
+            return
+        patch: list[RawObject] = [
+            {"op": "test", "path": "/metadata/uid", "value": found.metadata.uid},
+            {"op": "add", "path": "/spec", "value": body["spec"]},
+        ]
+        with suppress(NotFound):  # deleted meanwhile: the watch will say so
+            written = self.client.patch(resources.BUDGETS, key, patch, Written, kind=PatchKind.JSON)
+            self.expectations.wrote(key, self.caches.budgets, key, written.metadata.resource_version)
+
     def _cache(self, resource: Resource) -> Informer[Any] | None:
         caches = self.caches
         by_resource: dict[Resource, Informer[Any] | None] = {
             resources.SERVICES: caches.services,
+            resources.BUDGETS: caches.budgets,
             resources.PODS: caches.pods,
             resources.PEERS: caches.peers,
             resources.CLAIMS: caches.claims,

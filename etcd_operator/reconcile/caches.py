@@ -16,7 +16,7 @@ from etcd_operator.kube import resources
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.informer import Informer, OnCrash
 from etcd_operator.kube.resources import Selection
-from etcd_operator.kube.views import Claim, Pod, ReplicaSet, Service
+from etcd_operator.kube.views import Budget, Claim, Pod, ReplicaSet, Service
 
 BY_CLUSTER = "cluster"
 
@@ -43,6 +43,7 @@ class Caches(Generic[Cluster]):
     clusters: Informer[Cluster]
     pods: Informer[Pod]
     services: Informer[Service]
+    budgets: Informer[Budget]
     peers: Informer[improbable.EtcdPeer] | None = None
     claims: Informer[Claim] | None = None
     replica_sets: Informer[ReplicaSet] | None = None
@@ -54,7 +55,8 @@ class Caches(Generic[Cluster]):
 
     def parts(self) -> Iterator[Informer[Any]]:
         """The informers of what belongs to clusters."""
-        for informer in (self.pods, self.services, self.peers, self.claims, self.replica_sets):
+        ours = (self.pods, self.services, self.budgets, self.peers, self.claims, self.replica_sets)
+        for informer in ours:
             if informer is not None:
                 yield informer
 
@@ -81,9 +83,14 @@ class Caches(Generic[Cluster]):
                 if key is not None:
                     enqueue(key)
 
+        def on_budget(old: Budget | None, new: Budget | None) -> None:
+            """Its status follows each change of a pod, which is told by the pod itself."""
+            if old is None or new is None or old.spec != new.spec:
+                on_part(old, new)
+
         self.clusters.add_handler(on_cluster)
         for informer in self.parts():
-            informer.add_handler(on_part)
+            informer.add_handler(on_budget if informer is self.budgets else on_part)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,6 +132,7 @@ def coreos_caches(source: Source) -> Caches[coreos.EtcdCluster]:
         clusters=source.clusters(resources.COREOS_CLUSTERS, coreos.EtcdCluster),
         pods=source.parts(resources.PODS, Pod, label),
         services=source.parts(resources.SERVICES, Service, label),
+        budgets=source.parts(resources.BUDGETS, Budget, label),
     )
 
 
@@ -137,6 +145,7 @@ def improbable_caches(source: Source) -> Caches[improbable.EtcdCluster]:
         clusters=source.clusters(resources.IMPROBABLE_CLUSTERS, improbable.EtcdCluster),
         pods=source.parts(resources.PODS, Pod, label),
         services=source.parts(resources.SERVICES, Service, label),
+        budgets=source.parts(resources.BUDGETS, Budget, label),
         peers=source.parts(resources.PEERS, improbable.EtcdPeer, label),
         claims=source.parts(resources.CLAIMS, Claim, label),
         replica_sets=source.parts(resources.REPLICA_SETS, ReplicaSet, label),

@@ -29,6 +29,7 @@ from etcd_operator.kube.client import Client, PatchKind
 from etcd_operator.reconcile.act import Actor, NameTaken
 from etcd_operator.reconcile.caches import Caches, Cluster
 from etcd_operator.reconcile.expectations import Expectations
+from etcd_operator.reconcile.marks import PodMarker
 from etcd_operator.reconcile.observe import Observer
 from etcd_operator.reconcile.peer_status import PeerStatusWriter
 from etcd_operator.reconcile.prober import Prober
@@ -57,6 +58,7 @@ class ClusterReconciler(Generic[Cluster]):
     dialect: Dialect[Cluster]
     observer: Observer[Cluster]
     actor: Actor[Cluster]
+    marker: PodMarker[Cluster]
     prober: Prober
     expectations: Expectations
     clock: Clock
@@ -101,6 +103,7 @@ class _Pass(Generic[Cluster]):
             self._plan = Plan.wait(self._plan.reason, str(error), requeue_after=ETCD_RETRY)
         try:
             self._tell()
+            self._of.marker.write(self._state)
         except (Forbidden, Invalid) as error:
             # Terminal to the engine, which would forget the key; but rights come back without an event.
             log.warning("status_refused", error=str(error))

@@ -2,14 +2,21 @@
 
 from datetime import UTC, datetime, timedelta
 
-from etcd_operator.api import improbable
+from etcd_operator.api import coreos, improbable
 from etcd_operator.api.improbable import EtcdPeer
+from etcd_operator.api.podmarks import PodMarks
 from etcd_operator.core.members import Answer, ClaimFacts, EtcdMember, PeerFacts, PodFacts, Trouble
 from etcd_operator.etcd import probe as etcd
 from etcd_operator.etcd.values import Member, hex_id
-from etcd_operator.kube.views import Claim, ContainerState, Pod, ReplicaSet
+from etcd_operator.kube.views import Claim, ContainerState, ContainerStatus, Pod, ReplicaSet
 
 CONTAINER = "etcd"
+
+MARKS = (coreos.POD_MARKS, improbable.POD_MARKS)
+
+_REFUSAL = Trouble(
+    reason="DataLost", message="etcd refuses to start: its data directory is empty, which it was not before"
+)
 
 PASSING_REASONS = frozenset({"", "ContainerCreating", "PodInitializing"})
 """Waiting reasons that every start goes through."""
@@ -27,11 +34,21 @@ def instant(text: str) -> datetime:
     return datetime.fromisoformat(text) if text else datetime.fromtimestamp(0, UTC)
 
 
+NO_DATA = "cannot fetch cluster info from peer urls"
+"""etcd, told to start from its data or from others it cannot know, without data (3.4 to 3.7, on exit 1)."""
+
+BOOTSTRAPPED = "has already been bootstrapped"
+"""etcd, told to found without data, to whom the others say that it was there before (3.4 to 3.7)."""
+
+
 def pod_facts(pod: Pod, *, now: datetime) -> PodFacts:
     """What matters of a member's pod."""
     status = next((c for c in pod.status.container_statuses if c.name == CONTAINER), None)
     state = status.state if status is not None else ContainerState()
     has_ended = status is not None and (status.restart_count > 0 or state.terminated is not None)
+    marks = next((m for m in MARKS if _is_gated(pod, m)), None)
+    is_sealed = marks is not None and marks.is_refusing(pod.metadata.annotations)
+    has_no_data = status is not None and _found_nothing(status, is_sealed=is_sealed)
     return PodFacts(
         name=pod.metadata.name,
         uid=pod.metadata.uid,
@@ -43,18 +60,42 @@ def pod_facts(pod: Pod, *, now: datetime) -> PodFacts:
         is_finished=pod.status.phase in ("Failed", "Succeeded"),
         is_on_lost_node=state.running is not None and _is_forsaken(pod, now),
         is_terminating=pod.metadata.deletion_timestamp is not None,
-        trouble=_trouble(pod, state, now),
+        is_gated=marks is not None,
+        serves=_serves(pod, marks) if marks is not None else None,
+        is_sealed=is_sealed,
+        has_no_data=has_no_data,
+        trouble=_REFUSAL if has_no_data and state.running is None else _trouble(pod, state, now),
     )
+
+
+def _is_gated(pod: Pod, marks: PodMarks) -> bool:
+    return any(gate.condition_type == marks.serves for gate in pod.spec.readiness_gates)
+
+
+def _serves(pod: Pod, marks: PodMarks) -> bool | None:
+    told = next((c for c in pod.status.conditions if c.type == marks.serves), None)
+    return told.status == "True" if told is not None else None
+
+
+def _found_nothing(status: ContainerStatus, *, is_sealed: bool) -> bool:
+    """Whether the last process that ended said that its data directory was empty.
+
+    A member that joins says so, too, when it does not reach the others; a sealed one asks nobody.
+    """
+    ending = status.state.terminated or status.last_state.terminated
+    if ending is None or ending.exit_code == 0:
+        return False
+    return BOOTSTRAPPED in ending.message or (is_sealed and NO_DATA in ending.message)
 
 
 def _is_forsaken(pod: Pod, now: datetime) -> bool:
     """Whether its node has been silent for too long.
 
-    Member pods have no readiness probe: while the container runs, only the node's own
-    controller turns Ready off, when the node stops reporting.
+    The node's own controller turns Ready off when the node stops reporting, and gives no reason;
+    the kubelet gives one, ReadinessGatesNotReady for a member that does not serve.
     """
     ready = next((c for c in pod.status.conditions if c.type == "Ready"), None)
-    if ready is None or ready.status != "False":
+    if ready is None or ready.status != "False" or ready.reason:
         return False
     return now - instant(ready.last_transition_time) > LOST_NODE_GRACE
 

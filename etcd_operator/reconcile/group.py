@@ -28,6 +28,7 @@ from etcd_operator.reconcile.act import Actor
 from etcd_operator.reconcile.caches import Caches, Cluster, Source, coreos_caches, improbable_caches
 from etcd_operator.reconcile.cluster import ClusterReconciler
 from etcd_operator.reconcile.expectations import Expectations
+from etcd_operator.reconcile.marks import PodMarker
 from etcd_operator.reconcile.observe import Observer, PeerTrouble, Rival
 from etcd_operator.reconcile.peer import PeerReconciler
 from etcd_operator.reconcile.peer_status import PeerStatusWriter
@@ -179,6 +180,14 @@ def _reconciler(  # noqa: PLR0913 -- wiring: each part can be exchanged
             expectations=expectations,
             prober=prober,
             on_call=wiring.on_call,
+            may_act=wiring.may_act,
+        ),
+        marker=PodMarker(
+            client=wiring.client,
+            pods=caches.pods,
+            dialect=dialect,
+            expectations=expectations,
+            clock=wiring.clock,
             may_act=wiring.may_act,
         ),
         prober=prober,

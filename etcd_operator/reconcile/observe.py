@@ -67,6 +67,7 @@ class Observer(Generic[Cluster]):
             members=self._judged(desired, members),
             strangers=strangers,
             has_client_service=self._owns_service(desired, desired.name),
+            budget=self._budget(desired),
             conflict=self._conflict(key, desired),
             is_fresh=self.expectations.are_met(key),
             has_quorum=look.quorum is True,
@@ -144,6 +145,16 @@ class Observer(Generic[Cluster]):
     def _owns_service(self, desired: DesiredCluster, name: str) -> bool:
         service = self.caches.services.store.get(Key(desired.namespace, name))
         return service is not None and service.metadata.controller_uid == desired.uid
+
+    def _budget(self, desired: DesiredCluster) -> int | None:
+        """What our budget asks for; None if it is missing or somebody has made something else of it."""
+        budget = self.caches.budgets.store.get(Key(desired.namespace, desired.name))
+        if budget is None or budget.metadata.controller_uid != desired.uid:
+            return None
+        least = budget.spec.get("minAvailable")
+        if not isinstance(least, int) or budget.spec != self.dialect.budget(desired, least)["spec"]:
+            return None
+        return least
 
     def _joined(
         self, desired: DesiredCluster, objects: dict[str, Member], look: Probe

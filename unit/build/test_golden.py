@@ -23,9 +23,11 @@ from unit.build.conftest import GOLDEN, Compare
 MANIFESTS = {
     "ephemeral-client-service": ephemeral.client_service(PLAIN_BARE),
     "ephemeral-member-service": ephemeral.member_service(PLAIN_BARE, "db-0001"),
+    "ephemeral-budget": ephemeral.budget(PLAIN_BARE, 2),
     "ephemeral-pod": ephemeral.pod(PLAIN_BARE, "db-0001", BARE_FOUNDING),
     "ephemeral-pod-full": ephemeral.pod(FULL_BARE, "db-0001", BARE_FOUNDING),
     "persistent-client-service": persistent.client_service(PLAIN),
+    "persistent-budget": persistent.budget(PLAIN, 2),
     "persistent-peer": persistent.peer(PLAIN, "db-1", FOUNDING),
     "persistent-peer-full": persistent.peer(FULL, "db-1", FOUNDING),
     "persistent-peer-sealed": persistent.peer(PLAIN, "db-1", RESUMING),

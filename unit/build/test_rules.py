@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from etcd_operator.api.podmarks import PodMarks
 from etcd_operator.build import ephemeral, persistent
 from etcd_operator.build.options import as_environment, as_flags, etcd_options
 from etcd_operator.build.pod import STOP_SECONDS, go_max_procs
@@ -35,6 +36,11 @@ POD_SPECS = {
     "persistent": _spec_of(peer_of(PLAIN)),
     "persistent full": _spec_of(peer_of(FULL)),
 }
+PODS: dict[str, Any] = {
+    "ephemeral pod": ephemeral.pod(PLAIN_BARE, "db-0001", BARE_FOUNDING),
+    "persistent pod": persistent.replica_set(peer_of(PLAIN), IMAGE)["spec"]["template"],
+}
+FIXED_NEVER = ("--initial-cluster", "--initial-cluster-state")
 EACH_POD = pytest.mark.parametrize("spec", POD_SPECS.values(), ids=POD_SPECS)
 
 
@@ -73,7 +79,7 @@ def test_data_lies_within_the_mounted_volume(spec: dict[str, Any]) -> None:
     (volume,) = spec["volumes"]
     (mount,) = container["volumeMounts"]
     written = [word.removeprefix("--data-dir=") for word in container["command"] if "data-dir" in word]
-    written += [e["value"] for e in container.get("env", ()) if e["name"] == "ETCD_DATA_DIR"]
+    written += [e["value"] for e in container["env"] if e["name"] == "ETCD_DATA_DIR"]
 
     assert volume["name"] == mount["name"]
     assert [path.startswith(mount["mountPath"]) for path in written] == [True]
@@ -97,6 +103,8 @@ OWNED = {
     "ephemeral member service": ephemeral.member_service(PLAIN_BARE, "db-0001"),
     "persistent client service": persistent.client_service(PLAIN),
     "peer": persistent.peer(PLAIN, "db-1", FOUNDING),
+    "ephemeral budget": ephemeral.budget(PLAIN_BARE, 2),
+    "persistent budget": persistent.budget(PLAIN, 2),
 }
 
 
@@ -139,7 +147,20 @@ def test_nobody_owns_a_claim_so_it_outlives_them_all() -> None:
 
 
 def _environment(peer: Any) -> dict[str, str]:
-    return {entry["name"]: entry["value"] for entry in _spec_of(peer)["containers"][0]["env"]}
+    return environment_of(persistent.replica_set(peer, IMAGE)["spec"]["template"])
+
+
+def environment_of(pod: dict[str, Any]) -> dict[str, str]:
+    """What the kubelet would give the pod's etcd."""
+    notes = pod["metadata"]["annotations"]
+    filled = {f"metadata.annotations['{name}']": value for name, value in notes.items()}
+
+    def value(entry: dict[str, Any]) -> str:
+        return str(
+            entry["value"] if "value" in entry else filled[entry["valueFrom"]["fieldRef"]["fieldPath"]]
+        )
+
+    return {entry["name"]: value(entry) for entry in pod["spec"]["containers"][0]["env"]}
 
 
 def test_a_founder_knows_all_founders_and_founds() -> None:
@@ -168,10 +189,10 @@ def test_a_joining_member_knows_the_whole_list_and_never_founds() -> None:
 
 def test_an_ephemeral_member_that_joins_never_founds() -> None:
     joining = Joining(members=("db-0001", "db-0003"), token="t")
-    (container,) = ephemeral.pod(PLAIN_BARE, "db-0003", joining)["spec"]["containers"]
+    environment = environment_of(ephemeral.pod(PLAIN_BARE, "db-0003", joining))
 
-    assert "--initial-cluster-state=existing" in container["command"]
-    assert "--initial-cluster=db-0001=http://db-0001:2380,db-0003=http://db-0003:2380" in container["command"]
+    assert environment["ETCD_INITIAL_CLUSTER_STATE"] == "existing"
+    assert environment["ETCD_INITIAL_CLUSTER"] == "db-0001=http://db-0001:2380,db-0003=http://db-0003:2380"
 
 
 def test_the_claim_of_a_joining_member_names_no_founders() -> None:
@@ -196,11 +217,57 @@ def test_the_users_labels_never_replace_the_operators() -> None:
         "etcd.improbable.io/cluster-name": "db",
         "etcd.improbable.io/peer-name": "db-1",
     }
-    assert template["annotations"] == {"team": "storage"}
+    assert template["annotations"]["team"] == "storage"
+    assert len(template["annotations"]) == 3
 
 
-def test_without_annotations_of_the_user_there_are_none() -> None:
-    assert "annotations" not in persistent.replica_set(peer_of(PLAIN), IMAGE)["spec"]["template"]["metadata"]
+@pytest.mark.parametrize("manifest", PODS.values(), ids=PODS)
+def test_how_etcd_takes_an_empty_volume_can_be_changed_in_a_running_pod(manifest: dict[str, Any]) -> None:
+    container, marks = manifest["spec"]["containers"][0], manifest["spec"]["readinessGates"][0]
+    group = marks["conditionType"].partition("/")[0]
+    from_pod = {e["name"]: e["valueFrom"] for e in container["env"] if "valueFrom" in e}
+
+    assert from_pod == {
+        f"ETCD_{name.upper().replace('-', '_')}": {
+            "fieldRef": {"fieldPath": f"metadata.annotations['{group}/{name}']"}
+        }
+        for name in ("initial-cluster", "initial-cluster-state")
+    }
+    assert not [word for word in container["command"] if word.partition("=")[0] in FIXED_NEVER]
+    assert environment_of(manifest)["ETCD_INITIAL_CLUSTER_STATE"] == "new"
+    assert not PodMarks(group).is_refusing(manifest["metadata"]["annotations"])
+
+
+def test_a_sealed_template_makes_pods_that_refuse_from_the_start() -> None:
+    template = persistent.replica_set(peer_of(PLAIN, start=RESUMING), IMAGE)["spec"]["template"]
+    notes = template["metadata"]["annotations"]
+
+    assert PodMarks("etcd.improbable.io").is_refusing(notes)
+    assert notes == PodMarks("etcd.improbable.io").refusing("db-1", "http://db-1.db.ns.svc:2380")
+
+
+@pytest.mark.parametrize(
+    ("members", "state"),
+    [("a=http://a:2380", "new"), ("a=http://a:2380,b=http://b:2380", "existing"), ("", "existing")],
+)
+def test_only_existing_with_oneself_alone_refuses_an_empty_volume(members: str, state: str) -> None:
+    marks = PodMarks("g")
+    assert not marks.is_refusing({marks.initial_cluster: members, marks.initial_cluster_state: state})
+
+
+@EACH_POD
+def test_why_etcd_refused_to_start_comes_into_the_pods_status(spec: dict[str, Any]) -> None:
+    assert [c["terminationMessagePolicy"] for c in spec["containers"]] == ["FallbackToLogsOnError"]
+
+
+@pytest.mark.parametrize("name", ["ephemeral budget", "persistent budget"])
+def test_a_budget_counts_an_integer_of_the_clusters_own_pods(name: str) -> None:
+    spec, labels = OWNED[name]["spec"], PODS[name.replace("budget", "pod")]["metadata"]["labels"]
+
+    assert spec["minAvailable"] == 2
+    assert set(spec) == {"minAvailable", "selector"}
+    assert spec["selector"]["matchLabels"].items() <= labels.items()
+    assert set(spec["selector"]["matchLabels"].values()) == {"db"}
 
 
 def test_the_two_spellings_say_the_same() -> None:

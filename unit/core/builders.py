@@ -8,7 +8,16 @@ from typing import Any
 
 from etcd_operator.api.record import Bootstrap
 from etcd_operator.core.desired import DesiredCluster, Durability, Record
-from etcd_operator.core.members import Answer, ClaimFacts, EtcdMember, Member, PeerFacts, PodFacts, Trouble
+from etcd_operator.core.members import (
+    Answer,
+    ClaimFacts,
+    EtcdMember,
+    Member,
+    PeerFacts,
+    PodFacts,
+    Trouble,
+    quorum,
+)
 from etcd_operator.core.names import founder_names, member_name
 from etcd_operator.core.state import ClusterState
 
@@ -98,8 +107,9 @@ def silent(cluster: DesiredCluster, name: str, **changes: Any) -> Member:
 
 
 def serving(cluster: DesiredCluster, name: str, listed: tuple[EtcdMember, ...], **changes: Any) -> Member:
-    """A healthy voter; sealed if persistent."""
-    made = silent(cluster, name, entry=entry(name), answer=answer(name, listed))
+    """A healthy voter that is told to serve; sealed."""
+    told = pod(name, is_gated=True, serves=True, is_sealed=True)
+    made = silent(cluster, name, pod=told, entry=entry(name), answer=answer(name, listed))
     if cluster.is_persistent:
         made = replace(made, peer=peer(name, is_sealed=True), claim=old_claim(name, size=len(listed)))
     return replace(made, **changes)
@@ -116,7 +126,10 @@ def founding(cluster: DesiredCluster, **changes: Any) -> ClusterState:
     bootstrap = Bootstrap(members=names, token=TOKEN)
     begun = replace(cluster, record=Record(bootstrap=bootstrap, next_ordinal=len(names)))
     state = ClusterState(
-        desired=begun, members=tuple(silent(begun, name) for name in names), has_client_service=True
+        desired=begun,
+        members=tuple(silent(begun, name) for name in names),
+        has_client_service=True,
+        budget=quorum(len(names)),
     )
     return replace(state, **changes)
 
@@ -132,6 +145,7 @@ def born(cluster: DesiredCluster | None = None, *, voters: int | None = None, **
         desired=replace(cluster, record=record),
         members=tuple(serving(cluster, name, listed) for name in names),
         has_client_service=True,
+        budget=quorum(max(len(names), cluster.size)),
         has_quorum=True,
         age=3600.0,
     )

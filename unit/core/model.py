@@ -94,6 +94,7 @@ class World:
         self.peers: dict[str, Peer] = {}
         self.claims: dict[str, Claim] = {}
         self.services: dict[str, str] = {}
+        self.budget: int | None = None
         self.disks: dict[str, Disk] = {}
         self.processes: dict[str, Process] = {}
         self.unpullable: set[str] = set()
@@ -121,6 +122,7 @@ class World:
             self.remove_pod(name)
         self.peers.clear()
         self.services.clear()
+        self.budget = None
         if not self.is_persistent:
             self.acknowledged.clear()
 

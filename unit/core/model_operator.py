@@ -16,6 +16,7 @@ from etcd_operator.core.actions import (
     CreateMemberService,
     DeleteMember,
     Founding,
+    KeepBudget,
     MoveLeader,
     Plan,
     Promote,
@@ -87,6 +88,7 @@ class Operator:
             desired=desired,
             members=members,
             has_client_service="db" in self.cache["services"],
+            budget=self.world.budget,
             is_fresh=not self.awaited,
             age=3600.0,
             has_quorum=any(m.answer is not None and m.answer.leader for m in members),
@@ -206,6 +208,8 @@ class Operator:
             case CreateMemberService():
                 world.services.setdefault(action.name, desired.uid)
                 self.awaited.add("services")
+            case KeepBudget():
+                world.budget = action.min_available
             case CreateMember():
                 self._create_member(world.resource, action)
             case SealMember():

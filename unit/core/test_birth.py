@@ -73,7 +73,7 @@ def test_a_birth_that_was_cut_off_goes_on_with_the_founders_it_wrote_down(cluste
     bootstrap = Bootstrap(members=NAMES[cluster.is_persistent], token="older")
     state = replace(state, desired=replace(state.desired, record=Record(bootstrap=bootstrap, next_ordinal=3)))
 
-    made = plan(replace(state, members=()))
+    made = plan(replace(state, members=(), budget=2))
 
     start = Founding(founders=bootstrap.members, token="older")
     expected = tuple(CreateMember(name=name, start=start) for name in bootstrap.members)

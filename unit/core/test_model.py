@@ -13,6 +13,7 @@ from etcd_operator.core.actions import (
     CreateClientService,
     CreateMember,
     CreateMemberService,
+    KeepBudget,
     Plan,
     Remember,
     Resuming,
@@ -26,7 +27,7 @@ from unit.core.model import World
 from unit.core.model_operator import KINDS, Operator
 from unit.core.model_truth import is_true
 
-NOT_DELETING = (Remember, CreateClientService, CreateMemberService, CreateMember, SealMember)
+NOT_DELETING = (Remember, CreateClientService, CreateMemberService, KeepBudget, CreateMember, SealMember)
 """The actions that take nothing away (I6); one that does needs a check of its own here."""
 
 PASSES_TO_SETTLE = 60

@@ -20,6 +20,8 @@ def _lost(cluster: DesiredCluster, name: str, **changes: Any) -> ClusterState:
 
 CRASHING = pod("db-1", is_running=False, restarts=CRASHES)
 
+REFUSES: Any = {"is_running": False, "has_no_data": True, "restarts": 1}
+
 LOST = [
     pytest.param(_lost(ephemeral(), "db-0001", pod=None), "db-0001", id="an ephemeral pod that is gone"),
     pytest.param(
@@ -60,6 +62,25 @@ LOST = [
         "db-1",
         id="a sealed member that refuses to start again and again",
     ),
+    pytest.param(
+        _lost(persistent(), "db-1", pod=pod("db-1", **REFUSES), peer=peer("db-1")),
+        "db-1",
+        id="a persistent member that says twice that it has no data",
+    ),
+    pytest.param(
+        _lost(ephemeral(), "db-0001", pod=pod("db-0001", **REFUSES)),
+        "db-0001",
+        id="an ephemeral member that says twice that it has no data",
+    ),
+    pytest.param(
+        _lost(
+            ephemeral(),
+            "db-0001",
+            pod=pod("db-0001", is_sealed=True, is_running=False, restarts=CRASHES),
+        ),
+        "db-0001",
+        id="a sealed ephemeral member that ends again and again",
+    ),
 ]
 
 KEPT = [
@@ -80,6 +101,18 @@ KEPT = [
     pytest.param(
         _lost(persistent(), "db-1", pod=CRASHING, peer=peer("db-1")),
         id="a crashing member that is not sealed: it may have its data",
+    ),
+    pytest.param(
+        _lost(ephemeral(), "db-0001", pod=pod("db-0001", **{**REFUSES, "restarts": 0})),
+        id="a member that says only once that it has no data: its volume may be late",
+    ),
+    pytest.param(
+        _lost(ephemeral(), "db-0001", pod=pod("db-0001", **{**REFUSES, "is_running": True})),
+        id="a member whose next process runs",
+    ),
+    pytest.param(
+        _lost(ephemeral(), "db-0001", pod=pod("db-0001", is_running=False, restarts=CRASHES)),
+        id="a crashing ephemeral member that is not sealed: it may have its data",
     ),
     pytest.param(
         replace(_lost(ephemeral(), "db-0001", pod=None), has_quorum=False), id="any member without a quorum"

@@ -19,7 +19,7 @@ from etcd_operator.core.actions import (
     Stage,
 )
 from etcd_operator.core.desired import DesiredCluster
-from etcd_operator.core.members import EtcdMember, Member
+from etcd_operator.core.members import EtcdMember, Member, quorum
 from etcd_operator.core.names import member_name
 from etcd_operator.core.plan import plan
 from etcd_operator.core.rules.scale import down as shrink
@@ -47,7 +47,8 @@ from unit.core.builders import (
 def _sized(cluster: DesiredCluster, size: int) -> ClusterState:
     """Three healthy voters, asked to be `size`."""
     state = born(cluster)
-    return replace(state, desired=replace(state.desired, size=size))
+    kept = quorum(max(len(state.voters), size))
+    return replace(state, desired=replace(state.desired, size=size), budget=kept)
 
 
 def _with(state: ClusterState, *members: Member) -> ClusterState:
@@ -96,10 +97,11 @@ def test_a_number_is_never_used_again_even_if_the_record_is_behind_what_exists()
 
 
 def test_numbers_are_compared_as_numbers() -> None:
-    state = born(persistent(size=11))
+    state = replace(born(persistent(size=11)), budget=7)
     state = replace(state, desired=replace(state.desired, size=12))
 
     assert plan(state).actions[0] == AddLearner(name="db-11")
+    state = replace(state, budget=6)
     assert plan(replace(state, desired=replace(state.desired, size=10))).actions[-1] == DeleteMember(
         name="db-10"
     )

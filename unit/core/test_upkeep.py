@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from etcd_operator.core.actions import Stage
+from etcd_operator.core.members import Trouble
 from etcd_operator.core.rules.upkeep import RECHECK, watch
 from etcd_operator.core.state import ClusterState
 from unit.core.builders import IMAGE_TROUBLE, answer, born, changed, down
@@ -15,6 +16,14 @@ CASES = [
         "QuorumLost",
         "db-0, db-2 unhealthy or silent: no quorum answers",
         id="a lost quorum names the silent members",
+    ),
+    pytest.param(
+        down(
+            down(born(has_quorum=False), "db-0", trouble=Trouble(reason="DataLost", message="empty")), "db-1"
+        ),
+        "QuorumLost",
+        "db-0 (DataLost), db-1 unhealthy or silent: no quorum answers",
+        id="a lost quorum names why, where it is known",
     ),
     pytest.param(
         replace(born(), has_quorum=False),

@@ -220,6 +220,12 @@ class World:
 
     def _report(self, pod: Json, status: Json) -> None:
         meta = pod["metadata"]
+        if "conditions" in status:
+            # what others have set (readiness gates) stays, as the kubelet leaves it
+            mine = {condition["type"] for condition in status["conditions"]}
+            now = self._objects.get(PODS, meta["namespace"], meta["name"])["status"]
+            others = [c for c in now.get("conditions") or () if c["type"] not in mine]
+            status = {**status, "conditions": [*status["conditions"], *others]}
         self._objects.patch(
             PODS, meta["namespace"], meta["name"], {"status": status}, "merge", subresource="status"
         )
@@ -257,11 +263,13 @@ def _claims(pod: Json) -> tuple[str, ...]:
 def _rendered(pod: Json, ip: str, node: str, restarts: int) -> Running:
     meta, main = pod["metadata"], _main(pod)
     fields = {"metadata.name": meta["name"], "metadata.namespace": meta["namespace"], "status.podIP": ip}
+    # read at every start of the container, from the pod as it is then
+    fields |= {f"metadata.annotations['{k}']": v for k, v in (meta.get("annotations") or {}).items()}
 
     def value(entry: Json) -> str:
         if "valueFrom" in entry:
             path: str = entry["valueFrom"]["fieldRef"]["fieldPath"]
-            return str(fields[path])
+            return str(fields.get(path, ""))
         return str(entry.get("value", ""))
 
     env = {entry["name"]: value(entry) for entry in main.get("env") or ()}

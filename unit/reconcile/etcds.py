@@ -81,7 +81,8 @@ class Etcds:
         before = self._api.objects.store.revision
         for running, message in self._crashing.values():
             waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": message}}
-            status = {"name": "etcd", "restartCount": 1, "ready": False, "state": waiting}
+            ended = {"terminated": {"exitCode": 1, "reason": "Error", "message": message}}
+            status = {"name": "etcd", "restartCount": 1, "ready": False, "state": waiting, "lastState": ended}
             patch = {"status": {"containerStatuses": [status]}}
             self._api.objects.patch(
                 PODS, running.namespace, running.pod, patch, "merge", subresource="status"

@@ -3,7 +3,7 @@
 from typing import Any
 
 from unit.fakes.apiserver import Json, Kind
-from unit.fakes.apiserver.kinds import CLAIMS, REPLICA_SETS
+from unit.fakes.apiserver.kinds import BUDGETS, CLAIMS, PODS, REPLICA_SETS
 from unit.reconcile.bench import COREOS, PEERS, Bench
 
 
@@ -29,6 +29,7 @@ def assert_finished(bench: Bench, kind: Kind, size: int, numbers: tuple[int, ...
     process = bench.etcd
     assert sorted(process.running) == names
     assert [m.is_learner for m in process.etcd.members] == [False] * size
+    _assert_protected(bench, kind, size)
     status, cluster_id = bench.status(kind), f"{process.etcd.cluster_id:x}"
     assert status["clusterID"] == cluster_id
     if kind is COREOS:
@@ -36,6 +37,22 @@ def assert_finished(bench: Bench, kind: Kind, size: int, numbers: tuple[int, ...
     else:
         _assert_persistent(bench, status, names, cluster_id, founded=not numbers)
     bench.rest()
+
+
+def _assert_protected(bench: Bench, kind: Kind, size: int) -> None:
+    """Evictions leave a quorum of members that serve; every pod serves and refuses an empty volume."""
+    budget = bench.get(BUDGETS)
+    assert budget["spec"]["minAvailable"] == size // 2 + 1
+    assert len(budget["metadata"]["ownerReferences"]) == 1
+    group = kind.group
+    for pod in bench.api.objects.select(PODS):
+        meta, told = pod["metadata"], {c["type"]: c["status"] for c in pod["status"]["conditions"]}
+        assert told[f"{group}/member-serves"] == "True"
+        name = meta["labels"].get("etcd.improbable.io/peer-name", meta["name"])
+        environment = environment_of(pod)
+        assert environment["ETCD_INITIAL_CLUSTER_STATE"] == "existing"
+        assert environment["ETCD_INITIAL_CLUSTER"].startswith(f"{name}=")
+        assert environment["ETCD_INITIAL_CLUSTER"].count("=") == 1
 
 
 def _assert_ephemeral(status: Json, names: list[str], last: int) -> None:
@@ -66,5 +83,13 @@ def _assert_persistent(
 
 def template_of(replica_set: Json) -> dict[str, Any]:
     """The environment that a ReplicaSet's next pod is given."""
-    container = replica_set["spec"]["template"]["spec"]["containers"][0]
-    return {entry["name"]: entry["value"] for entry in container["env"]}
+    return environment_of(replica_set["spec"]["template"])
+
+
+def environment_of(pod: Json) -> dict[str, Any]:
+    """The environment that a pod's etcd is given when its container is started now."""
+    notes = {f"metadata.annotations['{k}']": v for k, v in pod["metadata"]["annotations"].items()}
+    env = pod["spec"]["containers"][0]["env"]
+    return {
+        e["name"]: e["value"] if "value" in e else notes[e["valueFrom"]["fieldRef"]["fieldPath"]] for e in env
+    }

@@ -25,8 +25,8 @@ def test_each_operation_is_told_once(make: Make) -> None:
     with born(*make()) as made:
         made.rest()
         told = {
-            COREOS: ["ClusterCreated"] + ["PodCreated"] * 3 + ["ServiceCreated"] * 4,
-            IMPROBABLE: ["ClusterCreated", *["PVCCreated"] * 3, *["PeerCreated"] * 3]
+            COREOS: ["BudgetCreated", "ClusterCreated"] + ["PodCreated"] * 3 + ["ServiceCreated"] * 4,
+            IMPROBABLE: ["BudgetCreated", "ClusterCreated", *["PVCCreated"] * 3, *["PeerCreated"] * 3]
             + ["ReplicaSetCreated"] * 3 + ["ServiceCreated"],
         }  # fmt: skip
         assert made.told() == told[made.clusters()[0][0]]

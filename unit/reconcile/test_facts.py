@@ -143,6 +143,79 @@ def test_a_node_is_given_up_when_it_has_been_silent_for_long(
     assert pod_facts(pod(container, conditions=[ready]), now=NOW).is_on_lost_node is is_lost
 
 
+def test_a_member_whose_gate_is_closed_is_on_a_node_that_lives() -> None:
+    closed = {
+        "type": "Ready",
+        "status": "False",
+        "lastTransitionTime": OLD,
+        "reason": "ReadinessGatesNotReady",
+    }
+
+    assert not pod_facts(pod(RUNNING, conditions=[closed]), now=NOW).is_on_lost_node
+
+
+def marked(group: str, *, members: str, state: str, told: str = "") -> Pod:
+    """A gated pod that was told these things."""
+    conditions = [{"type": "Ready", "status": "True"}]
+    conditions += [{"type": f"{group}/member-serves", "status": told}] if told else []
+    notes = {f"{group}/initial-cluster": members, f"{group}/initial-cluster-state": state}
+    body = msgspec.to_builtins(pod(RUNNING, conditions=conditions))
+    body["metadata"]["annotations"] = notes
+    body["spec"] = {"readinessGates": [{"conditionType": f"{group}/member-serves"}]}
+    return msgspec.convert(body, Pod)
+
+
+GROUPS = pytest.mark.parametrize("group", ["coreos.com", "etcd.improbable.io"])
+
+
+@GROUPS
+@pytest.mark.parametrize(("told", "serves"), [("", None), ("True", True), ("False", False)])
+def test_what_a_pod_was_told_about_serving(group: str, told: str, serves: bool | None) -> None:
+    facts = pod_facts(marked(group, members="a=b,c=d", state="new", told=told), now=NOW)
+
+    assert (facts.is_gated, facts.serves, facts.is_sealed) == (True, serves, False)
+
+
+@GROUPS
+def test_a_sealed_pod_is_told_from_one_that_joins(group: str) -> None:
+    joins = pod_facts(marked(group, members="a=b,c=d", state="existing"), now=NOW)
+    sealed = pod_facts(marked(group, members="a=b", state="existing"), now=NOW)
+
+    assert (joins.is_sealed, sealed.is_sealed) == (False, True)
+
+
+def ended(message: str, code: int = 1) -> dict[str, Any]:
+    return {"terminated": {"exitCode": code, "reason": "Error", "message": message}}
+
+
+EMPTY = '"error":"cannot fetch cluster info from peer urls: could not retrieve"'
+KNOWN = '"error":"member 8e9e05c52164694d has already been bootstrapped"'
+
+
+@pytest.mark.parametrize(
+    ("container", "is_sealed", "has_no_data"),
+    [
+        pytest.param({"state": ended(EMPTY)}, True, True, id="just ended"),
+        pytest.param({"state": BACK_OFF["state"], "lastState": ended(EMPTY)}, True, True, id="in back-off"),
+        pytest.param({"state": ended(EMPTY)}, False, False, id="one that joins may not reach the others"),
+        pytest.param({"state": ended(KNOWN)}, False, True, id="a founder that the others know"),
+        pytest.param({"state": ended("panic: no space left on device", 2)}, True, False, id="another end"),
+        pytest.param({"state": ended(EMPTY, 0)}, True, False, id="an end that was no failure"),
+        pytest.param(RUNNING, True, False, id="its first process"),
+    ],
+)
+def test_a_process_that_found_no_data_says_so(
+    container: dict[str, Any], is_sealed: bool, has_no_data: bool
+) -> None:
+    members = "a=b" if is_sealed else "a=b,c=d"
+    body = msgspec.to_builtins(marked("coreos.com", members=members, state="existing"))
+    body["status"]["containerStatuses"] = [{"name": "etcd", **container}]
+    facts = pod_facts(msgspec.convert(body, Pod), now=NOW)
+
+    assert facts.has_no_data is has_no_data
+    assert (facts.trouble is not None and facts.trouble.reason == "DataLost") is has_no_data
+
+
 def test_restarts_are_counted() -> None:
     assert pod_facts(pod(BACK_OFF), now=NOW).restarts == 4
     assert pod_facts(pod(), now=NOW).restarts == 0

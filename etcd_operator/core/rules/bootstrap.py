@@ -18,6 +18,7 @@ from etcd_operator.core.desired import Record
 from etcd_operator.core.members import ClaimFacts, Member, quorum
 from etcd_operator.core.names import founder_names
 from etcd_operator.core.rules.objects import missing_services
+from etcd_operator.core.rules.protect import missing_budget
 from etcd_operator.core.state import ClusterState
 
 BIRTH_POLL = 0.15
@@ -150,7 +151,7 @@ def _continue(state: ClusterState, bootstrap: Bootstrap) -> Plan:
         )
     start = Founding(founders=bootstrap.members, token=bootstrap.token)
     actions: list[Action] = [CreateMember(name=name, start=start) for name in missing]
-    actions += missing_services(state)
+    actions += [*missing_services(state), *missing_budget(state)]
     slow = state.age > LONG_BIRTH
     poll = 2.0 if slow else BIRTH_POLL
     if actions:

@@ -13,7 +13,9 @@ CLAIM_LOST = "ClaimLost"
 """Why a peer's objects are not made again (see `reconcile.peer`)."""
 
 CRASHES = 3
-"""Restarts after which a sealed member that ends at once is taken for one without its data."""
+"""Restarts after which a sealed member that ends at once is taken for one without its data.
+
+The kubelet restarts at once, then after 10 and 20 s; a member that says why it ends is not waited for."""
 
 
 def lost_member(state: ClusterState) -> Plan | None:
@@ -46,7 +48,7 @@ def _pod_is_gone(member: Member) -> bool:
     pod = member.pod
     if pod is None or pod.is_finished or pod.is_on_lost_node:
         return True
-    return pod.is_terminating and member.answer is None
+    return (pod.is_terminating and member.answer is None) or _refuses_to_start(member)
 
 
 def _volume_is_gone(member: Member) -> bool:
@@ -57,8 +59,19 @@ def _volume_is_gone(member: Member) -> bool:
     if member.claim is None:
         was_told = member.trouble is not None and member.trouble.reason == CLAIM_LOST
         return member.peer is None or member.has_replica_set or was_told
-    if member.claim.is_lost:
-        return True
-    sealed = member.peer is not None and member.peer.is_sealed
+    return member.claim.is_lost or _refuses_to_start(member)
+
+
+def _refuses_to_start(member: Member) -> bool:
+    """Its process says twice that it has no data, or a sealed one ends at once again and again.
+
+    A sealed member with its data starts; a learner that does not has nothing yet to be lost.
+    """
     pod = member.pod
-    return sealed and pod is not None and not pod.is_running and pod.restarts >= CRASHES
+    if pod is None or pod.is_running:
+        return False
+    if pod.has_no_data and pod.restarts > 0:
+        return True
+    needs_data = pod.is_sealed or (member.peer is not None and member.peer.is_sealed)
+    is_learner = member.entry is not None and member.entry.is_learner
+    return (needs_data or is_learner) and pod.restarts >= CRASHES

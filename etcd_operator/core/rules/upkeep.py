@@ -1,6 +1,7 @@
 """What is worth saying about a born cluster that no other rule acts upon."""
 
 from etcd_operator.core.actions import Plan
+from etcd_operator.core.members import Member
 from etcd_operator.core.rules.bootstrap import BIRTH_POLL, LONG_BIRTH
 from etcd_operator.core.state import ClusterState
 
@@ -28,6 +29,10 @@ def watch(state: ClusterState) -> Plan | None:
     return None
 
 
+def _with_reason(member: Member) -> str:
+    return member.name if member.trouble is None else f"{member.name} ({member.trouble.reason})"
+
+
 def _silent(state: ClusterState) -> str:
-    names = [member.name for member in state.members if not member.is_healthy]
+    names = [_with_reason(member) for member in state.members if not member.is_healthy]
     return f"{', '.join(names)} unhealthy or silent" if names else "no member is known"

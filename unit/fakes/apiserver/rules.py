@@ -156,6 +156,8 @@ def carry_over(kind: Kind, old: Json, wanted: Json, *, status_only: bool) -> Jso
             new["status"] = wanted["status"]
         else:
             new.pop("status", None)
+        if kind == kinds.PODS:
+            _take_notes(new["metadata"], wanted["metadata"])
     else:
         new = wanted
         if kind.has_status:
@@ -169,6 +171,14 @@ def carry_over(kind: Kind, old: Json, wanted: Json, *, status_only: bool) -> Jso
         if field in old["metadata"]:
             new["metadata"][field] = old["metadata"][field]
     return new
+
+
+def _take_notes(new: Json, wanted: Json) -> None:
+    """The door to a pod's status opens its labels and annotations, too; custom resources keep theirs shut."""
+    for field in ("labels", "annotations"):
+        new.pop(field, None)
+        if wanted.get(field):
+            new[field] = wanted[field]
 
 
 def means_the_same(old: Json, new: Json) -> bool:

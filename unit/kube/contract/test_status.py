@@ -76,6 +76,30 @@ def test_the_status_of_a_pod_is_written_only_by_its_own_door(subject: Subject) -
     assert (front["status"]["phase"], own["status"]["phase"]) == ("Pending", "Running")
 
 
+def test_a_pods_status_and_annotations_change_in_one_write_and_conditions_of_others_stay(
+    subject: Subject,
+) -> None:
+    made = subject.create("pods", pod())
+    name, uid = made["metadata"]["name"], made["metadata"]["uid"]
+    others = {"status": {"conditions": [{"type": "example.com/other", "status": "False"}]}}
+    subject.patch("pods", name, others, "strategic", "status")
+    told = {"type": "example.com/told", "status": "True"}
+    patch = {"metadata": {"uid": uid, "annotations": {"note": "new"}}, "status": {"conditions": [told]}}
+    subject.patch("pods", name, patch, "strategic", "status")
+    now = subject.read("pods", name)
+    assert now is not None
+    assert now["metadata"]["annotations"] == {"note": "new"}
+    found = {c["type"]: c["status"] for c in now["status"]["conditions"]}
+    assert (found["example.com/other"], found["example.com/told"]) == ("False", "True")
+
+
+def test_a_pod_of_another_uid_is_not_written(subject: Subject) -> None:
+    made = subject.create("pods", pod())
+    patch = {"metadata": {"uid": "0b4a5a0c-0000-4000-8000-000000000000"}, "status": {"message": "x"}}
+    reply = subject.patch("pods", made["metadata"]["name"], patch, "strategic", "status")
+    assert reply.code in (409, 422)
+
+
 def test_kinds_without_a_status_have_no_such_door(subject: Subject) -> None:
     made = subject.create("configmaps", {"metadata": {"name": unique("map")}})
     path = subject.url("configmaps", made["metadata"]["name"], "status")

@@ -1,0 +1,70 @@
+"""What the pods of members are told: whether the member serves, and to refuse an empty volume.
+
+The first is a condition that a readiness gate asks for, so that the disruption budget counts
+members as etcd sees them: started, voting, healthy. A silence is judged as in status: the
+prober has asked twice. The second replaces the flags that a member was founded with, so that
+neither a new process in the same pod can ever found again (docs/architecture.md, "Birth").
+"""
+
+from dataclasses import dataclass
+
+from etcd_operator.core.members import Member, PodFacts
+from etcd_operator.core.state import ClusterState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """What one member's pod is told now; seals: from now on it refuses an empty volume.
+
+    reason and message say why it serves, or why not.
+    """
+
+    name: str
+    pod: PodFacts
+    serves: bool
+    seals: bool
+    reason: str
+    message: str
+
+
+def marks(state: ClusterState) -> tuple[Mark, ...]:
+    """The pods whose marks are not as they should be; nothing in a world that cannot be judged."""
+    is_split = bool(state.cluster_ids - {state.record.cluster_id})
+    if not state.record.is_born or state.conflict or is_split:
+        return ()
+    found = (_mark(state, member, member.pod) for member in state.members if member.pod is not None)
+    return tuple(mark for mark in found if mark is not None)
+
+
+def _mark(state: ClusterState, member: Member, pod: PodFacts) -> Mark | None:
+    if not pod.is_gated or pod.is_terminating or pod.is_finished:
+        return None
+    reason, message = _verdict(state, member)
+    serves = reason == SERVES
+    seals = _may_seal(state, member) and not pod.is_sealed
+    if pod.serves is serves and not seals:
+        return None
+    if pod.serves is None and not serves and not seals:
+        return None  # a condition that is not there counts as false
+    return Mark(name=member.name, pod=pod, serves=serves, seals=seals, reason=reason, message=message)
+
+
+SERVES = "MemberServes"
+
+
+def _verdict(state: ClusterState, member: Member) -> tuple[str, str]:
+    if not state.has_quorum:
+        return "QuorumLost", "no quorum answers"
+    if member.entry is None:
+        return "NotAMember", "etcd does not list it"
+    if member.entry.is_learner:
+        return "Learner", "it does not vote yet"
+    if not member.is_healthy:
+        return "MemberUnhealthy", member.health.value
+    return SERVES, "a healthy voter"
+
+
+def _may_seal(state: ClusterState, member: Member) -> bool:
+    """A voter that answers has its data, and needs its first flags no more. A pause ends all acts."""
+    votes = member.entry is not None and not member.entry.is_learner
+    return votes and member.answer is not None and not state.desired.is_paused

@@ -1,0 +1,47 @@
+"""How many members an eviction must leave: kept ahead of every change of membership.
+
+The budget counts the pods of members that serve (see `core.marks`), and asks for the quorum
+of the larger of the voters there are and the members asked for. So it is raised before the
+first learner joins, and lowered only when a voter has been removed.
+"""
+
+from etcd_operator.core.actions import Action, KeepBudget, Plan, Stage
+from etcd_operator.core.members import quorum
+from etcd_operator.core.state import ClusterState
+
+CATCH_UP = 0.05
+"""Seconds until the change that waits for the budget is planned."""
+
+
+def budget(state: ClusterState) -> Plan | None:
+    """Make, raise, lower or mend the budget of a born cluster."""
+    actions = missing_budget(state) if state.record.is_born else []
+    if not actions:
+        return None
+    return Plan(
+        actions=tuple(actions),
+        stage=Stage.WORKING,
+        reason="Protecting",
+        message="keeping a quorum from being evicted",
+        requeue_after=CATCH_UP,
+        is_quiet=True,
+    )
+
+
+def missing_budget(state: ClusterState) -> list[Action]:
+    """The budget, unless it is there and right."""
+    wanted = min_available(state)
+    return [] if state.budget == wanted else [KeepBudget(min_available=wanted)]
+
+
+def min_available(state: ClusterState) -> int:
+    """The quorum of the larger of voters and members asked for.
+
+    While nobody tells who votes, the founders do (before the birth), or else the budget is not lowered.
+    """
+    bootstrap = state.record.bootstrap
+    voters = len(state.voters)
+    if bootstrap is not None and not state.record.is_born:
+        voters = len(bootstrap.members)
+    wanted = quorum(max(voters, state.desired.size))
+    return max(wanted, state.budget or 0) if voters == 0 else wanted

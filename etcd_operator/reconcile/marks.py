@@ -1,0 +1,82 @@
+"""Writes what the pods of members are told (see `core.marks`): one patch per pod, only where it differs.
+
+Condition and annotations go together through `pods/status`: the kubelet fills etcd's
+environment from the annotations at every start of the container, and takes the condition for
+the readiness gate into account within a fraction of a second.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Generic
+
+from etcd_operator.api.meta import ObjectMeta, RawObject, Value
+from etcd_operator.build.urls import PEER_PORT, url
+from etcd_operator.clock import Clock
+from etcd_operator.core.marks import Mark, marks
+from etcd_operator.core.state import ClusterState
+from etcd_operator.dialects.base import Dialect
+from etcd_operator.errors import NotFound, Unavailable
+from etcd_operator.keys import Key
+from etcd_operator.kube import resources
+from etcd_operator.kube.client import Client, PatchKind
+from etcd_operator.kube.informer import Informer
+from etcd_operator.kube.views import Pod
+from etcd_operator.reconcile.caches import Cluster
+from etcd_operator.reconcile.expectations import Expectations
+
+
+class Written(Value, frozen=True, kw_only=True):
+    """What is read back of a write."""
+
+    metadata: ObjectMeta
+
+
+@dataclass(frozen=True, kw_only=True)
+class PodMarker(Generic[Cluster]):
+    """Marks the pods of the clusters of one API group."""
+
+    client: Client
+    pods: Informer[Pod]
+    dialect: Dialect[Cluster]
+    expectations: Expectations
+    clock: Clock
+    may_act: Callable[[], bool]
+
+    def write(self, state: ClusterState) -> None:
+        """Write each mark that is not as it should be. Raises Unavailable if this process may not lead."""
+        for mark in marks(state):
+            if not self.may_act():
+                raise Unavailable("leadership of the operator is in doubt: not acting")
+            with suppress(NotFound):  # deleted meanwhile
+                self._write(state, mark)
+
+    def _write(self, state: ClusterState, mark: Mark) -> None:
+        desired = state.desired
+        key = Key(desired.namespace, mark.pod.name)
+        # By strategic merge, because conditions of others stand in the same list.
+        written = self.client.patch(
+            resources.PODS,
+            key,
+            self._patch(state, mark),
+            Written,
+            kind=PatchKind.STRATEGIC,
+            subresource="status",
+        )
+        cluster = Key(desired.namespace, desired.name)
+        self.expectations.wrote(cluster, self.pods, key, written.metadata.resource_version)
+
+    def _patch(self, state: ClusterState, mark: Mark) -> RawObject:
+        names = self.dialect.pod_marks
+        condition = {
+            "type": names.serves,
+            "status": "True" if mark.serves else "False",
+            "reason": mark.reason,
+            "message": mark.message,
+            "lastTransitionTime": self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"),
+        }
+        metadata: dict[str, Any] = {"uid": mark.pod.uid}
+        if mark.seals:
+            host = self.dialect.member_host(state.desired, mark.name)
+            metadata["annotations"] = names.refusing(mark.name, url(host, PEER_PORT))
+        return {"metadata": metadata, "status": {"conditions": [condition]}}

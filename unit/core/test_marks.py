@@ -1,0 +1,123 @@
+"""What the pods of members are told."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.core.marks import Mark, marks
+from etcd_operator.core.members import Member
+from etcd_operator.core.state import ClusterState
+from unit.core.builders import answer, born, changed, down, entry, ephemeral, founding, persistent, pod
+
+NAMES = {True: "db-1", False: "db-0001"}
+BOTH = pytest.mark.parametrize("cluster", [persistent(), ephemeral()], ids=["persistent", "ephemeral"])
+
+
+def _gated(state: ClusterState, name: str, **changes: Any) -> ClusterState:
+    """`state` with one pod that is gated and otherwise as said."""
+    return changed(state, name, pod=pod(name, **{"is_gated": True, **changes}))
+
+
+def _told(state: ClusterState) -> list[tuple[str, bool, bool, str]]:
+    return [(mark.name, mark.serves, mark.seals, mark.reason) for mark in marks(state)]
+
+
+@BOTH
+def test_nothing_is_told_twice(cluster: DesiredCluster) -> None:
+    assert marks(born(cluster)) == ()
+
+
+@BOTH
+def test_a_voter_that_serves_is_told_so_and_sealed_in_one_write(cluster: DesiredCluster) -> None:
+    name = NAMES[cluster.is_persistent]
+    state = _gated(born(cluster), name)
+    told = state.by_name[name].pod
+
+    assert told is not None
+    assert marks(state) == (
+        Mark(name=name, pod=told, serves=True, seals=True, reason="MemberServes", message="a healthy voter"),
+    )
+
+
+SICK = [
+    pytest.param(down(born(), "db-1"), "MemberUnhealthy", id="silent"),
+    pytest.param(
+        changed(born(), "db-1", answer=answer("db-1", errors=("corrupt",))), "MemberUnhealthy", id="alarmed"
+    ),
+    pytest.param(
+        changed(born(), "db-1", entry=entry("db-1", is_learner=True)), "Learner", id="a learner does not vote"
+    ),
+    pytest.param(changed(born(), "db-1", entry=None), "NotAMember", id="not listed"),
+]
+
+
+@pytest.mark.parametrize(("state", "reason"), SICK)
+def test_a_member_that_does_not_serve_is_told_so_once(state: ClusterState, reason: str) -> None:
+    assert _told(state) == [("db-1", False, False, reason)]
+
+    sick = pod("db-1", is_gated=True, is_sealed=True, serves=False)
+    assert marks(changed(state, "db-1", pod=sick)) == ()
+
+
+def test_without_a_quorum_nobody_serves_whatever_each_says() -> None:
+    assert _told(born(has_quorum=False)) == [(f"db-{n}", False, False, "QuorumLost") for n in range(3)]
+
+
+def test_a_condition_that_is_not_there_counts_as_false_and_is_not_written() -> None:
+    joining = _gated(changed(born(), "db-1", entry=entry("db-1", is_learner=True)), "db-1")
+
+    assert marks(joining) == ()
+
+
+def test_a_learner_keeps_the_list_it_joins_with_until_it_votes() -> None:
+    joining = _gated(changed(born(), "db-1", entry=entry("db-1", is_learner=True)), "db-1", serves=True)
+
+    assert _told(joining) == [("db-1", False, False, "Learner")]
+
+
+def test_a_founder_that_answers_is_sealed_also_when_the_quorum_is_lost_again() -> None:
+    state = _gated(born(has_quorum=False), "db-1")
+
+    assert _told(state)[1] == ("db-1", False, True, "QuorumLost")
+
+
+def test_a_member_that_says_nothing_is_not_sealed_it_may_have_nothing_yet() -> None:
+    assert marks(_gated(down(born(), "db-1"), "db-1")) == ()
+
+
+def test_a_pause_goes_on_telling_who_serves_and_seals_nobody() -> None:
+    paused = replace(born(), desired=replace(born().desired, is_paused=True))
+
+    assert _told(_gated(paused, "db-1")) == [("db-1", True, False, "MemberServes")]
+    assert marks(_gated(paused, "db-1", serves=True)) == ()
+    assert _told(down(paused, "db-1")) == [("db-1", False, False, "MemberUnhealthy")]
+
+
+OTHERS = [
+    pytest.param(pod("db-1"), id="made by something that knows no gate"),
+    pytest.param(pod("db-1", is_gated=True, is_terminating=True), id="on its way out"),
+    pytest.param(pod("db-1", is_gated=True, is_finished=True), id="ended"),
+    pytest.param(None, id="without a pod"),
+]
+
+
+@pytest.mark.parametrize("told", OTHERS)
+def test_some_pods_are_left_alone(told: Any) -> None:
+    assert marks(changed(born(), "db-1", pod=told)) == ()
+
+
+JUDGED_BY_NOBODY = [
+    pytest.param(founding(persistent(), has_quorum=True), id="before the birth is latched"),
+    pytest.param(born(conflict="the other group was here first"), id="a name that is another's"),
+    pytest.param(changed(born(), "db-2", answer=answer("db-2", cluster_id="other")), id="two clusters"),
+]
+
+
+@pytest.mark.parametrize("state", JUDGED_BY_NOBODY)
+def test_nothing_is_told_in_a_world_that_cannot_be_judged(state: ClusterState) -> None:
+    def fresh(member: Member) -> Member:
+        return replace(member, pod=pod(member.name, is_gated=True))
+
+    assert marks(replace(state, members=tuple(fresh(member) for member in state.members))) == ()
