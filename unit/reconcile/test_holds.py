@@ -6,7 +6,7 @@ import pytest
 
 from unit.fakes.apiserver import Answer, Json, Kind
 from unit.fakes.apiserver.faults import Fault, Request
-from unit.fakes.apiserver.kinds import CLAIMS, EVENTS, PODS, REPLICA_SETS, SERVICES
+from unit.fakes.apiserver.kinds import BUDGETS, CLAIMS, EVENTS, PODS, REPLICA_SETS, SERVICES
 from unit.reconcile.bench import COREOS, IMPROBABLE, bench, born, ephemeral, persistent
 from unit.reconcile.expected import assert_finished
 
@@ -19,6 +19,8 @@ FOREIGN: dict[str, tuple[Callable[..., tuple[Kind, Json]], Kind, str, Json]] = {
     "a member's service": (ephemeral, SERVICES, "c-0001", {"ports": [{"port": 1}]}),
     "a pod": (ephemeral, PODS, "c-0001", CONTAINERS),
     "the headless service": (persistent, SERVICES, "c", {"ports": [{"port": 1}]}),
+    "the budget of ephemeral members": (ephemeral, BUDGETS, "c", {"minAvailable": 1, "selector": LABELS}),
+    "the budget of persistent members": (persistent, BUDGETS, "c", {"minAvailable": 1, "selector": LABELS}),
     "a claim": (persistent, CLAIMS, "c-1", {"accessModes": ["ReadWriteOnce"]}),
     "a ReplicaSet": (
         persistent,

@@ -1,0 +1,228 @@
+"""Budgets ahead of every change; which members serve; running pods that never found again."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from etcd_operator.etcd.probe import Probe
+from etcd_operator.reconcile import prober
+from unit.fakes.apiserver import Answer, Json, Kind
+from unit.fakes.apiserver.faults import Fault, Request
+from unit.fakes.apiserver.kinds import BUDGETS, CLAIMS, PODS
+from unit.reconcile.bench import COREOS, IMPROBABLE, PEER_LABEL, Bench, born, ephemeral, persistent
+from unit.reconcile.expected import assert_finished
+from unit.reconcile.trouble import TROUBLES, survives
+
+Make = Callable[..., tuple[Kind, Json]]
+MAKERS = pytest.mark.parametrize("make", [ephemeral, persistent])
+EDITS: dict[str, Json] = {
+    "fewer": {"spec": {"minAvailable": 0}},
+    "a percentage": {"spec": {"minAvailable": "34%"}},
+    "other pods": {"spec": {"selector": {"matchLabels": {"more": "narrow"}}}},
+    "evict what is sick": {"spec": {"unhealthyPodEvictionPolicy": "AlwaysAllow"}},
+}
+
+
+def pod_of(made: Bench, member: str) -> Json:
+    """The pod that runs a member."""
+    pods = made.api.objects.select(PODS)
+    return next(
+        pod for pod in pods if pod["metadata"]["labels"].get(PEER_LABEL, pod["metadata"]["name"]) == member
+    )
+
+
+def told(made: Bench, member: str) -> str:
+    """Whether a member's pod is told to serve; empty if it is told nothing."""
+    conditions = pod_of(made, member)["status"]["conditions"]
+    return next((c["status"] for c in conditions if c["type"].endswith("/member-serves")), "")
+
+
+def empty(made: Bench, member: str) -> None:
+    """The data directory of a running member is emptied; its process knows nothing of it yet."""
+    pod = pod_of(made, member)["metadata"]
+    claims = {
+        claim["metadata"]["name"]: claim["metadata"]["uid"] for claim in made.api.objects.select(CLAIMS)
+    }
+    del made.etcd.data[claims.get(member, pod["uid"])]
+
+
+def restart(made: Bench, member: str) -> None:
+    """The member's process ends; the kubelet starts it again in the same pod."""
+    made.world.restart("default", pod_of(made, member)["metadata"]["name"])
+
+
+@MAKERS
+def test_a_budget_that_is_deleted_comes_back(make: Make) -> None:
+    kind, body = make()
+    with born(kind, body) as made:
+        made.delete(BUDGETS, "c")
+        made.drain()
+        made.settle()
+        assert_finished(made, kind, 3)
+
+
+@MAKERS
+@pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
+def test_a_budget_that_is_edited_is_put_right(make: Make, edit: Json) -> None:
+    kind, body = make()
+    with born(kind, body) as made:
+        before = made.get(BUDGETS)
+        made.edit(BUDGETS, "c", edit)
+        made.drain()
+        made.settle()
+        assert made.get(BUDGETS)["spec"] == before["spec"]
+        assert made.get(BUDGETS)["metadata"]["uid"] == before["metadata"]["uid"]
+        assert_finished(made, kind, 3)
+
+
+@MAKERS
+@pytest.mark.parametrize(("size", "to"), [(1, 3), (3, 1), (3, 5)])
+def test_at_every_change_of_membership_the_budget_leaves_a_quorum_before_and_after(
+    make: Make, size: int, to: int
+) -> None:
+    kind, body = make(size=size)
+    with born(kind, body) as made:
+        etcd, seen = made.etcd.etcd, []
+
+        def on_write(method: str, applied: bool) -> None:
+            if method in ("MemberAdd", "MemberPromote", "MemberRemove"):
+                voters = len(etcd.voters)
+                seen.append((method, applied, made.get(BUDGETS)["spec"]["minAvailable"], voters))
+
+        etcd.on_write = on_write
+        made.edit(kind, "c", {"spec": {"size" if kind is COREOS else "replicas": to}})
+        made.settle()
+        assert len(seen) >= 4
+        assert all(least >= max(voters, to) // 2 + 1 for _, _, least, voters in seen), seen
+        etcd.on_write = None
+
+
+@contextmanager
+def silent(made: Bench, member: str) -> Iterator[None]:
+    """The member's port refuses connections: silence that takes no time, on a busy machine either."""
+    etcd = made.etcd.etcd
+    known = etcd.member(member)
+    address, peer_url = known.endpoint, known.peer_urls[0]
+    etcd.stop(member)
+    yield
+    etcd.start(member, peer_url=peer_url, address=address)
+
+
+def writes_to_pods(made: Bench) -> int:
+    """How many writes to pods there were."""
+    return sum(write.request.plural == "pods" for write in made.writes())
+
+
+@MAKERS
+def test_a_sick_member_is_told_apart_once_and_told_to_serve_again(make: Make) -> None:
+    kind, body = make()
+    with born(kind, body) as made:
+        names = list(made.etcd.running)
+        assert [told(made, name) for name in names] == ["True"] * 3
+        with silent(made, names[1]):
+            made.run_until(lambda: told(made, names[1]) == "False")
+            writes = writes_to_pods(made)
+            made.wait(6.0)
+            assert writes_to_pods(made) == writes
+            assert [told(made, name) for name in names] == ["True", "False", "True"]
+        made.run_until(lambda: told(made, names[1]) == "True")
+        made.settle()
+        assert_finished(made, kind, 3)
+
+
+@MAKERS
+def test_one_look_without_an_answer_is_told_to_nobody(make: Make) -> None:
+    with born(*make()) as made:
+        name, writes, looks = made.etcd.running[2], len(made.writes()), []
+
+        def look(*args: Any, **options: Any) -> Probe:
+            looks.append(name)
+            with silent(made, name) if len(looks) == 1 else nullcontext():
+                return made.look(*args, **options)
+
+        with patch.object(prober, "probe", look):
+            made.wait(12.0)
+        assert len(looks) > 1
+        assert len(made.writes()) == writes
+
+
+@MAKERS
+def test_founders_emptied_while_the_third_is_away_refuse_to_found_and_nothing_is_lost(make: Make) -> None:
+    kind, body = make()
+    with born(kind, body) as made:
+        names, process = list(made.etcd.running), made.etcd
+        with silent(made, names[2]):
+            for name in names[:2]:
+                empty(made, name)
+            for name in names[:2]:
+                restart(made, name)
+            made.run_until(lambda: "DataLost" in made.condition(kind, "Degraded")["message"])
+            made.wait(10.0)
+            assert made.reason(kind) == "QuorumLost"
+            assert made.condition(kind, "Available")["status"] == "False"
+            assert {told(made, name) for name in names} == {"False"}
+        made.wait(10.0)
+        assert process.running == names[2:]
+        assert process.etcd.keys == {b"key": (b"value", 2)}
+        assert process.etcd.writes == []
+        assert made.objects()["pods"] == names
+        assert len(made.etcds.by_token) == 1
+
+
+def lose(made: Bench, member: str) -> None:
+    """The member's volume is emptied and its process ends."""
+    empty(made, member)
+    restart(made, member)
+
+
+HEALED = [
+    pytest.param(ephemeral, COREOS, (0, 2, 3), "it dies after the reply", id="ephemeral: the next number"),
+    pytest.param(
+        persistent,
+        IMPROBABLE,
+        (0, 1, 2),
+        "the reply is lost and it lives on",
+        id="persistent: its own number",
+    ),
+]
+
+
+@pytest.mark.parametrize(("make", "kind", "numbers", "trouble"), HEALED)
+def test_a_member_whose_volume_is_emptied_under_it_is_replaced_whatever_happens_at_any_write(
+    make: Make, kind: Kind, numbers: tuple[int, ...], trouble: str
+) -> None:
+    write, goes_on = 1, True
+    while goes_on:
+        with born(*make()) as made:
+            made.wait(6.0)
+            made.kill()
+            lose(made, made.etcd.running[1])
+            goes_on = survives(made, TROUBLES[trouble], write, lambda: None)
+            assert made.etcd.etcd.keys == {b"key": (b"value", 2)}
+            assert_finished(made, kind, 3, numbers)
+            write += 1
+    assert write > 5
+
+
+@MAKERS
+def test_without_the_right_to_mark_pods_status_goes_on(make: Make) -> None:
+    """The cluster serves all the same: marks are for evictions."""
+    kind, body = make()
+    with born(kind, body) as made:
+        may_mark = False
+
+        def refusing(request: Request) -> Fault | None:
+            is_mark = request.is_write and request.plural == "pods" and request.subresource == "status"
+            return Answer(code=403, reason="Forbidden") if is_mark and not may_mark else None
+
+        made.api.before = refusing
+        name = made.etcd.running[1]
+        with silent(made, name):
+            made.run_until(lambda: made.reason(kind) == "MemberUnhealthy")
+            assert told(made, name) == "True"
+            may_mark = True
+            made.run_until(lambda: told(made, name) == "False")
+        made.run_until(lambda: told(made, name) == "True")
