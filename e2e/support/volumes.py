@@ -1,0 +1,29 @@
+"""The data directories of members on this machine, to lose them as a broken disk would."""
+
+import shutil
+from pathlib import Path
+
+from e2e.support.clusters import Document
+from e2e.support.space import Space
+
+
+def folder_of(space: Space, pod: Document) -> Path:
+    """Where a member's volume lies: its claim's, or the emptyDir below its node's kubelet."""
+    meta = pod["metadata"]
+    claim = meta["labels"].get("etcd.improbable.io/peer-name")
+    if claim is None:
+        node: Path = space.testbed.volumes.parent.parent / "nodes" / pod["spec"]["nodeName"]
+        return node / "kubelet/pods" / str(meta["uid"]) / "volumes/kubernetes.io~empty-dir/etcd-data"
+    volume = space.kubectl.json("get", "pvc", claim)["spec"]["volumeName"]
+    path = Path(space.kubectl.json("get", "pv", volume)["spec"]["hostPath"]["path"])
+    volumes: Path = space.testbed.volumes
+    return volumes / path.name
+
+
+def empty(space: Space, pod: Document) -> None:
+    """Remove all that is on a member's volume; a running process notices nothing."""
+    folder = folder_of(space, pod)
+    found = list(folder.iterdir())
+    assert found, f"{folder} holds no data of {pod['metadata']['name']}"
+    for each in found:
+        shutil.rmtree(each)

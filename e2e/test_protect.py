@@ -1,0 +1,231 @@
+"""Evictions that leave a quorum, and members that never found a second cluster."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from e2e.support.checks import assert_at_rest, assert_consistent
+from e2e.support.clusters import Document, ephemeral, persistent
+from e2e.support.kubectl import KubectlError
+from e2e.support.members import Members
+from e2e.support.space import Space
+from e2e.support.volumes import empty
+from e2e.support.waiting import hold_for, wait_until
+from e2e.support.writer import QuorumWatch, Writer
+from etcd_operator.errors import OperatorError
+from etcd_operator.kube import resources
+
+KINDS = [pytest.param(ephemeral, id="ephemeral"), pytest.param(persistent, id="persistent")]
+REFUSED = "violate the pod's disruption budget"
+RATE = 100.0
+"""Puts per second through all members in turn."""
+
+
+def told(pod: Document) -> str:
+    """Whether a pod is told that its member serves; empty if it is told nothing."""
+    found = pod.get("status", {}).get("conditions", ())
+    return next((str(c["status"]) for c in found if c["type"].endswith("/member-serves")), "")
+
+
+def all_told(space: Space, document: Document) -> dict[str, str]:
+    """What each pod is told, by the pod's name."""
+    return {pod["metadata"]["name"]: told(pod) for pod in space.pods(document)}
+
+
+def wait_all_serve(space: Space, document: Document) -> None:
+    """Wait until three members serve and Kubernetes knows it."""
+    space.wait_serving(document)
+    wait_until(
+        lambda: list(all_told(space, document).values()) == ["True"] * 3,
+        60,
+        lambda: f"all pods are told to serve: {all_told(space, document)}",
+    )
+
+
+def evict(space: Space, pod: str) -> bool:
+    """Ask for an eviction as `kubectl drain` does; false if the budget refuses."""
+    body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}}
+    path = f"/api/v1/namespaces/{space.namespace}/pods/{pod}/eviction"
+    try:
+        space.kubectl("create", "--raw", path, "-f", "-", stdin=json.dumps(body))
+    except KubectlError as error:
+        if REFUSED not in error.stderr:
+            raise
+        return False
+    return True
+
+
+def budget_of(space: Space, document: Document) -> Document:
+    found = space.api.get(resources.BUDGETS, space.namespace, document["metadata"]["name"])
+    assert found is not None, "there is no disruption budget"
+    return found
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_is_evicted_while_a_member_is_sick_and_afterwards_one_at_a_time(
+    space: Space, kind: Any
+) -> None:
+    if not space.testbed.is_local:
+        pytest.skip("processes can be frozen on the local Kubernetes only")
+    document = space.created(kind())
+    wait_all_serve(space, document)
+    assert_at_rest(space, 5)
+    pods = [pod["metadata"]["name"] for pod in space.pods(document)]
+    sick = f"{space.namespace}/{pods[0]}"
+    space.testbed.fault("freeze", sick)
+    try:
+        wait_until(
+            lambda: all_told(space, document)[pods[0]] == "False", 30, "the frozen member is told apart"
+        )
+        wait_until(lambda: not evict(space, pods[1]), 10, "an eviction is refused")
+        assert [evict(space, name) for name in pods[1:]] == [False, False]
+    finally:
+        space.testbed.fault("thaw", sick)
+    wait_all_serve(space, document)
+    assert budget_of(space, document)["spec"]["minAvailable"] == 2
+
+    with (
+        QuorumWatch(lambda: space.addresses(document)) as quorum,
+        Writer(lambda: space.addresses(document), per_second=RATE) as writer,
+    ):
+        for name in pods:
+            wait_until(lambda name=name: evict(space, name), 90, f"{name} may be evicted", every=0.5)  # type: ignore[misc]
+        wait_until(lambda: not set(all_told(space, document)) & set(pods), 60, "all three are others")
+        wait_all_serve(space, document)
+    writer.verify()
+    print(f"one by one: {writer.acknowledged} writes, longest gap {writer.longest_gap:.2f} s")
+    assert max(quorum.losses, default=0) < 5, quorum.losses
+    space.wait_settled(document)
+    assert_consistent(space, document)
+
+
+@pytest.mark.exclusive
+@pytest.mark.parametrize("kind", KINDS)
+def test_nodes_are_drained_one_after_the_other_while_clients_write(space: Space, kind: Any) -> None:
+    nodes = [node["metadata"]["name"] for node in space.api.all_of(resources.NODES)]
+    if len(nodes) < 3:
+        pytest.skip("draining needs three nodes: hack/cluster up --nodes 3")
+    document = space.created(kind())
+    wait_all_serve(space, document)
+    with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
+        for node in nodes:
+            options = ("--ignore-daemonsets", "--delete-emptydir-data", "--force", "--timeout=120s")
+            own = f"--pod-selector={selector_of(document)}"
+            try:
+                space.kubectl("drain", node, *options, own, timeout=150)
+                assert node not in {pod["spec"].get("nodeName") for pod in space.pods(document)}
+            finally:
+                space.kubectl("uncordon", node)
+        wait_all_serve(space, document)
+    writer.verify()
+    print(f"three drains: {writer.acknowledged} writes, longest gap {writer.longest_gap:.2f} s")
+    space.wait_settled(document)
+    assert_consistent(space, document)
+
+
+def selector_of(document: Document) -> str:
+    label = "etcd_cluster" if "size" in document["spec"] else "etcd.improbable.io/cluster-name"
+    return f"{label}={document['metadata']['name']}"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_budget_comes_back_when_it_is_deleted_or_edited_and_goes_with_its_cluster(
+    space: Space, kind: Any
+) -> None:
+    document = space.created(kind())
+    name, was = document["metadata"]["name"], budget_of(space, document)
+    space.kubectl("delete", "poddisruptionbudget", name)
+    wait_until(
+        lambda: budget_of(space, document)["metadata"]["uid"] != was["metadata"]["uid"], 30, "it is back"
+    )
+    space.kubectl("patch", "poddisruptionbudget", name, "--type=merge", "-p", '{"spec":{"minAvailable":0}}')
+    wait_until(lambda: budget_of(space, document)["spec"] == was["spec"], 30, "it is put right")
+    resource = "etcdclusters." + ("coreos.com" if "size" in document["spec"] else "etcd.improbable.io")
+    space.kubectl("delete", resource, name, "--timeout=60s")
+    space.wait_pods_gone(document)
+    wait_until(lambda: not space.names(resources.BUDGETS), 30, "the budget is gone, too")
+
+
+def member_of(pod: Document) -> str:
+    return str(pod["metadata"]["labels"].get("etcd.improbable.io/peer-name", pod["metadata"]["name"]))
+
+
+def lose_data(space: Space, pods: list[Document]) -> None:
+    """Empty the volumes of running members, then end their processes: they start again in place."""
+    for pod in pods:
+        empty(space, pod)
+    for pod in pods:
+        space.testbed.fault("kill", f"{space.namespace}/{pod['metadata']['name']}")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_emptied_founders_found_nothing_while_the_third_with_the_data_is_away(
+    space: Space, kind: Any
+) -> None:
+    if not space.testbed.is_local:
+        pytest.skip("volumes can be emptied on the local Kubernetes only")
+    document = space.created(kind())
+    wait_all_serve(space, document)
+    with Members() as members:
+        members.client(space.addresses(document)[0]).put(b"foo", b"bar")
+    pods = space.pods(document)
+    third = f"{space.namespace}/{pods[2]['metadata']['name']}"
+    addresses = [pod["status"]["podIP"] for pod in pods]
+    space.testbed.fault("freeze", third)
+    try:
+        lose_data(space, pods[:2])
+
+        def is_empty_cluster() -> bool:
+            """Whether one of the two answers a client at all: it has no data, so that would be a lie."""
+            with Members(deadline=0.5) as members:
+                return any(members.client(at).has_quorum(deadline=0.3) for at in addresses[:2])
+
+        # The kubelet starts them again at once and after 10 s; etcd needs 3 s to elect.
+        hold_for(20, lambda: not is_empty_cluster(), "no empty cluster serves", every=0.3)
+        held = space.wait_condition(document, "Degraded", "QuorumLost", within=30)
+        assert "DataLost" in held["message"], held
+    finally:
+        space.testbed.fault("thaw", third)
+
+    def what_is_served() -> bytes | None:
+        with Members() as members:
+            for address in space.addresses(document):
+                try:
+                    found = members.client(address).get(b"foo", serializable=True)
+                except OperatorError:
+                    continue
+                return found.value if found is not None else b""
+        return None
+
+    wait_until(lambda: what_is_served() is not None, 30, "the third answers again")
+    hold_for(5, lambda: what_is_served() in (None, b"bar"), "the data is there", every=0.5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_member_whose_volume_is_emptied_under_it_is_replaced_while_clients_write(
+    space: Space, kind: Any
+) -> None:
+    if not space.testbed.is_local:
+        pytest.skip("volumes can be emptied on the local Kubernetes only")
+    document = space.created(kind())
+    wait_all_serve(space, document)
+    space.wait_settled(document)
+    cluster_id = assert_consistent(space, document)
+    victim = space.pods(document)[1]
+    with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
+        began = time.monotonic()
+        lose_data(space, [victim])
+        uid = victim["metadata"]["uid"]
+        wait_until(
+            lambda: uid not in [pod["metadata"]["uid"] for pod in space.pods(document)],
+            60,
+            lambda: f"{member_of(victim)} is replaced: {space.status(document)}",
+        )
+        wait_all_serve(space, document)
+        seconds = time.monotonic() - began
+    writer.verify()
+    print(f"healed in {seconds:.1f} s, longest gap {writer.longest_gap:.2f} s")
+    space.wait_settled(document)
+    assert assert_consistent(space, document) == cluster_id
