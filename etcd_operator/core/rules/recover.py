@@ -48,7 +48,7 @@ def _pod_is_gone(member: Member) -> bool:
     pod = member.pod
     if pod is None or pod.is_finished or pod.is_on_lost_node:
         return True
-    return (pod.is_terminating and member.answer is None) or _refuses_to_start(member)
+    return (pod.is_terminating and member.answer is None) or _has_no_data(member)
 
 
 def _volume_is_gone(member: Member) -> bool:
@@ -59,19 +59,14 @@ def _volume_is_gone(member: Member) -> bool:
     if member.claim is None:
         was_told = member.trouble is not None and member.trouble.reason == CLAIM_LOST
         return member.peer is None or member.has_replica_set or was_told
-    return member.claim.is_lost or _refuses_to_start(member)
-
-
-def _refuses_to_start(member: Member) -> bool:
-    """Its process says twice that it has no data, or a sealed one ends at once again and again.
-
-    A sealed member with its data starts; a learner that does not has nothing yet to be lost.
-    """
-    pod = member.pod
-    if pod is None or pod.is_running:
-        return False
-    if pod.has_no_data and pod.restarts > 0:
+    if member.claim.is_lost or _has_no_data(member):
         return True
-    needs_data = pod.is_sealed or (member.peer is not None and member.peer.is_sealed)
-    is_learner = member.entry is not None and member.entry.is_learner
-    return (needs_data or is_learner) and pod.restarts >= CRASHES
+    sealed = member.peer is not None and member.peer.is_sealed
+    pod = member.pod
+    return sealed and pod is not None and not pod.is_running and pod.restarts >= CRASHES
+
+
+def _has_no_data(member: Member) -> bool:
+    """Its process says, and not for the first time, that it was started without its data."""
+    pod = member.pod
+    return pod is not None and not pod.is_running and pod.has_no_data and pod.restarts > 0
