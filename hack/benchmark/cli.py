@@ -1,4 +1,4 @@
-"""The command line: `hack/bench create`."""
+"""The command line: `hack/bench create` and `hack/bench resize`."""
 
 import argparse
 import json
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmark import creation, load
+from benchmark import creation, load, resizing
 from benchmark.bed import Bed
 from benchmark.verdict import Verdict
 from e2e.support.api import Api
@@ -19,11 +19,18 @@ from e2e.support.testbed import Testbed, TestbedError, find_testbed
 
 Part = Callable[[Bed, int, Callable[[str], None]], Iterator[Verdict]]
 
-PARTS: dict[str, Part] = {
-    "floor": creation.against_floor,
-    "frozen": creation.beside_frozen,
-    "many": load.many_at_once,
-    "rest": load.at_rest,
+PARTS: dict[str, dict[str, Part]] = {
+    "create": {
+        "floor": creation.against_floor,
+        "frozen": creation.beside_frozen,
+        "many": load.many_at_once,
+        "rest": load.at_rest,
+    },
+    "resize": {
+        "ephemeral": resizing.ephemeral_members,
+        "persistent": resizing.persistent_members,
+        "quorum": resizing.quorum_told,
+    },
 }
 
 DESCRIPTION = """Measure the operator on a cluster of hack/cluster and check the figures against budgets.
@@ -35,6 +42,12 @@ parts of `create`
   frozen  a cluster of three while another one's members all hang     budget: ratio <= 1.5
   rest    10 settled clusters for two minutes                         budget: 0 writes, 0 LISTs,
                                                                       < 1 % of a core, < 100 MiB
+
+parts of `resize`, each step beside the same step by hand on plain etcd
+  ephemeral   3 -> 5 <= 4 s, 1 -> 3 <= 7 s, 5 -> 3 until the pods are gone <= 1.5 s,
+              a dead member replaced <= 5 s
+  persistent  the same resizes; a deleted pod is back: ratio <= 1.25; a lost claim healed <= 20 s
+  quorum      the status tells of a lost quorum                      budget: <= 5 s
 The operator is the Deployment etcd-operator; with $ETCD_OPERATOR_E2E_OPERATOR=process a process is
 started for the run. Which cluster: $ETCD_OPERATOR_CLUSTER, as hack/cluster understands it.
 """
@@ -42,17 +55,22 @@ started for the run. Which cluster: $ETCD_OPERATOR_CLUSTER, as hack/cluster unde
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure; 0 if every budget was kept, 1 if not, 2 without a test bed."""
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    unknown = set(options.only or ()) - set(PARTS[options.what])
+    if unknown:
+        parser.error(f"{options.what} has no part {', '.join(sorted(unknown))}")
     try:
         testbed = find_testbed()
     except TestbedError as error:
         print(f"hack/bench: {error}", file=sys.stderr)
         return 2
+    parts = PARTS[options.what]
     verdicts: list[Verdict] = []
     with _operator(testbed) as operator:
         bed = Bed(testbed, Api(testbed), operator)
-        for name in options.only or PARTS:
-            for verdict in PARTS[name](bed, options.runs, _say):
+        for name in options.only or parts:
+            for verdict in parts[name](bed, options.runs, _say):
                 verdicts.append(verdict)
                 _say(verdict.line())
     if options.json:
@@ -66,9 +84,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="hack/bench", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("what", choices=["create"], help="what is measured")
+    parser.add_argument("what", choices=PARTS, help="what is measured")
     parser.add_argument("--runs", type=_count, default=5, metavar="N", help="runs of each (default: 5)")
-    parser.add_argument("--only", action="append", choices=PARTS, help="this part only; may be repeated")
+    parser.add_argument("--only", action="append", metavar="PART", help="this part only; may be repeated")
     parser.add_argument(
         "--json", action="store_true", help="print the figures as JSON; progress is on stderr"
     )

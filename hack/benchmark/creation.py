@@ -32,8 +32,8 @@ def against_floor(bed: Bed, runs: int, say: Callable[[str], None]) -> Iterator[V
             bare.append(_floor_seconds(bed, document()))
             ours.append(_operator_seconds(bed, document()))
             say(f"{group} run {run + 1}: floor {bare[-1]:.2f} s, operator {ours[-1]:.2f} s")
-        yield Verdict(name=f"{group}: floor, median", value=median(bare), unit="s", note=_spread(bare))
-        yield Verdict(name=f"{group}: operator, median", value=median(ours), unit="s", note=_spread(ours))
+        yield Verdict(name=f"{group}: floor, median", value=median(bare), unit="s", note=spread(bare))
+        yield Verdict(name=f"{group}: operator, median", value=median(ours), unit="s", note=spread(ours))
         ratio = median(ours) / median(bare)
         yield Verdict(name=f"{group}: operator / floor", value=ratio, at_most=RATIO_BUDGET)
 
@@ -44,7 +44,7 @@ def beside_frozen(bed: Bed, runs: int, say: Callable[[str], None]) -> Iterator[V
         normal = [_operator_seconds(bed, document()) for _ in range(runs)]
         with _frozen_cluster(bed, document()):
             hampered = [_operator_seconds(bed, document()) for _ in range(runs)]
-        say(f"{group}: normal {_spread(normal)}, beside a frozen cluster {_spread(hampered)}")
+        say(f"{group}: normal {spread(normal)}, beside a frozen cluster {spread(hampered)}")
         ratio = median(hampered) / median(normal)
         yield Verdict(name=f"{group}: beside a frozen cluster / normal", value=ratio, at_most=FROZEN_BUDGET)
 
@@ -90,5 +90,6 @@ def _is_noticed(bed: Bed, document: Document, namespace: str) -> bool:
     return any(each["type"] == "Available" and each["status"] == "False" for each in conditions)
 
 
-def _spread(seconds: list[float]) -> str:
+def spread(seconds: list[float]) -> str:
+    """The extremes of several runs, for a note."""
     return f"{min(seconds):.2f}..{max(seconds):.2f} s in {len(seconds)} runs"

@@ -12,9 +12,9 @@ from e2e.support.api import Api
 from e2e.support.clusters import COREOS
 from etcd_operator.api import coreos, improbable
 from etcd_operator.build import persistent
-from etcd_operator.core.actions import Founding
+from etcd_operator.core.actions import Founding, Start
 from etcd_operator.core.desired import DesiredCluster
-from etcd_operator.core.names import founder_names
+from etcd_operator.core.names import founder_names, member_name
 from etcd_operator.dialects.base import Defaults
 from etcd_operator.dialects.coreos import CoreosDialect
 from etcd_operator.dialects.improbable import ImprobableDialect
@@ -33,14 +33,7 @@ DEFAULTS = Defaults(repository=DEFAULT_ETCD_REPOSITORY, version=DEFAULT_ETCD_VER
 
 def objects_of(document: Document, namespace: str) -> Objects:
     """What has to be created for a cluster, in the order that serves first."""
-    made = (
-        _ephemeral(document, namespace)
-        if document["apiVersion"] == COREOS
-        else _persistent(document, namespace)
-    )
-    for _, body in made:
-        body["metadata"].pop("ownerReferences", None)
-    return made
+    return Blueprint(document, namespace).objects()
 
 
 def create(api: Api, objects: Objects, namespace: str) -> None:
@@ -49,42 +42,67 @@ def create(api: Api, objects: Objects, namespace: str) -> None:
         api.create(resource, namespace, body)
 
 
-def _ephemeral(document: Document, namespace: str) -> Objects:
-    dialect = CoreosDialect(DEFAULTS)
-    desired = dialect.desired(_stored(document, namespace, coreos.EtcdCluster))
-    names = founder_names(desired)
-    start = Founding(founders=names, token=BIRTH)
-    services = [dialect.member_service(desired, name) for name in names] + [dialect.client_service(desired)]
-    pods = [dialect.member(desired, name, start) for name in names]
-    return [(resources.SERVICES, body) for body in services] + [(resources.PODS, body) for body in pods]
+class Blueprint:
+    """The objects of one cluster, by name of member; with_replica_sets: persistent pods that come back."""
+
+    def __init__(self, document: Document, namespace: str) -> None:
+        self._is_persistent = document["apiVersion"] != COREOS
+        self._dialect: Any = (ImprobableDialect if self._is_persistent else CoreosDialect)(DEFAULTS)
+        kind = improbable.EtcdCluster if self._is_persistent else coreos.EtcdCluster
+        self._desired: DesiredCluster = self._dialect.desired(_stored(document, namespace, kind))
+        self.founders = founder_names(self._desired)
+
+    def name_of(self, number: int) -> str:
+        """The name of a member by its number."""
+        return member_name(self._desired, number)
+
+    def host_of(self, name: str) -> str:
+        """The host of its peer URL."""
+        host: str = self._dialect.member_host(self._desired, name)
+        return host
+
+    def member_of(self, pod: Document) -> str:
+        """The member that a pod runs."""
+        metadata = pod["metadata"]
+        name: str = metadata["labels"].get(improbable.PEER_LABEL, metadata["name"])
+        return name
+
+    def objects(self, *, with_replica_sets: bool = False) -> Objects:
+        """Everything, in the order that serves first: what names, then what stores, then what runs."""
+        start = Founding(founders=self.founders, token=BIRTH)
+        made = [(resources.SERVICES, _free(self._dialect.client_service(self._desired)))]
+        for name in self.founders:
+            made += self.member(name, start, with_replica_sets=with_replica_sets)
+        order = [resources.SERVICES, resources.CLAIMS, resources.PODS, resources.REPLICA_SETS]
+        return sorted(made, key=lambda each: order.index(each[0]))
+
+    def member(self, name: str, start: Start, *, with_replica_sets: bool = False) -> Objects:
+        """The objects of one member."""
+        if not self._is_persistent:
+            service = self._dialect.member_service(self._desired, name)
+            pod = self._dialect.member(self._desired, name, start)
+            return [(resources.SERVICES, _free(service)), (resources.PODS, _free(pod))]
+        peer = msgspec.convert(persistent.peer(self._desired, name, start), improbable.EtcdPeer)
+        replica_set = _free(persistent.replica_set(peer, self._desired.image))
+        claim = (resources.CLAIMS, _claim(peer))
+        if with_replica_sets:
+            return [claim, (resources.REPLICA_SETS, replica_set)]
+        template = replica_set["spec"]["template"]
+        metadata = {**template["metadata"], "name": name, "namespace": self._desired.namespace}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
+        return [claim, (resources.PODS, pod)]
 
 
-def _persistent(document: Document, namespace: str) -> Objects:
-    dialect = ImprobableDialect(DEFAULTS)
-    desired = dialect.desired(_stored(document, namespace, improbable.EtcdCluster))
-    names = founder_names(desired)
-    start = Founding(founders=names, token=BIRTH)
-    peers = [_peer(persistent.peer(desired, name, start)) for name in names]
-    claims = [(resources.CLAIMS, _claim(peer)) for peer in peers]
-    pods = [(resources.PODS, _pod(desired, peer)) for peer in peers]
-    return [(resources.SERVICES, dialect.client_service(desired)), *claims, *pods]
-
-
-def _peer(document: Document) -> improbable.EtcdPeer:
-    return msgspec.convert(document, improbable.EtcdPeer)
+def _free(body: Document) -> Document:
+    """Without the owner, which does not exist here."""
+    body["metadata"].pop("ownerReferences", None)
+    return body
 
 
 def _claim(peer: improbable.EtcdPeer) -> Document:
     """The peer's claim with the default that the CRD fills in."""
     claim: Document = persistent.claim(peer)
     return {**claim, "spec": {"accessModes": ["ReadWriteOnce"], **claim["spec"]}}
-
-
-def _pod(desired: DesiredCluster, peer: improbable.EtcdPeer) -> Document:
-    """The pod that the peer's ReplicaSet would make."""
-    template: Document = persistent.replica_set(peer, desired.image)["spec"]["template"]
-    metadata = {**template["metadata"], "name": peer.metadata.name, "namespace": desired.namespace}
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": template["spec"]}
 
 
 def _stored(document: Document, namespace: str, kind: Any) -> Any:
