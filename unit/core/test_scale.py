@@ -102,8 +102,8 @@ def test_numbers_are_compared_as_numbers() -> None:
 
     assert plan(state).actions[0] == AddLearner(name="db-11")
     state = replace(state, budget=6)
-    assert plan(replace(state, desired=replace(state.desired, size=10))).actions[-1] == DeleteMember(
-        name="db-10"
+    assert plan(replace(state, desired=replace(state.desired, size=10))).actions[-1] == RemoveMember(
+        name="db-10", member_id="id-db-10"
     )
 
 
@@ -182,17 +182,25 @@ def test_an_ephemeral_learner_that_was_lost_is_taken_out_with_its_number(changes
 def test_a_persistent_cluster_shrinks_from_the_highest_number() -> None:
     made = plan(_sized(persistent(), 1))
 
-    assert made.actions == (RemoveMember(name="db-2", member_id="id-db-2"), DeleteMember(name="db-2"))
+    assert made.actions == (RemoveMember(name="db-2", member_id="id-db-2"),)
 
 
 def test_an_ephemeral_cluster_shrinks_from_the_oldest_and_its_leader_hands_over_first() -> None:
     made = plan(_sized(ephemeral(), 1))
 
     assert made.actions == (
-        MoveLeader(name="db-0001", member_id="id-db-0001"),
+        MoveLeader(name="db-0002", member_id="id-db-0002"),
         RemoveMember(name="db-0000", member_id="id-db-0000"),
-        DeleteMember(name="db-0000"),
     )
+
+
+def test_a_leader_that_leaves_hands_over_to_the_member_that_leaves_last() -> None:
+    state = born(persistent(size=5))
+    for name in (f"db-{number}" for number in range(5)):
+        state = changed(state, name, answer=answer(name, state.etcd_members, leader="id-db-4"))
+    made = plan(replace(state, desired=replace(state.desired, size=3)))
+
+    assert made.actions[0] == MoveLeader(name="db-0", member_id="id-db-0")
 
 
 def test_an_unhealthy_member_goes_first() -> None:

@@ -4,6 +4,7 @@ Each look decides afresh from what is there, so that sizes may be edited at any 
 while a change is under way.
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from etcd_operator.core.actions import (
@@ -76,7 +77,11 @@ def finish_learner(state: ClusterState) -> Plan | None:
 
 
 def down(state: ClusterState) -> Plan | None:
-    """Take one member out: an unhealthy one first, else the last (persistent) or the oldest."""
+    """Take one member out: an unhealthy one first, else the last (persistent) or the oldest.
+
+    Its objects go at the next look, as what `strays` finds. A removed etcd ends by itself at once;
+    told to stop in that very moment it waits for a second for its peers to hang up.
+    """
     if not _may_change(state) or len(state.voters) <= state.desired.size:
         return None
     victim = _victim(state)
@@ -88,7 +93,6 @@ def down(state: ClusterState) -> Plan | None:
     return Plan.act(
         *_lead_elsewhere(state, victim, healthy),
         RemoveMember(name=victim.name, member_id=victim.id),
-        DeleteMember(name=victim.name),
         reason="ScalingDown",
         message=f"removing {victim.name}",
         requeue_after=STEP,
@@ -150,15 +154,19 @@ def _next_name(state: ClusterState) -> str:
 
 def _victim(state: ClusterState) -> Member:
     ailing = [voter for voter in state.voters if not voter.is_healthy]
-    candidates = ailing or list(state.voters)
-    pick = max if state.desired.is_persistent else min
-    return pick(candidates, key=lambda voter: voter.ordinal)
+    return _by_departure(state, ailing or state.voters)[0]
+
+
+def _by_departure(state: ClusterState, members: Iterable[Member]) -> list[Member]:
+    """The order in which healthy members leave when a cluster shrinks."""
+    return sorted(members, key=lambda member: member.ordinal, reverse=state.desired.is_persistent)
 
 
 def _lead_elsewhere(state: ClusterState, victim: Member, healthy: list[Member]) -> list[Action]:
+    """Hand leadership to the member that stays the longest, so that it moves once and not at each step."""
     if state.leader is not victim:
         return []
-    return [MoveLeader(name=heir.name, member_id=heir.id) for heir in healthy[:1]]
+    return [MoveLeader(name=heir.name, member_id=heir.id) for heir in _by_departure(state, healthy)[-1:]]
 
 
 def _may_change(state: ClusterState) -> bool:
