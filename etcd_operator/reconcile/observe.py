@@ -57,7 +57,8 @@ class Observer(Generic[Cluster]):
         """The state of `cluster` now; None: members are being asked and the key will come back."""
         desired = self.dialect.desired(cluster)
         objects = self._objects(key, desired)
-        look = self.prober.take(key, _endpoints(objects.values()))
+        leaving = (m for m in objects.values() if m.pod is not None and m.pod.is_terminating)
+        look = self.prober.take(key, _endpoints(objects.values()), _endpoints(leaving))
         if look is None:
             return None
         members, strangers = self._joined(desired, objects, look)

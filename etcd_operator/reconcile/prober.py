@@ -9,6 +9,7 @@ A look is used once: what a pass decides rests on answers that came after whatev
 
 A member that answered the last time and is silent now is asked once more, with the whole
 deadline: on a busy machine a short silence is common, and each one told is a status write.
+One whose pod is being deleted is not: it falls silent for good, and the rest need not wait.
 """
 
 import threading
@@ -40,6 +41,7 @@ class _Slot:
     is_outdated: bool = False
     look: Probe | None = None
     heard: frozenset[str] = frozenset()
+    leaving: frozenset[str] = frozenset()
 
 
 class Prober:
@@ -54,9 +56,12 @@ class Prober:
         self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="prober")
         self._is_stopped = False
 
-    def take(self, key: Key, endpoints: frozenset[str]) -> Probe | None:
+    def take(
+        self, key: Key, endpoints: frozenset[str], leaving: frozenset[str] = frozenset()
+    ) -> Probe | None:
         """A look at `endpoints` (`host:port`) made for this pass; None: one is under way.
 
+        leaving: those of them that are expected to fall silent and not worth a second question.
         No endpoints need no look: the result is empty at once.
         """
         if not endpoints:
@@ -71,6 +76,7 @@ class Prober:
             if not slot.is_under_way and not self._is_stopped:
                 slot.channels.retain(endpoints)
                 slot.endpoints, slot.is_under_way, slot.is_outdated = endpoints, True, False
+                slot.leaving = leaving
                 self._pool.submit(self._run, key, slot)
             return None
 
@@ -109,7 +115,7 @@ class Prober:
         look = Probe(answers={}, quorum=None)
         try:
             look = self._look(slot, patience=PATIENCE)
-            if look.quorum and slot.heard & slot.endpoints - _answering(look):
+            if look.quorum and slot.heard & slot.endpoints - slot.leaving - _answering(look):
                 look = self._look(slot, patience=self._deadline)
         except Exception:
             log.exception("probe_crashed", cluster=str(key))

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 
 import pytest
 
-from etcd_operator.etcd.client import ignore_call
 from etcd_operator.etcd.probe import Answer, NoAnswer, Probe
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.prober import PATIENCE, Prober
@@ -24,11 +23,16 @@ class Looker:
         started = [self.etcd.start(name, peer_url=f"http://{name}:2380") for name in NAMES]
         self.endpoints = frozenset(member.endpoint for member in started)
         self.done = threading.Semaphore(0)
-        self.prober = Prober(deadline=5.0, on_done=lambda _: self.done.release(), on_call=ignore_call)
+        self.calls: list[str] = []
+        self.prober = Prober(
+            deadline=5.0,
+            on_done=lambda _: self.done.release(),
+            on_call=lambda name, _code, _seconds: self.calls.append(name),
+        )
 
-    def look(self) -> Probe:
+    def look(self, *leaving: str) -> Probe:
         """Begin a look and wait for its result, as two passes do."""
-        assert self.prober.take(KEY, self.endpoints) is None
+        assert self.prober.take(KEY, self.endpoints, frozenset(leaving)) is None
         assert self.done.acquire(timeout=10)
         result = self.prober.take(KEY, self.endpoints)
         assert result is not None
@@ -63,6 +67,17 @@ def test_a_member_that_hesitates_is_asked_again_before_it_is_called_silent(looke
     thaw.join()
 
     assert all(isinstance(reply, Answer) for reply in look.answers.values())
+
+
+@pytest.mark.parametrize(("leaving", "times"), [("m1", 1), ("m0", 2)])
+def test_only_a_member_that_stays_is_asked_a_second_time(looker: Looker, leaving: str, times: int) -> None:
+    looker.look()
+    looker.etcd.freeze("m1")
+    looker.calls.clear()
+    look = looker.look(looker.etcd.member(leaving).endpoint)
+
+    assert isinstance(look.answers[looker.etcd.member("m1").endpoint], NoAnswer)
+    assert looker.calls.count("Status") == times * len(NAMES)
 
 
 def test_a_member_that_was_silent_before_is_not_waited_for_again(looker: Looker) -> None:
