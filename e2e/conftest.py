@@ -6,6 +6,7 @@ $ETCD_OPERATOR_KUBECONFIG     a cluster to use; without it that of hack/cluster 
 Tests marked `exclusive` break what all tests stand on. Two runs:
     pytest e2e -n 3 -m "not exclusive"
     pytest e2e -m exclusive
+Tests marked `long` take minutes or need three nodes; they run only if -m names them (docs/development.md).
 """
 
 import os
@@ -33,6 +34,16 @@ STARTED = pytest.StashKey[OperatorProcess]()
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "exclusive: breaks what other tests stand on; run without -n")
+    config.addinivalue_line("markers", "long: takes minutes or three nodes; runs only when -m names it")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave the long tests out unless they are asked for."""
+    if "long" in config.option.markexpr:
+        return
+    left_out = [item for item in items if item.get_closest_marker("long") is not None]
+    items[:] = [item for item in items if item not in left_out]
+    config.hook.pytest_deselected(items=left_out)
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

@@ -7,6 +7,7 @@ definition away.
 import os
 import random
 import time
+from contextlib import ExitStack
 
 import pytest
 
@@ -14,6 +15,7 @@ from e2e.support.checks import assert_at_rest, assert_consistent, assert_nothing
 from e2e.support.clusters import Document, ephemeral, persistent
 from e2e.support.kubectl import Kubectl
 from e2e.support.operators import DeployedOperator, Operator
+from e2e.support.resizing import RATE, assert_claims_are_their_members, scale, settle
 from e2e.support.space import Space
 from e2e.support.waiting import hold_for, wait_until
 from e2e.support.writer import Writer
@@ -22,7 +24,7 @@ from etcd_operator.kube import resources
 pytestmark = pytest.mark.exclusive
 
 KILLS = 5
-OUTAGE_SECONDS = 60.0
+KILL_EVERY = 5.0
 RESUME_SECONDS = 5.0
 
 
@@ -49,8 +51,43 @@ def test_an_operator_killed_five_times_during_a_creation_makes_one_cluster_of_ea
 
 
 @pytest.mark.timeout(400)
-def test_an_api_server_away_for_a_minute_changes_nothing_and_work_resumes_at_once(
-    space: Space, operator: Operator
+@pytest.mark.parametrize(
+    "kills", [pytest.param(3, id="3-times"), pytest.param(12, id="12-times", marks=pytest.mark.long)]
+)
+def test_an_operator_killed_every_five_seconds_while_sizes_change_loses_no_write(
+    space: Space, operator: Operator, kills: int
+) -> None:
+    documents = [space.created(ephemeral("ephemeral")), space.created(persistent("persistent"))]
+    for document in documents:
+        settle(space, document)
+    before = [assert_consistent(space, document) for document in documents]
+    with ExitStack() as stack:
+        writers = [
+            stack.enter_context(Writer(lambda each=document: space.addresses(each), per_second=RATE))  # type: ignore[misc]
+            for document in documents
+        ]
+        for number in range(kills):
+            documents = [scale(space, document, (5, 3)[number % 2]) for document in documents]
+            hold_for(KILL_EVERY, lambda: True, "the operator works", every=0.1)
+            operator.kill()
+        operator.wait_ready()
+        for document in documents:
+            settle(space, document)
+    for document, writer, cluster_id in zip(documents, writers, before, strict=True):
+        name = document["metadata"]["name"]
+        print(f"{name}: {writer.acknowledged} writes acknowledged, longest gap {writer.longest_gap:.2f} s")
+        writer.verify()
+        assert assert_consistent(space, document) == cluster_id
+    assert_claims_are_their_members(space, documents[1])
+
+
+@pytest.mark.timeout(500)
+@pytest.mark.parametrize(
+    "outage",
+    [pytest.param(60.0, id="a-minute"), pytest.param(120.0, id="two-minutes", marks=pytest.mark.long)],
+)
+def test_an_api_server_away_in_the_middle_of_a_resize_changes_nothing_and_work_resumes_at_once(
+    space: Space, operator: Operator, outage: float
 ) -> None:
     if not space.testbed.is_local:
         pytest.skip("the API server of this cluster is not ours to stop")
@@ -60,22 +97,30 @@ def test_an_api_server_away_for_a_minute_changes_nothing_and_work_resumes_at_onc
     space.wait_serving(ephemeral("before"))
     space.wait_settled(ephemeral("before"))
     before = operator.incarnation()
-    addresses = space.addresses(steady)
+    addresses, founders = space.addresses(steady), space.addresses(ephemeral("before"))
 
+    resized = scale(space, ephemeral("before"), 5)
+    wait_until(lambda: len(space.pods(resized)) > 3, 30, "the resize is under way", every=0.02)
     space.testbed.fault("apiserver", "stop")
     try:
-        with Writer(lambda: addresses) as writer:
-            hold_for(OUTAGE_SECONDS, lambda: True, "the API server is away", every=0.5)
+        with (
+            Writer(lambda: addresses) as writer,
+            Writer(lambda: founders, per_second=RATE) as resized_writer,
+        ):
+            hold_for(outage, lambda: True, "the API server is away", every=0.5)
     finally:
         space.testbed.fault("apiserver", "start")
     resumed = seconds_until_made(space, ephemeral("after"))
     assert resumed < normal + RESUME_SECONDS, f"{resumed:.1f} s after the outage, {normal:.1f} s before"
-    writer.verify()
+    for each in (writer, resized_writer):
+        print(f"{each.acknowledged} writes acknowledged, longest gap {each.longest_gap:.2f} s")
+        each.verify()
     assert writer.longest_gap < 2, "clients of etcd noticed that the API server was away"
     # Kubernetes takes its own time until it trusts its node again and starts the pods.
     space.wait_serving(ephemeral("after"), within=180)
+    settle(space, resized, within=180)
     assert operator.incarnation() == before, "the operator restarted"
-    for document in (steady, ephemeral("before"), ephemeral("after")):
+    for document in (steady, resized, ephemeral("after")):
         assert_consistent(space, document)
         assert_nothing_doubled(space, document)
 

@@ -6,61 +6,40 @@ from typing import Any
 
 import pytest
 
-from e2e.support.api import condition
 from e2e.support.checks import assert_at_rest, assert_consistent
 from e2e.support.clusters import Document, ephemeral, persistent
 from e2e.support.proxy import put_whole
+from e2e.support.resizing import (
+    RATE,
+    assert_claims_are_their_members,
+    assert_short_gap,
+    members_of,
+    resize,
+    scale,
+    settle,
+)
 from e2e.support.space import Space
 from e2e.support.waiting import wait_until
 from e2e.support.writer import Writer
 from etcd_operator.kube import resources
 
-RATE = 100.0
-"""Puts per second through all members in turn."""
-
 KINDS = [pytest.param(ephemeral, id="ephemeral"), pytest.param(persistent, id="persistent")]
-
-
-def resize(space: Space, document: Document, size: int) -> Document:
-    """Ask for another size and wait until all members serve and nothing else is left."""
-    field = "size" if "size" in document["spec"] else "replicas"
-    resized: Document = {**document, "spec": {**document["spec"], field: size}}
-    kind = f"etcdclusters.{'v1.coreos.com' if field == 'size' else 'v1alpha1.etcd.improbable.io'}"
-    space.kubectl("scale", kind, document["metadata"]["name"], f"--replicas={size}")
-    settle(space, resized)
-    return resized
-
-
-def settle(space: Space, document: Document) -> None:
-    """Wait until the operator has seen the last edit, says that all is as asked, and it is."""
-
-    def has_seen() -> bool:
-        stored = space.stored(document)
-        seen = condition(stored, "Progressing").get("observedGeneration", 0)
-        return bool(seen == stored["metadata"]["generation"])
-
-    wait_until(has_seen, 30, lambda: f"the edit is seen: {space.status(document)}")
-    space.wait_settled(document, within=90)
-    space.wait_serving(document)
-
-
-def members_of(space: Space, document: Document) -> list[str]:
-    """The members' names by number."""
-    labels = (pod["metadata"]["labels"] for pod in space.pods(document))
-    names = [found.get("etcd_node") or found["etcd.improbable.io/peer-name"] for found in labels]
-    return sorted(names, key=lambda name: int(name.rpartition("-")[2]))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_acknowledged_write_is_lost_while_a_cluster_grows_and_shrinks(space: Space, kind: Any) -> None:
+    untouched = space.created(ephemeral("untouched", size=1))
     document = space.created(kind(name="resized"))
     settle(space, document)
     before = assert_consistent(space, document)
-    with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
+    with (
+        Writer(lambda: space.addresses(untouched), per_second=RATE) as control,
+        Writer(lambda: space.addresses(document), per_second=RATE) as writer,
+    ):
         for size in (5, 3, 1, 3):
             document = resize(space, document, size)
     writer.verify()
-    print(f"{writer.acknowledged} writes acknowledged, longest gap {writer.longest_gap:.2f} s")
+    assert_short_gap(writer, control)
 
     assert assert_consistent(space, document) == before
     assert_at_rest(space, 10)
@@ -147,14 +126,15 @@ def test_a_lost_claim_is_healed_by_a_new_member_of_the_same_number(space: Space)
 def test_sizes_edited_while_a_change_is_under_way_end_at_the_last_one(space: Space, kind: Any) -> None:
     document = space.created(kind(name="hasty"))
     settle(space, document)
-    field = "size" if "size" in document["spec"] else "replicas"
-    resource = f"etcdclusters.{'v1.coreos.com' if field == 'size' else 'v1alpha1.etcd.improbable.io'}"
     pause = threading.Event()
     with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
-        for size in (1, 3, 5, 3):
-            space.kubectl("scale", resource, "hasty", f"--replicas={size}")
+        for size in (1, 3, 5, 3, 5):
+            document = scale(space, document, size)
             pause.wait(1.0)  # the length of one step: the next edit comes in the middle of it
         settle(space, document)
     writer.verify()
+    print(f"{writer.acknowledged} writes acknowledged, longest gap {writer.longest_gap:.2f} s")
 
     assert_consistent(space, document)
+    if kind is persistent:
+        assert_claims_are_their_members(space, document)

@@ -1,0 +1,119 @@
+"""Asking for another size, and what must be there when it is reached."""
+
+from e2e.support.api import condition
+from e2e.support.clusters import Document, size_of
+from e2e.support.members import Members
+from e2e.support.space import Space
+from e2e.support.waiting import wait_until
+from e2e.support.writer import Writer
+from etcd_operator.api import improbable
+from etcd_operator.kube import resources
+
+RATE = 100.0
+"""Puts per second through all members in turn."""
+
+GAP_SECONDS = 1.0
+"""The longest gap in writes that a change of the operator's own may cost."""
+
+
+def kind_of(document: Document) -> str:
+    """The resource as `kubectl` is told it, group and version included."""
+    is_coreos = document["apiVersion"] == "coreos.com/v1"
+    return f"etcdclusters.{'v1.coreos.com' if is_coreos else 'v1alpha1.etcd.improbable.io'}"
+
+
+def sized(document: Document, size: int) -> Document:
+    """The document with another size."""
+    field = "size" if "size" in document["spec"] else "replicas"
+    return {**document, "spec": {**document["spec"], field: size}}
+
+
+def scale(space: Space, document: Document, size: int) -> Document:
+    """Ask for another size with `kubectl scale`; returns at once."""
+    space.kubectl("scale", kind_of(document), document["metadata"]["name"], f"--replicas={size}")
+    return sized(document, size)
+
+
+def resize(space: Space, document: Document, size: int) -> Document:
+    """Ask for another size and wait until all members serve and nothing else is left."""
+    resized = scale(space, document, size)
+    settle(space, resized)
+    return resized
+
+
+def settle(space: Space, document: Document, *, within: float = 90.0) -> None:
+    """Wait until the operator has seen the last edit, says that all is as asked, and it is."""
+
+    def has_seen() -> bool:
+        stored = space.stored(document)
+        seen = condition(stored, "Progressing").get("observedGeneration", 0)
+        return bool(seen == stored["metadata"]["generation"])
+
+    wait_until(has_seen, within, lambda: f"the edit is seen: {space.status(document)}")
+    space.wait_settled(document, within=within)
+    space.wait_serving(document)
+
+
+def member_of(pod: Document) -> str:
+    """The member that a pod runs."""
+    labels = pod["metadata"]["labels"]
+    return str(labels.get("etcd_node") or labels["etcd.improbable.io/peer-name"])
+
+
+def members_of(space: Space, document: Document) -> list[str]:
+    """The members' names by number."""
+    names = [member_of(pod) for pod in space.pods(document)]
+    return sorted(names, key=lambda name: int(name.rpartition("-")[2]))
+
+
+def member_ids(space: Space, document: Document) -> dict[str, str]:
+    """The IDs by name, in hex, as a member that follows a leader lists them; empty if none does."""
+    with Members() as members:
+        for said in members.ask(space.pods(document)):
+            if said.status.leader:
+                return {member.name: f"{member.id:x}" for member in said.members.members}
+    return {}
+
+
+def leaders_pod(space: Space, document: Document) -> str:
+    """The name of the pod whose member leads."""
+
+    def found() -> str:
+        with Members() as members:
+            said = members.ask(space.pods(document))
+        return next((each.name for each in said if each.status.leader == each.status.member_id), "")
+
+    return wait_until(found, 30, "somebody leads")
+
+
+def assert_claims_are_their_members(space: Space, document: Document) -> None:
+    """One claim for each member that there is, marked as that very member's: no removed one's came back."""
+    name = document["metadata"]["name"]
+    ids = member_ids(space, document)
+    assert len(ids) == size_of(document), ids
+
+    def marks() -> dict[str, str]:
+        claims = space.api.all_of(
+            resources.CLAIMS, space.namespace, f"etcd.improbable.io/cluster-name={name}"
+        )
+        return {
+            claim["metadata"]["name"]: claim["metadata"]["annotations"].get(
+                improbable.MEMBER_ID_ANNOTATION, ""
+            )
+            for claim in claims
+        }
+
+    wait_until(lambda: marks() == ids, 30, lambda: f"claims {marks()} are those of members {ids}")
+
+
+def assert_short_gap(writer: Writer, control: Writer) -> None:
+    """No gap above `GAP_SECONDS` by the change itself.
+
+    The control writes to a cluster that nobody touches, at the same time: what it had to wait for as
+    well is the machine's doing.
+    """
+    told = (
+        f"longest gap {writer.longest_gap:.2f} s, beside an untouched cluster's {control.longest_gap:.2f} s"
+    )
+    print(f"{writer.acknowledged} writes acknowledged, {told}")
+    assert writer.longest_gap <= GAP_SECONDS + control.longest_gap, told

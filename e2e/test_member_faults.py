@@ -1,0 +1,145 @@
+"""Members die, hang and go away under a writing client: nothing acknowledged is lost.
+
+Nobody is replaced whose data can come back.
+"""
+
+import threading
+from typing import Any
+
+import pytest
+
+from e2e.support.checks import assert_consistent
+from e2e.support.clusters import Document, ephemeral, persistent
+from e2e.support.resizing import (
+    RATE,
+    assert_claims_are_their_members,
+    assert_short_gap,
+    leaders_pod,
+    member_ids,
+    members_of,
+    resize,
+    scale,
+    settle,
+)
+from e2e.support.space import Space
+from e2e.support.waiting import wait_until
+from e2e.support.writer import KEYS, Writer
+
+KINDS = [pytest.param(ephemeral, id="ephemeral"), pytest.param(persistent, id="persistent")]
+
+
+def go_on(writer: Writer) -> None:
+    """Wait until every key has been written again."""
+    before = writer.acknowledged
+    wait_until(lambda: writer.acknowledged >= before + 2 * KEYS, 60, "writes go on")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(ephemeral, id="ephemeral"),
+        pytest.param(persistent, id="persistent", marks=pytest.mark.long),
+    ],
+)
+def test_a_leader_that_is_killed_or_hangs_is_waited_for_and_nothing_is_lost(space: Space, kind: Any) -> None:
+    if not space.testbed.is_local:
+        pytest.skip("the processes of this cluster are not ours to signal")
+    document = space.created(kind(name="led"))
+    settle(space, document)
+    cluster_id, ids = assert_consistent(space, document), member_ids(space, document)
+    with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
+        go_on(writer)
+        space.testbed.fault("kill", f"{space.namespace}/{leaders_pod(space, document)}")
+        go_on(writer)
+        space.wait_serving(document)
+
+        frozen = leaders_pod(space, document)
+        space.testbed.fault("freeze", f"{space.namespace}/{frozen}")
+        try:
+            wait_until(lambda: leaders_pod(space, document) != frozen, 30, "another member leads")
+            space.wait_condition(document, "Degraded", "MemberUnhealthy")
+            before = writer.acknowledged
+            wait_until(lambda: writer.acknowledged > before, 30, "writes go on without it")
+        finally:
+            space.testbed.fault("thaw", f"{space.namespace}/{frozen}")
+        settle(space, document)
+        go_on(writer)
+    writer.verify()
+    print(f"{writer.acknowledged} writes acknowledged, longest gap {writer.longest_gap:.2f} s")
+    assert assert_consistent(space, document) == cluster_id
+    assert member_ids(space, document) == ids, "a member was replaced whose data was there"
+
+
+def test_persistent_pods_deleted_one_two_and_all_come_back_on_their_data(space: Space) -> None:
+    document = space.created(persistent())
+    settle(space, document)
+    cluster_id, ids = assert_consistent(space, document), member_ids(space, document)
+    with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
+        for count in (1, 2, 3):
+            go_on(writer)
+            pods = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in space.pods(document)[:count]}
+            space.kubectl("delete", "pod", *pods, "--wait=false")
+            wait_until(lambda gone=pods: _are_others(space, document, gone), 60, f"{count} pods are others")  # type: ignore[misc]
+            settle(space, document)
+        go_on(writer)
+    writer.verify()
+    print(f"{writer.acknowledged} writes acknowledged, longest gap {writer.longest_gap:.2f} s")
+    assert assert_consistent(space, document) == cluster_id
+    assert member_ids(space, document) == ids, "a member was replaced whose data was there"
+    assert_claims_are_their_members(space, document)
+
+
+def _are_others(space: Space, document: Document, gone: dict[str, str]) -> bool:
+    pods = space.pods(document)
+    return len(pods) == 3 and not {pod["metadata"]["uid"] for pod in pods} & set(gone.values())
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_write_is_lost_from_one_to_seven_and_back(space: Space, kind: Any) -> None:
+    untouched = space.created(ephemeral("untouched", size=1))
+    document = space.created(kind("wide", 1))
+    settle(space, document)
+    before = assert_consistent(space, document)
+    with (
+        Writer(lambda: space.addresses(untouched), per_second=RATE) as control,
+        Writer(lambda: space.addresses(document), per_second=RATE) as writer,
+    ):
+        for size in (3, 5, 7, 5, 3, 1):
+            document = resize(space, document, size)
+            go_on(writer)
+    writer.verify()
+    assert_short_gap(writer, control)
+    assert assert_consistent(space, document) == before
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_ordinals_are_numbers_from_nine_to_eleven_and_back(space: Space) -> None:
+    document = space.created(persistent(replicas=9))
+    settle(space, document)
+    with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
+        for size in (10, 11, 9):
+            document = resize(space, document, size)
+    writer.verify()
+    assert members_of(space, document) == [f"my-cluster-{number}" for number in range(9)]
+    assert_consistent(space, document)
+    assert_claims_are_their_members(space, document)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+def test_sizes_edited_in_flight_many_times_leave_no_claim_of_a_removed_member(space: Space) -> None:
+    document = space.created(persistent())
+    settle(space, document)
+    pause = threading.Event()
+    with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
+        for wait in (0.3, 0.7, 1.5, 3.0):
+            for size in (1, 3, 5, 3, 5, 3):
+                document = scale(space, document, size)
+                pause.wait(wait)
+            settle(space, document)
+            assert_claims_are_their_members(space, document)
+    writer.verify()
+    assert_consistent(space, document)

@@ -1,0 +1,70 @@
+"""The documents' other ways to ask for a size, and the oldest document's recovery of its controller."""
+
+from pathlib import Path
+
+import pytest
+
+from e2e.support.checks import assert_consistent
+from e2e.support.clusters import ephemeral, persistent
+from e2e.support.kubectl import Kubectl
+from e2e.support.resizing import kind_of, members_of, settle, sized
+from e2e.support.space import Space
+from e2e.support.testbed import ROOT
+from e2e.support.waiting import wait_until
+from etcd_operator.kube import resources
+
+SAMPLE = ROOT / "manifests" / "examples" / "etcd_v1alpha1_etcdcluster.yaml"
+OLDEST = ROOT / "manifests" / "examples" / "oldest" / "example-etcd-cluster.yaml"
+SELECTOR = "etcd.improbable.io/cluster-name=my-cluster"
+
+
+def test_apply_with_one_replica_keeps_one_claim_and_an_edit_brings_three_back(
+    space: Space, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = persistent()
+    space.kubectl("apply", "-f", str(SAMPLE))
+    settle(space, document)
+    smaller = tmp_path / "etcdcluster.yaml"
+    text = SAMPLE.read_text()
+    assert "replicas: 3" in text
+    smaller.write_text(text.replace("replicas: 3", "replicas: 1"))
+
+    space.kubectl("apply", "-f", str(smaller))
+    settle(space, sized(document, 1))
+    wait_until(lambda: space.names(resources.CLAIMS, SELECTOR) == ["my-cluster-0"], 30, "one claim is kept")
+    assert_consistent(space, sized(document, 1))
+
+    edit(space.kubectl, monkeypatch, document, "s/replicas: 1/replicas: 3/")
+    settle(space, document)
+    assert members_of(space, document) == [f"my-cluster-{number}" for number in range(3)]
+    assert_consistent(space, document)
+
+
+def edit(
+    kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch, document: dict[str, object], command: str
+) -> None:
+    """`kubectl edit` with sed as the editor."""
+    monkeypatch.setenv("KUBE_EDITOR", f"sed -i '{command}'")
+    metadata = document["metadata"]
+    assert isinstance(metadata, dict)
+    said = kubectl("edit", kind_of(document), metadata["name"])
+    assert "edited" in said, said
+
+
+def test_the_oldest_documents_controller_recovery_with_its_top_level_size(space: Space) -> None:
+    document = ephemeral()
+    space.kubectl("create", "-f", str(OLDEST))
+    settle(space, document)
+    name = document["metadata"]["name"]
+
+    space.kubectl("delete", "pod", f"{name}-0000")
+    expected = [f"{name}-{number:04}" for number in (1, 2, 3)]
+    wait_until(lambda: members_of(space, document) == expected, 60, "0003 takes the place of 0000")
+    settle(space, document)
+
+    space.operator.kill()
+    space.kubectl("delete", "pod", f"{name}-0003")
+    expected = [f"{name}-{number:04}" for number in (1, 2, 4)]
+    wait_until(lambda: members_of(space, document) == expected, 90, "0004 takes the place of 0003")
+    settle(space, document)
+    assert_consistent(space, document)
