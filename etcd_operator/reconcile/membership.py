@@ -5,8 +5,10 @@ is read again, linearizably: a change that is already there is not repeated, and
 that etcd still lists never loses its objects.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import TypeVar
 
 from etcd_operator.build.urls import CLIENT_PORT, endpoint
 from etcd_operator.core.actions import MoveLeader
@@ -15,7 +17,10 @@ from etcd_operator.core.state import ClusterState
 from etcd_operator.errors import AlreadyExists, Unavailable
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient, OnCall
+from etcd_operator.etcd.errors import UnhealthyCluster
 from etcd_operator.etcd.values import MemberList
+
+T = TypeVar("T")
 
 DEADLINE = 2.0
 """Seconds for one call; a worker waits no longer than that for one cluster."""
@@ -34,7 +39,7 @@ class Membership:
         if any(peer_url in member.peer_urls for member in self._listed().members):
             return False
         try:
-            self._voter().member_add((peer_url,), learner=True)
+            self._of_any_voter(lambda voter: voter.member_add((peer_url,), learner=True))
         except AlreadyExists:
             return False
         return True
@@ -48,7 +53,7 @@ class Membership:
         listed = self._listed(but=name)
         if int(member_id, 16) not in {member.id for member in listed.members}:
             return False
-        return self._voter(but=name).member_remove(int(member_id, 16))
+        return self._of_any_voter(lambda voter: voter.member_remove(int(member_id, 16)), but=name)
 
     def move_leader(self, action: MoveLeader) -> None:
         """Hand leadership over; has to be asked of the leader."""
@@ -64,11 +69,27 @@ class Membership:
     def _listed(self, but: str = "") -> MemberList:
         return self._voter(but).member_list(linearizable=True)
 
+    def _of_any_voter(self, change: Callable[[EtcdClient], T], but: str = "") -> T:
+        """Ask one voter after the other while they say `UnhealthyCluster`; raises it when all do.
+
+        Each judges by the connections that it has itself, and may be wrong about them for ever: a
+        first message to a peer that fails after its streams were opened (its name was late) leaves
+        the peer inactive in the books of etcd 3.6 until a stream breaks.
+        """
+        able = self._able(but)
+        for voter in able[:-1]:
+            with suppress(UnhealthyCluster):
+                return change(self._client(voter))
+        return change(self._client(_last(able)))
+
     def _voter(self, but: str = "") -> EtcdClient:
-        """A healthy voter, the leader first: what it does not have to forward takes less time."""
+        return self._client(_last(self._able(but)[:1]))
+
+    def _able(self, but: str) -> list[Member]:
+        """The healthy voters, the leader first: what it does not have to forward takes less time."""
         able = [v for v in self.state.healthy_voters if v.name != but]
         able.sort(key=lambda voter: voter is not self.state.leader)
-        return self._client(_first(able))
+        return able
 
     def _client(self, member: Member) -> EtcdClient:
         if member.pod is None or not member.pod.ip:
@@ -77,7 +98,7 @@ class Membership:
         return EtcdClient(self.channels, at, deadline=DEADLINE, on_call=self.on_call)
 
 
-def _first(members: Iterable[Member]) -> Member:
-    for member in members:
-        return member
-    raise Unavailable("no healthy voter to ask")
+def _last(members: Sequence[Member]) -> Member:
+    if not members:
+        raise Unavailable("no healthy voter to ask")
+    return members[-1]

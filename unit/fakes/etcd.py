@@ -45,7 +45,10 @@ def _not_found() -> Refusal:
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class FakeMember:
-    """One member. `endpoint` is where it serves while running; `name` is empty until started."""
+    """One member. `endpoint` is where it serves while running; `name` is empty until started.
+
+    is_misled: it takes its peers for disconnected, for ever, although it is in touch with them.
+    """
 
     id: int
     peer_urls: tuple[str, ...]
@@ -56,6 +59,7 @@ class FakeMember:
     is_frozen: bool = False
     is_wiped: bool = False
     is_in_sync: bool = False
+    is_misled: bool = False
     version: str = "3.6.16"
     endpoint: str = ""
     started_at: float = 0.0
@@ -249,6 +253,8 @@ class FakeEtcdCluster:
 
     def _connected(self, asked: FakeMember) -> int:
         """How many voters `asked` has been connected to for 5 s, itself included."""
+        if asked.is_misled:
+            return 1
         if self._clock is None:
             return sum(voter.is_alive for voter in self.voters)
         long_ago = self._now() - _CONNECTED_SECONDS

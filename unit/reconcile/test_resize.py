@@ -63,6 +63,18 @@ def test_a_larger_cluster_changes_its_size_and_keeps_its_data(change: Change) ->
         assert_changed(made, change)
 
 
+@pytest.mark.parametrize("name", ["an ephemeral cluster grows", "a persistent cluster shrinks"])
+def test_a_leader_that_takes_its_peers_for_disconnected_holds_nothing_up(name: str) -> None:
+    change = LARGER[name]
+    with born(*change.body()) as made:
+        leader = made.etcd.etcd.leader
+        assert leader is not None
+        leader.is_misled = True
+        change.begin(made)
+        made.settle()
+        assert_changed(made, change)
+
+
 CASES = [
     pytest.param(change, TROUBLES[lost], id=f"{name}: {lost}")
     for name, change in CHANGES.items()
