@@ -8,10 +8,16 @@ from itertools import pairwise
 from types import TracebackType
 
 from e2e.support.members import Members
+from e2e.support.waiting import wait_until
 from etcd_operator.errors import OperatorError
+from etcd_operator.etcd.client import EtcdClient
+from etcd_operator.etcd.values import KeyValue
 
 Addresses = Callable[[], list[str]]
 """The members' addresses now; called again when one fails, so that replaced members are found."""
+
+READ_SECONDS = 30.0
+"""For one read when all is over, on a machine that is busy with other tests."""
 
 KEYS = 100
 """Keys in turn, so that a long scenario overwrites as well as adds."""
@@ -99,7 +105,7 @@ class Writer:
                 for index, key in enumerate(self._keys):
                     if key.acknowledged < 0:
                         continue
-                    found = client.get(self._name(index))
+                    found = _read(client, self._name(index))
                     assert found is not None, f"{self._name(index)!r} is lost (asked {address})"
                     number = int(found.value)
                     assert key.acknowledged <= number <= key.attempted, (
@@ -149,6 +155,21 @@ class Writer:
             self._known = self._addresses()
         except OperatorError:
             return  # the API server is away: the members known so far are asked on
+
+
+def _read(client: EtcdClient, name: bytes) -> KeyValue | None:
+    """A key as a quorum has it; a member that takes its time, or elects, is asked again."""
+    found: list[KeyValue | None] = []
+
+    def is_read() -> bool:
+        try:
+            found.append(client.get(name))
+        except OperatorError:
+            return False
+        return True
+
+    wait_until(is_read, READ_SECONDS, f"{name!r} is read")
+    return found[0]
 
 
 class QuorumWatch:
