@@ -73,8 +73,8 @@ class Membership:
         """Ask one voter after the other while they say `UnhealthyCluster`; raises it when all do.
 
         Each judges by the connections that it has itself, and may be wrong about them for ever: a
-        first message to a peer that fails after its streams were opened (its name was late) leaves
-        the peer inactive in the books of etcd 3.6 until a stream breaks.
+        first message to a peer that times out after its streams were opened (its Service was late)
+        left the peer inactive in the books of an etcd 3.6.16 for as long as it was looked at.
         """
         able = self._able(but)
         for voter in able[:-1]:
