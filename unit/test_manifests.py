@@ -35,6 +35,7 @@ WRITES: dict[Right, str] = {
     ("", "pods", "delete"): "reconcile/act.py: a removed member",
     ("", "pods", "get"): "reconcile/act.py: whose it is, when the name is taken",
     ("", "pods/status", "patch"): "reconcile/marks.py",
+    ("", "pods", "patch"): "reconcile/recovery.py: SealSeed, OpenSeed",
     ("", "services", "create"): "reconcile/act.py: CreateClientService, CreateMemberService",
     ("", "services", "delete"): "reconcile/act.py: a removed member",
     ("", "services", "get"): "reconcile/act.py: whose it is",
@@ -72,6 +73,7 @@ CALLS = {
     "reconcile/marks.py": {"patch"},
     "reconcile/peer.py": {"delete", "patch"},
     "reconcile/peer_status.py": {"patch"},
+    "reconcile/recovery.py": {"delete", "get", "patch"},
 }
 """Where the verbs are called. A new entry here is a reason to look at `WRITES` and the manifests."""
 

@@ -37,6 +37,14 @@ _BOOTSTRAP = {
     "status.bootstrap.members": "The members that founded the cluster.",
     "status.bootstrap.token": "etcd's initial cluster token.",
     "status.clusterID": "etcd's ID of the cluster, in hexadecimal.",
+    "status.recovery": "How data was, or is being, saved after a quorum was lost for good; the operator's "
+    "memory.",
+    "status.recovery.generation": "How many recoveries there were, this one included.",
+    "status.recovery.survivor": "The member whose data was taken.",
+    "status.recovery.revision": "The newest revision that it had.",
+    "status.recovery.seed": "The first member of the new cluster.",
+    "status.recovery.token": "etcd's initial cluster token of the new cluster.",
+    "status.recovery.replaces": "etcd's ID of the cluster that was given up, in hexadecimal.",
 }
 _OBSERVED = {"status.observedGeneration": "The generation of the spec that this status answers."}
 

@@ -12,7 +12,7 @@ import msgspec
 from etcd_operator.api.meta import Condition, ObjectMeta, RawObject, Value
 from etcd_operator.api.podmarks import PodMarks
 from etcd_operator.api.podtemplate import PodTemplate
-from etcd_operator.api.record import Bootstrap
+from etcd_operator.api.record import Bootstrap, Recovery
 
 GROUP = "etcd.improbable.io"
 VERSION = "v1alpha1"
@@ -64,7 +64,7 @@ class MemberStatus(Value, frozen=True, kw_only=True):
 
 
 class ClusterStatus(Value, frozen=True, kw_only=True):
-    """The status of an EtcdCluster. `bootstrap` and `cluster_id` are the operator's memory."""
+    """The status of an EtcdCluster. `bootstrap`, `cluster_id`, `recovery` are the operator's memory."""
 
     observed_generation: int = 0
     replicas: int = msgspec.field(default=0)
@@ -75,6 +75,7 @@ class ClusterStatus(Value, frozen=True, kw_only=True):
     cluster_version: str = ""
     cluster_id: str = msgspec.field(default="", name="clusterID")
     bootstrap: Bootstrap | None = None
+    recovery: Recovery | None = None
     endpoints: tuple[str, ...] = ()
     conditions: tuple[Condition, ...] = ()
 

@@ -16,3 +16,30 @@ class Bootstrap(Value, frozen=True, kw_only=True):
 
     members: tuple[str, ...]
     token: str
+
+
+class Recovery(Value, frozen=True, kw_only=True):
+    """How data was, or is being, saved from a cluster that lost its quorum for good.
+
+    Written before the first object is made for it. It is under way while the latched cluster
+    ID is still the one that it replaces.
+
+    generation: counts the recoveries of this resource, from 1; token: of the new cluster.
+    survivor: whose data is taken; revision: the newest of the data that it had, as etcd counts.
+    seed: the first member of the new cluster. replaces: ID of the cluster that is given up.
+    """
+
+    generation: int
+    survivor: str
+    revision: int
+    seed: str
+    token: str
+    replaces: str
+
+
+REVISION_BUMP = 1_000_000_000
+"""How far revisions jump at a recovery.
+
+Further than a lost majority can have come: no revision is ever given twice, and a watcher that goes
+on from the past is told `required revision has been compacted` instead of missing writes in silence.
+"""

@@ -27,10 +27,15 @@ def client_service(cluster: DesiredCluster) -> RawObject:
 
 
 def member_service(cluster: DesiredCluster, name: str) -> RawObject:
-    """One address per member; it stays when the pod's IP changes."""
+    """One address per member; it stays when the pod's IP changes.
+
+    Peers reach a seed by it before clients are let in (see `build.seed`), so it does not
+    select by the label that lets them in.
+    """
     labels = _member_labels(cluster, name)
+    selector = {label: labels[label] for label in (coreos.CLUSTER_LABEL, coreos.NODE_LABEL)}
     ports = (("server", PEER_PORT), ("client", CLIENT_PORT))
-    return service(_metadata(cluster, name, labels), labels, *ports, headless=False)
+    return service(_metadata(cluster, name, labels), selector, *ports, headless=False)
 
 
 def budget(cluster: DesiredCluster, min_available: int) -> RawObject:

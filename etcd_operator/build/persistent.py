@@ -15,7 +15,7 @@ from etcd_operator.build.owner import owned_by
 from etcd_operator.build.pod import DATA_VOLUME, etcd_pod_spec, go_max_procs
 from etcd_operator.build.service import service
 from etcd_operator.build.urls import CLIENT_PORT, METRICS_PORT, PEER_PORT
-from etcd_operator.core.actions import Founding, Joining, Resuming, Start
+from etcd_operator.core.actions import Founding, Joining, Resuming, Seeding, Start
 from etcd_operator.core.desired import DesiredCluster
 
 DATA_DIR = "/var/lib/etcd"
@@ -87,6 +87,8 @@ def peer_bootstrap(cluster: DesiredCluster, name: str, start: Start) -> PeerBoot
             members = start.members
         case Resuming():
             members = (name,)
+        case Seeding():
+            raise TypeError(f"{name}: a persistent member is not made from a survivor's snapshot")
     hosts = tuple(
         InitialMember(name=member, host=member_host(cluster.name, cluster.namespace, member))
         for member in members

@@ -59,7 +59,15 @@ class Joining:
     token: str
 
 
-Start = Founding | Resuming | Joining
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seeding:
+    """Start as the only member of a new cluster, from a snapshot of a survivor of the old one."""
+
+    survivor: str
+    token: str
+
+
+Start = Founding | Resuming | Joining | Seeding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,8 +130,50 @@ class DeleteMember:
     name: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmLoss:
+    """Make sure, live, that no quorum can ever return: nothing that follows may happen otherwise.
+
+    gone: members whose pods must not be there. survivors: names and pod UIDs of the members that
+    answer; none of them may know of a quorum that could still come about.
+    """
+
+    gone: tuple[str, ...]
+    survivors: tuple[tuple[str, str], ...]
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SealSeed:
+    """The seed serves: make its pod keep its data when it is started again.
+
+    Only if, live, it is the only member of its cluster and has data up to `revision` at least.
+    """
+
+    name: str
+    revision: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetireMember:
+    """Delete the pod and service of a member of the old cluster, if the seed serves, live."""
+
+    name: str
+    seed: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenSeed:
+    """Let clients reach the seed."""
+
+    name: str
+
+
+RecoveryAction = ConfirmLoss | SealSeed | RetireMember | OpenSeed
+
 Action = (
-    Remember
+    RecoveryAction
+    | Remember
     | CreateClientService
     | CreateMemberService
     | KeepBudget

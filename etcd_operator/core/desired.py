@@ -9,7 +9,7 @@ from enum import Enum
 
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.podtemplate import PodTemplate
-from etcd_operator.api.record import Bootstrap
+from etcd_operator.api.record import Bootstrap, Recovery
 
 
 class Durability(Enum):
@@ -25,16 +25,23 @@ class Record:
 
     cluster_id: hexadecimal, latched once a quorum has answered; empty until then.
     next_ordinal: the number that the next new ephemeral member takes; it only grows.
+    recovery: the last one, begun or finished; None for a cluster that never needed one.
     """
 
     bootstrap: Bootstrap | None = None
     cluster_id: str = ""
     next_ordinal: int = 0
+    recovery: Recovery | None = None
 
     @property
     def is_born(self) -> bool:
         """Whether a quorum has ever answered: from then on nothing founds this cluster again."""
         return bool(self.cluster_id)
+
+    @property
+    def is_recovering(self) -> bool:
+        """Whether a recovery was begun and its new cluster is not latched yet."""
+        return self.recovery is not None and self.recovery.replaces == self.cluster_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +50,7 @@ class DesiredCluster:
 
     problem: why the spec cannot be acted on, in one sentence; empty when it can.
     version: of etcd, `X.Y.Z` without `v`; image: the whole reference.
+    unavailable_since: since when its status says so (RFC 3339); empty while it is available.
     """
 
     api_version: str
@@ -61,6 +69,7 @@ class DesiredCluster:
     is_paused: bool = False
     is_deleting: bool = False
     problem: str = ""
+    unavailable_since: str = ""
 
     @property
     def is_persistent(self) -> bool:

@@ -46,6 +46,7 @@ class PodFacts:
     is_gated: it is ready only while it is told to serve; serves: what it is told, None for nothing yet.
     is_sealed: a new process in it starts from its data only. has_no_data: its last process said that
     it found none.
+    has_fetched: the seed of a recovery has all of its survivor's data.
     """
 
     name: str
@@ -62,6 +63,7 @@ class PodFacts:
     serves: bool | None = None
     is_sealed: bool = False
     has_no_data: bool = False
+    has_fetched: bool = False
     trouble: Trouble | None = None
 
 
@@ -113,6 +115,7 @@ class Answer:
     committed: raft index that a quorum holds; right after a static birth it equals the
     number of founders, and only a leader that a quorum followed ever raises it.
     leader: the member it follows, empty without one. ids are hexadecimal.
+    revision: of the newest change of data that it has applied.
     """
 
     member_id: str
@@ -120,6 +123,7 @@ class Answer:
     version: str
     leader: str
     committed: int
+    revision: int = 0
     is_learner: bool = False
     errors: tuple[str, ...] = ()
     members: tuple[EtcdMember, ...] = ()

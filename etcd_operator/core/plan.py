@@ -9,7 +9,7 @@ the world and not at what was meant.
 from collections.abc import Callable
 
 from etcd_operator.core.actions import Plan
-from etcd_operator.core.rules import bootstrap, guard, objects, protect, recover, scale, upkeep
+from etcd_operator.core.rules import bootstrap, guard, objects, protect, quorum_lost, recover, scale, upkeep
 from etcd_operator.core.state import ClusterState
 
 Rule = Callable[[ClusterState], Plan | None]
@@ -25,6 +25,7 @@ RULES: tuple[Rule, ...] = (
     bootstrap.found,
     bootstrap.seal,
     guard.strange,
+    quorum_lost.recover,
     recover.lost_member,
     protect.budget,
     scale.strays,

@@ -19,6 +19,7 @@ class ClusterState:
     is_fresh: the caches show our own last writes.
     has_quorum: a linearizable read has just passed.
     age: seconds since the resource was made.
+    unavailable_for: seconds since status says that no quorum answers; 0 while one does.
     """
 
     desired: DesiredCluster
@@ -30,6 +31,7 @@ class ClusterState:
     is_fresh: bool = True
     has_quorum: bool = False
     age: float = 0.0
+    unavailable_for: float = 0.0
 
     @property
     def record(self) -> Record:

@@ -6,15 +6,37 @@ Degraded, so that `kubectl describe` says what the operator waits for.
 """
 
 from etcd_operator.api.meta import Condition
+from etcd_operator.api.record import Recovery
 from etcd_operator.core.actions import Plan, Stage
 from etcd_operator.core.state import ClusterState
+
+MILESTONES = {
+    "ClusterCreated": "ClusterCreated",
+    "Recovering": "RecoveryStarted",
+    "Recovered": "Recovered",
+}
+"""Plans that are an Event of their own once their actions are done, by reason, and its reason."""
+
+WARNINGS = frozenset({"QuorumLost", "RecoveryStarted", "Recovered"})
+"""Reasons of Events that a person should see, though they tell of something done."""
 
 QUIET_HOLDS = frozenset({"Paused", "Deleting"})
 """Holds that are the user's own wish: nothing is wrong."""
 
 
 def conditions(state: ClusterState, plan: Plan) -> tuple[Condition, ...]:
-    """The three conditions, not yet stamped with times (see `api.meta.merge_conditions`)."""
+    """The conditions, not yet stamped with times (see `api.meta.merge_conditions`).
+
+    DataLossPossible is there only after a recovery, for as long as the cluster is: whoever
+    used it may have to know.
+    """
+    verdicts = {
+        "Available": _available(state),
+        "Progressing": _progressing(plan),
+        "Degraded": _degraded(state, plan),
+    }
+    if state.record.recovery is not None:
+        verdicts["DataLossPossible"] = _loss(state.record.recovery)
     return tuple(
         Condition(
             type=kind,
@@ -23,11 +45,7 @@ def conditions(state: ClusterState, plan: Plan) -> tuple[Condition, ...]:
             message=message,
             observed_generation=state.desired.generation,
         )
-        for kind, (holds, reason, message) in {
-            "Available": _available(state),
-            "Progressing": _progressing(plan),
-            "Degraded": _degraded(state, plan),
-        }.items()
+        for kind, (holds, reason, message) in verdicts.items()
     )
 
 
@@ -35,11 +53,20 @@ Verdict = tuple[bool, str, str]
 
 
 def _available(state: ClusterState) -> Verdict:
+    if state.record.is_recovering:
+        return False, "QuorumLost", "recovering: neither writes nor consistent reads are possible"
     if state.has_quorum:
         return True, "QuorumHealthy", "a quorum answers"
     if not state.record.is_born:
         return False, "Creating", "the cluster has not served yet"
     return False, "QuorumLost", "no quorum answers: neither writes nor consistent reads are possible"
+
+
+def _loss(recovery: Recovery) -> Verdict:
+    source = (
+        f"recovery {recovery.generation} took what {recovery.survivor} had at revision {recovery.revision}"
+    )
+    return True, "RecoveredFromSurvivor", f"{source}: writes that only lost members had are missing"
 
 
 def _progressing(plan: Plan) -> Verdict:
@@ -49,6 +76,8 @@ def _progressing(plan: Plan) -> Verdict:
 def _degraded(state: ClusterState, plan: Plan) -> Verdict:
     if plan.stage is Stage.HELD and plan.reason not in QUIET_HOLDS:
         return True, plan.reason, plan.message
+    if state.record.is_recovering:
+        return True, "Recovering", plan.message
     ailing = [voter.name for voter in state.voters if not voter.is_healthy]
     if ailing and plan.reason != "Creating":
         return True, "MemberUnhealthy", f"unhealthy or silent: {', '.join(ailing)}"

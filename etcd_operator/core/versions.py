@@ -31,3 +31,11 @@ def parse_version(text: str) -> Version:
 def image_of(repository: str, version: Version) -> str:
     """The image that runs `version`: `repository:vX.Y.Z`, the tag of etcd's official images."""
     return f"{repository}:v{version}"
+
+
+def can_restore(version: str) -> bool:
+    """Whether `etcdutl snapshot restore` of this version can move revisions on.
+
+    `--bump-revision` and `--mark-compacted` came with 3.5.10; before 3.5 there is no etcdutl.
+    """
+    return Version.parse(version) >= Version(3, 5, 10)

@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from etcd_operator.api.meta import ObjectMeta, RawObject, Value
+from etcd_operator.api.meta import Condition, ObjectMeta, RawObject, Value
 from etcd_operator.api.podmarks import PodMarks
 from etcd_operator.core.actions import Plan, Start
 from etcd_operator.core.desired import DesiredCluster, Durability, Record
@@ -93,10 +93,12 @@ def desired_of(
     api_version: str,
     durability: Durability,
     record: Record,
+    conditions: tuple[Condition, ...] = (),
 ) -> DesiredCluster:
     """The cluster that a resource asks for.
 
     asked: reads the spec into fields of DesiredCluster; the InvalidSpec it raises becomes `problem`.
+    conditions: those last written.
     """
     try:
         fields = asked()
@@ -111,6 +113,7 @@ def desired_of(
         created=metadata.creation_timestamp,
         durability=durability,
         record=record,
+        unavailable_since=unavailable_since(conditions),
         is_deleting=metadata.deletion_timestamp is not None,
         **fields,
     )
@@ -132,4 +135,10 @@ def image_for(defaults: Defaults, version: str) -> tuple[str, str]:
 
 def record_fields(record: Record) -> dict[str, Any]:
     """The operator's memory as the status types of both groups spell it."""
-    return {"bootstrap": record.bootstrap, "cluster_id": record.cluster_id}
+    return {"bootstrap": record.bootstrap, "cluster_id": record.cluster_id, "recovery": record.recovery}
+
+
+def unavailable_since(conditions: tuple[Condition, ...]) -> str:
+    """Since when a status says that its cluster does not answer; empty while it says that it does."""
+    found = next((c for c in conditions if c.type == "Available" and c.status == "False"), None)
+    return found.last_transition_time if found is not None else ""

@@ -9,8 +9,8 @@ from etcd_operator.api.coreos import ClusterSpec, ClusterStatus, EtcdCluster, Me
 from etcd_operator.api.meta import RawObject, merge_conditions
 from etcd_operator.api.podmarks import PodMarks
 from etcd_operator.api.podtemplate import PodTemplate
-from etcd_operator.build import ephemeral
-from etcd_operator.core.actions import Plan, Resuming, Stage, Start
+from etcd_operator.build import ephemeral, seed
+from etcd_operator.core.actions import Plan, Resuming, Seeding, Stage, Start
 from etcd_operator.core.desired import DesiredCluster, Durability, Record
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import cluster_version, conditions, member_names
@@ -36,7 +36,9 @@ class CoreosDialect:
                 bootstrap=status.bootstrap,
                 cluster_id=status.cluster_id,
                 next_ordinal=status.next_ordinal,
+                recovery=status.recovery,
             ),
+            conditions=status.conditions,
         )
 
     def _asked(self, cluster: EtcdCluster) -> dict[str, Any]:
@@ -108,6 +110,8 @@ class CoreosDialect:
         """The pod. Raises TypeError for a start from old data: an ephemeral pod has none."""
         if isinstance(start, Resuming):
             raise TypeError(f"{name}: an ephemeral member cannot resume")
+        if isinstance(start, Seeding):
+            return seed.pod(cluster, name, start)
         return ephemeral.pod(cluster, name, start)
 
 

@@ -35,7 +35,8 @@ class ImprobableDialect:
             lambda: self._asked(cluster),
             api_version=improbable.API_VERSION,
             durability=Durability.PERSISTENT,
-            record=Record(bootstrap=status.bootstrap, cluster_id=status.cluster_id),
+            record=Record(bootstrap=status.bootstrap, cluster_id=status.cluster_id, recovery=status.recovery),
+            conditions=status.conditions,
         )
 
     def _asked(self, cluster: EtcdCluster) -> dict[str, Any]:

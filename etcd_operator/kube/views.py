@@ -62,6 +62,7 @@ class PodStatus(Value, frozen=True, kw_only=True):
     pod_ip: str = msgspec.field(default="", name="podIP")
     conditions: tuple[PodCondition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
 
 
 class ReadinessGate(Value, frozen=True, kw_only=True):

@@ -19,17 +19,22 @@ from etcd_operator.build.urls import PEER_PORT, url
 from etcd_operator.core.actions import (
     Action,
     AddLearner,
+    ConfirmLoss,
     CreateClientService,
     CreateMember,
     CreateMemberService,
     DeleteMember,
     KeepBudget,
     MoveLeader,
+    OpenSeed,
     Promote,
+    RecoveryAction,
     Remember,
     RemoveMember,
     Resuming,
+    RetireMember,
     SealMember,
+    SealSeed,
 )
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import Member
@@ -46,6 +51,7 @@ from etcd_operator.reconcile.caches import Caches, Cluster
 from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.membership import Membership
 from etcd_operator.reconcile.prober import Prober
+from etcd_operator.reconcile.recovery import Recoverer
 
 Report = Callable[[str, str], None]
 """`(reason, sentence)` of an operation done, for an Event on the cluster."""
@@ -138,6 +144,8 @@ class Actor(Generic[Cluster]):
                 self._delete(state, action.name, report)
             case SealMember():
                 self._seal(state, action)
+            case ConfirmLoss() | SealSeed() | RetireMember() | OpenSeed():
+                self._recover(state, action, report)
             case _:
                 self._make(state.desired, action, report)
 
@@ -189,6 +197,22 @@ class Actor(Generic[Cluster]):
                     assert_never(action)
         finally:
             self.prober.invalidate(key)
+
+    def _recover(self, state: ClusterState, action: RecoveryAction, report: Report) -> None:
+        key = _key(state.desired)
+
+        def wrote(resource: Resource, written: Key, version: str) -> None:
+            self.expectations.wrote(key, self._cache(resource), written, version)
+
+        Recoverer(
+            client=self.client,
+            channels=self.prober.channels(key),
+            on_call=self.on_call,
+            state=state,
+            member_at=self.dialect.member_at,
+            wrote=wrote,
+            report=report,
+        ).act(action)
 
     def _delete(self, state: ClusterState, name: str, report: Report) -> None:
         """Remove the objects of a member after making sure, live, that etcd does not list it."""

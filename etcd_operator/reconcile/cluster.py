@@ -19,7 +19,7 @@ from etcd_operator.clock import Clock
 from etcd_operator.core.actions import Plan, Remember, Stage
 from etcd_operator.core.plan import plan
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.status import QUIET_HOLDS
+from etcd_operator.core.status import MILESTONES, QUIET_HOLDS, WARNINGS
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.engine.controller import Result
 from etcd_operator.errors import Forbidden, Invalid, NotFound
@@ -126,8 +126,8 @@ class _Pass(Generic[Cluster]):
                 self._of.actor.act(self._state, action, self._report)
         if self._plan.actions:
             log.info("acted", reason=self._plan.reason, message=self._plan.message)
-        if self._plan.reason == "ClusterCreated":
-            self._report(self._plan.reason, self._plan.message)
+        if self._plan.reason in MILESTONES:
+            self._report(MILESTONES[self._plan.reason], self._plan.message)
 
     def _next_look(self) -> float:
         if self._plan.requeue_after is not None:
@@ -135,7 +135,7 @@ class _Pass(Generic[Cluster]):
         return self._of.resync * (0.9 + 0.2 * self._of.jitter())
 
     def _report(self, reason: str, message: str) -> None:
-        self._of.record(self._cluster, reason, message, False)  # noqa: FBT003 -- the one flag of an Event
+        self._of.record(self._cluster, reason, message, reason in WARNINGS)
 
     def _write_status(self) -> None:
         """Replace the status if it differs from the one last seen; a concurrent edit is a Conflict."""

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from etcd_operator.api import coreos, improbable
 from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.api.podmarks import PodMarks
+from etcd_operator.build.seed import FETCH
 from etcd_operator.core.members import Answer, ClaimFacts, EtcdMember, PeerFacts, PodFacts, Trouble
 from etcd_operator.etcd import probe as etcd
 from etcd_operator.etcd.values import Member, hex_id
@@ -64,6 +65,7 @@ def pod_facts(pod: Pod, *, now: datetime) -> PodFacts:
         serves=_serves(pod, marks) if marks is not None else None,
         is_sealed=is_sealed,
         has_no_data=has_no_data,
+        has_fetched=_has_fetched(pod),
         trouble=_REFUSAL if has_no_data and state.running is None else _trouble(pod, state, now),
     )
 
@@ -88,6 +90,13 @@ def _found_nothing(status: ContainerStatus, *, is_sealed: bool) -> bool:
     return BOOTSTRAPPED in ending.message or (is_sealed and NO_DATA in ending.message)
 
 
+def _has_fetched(pod: Pod) -> bool:
+    """Whether the first step of a seed has ended well (see `build.seed`)."""
+    step = next((c for c in pod.status.init_container_statuses if c.name == FETCH), None)
+    ended = step.state.terminated if step is not None else None
+    return ended is not None and ended.reason == "Completed"
+
+
 def _is_forsaken(pod: Pod, now: datetime) -> bool:
     """Whether its node has been silent for too long.
 
@@ -105,8 +114,9 @@ def _trouble(pod: Pod, state: ContainerState, now: datetime) -> Trouble | None:
         return Trouble(
             reason=pod.status.reason or "PodFailed", message=pod.status.message or "the pod failed"
         )
-    if state.waiting is not None and state.waiting.reason not in PASSING_REASONS:
-        return Trouble(reason=state.waiting.reason, message=state.waiting.message or state.waiting.reason)
+    for waiting in (*(c.state.waiting for c in pod.status.init_container_statuses), state.waiting):
+        if waiting is not None and waiting.reason not in PASSING_REASONS:
+            return Trouble(reason=waiting.reason, message=waiting.message or waiting.reason)
     unscheduled = next(
         (c for c in pod.status.conditions if c.type == "PodScheduled" and c.status == "False"), None
     )
@@ -169,6 +179,7 @@ def answer_of(reply: etcd.Answer | etcd.Refused | etcd.NoAnswer | None) -> Answe
         version=status.version,
         leader=hex_id(status.leader) if status.leader else "",
         committed=status.raft_index,
+        revision=status.revision,
         is_learner=status.is_learner,
         errors=status.errors,
         members=tuple(_entry(member) for member in reply.members or ()),

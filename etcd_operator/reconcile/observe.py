@@ -29,6 +29,7 @@ from etcd_operator.reconcile.facts import (
     replica_set_trouble,
 )
 from etcd_operator.reconcile.prober import Prober
+from etcd_operator.reconcile.recovery import of_one_history, tellers_of
 
 Rival = Callable[[Key], str]
 """When the same-named resource of the other group was made (`creationTimestamp`); empty without one."""
@@ -62,7 +63,9 @@ class Observer(Generic[Cluster]):
         if look is None:
             return None
         members, strangers = self._joined(desired, objects, look)
-        age = (self.clock.now() - instant(desired.created)).total_seconds()
+        now = self.clock.now()
+        age = (now - instant(desired.created)).total_seconds()
+        since = desired.unavailable_since
         return ClusterState(
             desired=desired,
             members=self._judged(desired, members),
@@ -73,6 +76,7 @@ class Observer(Generic[Cluster]):
             is_fresh=self.expectations.are_met(key),
             has_quorum=look.quorum is True,
             age=age,
+            unavailable_for=(now - instant(since)).total_seconds() if since else 0.0,
         )
 
     def _objects(self, key: Key, desired: DesiredCluster) -> dict[str, Member]:
@@ -171,8 +175,9 @@ class Observer(Generic[Cluster]):
             for name, answer in answers.items()
             if answer is not None and self._is_itself(desired, name, answer)
         }
+        own = of_one_history(desired.record, own)
         # A learner gives no list, so however far it has come its answer cannot be the one.
-        tellers = [answer for answer in own.values() if answer.members]
+        tellers = tellers_of(desired.record, [answer for answer in own.values() if answer.members])
         best = max(tellers, key=lambda answer: answer.committed, default=None)
         listed = best.members if best is not None else ()
         named = {entry.id: self._name_of(desired, entry) for entry in listed}

@@ -7,7 +7,7 @@ import msgspec
 from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.api.meta import RawObject
 from etcd_operator.build import persistent as build
-from etcd_operator.core.actions import Founding, Joining, Resuming, Start
+from etcd_operator.core.actions import Founding, Joining, Resuming, Seeding, Start
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.dialects.coreos import CoreosDialect
 from etcd_operator.dialects.improbable import ImprobableDialect
@@ -49,6 +49,7 @@ FOUNDERS = ("db-0", "db-1", "db-2")
 FOUNDING: Start = Founding(founders=FOUNDERS, token="uid-1")
 RESUMING: Start = Resuming(token="uid-1")
 JOINING: Start = Joining(members=(*FOUNDERS, "db-3"), token="uid-1")
+SEEDING = Seeding(survivor="db-0002", token="uid-1-1")
 BARE_FOUNDING = Founding(founders=("db-0000", "db-0001", "db-0002"), token="uid-1")
 
 

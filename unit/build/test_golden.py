@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from etcd_operator.build import ephemeral, persistent
+from etcd_operator.build import ephemeral, persistent, seed
 from unit.build.cases import (
     BARE_FOUNDING,
     FOUNDING,
@@ -16,6 +16,7 @@ from unit.build.cases import (
     PLAIN,
     PLAIN_BARE,
     RESUMING,
+    SEEDING,
     peer_of,
 )
 from unit.build.conftest import GOLDEN, Compare
@@ -26,6 +27,8 @@ MANIFESTS = {
     "ephemeral-budget": ephemeral.budget(PLAIN_BARE, 2),
     "ephemeral-pod": ephemeral.pod(PLAIN_BARE, "db-0001", BARE_FOUNDING),
     "ephemeral-pod-full": ephemeral.pod(FULL_BARE, "db-0001", BARE_FOUNDING),
+    "ephemeral-seed": seed.pod(PLAIN_BARE, "db-0003", SEEDING),
+    "ephemeral-seed-full": seed.pod(FULL_BARE, "db-0003", SEEDING),
     "persistent-client-service": persistent.client_service(PLAIN),
     "persistent-budget": persistent.budget(PLAIN, 2),
     "persistent-peer": persistent.peer(PLAIN, "db-1", FOUNDING),

@@ -11,6 +11,7 @@ from typing import Any, assert_never
 from etcd_operator.core.actions import (
     Action,
     AddLearner,
+    ConfirmLoss,
     CreateClientService,
     CreateMember,
     CreateMemberService,
@@ -18,12 +19,15 @@ from etcd_operator.core.actions import (
     Founding,
     KeepBudget,
     MoveLeader,
+    OpenSeed,
     Plan,
     Promote,
     Remember,
     RemoveMember,
     Resuming,
+    RetireMember,
     SealMember,
+    SealSeed,
 )
 from etcd_operator.core.desired import DesiredCluster, Durability
 from etcd_operator.core.members import (
@@ -40,7 +44,9 @@ from etcd_operator.core.plan import RULES
 from etcd_operator.core.state import ClusterState
 from unit.core.model import Peer, Process, Resource, World
 
-BIRTH_RULES = tuple(rule for rule in RULES if rule.__module__.rpartition(".")[2] not in ("recover", "scale"))
+BIRTH_RULES = tuple(
+    rule for rule in RULES if rule.__module__.rpartition(".")[2] not in ("quorum_lost", "recover", "scale")
+)
 """The rules in their order, without those that change membership: the model does not know learners yet."""
 
 KINDS = ("resource", "pods", "peers", "claims", "services")
@@ -215,6 +221,8 @@ class Operator:
             case SealMember():
                 self._seal(action)
             case AddLearner() | Promote() | MoveLeader() | RemoveMember() | DeleteMember():
+                raise NotImplementedError(f"{action} is not a part of births")
+            case ConfirmLoss() | SealSeed() | RetireMember() | OpenSeed():
                 raise NotImplementedError(f"{action} is not a part of births")
             case _:
                 assert_never(action)

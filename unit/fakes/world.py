@@ -33,6 +33,7 @@ class Running:
     env: Mapping[str, str]
     claims: tuple[str, ...] = field(default=())
     restarts: int = 0
+    init: tuple[tuple[str, ...], ...] = ()
 
 
 Told = Callable[[Running], None]
@@ -40,6 +41,15 @@ Told = Callable[[Running], None]
 
 def tell_nobody(_running: Running) -> None:
     """For worlds whose containers are empty."""
+
+
+Prepare = Callable[[Running], tuple[int, str]]
+"""Runs init containers: how many have ended well, and why the next one has not; empty when all have."""
+
+
+def nothing_to_prepare(running: Running) -> tuple[int, str]:
+    """For worlds whose init containers are empty."""
+    return len(running.init), ""
 
 
 class World:
@@ -51,13 +61,14 @@ class World:
         *,
         on_start: Told = tell_nobody,
         on_stop: Told = tell_nobody,
+        on_init: Prepare = nothing_to_prepare,
         nodes: tuple[str, ...] = ("node-1", "node-2", "node-3"),
     ) -> None:
         self.up = set(nodes)
         self.binds_claims = True
         self._objects = api.objects
         self._nodes = nodes
-        self._on_start, self._on_stop = on_start, on_stop
+        self._on_start, self._on_stop, self._on_init = on_start, on_stop, on_init
         self._running: dict[str, Running] = {}
         self._ips = 0
 
@@ -183,10 +194,20 @@ class World:
         meta = pod["metadata"]
         if not pod["spec"].get("nodeName"):
             self._assign(pod, node)
+        ip = pod["status"].get("podIP") or self._new_address()
+        running = _rendered(pod, ip, node, 0)
+        done, failure = self._on_init(running)
+        prepared = _init_status(pod, done, failure)
+        placed = self._objects.get(PODS, meta["namespace"], meta["name"])
+        if failure:
+            self._report(placed, {"phase": "Pending", "podIP": ip, **prepared})
+            return
+        self._begin(pod, running)
+        self._report(placed, {**_running_status(pod, ip, 0), **prepared})
+
+    def _new_address(self) -> str:
         self._ips += 1
-        ip = f"{_NODE_IPS}.{self._ips // 250}.{self._ips % 250 + 1}"
-        self._begin(pod, _rendered(pod, ip, node, 0))
-        self._report(self._objects.get(PODS, meta["namespace"], meta["name"]), _running_status(pod, ip, 0))
+        return f"{_NODE_IPS}.{self._ips // 250}.{self._ips % 250 + 1}"
 
     def _restart(self, pod: Json, running: Running) -> None:
         self._stop(running.uid)
@@ -272,10 +293,15 @@ def _rendered(pod: Json, ip: str, node: str, restarts: int) -> Running:
             return str(fields.get(path, ""))
         return str(entry.get("value", ""))
 
-    env = {entry["name"]: value(entry) for entry in main.get("env") or ()}
-    words = [*(main.get("command") or ()), *(main.get("args") or ())]
-    for name, text in env.items():
-        words = [word.replace(f"$({name})", text) for word in words]
+    def environment(container: Json) -> dict[str, str]:
+        return {entry["name"]: value(entry) for entry in container.get("env") or ()}
+
+    def words(container: Json) -> tuple[str, ...]:
+        found = [*(container.get("command") or ()), *(container.get("args") or ())]
+        for name, text in environment(container).items():
+            found = [word.replace(f"$({name})", text) for word in found]
+        return tuple(found)
+
     return Running(
         namespace=meta["namespace"],
         pod=meta["name"],
@@ -283,11 +309,23 @@ def _rendered(pod: Json, ip: str, node: str, restarts: int) -> Running:
         ip=ip,
         node=node,
         image=main["image"],
-        command=tuple(words),
-        env=env,
+        command=words(main),
+        env=environment(main),
         claims=_claims(pod),
         restarts=restarts,
+        init=tuple(words(step) for step in pod["spec"].get("initContainers") or ()),
     )
+
+
+def _init_status(pod: Json, done: int, failure: str) -> Json:
+    """How far the init containers are: those before `done` have ended, the next one has crashed."""
+    steps = pod["spec"].get("initContainers") or ()
+    waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": failure}}
+    states: list[Json] = [{"terminated": {"reason": "Completed"}}] * done + [waiting] * bool(failure)
+    found = [
+        {"name": step["name"], "state": state} for step, state in zip(steps, states, strict=False)
+    ]  # those that come later have no status yet
+    return {"initContainerStatuses": found} if steps else {}
 
 
 def _running_status(pod: Json, ip: str, restarts: int) -> dict[str, Any]:

@@ -53,6 +53,52 @@ class Etcds:
         self._where: dict[str, tuple[Running, Process, FakeMember]] = {}
         self._crashing: dict[str, tuple[Running, str]] = {}
         self._pages: dict[str, _Page] = {}
+        self.holds_seeds = ""
+        self.fetched: dict[str, FakeEtcdCluster] = {}
+
+    def prepare(self, running: Running) -> tuple[int, str]:
+        """The steps of a seed, as `build.seed` writes them and etcd's tools run them."""
+        for done, words in enumerate(running.init):
+            try:
+                self._prepare(running, words)
+            except StartRefused as refusal:
+                return done, str(refusal)
+        return len(running.init), ""
+
+    def _prepare(self, running: Running, words: tuple[str, ...]) -> None:
+        tool, command, _, verb = (words[0].rpartition("/")[2], *words[1:4])
+        if command == "version":
+            return
+        assert (command, (tool, verb) in (("etcdctl", "save"), ("etcdutl", "restore"))) == ("snapshot", True)
+        if self.holds_seeds == verb:
+            raise StartRefused(f"the test holds up {verb}")
+        flags = dict(word[2:].split("=", 1) for word in words[5:] if "=" in word)
+        if verb == "save":
+            if running.uid not in self.fetched:  # a step that ended well is not run again
+                self.fetched[running.uid] = self._survivor(flags["endpoints"])
+        else:
+            assert "--mark-compacted" in words
+            self._restore(running, flags)
+
+    def _survivor(self, endpoint: str) -> FakeEtcdCluster:
+        name = endpoint.removeprefix("http://").removesuffix(":2379")
+        for _, process, member in self._where.values():
+            if member.name == name and member.is_alive:
+                return process.etcd
+        raise StartRefused(f"{name} does not answer")
+
+    def _restore(self, running: Running, flags: Options) -> None:
+        token, name = flags["initial-cluster-token"], flags["name"]
+        old = self.fetched[running.uid]
+        etcd = FakeEtcdCluster(cluster_id=0xC0DE + len(self.by_token), clock=self._clock)
+        etcd.found({name: flags["initial-advertise-peer-urls"]})
+        etcd.keys, etcd.revision = dict(old.keys), old.revision + int(flags["bump-revision"])
+        etcd.on_write = old.on_write
+        process = Process(etcd, (name,), has_met=True)
+        if any(running.uid in each.data for each in self.by_token.values()):
+            raise StartRefused("data-dir is not empty")
+        self.by_token[f"{token} of {running.uid}"] = process
+        process.data[running.uid] = etcd.members[0].id
 
     def start(self, running: Running) -> None:
         """A container starts; what is no etcd of ours is nothing to us."""
@@ -116,6 +162,7 @@ class Etcds:
         if options["initial-cluster-state"] == "existing" and options["initial-cluster"].count("=") == 1:
             raise StartRefused("cannot fetch cluster info from peer urls")
         token = options["initial-cluster-token"]
+        token = next((known for known in self.by_token if known.partition(" of ")[0] == token), token)
         if token not in self.by_token:
             if options["initial-cluster-state"] == "existing":
                 raise StartRefused("cannot fetch cluster info from peer urls")

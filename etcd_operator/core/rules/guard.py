@@ -47,6 +47,9 @@ def split(state: ClusterState) -> Plan | None:
     ids = set(state.cluster_ids)
     if state.record.is_born:
         ids.add(state.record.cluster_id)
+    if state.record.recovery is not None:
+        # What is left of the cluster that a recovery replaces: see `rules.quorum_lost`.
+        ids.discard(state.record.recovery.replaces)
     if len(ids) < 2:
         return None
     return Plan.hold(

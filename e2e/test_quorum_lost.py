@@ -1,0 +1,175 @@
+"""A majority of ephemeral members is lost for good: what is left is saved, and everybody is told."""
+
+import json
+import subprocess
+import threading
+import time
+from contextlib import suppress
+
+from e2e.support.api import condition
+from e2e.support.checks import assert_at_rest, assert_consistent
+from e2e.support.clusters import Document, ephemeral
+from e2e.support.members import Members
+from e2e.support.space import Space
+from e2e.support.waiting import hold_for, wait_until
+from e2e.support.writer import Writer
+from etcd_operator.errors import OperatorError
+
+NAME = "example-etcd-cluster"
+RATE = 100.0
+TOLD_SECONDS = 5.0
+"""How soon status tells the truth."""
+
+
+def names(*numbers: int) -> list[str]:
+    return [f"{NAME}-{number:04}" for number in numbers]
+
+
+def available(space: Space, document: Document) -> str:
+    return str(condition(space.stored(document), "Available")["status"])
+
+
+def lose(space: Space, document: Document, *numbers: int) -> float:
+    """Delete pods together; since when no quorum answers: a leader takes its time to hand over in vain."""
+    addresses = space.addresses(document)
+    space.kubectl("delete", "pod", *names(*numbers), "--wait=false")
+    began = 0.0
+
+    def is_lost() -> bool:
+        nonlocal began
+        began = time.monotonic()
+        return not any(members.client(address).has_quorum(deadline=0.5) for address in addresses)
+
+    with Members() as members:
+        wait_until(is_lost, 40, "the quorum is lost")
+    return began
+
+
+def await_recovered(space: Space, document: Document, began: float) -> None:
+    """The loss is told in time; 0003 to 0005 stand in for all that was."""
+    wait_until(lambda: available(space, document) == "False", 30, "the loss is told")
+    told = time.monotonic() - began
+    wait_until(lambda: available(space, document) == "True", 120, lambda: f"{space.status(document)}")
+    back = time.monotonic() - began
+    expected = names(3, 4, 5)
+    wait_until(
+        lambda: [pod["metadata"]["name"] for pod in space.pods(document)] == expected,
+        120,
+        lambda: f"{expected}, now {space.status(document)}",
+    )
+    space.wait_settled(document, within=120)
+    settled = time.monotonic() - began
+    print(f"loss told after {told:.2f} s, served again after {back:.2f} s, settled after {settled:.2f} s")
+    assert told < TOLD_SECONDS
+
+
+def events(space: Space) -> set[tuple[str, str]]:
+    found = json.loads(space.kubectl("get", "events", "-o", "json"))["items"]
+    return {(e["type"], e["reason"]) for e in found if e["involvedObject"]["name"] == NAME}
+
+
+def test_two_of_three_pods_deleted_together_are_recovered_from_the_third_without_a_loss(space: Space) -> None:
+    document = space.created(ephemeral())
+    space.wait_settled(document)
+    before = assert_consistent(space, document)
+    with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
+        wait_until(lambda: writer.acknowledged > 100, 30, "some writes are acknowledged")
+    # The survivor hears with the next heartbeat what a quorum has: nothing is under way any more.
+    hold_for(1.0, lambda: available(space, document) == "True", "it serves", every=0.5)
+    began = lose(space, document, 0, 1)
+    await_recovered(space, document, began)
+    writer.verify()
+
+    assert assert_consistent(space, document) != before
+    status = space.status(document)
+    assert "required revision has been compacted" in watch_from(space, status["recovery"]["revision"])
+    assert status["recovery"]["survivor"] == names(2)[0]
+    assert status["recovery"]["replaces"] == before
+    told = condition(space.stored(document), "DataLossPossible")
+    assert (told["status"], names(2)[0] in told["message"]) == ("True", True)
+    assert {
+        ("Warning", "QuorumLost"), ("Warning", "RecoveryStarted"), ("Warning", "Recovered")
+    } <= events(space)  # fmt: skip
+    assert_at_rest(space, 10)
+
+
+def test_under_load_only_what_the_survivor_had_not_received_is_missing(space: Space) -> None:
+    document = space.created(ephemeral())
+    space.wait_settled(document)
+    with Load(space.addresses(document)) as load:
+        wait_until(lambda: len(load.acknowledged) > 200, 60, "writes are acknowledged")
+        began = lose(space, document, 0, 1)
+        await_recovered(space, document, began)
+
+    revision = space.status(document)["recovery"]["revision"]
+    missing = load.missing(space.addresses(document)[0])
+    print(f"{len(load.acknowledged)} writes acknowledged, {len(missing)} missing, all after {revision}")
+    assert all(load.acknowledged[key] > revision for key in missing)
+    assert len(missing) < RATE
+    assert condition(space.stored(document), "DataLossPossible")["status"] == "True"
+    assert_consistent(space, document)
+
+
+def test_a_cluster_whose_data_is_all_gone_is_left_alone_until_it_is_deleted(space: Space) -> None:
+    document = space.created(ephemeral())
+    space.wait_settled(document)
+    began = lose(space, document, 0, 1, 2)
+    wait_until(lambda: available(space, document) == "False", 30, "the loss is told")
+    assert time.monotonic() - began < TOLD_SECONDS
+    space.wait_condition(document, "Degraded", "NoBackup")
+    assert condition(space.stored(document), "Available")["reason"] == "QuorumLost"
+    hold_for(8.0, lambda: not space.pods(document), "no new cluster is founded", every=0.5)
+
+    space.kubectl("delete", "etcdclusters.coreos.com", NAME)
+    wait_until(lambda: space.stored(document) == {}, 30, "the resource goes")
+    space.created(document)
+
+
+class Load:
+    """Puts each key once, through all members in turn, and remembers what was acknowledged."""
+
+    def __init__(self, addresses: list[str]) -> None:
+        self.acknowledged: dict[bytes, int] = {}
+        self._addresses = addresses
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="load")
+
+    def __enter__(self) -> "Load":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(30)
+
+    def missing(self, address: str) -> list[bytes]:
+        """What was acknowledged and is not there."""
+        with Members() as members:
+            client = members.client(address)
+            return [key for key in self.acknowledged if client.get(key) is None]
+
+    def _run(self) -> None:
+        with Members(deadline=1.0) as members:
+            number = 0
+            while not self._stop.wait(1.0 / RATE):
+                key = f"load/{number}".encode()
+                client = members.client(self._addresses[number % len(self._addresses)])
+                with suppress(OperatorError):  # unknown: may be there or not
+                    self.acknowledged[key] = client.put(key, b"value")
+                number += 1
+
+
+def watch_from(space: Space, revision: int) -> str:
+    """What a watcher is told that goes on where it was, at the cluster's Service."""
+    address = space.kubectl("get", "service", NAME, "-o", "jsonpath={.spec.clusterIP}")
+    words = ["etcdctl", f"--endpoints=http://{address}:2379", "watch", f"--rev={revision}", "writer/0"]
+    found = subprocess.run(
+        words,
+        env={"PATH": space.testbed.path},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    return found.stdout

@@ -1,0 +1,292 @@
+"""A majority of ephemeral members whose data is gone: no quorum will ever answer again.
+
+What is left is saved from the best survivor, into a new cluster that begins with one seed:
+
+    confirm the loss, live -> marker in status -> seed pod -> it fetches, restores and serves
+    -> sealed -> survivors deleted -> opened to clients -> its cluster ID is latched -> learners
+
+The marker (`api.record.Recovery`) comes before the first object, so that an operator that
+dies at any point goes on with the same recovery. Nothing is deleted before the seed serves
+all that the survivor had (I6), and nothing here ever founds an empty cluster (I4).
+
+No quorum can be asked before all this (I12). In its place stands a proof that there can be
+none: a member is elected only by a majority of the voters that it lists itself. So if every
+member whose data may be there answers, and none of them lists a majority of such members,
+nobody can be elected, and without an election no list changes. Only a pod that is gone, or
+that will never run again, counts as lost here: one on a silent node may be back, or may be
+serving clients on the other side of a cut (docs/decisions/005).
+"""
+
+from dataclasses import dataclass, replace
+
+from etcd_operator.api.record import REVISION_BUMP, Bootstrap, Recovery
+from etcd_operator.core.actions import (
+    Action,
+    ConfirmLoss,
+    CreateMember,
+    CreateMemberService,
+    OpenSeed,
+    Plan,
+    Remember,
+    RetireMember,
+    SealSeed,
+    Seeding,
+)
+from etcd_operator.core.members import Answer, Member, ordinal_of, quorum
+from etcd_operator.core.names import member_name
+from etcd_operator.core.state import ClusterState
+from etcd_operator.core.versions import can_restore
+
+RECHECK = 2.0
+"""Seconds between looks while somebody else has to act."""
+
+SEED_POLL = 0.15
+"""Seconds between looks at a seed: the start of its etcd wakes nobody."""
+
+LEARNER_GRACE = 10.0
+"""Seconds for silent members without a vote: one that was just given it would be elected by then."""
+
+
+def recover(state: ClusterState) -> Plan | None:
+    """Begin a recovery when there is no other way, or go on with one."""
+    if not state.record.is_born or state.desired.is_persistent:
+        return None
+    recovery = state.record.recovery
+    if recovery is not None and state.record.is_recovering:
+        return _go_on(state, recovery)
+    return None if state.has_quorum else _begin(state)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Left:
+    """What is left of the lost cluster.
+
+    holders: members whose data may be there; witnesses: those of them that tell their list.
+    """
+
+    holders: dict[str, Member]
+    witnesses: tuple[Member, ...]
+    state: ClusterState
+
+    def voters(self, witness: Member) -> tuple[str, ...]:
+        """The voters that a witness lists; empty for one whose name nobody knows."""
+        listed = witness.answer.members if witness.answer is not None else ()
+        by_id = {member.id: member.name for member in self.state.members if member.id}
+        return tuple(e.name or by_id.get(e.id, "") for e in listed if not e.is_learner)
+
+    def may_elect(self, witness: Member) -> bool:
+        """Whether those that a witness would ask for votes may still be a majority."""
+        voters = self.voters(witness)
+        able = [name for name in voters if not name or name in self.holders]
+        return len(able) >= quorum(len(voters))
+
+    @property
+    def all_voters(self) -> tuple[str, ...]:
+        """Whatever any witness lists as a voter, by number."""
+        names = {name for witness in self.witnesses for name in self.voters(witness) if name}
+        return tuple(sorted(names, key=ordinal_of))
+
+
+def _left(state: ClusterState) -> _Left:
+    recovery = state.record.recovery
+    seed = recovery.seed if recovery is not None and state.record.is_recovering else ""
+    holders = {m.name: m for m in state.members if m.name != seed and not _is_gone(m)}
+    witnesses = [m for m in holders.values() if m.answer is not None and m.answer.members]
+    return _Left(holders=holders, witnesses=tuple(witnesses), state=state)
+
+
+def _is_gone(member: Member) -> bool:
+    """Whether its data is gone for sure; what only cannot be reached is not."""
+    return member.pod is None or member.pod.is_finished
+
+
+def _begin(state: ClusterState) -> Plan | None:
+    """Recover from the best survivor, or say why not; None: a quorum may come back by itself."""
+    left = _left(state)
+    if not left.holders:
+        return Plan.hold(
+            "NoBackup",
+            "the data of all members is gone and there is no backup: nothing is founded in its place; "
+            "delete the cluster and create it again to begin with an empty one",
+            requeue_after=RECHECK,
+        )
+    if not left.witnesses:
+        return _unheard(left)
+    if any(left.may_elect(witness) for witness in left.witnesses):
+        return None
+    return _wait_for_silent(left) or _recover_from(state, left)
+
+
+def _unheard(left: _Left) -> Plan:
+    names = ", ".join(left.holders)
+    restarted = [m.name for m in left.holders.values() if m.pod is not None and m.pod.restarts]
+    hint = ""
+    if restarted:
+        hint = (
+            f"; {', '.join(restarted)} restarted, and an etcd that restarts without a quorum answers nobody: "
+            "docs/operations.md says how to get at its data"
+        )
+    return Plan.hold(
+        "QuorumLost",
+        f"{names} may still have the data but cannot tell: no quorum answers, nothing is touched{hint}",
+        requeue_after=RECHECK,
+    )
+
+
+def _wait_for_silent(left: _Left) -> Plan | None:
+    """A silent voter may have what the others lack: only a person can give it up."""
+    silent = [name for name, member in left.holders.items() if member.answer is None]
+    voters = [name for name in silent if name in left.all_voters]
+    if voters:
+        names = ", ".join(voters)
+        return Plan.hold(
+            "QuorumLost",
+            f"no quorum can return, but {names} may have newer data and is silent: waiting for it; "
+            "delete its pod to give it up and recover from the others",
+            requeue_after=RECHECK,
+        )
+    if silent and left.state.unavailable_for < LEARNER_GRACE:
+        return Plan.wait(
+            "QuorumLost", f"no quorum can return; waiting for {', '.join(silent)}", requeue_after=1.0
+        )
+    return None
+
+
+def _recover_from(state: ClusterState, left: _Left) -> Plan:
+    lost = ", ".join(name for name in left.all_voters if name not in left.holders)
+    able = [m for m in left.witnesses if m.pod is not None and not m.pod.is_terminating]
+    if not able:
+        names = ", ".join(witness.name for witness in left.witnesses)
+        return Plan.hold(
+            "QuorumLost",
+            f"{lost} gone for good, and {names} being deleted: nobody is left to recover from",
+            requeue_after=RECHECK,
+        )
+    if not can_restore(state.desired.version):
+        return Plan.hold(
+            "RecoveryUnsupported",
+            f"{lost} gone for good: etcd {state.desired.version} cannot restore a snapshot without hiding "
+            "writes from watchers (3.5.10 and later can): save one from a survivor by hand",
+            requeue_after=RECHECK,
+        )
+    survivor = max(able, key=_newest)
+    recovery = _next_recovery(state, survivor)
+    message = (
+        f"{lost} gone for good, no quorum can return: recovering from {survivor.name} at revision "
+        f"{recovery.revision} as {recovery.seed}; writes that only lost members had are missing"
+    )
+    loss = ConfirmLoss(
+        gone=tuple(name for name in left.all_voters if name not in left.holders),
+        survivors=tuple((m.name, m.pod.uid) for m in able if m.pod is not None),
+        message=message,
+    )
+    record = replace(state.record, recovery=recovery, next_ordinal=ordinal_of(recovery.seed))
+    return Plan.act(
+        loss,
+        Remember(record=record),
+        *_create(replace(state, desired=replace(state.desired, record=record)), recovery),
+        reason="Recovering",
+        message=message,
+        requeue_after=SEED_POLL,
+    )
+
+
+def _newest(member: Member) -> tuple[int, int, int]:
+    """What a snapshot holds decides: the revision; then how far the log is known to be agreed."""
+    answer = member.answer
+    return (answer.revision, answer.committed, -member.ordinal) if answer is not None else (0, 0, 0)
+
+
+def _next_recovery(state: ClusterState, survivor: Member) -> Recovery:
+    former = state.record.recovery
+    generation = former.generation + 1 if former is not None else 1
+    used = max((member.ordinal + 1 for member in state.members), default=0)
+    number = max(state.record.next_ordinal, used)
+    return Recovery(
+        generation=generation,
+        survivor=survivor.name,
+        revision=survivor.answer.revision if survivor.answer is not None else 0,
+        seed=member_name(state.desired, number),
+        token=f"{state.desired.uid}-{generation}",
+        replaces=state.record.cluster_id,
+    )
+
+
+def _create(state: ClusterState, recovery: Recovery) -> list[Action]:
+    """The seed; then its number is used up, so that a seed that is lost is known from one never made."""
+    start = Seeding(survivor=recovery.survivor, token=recovery.token)
+    return [
+        CreateMember(name=recovery.seed, start=start),
+        Remember(record=replace(state.record, next_ordinal=ordinal_of(recovery.seed) + 1)),
+        CreateMemberService(name=recovery.seed),
+    ]
+
+
+def _go_on(state: ClusterState, recovery: Recovery) -> Plan | None:
+    seed = state.by_name.get(recovery.seed)
+    is_made = state.record.next_ordinal > ordinal_of(recovery.seed)
+    if not is_made:
+        return Plan.act(
+            *_create(state, recovery),
+            reason="Recovering",
+            message=_under_way(recovery),
+            requeue_after=SEED_POLL,
+        )
+    if seed is None or _is_gone(seed):
+        return _begin(state)
+    answer = seed.answer
+    if state.has_quorum and answer is not None and _serves(answer, recovery):
+        return _hand_over(state, recovery, answer)
+    return _await_seed(state, recovery, seed)
+
+
+def _serves(answer: Answer, recovery: Recovery) -> bool:
+    """Whether a seed has what the survivor had, in a cluster of its own."""
+    alone = tuple(entry.name for entry in answer.members) == (recovery.seed,)
+    return alone and answer.revision >= recovery.revision + REVISION_BUMP
+
+
+def _await_seed(state: ClusterState, recovery: Recovery, seed: Member) -> Plan | None:
+    has_fetched = seed.pod is not None and seed.pod.has_fetched
+    survivor = state.by_name.get(recovery.survivor)
+    message = _under_way(recovery)
+    if not has_fetched:
+        if survivor is None or _is_gone(survivor):
+            return _begin(state)  # it can never fetch: another survivor may be left
+        if survivor.answer is None:
+            # `etcdctl snapshot save` waits for ever, and may do so in vain: see `_unheard`.
+            message += f"; {survivor.name} is silent now"
+    if seed.trouble is not None:
+        return Plan.hold(
+            seed.trouble.reason,
+            f"recovering from {recovery.survivor}: {seed.name}: {seed.trouble.message}; "
+            "delete its pod to begin again",
+            requeue_after=RECHECK,
+        )
+    return Plan.wait("Recovering", message, requeue_after=SEED_POLL)
+
+
+def _hand_over(state: ClusterState, recovery: Recovery, answer: Answer) -> Plan:
+    """The seed serves: what is left of the old cluster goes, then clients come, then it is latched."""
+    others = [member for member in state.members if member.name != recovery.seed and not member.is_going]
+    record = replace(
+        state.record,
+        cluster_id=answer.cluster_id,
+        bootstrap=Bootstrap(members=(recovery.seed,), token=recovery.token),
+    )
+    return Plan.act(
+        SealSeed(name=recovery.seed, revision=recovery.revision + REVISION_BUMP),
+        *(RetireMember(name=member.name, seed=recovery.seed) for member in others),
+        OpenSeed(name=recovery.seed),
+        Remember(record=record),
+        reason="Recovered",
+        message=(
+            f"{recovery.seed} serves what {recovery.survivor} had at revision {recovery.revision}, in the "
+            f"new cluster {answer.cluster_id}; writes that only lost members had are missing"
+        ),
+        requeue_after=SEED_POLL,
+    )
+
+
+def _under_way(recovery: Recovery) -> str:
+    return f"recovering from {recovery.survivor} at revision {recovery.revision} as {recovery.seed}"

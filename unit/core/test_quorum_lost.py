@@ -1,0 +1,393 @@
+"""When a lost majority is recovered from, from whom, and when nothing is touched."""
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from etcd_operator.api.record import REVISION_BUMP, Bootstrap, Recovery
+from etcd_operator.core.actions import (
+    ConfirmLoss,
+    CreateMember,
+    CreateMemberService,
+    OpenSeed,
+    Remember,
+    RetireMember,
+    SealSeed,
+    Seeding,
+    Stage,
+)
+from etcd_operator.core.members import Member, Trouble
+from etcd_operator.core.plan import plan
+from etcd_operator.core.rules.quorum_lost import LEARNER_GRACE, recover
+from etcd_operator.core.state import ClusterState
+from etcd_operator.core.status import conditions
+from unit.core.builders import (
+    CLUSTER_ID,
+    TOKEN,
+    answer,
+    born,
+    changed,
+    down,
+    entry,
+    ephemeral,
+    founding,
+    persistent,
+    pod,
+    silent,
+)
+
+NEW_ID = "feed"
+
+
+def name_of(number: int) -> str:
+    return f"db-{number:04d}"
+
+
+def lost(size: int, *gone: int, revisions: dict[int, int] | None = None) -> ClusterState:
+    """Some pods are gone; the others answer, each with its own list, without a leader."""
+    state = replace(born(ephemeral(size=size)), has_quorum=False)
+    listed = tuple(entry(name_of(number)) for number in range(size))
+    for number in range(size):
+        if number in gone:
+            state = changed(state, name_of(number), pod=None, answer=None)
+            continue
+        said = answer(name_of(number), listed, leader="", revision=(revisions or {}).get(number, 7))
+        state = changed(state, name_of(number), answer=said)
+    return state
+
+
+RECOVERY = Recovery(
+    generation=1, survivor="db-0002", revision=7, seed="db-0003", token=f"{TOKEN}-1", replaces=CLUSTER_ID
+)
+
+
+def recovering(*, is_made: bool = True, **seed: object) -> ClusterState:
+    """Two of three are lost and a recovery is under way; the seed's pod runs unless said otherwise."""
+    state = lost(3, 0, 1)
+    record = replace(state.record, recovery=RECOVERY, next_ordinal=4 if is_made else 3)
+    state = replace(state, desired=replace(state.desired, record=record))
+    if not is_made:
+        return state
+    made = replace(silent(state.desired, "db-0003"), **seed)  # type: ignore[arg-type]
+    return replace(state, members=(*state.members, made))
+
+
+def serving(revision: int = 7 + REVISION_BUMP, *others: str) -> ClusterState:
+    """As `recovering`, and the seed leads a cluster of its own."""
+    listed = tuple(entry(name) for name in ("db-0003", *others))
+    said = answer("db-0003", listed, cluster_id=NEW_ID, revision=revision)
+    state = recovering(entry=listed[0], answer=said)
+    for name in ("db-0000", "db-0001", "db-0002"):
+        state = changed(state, name, entry=None)
+    return replace(state, has_quorum=True)
+
+
+def test_two_of_three_gone_are_recovered_from_the_third_as_the_next_number() -> None:
+    made = plan(lost(3, 0, 1))
+
+    loss, marker, seed, used, address = made.actions
+    assert isinstance(loss, ConfirmLoss)
+    assert (loss.gone, loss.survivors) == (("db-0000", "db-0001"), (("db-0002", "pod-db-0002"),))
+    assert isinstance(marker, Remember)
+    assert (marker.record.recovery, marker.record.next_ordinal) == (RECOVERY, 3)
+    assert marker.record.is_recovering
+    assert seed == CreateMember(name="db-0003", start=Seeding(survivor="db-0002", token=f"{TOKEN}-1"))
+    assert used == Remember(record=replace(marker.record, next_ordinal=4))
+    assert address == CreateMemberService(name="db-0003")
+    assert made.reason == "Recovering"
+
+
+@pytest.mark.parametrize(
+    ("state", "survivor"),
+    [
+        pytest.param(lost(5, 0, 1, 2, revisions={3: 8, 4: 9}), "db-0004", id="the newest data"),
+        pytest.param(lost(5, 0, 1, 4, revisions={2: 9, 3: 8}), "db-0002", id="the newest data, listed first"),
+        pytest.param(lost(5, 0, 1, 2), "db-0003", id="the first of equals"),
+        pytest.param(
+            changed(
+                lost(5, 0, 1, 2, revisions={3: 8, 4: 9}),
+                "db-0004",
+                pod=pod("db-0004", is_terminating=True),
+            ),
+            "db-0003",
+            id="nobody who is being deleted",
+        ),
+        pytest.param(
+            changed(lost(3, 0, 1), "db-0000", pod=pod("db-0000", is_finished=True)),
+            "db-0002",
+            id="a pod that will never run again is gone",
+        ),
+        pytest.param(lost(2, 1), "db-0000", id="one of two"),
+    ],
+)
+def test_the_survivor_with_the_newest_data_is_taken(state: ClusterState, survivor: str) -> None:
+    marker = plan(state).actions[1]
+
+    assert isinstance(marker, Remember)
+    assert marker.record.recovery is not None
+    assert marker.record.recovery.survivor == survivor
+
+
+def with_list(state: ClusterState, name: str, *numbers: int, learners: tuple[int, ...] = ()) -> ClusterState:
+    """`name` tells another list than the others."""
+    listed = tuple(entry(name_of(number), is_learner=number in learners) for number in numbers)
+    return changed(state, name, answer=answer(name, listed, leader=""))
+
+
+def with_learner(state: ClusterState, **changes: object) -> ClusterState:
+    """A member without a vote, which the others list, joins the picture; it says nothing."""
+    name = "db-0007"
+    learner = replace(
+        silent(state.desired, name, entry=entry(name, is_learner=True)),
+        **changes,  # type: ignore[arg-type]
+    )
+    return replace(state, members=(*state.members, learner))
+
+
+UNDECIDED = [
+    pytest.param(down(lost(3), "db-0000", "db-0001"), id="two of three are only silent"),
+    pytest.param(lost(3, 0), id="one of three is gone"),
+    pytest.param(
+        changed(lost(3, 0), "db-0001", answer=None, pod=pod("db-0001", is_on_lost_node=True)),
+        id="one is gone and one is on a silent node: it may be back",
+    ),
+    pytest.param(
+        changed(lost(3, 0), "db-0001", answer=None, pod=pod("db-0001", is_terminating=True)),
+        id="one is gone and one is not gone yet",
+    ),
+    pytest.param(
+        with_list(lost(5, 0, 1, 2), "db-0004", 2, 3, 4),
+        id="one survivor knows that the first two were removed",
+    ),
+    pytest.param(lost(3), id="all answer, and elect a leader just now"),
+    pytest.param(replace(lost(3, 0, 1), has_quorum=True), id="a quorum answers"),
+    pytest.param(founding(ephemeral()), id="a cluster that is not born"),
+    pytest.param(
+        replace(born(persistent()), has_quorum=False, members=()),
+        id="a cluster that keeps its data on claims",
+    ),
+]
+
+
+@pytest.mark.parametrize("state", UNDECIDED)
+def test_nothing_is_recovered_while_a_quorum_may_come_back(state: ClusterState) -> None:
+    assert recover(state) is None
+
+
+HELD = [
+    pytest.param(lost(3, 0, 1, 2), "NoBackup", "nothing is founded", id="all are gone"),
+    pytest.param(lost(1, 0), "NoBackup", "nothing is founded", id="the only one is gone"),
+    pytest.param(
+        down(lost(3, 0, 1), "db-0002"),
+        "QuorumLost",
+        "db-0002 may still have the data",
+        id="the survivor is silent",
+    ),
+    pytest.param(
+        down(lost(3, 0, 1), "db-0002", pod=pod("db-0002", restarts=1)),
+        "QuorumLost",
+        "restarts without a quorum answers nobody",
+        id="the survivor restarted",
+    ),
+    pytest.param(
+        with_learner(
+            lost(3, 0, 1, 2), answer=answer("db-0007", is_learner=True, revision=7), pod=pod("db-0007")
+        ),
+        "QuorumLost",
+        "db-0007 may still have the data",
+        id="only a learner is left: it may have received only a part",
+    ),
+    pytest.param(
+        down(lost(5, 0, 1, 2), "db-0004"),
+        "QuorumLost",
+        "db-0004 may have newer data",
+        id="one survivor is silent",
+    ),
+    pytest.param(
+        changed(lost(3, 0, 1), "db-0002", pod=pod("db-0002", is_terminating=True)),
+        "QuorumLost",
+        "nobody is left to recover from",
+        id="the survivor is being deleted",
+    ),
+    pytest.param(
+        replace(lost(3, 0, 1), desired=replace(lost(3, 0, 1).desired, version="3.4.30")),
+        "RecoveryUnsupported",
+        "by hand",
+        id="a version that cannot restore safely",
+    ),
+    pytest.param(
+        replace(lost(3, 0, 1), desired=replace(lost(3, 0, 1).desired, version="3.5.9")),
+        "RecoveryUnsupported",
+        "by hand",
+        id="the last version that cannot restore safely",
+    ),
+]
+
+
+@pytest.mark.parametrize(("state", "reason", "words"), HELD)
+def test_without_a_safe_way_nothing_is_touched_and_the_reason_is_told(
+    state: ClusterState, reason: str, words: str
+) -> None:
+    made = plan(state)
+
+    assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, reason)
+    assert words in made.message
+    assert made.requeue_after is not None
+
+
+def test_silent_members_without_a_vote_are_waited_for_only_for_a_while() -> None:
+    state = with_learner(lost(3, 0, 1))
+
+    waiting = plan(replace(state, unavailable_for=LEARNER_GRACE - 0.1))
+    assert (waiting.actions, waiting.stage, waiting.reason) == ((), Stage.WORKING, "QuorumLost")
+    assert plan(replace(state, unavailable_for=LEARNER_GRACE)).reason == "Recovering"
+
+
+def test_a_voter_that_has_not_told_its_name_is_known_by_its_id() -> None:
+    state = lost(3, 0, 1)
+    listed = (entry("db-0000"), replace(entry("db-0001"), name=""), entry("db-0002"))
+    state = changed(state, "db-0002", answer=answer("db-0002", listed, leader=""))
+
+    assert plan(state).reason == "Recovering"
+
+
+def test_a_voter_that_nobody_knows_may_be_alive() -> None:
+    state = lost(3, 0, 1)
+    listed = (entry("db-0000"), replace(entry("x"), name=""), entry("db-0002"))
+
+    assert recover(changed(state, "db-0002", answer=answer("db-0002", listed, leader=""))) is None
+
+
+# A recovery under way
+
+
+def test_a_seed_that_was_never_made_is_made() -> None:
+    made = plan(recovering(is_made=False))
+
+    assert [type(action) for action in made.actions] == [CreateMember, Remember, CreateMemberService]
+    assert made.actions[0] == CreateMember(
+        name="db-0003", start=Seeding(survivor="db-0002", token=f"{TOKEN}-1")
+    )
+
+
+def test_a_seed_that_was_lost_is_followed_by_the_next_number_with_a_token_of_its_own() -> None:
+    for state in (recovering(pod=None), recovering(pod=pod("db-0003", is_finished=True))):
+        marker = plan(state).actions[1]
+        assert isinstance(marker, Remember)
+        recovery = marker.record.recovery
+        assert recovery is not None
+        assert (recovery.generation, recovery.seed, recovery.token) == (2, "db-0004", f"{TOKEN}-2")
+
+
+WAITING = [
+    pytest.param(recovering(), id="it fetches"),
+    pytest.param(changed(recovering(), "db-0002", answer=None), id="its survivor is busy"),
+    pytest.param(
+        changed(recovering(pod=pod("db-0003", has_fetched=True)), "db-0002", pod=None, answer=None),
+        id="it has fetched, and the survivor is gone",
+    ),
+    pytest.param(replace(serving(), has_quorum=False), id="it does not lead yet"),
+    pytest.param(serving(revision=7), id="it has less than the survivor had"),
+    pytest.param(serving(7 + REVISION_BUMP, "db-0009"), id="it is not alone in its cluster"),
+]
+
+
+@pytest.mark.parametrize("state", WAITING)
+def test_a_seed_is_waited_for_and_nothing_is_deleted(state: ClusterState) -> None:
+    made = recover(state)
+
+    assert made is not None
+    assert (made.actions, made.stage, made.reason) == ((), Stage.WORKING, "Recovering")
+
+
+def test_a_survivor_that_keeps_a_seed_waiting_is_named() -> None:
+    state = changed(recovering(), "db-0002", answer=None)
+
+    assert plan(state).message.endswith("db-0002 is silent now")
+
+
+def test_what_keeps_a_seed_from_running_is_told() -> None:
+    state = recovering(trouble=Trouble(reason="ErrImagePull", message="no such image"))
+
+    made = plan(state)
+
+    assert (made.stage, made.reason) == (Stage.HELD, "ErrImagePull")
+    assert "db-0003: no such image" in made.message
+
+
+def test_a_seed_whose_survivor_is_gone_gives_way_to_nobody_or_to_one_that_another_feeds() -> None:
+    gone = changed(recovering(), "db-0002", pod=None, answer=None)
+    assert plan(gone).reason == "NoBackup"
+
+    five = lost(5, 0, 1, 2, 3)
+    record = replace(
+        five.record,
+        recovery=msgspec.structs.replace(RECOVERY, survivor="db-0003", seed="db-0005"),
+        next_ordinal=6,
+    )
+    five = replace(
+        five,
+        desired=replace(five.desired, record=record),
+        members=(*five.members, silent(five.desired, "db-0005")),
+    )
+    marker = plan(five).actions[1]
+    assert isinstance(marker, Remember)
+    assert marker.record.recovery is not None
+    assert (marker.record.recovery.survivor, marker.record.recovery.seed) == ("db-0004", "db-0006")
+
+
+def test_when_the_seed_serves_it_is_sealed_the_old_ones_go_and_then_it_is_opened_and_latched() -> None:
+    made = plan(serving())
+
+    record = serving().record
+    assert made.actions == (
+        SealSeed(name="db-0003", revision=7 + REVISION_BUMP),
+        RetireMember(name="db-0000", seed="db-0003"),
+        RetireMember(name="db-0001", seed="db-0003"),
+        RetireMember(name="db-0002", seed="db-0003"),
+        OpenSeed(name="db-0003"),
+        Remember(
+            record=replace(
+                record, cluster_id=NEW_ID, bootstrap=Bootstrap(members=("db-0003",), token=f"{TOKEN}-1")
+            )
+        ),
+    )
+    assert made.reason == "Recovered"
+
+
+def recovered() -> ClusterState:
+    """As `serving`, latched; a survivor that is being deleted still answers."""
+    state = serving()
+    record = replace(state.record, cluster_id=NEW_ID)
+    return replace(state, desired=replace(state.desired, record=record))
+
+
+def test_what_is_left_of_the_old_cluster_is_no_split() -> None:
+    left: Member = recovered().by_name["db-0002"]
+    assert left.answer is not None
+    assert left.answer.cluster_id == CLUSTER_ID
+
+    assert plan(recovered()).reason != "SplitBrain"
+    foreign = changed(
+        recovered(), "db-0002", answer=answer("db-0002", (entry("db-0002"),), cluster_id="beef")
+    )
+    assert plan(foreign).reason == "SplitBrain"
+
+
+def told(state: ClusterState) -> dict[str, tuple[str, str]]:
+    return {c.type: (c.status, c.reason) for c in conditions(state, plan(state))}
+
+
+def test_status_tells_of_a_recovery_and_never_forgets_that_data_may_be_lost() -> None:
+    assert "DataLossPossible" not in told(lost(3, 0, 1, 2))
+    assert told(recovering()) == {
+        "Available": ("False", "QuorumLost"),
+        "Progressing": ("True", "Recovering"),
+        "Degraded": ("True", "Recovering"),
+        "DataLossPossible": ("True", "RecoveredFromSurvivor"),
+    }
+    assert told(serving())["Available"] == ("False", "QuorumLost")
+    after = told(recovered())
+    assert after["Available"] == ("True", "QuorumHealthy")
+    assert after["DataLossPossible"] == ("True", "RecoveredFromSurvivor")

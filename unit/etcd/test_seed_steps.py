@@ -1,0 +1,92 @@
+"""The steps of a seed's pod, run with the tools of every version that can: 3.5.10 and later."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from etcd_operator.api.record import REVISION_BUMP
+from etcd_operator.build import seed
+from etcd_operator.core.actions import Seeding
+from etcd_operator.etcd.channel import Channels
+from etcd_operator.etcd.client import EtcdClient
+from unit.build.cases import PLAIN_BARE
+from unit.etcd.real import RealEtcdCluster, free_address
+from unit.etcd.support import eventually
+
+KEYS = 20
+
+
+def steps(notes: dict[str, str], changes: dict[str, str], binaries: Path) -> list[list[str]]:
+    """The commands of the init containers, as the kubelet would run them, with `changes` of paths."""
+    pod: dict[str, Any] = seed.pod(PLAIN_BARE, "db-0003", Seeding(survivor="db-0002", token="uid-1-1"))
+    paths = {"/usr/local/bin": str(binaries), **changes}
+    found = []
+    for container in pod["spec"]["initContainers"]:
+        words = list(container["command"])
+        for entry in container["env"]:
+            path = entry["valueFrom"]["fieldRef"]["fieldPath"]
+            note = path.removeprefix("metadata.annotations['").removesuffix("']")
+            words = [word.replace(f"$({entry['name']})", notes[note]) for word in words]
+        for old, new in paths.items():
+            words = [word.replace(old, new) for word in words]
+        found.append(words)
+    return found
+
+
+def ends_well(words: list[str], *, within: float = 30.0) -> bool:
+    try:
+        return not subprocess.run(words, capture_output=True, timeout=within, check=False).returncode
+    except subprocess.TimeoutExpired:
+        return False
+
+
+def test_a_seed_takes_all_data_without_quorum_and_once_sealed_its_steps_do_nothing(
+    real: RealEtcdCluster, channels: Channels, binaries: Path, tmp_path: Path
+) -> None:
+    real.found("m0", "m1", "m2")
+    survivor = EtcdClient(channels, real.endpoint("m2"))
+    eventually(lambda: survivor.has_quorum(deadline=1.0), within=20)
+    for number in range(KEYS):
+        survivor.put(b"key/%d" % number, b"value")
+    revision = survivor.status().revision
+    real.kill("m0")
+    real.kill("m1")
+
+    (tmp_path / "snapshot").mkdir()
+    changes = {
+        "/var/etcd-snapshot": str(tmp_path / "snapshot"),
+        "/var/etcd/data": str(tmp_path / "data"),
+        "http://db-0002:2379": f"http://{real.endpoint('m2')}",
+    }
+    fetch, restore = steps(seed.UNSEALED, changes, binaries)
+    assert ends_well(fetch)
+    assert ends_well(fetch), "a step that was cut off is run again"
+    assert ends_well(restore)
+
+    real.close()
+    assert not ends_well(fetch, within=2.0), "it waits for ever for a survivor that is gone"
+    assert not ends_well(restore), "the data directory is there"
+    assert all(ends_well(words) for words in steps(seed.SEALED, changes, binaries))
+
+    address, peer = free_address(), free_address()
+    words = [
+        str(binaries / "etcd"),
+        "--name=db-0003",
+        f"--data-dir={tmp_path / 'data'}",
+        f"--listen-client-urls=http://{address}",
+        f"--advertise-client-urls=http://{address}",
+        f"--listen-peer-urls=http://{peer}",
+        "--initial-advertise-peer-urls=http://db-0003:2380",
+        "--initial-cluster=db-0003=http://db-0003:2380",
+        "--initial-cluster-state=existing",
+        "--log-level=error",
+    ]
+    with (tmp_path / "seed.log").open("wb") as log, subprocess.Popen(words, stderr=log) as process:
+        try:
+            client = EtcdClient(channels, address)
+            eventually(lambda: client.has_quorum(deadline=1.0), within=20)
+            assert client.status().revision >= revision + REVISION_BUMP
+            assert all(client.get(b"key/%d" % number) is not None for number in range(KEYS))
+            assert [member.name for member in client.member_list(linearizable=True).members] == ["db-0003"]
+        finally:
+            process.kill()

@@ -1,0 +1,267 @@
+"""Recovery after the loss of a majority: at any write, with any of its parts dying in the middle."""
+
+from collections.abc import Callable
+
+import pytest
+
+from etcd_operator.api.record import REVISION_BUMP
+from etcd_operator.build.seed import UNSEALED
+from unit.fakes.apiserver.kinds import PODS, SERVICES
+from unit.fakes.apiserver.store import copied
+from unit.fakes.world import _rendered
+from unit.reconcile.bench import COREOS, Bench, born, ephemeral
+from unit.reconcile.expected import assert_finished
+from unit.reconcile.trouble import TROUBLES, Trouble, survives
+
+TOLD = ("QuorumLost", "RecoveryStarted", "Recovered")
+LOST = (
+    "it dies after the reply",
+    "the reply is lost and it dies",
+    "the reply is lost and it lives on",
+    "it is answered with 409",
+)
+
+
+def lose(made: Bench, *numbers: int) -> None:
+    """Delete pods at once."""
+    for number in numbers:
+        made.delete(PODS, f"c-{number:04}")
+    made.world.settle()
+
+
+def assert_recovered(made: Bench, *numbers: int, generation: int = 1) -> None:
+    """One new cluster of these members with all the data, and nothing of the old one."""
+    etcd = made.etcd.etcd
+    assert etcd.keys[b"key"] == (b"value", 2)
+    assert etcd.revision >= REVISION_BUMP
+    assert_finished(made, COREOS, len(numbers), numbers)
+    status = made.status(COREOS)
+    recovery = status["recovery"]
+    assert recovery["generation"] == generation
+    assert recovery["replaces"] != status["clusterID"]
+    assert made.condition(COREOS, "DataLossPossible")["status"] == "True"
+    assert status["bootstrap"] == {"members": [recovery["seed"]], "token": recovery["token"]}
+    labels = made.get(PODS, recovery["seed"])["metadata"]["labels"]
+    assert labels["app"] == "etcd"
+
+
+def is_reason(made: Bench, reason: str) -> Callable[[], bool]:
+    return lambda: made.reason(COREOS) == reason
+
+
+@pytest.mark.parametrize(
+    ("size", "gone", "left"),
+    [(3, (0, 1), (3, 4, 5)), (3, (1, 2), (3, 4, 5)), (5, (0, 2, 4), (5, 6, 7, 8, 9)), (2, (1,), (2, 3))],
+)
+def test_a_majority_that_is_gone_is_recovered_from_who_is_left(
+    size: int, gone: tuple[int, ...], left: tuple[int, ...]
+) -> None:
+    with born(*ephemeral(size=size)) as made:
+        lose(made, *gone)
+        made.settle()
+        assert_recovered(made, *left)
+        kinds = {e["reason"]: e["type"] for e in made.events()}
+        assert {kinds[reason] for reason in TOLD} == {"Warning"}
+
+
+@pytest.mark.parametrize("trouble", [TROUBLES[lost] for lost in LOST], ids=LOST)
+def test_a_recovery_is_made_once_whatever_happens_at_any_write(trouble: Trouble) -> None:
+    """Up to the last write of the recovery itself; what comes then is growth (test_resize.py)."""
+    write, goes_on = 1, True
+    while goes_on:
+        with born(*ephemeral(size=3)) as made:
+            made.kill()
+            lose(made, 0, 1)
+            made.edit(COREOS, "c", {"spec": {"size": 1}})
+            goes_on = survives(made, trouble, write, lambda: None)
+            assert_recovered(made, 3)
+            write += 1
+    assert write > 12
+
+
+def test_the_loss_is_told_before_anything_is_saved() -> None:
+    with born(*ephemeral(size=3)) as made:
+        made.etcds.holds_seeds = "save"
+        lose(made, 0, 1)
+        made.run_until(lambda: made.status(COREOS).get("recovery") is not None)
+        assert made.condition(COREOS, "Available")["status"] == "False"
+        assert made.condition(COREOS, "Available")["reason"] == "QuorumLost"
+        made.wait(30.0)
+        assert "c-0002" in made.names(PODS)
+
+
+def test_members_that_are_only_silent_are_waited_for() -> None:
+    with born(*ephemeral(size=3)) as made:
+        for name in ("c-0000", "c-0001"):
+            made.etcd.etcd.freeze(name)
+        made.run_until(is_reason(made, "QuorumLost"))
+        made.wait(120.0)
+        assert "recovery" not in made.status(COREOS)
+        assert made.objects()["pods"] == ["c-0000", "c-0001", "c-0002"]
+        for name in ("c-0000", "c-0001"):
+            made.etcd.etcd.thaw(name)
+        made.settle()
+        assert_finished(made, COREOS, 3)
+
+
+def test_a_silent_voter_is_given_up_only_by_deleting_its_pod() -> None:
+    with born(*ephemeral(size=5)) as made:
+        made.etcd.etcd.freeze("c-0003")
+        lose(made, 0, 1, 2)
+        made.run_until(is_reason(made, "QuorumLost"))
+        made.wait(120.0)
+        assert "recovery" not in made.status(COREOS)
+        assert "delete its pod" in made.condition(COREOS, "Degraded")["message"]
+        lose(made, 3)
+        made.settle()
+        assert_recovered(made, 5, 6, 7, 8, 9)
+
+
+@pytest.mark.parametrize("size", [1, 3])
+def test_when_all_is_gone_nothing_is_founded(size: int) -> None:
+    with born(*ephemeral(size=size)) as made:
+        lose(made, *range(size))
+        made.run_until(is_reason(made, "NoBackup"))
+        assert made.condition(COREOS, "Available")["reason"] == "QuorumLost"
+        made.wait(120.0)
+        made.rest()
+        assert made.objects()["pods"] == []
+        made.restart()
+        made.wait(30.0)
+        assert made.objects()["pods"] == []
+        made.delete(COREOS, "c")
+        made.drain()
+        assert made.names(SERVICES) == []
+
+
+def test_a_restarted_survivor_is_left_alone_with_its_data() -> None:
+    """etcd that restarts without a quorum never answers: only a person can get at its data."""
+    with born(*ephemeral(size=3)) as made:
+        made.etcd.etcd.freeze("c-0002")
+        lose(made, 0, 1)
+        made.run_until(is_reason(made, "QuorumLost"))
+        made.wait(120.0)
+        assert made.objects()["pods"] == ["c-0002"]
+        assert "c-0002 may still have the data" in made.condition(COREOS, "Degraded")["message"]
+
+
+def test_a_seed_that_is_lost_is_followed_by_another() -> None:
+    with born(*ephemeral(size=3)) as made:
+        made.etcds.holds_seeds = "restore"
+        lose(made, 0, 1)
+        made.run_until(lambda: "c-0003" in made.objects()["pods"])
+        made.wait(5.0)
+        lose(made, 3)
+        made.etcds.holds_seeds = ""
+        made.settle()
+        assert_recovered(made, 4, 5, 6, generation=2)
+
+
+def test_a_survivor_that_is_lost_before_its_data_was_fetched_is_replaced_by_another() -> None:
+    with born(*ephemeral(size=5)) as made:
+        made.etcds.holds_seeds = "save"
+        lose(made, 0, 1, 2)
+        made.run_until(lambda: "c-0005" in made.objects()["pods"])
+        made.wait(5.0)
+        survivor = made.status(COREOS)["recovery"]["survivor"]
+        lose(made, int(survivor[-1]))
+        made.etcds.holds_seeds = ""
+        made.settle()
+        assert_recovered(made, 6, 7, 8, 9, 10, generation=2)
+
+
+def test_a_survivor_that_is_lost_after_its_data_was_fetched_is_not_needed() -> None:
+    with born(*ephemeral(size=3)) as made:
+        made.etcds.holds_seeds = "restore"
+        lose(made, 0, 1)
+        made.run_until(lambda: "c-0003" in made.objects()["pods"])
+        made.wait(5.0)
+        lose(made, 2)
+        made.wait(30.0)
+        assert made.objects()["pods"] == ["c-0003"]
+        made.etcds.holds_seeds = ""
+        made.settle()
+        assert_recovered(made, 3, 4, 5)
+
+
+def test_the_last_survivor_lost_before_its_data_was_fetched_leaves_nothing_to_found() -> None:
+    with born(*ephemeral(size=3)) as made:
+        made.etcds.holds_seeds = "save"
+        lose(made, 0, 1)
+        made.run_until(lambda: "c-0003" in made.objects()["pods"])
+        made.wait(5.0)
+        lose(made, 2)
+        made.run_until(is_reason(made, "NoBackup"))
+        made.wait(60.0)
+        assert not made.etcd_runs()
+
+
+def test_a_size_edited_in_the_middle_is_what_comes_of_it() -> None:
+    with born(*ephemeral(size=3)) as made:
+        made.etcds.holds_seeds = "save"
+        lose(made, 0, 1)
+        made.run_until(lambda: "c-0003" in made.objects()["pods"])
+        made.edit(COREOS, "c", {"spec": {"size": 1}})
+        made.wait(5.0)
+        made.etcds.holds_seeds = ""
+        made.settle()
+        assert_recovered(made, 3)
+
+
+def test_a_pause_in_the_middle_holds_the_recovery_up() -> None:
+    with born(*ephemeral(size=3)) as made:
+        made.etcds.holds_seeds = "save"
+        lose(made, 0, 1)
+        made.run_until(lambda: "c-0003" in made.objects()["pods"])
+        made.edit(COREOS, "c", {"spec": {"paused": True}})
+        made.wait(1.0)
+        made.etcds.holds_seeds = ""
+        made.wait(60.0)
+        assert made.objects()["pods"] == ["c-0002", "c-0003"]
+        assert made.condition(COREOS, "Available")["status"] == "False"
+        made.edit(COREOS, "c", {"spec": {"paused": False}})
+        made.settle()
+        assert_recovered(made, 3, 4, 5)
+
+
+def test_a_second_loss_is_recovered_like_the_first() -> None:
+    with born(*ephemeral(size=3)) as made:
+        lose(made, 0, 1)
+        made.settle()
+        lose(made, 3, 5)
+        made.settle()
+        assert_recovered(made, 6, 7, 8, generation=2)
+
+
+def test_clients_reach_a_seed_only_when_nothing_of_the_old_cluster_is_left() -> None:
+    with born(*ephemeral(size=3)) as made:
+        seen = []
+
+        def look() -> bool:
+            pods = {p["metadata"]["name"]: p["metadata"] for p in made.api.objects.select(PODS)}
+            seed = pods.get("c-0003")
+            if seed is not None:
+                survivor = pods.get("c-0002", {"deletionTimestamp": "gone"})
+                seen.append(("app" in seed["labels"], "deletionTimestamp" in survivor))
+            return made.is_settled(COREOS, "c") and seed is not None
+
+        lose(made, 0, 1)
+        made.run_until(look)
+        assert (False, False) in seen
+        assert (True, False) not in seen
+
+
+def test_the_steps_of_a_sealed_seed_end_well_when_its_node_comes_back_without_the_survivor() -> None:
+    with born(*ephemeral(size=2)) as made:
+        lose(made, 0)
+        made.settle()
+        seed = made.get(PODS, "c-0002")
+        sealed = _rendered(seed, "127.0.0.1", "node-1", 0)
+        unsealed = copied(seed)
+        unsealed["metadata"]["annotations"] |= UNSEALED
+        made.etcds.fetched.clear()
+
+        assert made.etcds.prepare(sealed) == (2, "")
+        assert made.etcds.prepare(_rendered(unsealed, "127.0.0.1", "node-1", 0)) == (
+            0, "c-0001 does not answer"
+        )  # fmt: skip
