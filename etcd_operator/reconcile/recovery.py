@@ -10,7 +10,7 @@ linearizable read at the seed.
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, assert_never
+from typing import assert_never
 
 from etcd_operator.api.meta import RawObject
 from etcd_operator.build import seed
@@ -81,12 +81,12 @@ class Recoverer:
                 self._confirm(action)
             case SealSeed():
                 self._assert_serves(action.name, action.revision)
-                self._patch(action.name, {"annotations": seed.SEALED})
+                self._patch(action.name, "annotations", seed.SEALED)
             case RetireMember():
                 self._assert_serves(action.seed, 0)
                 self._retire(action.name)
             case OpenSeed():
-                self._patch(action.name, {"labels": seed.opened(self.state.desired)})
+                self._patch(action.name, "labels", seed.opened(self.state.desired))
             case _:
                 assert_never(action)
 
@@ -148,13 +148,16 @@ class Recoverer:
         with suppress(NotFound):
             self.client.delete(resource, self._key(name), uid=uid)
 
-    def _patch(self, name: str, metadata: RawObject) -> None:
+    def _patch(self, name: str, field: str, values: dict[str, str]) -> None:
         """Edit the pod that was seen, not one that has taken its name."""
         pod = self._member(name).pod
         if pod is None:
             raise Unavailable(f"{name} has no pod")
-        patch: RawObject = {"metadata": {"uid": pod.uid, **metadata}}
-        written: Any = self.client.patch(resources.PODS, self._key(name), patch, Pod, kind=PatchKind.MERGE)
+        patch: list[RawObject] = [{"op": "test", "path": "/metadata/uid", "value": pod.uid}]
+        patch += [
+            {"op": "add", "path": f"/metadata/{field}/{key}", "value": text} for key, text in values.items()
+        ]
+        written = self.client.patch(resources.PODS, self._key(name), patch, Pod, kind=PatchKind.JSON)
         self.wrote(resources.PODS, self._key(name), written.metadata.resource_version)
 
     def _pod(self, name: str) -> Pod | None:

@@ -244,6 +244,13 @@ def test_silent_members_without_a_vote_are_waited_for_only_for_a_while() -> None
     assert plan(replace(state, unavailable_for=LEARNER_GRACE)).reason == "Recovering"
 
 
+def test_a_learner_that_answers_cannot_bring_a_quorum_back() -> None:
+    state = with_list(lost(2, 0), "db-0001", 0, 1, 7, learners=(7,))
+    learner = answer("db-0007", is_learner=True, leader="", revision=7)
+
+    assert plan(with_learner(state, answer=learner)).reason == "Recovering"
+
+
 def test_a_voter_that_has_not_told_its_name_is_known_by_its_id() -> None:
     state = lost(3, 0, 1)
     listed = (entry("db-0000"), replace(entry("db-0001"), name=""), entry("db-0002"))

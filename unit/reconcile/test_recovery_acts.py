@@ -1,0 +1,209 @@
+"""What a recovery makes sure live, right before it acts: a world that differs is left alone."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from etcd_operator.api import coreos
+from etcd_operator.api.record import REVISION_BUMP, Recovery
+from etcd_operator.core.actions import ConfirmLoss, OpenSeed, RetireMember, SealSeed
+from etcd_operator.core.desired import Record
+from etcd_operator.core.members import Answer, Member
+from etcd_operator.core.state import ClusterState
+from etcd_operator.dialects.coreos import CoreosDialect
+from etcd_operator.errors import Conflict, Invalid, OperatorError
+from etcd_operator.etcd.channel import Channels
+from etcd_operator.etcd.client import ignore_call
+from etcd_operator.kube.client import Client
+from etcd_operator.kube.views import Pod
+from etcd_operator.reconcile.facts import pod_facts
+from etcd_operator.reconcile.recovery import Recoverer, of_one_history, tellers_of
+from unit.dialects.builders import DEFAULTS
+from unit.fakes.apiserver.kinds import PODS
+from unit.reconcile.bench import COREOS, Bench, born, ephemeral
+from unit.reconcile.harness import TIMEOUTS, Mortality, MortalTransport
+
+OLD, NEW = "c0de", "feed"
+RECOVERY = Recovery(generation=1, survivor="c-0002", revision=2, seed="c-0003", token="t-1", replaces=OLD)
+
+
+@pytest.fixture
+def made() -> Iterator[Bench]:
+    """Three members; the operator is dead, so that a test may act in its place."""
+    with born(*ephemeral(size=3)) as made:
+        made.kill()
+        yield made
+
+
+@pytest.fixture
+def channels() -> Iterator[Channels]:
+    channels = Channels()
+    yield channels
+    channels.close()
+
+
+class Acts:
+    """A recoverer on the world as the operator saw it, which is when this was made."""
+
+    def __init__(self, made: Bench, channels: Channels, recovery: Recovery | None = None) -> None:
+        cluster = msgspec.convert(made.get(COREOS), coreos.EtcdCluster)
+        dialect = CoreosDialect(DEFAULTS)
+        desired = dialect.desired(cluster)
+        if recovery is not None:
+            desired = _with(desired, recovery)
+        self.told: list[str] = []
+        self.uids = {p["metadata"]["name"]: p["metadata"]["uid"] for p in made.api.objects.select(PODS)}
+        pods = [msgspec.convert(pod, Pod) for pod in made.api.objects.select(PODS)]
+        now = datetime.now(UTC)
+        members = tuple(
+            Member(name=pod.metadata.name, has_service=True, pod=pod_facts(pod, now=now)) for pod in pods
+        )
+        self._recoverer = Recoverer(
+            client=Client(MortalTransport(made.api.url, Mortality()), timeouts=TIMEOUTS),
+            channels=channels,
+            on_call=ignore_call,
+            state=ClusterState(desired=desired, members=members),
+            member_at=dialect.member_at,
+            wrote=lambda *_: None,
+            report=lambda reason, _: self.told.append(reason),
+        )
+
+    def confirm(self, *gone: str) -> None:
+        survivors = tuple((name, uid) for name, uid in self.uids.items() if name not in gone)
+        self._recoverer.act(ConfirmLoss(gone=gone, survivors=survivors, message="lost"))
+
+    def act(self, action: Any) -> None:
+        self._recoverer.act(action)
+
+
+def _with(desired: Any, recovery: Recovery) -> Any:
+    return replace(desired, record=replace(desired.record, recovery=recovery))
+
+
+def lose(made: Bench, *numbers: int) -> None:
+    for number in numbers:
+        made.delete(PODS, f"c-{number:04}")
+    made.world.settle()
+
+
+def test_a_loss_that_is_true_is_confirmed_and_told(made: Bench, channels: Channels) -> None:
+    lose(made, 0)
+    made.world.fail("default", "c-0001")
+    acts = Acts(made, channels)
+    acts.confirm("c-0000", "c-0001")
+    assert acts.told == ["QuorumLost"]
+
+
+def test_a_pod_that_the_cache_had_not_seen_is_no_loss(made: Bench, channels: Channels) -> None:
+    lose(made, 0)
+    acts = Acts(made, channels)
+    with pytest.raises(Conflict, match="c-0001 is there after all"):
+        acts.confirm("c-0000", "c-0001")
+    assert acts.told == []
+
+
+def test_a_survivor_that_is_going_is_none(made: Bench, channels: Channels) -> None:
+    lose(made, 0, 1)
+    acts = Acts(made, channels)
+    made.edit(PODS, "c-0002", {"metadata": {"finalizers": ["example.com/held"]}})
+    made.delete(PODS, "c-0002")
+    with pytest.raises(Conflict, match="c-0002 is not what it was"):
+        acts.confirm("c-0000", "c-0001")
+
+
+def test_a_survivor_that_is_another_pod_now_is_none(made: Bench, channels: Channels) -> None:
+    lose(made, 0, 1)
+    acts = Acts(made, channels)
+    acts.uids["c-0002"] = "another"
+    with pytest.raises(Conflict, match="c-0002 is not what it was"):
+        acts.confirm("c-0000", "c-0001")
+
+
+def test_a_survivor_whose_own_list_has_a_majority_that_may_live_forbids_a_recovery(
+    made: Bench, channels: Channels
+) -> None:
+    lose(made, 0, 1)
+    acts = Acts(made, channels)
+    etcd = made.etcd.etcd
+    with etcd.changed:
+        etcd.members[:] = [each for each in etcd.members if each.name != "c-0001"]
+        etcd.members[0].name = "c-0009"
+    with pytest.raises(Conflict, match="may still elect a leader"):
+        acts.confirm("c-0000", "c-0001")
+
+
+FOREIGN = msgspec.structs.replace(RECOVERY, replaces="0")
+
+
+@pytest.mark.parametrize(
+    ("recovery", "revision", "is_alone"),
+    [
+        pytest.param(RECOVERY, 0, True, id="the old cluster"),
+        pytest.param(FOREIGN, 2 + REVISION_BUMP, True, id="too little data"),
+        pytest.param(FOREIGN, 0, False, id="not alone in its cluster"),
+    ],
+)
+def test_a_seed_that_does_not_serve_alone_what_was_saved_replaces_nobody(
+    made: Bench, channels: Channels, recovery: Recovery, revision: int, is_alone: bool
+) -> None:
+    acts = Acts(made, channels, recovery)
+    etcd = made.etcd.etcd
+    if is_alone:
+        with etcd.changed:
+            etcd.members[:] = [each for each in etcd.members if each.name == "c-0002"]
+    pods, before = made.names(PODS), made.get(PODS, "c-0002")
+    with pytest.raises(Conflict, match="does not serve the recovered data"):
+        acts.act(SealSeed(name="c-0002", revision=revision))
+    if not revision:
+        with pytest.raises(Conflict, match="does not serve the recovered data"):
+            acts.act(RetireMember(name="c-0000", seed="c-0002"))
+    made.world.settle()
+    assert (made.names(PODS), made.get(PODS, "c-0002")) == (pods, before)
+
+
+def test_a_pod_that_has_taken_the_seeds_name_is_not_edited(made: Bench, channels: Channels) -> None:
+    acts = Acts(made, channels, RECOVERY)
+    pod = made.get(PODS, "c-0002")
+    lose(made, 2)
+    meta = {"name": "c-0002", "labels": {"etcd_cluster": "c"}}
+    made.api.objects.create(PODS, "default", {"metadata": meta, "spec": pod["spec"]})
+    with pytest.raises((Conflict, Invalid)):
+        acts.act(OpenSeed(name="c-0002"))
+    assert made.get(PODS, "c-0002")["metadata"]["labels"] == {"etcd_cluster": "c"}
+
+
+@pytest.mark.parametrize("action", [OpenSeed(name="c-0009"), SealSeed(name="c-0009", revision=0)])
+def test_a_seed_that_is_gone_is_neither_sealed_nor_opened(
+    made: Bench, channels: Channels, action: Any
+) -> None:
+    with pytest.raises(OperatorError, match="c-0009 has no"):
+        Acts(made, channels, RECOVERY).act(action)
+
+
+# Which answers and which lists count
+
+
+def said(cluster_id: str) -> Answer:
+    return Answer(member_id="1", cluster_id=cluster_id, version="3.6.16", leader="", committed=5)
+
+
+def test_while_recovering_only_the_old_cluster_and_the_seed_are_heard() -> None:
+    answers = {"c-0002": said(OLD), "c-0003": said(NEW), "c-0004": said("beef")}
+    begun = Record(cluster_id=OLD, recovery=RECOVERY)
+
+    assert set(of_one_history(begun, answers)) == {"c-0002", "c-0003"}
+    for record in (Record(cluster_id=OLD), Record(cluster_id=NEW, recovery=RECOVERY)):
+        assert of_one_history(record, answers) == answers
+
+
+def test_the_list_of_the_old_cluster_counts_only_until_the_new_one_tells_its_own() -> None:
+    old, new = said(OLD), said(NEW)
+    record = Record(cluster_id=OLD, recovery=RECOVERY)
+
+    assert tellers_of(record, [old]) == [old]
+    assert tellers_of(record, [old, new]) == [new]
+    assert tellers_of(Record(cluster_id=OLD), [old, new]) == [old, new]
