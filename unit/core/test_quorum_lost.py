@@ -19,7 +19,7 @@ from etcd_operator.core.actions import (
 )
 from etcd_operator.core.members import Member, Trouble
 from etcd_operator.core.plan import plan
-from etcd_operator.core.rules.quorum_lost import LEARNER_GRACE, recover
+from etcd_operator.core.rules.quorum_lost import LEARNER_GRACE, MOVED_ON, recover
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
 from unit.core.builders import (
@@ -295,7 +295,8 @@ WAITING = [
         id="it has fetched, and the survivor is gone",
     ),
     pytest.param(replace(serving(), has_quorum=False), id="it does not lead yet"),
-    pytest.param(serving(revision=7), id="it has less than the survivor had"),
+    pytest.param(serving(revision=7), id="its revisions have not moved on"),
+    pytest.param(serving(revision=6 + MOVED_ON), id="its revisions have not moved on far enough"),
     pytest.param(serving(7 + REVISION_BUMP, "db-0009"), id="it is not alone in its cluster"),
 ]
 
@@ -349,7 +350,7 @@ def test_when_the_seed_serves_it_is_sealed_the_old_ones_go_and_then_it_is_opened
 
     record = serving().record
     assert made.actions == (
-        SealSeed(name="db-0003", revision=7 + REVISION_BUMP),
+        SealSeed(name="db-0003", revision=7 + MOVED_ON),
         RetireMember(name="db-0000", seed="db-0003"),
         RetireMember(name="db-0001", seed="db-0003"),
         RetireMember(name="db-0002", seed="db-0003"),
@@ -361,6 +362,10 @@ def test_when_the_seed_serves_it_is_sealed_the_old_ones_go_and_then_it_is_opened
         ),
     )
     assert made.reason == "Recovered"
+
+
+def test_a_seed_of_an_empty_survivor_serves_although_there_was_no_revision_to_count_from() -> None:
+    assert plan(serving(revision=REVISION_BUMP)).reason == "Recovered"
 
 
 def recovered() -> ClusterState:

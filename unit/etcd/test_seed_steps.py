@@ -4,16 +4,16 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from etcd_operator.api.record import REVISION_BUMP
+import pytest
+
 from etcd_operator.build import seed
 from etcd_operator.core.actions import Seeding
+from etcd_operator.core.rules.quorum_lost import MOVED_ON
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient
 from unit.build.cases import PLAIN_BARE
 from unit.etcd.real import RealEtcdCluster, free_address
 from unit.etcd.support import eventually
-
-KEYS = 20
 
 
 def steps(notes: dict[str, str], changes: dict[str, str], binaries: Path) -> list[list[str]]:
@@ -40,13 +40,14 @@ def ends_well(words: list[str], *, within: float = 30.0) -> bool:
         return False
 
 
+@pytest.mark.parametrize("keys", [0, 20])
 def test_a_seed_takes_all_data_without_quorum_and_once_sealed_its_steps_do_nothing(
-    real: RealEtcdCluster, channels: Channels, binaries: Path, tmp_path: Path
+    real: RealEtcdCluster, channels: Channels, binaries: Path, tmp_path: Path, keys: int
 ) -> None:
     real.found("m0", "m1", "m2")
     survivor = EtcdClient(channels, real.endpoint("m2"))
     eventually(lambda: survivor.has_quorum(deadline=1.0), within=20)
-    for number in range(KEYS):
+    for number in range(keys):
         survivor.put(b"key/%d" % number, b"value")
     revision = survivor.status().revision
     real.kill("m0")
@@ -85,8 +86,8 @@ def test_a_seed_takes_all_data_without_quorum_and_once_sealed_its_steps_do_nothi
         try:
             client = EtcdClient(channels, address)
             eventually(lambda: client.has_quorum(deadline=1.0), within=20)
-            assert client.status().revision >= revision + REVISION_BUMP
-            assert all(client.get(b"key/%d" % number) is not None for number in range(KEYS))
+            assert client.status().revision >= revision + MOVED_ON
+            assert all(client.get(b"key/%d" % number) is not None for number in range(keys))
             assert [member.name for member in client.member_list(linearizable=True).members] == ["db-0003"]
         finally:
             process.kill()

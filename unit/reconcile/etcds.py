@@ -92,7 +92,11 @@ class Etcds:
         old = self.fetched[running.uid]
         etcd = FakeEtcdCluster(cluster_id=0xC0DE + len(self.by_token), clock=self._clock)
         etcd.found({name: flags["initial-advertise-peer-urls"]})
-        etcd.keys, etcd.revision = dict(old.keys), old.revision + int(flags["bump-revision"])
+        # etcdutl counts from the newest revision that is stored: of a key, or of its own last bump.
+        bump = int(flags["bump-revision"])
+        stored = max((revision for _, revision in old.keys.values()), default=0)
+        newest = max(stored, old.revision // bump * bump)
+        etcd.keys, etcd.revision = dict(old.keys), newest + bump
         etcd.on_write = old.on_write
         process = Process(etcd, (name,), has_met=True)
         if any(running.uid in each.data for each in self.by_token.values()):

@@ -224,6 +224,14 @@ def test_a_pause_in_the_middle_holds_the_recovery_up() -> None:
         assert_recovered(made, 3, 4, 5)
 
 
+def test_a_cluster_without_a_single_key_is_recovered_too() -> None:
+    with born(*ephemeral(size=3)) as made:
+        made.etcd.etcd.keys.clear()
+        lose(made, 0, 1)
+        made.settle()
+        assert_finished(made, COREOS, 3, (3, 4, 5))
+
+
 def test_a_second_loss_is_recovered_like_the_first() -> None:
     with born(*ephemeral(size=3)) as made:
         lose(made, 0, 1)

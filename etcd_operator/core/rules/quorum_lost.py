@@ -43,6 +43,13 @@ RECHECK = 2.0
 SEED_POLL = 0.15
 """Seconds between looks at a seed: the start of its etcd wakes nobody."""
 
+MOVED_ON = REVISION_BUMP // 2
+"""How far a seed's revision is ahead of its survivor's at least.
+
+Not the whole bump: etcdutl counts from the newest revision that is still stored, and the last ones
+may be deletions that were compacted away; an empty store has none.
+"""
+
 LEARNER_GRACE = 10.0
 """Seconds for silent members without a vote: one that was just given it would be elected by then."""
 
@@ -243,7 +250,7 @@ def _go_on(state: ClusterState, recovery: Recovery) -> Plan | None:
 def _serves(answer: Answer, recovery: Recovery) -> bool:
     """Whether a seed has what the survivor had, in a cluster of its own."""
     alone = tuple(entry.name for entry in answer.members) == (recovery.seed,)
-    return alone and answer.revision >= recovery.revision + REVISION_BUMP
+    return alone and answer.revision >= recovery.revision + MOVED_ON
 
 
 def _await_seed(state: ClusterState, recovery: Recovery, seed: Member) -> Plan | None:
@@ -275,7 +282,7 @@ def _hand_over(state: ClusterState, recovery: Recovery, answer: Answer) -> Plan:
         bootstrap=Bootstrap(members=(recovery.seed,), token=recovery.token),
     )
     return Plan.act(
-        SealSeed(name=recovery.seed, revision=recovery.revision + REVISION_BUMP),
+        SealSeed(name=recovery.seed, revision=recovery.revision + MOVED_ON),
         *(RetireMember(name=member.name, seed=recovery.seed) for member in others),
         OpenSeed(name=recovery.seed),
         Remember(record=record),
