@@ -184,6 +184,8 @@ class Operator:
             on_call=self._metrics.etcd_call,
             probe_deadline=settings.probe_deadline,
             resync=settings.resync,
+            on_upgrade=self._metrics.upgraded,
+            on_leaderless=self._metrics.leaderless,
             may_act=self._may_act,
         )
 

@@ -33,16 +33,16 @@ Right = tuple[str, str, str]
 WRITES: dict[Right, str] = {
     ("", "pods", "create"): "reconcile/act.py: CreateMember, ephemeral",
     ("", "pods", "delete"): "reconcile/act.py: a removed member",
+    ("", "pods", "patch"): "reconcile/upgrade.py: another version; reconcile/recovery.py: SealSeed, OpenSeed",
     ("", "pods", "get"): "reconcile/act.py: whose it is, when the name is taken",
     ("", "pods/status", "patch"): "reconcile/marks.py",
-    ("", "pods", "patch"): "reconcile/recovery.py: SealSeed, OpenSeed",
     ("", "services", "create"): "reconcile/act.py: CreateClientService, CreateMemberService",
     ("", "services", "delete"): "reconcile/act.py: a removed member",
     ("", "services", "get"): "reconcile/act.py: whose it is",
     ("", "persistentvolumeclaims", "create"): "reconcile/peer.py",
     ("", "persistentvolumeclaims", "delete"): "reconcile/peer.py, reconcile/act.py: a removed member",
     ("", "persistentvolumeclaims", "get"): "reconcile/act.py: whose it is",
-    ("", "persistentvolumeclaims", "patch"): "reconcile/act.py: SealMember",
+    ("", "persistentvolumeclaims", "patch"): "reconcile/act.py: SealMember; reconcile/upgrade.py",
     ("", "events", "create"): "kube/events.py",
     ("", "events", "patch"): "kube/events.py: the same fact again",
     ("apps", "replicasets", "create"): "reconcile/peer.py",
@@ -57,7 +57,7 @@ WRITES: dict[Right, str] = {
     ("etcd.improbable.io", "etcdclusters/status", "patch"): "reconcile/cluster.py",
     ("etcd.improbable.io", "etcdclusters/finalizers", "update"): "build/owner.py: blockOwnerDeletion",
     ("etcd.improbable.io", "etcdpeers", "create"): "reconcile/act.py: CreateMember, persistent",
-    ("etcd.improbable.io", "etcdpeers", "delete"): "reconcile/act.py: a removed member",
+    ("etcd.improbable.io", "etcdpeers", "delete"): "reconcile/act.py: a removed member; reconcile/upgrade.py",
     ("etcd.improbable.io", "etcdpeers", "get"): "reconcile/act.py: whose it is",
     ("etcd.improbable.io", "etcdpeers", "patch"): "reconcile/act.py: SealMember; finalizers",
     ("etcd.improbable.io", "etcdpeers/status", "patch"): "reconcile/peer_status.py",
@@ -74,6 +74,7 @@ CALLS = {
     "reconcile/peer.py": {"delete", "patch"},
     "reconcile/peer_status.py": {"patch"},
     "reconcile/recovery.py": {"delete", "get", "patch"},
+    "reconcile/upgrade.py": {"delete"},
 }
 """Where the verbs are called. A new entry here is a reason to look at `WRITES` and the manifests."""
 

@@ -10,7 +10,7 @@ import msgspec
 
 from etcd_operator.api.meta import Condition, ObjectMeta, RawObject, Value
 from etcd_operator.api.podmarks import PodMarks
-from etcd_operator.api.record import Bootstrap, Recovery
+from etcd_operator.api.record import Bootstrap, Recovery, Upgrade
 
 GROUP = "coreos.com"
 VERSION = "v1"
@@ -41,8 +41,9 @@ class MembersStatus(Value, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class ClusterStatus(Value, frozen=True, kw_only=True):
-    """The status of an EtcdCluster. `bootstrap`, `cluster_id`, `recovery`, `next_ordinal` are
-    the operator's memory.
+    """The status of an EtcdCluster.
+
+    `bootstrap`, `cluster_id`, `next_ordinal`, `recovery`, `upgrade` are the operator's memory.
 
     next_ordinal: the number of the next member ever made; it only grows.
     """
@@ -57,6 +58,7 @@ class ClusterStatus(Value, frozen=True, kw_only=True):
     cluster_id: str = msgspec.field(default="", name="clusterID")
     bootstrap: Bootstrap | None = None
     recovery: Recovery | None = None
+    upgrade: Upgrade | None = None
     next_ordinal: int = 0
     conditions: tuple[Condition, ...] = ()
 

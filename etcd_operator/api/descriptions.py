@@ -36,6 +36,12 @@ _BOOTSTRAP = {
     "status.bootstrap": "How the cluster was founded; the operator's memory.",
     "status.bootstrap.members": "The members that founded the cluster.",
     "status.bootstrap.token": "etcd's initial cluster token.",
+    "status.bootstrap.version": "The version of etcd that the founders were started with.",
+    "status.upgrade": "The upgrade that is under way.",
+    "status.upgrade.from": "The lowest version that ran when it began.",
+    "status.upgrade.to": "The version that all members are taken to.",
+    "status.upgrade.member": "The member whose turn it is.",
+    "status.upgrade.since": "When it began.",
     "status.clusterID": "etcd's ID of the cluster, in hexadecimal.",
     "status.recovery": "How data was, or is being, saved after a quorum was lost for good; the operator's "
     "memory.",

@@ -12,7 +12,7 @@ import msgspec
 from etcd_operator.api.meta import Condition, ObjectMeta, RawObject, Value
 from etcd_operator.api.podmarks import PodMarks
 from etcd_operator.api.podtemplate import PodTemplate
-from etcd_operator.api.record import Bootstrap, Recovery
+from etcd_operator.api.record import Bootstrap, Recovery, Upgrade
 
 GROUP = "etcd.improbable.io"
 VERSION = "v1alpha1"
@@ -35,6 +35,7 @@ FOUNDERS_ANNOTATION = f"{GROUP}/founders"
 CLUSTER_ID_ANNOTATION = f"{GROUP}/cluster-id"
 SIZE_ANNOTATION = f"{GROUP}/cluster-size"
 MEMBER_ID_ANNOTATION = f"{GROUP}/member-id"
+VERSION_ANNOTATION = f"{GROUP}/version"
 
 
 class Storage(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -64,7 +65,10 @@ class MemberStatus(Value, frozen=True, kw_only=True):
 
 
 class ClusterStatus(Value, frozen=True, kw_only=True):
-    """The status of an EtcdCluster. `bootstrap`, `cluster_id`, `recovery` are the operator's memory."""
+    """The status of an EtcdCluster.
+
+    `bootstrap`, `cluster_id`, `recovery`, `upgrade` are the operator's memory.
+    """
 
     observed_generation: int = 0
     replicas: int = msgspec.field(default=0)
@@ -76,6 +80,7 @@ class ClusterStatus(Value, frozen=True, kw_only=True):
     cluster_id: str = msgspec.field(default="", name="clusterID")
     bootstrap: Bootstrap | None = None
     recovery: Recovery | None = None
+    upgrade: Upgrade | None = None
     endpoints: tuple[str, ...] = ()
     conditions: tuple[Condition, ...] = ()
 

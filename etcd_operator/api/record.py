@@ -4,6 +4,8 @@ Everything else is read live. These few facts stand in the status of both groups
 resources and are written before the act they describe.
 """
 
+import msgspec
+
 from etcd_operator.api.meta import Value
 
 
@@ -12,10 +14,12 @@ class Bootstrap(Value, frozen=True, kw_only=True):
 
     members: names of the founders, in the order of their numbers.
     token: etcd's `--initial-cluster-token`.
+    version: of etcd, that all founders are started with; empty where that is not known.
     """
 
     members: tuple[str, ...]
     token: str
+    version: str = ""
 
 
 class Recovery(Value, frozen=True, kw_only=True):
@@ -43,3 +47,17 @@ REVISION_BUMP = 1_000_000_000
 Further than a lost majority can have come: no revision is ever given twice, and a watcher that goes
 on from the past is told `required revision has been compacted` instead of missing writes in silence.
 """
+
+
+class Upgrade(Value, frozen=True, kw_only=True):
+    """An upgrade under way; written before its first member is touched.
+
+    origin: the lowest version that ran when it began. target: the version asked for.
+    member: the one that is in hand: taken away for this upgrade, or about to be.
+    since: when it began, RFC 3339; filled in when it is written.
+    """
+
+    origin: str = msgspec.field(name="from")
+    target: str = msgspec.field(name="to")
+    member: str = ""
+    since: str = ""

@@ -28,6 +28,7 @@ NAME_PATTERN = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
 BOUNDS = {
     "spec.version": {"maxLength": 64},
     "status.currentVersion": {"maxLength": 64},
+    "status.clusterVersion": {"maxLength": 64},
     "spec.clusterName": {"maxLength": LONGEST_LABEL},
     "spec.podTemplate.metadata.annotations": {"maxProperties": 64},
     "spec.podTemplate.metadata.labels": {"maxProperties": 64},
@@ -110,51 +111,83 @@ SUPPORTED_VERSION = Rule(
 )
 
 
+FLOORS = {6: 32, 7: 11}
+"""The patch version of the minor before that must run on every member before a minor is gone to.
+
+3.5.32 and 3.6.11: what came before can bring members back that were removed, and lose promotions.
+"""
+
+
 def _same_version(one: str, other: str) -> str:
     """CEL: both name the same version, a leading v aside."""
     return f"({one} == {other} || 'v' + {one} == {other} || {one} == 'v' + {other})"
 
 
-NOT_YET = "upgrades are not supported yet: put"
-
-# Upgrade rules take the place of this one, one entry for each way an edit can be wrong.
-PEERED_VERSION_CHANGES = (
-    Rule(
-        name="version-fixed",
-        at="spec.version",
-        holds=_same_version("self", "oldSelf"),
-        message=f"{NOT_YET} the earlier version back",
-        explain=f"'{NOT_YET} ' + oldSelf + ' back'",
-    ),
-)
-
-# The version may be absent here: what runs then stands in the status, which the
-# API server carries over into every edit of the spec. Taking the version out asks for
-# no change.
 _GIVEN = "(has({0}.spec) && has({0}.spec.version))"
-_RUNS = "oldSelf.status.currentVersion"
+_WANTED = "self.spec.version"
 
-NUMBERED_VERSION_CHANGES = (
-    Rule(
-        name="version-fixed",
-        at="spec",
-        field=".version",
-        holds="!has(self.version) || !has(oldSelf.version) || "
-        + _same_version("self.version", "oldSelf.version"),
-        message=f"{NOT_YET} the earlier version back",
-        explain=f"'{NOT_YET} ' + oldSelf.version + ' back'",
-    ),
-    Rule(
-        name="version-as-it-runs",
-        at="",
-        field=".spec.version",
-        holds=f"!{_GIVEN.format('self')} || {_GIVEN.format('oldSelf')} || "
-        f"!has(oldSelf.status) || !has({_RUNS}) || {_RUNS} == '' || "
-        + _same_version("self.spec.version", _RUNS),
-        message=f"{NOT_YET} the version that runs here",
-        explain=f"'{NOT_YET} ' + {_RUNS} + ' here, which runs, or nothing'",
-    ),
-)
+
+def _version_changes(running: str) -> tuple[Rule, ...]:
+    """What a change of spec.version must keep to, judged from what runs and not from what was asked.
+
+    running: the field of status with the lowest version that any member runs; the API server carries
+    status over into every edit of the spec. A cluster that has never served may be given any version.
+    In CEL, `v[0]` is what runs and `v[1]` what is asked for, each as [major, minor, patch].
+    """
+    status = f"oldSelf.?status.?{running}"
+    base = f"(oldSelf.status.{running})"
+    unchanged = f"({_GIVEN.format('oldSelf')} && {_same_version(_WANTED, 'oldSelf.spec.version')})"
+    free = (
+        f"!{_GIVEN.format('self')} || {unchanged} || {status}.orValue('') == '' || "
+        f"!{_WANTED}.matches('{VERSION_PATTERN}')"
+    )
+    numbers = "x.replace('v', '').split('-')[0].split('.').map(n, int(n))"
+    pair = f"[[{base}, {_WANTED}].map(x, {numbers})]"
+
+    def rule(name: str, holds: str, message: str, explain: str) -> Rule:
+        return Rule(
+            name=name,
+            at="",
+            field=".spec.version",
+            holds=f"{free} || {pair}.all(v, {holds})",
+            message=message,
+            explain=explain,
+        )
+
+    floors = (
+        rule(
+            f"version-floor-3-{minor}",
+            f"v[0][1] != {minor - 1} || v[1][1] != {minor} || v[0][2] >= {patch}",
+            f"3.{minor} needs 3.{minor - 1}.{patch} or later on every member first: put such a version here, "
+            "and wait until status shows it",
+            f"'3.{minor} needs 3.{minor - 1}.{patch} or later on every member first, and ' + {base} + "
+            f"' runs: put 3.{minor - 1}.{patch} or later here, and wait until status shows it'",
+        )
+        for minor, patch in FLOORS.items()
+    )
+    return (
+        rule(
+            "version-never-down",
+            "v[1][1] > v[0][1] || (v[1][1] == v[0][1] && v[1][2] >= v[0][2])",
+            "etcd cannot go back to an earlier version than the one that runs: put that or a later one here",
+            f"'etcd cannot go back from ' + {base} + ', which runs: put ' + {base} + "
+            "' or a later version here'",
+        ),
+        rule(
+            "version-one-minor",
+            "v[1][1] <= v[0][1] + 1",
+            "etcd goes up one minor version at a time: put the next one here first",
+            # Not worked out of the numbers: the API server puts the cost of that beyond all bounds.
+            f"'etcd goes up one minor version at a time, and ' + {base} + ' runs: put a version ' + "
+            f"({base}.startsWith('3.4.') ? '3.5' : {base}.startsWith('3.5.') ? '3.6' : '3.7') + "
+            "'.x here first'",
+        ),
+        *floors,
+    )
+
+
+PEERED_VERSION_CHANGES = _version_changes("clusterVersion")
+NUMBERED_VERSION_CHANGES = _version_changes("currentVersion")
 
 
 def _frozen(field: str, *, changeable: str) -> Rule:
@@ -198,7 +231,10 @@ PEERED_CLUSTER = (
     *_name_rules(LONGEST_PEERED_NAME),
     SUPPORTED_VERSION,
     *PEERED_VERSION_CHANGES,
-    *(_frozen(field, changeable="spec.replicas") for field in ("storage", "podTemplate", "affinity")),
+    *(
+        _frozen(field, changeable="spec.replicas and spec.version")
+        for field in ("storage", "podTemplate", "affinity")
+    ),
     _storage_size(CLAIM),
     _reserved(
         "spec.podTemplate.metadata.annotations",

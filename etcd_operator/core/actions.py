@@ -72,10 +72,33 @@ Start = Founding | Resuming | Joining | Seeding
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateMember:
-    """Make a member's objects: a pod, or an EtcdPeer that makes claim and ReplicaSet."""
+    """Make a member's objects: a pod, or an EtcdPeer that makes claim and ReplicaSet.
+
+    version: of etcd; empty for the one that the spec asks for.
+    """
 
     name: str
     start: Start
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplaceMember:
+    """Stop a member's process and start another version of etcd on the same data.
+
+    An ephemeral member's container is restarted in its pod. A persistent member's EtcdPeer is
+    deleted, its claim kept: `rules.objects.repair` makes it again.
+    """
+
+    name: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PadLog:
+    """Append entries that change nothing, `entries` at most: in time every member saves a raft snapshot."""
+
+    entries: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,6 +207,8 @@ Action = (
     | MoveLeader
     | RemoveMember
     | DeleteMember
+    | ReplaceMember
+    | PadLog
 )
 
 

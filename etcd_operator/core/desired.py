@@ -4,12 +4,12 @@ A dialect makes a `DesiredCluster` from its resource; from there on every rule, 
 and action speaks of this value only.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.podtemplate import PodTemplate
-from etcd_operator.api.record import Bootstrap, Recovery
+from etcd_operator.api.record import Bootstrap, Recovery, Upgrade
 
 
 class Durability(Enum):
@@ -26,12 +26,14 @@ class Record:
     cluster_id: hexadecimal, latched once a quorum has answered; empty until then.
     next_ordinal: the number that the next new ephemeral member takes; it only grows.
     recovery: the last one, begun or finished; None for a cluster that never needed one.
+    upgrade: the one under way.
     """
 
     bootstrap: Bootstrap | None = None
     cluster_id: str = ""
     next_ordinal: int = 0
     recovery: Recovery | None = None
+    upgrade: Upgrade | None = None
 
     @property
     def is_born(self) -> bool:
@@ -75,3 +77,9 @@ class DesiredCluster:
     def is_persistent(self) -> bool:
         """Whether members keep their data on claims."""
         return self.durability is Durability.PERSISTENT
+
+    def at(self, version: str) -> "DesiredCluster":
+        """This cluster with another version of etcd, in the same repository; unchanged for none."""
+        if not version:
+            return self
+        return replace(self, version=version, image=self.image.removesuffix(self.version) + version)

@@ -47,6 +47,7 @@ class PodFacts:
     is_sealed: a new process in it starts from its data only. has_no_data: its last process said that
     it found none.
     has_fetched: the seed of a recovery has all of its survivor's data.
+    version: of etcd, the one that an ephemeral member's pod asks for.
     """
 
     name: str
@@ -65,11 +66,15 @@ class PodFacts:
     has_no_data: bool = False
     has_fetched: bool = False
     trouble: Trouble | None = None
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimFacts:
-    """A persistent member's claim and what earlier births wrote on it (empty when nothing)."""
+    """A persistent member's claim and what earlier births wrote on it (empty when nothing).
+
+    version: of etcd, the one that was last asked to run on it.
+    """
 
     name: str
     uid: str
@@ -81,6 +86,7 @@ class ClaimFacts:
     cluster_id: str = ""
     member_id: str = ""
     cluster_size: int = 0
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,6 +142,7 @@ class Member:
     has_replica_set: a persistent founder that may have been started (see `reconcile.peer`).
     never_led: its only process so far is alive and has never seen a leader.
     trouble: what keeps it from running.
+    snapshots: raft snapshots that its process has saved; None where nobody asked, or got no answer.
     """
 
     name: str
@@ -148,10 +155,15 @@ class Member:
     answer: Answer | None = None
     never_led: bool = False
     trouble: Trouble | None = None
+    snapshots: int | None = None
 
     def joined(self, *, entry: EtcdMember | None, answer: Answer | None) -> "Member":
         """This member with what etcd says of it."""
         return replace(self, entry=entry, answer=answer)
+
+    def counted(self, snapshots: int | None) -> "Member":
+        """This member with the number of raft snapshots that its process has saved."""
+        return replace(self, snapshots=snapshots)
 
     def proven(self, *, never_led: bool) -> "Member":
         """This member with the proof that it never followed a leader, or without."""
@@ -176,6 +188,12 @@ class Member:
         if self.has_service:
             return False
         return all(part.is_terminating for part in (self.pod, self.claim) if part is not None)
+
+    @property
+    def asked_version(self) -> str:
+        """The version of etcd that its objects ask for; empty without them."""
+        asked = self.peer or self.pod
+        return asked.version if asked is not None else ""
 
     @property
     def id(self) -> str:

@@ -8,6 +8,7 @@ the world and not at what was meant.
 
 from collections.abc import Callable
 
+from etcd_operator.core import upgrade
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.rules import bootstrap, guard, objects, protect, quorum_lost, recover, scale, upkeep
 from etcd_operator.core.state import ClusterState
@@ -31,8 +32,10 @@ RULES: tuple[Rule, ...] = (
     scale.strays,
     scale.finish_learner,
     scale.down,
+    upgrade.roll,
     scale.up,
     upkeep.watch,
+    upgrade.refused,
 )
 
 

@@ -8,6 +8,7 @@ Degraded, so that `kubectl describe` says what the operator waits for.
 from etcd_operator.api.meta import Condition
 from etcd_operator.api.record import Recovery
 from etcd_operator.core.actions import Plan, Stage
+from etcd_operator.core.paths import lowest
 from etcd_operator.core.state import ClusterState
 
 MILESTONES = {
@@ -78,7 +79,9 @@ def _degraded(state: ClusterState, plan: Plan) -> Verdict:
         return True, plan.reason, plan.message
     if state.record.is_recovering:
         return True, "Recovering", plan.message
-    ailing = [voter.name for voter in state.voters if not voter.is_healthy]
+    upgrade = state.record.upgrade
+    on_purpose = upgrade.member if upgrade is not None else ""
+    ailing = [v.name for v in state.voters if not v.is_healthy and v.name != on_purpose]
     if ailing and plan.reason != "Creating":
         return True, "MemberUnhealthy", f"unhealthy or silent: {', '.join(ailing)}"
     return False, "AsExpected", "nothing is known to be wrong"
@@ -95,10 +98,6 @@ def member_names(state: ClusterState) -> tuple[str, ...]:
 
 
 def cluster_version(state: ClusterState) -> str:
-    """The lowest version among the members that answer: what the whole cluster can do; empty without one."""
-    versions = [member.answer.version for member in state.answers if member.answer is not None]
-    return min(versions, key=_numbers, default="")
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split("-", maxsplit=1)[0].split("."))
+    """The lowest version that voters run: what the whole cluster can do; empty while none is known."""
+    found = lowest(state)
+    return str(found) if found is not None else ""

@@ -133,9 +133,17 @@ def image_for(defaults: Defaults, version: str) -> tuple[str, str]:
     return str(parsed), image_of(defaults.repository, parsed)
 
 
-def record_fields(record: Record) -> dict[str, Any]:
+def record_fields(record: Record, *, now: str) -> dict[str, Any]:
     """The operator's memory as the status types of both groups spell it."""
-    return {"bootstrap": record.bootstrap, "cluster_id": record.cluster_id, "recovery": record.recovery}
+    upgrade = record.upgrade
+    if upgrade is not None and not upgrade.since:
+        upgrade = msgspec.structs.replace(upgrade, since=now)
+    return {
+        "bootstrap": record.bootstrap,
+        "cluster_id": record.cluster_id,
+        "recovery": record.recovery,
+        "upgrade": upgrade,
+    }
 
 
 def unavailable_since(conditions: tuple[Condition, ...]) -> str:

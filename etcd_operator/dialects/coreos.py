@@ -37,6 +37,7 @@ class CoreosDialect:
                 cluster_id=status.cluster_id,
                 next_ordinal=status.next_ordinal,
                 recovery=status.recovery,
+                upgrade=status.upgrade,
             ),
             conditions=status.conditions,
         )
@@ -75,7 +76,7 @@ class CoreosDialect:
             ),
             next_ordinal=state.record.next_ordinal,
             conditions=merge_conditions(previous.conditions, conditions(state, plan), now),
-            **record_fields(state.record),
+            **record_fields(state.record, now=now),
         )
         return dict(msgspec.to_builtins(status))
 

@@ -35,7 +35,12 @@ class ImprobableDialect:
             lambda: self._asked(cluster),
             api_version=improbable.API_VERSION,
             durability=Durability.PERSISTENT,
-            record=Record(bootstrap=status.bootstrap, cluster_id=status.cluster_id, recovery=status.recovery),
+            record=Record(
+                bootstrap=status.bootstrap,
+                cluster_id=status.cluster_id,
+                recovery=status.recovery,
+                upgrade=status.upgrade,
+            ),
             conditions=status.conditions,
         )
 
@@ -72,7 +77,7 @@ class ImprobableDialect:
             cluster_version=cluster_version(state) or previous.cluster_version,
             endpoints=tuple(url(self.member_host(desired, member.name), CLIENT_PORT) for member in members),
             conditions=merge_conditions(previous.conditions, conditions(state, plan), now),
-            **record_fields(state.record),
+            **record_fields(state.record, now=now),
         )
         return dict(msgspec.to_builtins(status))
 

@@ -46,6 +46,7 @@ OnCall = Callable[[str, str, float], None]
 _QUORUM_READ = pb.RangeRequest(key=b"\0", count_only=True)
 _SHA256_SIZE = 32
 _DB_BLOCK = 512
+_WINDOW = 100
 
 
 def ignore_call(_method: str, _code: str, _seconds: float) -> None:
@@ -196,6 +197,26 @@ class EtcdClient:
     def put(self, key: bytes, value: bytes) -> int:
         """Write a key; the revision of the write."""
         return self._call(methods.PUT, pb.PutRequest(key=key, value=value)).header.revision
+
+    def append_nothing(self, entries: int, *, within: float) -> None:
+        """Append up to `entries` entries that change nothing to the log: no key, no revision.
+
+        etcd takes even a request for the list of alarms through the log, 3.5 to 3.7 alike (measured).
+        A hundred at a time, so that clients' writes come in between; none is begun after `within` seconds.
+        """
+        end = time.monotonic() + within
+        connection = self._channels.connection(self._endpoint)
+        call = connection.unary(methods.ALARM_LIST)
+        for begin in range(0, entries, _WINDOW):
+            if time.monotonic() >= end:
+                return
+            with self._translated(methods.ALARM_LIST, connection):
+                pending = [
+                    call.future(pb.AlarmRequest(), timeout=self._deadline, metadata=self._metadata)
+                    for _ in range(min(_WINDOW, entries - begin))
+                ]
+                for reply in pending:
+                    reply.result()
 
     def authenticate(self, user: str, password: str) -> str:
         """A token for this user; needs a quorum. Raises `AuthRequired` for a wrong password."""

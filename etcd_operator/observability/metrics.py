@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, GCCollector, Hi
 from prometheus_client.exposition import choose_encoder
 
 _QUEUE_BUCKETS = (0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
+_UPGRADE_BUCKETS = (2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 900.0, 3600.0)
 _REQUEST_BUCKETS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 
 
@@ -67,6 +68,14 @@ class Metrics:
         self._etcd_requests.labels(method=method, code=code).inc()
         self._etcd_seconds.labels(method=method).observe(seconds)
 
+    def upgraded(self, seconds: float) -> None:
+        """An upgrade of a cluster was finished, `seconds` after its first step."""
+        self._upgrade_seconds.observe(seconds)
+
+    def leaderless(self, seconds: float) -> None:
+        """A cluster was seen without a leader for that long during an upgrade."""
+        self._leaderless_seconds.inc(seconds)
+
     def leader(self, is_leader: bool, *, name: str = "etcd-operator") -> None:  # noqa: FBT001 - one obvious flag
         """This process has won or lost the Lease `name`."""
         self._leader.labels(name=name).set(int(is_leader))
@@ -104,6 +113,17 @@ class Metrics:
             "Time until an etcd member answered.",
             ["method"],
             buckets=_REQUEST_BUCKETS,
+            registry=registry,
+        )
+        self._upgrade_seconds = Histogram(
+            "etcd_operator_upgrade_duration_seconds",
+            "Time from the first step of an upgrade until all members run the new version.",
+            buckets=_UPGRADE_BUCKETS,
+            registry=registry,
+        )
+        self._leaderless_seconds = Counter(
+            "etcd_operator_upgrade_leaderless_seconds",
+            "Time in which a cluster was seen without a leader during upgrades.",
             registry=registry,
         )
         self._lists = Counter("reflector_lists", "LISTs begun by reflectors.", ["name"], registry=registry)

@@ -27,10 +27,12 @@ from etcd_operator.core.actions import (
     KeepBudget,
     MoveLeader,
     OpenSeed,
+    PadLog,
     Promote,
     RecoveryAction,
     Remember,
     RemoveMember,
+    ReplaceMember,
     Resuming,
     RetireMember,
     SealMember,
@@ -52,6 +54,7 @@ from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.membership import Membership
 from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.recovery import Recoverer
+from etcd_operator.reconcile.upgrade import replace_member
 
 Report = Callable[[str, str], None]
 """`(reason, sentence)` of an operation done, for an Event on the cluster."""
@@ -146,6 +149,11 @@ class Actor(Generic[Cluster]):
                 self._seal(state, action)
             case ConfirmLoss() | SealSeed() | RetireMember() | OpenSeed():
                 self._recover(state, action, report)
+            case ReplaceMember():
+                self._replace(state, action)
+            case PadLog():
+                self._membership(state).append_nothing(action.entries)
+                self.prober.invalidate(_key(state.desired))
             case _:
                 self._make(state.desired, action, report)
 
@@ -166,7 +174,7 @@ class Actor(Generic[Cluster]):
                 self._keep_budget(desired, self.dialect.budget(desired, action.min_available), report)
             case CreateMember():
                 resource = resources.PEERS if desired.is_persistent else resources.PODS
-                body = self.dialect.member(desired, action.name, action.start)
+                body = self.dialect.member(desired.at(action.version), action.name, action.start)
                 self._create(resource, body, desired, report, f"{resource.kind.removeprefix('Etcd')}Created")
             case Remember():
                 raise TypeError("Remember is written by the pass, as status")
@@ -213,6 +221,22 @@ class Actor(Generic[Cluster]):
             wrote=wrote,
             report=report,
         ).act(action)
+
+    def _replace(self, state: ClusterState, action: ReplaceMember) -> None:
+        """Take a member away for a restart, after a live look that the others still agree on the list."""
+        desired = state.desired
+        if len(state.voters) > 1 and state.by_name[action.name].is_healthy:
+            url_of = self._peer_url(desired, action.name)
+            if not self._membership(state).lists(action.name, url_of):
+                raise Conflict(f"{action.name} is no member any more: not upgrading it")
+
+        def patch(resource: Resource, name: str, change: RawObject, kind: PatchKind) -> None:
+            self._patch(resource, desired, name, change, kind=kind)
+
+        try:
+            replace_member(self.client, state, action, patch)
+        finally:
+            self.prober.invalidate(_key(desired))
 
     def _delete(self, state: ClusterState, name: str, report: Report) -> None:
         """Remove the objects of a member after making sure, live, that etcd does not list it."""
@@ -298,6 +322,7 @@ class Actor(Generic[Cluster]):
             improbable.CLUSTER_ID_ANNOTATION: action.cluster_id,
             improbable.MEMBER_ID_ANNOTATION: action.member_id,
             improbable.SIZE_ANNOTATION: str(action.cluster_size),
+            improbable.VERSION_ANNOTATION: state.by_name[action.name].asked_version,
         }
         bootstrap = peer_bootstrap(desired, action.name, Resuming(token=_token(desired)))
         claim = state.by_name[action.name].claim
@@ -307,9 +332,17 @@ class Actor(Generic[Cluster]):
             resources.PEERS, desired, action.name, {"spec": {"bootstrap": msgspec.to_builtins(bootstrap)}}
         )
 
-    def _patch(self, resource: Resource, desired: DesiredCluster, name: str, patch: RawObject) -> None:
+    def _patch(
+        self,
+        resource: Resource,
+        desired: DesiredCluster,
+        name: str,
+        patch: RawObject,
+        *,
+        kind: PatchKind = PatchKind.MERGE,
+    ) -> None:
         key = Key(desired.namespace, name)
-        written = self.client.patch(resource, key, patch, Written, kind=PatchKind.MERGE)
+        written = self.client.patch(resource, key, patch, Written, kind=kind)
         version = written.metadata.resource_version
         self.expectations.wrote(_key(desired), self._cache(resource), key, version)
 

@@ -33,6 +33,7 @@ from etcd_operator.reconcile.marks import PodMarker
 from etcd_operator.reconcile.observe import Observer
 from etcd_operator.reconcile.peer_status import PeerStatusWriter
 from etcd_operator.reconcile.prober import Prober
+from etcd_operator.reconcile.upgrade import UpgradeWatch, news
 
 Record = Callable[[Any, str, str, bool], None]
 """`(object, reason, sentence, is_warning)`: an Event on the object."""
@@ -65,6 +66,7 @@ class ClusterReconciler(Generic[Cluster]):
     record: Record
     jitter: Callable[[], float]
     resync: float
+    upgrades: UpgradeWatch
     peer_status: PeerStatusWriter | None = None
 
     def reconcile(self, key: Key) -> Result:
@@ -76,6 +78,7 @@ class ClusterReconciler(Generic[Cluster]):
         state = self.observer.observe(key, cluster)
         if state is None:
             return Result()
+        self.upgrades.saw(key, state)
         return _Pass(self, key, cluster, state).run()
 
 
@@ -120,14 +123,22 @@ class _Pass(Generic[Cluster]):
     def _act(self) -> None:
         for action in self._plan.actions:
             if isinstance(action, Remember):
-                self._state = replace(self._state, desired=replace(self._state.desired, record=action.record))
-                self._write_status()
+                self._remember(action)
             else:
                 self._of.actor.act(self._state, action, self._report)
         if self._plan.actions:
             log.info("acted", reason=self._plan.reason, message=self._plan.message)
         if self._plan.reason in MILESTONES:
             self._report(MILESTONES[self._plan.reason], self._plan.message)
+
+    def _remember(self, action: Remember) -> None:
+        before = self._state.record.upgrade
+        self._state = replace(self._state, desired=replace(self._state.desired, record=action.record))
+        self._write_status()
+        for reason, message in news(before, action.record.upgrade, self._state):
+            self._report(reason, message)
+        if before is not None and action.record.upgrade is None:
+            self._of.upgrades.finished(before)
 
     def _next_look(self) -> float:
         if self._plan.requeue_after is not None:

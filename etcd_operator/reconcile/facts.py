@@ -1,6 +1,9 @@
 """Kubernetes objects and etcd's answers turned into the facts that rules read. Pure."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
 
 from etcd_operator.api import coreos, improbable
 from etcd_operator.api.improbable import EtcdPeer
@@ -25,6 +28,9 @@ PASSING_REASONS = frozenset({"", "ContainerCreating", "PodInitializing"})
 SCHEDULING_GRACE = timedelta(seconds=5)
 """A pod is unschedulable for a moment while its claim is bound; only later is it trouble."""
 
+
+LONGEST_WORDS = 300
+"""Characters of etcd's own words that are quoted."""
 
 LOST_NODE_GRACE = timedelta(seconds=60)
 """How long a node may be silent before ephemeral members on it are given up."""
@@ -67,6 +73,7 @@ def pod_facts(pod: Pod, *, now: datetime) -> PodFacts:
         has_no_data=has_no_data,
         has_fetched=_has_fetched(pod),
         trouble=_REFUSAL if has_no_data and state.running is None else _trouble(pod, state, now),
+        version=pod.metadata.annotations.get(coreos.VERSION_ANNOTATION, ""),
     )
 
 
@@ -116,13 +123,40 @@ def _trouble(pod: Pod, state: ContainerState, now: datetime) -> Trouble | None:
         )
     for waiting in (*(c.state.waiting for c in pod.status.init_container_statuses), state.waiting):
         if waiting is not None and waiting.reason not in PASSING_REASONS:
-            return Trouble(reason=waiting.reason, message=waiting.message or waiting.reason)
+            said = waiting.message or waiting.reason
+            return Trouble(reason=waiting.reason, message=_last_words(pod) or said)
     unscheduled = next(
         (c for c in pod.status.conditions if c.type == "PodScheduled" and c.status == "False"), None
     )
     if unscheduled is not None and now - instant(pod.metadata.creation_timestamp) > SCHEDULING_GRACE:
         return Trouble(reason=unscheduled.reason or "Unschedulable", message=unscheduled.message)
     return None
+
+
+def _last_words(pod: Pod) -> str:
+    """What etcd said before it ended, from the tail of its log; empty where nothing tells.
+
+    Without what differs each time (times, addresses): the same end must give the same sentence.
+    """
+    status = next((c for c in pod.status.container_statuses if c.name == CONTAINER), None)
+    ended = status.last_state.terminated if status is not None else None
+    lines = ended.message.splitlines() if ended is not None else []
+    panics = [line for line in lines if line.startswith("panic: ")]
+    if panics:
+        return panics[-1][:LONGEST_WORDS]
+    said = [_failure(line) for line in lines if line.startswith("{")]
+    return next((words for words in reversed(said) if words), "")[:LONGEST_WORDS]
+
+
+def _failure(line: str) -> str:
+    """The message of one line of etcd's log, if it is one of failure."""
+    try:
+        entry = msgspec.json.decode(line, type=dict[str, Any])
+    except msgspec.MsgspecError:
+        return ""
+    if entry.get("level") not in ("error", "fatal", "panic"):
+        return ""
+    return ": ".join(str(entry[key]) for key in ("msg", "error") if entry.get(key))
 
 
 def replica_set_trouble(replica_set: ReplicaSet) -> Trouble | None:
@@ -151,6 +185,7 @@ def claim_facts(claim: Claim) -> ClaimFacts:
         cluster_id=notes.get(improbable.CLUSTER_ID_ANNOTATION, ""),
         member_id=notes.get(improbable.MEMBER_ID_ANNOTATION, ""),
         cluster_size=int(size) if size.isdecimal() else 0,
+        version=notes.get(improbable.VERSION_ANNOTATION, ""),
     )
 
 

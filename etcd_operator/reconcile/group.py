@@ -18,7 +18,7 @@ from etcd_operator.dialects.improbable import ImprobableDialect
 from etcd_operator.engine.backoff import Backoff, TokenBucket
 from etcd_operator.engine.controller import Controller, Reconcile
 from etcd_operator.etcd.client import OnCall
-from etcd_operator.etcd.vitals import has_never_led
+from etcd_operator.etcd.vitals import has_never_led, snapshots_saved
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.events import EventType, Recorder, Reference
@@ -33,6 +33,7 @@ from etcd_operator.reconcile.observe import Observer, PeerTrouble, Rival
 from etcd_operator.reconcile.peer import PeerReconciler
 from etcd_operator.reconcile.peer_status import PeerStatusWriter
 from etcd_operator.reconcile.prober import Prober
+from etcd_operator.reconcile.upgrade import Seconds, UpgradeWatch
 
 NewController = Callable[[str, Reconcile], Controller]
 
@@ -42,7 +43,7 @@ class Wiring:
     """What all groups share.
 
     probe_deadline, resync: in seconds. may_act: whether this process leads right now
-    (a process without leader election always does).
+    (a process without leader election always does). on_upgrade, on_leaderless: see `UpgradeWatch`.
     """
 
     client: Client
@@ -53,6 +54,8 @@ class Wiring:
     on_call: OnCall
     probe_deadline: float
     resync: float
+    on_upgrade: Seconds
+    on_leaderless: Seconds
     may_act: Callable[[], bool] = lambda: True
 
 
@@ -166,6 +169,7 @@ def _reconciler(  # noqa: PLR0913 -- wiring: each part can be exchanged
         clock=wiring.clock,
         rival=rival,
         never_led=has_never_led,
+        snapshots_saved=snapshots_saved,
         peer_trouble=peer_trouble,
     )
     return ClusterReconciler(
@@ -196,6 +200,9 @@ def _reconciler(  # noqa: PLR0913 -- wiring: each part can be exchanged
         record=_cluster_reporter(wiring.recorder, caches),
         jitter=Random().random,  # noqa: S311 -- spreads looks over time, keeps no secret
         resync=wiring.resync,
+        upgrades=UpgradeWatch(
+            clock=wiring.clock, on_finished=wiring.on_upgrade, on_leaderless=wiring.on_leaderless
+        ),
         peer_status=peer_status,
     )
 

@@ -13,6 +13,7 @@ from etcd_operator.build.urls import CLIENT_PORT, PEER_PORT, endpoint, host_of, 
 from etcd_operator.clock import Clock
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import Answer, EtcdMember, Member, PeerFacts, PodFacts, Trouble, ordinal_of
+from etcd_operator.core.paths import has_old_entries, needs_snapshots
 from etcd_operator.core.state import ClusterState
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.etcd.probe import Probe
@@ -34,6 +35,9 @@ from etcd_operator.reconcile.recovery import of_one_history, tellers_of
 Rival = Callable[[Key], str]
 """When the same-named resource of the other group was made (`creationTimestamp`); empty without one."""
 
+SnapshotsSaved = Callable[[str], int | None]
+"""How many raft snapshots the etcd process at this IP has saved; None when it does not say."""
+
 NeverLed = Callable[[str], bool]
 """Whether the etcd process at this IP is alive and has never seen a leader."""
 
@@ -52,6 +56,7 @@ class Observer(Generic[Cluster]):
     clock: Clock
     rival: Rival
     never_led: NeverLed
+    snapshots_saved: SnapshotsSaved
     peer_trouble: PeerTrouble
 
     def observe(self, key: Key, cluster: Cluster) -> ClusterState | None:
@@ -206,14 +211,25 @@ class Observer(Generic[Cluster]):
         return entry.name or next(by_url, "")
 
     def _judged(self, desired: DesiredCluster, members: tuple[Member, ...]) -> tuple[Member, ...]:
-        """Settle, only where a birth depends on it, which silent founders have never served."""
+        """Ask metrics pages, only where a decision depends on them.
+
+        At a birth: which silent founders have never served. Before 3.7: who has saved a raft snapshot.
+        """
         bootstrap = desired.record.bootstrap
+        if desired.record.is_born and not desired.problem and needs_snapshots(desired):
+            return tuple(self._counted(member) for member in members)
         if bootstrap is None or desired.record.is_born or desired.is_persistent:
             return members
         there = {m.name for m in members if m.pod is not None}
         if there.issuperset(bootstrap.members):
             return members
         return tuple(_with_proof(member, self.never_led) for member in members)
+
+    def _counted(self, member: Member) -> Member:
+        answer, pod = member.answer, member.pod
+        if pod is None or answer is None or not has_old_entries(answer.version):
+            return member
+        return member.counted(self.snapshots_saved(pod.ip))
 
     def _conflict(self, key: Key, desired: DesiredCluster) -> str:
         """Why this resource may not use its names: the other group had them first."""

@@ -343,3 +343,19 @@ def test_services_select_the_pods_that_are_made() -> None:
 def test_only_the_service_of_persistent_members_is_headless() -> None:
     assert OWNED["persistent client service"]["spec"]["clusterIP"] == "None"
     assert "clusterIP" not in OWNED["ephemeral client service"]["spec"]
+
+
+# Flags and versions
+
+KNOWN_TO_3_4 = {
+    "name", "data-dir", "listen-peer-urls", "listen-client-urls", "listen-metrics-urls",
+    "initial-advertise-peer-urls", "advertise-client-urls", "initial-cluster", "initial-cluster-state",
+    "initial-cluster-token", "snapshot-count", "quota-backend-bytes", "heartbeat-interval",
+}  # fmt: skip
+"""From the list of flags in etcd's documentation of 3.4, of which there is no program here."""
+
+RENDERED = etcd_options(name="m", host="h", data_dir="/d", initial_cluster={"m": "h"}, state="new", token="t")
+
+
+def test_every_flag_is_known_to_3_4() -> None:
+    assert set(RENDERED) <= KNOWN_TO_3_4

@@ -73,9 +73,10 @@ def answer(name: str, listed: tuple[EtcdMember, ...] = (), **changes: Any) -> An
 
 def pod(name: str, **changes: Any) -> PodFacts:
     """A pod that runs its first process."""
-    return replace(
-        PodFacts(name=name, uid=f"pod-{name}", ip="10.0.0.1", is_running=True, has_run=True), **changes
+    made = PodFacts(
+        name=name, uid=f"pod-{name}", ip="10.0.0.1", is_running=True, has_run=True, version=VERSION
     )
+    return replace(made, **changes)
 
 
 def claim(name: str, **changes: Any) -> ClaimFacts:
@@ -123,7 +124,7 @@ def unborn(cluster: DesiredCluster, **changes: Any) -> ClusterState:
 def founding(cluster: DesiredCluster, **changes: Any) -> ClusterState:
     """The founders' objects are there and run; none serves yet."""
     names = founder_names(cluster)
-    bootstrap = Bootstrap(members=names, token=TOKEN)
+    bootstrap = Bootstrap(members=names, token=TOKEN, version=VERSION)
     begun = replace(cluster, record=Record(bootstrap=bootstrap, next_ordinal=len(names)))
     state = ClusterState(
         desired=begun,
@@ -139,7 +140,7 @@ def born(cluster: DesiredCluster | None = None, *, voters: int | None = None, **
     cluster = cluster or persistent(size=voters or 3)
     names = tuple(member_name(cluster, ordinal) for ordinal in range(voters or cluster.size))
     listed = tuple(entry(name) for name in names)
-    bootstrap = Bootstrap(members=names, token=TOKEN)
+    bootstrap = Bootstrap(members=names, token=TOKEN, version=VERSION)
     record = Record(bootstrap=bootstrap, cluster_id=CLUSTER_ID, next_ordinal=len(names))
     state = ClusterState(
         desired=replace(cluster, record=record),

@@ -20,10 +20,12 @@ from etcd_operator.core.actions import (
     KeepBudget,
     MoveLeader,
     OpenSeed,
+    PadLog,
     Plan,
     Promote,
     Remember,
     RemoveMember,
+    ReplaceMember,
     Resuming,
     RetireMember,
     SealMember,
@@ -44,9 +46,8 @@ from etcd_operator.core.plan import RULES
 from etcd_operator.core.state import ClusterState
 from unit.core.model import Peer, Process, Resource, World
 
-BIRTH_RULES = tuple(
-    rule for rule in RULES if rule.__module__.rpartition(".")[2] not in ("quorum_lost", "recover", "scale")
-)
+LATER = ("quorum_lost", "recover", "scale", "upgrade")
+BIRTH_RULES = tuple(rule for rule in RULES if rule.__module__.rpartition(".")[2] not in LATER)
 """The rules in their order, without those that change membership: the model does not know learners yet."""
 
 KINDS = ("resource", "pods", "peers", "claims", "services")
@@ -222,7 +223,7 @@ class Operator:
                 self._seal(action)
             case AddLearner() | Promote() | MoveLeader() | RemoveMember() | DeleteMember():
                 raise NotImplementedError(f"{action} is not a part of births")
-            case ConfirmLoss() | SealSeed() | RetireMember() | OpenSeed():
+            case ConfirmLoss() | SealSeed() | RetireMember() | OpenSeed() | ReplaceMember() | PadLog():
                 raise NotImplementedError(f"{action} is not a part of births")
             case _:
                 assert_never(action)

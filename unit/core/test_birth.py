@@ -11,6 +11,7 @@ from etcd_operator.core.actions import (
     CreateMemberService,
     Founding,
     Remember,
+    ReplaceMember,
     Stage,
 )
 from etcd_operator.core.desired import DesiredCluster, Record
@@ -21,6 +22,7 @@ from unit.core.builders import (
     CLUSTER_ID,
     IMAGE_TROUBLE,
     TOKEN,
+    VERSION,
     answer,
     born,
     changed,
@@ -44,11 +46,11 @@ def test_a_birth_writes_down_its_founders_before_it_makes_any(cluster: DesiredCl
     names = NAMES[cluster.is_persistent]
     made = plan(unborn(cluster))
 
-    record = Record(bootstrap=Bootstrap(members=names, token=TOKEN), next_ordinal=3)
+    record = Record(bootstrap=Bootstrap(members=names, token=TOKEN, version=VERSION), next_ordinal=3)
     start = Founding(founders=names, token=TOKEN)
     assert made.actions == (
         Remember(record=record),
-        *(CreateMember(name=name, start=start) for name in names),
+        *(CreateMember(name=name, start=start, version=VERSION) for name in names),
     )
     assert (made.stage, made.reason, made.message) == (Stage.WORKING, "Creating", "founding a cluster of 3")
     assert made.requeue_after == BIRTH_POLL
@@ -92,7 +94,10 @@ def test_lost_founders_are_made_before_services() -> None:
     state = changed(state, "db-1", pod=None)
 
     start = Founding(founders=NAMES[True], token=TOKEN)
-    assert plan(state).actions == (CreateMember(name="db-1", start=start), CreateClientService())
+    assert plan(state).actions == (
+        CreateMember(name="db-1", start=start, version=VERSION),
+        CreateClientService(),
+    )
 
 
 @pytest.mark.parametrize(
@@ -188,7 +193,7 @@ def test_after_the_latch_nothing_founds_the_cluster_again(cluster: DesiredCluste
 # A founder lost before the latch
 
 ZERO, ONE, TWO = NAMES[False]
-AGAIN = (CreateMember(name=ONE, start=Founding(founders=NAMES[False], token=TOKEN)),)
+AGAIN = (CreateMember(name=ONE, start=Founding(founders=NAMES[False], token=TOKEN), version=VERSION),)
 LOST = without(founding(ephemeral()), ONE)
 NEVER_STARTED = pod(ZERO, is_running=False, has_run=False)
 
@@ -247,7 +252,7 @@ def test_a_lost_peer_whose_claim_is_there_comes_back_to_its_data_at_any_time() -
     state = changed(founding(persistent()), "db-1", peer=None, pod=None)
 
     start = Founding(founders=NAMES[True], token=TOKEN)
-    assert plan(state).actions == (CreateMember(name="db-1", start=start),)
+    assert plan(state).actions == (CreateMember(name="db-1", start=start, version=VERSION),)
 
 
 def test_one_lost_founder_without_its_claim_holds_all_of_them() -> None:
@@ -269,3 +274,27 @@ def test_an_ephemeral_founder_is_there_with_its_pod_only() -> None:
     state = _proven(changed(founding(ephemeral()), ONE, pod=None, peer=peer(ONE)), ZERO, TWO)
 
     assert plan(state).actions == AGAIN
+
+
+@BOTH
+def test_a_version_edited_before_any_founder_has_run_is_founded_with(cluster: DesiredCluster) -> None:
+    state = founding(cluster)
+    for member in state.members:
+        state = changed(state, member.name, pod=pod(member.name, has_run=False, is_running=False))
+    state = replace(state, desired=replace(state.desired, version="3.5.35"))
+    bootstrap = state.record.bootstrap
+    assert bootstrap is not None
+
+    renewed = Bootstrap(members=bootstrap.members, token=bootstrap.token, version="3.5.35")
+    assert plan(state).actions == (
+        Remember(record=replace(state.record, bootstrap=renewed)),
+        *(ReplaceMember(name=name, version="3.5.35") for name in bootstrap.members),
+    )
+
+
+@BOTH
+def test_a_version_edited_later_waits_for_the_birth(cluster: DesiredCluster) -> None:
+    state = founding(cluster)
+    state = replace(state, desired=replace(state.desired, version="3.5.35"))
+
+    assert plan(state).actions == ()

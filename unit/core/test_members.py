@@ -130,3 +130,10 @@ def test_members_are_found_by_name_and_ids_are_those_of_answers() -> None:
     assert state.by_name["db-1"].name == "db-1"
     assert state.cluster_ids == {answer("db-0").cluster_id}
     assert replace(state, members=()).cluster_ids == frozenset()
+
+
+def test_a_member_is_counted_by_what_its_page_says() -> None:
+    member = Member(name="db-0")
+
+    assert member.snapshots is None
+    assert member.counted(2).snapshots == 2

@@ -15,7 +15,7 @@ from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.plan import plan
 from etcd_operator.core.rules.objects import missing_services, repair
 from etcd_operator.core.state import ClusterState
-from unit.core.builders import TOKEN, born, changed, down, ephemeral, founding, old_claim, persistent
+from unit.core.builders import TOKEN, VERSION, born, changed, down, ephemeral, founding, old_claim, persistent
 
 
 def test_a_whole_cluster_needs_no_repair() -> None:
@@ -54,7 +54,7 @@ def test_persistent_members_have_no_service_of_their_own() -> None:
 def test_a_lost_peer_is_made_again_on_its_claim_and_never_founds() -> None:
     made = plan(changed(born(), "db-1", peer=None, pod=None, answer=None))
 
-    assert made.actions == (CreateMember(name="db-1", start=Resuming(token=TOKEN)),)
+    assert made.actions == (CreateMember(name="db-1", start=Resuming(token=TOKEN), version=VERSION),)
     assert made.reason == "Repairing"
 
 
@@ -65,7 +65,7 @@ def test_all_lost_objects_are_made_again_at_once() -> None:
 
     assert plan(lost).actions == (
         CreateClientService(),
-        *(CreateMember(name=f"db-{i}", start=Resuming(token=TOKEN)) for i in range(3)),
+        *(CreateMember(name=f"db-{i}", start=Resuming(token=TOKEN), version=VERSION) for i in range(3)),
     )
 
 
@@ -95,7 +95,7 @@ def test_without_a_quorum_an_empty_list_proves_nothing_and_the_peer_comes_back()
     made = repair(state)
 
     assert made is not None
-    assert made.actions == (CreateMember(name="db-1", start=Resuming(token=TOKEN)),)
+    assert made.actions == (CreateMember(name="db-1", start=Resuming(token=TOKEN), version=VERSION),)
 
 
 def test_the_token_is_the_births_own_not_that_of_a_resource_made_later() -> None:
@@ -105,7 +105,7 @@ def test_the_token_is_the_births_own_not_that_of_a_resource_made_later() -> None
     made = repair(state)
 
     assert made is not None
-    assert made.actions == (CreateMember(name="db-1", start=Resuming(token=TOKEN)),)
+    assert made.actions == (CreateMember(name="db-1", start=Resuming(token=TOKEN), version=VERSION),)
 
 
 def test_a_record_without_its_birth_falls_back_on_the_uid() -> None:
@@ -116,4 +116,4 @@ def test_a_record_without_its_birth_falls_back_on_the_uid() -> None:
     made = repair(state)
 
     assert made is not None
-    assert made.actions == (CreateMember(name="db-1", start=Resuming(token="uid-2")),)
+    assert made.actions == (CreateMember(name="db-1", start=Resuming(token="uid-2"), version=VERSION),)

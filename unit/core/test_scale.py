@@ -28,6 +28,7 @@ from etcd_operator.core.state import ClusterState
 from unit.core.builders import (
     IMAGE_TROUBLE,
     TOKEN,
+    VERSION,
     answer,
     born,
     changed,
@@ -74,7 +75,10 @@ def test_a_persistent_cluster_grows_by_a_learner_with_the_lowest_free_number() -
     made = plan(_sized(persistent(), 5))
 
     joining = Joining(members=("db-0", "db-1", "db-2", "db-3"), token=TOKEN)
-    assert made.actions == (AddLearner(name="db-3"), CreateMember(name="db-3", start=joining))
+    assert made.actions == (
+        AddLearner(name="db-3"),
+        CreateMember(name="db-3", start=joining, version=VERSION),
+    )
     assert (made.stage, made.reason) == (Stage.WORKING, "ScalingUp")
 
 

@@ -5,6 +5,7 @@ import pytest
 from etcd_operator.api.rules import NEWEST_MINOR, OLDEST_MINOR
 from etcd_operator.core.versions import image_of, parse_version
 from etcd_operator.errors import InvalidSpec
+from unit.core.builders import VERSION, persistent
 
 
 @pytest.mark.parametrize(
@@ -40,3 +41,11 @@ def test_versions_are_compared_as_numbers() -> None:
 
 def test_images_carry_the_v() -> None:
     assert image_of("registry:5000/etcd", parse_version("3.6.16")) == "registry:5000/etcd:v3.6.16"
+
+
+def test_a_cluster_at_another_version_has_its_image_from_the_same_repository() -> None:
+    cluster = persistent(image=f"registry:5000/etcd:v{VERSION}")
+
+    assert cluster.at("") == cluster
+    other = cluster.at("3.5.35")
+    assert (other.version, other.image) == ("3.5.35", "registry:5000/etcd:v3.5.35")

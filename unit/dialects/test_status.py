@@ -64,7 +64,7 @@ def test_the_status_of_a_settled_ephemeral_cluster() -> None:
         "currentVersion": "3.6.16",
         "members": {"ready": BARE_NAMES, "unready": []},
         "clusterID": CLUSTER_ID,
-        "bootstrap": {"members": BARE_NAMES, "token": TOKEN},
+        "bootstrap": {"members": BARE_NAMES, "token": TOKEN, "version": "3.6.16"},
         "nextOrdinal": 3,
     }
     assert [c["type"] for c in conditions] == ["Available", "Progressing", "Degraded"]
@@ -88,7 +88,7 @@ def test_the_status_of_a_settled_persistent_cluster() -> None:
         "leader": "db-0",
         "clusterVersion": "3.6.16",
         "clusterID": CLUSTER_ID,
-        "bootstrap": {"members": DURABLE_NAMES, "token": TOKEN},
+        "bootstrap": {"members": DURABLE_NAMES, "token": TOKEN, "version": "3.6.16"},
         "endpoints": [f"http://{name}.db.ns.svc:2379" for name in DURABLE_NAMES],
     }
     assert [c["type"] for c in conditions] == ["Available", "Progressing", "Degraded"]

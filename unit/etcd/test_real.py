@@ -203,3 +203,20 @@ def test_a_client_certificate_is_shown_and_the_server_name_checked(binaries: Pat
     finally:
         channels.close()
         cluster.close()
+
+
+def test_empty_entries_grow_the_log_and_change_nothing(real: RealEtcdCluster, channels: Channels) -> None:
+    real.found("m0")
+    ready(real, channels)
+    client = EtcdClient(channels, real.endpoint("m0"))
+    client.put(b"key", b"value")
+    before = client.status()
+
+    client.append_nothing(250, within=20.0)
+
+    after = client.status()
+    assert after.raft_index - before.raft_index >= 250
+    assert after.revision == before.revision
+
+    client.append_nothing(250, within=0.0)
+    assert client.status().raft_index - after.raft_index < 10

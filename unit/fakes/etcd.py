@@ -12,6 +12,9 @@ elected at once, and a wiped founder that would corrupt a real cluster is just r
 
 `on_write(method, applied)` is called before and after each change; raising `Refusal` there
 fails the call before it, or loses its reply. `damage` changes the bytes of snapshots.
+
+Of the log it knows two things: that 3.7 does not start on entries that 3.5 wrote unless a raft
+snapshot of 3.6 lies behind them, and that one is saved every `snapshot_every` entries.
 """
 
 import threading
@@ -25,6 +28,7 @@ from etcd_operator.clock import Clock
 from unit.fakes.etcd_rpc import Refusal, open_server
 
 _CONNECTED_SECONDS = 5.0
+_UNREADABLE = "panic: unmarshal should never fail (proto: cannot parse invalid wire-format data)"
 
 
 class StartRefused(Exception):
@@ -66,6 +70,8 @@ class FakeMember:
     db_size: int = 20480
     db_size_in_use: int = 16384
     hash: int | None = None
+    started_index: int = 0
+    has_snapshot: bool = False
     server: grpc.Server | None = field(default=None, repr=False)
 
     @property
@@ -89,6 +95,8 @@ class FakeEtcdCluster:
         self.alarms: set[tuple[int, str]] = set()
         self.users: dict[str, str] = {}
         self.writes: list[str] = []
+        self.snapshot_every = 1500
+        self.has_old_entries = False
         self.on_write: Callable[[str, bool], None] | None = None
         self.damage: Callable[[bytes], bytes] | None = None
         self._clock = clock
@@ -122,6 +130,7 @@ class FakeEtcdCluster:
                 self.revision = 1
                 for each in self.members:
                     each.is_wiped = False
+            self._read_log(member, version)
             member.server, port = open_server(self, member, address, self._executor)
             member.endpoint = f"{address.rpartition(':')[0]}:{port}"
             member.name, member.version = name, version
@@ -130,6 +139,23 @@ class FakeEtcdCluster:
             member.is_running, member.is_frozen, member.is_in_sync = True, False, True
             self._settle()
             return member
+
+    def snapshots(self, member: FakeMember) -> int:
+        """How many raft snapshots its process has saved."""
+        with self.changed:
+            saved = (self.raft_index - member.started_index) // self.snapshot_every
+            member.has_snapshot = member.has_snapshot or saved > 0
+            return saved
+
+    def _read_log(self, member: FakeMember, version: str) -> None:
+        minor = int(version.split(".")[1])
+        if member.is_running or member.started_index:
+            self.snapshots(member)
+        if minor >= 7 and self.has_old_entries and not member.has_snapshot:
+            raise StartRefused(_UNREADABLE)
+        if minor <= 5:
+            self.has_old_entries, member.has_snapshot = True, False
+        member.started_index = self.raft_index
 
     def stop(self, name: str) -> None:
         """End the process: its port refuses connections, its data stays."""

@@ -121,6 +121,7 @@ class _Answers:
         return pb.MoveLeaderResponse(header=self.header())
 
     def alarm(self, request: pb.AlarmRequest) -> pb.AlarmResponse:
+        self.cluster.raft_index += 1  # etcd takes even the question through the log
         if request.action == pb.AlarmRequest.DEACTIVATE:
             self.cluster.alarms.discard((request.memberID, pb.AlarmType.Name(request.alarm)))
         alarms = [

@@ -4,11 +4,12 @@ Promises: nothing happens but in `step` (or the method called), on the caller's 
 HTTP, so its writes are neither in the log of requests nor subject to faults. Pods run on nodes that are `up`.
 What runs inside a pod is the test's: `on_start` is told each container that starts (also when it is restarted
 with another image), `on_stop` each that ends; raising nothing, returning nothing.
-Not modelled: scheduling constraints, probes, restarts by exit code, Jobs, image pulls.
+An image in `unpullable` cannot be had: a container that is to run it ends and waits.
+Not modelled: scheduling constraints, probes, restarts by exit code, Jobs.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from unit.fakes.apiserver import ApiServer, Json
@@ -66,6 +67,7 @@ class World:
     ) -> None:
         self.up = set(nodes)
         self.binds_claims = True
+        self.unpullable: set[str] = set()
         self._objects = api.objects
         self._nodes = nodes
         self._on_start, self._on_stop, self._on_init = on_start, on_stop, on_init
@@ -159,10 +161,22 @@ class World:
             if ended or pod["metadata"].get("deletionTimestamp") or not self._claims_are_bound(pod):
                 continue
             running = self._running.get(pod["metadata"]["uid"])
-            if running is None:
+            if _main(pod)["image"] in self.unpullable:
+                self._wait_for_image(pod, running)
+            elif running is None:
                 self._start(pod)
             elif running.node in self.up and running.image != _main(pod)["image"]:
                 self._restart(pod, running)
+
+    def _wait_for_image(self, pod: Json, running: Running | None) -> None:
+        main = _main(pod)
+        if running is not None and running.image != main["image"]:
+            self._on_stop(running)
+            self._running[running.uid] = replace(running, image=main["image"])
+        waiting = {"reason": "ErrImagePull", "message": f"no such image: {main['image']}"}
+        restarts = running.restarts if running is not None else 0
+        status = {"name": main["name"], "restartCount": restarts, "ready": False}
+        self._report(pod, {"containerStatuses": [{**status, "state": {"waiting": waiting}}]})
 
     def end_pods(self) -> None:
         """End what is being deleted or gone, where the node is up to do it."""

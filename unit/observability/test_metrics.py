@@ -155,3 +155,12 @@ def test_a_scrape_may_ask_for_openmetrics(metrics: Metrics) -> None:
     body, content_type = metrics.render("application/openmetrics-text; version=1.0.0")
     assert content_type.startswith("application/openmetrics-text")
     assert body.endswith(b"# EOF\n")
+
+
+def test_upgrades_are_measured(metrics: Metrics) -> None:
+    metrics.upgraded(7.5)
+    metrics.leaderless(0.25)
+    metrics.leaderless(0.5)
+    assert value(metrics, "etcd_operator_upgrade_duration_seconds_sum") == 7.5
+    assert value(metrics, "etcd_operator_upgrade_duration_seconds_count") == 1
+    assert value(metrics, "etcd_operator_upgrade_leaderless_seconds_total") == 0.75

@@ -48,6 +48,7 @@ class Etcds:
         self.by_token: dict[str, Process] = {}
         self.unsafe: list[str] = []
         self.serves_metrics = True
+        self.broken_versions: set[str] = set()
         self._api = api
         self._clock = clock
         self._where: dict[str, tuple[Running, Process, FakeMember]] = {}
@@ -110,6 +111,8 @@ class Etcds:
         if "initial-cluster" not in options:
             return
         try:
+            if running.image.rpartition(":v")[2] in self.broken_versions:
+                raise StartRefused("it crashes")
             self._run(self._process(running, options), running, options)
         except StartRefused as refusal:
             self._crashing[running.uid] = running, str(refusal)
@@ -206,8 +209,9 @@ class Etcds:
         if not process.has_met:
             process.etcd.freeze(name)
             self._meet(process)
-        if not process.has_met and self.serves_metrics:
-            self._pages[running.uid] = _Page(running.ip, process)
+        may_be_asked = not process.has_met or process.etcd.has_old_entries
+        if may_be_asked and self.serves_metrics:
+            self._pages[running.uid] = _Page(running.ip, process, member)
         if process.has_met:
             process.served.update(member.id for member in process.etcd.members if member.is_running)
 
@@ -227,10 +231,12 @@ class Etcds:
 class _Page:
     """The metrics page of one process, at the address of its pod."""
 
-    def __init__(self, ip: str, process: Process) -> None:
+    def __init__(self, ip: str, process: Process, member: FakeMember) -> None:
         class Handler(BaseHTTPRequestHandler):
             def do_GET(self) -> None:
                 body = b"etcd_server_leader_changes_seen_total %d\n" % process.has_met
+                saved = process.etcd.snapshots(member)
+                body += b"etcd_debugging_snap_save_total_duration_seconds_count %d\n" % saved
                 self.send_response(200)
                 self.send_header("Content-Length", str(len(body)))
                 self.end_headers()

@@ -19,7 +19,9 @@ def expected_objects(kind: Kind, names: list[str], name: str = "c") -> dict[str,
     return {"services": [name], "pods": names, "peers": names, "sets": names, "claims": names}
 
 
-def assert_finished(bench: Bench, kind: Kind, size: int, numbers: tuple[int, ...] = ()) -> None:
+def assert_finished(
+    bench: Bench, kind: Kind, size: int, numbers: tuple[int, ...] = (), version: str = "3.6.16"
+) -> None:
     """The only cluster is as asked: objects, etcd, status and marks; then it rests.
 
     `numbers` are those of the members of a cluster that has changed since it was founded.
@@ -33,9 +35,9 @@ def assert_finished(bench: Bench, kind: Kind, size: int, numbers: tuple[int, ...
     status, cluster_id = bench.status(kind), f"{process.etcd.cluster_id:x}"
     assert status["clusterID"] == cluster_id
     if kind is COREOS:
-        _assert_ephemeral(status, names, max(numbers, default=size - 1))
+        _assert_ephemeral(status, names, max(numbers, default=size - 1), version)
     else:
-        _assert_persistent(bench, status, names, cluster_id, founded=not numbers)
+        _assert_persistent(bench, status, names, cluster_id, version, founded=not numbers)
     bench.rest()
 
 
@@ -55,15 +57,15 @@ def _assert_protected(bench: Bench, kind: Kind, size: int) -> None:
         assert environment["ETCD_INITIAL_CLUSTER"].count("=") == 1
 
 
-def _assert_ephemeral(status: Json, names: list[str], last: int) -> None:
+def _assert_ephemeral(status: Json, names: list[str], last: int, version: str) -> None:
     assert (status["phase"], status["size"]) == ("Running", len(names))
     assert status["nextOrdinal"] > last
     assert status["members"] == {"ready": names, "unready": []}
-    assert (status["currentVersion"], status.get("targetVersion", "")) == ("3.6.16", "")
+    assert (status["currentVersion"], status.get("targetVersion", "")) == (version, "")
 
 
 def _assert_persistent(
-    bench: Bench, status: Json, names: list[str], cluster_id: str, *, founded: bool
+    bench: Bench, status: Json, names: list[str], cluster_id: str, version: str, *, founded: bool
 ) -> None:
     assert [(m["name"], m["healthy"]) for m in status["members"]] == [(name, True) for name in names]
     assert (status["replicas"], status["readyReplicas"]) == (len(names), len(names))
@@ -72,7 +74,7 @@ def _assert_persistent(
         peer = bench.get(PEERS, name)
         assert peer["spec"]["bootstrap"]["initialClusterState"] == "Existing"
         assert [m["name"] for m in peer["spec"]["bootstrap"]["static"]["initialCluster"]] == [name]
-        assert (peer["status"]["memberID"], peer["status"]["serverVersion"]) == (ids[name], "3.6.16")
+        assert (peer["status"]["memberID"], peer["status"]["serverVersion"]) == (ids[name], version)
         assert template_of(bench.get(REPLICA_SETS, name))["ETCD_INITIAL_CLUSTER_STATE"] == "existing"
         notes = bench.get(CLAIMS, name)["metadata"]["annotations"]
         assert notes["etcd.improbable.io/cluster-id"] == cluster_id

@@ -161,6 +161,7 @@ class Operator:
         self._recorder = Recorder(
             Client(MortalTransport(api.url, Mortality()), timeouts=TIMEOUTS), instance="test", clock=clock
         )
+        self.upgrades: list[float] = []
         wiring = Wiring(
             client=client,
             clock=clock,
@@ -170,6 +171,8 @@ class Operator:
             on_call=mortality.on_call,
             probe_deadline=0.4,
             resync=RESYNC,
+            on_upgrade=self.upgrades.append,
+            on_leaderless=lambda _seconds: None,
         )
         watching = Client(MortalTransport(api.url, Mortality()))
         self.groups = build_groups(wiring, Source(client=watching, namespace="", on_crash=_never))

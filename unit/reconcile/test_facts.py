@@ -41,6 +41,21 @@ RUNNING: dict[str, Any] = {"state": {"running": {}}}
 BACK_OFF = {"state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}, "restartCount": 4}
 
 
+LAST_WORDS = [
+    (
+        "panic: unmarshal should never fail (proto)\n\ngoroutine 1 [running]:",
+        "panic: unmarshal should never fail (proto)",
+    ),
+    (
+        """{"level":"info","ts":"1","msg":"starting"}
+{"level":"fatal","ts":"2","msg":"discovery failed","error":"no WAL"}""",
+        "discovery failed: no WAL",
+    ),
+    ('{"level":"warn","msg":"slow"}\n{broken', "back-off"),
+    ("panic: " + "x" * 999, "panic: " + "x" * 293),
+]
+
+
 def test_a_running_pod() -> None:
     assert pod_facts(pod(RUNNING), now=NOW) == PodFacts(
         name="db-0", uid="u", ip="10.0.0.1", is_running=True, has_run=True
@@ -95,6 +110,14 @@ UNSCHEDULED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulab
         pytest.param(pod({"state": {"waiting": {"reason": "PodInitializing"}}}), None, id="initializing"),
         pytest.param(pod({"state": {"waiting": {}}}), None, id="waiting for no reason"),
         pytest.param(pod(BACK_OFF), Trouble(reason="CrashLoopBackOff", message="back-off"), id="crash loop"),
+        *(
+            pytest.param(
+                pod({**BACK_OFF, "lastState": {"terminated": {"reason": "Error", "message": log}}}),
+                Trouble(reason="CrashLoopBackOff", message=words),
+                id=f"a crash loop that says {words}",
+            )
+            for log, words in LAST_WORDS
+        ),
         pytest.param(
             pod({"state": {"waiting": {"reason": "ErrImagePull"}}}),
             Trouble(reason="ErrImagePull", message="ErrImagePull"),

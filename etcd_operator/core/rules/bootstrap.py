@@ -12,8 +12,19 @@ quorum beside the data of a third (docs/architecture.md, "Birth").
 
 from dataclasses import replace
 
+import msgspec
+
 from etcd_operator.api.record import Bootstrap
-from etcd_operator.core.actions import Action, CreateMember, Founding, Plan, Remember, SealMember, Stage
+from etcd_operator.core.actions import (
+    Action,
+    CreateMember,
+    Founding,
+    Plan,
+    Remember,
+    ReplaceMember,
+    SealMember,
+    Stage,
+)
 from etcd_operator.core.desired import Record
 from etcd_operator.core.members import ClaimFacts, Member, quorum
 from etcd_operator.core.names import founder_names
@@ -66,13 +77,15 @@ def _begin(state: ClusterState) -> Plan:
     if claims:
         return _resume(claims)
     names = founder_names(state.desired)
-    return _create(Bootstrap(members=names, token=state.desired.uid))
+    return _create(Bootstrap(members=names, token=state.desired.uid, version=state.desired.version))
 
 
 def _create(bootstrap: Bootstrap) -> Plan:
     record = Record(bootstrap=bootstrap, next_ordinal=len(bootstrap.members))
     start = Founding(founders=bootstrap.members, token=bootstrap.token)
-    members: list[Action] = [CreateMember(name=name, start=start) for name in bootstrap.members]
+    members: list[Action] = [
+        CreateMember(name=name, start=start, version=bootstrap.version) for name in bootstrap.members
+    ]
     return Plan.act(
         Remember(record=record),
         *members,
@@ -138,6 +151,9 @@ def _latch(state: ClusterState, bootstrap: Bootstrap) -> Plan | None:
 
 
 def _continue(state: ClusterState, bootstrap: Bootstrap) -> Plan:
+    another = _another_version(state, bootstrap)
+    if another is not None:
+        return another
     missing = [name for name in bootstrap.members if not _exists(state, name)]
     lost = [name for name in bootstrap.members if not _keeps_data(state, name)]
     doubtful = [m.name for m in state.members if m.name not in lost and m.may_have_served]
@@ -150,13 +166,33 @@ def _continue(state: ClusterState, bootstrap: Bootstrap) -> Plan:
             requeue_after=1.0,
         )
     start = Founding(founders=bootstrap.members, token=bootstrap.token)
-    actions: list[Action] = [CreateMember(name=name, start=start) for name in missing]
+    actions: list[Action] = [
+        CreateMember(name=name, start=start, version=bootstrap.version) for name in missing
+    ]
     actions += [*missing_services(state), *missing_budget(state)]
     slow = state.age > LONG_BIRTH
     poll = 2.0 if slow else BIRTH_POLL
     if actions:
         return Plan.act(*actions, reason="Creating", message=_founding(bootstrap), requeue_after=poll)
     return _await_quorum(state, bootstrap, poll)
+
+
+def _another_version(state: ClusterState, bootstrap: Bootstrap) -> Plan | None:
+    """Found with another version if the spec says so before any founder has run: it may not even exist."""
+    if not bootstrap.version or any(m.pod is not None and m.pod.has_run for m in state.members):
+        return None
+    wanted = state.desired.version
+    actions: list[Action] = [
+        ReplaceMember(name=member.name, version=wanted)
+        for member in state.members
+        if member.asked_version not in ("", wanted) and not member.is_going
+    ]
+    if bootstrap.version != wanted:
+        renewed = msgspec.structs.replace(bootstrap, version=wanted)
+        actions.insert(0, Remember(record=replace(state.record, bootstrap=renewed)))
+    if not actions:
+        return None
+    return Plan.act(*actions, reason="Creating", message=f"founding with {wanted}", requeue_after=BIRTH_POLL)
 
 
 def _await_quorum(state: ClusterState, bootstrap: Bootstrap, poll: float) -> Plan:

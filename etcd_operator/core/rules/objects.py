@@ -1,5 +1,7 @@
 """Objects that must be there for the members that exist: services, peers."""
 
+from dataclasses import replace
+
 from etcd_operator.core.actions import (
     Action,
     CreateClientService,
@@ -9,6 +11,7 @@ from etcd_operator.core.actions import (
     Resuming,
 )
 from etcd_operator.core.members import Member
+from etcd_operator.core.paths import joining_version
 from etcd_operator.core.state import ClusterState
 
 
@@ -19,6 +22,9 @@ def repair(state: ClusterState) -> Plan | None:
     actions = [*missing_services(state), *_missing_peers(state)]
     if not actions:
         return None
+    if state.record.upgrade is not None:
+        # Part of the upgrade, which is what status tells: two more writes for each member tell nobody more.
+        return replace(Plan.act(*actions, reason="Upgrading", message="restarting a member"), is_quiet=True)
     return Plan.act(*actions, reason="Repairing", message="making missing objects again")
 
 
@@ -40,10 +46,16 @@ def missing_services(state: ClusterState) -> list[Action]:
 def _missing_peers(state: ClusterState) -> list[Action]:
     token = state.record.bootstrap.token if state.record.bootstrap else state.desired.uid
     return [
-        CreateMember(name=member.name, start=Resuming(token=token))
+        CreateMember(name=member.name, start=Resuming(token=token), version=_resumed_version(state, member))
         for member in state.members
         if member.peer is None and _has_data(member) and _belongs(state, member)
     ]
+
+
+def _resumed_version(state: ClusterState, member: Member) -> str:
+    """The version that the data on a claim was last meant for: never one that is merely asked for."""
+    noted = member.claim.version if member.claim is not None else ""
+    return noted or joining_version(state)
 
 
 def _has_data(member: Member) -> bool:

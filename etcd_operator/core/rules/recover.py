@@ -8,6 +8,7 @@ and the data may still be needed.
 from etcd_operator.core.actions import Plan, RemoveMember
 from etcd_operator.core.members import Member, quorum
 from etcd_operator.core.state import ClusterState
+from etcd_operator.core.upgrade import may_fail_by_version
 
 CLAIM_LOST = "ClaimLost"
 """Why a peer's objects are not made again (see `reconcile.peer`)."""
@@ -40,7 +41,9 @@ def is_lost(state: ClusterState, member: Member) -> bool:
     """Whether a member that etcd lists has lost its data for good."""
     if member.is_healthy:
         return False
-    return _volume_is_gone(member) if state.desired.is_persistent else _pod_is_gone(member)
+    if not state.desired.is_persistent:
+        return _pod_is_gone(member)
+    return _volume_is_gone(member, crashes_count=not may_fail_by_version(state, member))
 
 
 def _pod_is_gone(member: Member) -> bool:
@@ -51,16 +54,19 @@ def _pod_is_gone(member: Member) -> bool:
     return (pod.is_terminating and member.answer is None) or _has_no_data(member)
 
 
-def _volume_is_gone(member: Member) -> bool:
+def _volume_is_gone(member: Member, *, crashes_count: bool) -> bool:
     """The claim is gone or lost, or the process refuses again and again to start without data.
 
-    A peer without a ReplicaSet is only just being made: its claim is late, not lost.
+    A peer without a ReplicaSet is only just being made: its claim is late, not lost. A member that
+    crashes at the version it is being upgraded to says nothing about its data: crashes do not count.
     """
     if member.claim is None:
         was_told = member.trouble is not None and member.trouble.reason == CLAIM_LOST
         return member.peer is None or member.has_replica_set or was_told
     if member.claim.is_lost or _has_no_data(member):
         return True
+    if not crashes_count:
+        return False
     sealed = member.peer is not None and member.peer.is_sealed
     pod = member.pod
     return sealed and pod is not None and not pod.is_running and pod.restarts >= CRASHES

@@ -22,6 +22,7 @@ from etcd_operator.core.actions import (
 )
 from etcd_operator.core.members import Member, quorum
 from etcd_operator.core.names import member_name
+from etcd_operator.core.paths import joining_version
 from etcd_operator.core.rules.recover import is_lost
 from etcd_operator.core.state import ClusterState
 
@@ -124,7 +125,8 @@ def _join(state: ClusterState, name: str, first: tuple[Action, ...]) -> Plan:
     token = bootstrap.token if bootstrap is not None else state.desired.uid
     names = tuple(m.name for m in state.members if m.entry is not None and m.name != name)
     actions = [*first, *_taken(state, name)]
-    actions.append(CreateMember(name=name, start=Joining(members=(*names, name), token=token)))
+    start = Joining(members=(*names, name), token=token)
+    actions.append(CreateMember(name=name, start=start, version=joining_version(state)))
     if not state.desired.is_persistent:
         actions.append(CreateMemberService(name=name))
     return Plan.act(*actions, reason="ScalingUp", message=f"adding {name}", requeue_after=STEP)

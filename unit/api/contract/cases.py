@@ -1,6 +1,7 @@
 """Bad input and the exact words that answer it: tested on a real API server, printed in docs/bad-input.md."""
 
 import copy
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -95,7 +96,7 @@ def _too_long(longest: int) -> str:
     )
 
 
-def _frozen(field: str, changeable: str = "spec.replicas") -> str:
+def _frozen(field: str, changeable: str = "spec.replicas and spec.version") -> str:
     return (
         f"{field}: Invalid value: Unsupported changes: {field} cannot change once the object exists, "
         f"only {changeable} can: put the earlier value back"
@@ -150,6 +151,43 @@ def _names(base: Manifest, longest: int) -> tuple[Case, ...]:
         for name in ("my.cluster", "1st-cluster")
     )
     return (length, *forms)
+
+
+def running_persistent(version: str) -> Manifest:
+    """A cluster that has served, whose lowest member runs `version`."""
+    return changed(PERSISTENT, {"spec/version": version, "status/clusterVersion": version})
+
+
+def running_ephemeral(version: str) -> Manifest:
+    """See running_persistent."""
+    return changed(EPHEMERAL, {"spec/version": f"v{version}", "status/currentVersion": version})
+
+
+def _version_changes(runs: Callable[[str], Manifest]) -> tuple[Case, ...]:
+    back = "etcd cannot go back from 3.6.16, which runs: put 3.6.16 or a later version here"
+    skipped = "etcd goes up one minor version at a time, and 3.5.35 runs: put a version 3.6.x here first"
+    floor = (
+        "3.{0} needs 3.{1} or later on every member first, and {2} runs: put 3.{1} or later here, "
+        "and wait until status shows it"
+    )
+    table = (
+        ("3.6.16", "3.6.15", "version-never-down", back),
+        ("3.6.16", "v3.5.35", "version-never-down", back),
+        ("3.5.35", "3.7.3", "version-one-minor", skipped),
+        ("3.5.31", "3.6.16", "version-floor-3-6", floor.format(6, "5.32", "3.5.31")),
+        ("3.6.10", "3.7.3", "version-floor-3-7", floor.format(7, "6.11", "3.6.10")),
+    )
+    return tuple(
+        Case(
+            typed=f'version: "{wanted}", while {running} runs',
+            base=runs(running),
+            changes={"spec/version": wanted},
+            edits=True,
+            rule=rule,
+            sees=f"spec.version: Invalid value: {sees}",
+        )
+        for running, wanted, rule, sees in table
+    )
 
 
 PERSISTENT_CASES = (
@@ -244,14 +282,7 @@ PERSISTENT_CASES = (
         changes={"spec/affinity/podAntiAfinity": {}},
         sees='unknown field "spec.affinity.podAntiAfinity"',
     ),
-    Case(
-        typed="another version of a cluster that exists",
-        base=PERSISTENT,
-        changes={"spec/version": "3.6.17"},
-        edits=True,
-        rule="version-fixed",
-        sees='spec.version: Invalid value: "3.6.17": upgrades are not supported yet: put 3.6.16 back',
-    ),
+    *_version_changes(running_persistent),
     Case(
         typed="larger storage of a cluster that exists",
         base=PERSISTENT,
@@ -375,22 +406,15 @@ EPHEMERAL_CASES = (
         changes={"spec/replicas": 3},
         sees='unknown field "spec.replicas"',
     ),
+    *_version_changes(running_ephemeral),
     Case(
-        typed="another version of a cluster that exists",
-        base=EPHEMERAL,
-        changes={"spec/version": "v3.6.16"},
+        typed='version: "3.5.35", where none was given',
+        base=changed(running_ephemeral("3.6.16"), {"spec/version": ABSENT}),
+        changes={"spec/version": "3.5.35"},
         edits=True,
-        rule="version-fixed",
-        sees="spec.version: Invalid value: upgrades are not supported yet: put v3.5.35 back",
-    ),
-    Case(
-        typed="a version that is not the one that runs, where none was given",
-        base=changed(EPHEMERAL, {"spec/version": ABSENT, "status/currentVersion": "3.5.35"}),
-        changes={"spec/version": "v3.6.16"},
-        edits=True,
-        rule="version-as-it-runs",
-        sees="spec.version: Invalid value: upgrades are not supported yet: put 3.5.35 here, which runs, "
-        "or nothing",
+        rule="version-never-down",
+        sees="spec.version: Invalid value: etcd cannot go back from 3.6.16, which runs: "
+        "put 3.6.16 or a later version here",
     ),
 )
 

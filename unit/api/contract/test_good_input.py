@@ -1,9 +1,21 @@
 import json
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from unit.api.contract.cases import ABSENT, CLAIM, EPHEMERAL, PEER, PERSISTENT, Changes, Manifest, changed
+from unit.api.contract.cases import (
+    ABSENT,
+    CLAIM,
+    EPHEMERAL,
+    PEER,
+    PERSISTENT,
+    Changes,
+    Manifest,
+    changed,
+    running_ephemeral,
+    running_persistent,
+)
 from unit.api.contract.conftest import Answer, Kubectl, wait_for
 
 pytestmark = pytest.mark.cluster
@@ -149,6 +161,32 @@ def test_a_version_may_be_taken_out_and_put_back(kubectl: Kubectl) -> None:
     for edit in (without, with_v, changed(stored, {"spec/version": "3.5.35"})):
         answer = kubectl.replace(edit)
         assert answer.code == 0, answer.err
+
+
+MOVES = [
+    ("3.6.16", "3.6.99", "3.6.99"),
+    ("3.6.16", "3.6.99", "3.6.16"),
+    ("3.5.35", "3.6.16", "3.5.35"),
+    ("3.5.34", "3.5.35", "3.6.16"),
+    ("3.5.32", "3.5.32", "v3.6.0"),
+    ("3.6.11", "3.6.11", "3.7.0"),
+    ("3.6.16", "3.5.35", "3.5.35"),
+    ("", "3.6.99", "3.5.35"),
+]
+"""What runs, what was asked for, and what may then be asked for."""
+
+
+@pytest.mark.parametrize(("runs", "asked", "wanted"), MOVES)
+@pytest.mark.parametrize("base", [running_persistent, running_ephemeral])
+def test_a_version_is_judged_from_what_runs(
+    kubectl: Kubectl, base: Callable[[str], Manifest], runs: str, asked: str, wanted: str
+) -> None:
+    served = base(runs) if runs else changed(base("3.6.16"), {"status": {}})
+    stored = kubectl.store(changed(served, {"spec/version": asked}))
+
+    answer = kubectl.replace(changed(stored, {"spec/version": wanted}))
+
+    assert answer.code == 0, answer.err
 
 
 def test_a_status_may_change_whatever_the_spec_says(kubectl: Kubectl) -> None:

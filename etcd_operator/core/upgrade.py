@@ -1,0 +1,251 @@
+"""Upgrades: one member at a time, from the highest number down, as clients go on.
+
+    Preflight -> for each member: MoveLeader? -> Replace -> AwaitVersion -> AwaitHealthy -> Done
+
+A state machine without a state of its own: each look decides afresh from what members ask for,
+what they run, and the one thing that is remembered, the member in hand (`record.Upgrade`). That is
+written before the member is touched, so an operator that dies at any point knows which member may
+be away on purpose. What is true of every step:
+
+- a member is touched only while all others are healthy, in step, and of one mind about who the
+  members are; so no more than one is ever away;
+- the leader is moved, and seen to have moved, before its member is touched;
+- a member that does not come up at its new version stops the upgrade. Whatever the spec says by
+  then is tried on that same member next: the same version, a later one, or the earlier one as long
+  as etcd's cluster version has not moved.
+
+**From 3.6 to 3.7.** 3.7 cannot read log entries that 3.5 wrote, and panics on each start. They are
+harmless once the member has saved a raft snapshot behind them, which etcd does every 10000 entries.
+So before the first 3.7 member every member must have saved one since it runs 3.6, unless the
+cluster was founded with 3.6 or later; where they have not, the log is padded with entries that
+change nothing (docs/decisions/006).
+"""
+
+from dataclasses import replace
+
+from semver import Version
+
+from etcd_operator.api.record import Upgrade
+from etcd_operator.core.actions import Action, MoveLeader, PadLog, Plan, Remember, ReplaceMember
+from etcd_operator.core.members import Member, quorum
+from etcd_operator.core.paths import has_old_entries, lowest, needs_snapshots, refusal
+from etcd_operator.core.state import ClusterState
+
+STEP = 0.1
+"""Seconds between looks while a member restarts or catches up: neither wakes anybody."""
+
+BLOCKED_RECHECK = 1.0
+"""Seconds between looks at a member that does not come up; its pod's own events come first."""
+
+LAG = 1000
+"""Entries of the log that a member may be behind the others and still count as in step.
+
+At a hundred writes a second two members asked a few ms apart differ by one; a thousand are
+replayed in well under a second, and the leader keeps five times as many at hand.
+"""
+
+PAD = 1000
+"""Entries of padding in one step, at most: a third of a second where nothing else goes on."""
+
+
+def roll(state: ClusterState) -> Plan | None:
+    """The next step of the upgrade that is under way or asked for."""
+    if not state.record.is_born or refused_path(state):
+        return None
+    upgrade = state.record.upgrade
+    hand = _in_hand(state, upgrade)
+    if upgrade is not None and hand is not None and not _is_back(hand):
+        return _await(state, upgrade, hand)
+    if not state.has_quorum or not state.voters:
+        return None
+    pending = [voter for voter in state.voters if not _is_done(state, voter)]
+    if not pending:
+        return _finish(state, upgrade)
+    if _grows_first(state):
+        return None
+    return _preflight(state) or _pad(state) or _touch(state, pending)
+
+
+def refused(state: ClusterState) -> Plan | None:
+    """Say why the version asked for is not gone to. The members go on at the versions they have."""
+    why = refused_path(state) if state.record.is_born else ""
+    return Plan.hold("UpgradeRefused", why) if why else None
+
+
+def refused_path(state: ClusterState) -> str:
+    """Why the version asked for cannot be reached from what runs; empty if it can."""
+    running = lowest(state)
+    return refusal(running, Version.parse(state.desired.version)) if running is not None else ""
+
+
+def may_fail_by_version(state: ClusterState, member: Member) -> bool:
+    """Whether a member that crashes may do so because of its new version, and not for want of its data."""
+    upgrade = state.record.upgrade
+    return upgrade is not None and upgrade.member == member.name and member.asked_version != upgrade.origin
+
+
+def _in_hand(state: ClusterState, upgrade: Upgrade | None) -> Member | None:
+    """The member that may be away on purpose; None once it is no member any more."""
+    hand = state.by_name.get(upgrade.member) if upgrade is not None else None
+    if hand is None or (state.has_quorum and state.voters and hand.entry is None):
+        return None
+    return hand
+
+
+def _is_done(state: ClusterState, member: Member) -> bool:
+    """Whether it is asked to run the version wanted and, as far as it says, does."""
+    wanted = state.desired.version
+    return member.asked_version == wanted and (member.answer is None or member.answer.version == wanted)
+
+
+def _is_back(member: Member) -> bool:
+    """Whether it serves, at the version that its objects ask for."""
+    is_going = member.peer is not None and member.peer.is_terminating
+    running = member.answer.version if member.answer is not None else ""
+    return member.is_healthy and not is_going and running == member.asked_version
+
+
+def _await(state: ClusterState, upgrade: Upgrade, hand: Member) -> Plan | None:
+    """The member in hand is away: let it come, or start it again if something else is asked by now."""
+    asked, wanted = hand.asked_version, state.desired.version
+    if hand.pod is None and hand.claim is None:
+        return None  # its data is gone with it: that is for other rules to say
+    if asked and asked != wanted and not _is_going(hand) and _may_leave(state, hand):
+        return Plan.act(
+            *_remember(state, upgrade, hand),
+            ReplaceMember(name=hand.name, version=wanted),
+            reason="Upgrading",
+            message=f"{hand.name} did not come up at {asked}: starting it at {wanted}",
+            requeue_after=STEP,
+        )
+    if hand.trouble is not None:
+        return Plan.hold(
+            "UpgradeBlocked",
+            f"{hand.name} does not come up at {asked or wanted}: {hand.trouble.reason}: "
+            f"{hand.trouble.message}; the other members are not touched, "
+            f"and {upgrade.origin} in the spec takes this one back",
+            requeue_after=BLOCKED_RECHECK,
+        )
+    return Plan.wait("Upgrading", _waiting_for(hand.name, wanted), requeue_after=STEP)
+
+
+def _is_going(member: Member) -> bool:
+    return member.peer is not None and member.peer.is_terminating
+
+
+def _finish(state: ClusterState, upgrade: Upgrade | None) -> Plan | None:
+    if upgrade is None:
+        return None
+    ailing = _ailing(state)
+    if ailing:
+        return Plan.wait("Upgrading", f"waiting for {ailing}", requeue_after=STEP)
+    return Plan.act(
+        Remember(record=replace(state.record, upgrade=None)),
+        reason="UpgradeFinished",
+        message=f"all members run {state.desired.version}",
+        requeue_after=STEP,
+    )
+
+
+def _grows_first(state: ClusterState) -> bool:
+    """Members that are missing come first: once members have been touched, or where one may not be away."""
+    if len(state.voters) >= state.desired.size:
+        return False
+    return state.record.upgrade is not None or len(state.voters) - 1 < quorum(len(state.voters))
+
+
+def _preflight(state: ClusterState) -> Plan | None:
+    ailing = _ailing(state)
+    if not ailing:
+        return None
+    message = f"the upgrade to {state.desired.version} waits for {ailing}"
+    if state.record.upgrade is not None:
+        return Plan.wait("Upgrading", message, requeue_after=STEP)
+    return Plan.hold("UpgradeWaiting", message, requeue_after=BLOCKED_RECHECK)
+
+
+def _ailing(state: ClusterState) -> str:
+    """What is not as it must be before a member may be away; empty if all is well."""
+    best = max((v.answer.committed for v in state.voters if v.answer is not None), default=0)
+    listed = {entry.id for entry in state.etcd_members}
+    for member in state.members:
+        answer = member.answer
+        if member.entry is None:
+            continue
+        if answer is None or not member.is_healthy:
+            errors = f": {', '.join(answer.errors)}" if answer is not None and answer.errors else ""
+            return f"{member.name} ({member.health.value}{errors})"
+        if member.entry.is_learner:
+            return f"{member.name}, which does not vote yet"
+        if best - answer.committed > LAG:
+            return f"{member.name}, which has not caught up"
+        if {entry.id for entry in answer.members} != listed or answer.member_id != member.entry.id:
+            return f"{member.name}, which knows other members than the rest"
+    return "" if state.leader is not None else "a leader"
+
+
+def _pad(state: ClusterState) -> Plan | None:
+    """Before the first member of 3.7: entries of 3.5 must lie behind a raft snapshot on each of 3.6."""
+    if not needs_snapshots(state.desired):
+        return None
+    old = [v for v in state.voters if v.answer is not None and has_old_entries(v.answer.version)]
+    silent = [voter.name for voter in old if voter.snapshots is None]
+    if silent:
+        return Plan.hold(
+            "UpgradeWaiting",
+            f"the metrics page of {', '.join(silent)} does not answer: "
+            "whether a raft snapshot was saved is not known",
+            requeue_after=BLOCKED_RECHECK,
+        )
+    if all(voter.snapshots for voter in old):
+        return None
+    return Plan.act(
+        *_remember(state, state.record.upgrade, None),
+        PadLog(entries=PAD),
+        reason="Upgrading",
+        message="padding the log until every member saves a raft snapshot: "
+        f"{state.desired.version} cannot read what 3.5 wrote",
+        requeue_after=0.0,
+    )
+
+
+def _touch(state: ClusterState, pending: list[Member]) -> Plan:
+    """Take the next member away, or first its leadership."""
+    upgrade = state.record.upgrade
+    member = max(pending, key=lambda voter: voter.ordinal)
+    heir = _heir(state, member)
+    act: Action = ReplaceMember(name=member.name, version=state.desired.version)
+    if state.leader is member and heir is not None:
+        act = MoveLeader(name=heir.name, member_id=heir.id)
+    return Plan.act(
+        *_remember(state, upgrade, member),
+        act,
+        reason="Upgrading",
+        message=_waiting_for(member.name, state.desired.version),
+        requeue_after=STEP if isinstance(act, ReplaceMember) else 0.0,
+    )
+
+
+def _heir(state: ClusterState, member: Member) -> Member | None:
+    """Who shall lead instead: a member that is done, else the one whose turn comes last."""
+    others = [voter for voter in state.healthy_voters if voter is not member]
+    return min(others, key=lambda voter: (not _is_done(state, voter), voter.ordinal), default=None)
+
+
+def _may_leave(state: ClusterState, member: Member) -> bool:
+    """Whether the others are a quorum without it, or it does not serve anyhow."""
+    others = [voter for voter in state.healthy_voters if voter is not member]
+    return not member.is_healthy or len(others) >= quorum(len(state.voters))
+
+
+def _remember(state: ClusterState, upgrade: Upgrade | None, member: Member | None) -> list[Action]:
+    """Write down what is begun, where it is not written already."""
+    running = lowest(state)
+    begun = upgrade or Upgrade(origin=str(running), target=state.desired.version)
+    name = member.name if member is not None else begun.member
+    wanted = Upgrade(origin=begun.origin, target=state.desired.version, member=name, since=begun.since)
+    return [] if wanted == upgrade else [Remember(record=replace(state.record, upgrade=wanted))]
+
+
+def _waiting_for(name: str, version: str) -> str:
+    return f"waiting for {name} to serve at {version}"

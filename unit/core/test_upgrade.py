@@ -1,0 +1,490 @@
+"""Upgrades as a table: what is seen, what is done."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from semver import Version
+
+from etcd_operator.api.record import Bootstrap, Upgrade
+from etcd_operator.core.actions import (
+    AddLearner,
+    CreateMember,
+    MoveLeader,
+    PadLog,
+    Remember,
+    RemoveMember,
+    ReplaceMember,
+    Stage,
+)
+from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.core.members import Member, Trouble, ordinal_of, quorum
+from etcd_operator.core.paths import joining_version, lowest, refusal
+from etcd_operator.core.plan import plan
+from etcd_operator.core.state import ClusterState
+from etcd_operator.core.upgrade import LAG, PAD, refused, roll
+from unit.core.builders import (
+    IMAGE_TROUBLE,
+    born,
+    changed,
+    down,
+    entry,
+    ephemeral,
+    old_claim,
+    peer,
+    persistent,
+    pod,
+)
+
+OLD, NEW = "3.5.34", "3.5.35"
+BOTH = pytest.mark.parametrize("cluster", [persistent(), ephemeral()], ids=["persistent", "ephemeral"])
+
+
+def at(state: ClusterState, name: str, version: str, *, asked: str = "") -> ClusterState:
+    """A member that runs `version`, and is asked to run it too unless said otherwise."""
+    member = state.by_name[name]
+    answer = replace(member.answer, version=version) if member.answer is not None else None
+    asked = asked or version
+    peer = replace(member.peer, version=asked) if member.peer is not None else None
+    return changed(state, name, answer=answer, peer=peer, pod=replace(member.pod or pod(name), version=asked))
+
+
+def asked(
+    cluster: DesiredCluster | None = None,
+    *,
+    runs: tuple[str, ...] = (OLD, OLD, OLD),
+    wanted: str = NEW,
+    founded: str = OLD,
+    hand: str | None = None,
+    **changes: Any,
+) -> ClusterState:
+    """A born cluster that runs `runs` (by number) and is asked to run `wanted`; `hand` is in hand."""
+    cluster = cluster or ephemeral()
+    state = born(cluster, voters=len(runs))
+    for member, version in zip(state.members, runs, strict=True):
+        state = at(state, member.name, version)
+    record = state.record
+    assert record.bootstrap is not None
+    bootstrap = Bootstrap(members=record.bootstrap.members, token=record.bootstrap.token, version=founded)
+    upgrade = None if hand is None else under_way(hand, wanted=wanted)
+    record = replace(record, bootstrap=bootstrap, upgrade=upgrade)
+    state = replace(state, desired=replace(state.desired, version=wanted, record=record, **changes))
+    return replace(state, budget=quorum(max(state.desired.size, len(runs))))
+
+
+def under_way(hand: str, *, wanted: str = NEW, origin: str = OLD) -> Upgrade:
+    return Upgrade(origin=origin, target=wanted, member=hand, since="2026-01-01T00:00:00Z")
+
+
+def remembered(state: ClusterState, upgrade: Upgrade | None) -> Remember:
+    return Remember(record=replace(state.record, upgrade=upgrade))
+
+
+def names(state: ClusterState) -> tuple[str, ...]:
+    return tuple(sorted(state.by_name, key=ordinal_of))
+
+
+def led_by(state: ClusterState, name: str) -> ClusterState:
+    for member in state.members:
+        if member.answer is not None:
+            state = changed(state, member.name, answer=replace(member.answer, leader=f"id-{name}"))
+    return state
+
+
+# One member after the other
+
+
+@BOTH
+def test_the_first_step_is_written_down_before_the_highest_number_is_touched(cluster: DesiredCluster) -> None:
+    state = asked(cluster)
+    highest = names(state)[-1]
+
+    made = plan(state)
+
+    begun = Upgrade(origin=OLD, target=NEW, member=highest)
+    assert made.actions == (remembered(state, begun), ReplaceMember(name=highest, version=NEW))
+    assert (made.stage, made.reason) == (Stage.WORKING, "Upgrading")
+
+
+@BOTH
+def test_the_leader_is_moved_in_a_step_of_its_own(cluster: DesiredCluster) -> None:
+    state = asked(cluster)
+    first, _, highest = names(state)
+    state = led_by(state, highest)
+
+    assert plan(state).actions[1:] == (MoveLeader(name=first, member_id=f"id-{first}"),)
+
+
+def test_the_leadership_goes_to_a_member_that_is_done() -> None:
+    state = led_by(asked(runs=(OLD, OLD, NEW), hand="db-0002"), "db-0001")
+
+    assert plan(state).actions[1:] == (MoveLeader(name="db-0002", member_id="id-db-0002"),)
+
+
+def test_a_cluster_of_one_has_nobody_to_lead_instead() -> None:
+    assert plan(asked(runs=(OLD,), size=1)).actions[1:] == (ReplaceMember(name="db-0000", version=NEW),)
+
+
+def test_what_is_written_down_is_not_written_again() -> None:
+    state = asked(hand="db-0002")
+
+    assert plan(state).actions == (ReplaceMember(name="db-0002", version=NEW),)
+
+
+def test_the_next_member_is_taken_when_the_one_before_is_back() -> None:
+    state = asked(runs=(OLD, OLD, NEW), hand="db-0002")
+
+    assert plan(state).actions == (
+        remembered(state, under_way("db-0001")),
+        ReplaceMember(name="db-0001", version=NEW),
+    )
+
+
+def test_when_all_run_the_version_the_upgrade_is_over() -> None:
+    state = asked(runs=(NEW, NEW, NEW), hand="db-0000")
+
+    made = plan(state)
+
+    assert (made.actions, made.reason) == ((remembered(state, None),), "UpgradeFinished")
+
+
+def test_a_cluster_that_runs_what_is_asked_is_left_alone() -> None:
+    assert roll(asked(runs=(NEW, NEW, NEW))) is None
+
+
+def test_a_cluster_that_is_not_born_is_not_upgraded() -> None:
+    state = asked()
+    unborn = replace(state, desired=replace(state.desired, record=replace(state.record, cluster_id="")))
+
+    assert roll(unborn) is None
+    assert refused(unborn) is None
+
+
+# Waiting for the member in hand
+
+
+def _away(**changes: Any) -> ClusterState:
+    """The member in hand has been touched and says nothing yet."""
+    state = at(asked(hand="db-0002"), "db-0002", OLD, asked=NEW)
+    return changed(state, "db-0002", **{"answer": None, **changes})
+
+
+def _persistent_away(**changes: Any) -> ClusterState:
+    return changed(asked(persistent(), hand="db-2"), "db-2", answer=None, pod=None, **changes)
+
+
+def _lagging(behind: int) -> ClusterState:
+    state = asked(runs=(OLD, OLD, NEW), hand="db-0002")
+    for member in state.members:
+        assert member.answer is not None
+        committed = 5000 - behind if member.name == "db-0002" else 5000
+        state = changed(state, member.name, answer=replace(member.answer, committed=committed))
+    return state
+
+
+def _unhealthy(name: str, **words: Any) -> ClusterState:
+    state = asked(runs=(OLD, OLD, NEW), hand="db-0002")
+    answer = state.by_name[name].answer
+    assert answer is not None
+    return changed(state, name, answer=replace(answer, **words))
+
+
+GOING = peer("db-2", is_sealed=True, is_terminating=True)
+
+WAITING = [
+    pytest.param(_away(), "db-0002 to serve at 3.5.35", id="it says nothing yet"),
+    pytest.param(
+        at(asked(hand="db-0002"), "db-0002", OLD, asked=NEW),
+        "db-0002 to serve at 3.5.35",
+        id="its old process still answers",
+    ),
+    pytest.param(_persistent_away(peer=GOING), "db-2 to serve", id="its peer is going"),
+    pytest.param(
+        changed(
+            asked(persistent(), runs=(OLD, OLD, NEW), hand="db-2"), "db-2", peer=replace(GOING, version=NEW)
+        ),
+        "db-2 to serve",
+        id="its peer is going and its process answers",
+    ),
+    pytest.param(_unhealthy("db-0002", leader=""), "db-0002 to serve", id="it follows no leader yet"),
+    pytest.param(_lagging(LAG + 1), "db-0002, which has not caught up", id="it has not caught up"),
+    pytest.param(
+        _unhealthy("db-0002", members=(entry("db-0000"), entry("db-0001"))),
+        "db-0002, which knows other members",
+        id="it knows another list",
+    ),
+    pytest.param(
+        _unhealthy("db-0002", member_id="id-other"), "db-0002, which knows other members", id="another ID"
+    ),
+    pytest.param(_unhealthy("db-0000", errors=("NOSPACE",)), r"db-0000 (unhealthy: NOSPACE)", id="an alarm"),
+    pytest.param(down(_lagging(0), "db-0001"), "db-0001 (no answer)", id="another member is silent"),
+    pytest.param(
+        down(asked(runs=(NEW, NEW, NEW), hand="db-0000"), "db-0001"),
+        "db-0001 (no answer)",
+        id="all are done, but one is silent",
+    ),
+]
+
+
+@pytest.mark.parametrize(("state", "what"), WAITING)
+def test_the_next_member_waits_until_all_is_well(state: ClusterState, what: str) -> None:
+    made = plan(state)
+
+    assert (made.actions, made.stage, made.reason) == ((), Stage.WORKING, "Upgrading")
+    assert what in made.message
+
+
+def test_a_member_a_little_behind_is_in_step() -> None:
+    assert plan(_lagging(LAG)).actions
+
+
+def test_an_upgrade_does_not_begin_while_a_member_is_silent() -> None:
+    made = plan(down(asked(), "db-0001"))
+
+    assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "UpgradeWaiting")
+    assert "db-0001 (no answer)" in made.message
+
+
+def test_an_upgrade_does_not_begin_while_nobody_is_known_to_lead() -> None:
+    state = led_by(asked(), "nobody")
+
+    assert plan(state).message.endswith("waits for a leader")
+
+
+def test_an_upgrade_does_not_begin_while_a_member_does_not_vote() -> None:
+    state = asked(runs=(OLD,) * 4, size=3)
+    state = changed(state, "db-0003", entry=entry("db-0003", is_learner=True))
+
+    made = roll(state)
+
+    assert made is not None
+    assert "db-0003, which does not vote yet" in made.message
+
+
+@pytest.mark.parametrize("hand", [None, "db-0002"])
+def test_without_quorum_nothing_is_touched(hand: str | None) -> None:
+    state = replace(down(asked(hand=hand), "db-0000", "db-0001"), has_quorum=False)
+
+    assert plan(state).reason == "QuorumLost"
+
+
+# Trouble
+
+
+def test_a_member_that_does_not_come_up_stops_the_upgrade_and_says_how_to_go_back() -> None:
+    made = plan(_away(trouble=IMAGE_TROUBLE))
+
+    assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "UpgradeBlocked")
+    assert made.message == (
+        "db-0002 does not come up at 3.5.35: ErrImagePull: no such image; the other members are not touched, "
+        "and 3.5.34 in the spec takes this one back"
+    )
+
+
+def test_a_peer_that_cannot_be_made_again_stops_the_upgrade() -> None:
+    forbidden = Trouble(reason="Forbidden", message="no right to create")
+    made = roll(_persistent_away(peer=None, trouble=forbidden))
+
+    assert made is not None
+    assert made.reason == "UpgradeBlocked"
+
+
+@pytest.mark.parametrize("wanted", [OLD, "3.6.16"])
+def test_whatever_is_asked_next_is_tried_on_the_member_that_is_away(wanted: str) -> None:
+    state = _away(trouble=IMAGE_TROUBLE)
+    state = replace(state, desired=replace(state.desired, version=wanted))
+
+    assert plan(state).actions == (
+        remembered(state, under_way("db-0002", wanted=wanted)),
+        ReplaceMember(name="db-0002", version=wanted),
+    )
+
+
+def test_a_member_that_still_serves_is_not_started_again_where_the_others_need_it() -> None:
+    state = down(at(asked(hand="db-0002"), "db-0002", OLD, asked=NEW), "db-0001")
+    state = replace(state, desired=replace(state.desired, version="3.5.36"))
+
+    assert plan(state).actions == ()
+
+
+def test_a_member_that_is_blocked_alone_is_taken_back_without_a_quorum() -> None:
+    state = replace(_alone_and_blocked(), has_quorum=False)
+
+    assert plan(state).reason == "UpgradeBlocked"
+    back = replace(state, desired=replace(state.desired, version=OLD))
+    assert ReplaceMember(name="db-0000", version=OLD) in plan(back).actions
+
+
+def _alone_and_blocked() -> ClusterState:
+    state = at(asked(runs=(OLD,), hand="db-0000"), "db-0000", OLD, asked=NEW)
+    return changed(state, "db-0000", answer=None, entry=None, trouble=IMAGE_TROUBLE)
+
+
+def test_a_pod_that_is_gone_is_for_other_rules_to_say() -> None:
+    assert roll(_away(pod=None)) is None
+
+
+def test_a_member_that_was_removed_is_no_longer_in_hand() -> None:
+    state = asked(runs=(OLD, OLD, OLD), hand="db-0007")
+    gone = Member(name="db-0007", pod=pod("db-0007", is_terminating=True))
+    state = replace(state, members=(*state.members, gone))
+
+    assert ReplaceMember(name="db-0002", version=NEW) in plan(state).actions
+
+
+CRASHING = pod("db-2", is_running=False, restarts=9)
+
+
+def _crashing(hand: str, version: str = NEW) -> ClusterState:
+    state = changed(asked(persistent(), hand=hand), "db-2", answer=None, pod=CRASHING)
+    peer = state.by_name["db-2"].peer
+    assert peer is not None
+    return changed(state, "db-2", peer=replace(peer, version=version))
+
+
+def test_a_member_that_crashes_at_its_new_version_is_not_taken_for_lost() -> None:
+    assert not any(isinstance(action, RemoveMember) for action in plan(_crashing("db-2")).actions)
+
+
+@pytest.mark.parametrize(
+    "state", [_crashing("db-1"), _crashing("db-2", OLD)], ids=["not in hand", "put back"]
+)
+def test_a_member_that_crashes_otherwise_is(state: ClusterState) -> None:
+    assert isinstance(plan(state).actions[0], RemoveMember)
+
+
+# Other wishes
+
+
+def test_members_that_are_missing_come_first_once_members_have_been_touched() -> None:
+    state = asked(runs=(OLD, OLD, OLD, NEW), hand="db-0003", size=5)
+
+    made = plan(state)
+
+    assert isinstance(made.actions[0], AddLearner)
+    (join,) = (action for action in made.actions if isinstance(action, CreateMember))
+    assert join.version == OLD
+
+
+def test_members_that_are_missing_come_first_where_none_may_be_away() -> None:
+    assert isinstance(plan(asked(runs=(OLD, OLD), size=3)).actions[0], AddLearner)
+
+
+def test_otherwise_the_upgrade_comes_before_growing() -> None:
+    assert ReplaceMember(name="db-0002", version=NEW) in plan(asked(size=5)).actions
+
+
+def test_shrinking_comes_before_the_upgrade() -> None:
+    assert any(isinstance(action, RemoveMember) for action in plan(asked(runs=(OLD,) * 5, size=3)).actions)
+
+
+# To 3.7
+
+
+def _to_37(*snapshots: int | None, founded: str = "3.5.35") -> ClusterState:
+    state = asked(runs=("3.6.16",) * 3, wanted="3.7.3", founded=founded)
+    for member, saved in zip(state.members, snapshots, strict=False):
+        state = changed(state, member.name, snapshots=saved)
+    return state
+
+
+@pytest.mark.parametrize("founded", ["3.5.35", ""])
+def test_the_log_is_padded_while_a_member_has_no_raft_snapshot(founded: str) -> None:
+    state = _to_37(1, 0, 1, founded=founded)
+
+    begun = Upgrade(origin="3.6.16", target="3.7.3")
+    assert plan(state).actions == (remembered(state, begun), PadLog(entries=PAD))
+
+
+def test_without_knowing_of_raft_snapshots_nobody_is_touched() -> None:
+    made = plan(_to_37(1, None, 1))
+
+    assert (made.actions, made.reason) == ((), "UpgradeWaiting")
+    assert "db-0001" in made.message
+
+
+@pytest.mark.parametrize("state", [_to_37(1, 2, 1), _to_37(founded="3.6.16"), _to_37(founded="3.7.0")])
+def test_with_a_raft_snapshot_or_without_old_entries_members_are_touched(state: ClusterState) -> None:
+    assert plan(state).actions[1:] == (ReplaceMember(name="db-0002", version="3.7.3"),)
+
+
+def test_a_member_that_runs_3_7_needs_no_raft_snapshot() -> None:
+    state = at(_to_37(1, 1, None), "db-0002", "3.7.3")
+
+    assert plan(state).actions[1:] == (ReplaceMember(name="db-0001", version="3.7.3"),)
+
+
+# Paths
+
+
+REFUSED = [
+    ("3.6.16", "3.6.15", "cannot go back"),
+    ("3.6.16", "3.5.35", "cannot go back"),
+    ("3.7.3", "3.7.3-rc.1", "cannot go back"),
+    ("3.5.35", "3.7.3", "one minor version at a time: before 3.7.3 take the cluster from 3.5.35 to 3.6"),
+    ("3.4.30", "3.6.16", "one minor version at a time"),
+    ("3.5.31", "3.6.16", "take the cluster to 3.5.32 or later"),
+    ("3.6.10", "3.7.3", "take the cluster to 3.6.11 or later"),
+]
+ALLOWED = [
+    ("3.6.16", "3.6.16"),
+    ("3.5.34", "3.5.35"),
+    ("3.5.9", "3.5.10"),
+    ("3.4.0", "3.5.0"),
+    ("3.5.32", "3.6.0"),
+    ("3.6.11", "3.7.0"),
+]
+
+
+@pytest.mark.parametrize(("runs", "wanted", "words"), REFUSED)
+def test_a_path_that_etcd_does_not_go_is_refused_with_what_to_do(runs: str, wanted: str, words: str) -> None:
+    assert words in refusal(Version.parse(runs), Version.parse(wanted))
+
+    made = plan(asked(runs=(runs,) * 3, wanted=wanted))
+    assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "UpgradeRefused")
+    assert words in made.message
+
+
+@pytest.mark.parametrize(("runs", "wanted"), ALLOWED)
+def test_a_path_that_etcd_goes_is_not(runs: str, wanted: str) -> None:
+    assert refusal(Version.parse(runs), Version.parse(wanted)) == ""
+
+
+def test_a_refused_version_stops_no_repair() -> None:
+    state = asked(runs=("3.5.35",) * 3, wanted="3.7.3", size=4)
+
+    (join,) = (action for action in plan(state).actions if isinstance(action, CreateMember))
+    assert join.version == "3.5.35"
+
+
+def test_the_way_back_is_open_while_a_member_runs_the_earlier_version() -> None:
+    assert not refused(asked(runs=("3.5.35", "3.6.16", "3.6.16"), wanted="3.5.35"))
+    assert refused(asked(runs=("3.6.16", "3.6.16", "3.6.16"), wanted="3.5.35"))
+
+
+def test_a_silent_member_may_still_run_what_ran_before() -> None:
+    state = asked(runs=("3.5.35", "3.6.16", "3.6.16"), wanted="3.6.16", hand="db-0000")
+
+    assert str(lowest(down(state, "db-0000"))) == OLD
+    assert str(lowest(state)) == "3.5.35"
+
+
+def test_where_nothing_answers_a_new_member_has_the_version_asked_for() -> None:
+    state = down(asked(), "db-0000", "db-0001", "db-0002")
+
+    assert lowest(state) is None
+    assert joining_version(state) == NEW
+
+
+def test_a_version_that_is_none_is_not_reckoned_with() -> None:
+    assert str(lowest(asked(runs=("not known", OLD, OLD)))) == OLD
+
+
+def test_a_missing_peer_comes_back_at_the_version_noted_on_its_claim() -> None:
+    claim = old_claim("db-2", version="3.5.30")
+    state = _persistent_away(peer=None, claim=claim)
+
+    (join,) = plan(state).actions
+    assert isinstance(join, CreateMember)
+    assert join.version == "3.5.30"
+    assert plan(state).is_quiet

@@ -1,0 +1,413 @@
+"""Upgrades: one member at a time, through every trouble, and made once whatever happens at any write."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from unit.fakes.apiserver import Json, Kind
+from unit.fakes.apiserver.kinds import CLAIMS, PODS
+from unit.reconcile.bench import COREOS, IMPROBABLE, PEERS, Bench, born, ephemeral, persistent
+from unit.reconcile.expected import assert_finished
+from unit.reconcile.trouble import TROUBLES, Trouble, survives
+
+BOTH = pytest.mark.parametrize("kind", [COREOS, IMPROBABLE], ids=["ephemeral", "persistent"])
+LOST = ("it dies after the reply", "the reply is lost and it dies", "the reply is lost and it lives on")
+
+
+def of(kind: Kind, version: str, size: int = 3) -> tuple[Kind, Json]:
+    """A cluster of one version."""
+    made = ephemeral if kind is COREOS else persistent
+    return made(size=size, version=version)
+
+
+def ask(made: Bench, kind: Kind, version: str, **spec: int) -> None:
+    """Edit the version."""
+    made.edit(kind, "c", {"spec": {"version": version, **spec}})
+
+
+def versions(made: Bench) -> list[str]:
+    """What runs, by number of the member."""
+    return [member.version for member in made.etcd.etcd.members if member.is_running]
+
+
+def members(made: Bench) -> list[tuple[str, int]]:
+    """etcd's list."""
+    return [(member.name, member.id) for member in made.etcd.etcd.members]
+
+
+def claims(made: Bench) -> list[str]:
+    """The uids of all claims."""
+    return [claim["metadata"]["uid"] for claim in made.api.objects.select(CLAIMS)]
+
+
+def last(kind: Kind) -> str:
+    """The member whose turn comes first."""
+    return "c-0002" if kind is COREOS else "c-2"
+
+
+def image(version: str) -> str:
+    return f"quay.io/coreos/etcd:v{version}"
+
+
+@contextmanager
+def never_two_away(made: Bench) -> Iterator[None]:
+    """While it lasts, two of three members run after every turn of the world, and somebody leads."""
+    step = made.step
+
+    def watched() -> bool:
+        moved = step()
+        assert len(made.etcd.running) >= 2, made.story()
+        return moved
+
+    made.step = watched  # type: ignore[method-assign]
+    yield
+    made.step = step  # type: ignore[method-assign]
+
+
+@BOTH
+def test_a_changed_version_is_rolled_out_from_the_highest_number_down(kind: Kind) -> None:
+    with born(*of(kind, "3.5.34")) as made:
+        before = members(made), claims(made), made.status(kind)["clusterID"]
+        order: list[str] = []
+
+        def done() -> bool:
+            order.extend(
+                m.name for m in made.etcd.etcd.members if m.version == "3.5.35" and m.name not in order
+            )
+            return len(order) == 3
+
+        ask(made, kind, "3.5.35")
+        with never_two_away(made):
+            made.run_until(done)
+            made.settle()
+
+        names = [name for name, _ in before[0]]
+        assert order == names[::-1]
+        assert (members(made), claims(made), made.status(kind)["clusterID"]) == before
+        assert_finished(made, kind, 3, version="3.5.35")
+        told = made.told()
+        assert told.count("MemberUpgraded") == 3
+        assert [told.count(reason) for reason in ("UpgradeStarted", "LeaderMoved", "UpgradeFinished")] == [
+            1
+        ] * 3
+        assert made.operator is not None
+        assert len(made.operator.upgrades) == 1
+        if kind is COREOS:
+            assert {p["spec"]["containers"][0]["image"] for p in made.api.objects.select(PODS)} == {
+                image("3.5.35")
+            }
+
+
+@BOTH
+def test_the_leader_is_moved_before_its_member_is_touched(kind: Kind) -> None:
+    with born(*of(kind, "3.5.34")) as made:
+        leaders: list[str] = []
+
+        def stopped() -> bool:
+            etcd = made.etcd.etcd
+            leaders.extend([etcd.leader.name] if etcd.leader is not None else ["nobody"])
+            return made.is_settled(kind, "c") and versions(made) == ["3.5.35"] * 3
+
+        ask(made, kind, "3.5.35")
+        made.run_until(stopped)
+
+        assert "nobody" not in leaders
+        assert made.etcd.etcd.writes.count("MoveLeader") == 1
+
+
+@BOTH
+def test_status_tells_from_where_to_where_and_whose_turn_it_is(kind: Kind) -> None:
+    with born(*of(kind, "3.5.34")) as made:
+        ask(made, kind, "3.5.35")
+        made.run_until(lambda: "upgrade" in made.status(kind))
+
+        upgrade = made.status(kind)["upgrade"]
+        assert (upgrade["from"], upgrade["to"], upgrade["member"]) == ("3.5.34", "3.5.35", last(kind))
+        assert upgrade["since"].startswith("2026-")
+        made.settle()
+        assert "upgrade" not in made.status(kind)
+
+
+@BOTH
+@pytest.mark.parametrize("size", [1, 2])
+def test_few_members_are_upgraded_too(kind: Kind, size: int) -> None:
+    with born(*of(kind, "3.5.34", size)) as made:
+        ask(made, kind, "3.5.35")
+        made.settle()
+        assert_finished(made, kind, size, version="3.5.35")
+
+
+# From minor to minor
+
+
+@BOTH
+def test_a_cluster_born_with_3_5_is_taken_to_3_6_and_on_to_3_7(kind: Kind) -> None:
+    with born(*of(kind, "3.5.35")) as made:
+        before = members(made)
+        for version in ("3.6.16", "3.7.3"):
+            ask(made, kind, version)
+            with never_two_away(made):
+                made.settle()
+        assert versions(made) == ["3.7.3"] * 3
+        assert members(made) == before
+        assert made.etcd.etcd.keys == {b"key": (b"value", 2)}
+        assert_finished(made, kind, 3, version="3.7.3")
+
+
+def test_a_cluster_born_with_3_6_needs_no_raft_snapshot() -> None:
+    with born(*of(COREOS, "3.6.16")) as made:
+        before = made.etcd.etcd.raft_index
+        ask(made, COREOS, "3.7.3")
+        made.settle()
+        assert versions(made) == ["3.7.3"] * 3
+        assert made.etcd.etcd.raft_index - before < 100
+
+
+def test_without_a_metrics_page_no_member_is_taken_to_3_7() -> None:
+    with born(*of(COREOS, "3.5.35")) as made:
+        made.etcds.serves_metrics = False
+        ask(made, COREOS, "3.6.16")
+        made.settle()
+        ask(made, COREOS, "3.7.3")
+        made.run_until(lambda: made.reason(COREOS) == "UpgradeWaiting")
+        made.wait(30.0)
+        assert versions(made) == ["3.6.16"] * 3
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("runs", "wanted"), [("3.5.35", "3.7.3"), ("3.6.16", "3.5.35"), ("3.5.31", "3.6.16"), ("3.6.10", "3.7.3")]
+)
+def test_the_operator_refuses_what_the_definition_would(kind: Kind, runs: str, wanted: str) -> None:
+    with born(*of(kind, runs)) as made:
+        ask(made, kind, wanted)
+        made.run_until(lambda: made.reason(kind) == "UpgradeRefused")
+        made.wait(30.0)
+        assert versions(made) == [runs] * 3
+        assert made.etcd.has_met
+
+        ask(made, kind, runs)
+        made.settle()
+        made.rest()
+
+
+# Trouble
+
+
+@BOTH
+def test_an_image_that_cannot_be_pulled_stops_the_upgrade_until_the_spec_is_put_right(kind: Kind) -> None:
+    with born(*of(kind, "3.6.16")) as made:
+        before = members(made), claims(made)
+        made.world.unpullable.add(image("3.6.99"))
+        ask(made, kind, "3.6.99")
+        with never_two_away(made):
+            made.run_until(lambda: made.reason(kind) == "UpgradeBlocked")
+            made.wait(60.0)
+            condition = made.condition(kind, "Degraded")
+            assert last(kind) in condition["message"]
+            assert "ErrImagePull" in condition["message"]
+            assert versions(made) == ["3.6.16"] * 2
+            ask(made, kind, "3.6.16")
+            made.settle()
+        assert (members(made), claims(made)) == before
+        assert_finished(made, kind, 3)
+
+
+@BOTH
+def test_a_member_that_crashes_at_the_new_version_is_not_taken_for_lost(kind: Kind) -> None:
+    with born(*of(kind, "3.5.35")) as made:
+        before = members(made), claims(made)
+        made.etcds.broken_versions.add("3.6.16")
+        ask(made, kind, "3.6.16")
+        with never_two_away(made):
+            made.run_until(lambda: made.reason(kind) == "UpgradeBlocked")
+            for pod in made.api.objects.select(PODS):
+                for status in pod["status"]["containerStatuses"]:
+                    if "waiting" in status["state"]:
+                        again = {"status": {"containerStatuses": [{**status, "restartCount": 9}]}}
+                        made.api.objects.patch(
+                            PODS, "default", pod["metadata"]["name"], again, "merge", subresource="status"
+                        )
+            made.wait(60.0)
+            assert made.reason(kind) == "UpgradeBlocked"
+            assert "it crashes" in made.condition(kind, "Degraded")["message"]
+            ask(made, kind, "3.5.35")
+            made.settle()
+        assert (members(made), claims(made)) == before
+        assert_finished(made, kind, 3, version="3.5.35")
+
+
+@BOTH
+def test_a_single_member_that_is_blocked_is_taken_back(kind: Kind) -> None:
+    with born(*of(kind, "3.6.16", 1)) as made:
+        made.world.unpullable.add(image("3.6.99"))
+        ask(made, kind, "3.6.99")
+        made.run_until(lambda: made.reason(kind) == "UpgradeBlocked")
+        ask(made, kind, "3.6.16")
+        made.settle()
+        assert made.etcd.etcd.keys == {b"key": (b"value", 2)}
+        assert_finished(made, kind, 1)
+
+
+@BOTH
+def test_a_version_edited_again_is_what_the_rest_is_taken_to(kind: Kind) -> None:
+    with born(*of(kind, "3.5.34")) as made:
+        ask(made, kind, "3.5.35")
+        made.run_until(lambda: "3.5.35" in versions(made))
+        ask(made, kind, "3.6.16")
+        with never_two_away(made):
+            made.settle()
+        assert_finished(made, kind, 3, version="3.6.16")
+        assert made.told().count("UpgradeStarted") + made.told().count("UpgradeStarted x2") >= 1
+
+
+@BOTH
+def test_a_version_put_back_in_the_middle_is_gone_back_to(kind: Kind) -> None:
+    with born(*of(kind, "3.5.35")) as made:
+        ask(made, kind, "3.6.16")
+        made.run_until(lambda: versions(made).count("3.6.16") == 2 and len(made.etcd.running) == 3)
+        ask(made, kind, "3.5.35")
+        with never_two_away(made):
+            made.settle()
+        assert_finished(made, kind, 3, version="3.5.35")
+
+
+@BOTH
+def test_a_pause_stops_the_upgrade_and_its_end_goes_on_with_it(kind: Kind) -> None:
+    def pause(*, is_on: bool) -> Json:
+        if kind is COREOS:
+            return {"spec": {"paused": is_on}}
+        return {"metadata": {"annotations": {"etcd.improbable.io/paused": str(is_on).lower()}}}
+
+    with born(*of(kind, "3.5.34")) as made:
+        ask(made, kind, "3.5.35")
+        made.run_until(lambda: versions(made).count("3.5.35") == 1 and len(made.etcd.running) == 3)
+        made.edit(kind, "c", pause(is_on=True))
+        made.wait(60.0)
+        assert versions(made).count("3.5.35") == 1
+        assert made.condition(kind, "Progressing")["reason"] == "Paused"
+        made.edit(kind, "c", pause(is_on=False))
+        made.settle()
+        assert_finished(made, kind, 3, version="3.5.35")
+
+
+@BOTH
+@pytest.mark.parametrize(("size", "to"), [(3, 5), (5, 3), (1, 3)])
+def test_size_and_version_may_be_edited_together(kind: Kind, size: int, to: int) -> None:
+    with born(*of(kind, "3.5.35", size)) as made:
+        ask(made, kind, "3.6.16", **{"size" if kind is COREOS else "replicas": to})
+        made.settle()
+        kept = range(to) if kind is IMPROBABLE or to > size else range(size - to, size)
+        assert_finished(made, kind, to, tuple(kept), version="3.6.16")
+
+
+def test_an_ephemeral_member_lost_in_the_middle_is_replaced_before_the_upgrade_goes_on() -> None:
+    with born(*of(COREOS, "3.5.35")) as made:
+        ask(made, COREOS, "3.6.16")
+        made.run_until(lambda: versions(made).count("3.6.16") == 1 and len(made.etcd.running) == 3)
+        joined: set[str] = set()
+        made.delete(PODS, "c-0001")
+
+        def finished() -> bool:
+            joined.update(m.version for m in made.etcd.etcd.members if m.name == "c-0003")
+            return joined == {"", "3.5.35", "3.6.16"} - {""} and made.is_settled(COREOS, "c")
+
+        made.run_until(finished)
+        assert_finished(made, COREOS, 3, (0, 2, 3), version="3.6.16")
+
+
+def test_a_persistent_member_lost_in_the_middle_is_replaced_before_the_upgrade_goes_on() -> None:
+    with born(*of(IMPROBABLE, "3.5.35")) as made:
+        ask(made, IMPROBABLE, "3.6.16")
+        made.run_until(lambda: versions(made).count("3.6.16") == 1 and len(made.etcd.running) == 3)
+        made.lose_claim("c-1")
+        made.settle()
+        assert_finished(made, IMPROBABLE, 3, (0, 1, 2), version="3.6.16")
+
+
+def test_an_alarm_is_waited_out() -> None:
+    with born(*of(COREOS, "3.5.34")) as made:
+        etcd = made.etcd.etcd
+        etcd.alarms.add((etcd.members[0].id, "NOSPACE"))
+        ask(made, COREOS, "3.5.35")
+        made.run_until(lambda: made.reason(COREOS) == "UpgradeWaiting")
+        assert "NOSPACE" in made.condition(COREOS, "Degraded")["message"]
+        made.wait(30.0)
+        assert versions(made) == ["3.5.34"] * 3
+        etcd.alarms.clear()
+        made.settle()
+        assert_finished(made, COREOS, 3, version="3.5.35")
+
+
+def test_old_claims_are_resumed_with_the_version_that_wrote_them() -> None:
+    with born(*of(IMPROBABLE, "3.5.35")) as made:
+        made.delete(IMPROBABLE, "c")
+        made.drain()
+        made.create(*of(IMPROBABLE, "3.7.3"))
+        made.run_until(lambda: made.reason(IMPROBABLE) == "UpgradeRefused")
+        assert versions(made) == ["3.5.35"] * 3
+        ask(made, IMPROBABLE, "3.6.16")
+        made.settle()
+        assert_finished(made, IMPROBABLE, 3, version="3.6.16")
+
+
+@BOTH
+def test_a_birth_whose_image_does_not_exist_goes_on_with_another_version(kind: Kind) -> None:
+    with born(*of(kind, "3.6.16", 1)) as made:
+        made.world.unpullable.add(image("3.6.99"))
+        body = of(kind, "3.6.99")[1] | {"metadata": {"name": "d"}}
+        made.create(kind, body)
+        made.run_until(lambda: made.reason(kind, "d") == "ErrImagePull")
+        made.edit(kind, "d", {"spec": {"version": "3.5.35"}})
+        made.settle()
+        version = made.status(kind, "d")["currentVersion" if kind is COREOS else "clusterVersion"]
+        assert version == "3.5.35"
+
+
+def test_a_peer_that_somebody_edits_is_brought_back() -> None:
+    with born(*of(IMPROBABLE, "3.6.16")) as made:
+        made.edit(PEERS, "c-1", {"spec": {"version": "3.6.17"}})
+        made.settle()
+        assert_finished(made, IMPROBABLE, 3)
+        assert made.get(PEERS, "c-1")["spec"]["version"] == "3.6.16"
+
+
+# Crashes
+
+
+CASES = [
+    pytest.param(kind, TROUBLES[lost], id=f"{kind.group}: {lost}")
+    for kind in (COREOS, IMPROBABLE)
+    for lost in LOST
+]
+
+
+@pytest.mark.parametrize(("kind", "trouble"), CASES)
+def test_an_upgrade_is_made_once_whatever_happens_at_any_write(kind: Kind, trouble: Trouble) -> None:
+    write, goes_on = 1, True
+    while goes_on:
+        with born(*of(kind, "3.5.34")) as made:
+            made.kill()
+            before = members(made), claims(made)
+            ask(made, kind, "3.5.35")
+            with never_two_away(made):
+                goes_on = survives(made, trouble, write, lambda: None)
+            assert (members(made), claims(made)) == before
+            assert made.etcd.etcd.keys == {b"key": (b"value", 2)}
+            assert_finished(made, kind, 3, version="3.5.35")
+            write += 1
+    assert write > 9
+
+
+@BOTH
+def test_the_log_is_padded_whatever_happens_at_any_write(kind: Kind) -> None:
+    trouble = TROUBLES["the reply is lost and it dies"]
+    for write in (1, 2, 3, 4):
+        with born(*of(kind, "3.5.35", 1)) as made:
+            ask(made, kind, "3.6.16")
+            made.settle()
+            made.kill()
+            ask(made, kind, "3.7.3")
+            assert survives(made, trouble, write, lambda: None)
+            assert_finished(made, kind, 1, version="3.7.3")
