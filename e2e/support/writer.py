@@ -58,7 +58,8 @@ class _Loop:
 class Writer:
     """Writes numbered keys through all members in turn and reads each back through another one.
 
-    An answer that did not come is neither written nor unwritten: both are right afterwards.
+    An answer that did not come is neither written nor unwritten: both are right afterwards. `failed`
+    has the puts without one; a put is tried at one member only, where etcd's own clients try the next.
     Use it in a `with`, call `verify` after it.
     """
 
@@ -71,6 +72,7 @@ class Writer:
         self._keys = [Key() for _ in range(KEYS)]
         self._number = 0
         self._count = 0
+        self.failed: list[str] = []
         self._violations: list[str] = []
         self._moments: list[float] = []
 
@@ -129,7 +131,8 @@ class Writer:
         key.attempted = number
         try:
             revision = self._members.client(address).put(self._name(number % KEYS), str(number).encode())
-        except OperatorError:
+        except OperatorError as error:
+            self.failed.append(f"{address}: {error}")
             self._refresh()
             return
         if revision <= key.revision:

@@ -1,0 +1,143 @@
+"""Upgrades as the documents show them, under a writing client: patch, minor, and to what does not exist."""
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from e2e.support.api import condition
+from e2e.support.checks import assert_at_rest, assert_consistent
+from e2e.support.clusters import COREOS, Document, ephemeral, persistent
+from e2e.support.proxy import put_whole
+from e2e.support.space import Space
+from e2e.support.waiting import wait_until
+from e2e.support.writer import QuorumWatch, Writer
+from etcd_operator.kube import resources
+
+RATE = 100.0
+"""Puts per second through all members in turn."""
+
+KINDS = [
+    pytest.param(ephemeral(name="etcd-cluster", version="v3.5.34"), id="ephemeral"),
+    pytest.param(persistent(version="3.5.34"), id="persistent"),
+]
+MISSING = "3.7.99"
+"""A version whose image is nowhere."""
+
+
+def asked(space: Space, document: Document, version: str) -> Document:
+    """Ask for a version as the document of that kind does: a whole object by PUT, or `kubectl apply`."""
+    wanted = {**document, "spec": {**document["spec"], "version": version}}
+    if document["apiVersion"] == COREOS:
+        wanted["metadata"] = {**document["metadata"], "namespace": space.namespace}
+        put_whole(space.kubectl, space.namespace, wanted)
+    else:
+        space.kubectl.apply(wanted)
+    return wanted
+
+
+def settle(space: Space, document: Document, *, within: float = 240.0) -> None:
+    """Wait until the operator has seen the last edit and says that all is as asked."""
+
+    def has_seen() -> bool:
+        stored = space.stored(document)
+        seen = condition(stored, "Progressing").get("observedGeneration", 0)
+        return bool(seen == stored["metadata"]["generation"])
+
+    wait_until(has_seen, 30, lambda: f"the edit is seen: {space.status(document)}")
+    space.wait_settled(document, within=within)
+
+
+def images(space: Space, document: Document) -> set[str]:
+    """The images of the members' containers, as `kubectl get pod -o yaml` shows them."""
+    return {pod["spec"]["containers"][0]["image"] for pod in space.pods(document)}
+
+
+def identity(space: Space, document: Document) -> Any:
+    """What an upgrade leaves as it is: the claims and, by etcd's own word, cluster and members."""
+    claims = {
+        c["metadata"]["name"]: c["metadata"]["uid"]
+        for c in space.api.all_of(resources.CLAIMS, space.namespace)
+    }
+    return claims, assert_consistent(space, document)
+
+
+def upgrade(space: Space, document: Document, version: str) -> Document:
+    """One upgrade, with its figures."""
+    began = time.monotonic()
+    with (
+        QuorumWatch(lambda: space.addresses(document)) as watch,
+        Writer(lambda: space.addresses(document), per_second=RATE, prefix=version) as writer,
+    ):
+        wanted = asked(space, document, version)
+        settle(space, wanted)
+        seconds = time.monotonic() - began
+    writer.verify()
+    print(
+        f"to {version}: {seconds:.1f} s, {writer.acknowledged} puts, {len(writer.failed)} failed, "
+        f"longest gap {writer.longest_gap:.2f} s, without quorum: {[f'{loss:.1f}' for loss in watch.losses]}"
+    )
+    assert images(space, wanted) == {f"quay.io/coreos/etcd:v{version.removeprefix('v')}"}
+    return wanted
+
+
+@pytest.mark.parametrize("document", KINDS)
+def test_a_cluster_is_upgraded_from_3_5_to_3_7_and_nothing_is_lost(space: Space, document: Document) -> None:
+    if document["apiVersion"] == COREOS:
+        space.created(document)
+    else:
+        space.kubectl.apply(document)
+        space.wait_serving(document)
+    settle(space, document)
+    before = identity(space, document)
+
+    for version in ("v3.5.35", "v3.6.16", "v3.7.3"):
+        document = upgrade(space, document, version)
+        assert identity(space, document) == before
+
+    assert_told(space, document)
+    assert_blocked_and_back(space, document)
+    assert identity(space, document) == before
+    assert_at_rest(space, 10)
+
+
+def assert_told(space: Space, document: Document) -> None:
+    """Versions in status, progress in Events."""
+    events = json.loads(space.kubectl("get", "events", "-o", "json"))["items"]
+    reasons = {event["reason"] for event in events}
+    assert {"UpgradeStarted", "LeaderMoved", "MemberUpgraded", "UpgradeFinished"} <= reasons
+    status = space.status(document)
+    assert "upgrade" not in status
+    assert status.get("currentVersion", status.get("clusterVersion")) == "3.7.3"
+    if document["apiVersion"] != COREOS:
+        peers = space.api.all_of(resources.PEERS, space.namespace)
+        assert {peer["status"]["serverVersion"] for peer in peers} == {"3.7.3"}
+
+
+def assert_blocked_and_back(space: Space, document: Document) -> None:
+    """A version that does not exist costs one member for as long as the spec names it, and no write."""
+    with Writer(lambda: space.addresses(document), per_second=RATE, prefix="blocked") as writer:
+        wrong = asked(space, document, MISSING)
+        told = space.wait_condition(wrong, "Degraded", "UpgradeBlocked", within=90)
+        assert "Image" in told["message"] or "Pull" in told["message"], told
+        settle(space, asked(space, document, document["spec"]["version"]))
+    writer.verify()
+    space.wait_serving(document)
+
+
+def test_an_operator_killed_in_the_middle_goes_on_and_a_lost_member_is_replaced(space: Space) -> None:
+    document = space.created(ephemeral(version="v3.5.35"))
+    settle(space, document)
+    with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
+        wanted = asked(space, document, "v3.6.16")
+        wait_until(lambda: len(images(space, document)) == 2, 60, "the first member has the new image")
+        space.operator.kill()
+        space.kubectl("delete", "pod", "example-etcd-cluster-0000", "--now")
+        settle(space, wanted)
+    writer.verify()
+
+    names = sorted(pod["metadata"]["name"] for pod in space.pods(wanted))
+    assert names == [f"example-etcd-cluster-{number:04}" for number in (1, 2, 3)]
+    assert images(space, wanted) == {"quay.io/coreos/etcd:v3.6.16"}
+    assert_consistent(space, wanted)
