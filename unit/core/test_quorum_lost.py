@@ -185,6 +185,12 @@ HELD = [
         id="the survivor is silent",
     ),
     pytest.param(
+        down(lost(3, 0, 1), "db-0002", trouble=Trouble(reason="DataLost", message="it is empty")),
+        "QuorumLost",
+        "db-0002 (DataLost) may",
+        id="the survivor does not run",
+    ),
+    pytest.param(
         down(lost(3, 0, 1), "db-0002", pod=pod("db-0002", restarts=1)),
         "QuorumLost",
         "restarts without a quorum answers nobody",

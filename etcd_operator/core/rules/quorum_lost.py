@@ -125,7 +125,10 @@ def _begin(state: ClusterState) -> Plan | None:
 
 
 def _unheard(left: _Left) -> Plan:
-    names = ", ".join(left.holders)
+    names = ", ".join(
+        name if member.trouble is None else f"{name} ({member.trouble.reason})"
+        for name, member in left.holders.items()
+    )
     restarted = [m.name for m in left.holders.values() if m.pod is not None and m.pod.restarts]
     hint = ""
     if restarted:
