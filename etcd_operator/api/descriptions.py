@@ -48,6 +48,7 @@ _BOOTSTRAP = {
     "status.recovery.generation": "How many recoveries there were, this one included.",
     "status.recovery.survivor": "The member whose data was taken.",
     "status.recovery.revision": "The newest revision that it had.",
+    "status.recovery.version": "The version of etcd that it ran.",
     "status.recovery.seed": "The first member of the new cluster.",
     "status.recovery.token": "etcd's initial cluster token of the new cluster.",
     "status.recovery.replaces": "etcd's ID of the cluster that was given up, in hexadecimal.",

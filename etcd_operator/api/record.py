@@ -29,13 +29,15 @@ class Recovery(Value, frozen=True, kw_only=True):
     ID is still the one that it replaces.
 
     generation: counts the recoveries of this resource, from 1; token: of the new cluster.
-    survivor: whose data is taken; revision: the newest of the data that it had, as etcd counts.
+    survivor: whose data is taken; revision: the newest of the data that it had, as etcd counts;
+    version: what it ran, which the seed starts with, whatever is asked for by then.
     seed: the first member of the new cluster. replaces: ID of the cluster that is given up.
     """
 
     generation: int
     survivor: str
     revision: int
+    version: str
     seed: str
     token: str
     replaces: str

@@ -25,6 +25,7 @@ from etcd_operator.core.status import conditions
 from unit.core.builders import (
     CLUSTER_ID,
     TOKEN,
+    VERSION,
     answer,
     born,
     changed,
@@ -57,8 +58,22 @@ def lost(size: int, *gone: int, revisions: dict[int, int] | None = None) -> Clus
     return state
 
 
+def survived_at(version: str) -> ClusterState:
+    """One of three is left, and runs `version`."""
+    state = lost(3, 0, 1)
+    said = state.by_name["db-0002"].answer
+    assert said is not None
+    return changed(state, "db-0002", answer=replace(said, version=version))
+
+
 RECOVERY = Recovery(
-    generation=1, survivor="db-0002", revision=7, seed="db-0003", token=f"{TOKEN}-1", replaces=CLUSTER_ID
+    generation=1,
+    survivor="db-0002",
+    revision=7,
+    version=VERSION,
+    seed="db-0003",
+    token=f"{TOKEN}-1",
+    replaces=CLUSTER_ID,
 )
 
 
@@ -92,7 +107,9 @@ def test_two_of_three_gone_are_recovered_from_the_third_as_the_next_number() -> 
     assert isinstance(marker, Remember)
     assert (marker.record.recovery, marker.record.next_ordinal) == (RECOVERY, 3)
     assert marker.record.is_recovering
-    assert seed == CreateMember(name="db-0003", start=Seeding(survivor="db-0002", token=f"{TOKEN}-1"))
+    assert seed == CreateMember(
+        name="db-0003", start=Seeding(survivor="db-0002", token=f"{TOKEN}-1"), version=VERSION
+    )
     assert used == Remember(record=replace(marker.record, next_ordinal=4))
     assert address == CreateMemberService(name="db-0003")
     assert made.reason == "Recovering"
@@ -217,13 +234,13 @@ HELD = [
         id="the survivor is being deleted",
     ),
     pytest.param(
-        replace(lost(3, 0, 1), desired=replace(lost(3, 0, 1).desired, version="3.4.30")),
+        survived_at("3.4.30"),
         "RecoveryUnsupported",
         "by hand",
         id="a version that cannot restore safely",
     ),
     pytest.param(
-        replace(lost(3, 0, 1), desired=replace(lost(3, 0, 1).desired, version="3.5.9")),
+        survived_at("3.5.9"),
         "RecoveryUnsupported",
         "by hand",
         id="the last version that cannot restore safely",
@@ -280,8 +297,16 @@ def test_a_seed_that_was_never_made_is_made() -> None:
 
     assert [type(action) for action in made.actions] == [CreateMember, Remember, CreateMemberService]
     assert made.actions[0] == CreateMember(
-        name="db-0003", start=Seeding(survivor="db-0002", token=f"{TOKEN}-1")
+        name="db-0003", start=Seeding(survivor="db-0002", token=f"{TOKEN}-1"), version=VERSION
     )
+
+
+def test_a_seed_runs_what_its_survivor_ran_whatever_is_asked_for_by_then() -> None:
+    state = lost(3, 0, 1)
+    made = plan(replace(state, desired=replace(state.desired, version="3.7.3")))
+
+    seed = next(action for action in made.actions if isinstance(action, CreateMember))
+    assert seed.version == VERSION
 
 
 def test_a_seed_that_was_lost_is_followed_by_the_next_number_with_a_token_of_its_own() -> None:
@@ -363,7 +388,9 @@ def test_when_the_seed_serves_it_is_sealed_the_old_ones_go_and_then_it_is_opened
         OpenSeed(name="db-0003"),
         Remember(
             record=replace(
-                record, cluster_id=NEW_ID, bootstrap=Bootstrap(members=("db-0003",), token=f"{TOKEN}-1")
+                record,
+                cluster_id=NEW_ID,
+                bootstrap=Bootstrap(members=("db-0003",), token=f"{TOKEN}-1", version=VERSION),
             )
         ),
     )

@@ -28,7 +28,15 @@ from unit.reconcile.bench import COREOS, Bench, born, ephemeral
 from unit.reconcile.harness import TIMEOUTS, Mortality, MortalTransport
 
 OLD, NEW = "c0de", "feed"
-RECOVERY = Recovery(generation=1, survivor="c-0002", revision=2, seed="c-0003", token="t-1", replaces=OLD)
+RECOVERY = Recovery(
+    generation=1,
+    survivor="c-0002",
+    revision=2,
+    version="3.6.16",
+    seed="c-0003",
+    token="t-1",
+    replaces=OLD,
+)
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ none: a member is elected only by a majority of the voters that it lists itself.
 member whose data may be there answers, and none of them lists a majority of such members,
 nobody can be elected, and without an election no list changes. Only a pod that is gone, or
 that will never run again, counts as lost here: one on a silent node may be back, or may be
-serving clients on the other side of a cut (docs/decisions/005).
+serving clients on the other side of a cut (docs/decisions/007).
 """
 
 from dataclasses import dataclass, replace
@@ -117,6 +117,9 @@ def _begin(state: ClusterState) -> Plan | None:
             "delete the cluster and create it again to begin with an empty one",
             requeue_after=RECHECK,
         )
+    upgrade = state.record.upgrade
+    if not left.witnesses and upgrade is not None and upgrade.member in left.holders:
+        return None  # away on purpose, with its data: the upgrade brings it back
     if not left.witnesses:
         return _unheard(left)
     if any(left.may_elect(witness) for witness in left.witnesses):
@@ -172,15 +175,15 @@ def _recover_from(state: ClusterState, left: _Left) -> Plan:
             f"{lost} gone for good, and {names} being deleted: nobody is left to recover from",
             requeue_after=RECHECK,
         )
-    if not can_restore(state.desired.version):
+    survivor = max(able, key=_newest)
+    recovery = _next_recovery(state, survivor)
+    if not can_restore(recovery.version):
         return Plan.hold(
             "RecoveryUnsupported",
-            f"{lost} gone for good: etcd {state.desired.version} cannot restore a snapshot without hiding "
+            f"{lost} gone for good: etcd {recovery.version} cannot restore a snapshot without hiding "
             "writes from watchers (3.5.10 and later can): save one from a survivor by hand",
             requeue_after=RECHECK,
         )
-    survivor = max(able, key=_newest)
-    recovery = _next_recovery(state, survivor)
     message = (
         f"{lost} gone for good, no quorum can return: recovering from {survivor.name} at revision "
         f"{recovery.revision} as {recovery.seed}; writes that only lost members had are missing"
@@ -216,6 +219,7 @@ def _next_recovery(state: ClusterState, survivor: Member) -> Recovery:
         generation=generation,
         survivor=survivor.name,
         revision=survivor.answer.revision if survivor.answer is not None else 0,
+        version=survivor.answer.version if survivor.answer is not None else state.desired.version,
         seed=member_name(state.desired, number),
         token=f"{state.desired.uid}-{generation}",
         replaces=state.record.cluster_id,
@@ -226,7 +230,7 @@ def _create(state: ClusterState, recovery: Recovery) -> list[Action]:
     """The seed; then its number is used up, so that a seed that is lost is known from one never made."""
     start = Seeding(survivor=recovery.survivor, token=recovery.token)
     return [
-        CreateMember(name=recovery.seed, start=start),
+        CreateMember(name=recovery.seed, start=start, version=recovery.version),
         Remember(record=replace(state.record, next_ordinal=ordinal_of(recovery.seed) + 1)),
         CreateMemberService(name=recovery.seed),
     ]
@@ -282,7 +286,7 @@ def _hand_over(state: ClusterState, recovery: Recovery, answer: Answer) -> Plan:
     record = replace(
         state.record,
         cluster_id=answer.cluster_id,
-        bootstrap=Bootstrap(members=(recovery.seed,), token=recovery.token),
+        bootstrap=Bootstrap(members=(recovery.seed,), token=recovery.token, version=recovery.version),
     )
     return Plan.act(
         SealSeed(name=recovery.seed, revision=recovery.revision + MOVED_ON),
