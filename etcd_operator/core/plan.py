@@ -27,6 +27,7 @@ RULES: tuple[Rule, ...] = (
     bootstrap.seal,
     guard.strange,
     quorum_lost.recover,
+    scale.outdated_learner,
     recover.lost_member,
     protect.budget,
     scale.strays,

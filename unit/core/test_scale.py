@@ -23,7 +23,7 @@ from etcd_operator.core.members import EtcdMember, Member, quorum
 from etcd_operator.core.names import member_name
 from etcd_operator.core.plan import plan
 from etcd_operator.core.rules.scale import down as shrink
-from etcd_operator.core.rules.scale import finish_learner, strays, up
+from etcd_operator.core.rules.scale import finish_learner, outdated_learner, strays, up
 from etcd_operator.core.state import ClusterState
 from unit.core.builders import (
     IMAGE_TROUBLE,
@@ -264,3 +264,47 @@ def test_without_a_quorum_no_membership_changes() -> None:
 
 def test_nothing_is_left_to_do_at_the_size_that_is_asked() -> None:
     assert [rule(born()) for rule in (strays, finish_learner, shrink, up)] == [None] * 4
+
+
+def test_a_learner_that_has_not_started_goes_before_a_lost_voter() -> None:
+    """Its flags name the lost one: etcd would refuse them for ever (`member count is unequal`)."""
+    state = without(born(ephemeral()), "db-0001")
+    lost = Member(name="db-0001", entry=entry("db-0001"))
+    learner = Member(name="db-0003", pod=pod("db-0003"), has_service=True, entry=_unstarted("db-0003"))
+    state = _with(state, lost, learner)
+
+    made = plan(state)
+
+    assert _kinds(made) == ["Remember", "RemoveMember", "DeleteMember"]
+    assert made.actions[1] == RemoveMember(name="db-0003", member_id="id-db-0003")
+
+
+def test_a_learner_that_has_started_may_stay_when_a_lost_voter_goes() -> None:
+    """Flags count only where there is no data."""
+    state = _learner(without(born(ephemeral()), "db-0001"), "db-0003")
+    state = _with(state, Member(name="db-0001", entry=entry("db-0001")))
+
+    assert outdated_learner(state) is None
+    assert plan(state).actions == (RemoveMember(name="db-0001", member_id="id-db-0001"),)
+
+
+def test_an_unstarted_learner_stays_while_no_voter_is_lost() -> None:
+    state = _with(born(ephemeral()), Member(name="db-0003", pod=pod("db-0003"), entry=_unstarted("db-0003")))
+
+    assert outdated_learner(state) is None
+
+
+def test_an_ephemeral_cluster_shrinks_by_the_member_whose_pod_is_just_being_deleted() -> None:
+    """It still answers; without it and another one the rest would be no quorum."""
+    state = changed(_sized(ephemeral(), 2), "db-0001", pod=pod("db-0001", is_terminating=True))
+
+    assert RemoveMember(name="db-0001", member_id="id-db-0001") in plan(state).actions
+
+
+def test_a_persistent_cluster_does_not_shrink_while_the_rest_depends_on_a_pod_that_is_going() -> None:
+    """It comes back, and then the last member may go."""
+    state = changed(_sized(persistent(), 2), "db-0", pod=pod("db-0", is_terminating=True))
+
+    made = plan(state)
+
+    assert (made.stage, made.reason, made.actions) == (Stage.HELD, "QuorumAtRisk", ())

@@ -21,6 +21,19 @@ The kubelet restarts at once, then after 10 and 20 s; a member that says why it 
 
 def lost_member(state: ClusterState) -> Plan | None:
     """Remove a voter whose data is gone, while the others keep quorum without it."""
+    lost = removable(state)
+    if lost is None:
+        return None
+    return Plan.act(
+        RemoveMember(name=lost.name, member_id=lost.id),
+        reason="Replacing",
+        message=f"{lost.name} has lost its data: removing it, another member takes its place",
+        requeue_after=0.05,
+    )
+
+
+def removable(state: ClusterState) -> Member | None:
+    """A voter whose data is gone and that the others do not need for their quorum."""
     if not state.record.is_born or not state.has_quorum:
         return None
     lost = next((voter for voter in state.voters if is_lost(state, voter)), None)
@@ -29,12 +42,7 @@ def lost_member(state: ClusterState) -> Plan | None:
     rest = len(state.voters) - 1
     if sum(voter.is_healthy for voter in state.voters if voter is not lost) < quorum(rest):
         return None
-    return Plan.act(
-        RemoveMember(name=lost.name, member_id=lost.id),
-        reason="Replacing",
-        message=f"{lost.name} has lost its data: removing it, another member takes its place",
-        requeue_after=0.05,
-    )
+    return lost
 
 
 def is_lost(state: ClusterState, member: Member) -> bool:

@@ -23,7 +23,7 @@ from etcd_operator.core.actions import (
 from etcd_operator.core.members import Member, quorum
 from etcd_operator.core.names import member_name
 from etcd_operator.core.paths import joining_version
-from etcd_operator.core.rules.recover import is_lost
+from etcd_operator.core.rules.recover import is_lost, removable
 from etcd_operator.core.state import ClusterState
 
 STEP = 0.1
@@ -46,23 +46,29 @@ def strays(state: ClusterState) -> Plan | None:
     )
 
 
+def outdated_learner(state: ClusterState) -> Plan | None:
+    """Take a learner that has not started out again before a lost voter goes.
+
+    Its flags list the members as they were. etcd compares them with the list before it writes
+    anything, and refuses for ever once a member is gone (`member count is unequal`).
+    """
+    learner = _learner(state)
+    if learner is None or learner.entry is None or learner.entry.name or removable(state) is None:
+        return None
+    return _take_out(state, learner.name, learner.id, f"{learner.name} has not started and a voter is lost")
+
+
 def finish_learner(state: ClusterState) -> Plan | None:
     """Bring the one pending learner to an end: start it, promote it, or take it out again."""
-    learner = next((m for m in state.members if m.entry is not None and m.entry.is_learner), None)
+    learner = _learner(state)
     if not _may_change(state) or learner is None or learner.entry is None:
         return None
     name, entry = learner.name, learner.entry
     has_objects = _has_objects(state, learner)
     was_lost = is_lost(state, learner) if has_objects else bool(entry.name)
     if len(state.voters) >= state.desired.size or was_lost:
-        return Plan.act(
-            *_taken(state, name),
-            RemoveMember(name=name, member_id=entry.id),
-            DeleteMember(name=name),
-            reason="Removing",
-            message=f"{name} was lost while it joined" if was_lost else f"{name} is not needed",
-            requeue_after=STEP,
-        )
+        why = f"{name} was lost while it joined" if was_lost else f"{name} is not needed"
+        return _take_out(state, name, entry.id, why)
     if not has_objects:
         return _join(state, name, ())
     if learner.trouble is not None:
@@ -87,9 +93,9 @@ def down(state: ClusterState) -> Plan | None:
         return None
     victim = _victim(state)
     rest = [voter for voter in state.voters if voter is not victim]
-    healthy = [voter for voter in rest if voter.is_healthy]
+    healthy = [voter for voter in rest if _stays(voter)]
     if len(healthy) < quorum(len(rest)):
-        names = ", ".join(voter.name for voter in rest if not voter.is_healthy)
+        names = ", ".join(voter.name for voter in rest if not _stays(voter))
         return Plan.hold("QuorumAtRisk", f"not shrinking while {names} do not serve", requeue_after=1.0)
     return Plan.act(
         *_lead_elsewhere(state, victim, healthy),
@@ -117,6 +123,22 @@ def up(state: ClusterState) -> Plan | None:
     if former is not None:
         return Plan.wait("ScalingUp", f"waiting for the former {name} to go", requeue_after=STEP)
     return _join(state, name, (AddLearner(name=name),))
+
+
+def _learner(state: ClusterState) -> Member | None:
+    return next((m for m in state.members if m.entry is not None and m.entry.is_learner), None)
+
+
+def _take_out(state: ClusterState, name: str, member_id: str, why: str) -> Plan:
+    """Remove a learner: it has no vote, and nobody's only copy of anything."""
+    return Plan.act(
+        *_taken(state, name),
+        RemoveMember(name=name, member_id=member_id),
+        DeleteMember(name=name),
+        reason="Removing",
+        message=why,
+        requeue_after=STEP,
+    )
 
 
 def _join(state: ClusterState, name: str, first: tuple[Action, ...]) -> Plan:
@@ -156,7 +178,14 @@ def _next_name(state: ClusterState) -> str:
 
 def _victim(state: ClusterState) -> Member:
     ailing = [voter for voter in state.voters if not voter.is_healthy]
+    if not ailing and not state.desired.is_persistent:
+        ailing = [voter for voter in state.voters if not _stays(voter)]
     return _by_departure(state, ailing or state.voters)[0]
+
+
+def _stays(voter: Member) -> bool:
+    """Whether it serves and will go on to: a pod that is being deleted still answers for a moment."""
+    return voter.is_healthy and not (voter.pod is not None and voter.pod.is_terminating)
 
 
 def _by_departure(state: ClusterState, members: Iterable[Member]) -> list[Member]:
