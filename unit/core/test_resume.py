@@ -142,7 +142,15 @@ def test_a_member_that_never_answered_is_not_sealed() -> None:
     assert [action.name for action in made.actions if isinstance(action, SealMember)] == ["db-1"]
 
 
+def test_a_peer_that_was_made_again_before_its_claim_was_marked_has_it_marked() -> None:
+    made = seal(changed(born(), "db-1", claim=claim("db-1")))
+
+    assert made is not None
+    assert [action.name for action in made.actions if isinstance(action, SealMember)] == ["db-1"]
+
+
 NO_SEAL = [
+    pytest.param(changed(born(), "db-0", claim=None), id="there is no claim to mark"),
     pytest.param(born(), id="all are sealed"),
     pytest.param(changed(born(), "db-0", peer=None), id="a member without a peer cannot be sealed"),
     pytest.param(changed(_unsealed("db-0"), "db-0", answer=None), id="the unsealed one is silent"),

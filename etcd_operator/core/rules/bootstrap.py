@@ -226,9 +226,12 @@ def _keeps_data(state: ClusterState, name: str) -> bool:
 def _seal(state: ClusterState, member: Member) -> SealMember | None:
     """Seal only a member that has answered: one that never started would refuse for ever.
 
-    The unsealed rest is always less than a quorum, so it cannot found anything.
+    The unsealed rest is always less than a quorum, so it cannot found anything. A peer that
+    was made again in between is sealed from the start, but its claim is still without marks.
     """
-    if member.peer is None or member.peer.is_sealed or member.answer is None:
+    if member.peer is None or member.answer is None:
+        return None
+    if member.peer.is_sealed and (member.claim is None or member.claim.member_id):
         return None
     return SealMember(
         name=member.name,
