@@ -1,24 +1,21 @@
-"""A world small enough to think about: Kubernetes objects, etcd processes, clients.
+"""A world small enough to think about: Kubernetes objects, and the etcd processes (model_etcd.py) in pods.
 
-Nothing happens but in the methods called. etcd follows verified-facts.md A: flags count only
-on an empty data directory; founding flags start an empty member, unless a running member
-remembers that it was there before; `existing` alone refuses an empty directory; a quorum of
-processes of one cluster ID serves with the union of what they hold, and a process answers
-calls from the first leader it has seen. Clients write as soon as a quorum serves.
+Nothing happens but in the methods called. Flags of etcd count only on an empty data directory; `existing`
+alone refuses one. A ReplicaSet makes the next pod while the last one is still ending; the second process
+waits for the first. Pods on a node that is away neither end nor start; claims go when no pod uses them.
 
-Assumed: a kubelet's report comes before anything else happens; volumes are wiped in place only
-under sealed members (before that no operator could know); objects go at once when deleted.
-
-`losses` says in sentences what must never happen; `lose` tells what the user destroyed himself.
+Assumed: a kubelet's report comes before anything else happens; volumes are wiped in place only under
+sealed members (before that no operator could know).
 """
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from itertools import count
 
-from etcd_operator.core.actions import Founding, Start
+from etcd_operator.core.actions import Founding, Joining, Start
 from etcd_operator.core.desired import Record
-from etcd_operator.core.members import Trouble, quorum
+from etcd_operator.core.members import Trouble
+from unit.core.model_etcd import Disk, Etcd, Process
+
+NODES = 3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +35,8 @@ class Peer:
     uid: str
     start: Start
     template: Start | None = None
+    is_for_cleanup: bool = False
+    is_terminating: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +49,7 @@ class Claim:
     cluster_id: str = ""
     member_id: str = ""
     cluster_size: int = 0
+    is_terminating: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,51 +57,38 @@ class Pod:
     """A pod as its kubelet reports it."""
 
     uid: str
+    name: str
     start: Start
+    node: int
     is_running: bool = False
     has_run: bool = False
     has_restarted: bool = False
+    restarts: int = 0
+    is_finished: bool = False
+    is_on_lost_node: bool = False
+    is_terminating: bool = False
     trouble: Trouble | None = None
 
 
-@dataclass(kw_only=True)
-class Disk:
-    """A data directory; empty while `cluster_id` is. published: members known to have been there."""
+class World(Etcd):
+    """One namespace with at most one cluster resource.
 
-    cluster_id: str = ""
-    founders: tuple[str, ...] = ()
-    committed: int = 0
-    writes: set[int] = field(default_factory=set)
-    published: set[str] = field(default_factory=set)
-
-
-@dataclass(kw_only=True)
-class Process:
-    """A running etcd. has_led: it has seen a leader since it started."""
-
-    name: str
-    disk: Disk
-    has_led: bool = False
-    is_frozen: bool = False
-
-
-class World:
-    """One namespace with at most one cluster resource."""
+    going: pods of persistent members that are being deleted, by uid; `pods` are all others, by member.
+    away: nodes that are cut off or switched off.
+    """
 
     def __init__(self, *, is_persistent: bool, size: int) -> None:
+        super().__init__()
         self.is_persistent = is_persistent
         self.pods: dict[str, Pod] = {}
+        self.going: dict[str, Pod] = {}
         self.peers: dict[str, Peer] = {}
         self.claims: dict[str, Claim] = {}
         self.services: dict[str, str] = {}
         self.budget: int | None = None
-        self.disks: dict[str, Disk] = {}
-        self.processes: dict[str, Process] = {}
+        self.away: set[int] = set()
         self.unpullable: set[str] = set()
-        self.acknowledged: dict[str, set[int]] = {}
-        self.losses: list[str] = []
         self.founded_after_latch = False
-        self._numbers = count(1)
         self.resource: Resource | None = None
         self.create_cluster(size)
 
@@ -115,39 +102,71 @@ class World:
         """Create the resource."""
         self.resource = Resource(uid=self.uid("cluster"), size=size, version=next(self._numbers))
 
+    def resize(self, size: int) -> None:
+        """Edit the size."""
+        if self.resource is not None:
+            self.resource = replace(self.resource, size=size, version=next(self._numbers))
+
     def delete_cluster(self) -> None:
         """Delete the resource: Kubernetes removes what it owns, claims stay."""
         self.resource = None
         for name in list(self.pods):
             self.remove_pod(name)
+        for uid in list(self.going):
+            self._end_going(uid)
+        for name, peer in list(self.peers.items()):
+            if peer.is_terminating:
+                self._clean_up(name, peer)
         self.peers.clear()
         self.services.clear()
         self.budget = None
         if not self.is_persistent:
             self.acknowledged.clear()
+            self.listed_names.clear()
 
     def delete_claim(self, name: str) -> None:
         """Delete a claim together with the peer and pod that use it; with the last one go all promises."""
         self.delete_peer(name)
+        self.lose_claim(name)
+
+    def lose_claim(self, name: str) -> None:
+        """A claim goes at once, volume and pod with it, although it was in use."""
+        self.remove_pod(name)
+        for uid, pod in list(self.going.items()):
+            if pod.name == name:
+                self._end_going(uid)
         self.claims.pop(name, None)
         if not self.claims:
             self.acknowledged.clear()
 
+    def delete_claim_gently(self, name: str) -> None:
+        """As `kubectl delete`: it goes when no pod uses it."""
+        if name in self.claims:
+            self.claims[name] = replace(self.claims[name], is_terminating=True)
+
     def delete_peer(self, name: str) -> None:
         """Delete an EtcdPeer: its ReplicaSet and pod go with it."""
-        self.peers.pop(name, None)
+        peer = self.peers.pop(name, None)
+        if peer is not None and peer.is_terminating:
+            self._clean_up(name, peer)
         self.remove_pod(name)
 
-    # what controllers and kubelets do
+    # what controllers do
 
     def run_controllers(self) -> None:
         """Claims, then, once all founders have theirs, ReplicaSets (see `reconcile.peer`) and pods."""
+        for name, peer in list(self.peers.items()):
+            if peer.is_terminating:
+                del self.peers[name]
+                self._clean_up(name, peer)
+                self.delete_pod(name)
+        self._finish_claims()
         for name, peer in list(self.peers.items()):
             if peer.template is None and name not in self.claims and not self.is_claim_lost(name):
                 founders = peer.start.founders if isinstance(peer.start, Founding) else ()
                 self.claims[name] = Claim(uid=self.uid("claim"), token=peer.start.token, founders=founders)
         for name, peer in list(self.peers.items()):
-            if peer.template is None and not self._may_start(peer):
+            if peer.template is None and not self._may_start(name, peer):
                 continue
             self.peers[name] = replace(peer, template=peer.start)
             if name not in self.pods:
@@ -162,111 +181,182 @@ class World:
         has_started = any(other is not None and other.template is not None for other in others)
         return name not in self.claims and has_started
 
-    def _may_start(self, peer: Peer) -> bool:
+    def _may_start(self, name: str, peer: Peer) -> bool:
+        claim = self.claims.get(name)
+        if claim is None or claim.is_terminating:
+            return False
         return not isinstance(peer.start, Founding) or set(peer.start.founders) <= set(self.claims)
 
+    def _clean_up(self, name: str, peer: Peer) -> None:
+        if peer.is_for_cleanup:
+            self.delete_claim_gently(name)
+
+    def _finish_claims(self) -> None:
+        used = {*self.pods, *(pod.name for pod in self.going.values())}
+        for name, claim in list(self.claims.items()):
+            if claim.is_terminating and name not in used:
+                del self.claims[name]
+        if self.is_persistent and not self.claims:
+            self.acknowledged.clear()
+
+    # pods and kubelets
+
     def create_pod(self, name: str, start: Start) -> None:
-        """A new pod that has not been started."""
-        self.pods[name] = Pod(uid=self.uid("pod"), start=start)
+        """A new pod that has not been started, on the node with the fewest."""
+        used = [pod.node for pod in self.pods.values()]
+        nodes = [node for node in range(NODES) if node not in self.away] or [0]
+        node = min(nodes, key=used.count)
+        self.pods[name] = Pod(uid=self.uid("pod"), name=name, start=start, node=node)
 
     def remove_pod(self, name: str) -> None:
-        """The pod and its process go; an ephemeral member's data goes with them."""
+        """The pod and its process go at once; an ephemeral member's data goes with them."""
         pod = self.pods.pop(name, None)
         if pod is not None:
             self.processes.pop(pod.uid, None)
 
+    def delete_pod(self, name: str) -> None:
+        """As `kubectl delete`: the kubelet ends it, if its node is there."""
+        pod = self.pods.get(name)
+        if pod is None:
+            return
+        ending = replace(pod, is_terminating=True)
+        if self.is_persistent:
+            del self.pods[name]
+            self.going[pod.uid] = ending
+        else:
+            self.pods[name] = ending
+
+    def run_kubelets(self) -> None:
+        """All of them, once; pods that are going end first."""
+        for uid, pod in list(self.going.items()):
+            if pod.node not in self.away:
+                self._end_going(uid)
+        for name in list(self.pods):
+            self.run_kubelet(name)
+
     def run_kubelet(self, name: str) -> None:
-        """Start the pod's etcd if it does not run."""
+        """Start the pod's etcd if it does not run, or end what is being deleted."""
         pod = self.pods[name]
-        if pod.uid in self.processes or (self.is_persistent and name not in self.claims):
+        if pod.node in self.away:
+            return
+        if pod.is_terminating:
+            self.remove_pod(name)
+        if pod.is_terminating or pod.is_finished:
+            return
+        if pod.uid in self.processes or (self.is_persistent and not self._is_usable(name)):
             return
         if name in self.unpullable and not pod.has_run:
             trouble = Trouble(reason="ErrImagePull", message="no such image")
             self.pods[name] = replace(pod, trouble=trouble)
             return
-        disk = self._disk(name)
-        self.pods[name] = replace(pod, has_run=True, is_running=True, trouble=None, has_restarted=pod.has_run)
-        if not disk.cluster_id and not self._founds(name, pod.start, disk):
+        self._start(pod, self._disk(name))
+
+    def _start(self, pod: Pod, disk: Disk) -> None:
+        again = pod.restarts + 1 if pod.has_run else 0
+        if disk.is_removed or not (disk.cluster_id or self._begins(pod.name, pod.start, disk)):
             trouble = Trouble(reason="CrashLoopBackOff", message="etcd refuses to start")
-            self.pods[name] = replace(pod, has_run=True, has_restarted=True, trouble=trouble)
+            self.pods[pod.name] = replace(
+                pod, is_running=False, has_run=True, has_restarted=True, restarts=again + 1, trouble=trouble
+            )
             return
-        self.processes[pod.uid] = Process(name=name, disk=disk)
+        self.pods[pod.name] = replace(
+            pod, has_run=True, is_running=True, trouble=None, has_restarted=pod.has_run, restarts=again
+        )
+        self.processes[pod.uid] = Process(name=pod.name, pod=pod.uid, disk=disk)
+
+    def _begins(self, name: str, start: Start, disk: Disk) -> bool:
+        match start:
+            case Founding():
+                return self.found(name, disk, start.founders, start.token)
+            case Joining():
+                return self.join(name, disk, start.members)
+            case _:
+                return False
 
     def kill(self, name: str) -> None:
         """The process ends; the kubelet will start it again in the same pod."""
         pod = self.pods[name]
-        if self.processes.pop(pod.uid, None) is not None:
-            self.pods[name] = replace(pod, is_running=False, has_restarted=True)
+        process = self.processes.pop(pod.uid, None)
+        if process is not None:
+            self.process_ended(process)
+
+    def process_ended(self, process: Process) -> None:
+        pod = self.pods.get(process.name)
+        if pod is not None and pod.uid == process.pod:
+            self.pods[process.name] = replace(pod, is_running=False, has_restarted=True)
+
+    def fail(self, name: str) -> None:
+        """The pod ends for good, as after an eviction by its kubelet; a ReplicaSet makes another."""
+        pod = self.pods[name]
+        self.processes.pop(pod.uid, None)
+        if self.is_persistent:
+            del self.pods[name]
+        else:
+            self.pods[name] = replace(pod, is_running=False, is_finished=True)
 
     def wipe(self, name: str) -> None:
         """The volume of a sealed member loses its data, and its pod with it."""
         self.remove_pod(name)
         self.disks[self.claims[name].uid] = Disk()
 
+    def _is_usable(self, name: str) -> bool:
+        """Whether a claim is there and no ending pod still holds the lock on its data."""
+        is_locked = any(pod.name == name and uid in self.processes for uid, pod in self.going.items())
+        return name in self.claims and not is_locked
+
+    def _end_going(self, uid: str) -> None:
+        del self.going[uid]
+        self.processes.pop(uid, None)
+
     def _disk(self, name: str) -> Disk:
         holder = self.claims[name].uid if self.is_persistent else self.pods[name].uid
         return self.disks.setdefault(holder, Disk())
 
-    def _founds(self, name: str, start: Start, disk: Disk) -> bool:
-        if not isinstance(start, Founding):
-            return False
-        cluster_id = f"id({start.token},{len(start.founders)})"
-        for process in self.alive():
-            if process.disk.cluster_id == cluster_id and name in process.disk.published:
-                return False
-        disk.cluster_id, disk.founders, disk.committed = cluster_id, start.founders, len(start.founders)
-        return True
-
-    # what etcd and its clients do
-
-    def alive(self) -> list[Process]:
-        """Processes that run and are not frozen."""
-        return [process for process in self.processes.values() if not process.is_frozen]
-
-    def groups(self, *, led: bool) -> list[list[Process]]:
-        """Quorums of one cluster ID, of those alive; led: that have already found each other."""
-        found = []
-        for cluster_id in sorted({process.disk.cluster_id for process in self.alive()}):
-            up = [p for p in self.alive() if p.disk.cluster_id == cluster_id and (p.has_led or not led)]
-            if up and len(up) >= quorum(len(up[0].disk.founders)):
-                found.append(up)
-        return found
-
-    def elect(self) -> None:
-        """Where a quorum is up, it elects a leader and serves what its members hold together."""
-        for up in self.groups(led=False):
-            cluster_id = up[0].disk.cluster_id
-            held = set().union(*(process.disk.writes for process in up))
-            self._judge(cluster_id, held)
-            committed = max(process.disk.committed for process in up) + 1
-            published = set().union(*(p.disk.published for p in up), (p.name for p in up))
-            for process in up:
-                process.has_led = True
-                process.disk.committed = committed
-                process.disk.writes, process.disk.published = set(held), set(published)
-
-    def write(self, preferred: Iterable[int] = ()) -> None:
-        """A client writes to each serving quorum: no more members than needed have it when it is told so."""
-        for up in self.groups(led=True):
-            first = [up[index % len(up)] for index in preferred]
-            order = list({id(process): process for process in [*first, *up]}.values())
-            number = next(self._numbers)
-            for process in order[: quorum(len(up[0].disk.founders))]:
-                process.disk.writes.add(number)
-                process.disk.committed += 1
-            self.acknowledged.setdefault(up[0].disk.cluster_id, set()).add(number)
-            if len(self.acknowledged) > 1:
-                self.losses.append(f"born twice: {sorted(self.acknowledged)} all took writes")
-
     def existing_disks(self) -> list[Disk]:
         """Data directories that are still there."""
-        holders = self.claims if self.is_persistent else self.pods
-        return [self.disks[holder.uid] for holder in holders.values() if holder.uid in self.disks]
+        if self.is_persistent:
+            uids = [claim.uid for claim in self.claims.values()]
+        else:
+            uids = [pod.uid for pod in self.pods.values() if not pod.is_finished]
+        return [self.disks[uid] for uid in uids if uid in self.disks]
 
-    def _judge(self, cluster_id: str, held: set[int]) -> None:
-        """What was acknowledged and still lies on some disk must be served by every quorum."""
-        for known, writes in self.acknowledged.items():
-            missing = writes - held
-            hidden = [d for d in self.existing_disks() if d.cluster_id == known and d.writes & missing]
-            if hidden and (known == cluster_id or not held):
-                self.losses.append(f"a quorum of {cluster_id} serves without {sorted(missing)} of {known}")
+    # nodes
+
+    def lose_node(self, node: int) -> None:
+        """It falls silent: what runs there is heard no more, and may come back."""
+        self.away.add(node)
+        for process in self._on(node):
+            process.is_frozen = True
+
+    def give_up_node(self, node: int, *, evicts: bool) -> None:
+        """Kubernetes notices after a minute; after some more its pods are deleted, and stay Terminating."""
+        if node not in self.away:
+            return
+        for name, pod in list(self.pods.items()):
+            if pod.node == node:
+                self.pods[name] = replace(pod, is_on_lost_node=pod.is_running)
+                if evicts:
+                    self.delete_pod(name)
+
+    def return_node(self, node: int) -> None:
+        """It is back with all that ran there."""
+        self.away.discard(node)
+        for process in self._on(node):
+            process.is_frozen = False
+        for name, pod in list(self.pods.items()):
+            if pod.node == node:
+                self.pods[name] = replace(pod, is_on_lost_node=False)
+
+    def destroy_node(self, node: int) -> None:
+        """It never comes back, a new one takes its name; volumes are elsewhere."""
+        for name, pod in list(self.pods.items()):
+            if pod.node == node:
+                self.remove_pod(name)
+        for uid, pod in list(self.going.items()):
+            if pod.node == node:
+                self._end_going(uid)
+        self.away.discard(node)
+
+    def _on(self, node: int) -> list[Process]:
+        pods = {pod.uid for pod in (*self.pods.values(), *self.going.values()) if pod.node == node}
+        return [process for uid, process in self.processes.items() if uid in pods]

@@ -1,35 +1,29 @@
-"""The operator in the model world: what it sees, and what its actions do there.
+"""The operator in the model world: what it sees, and its passes.
 
-It sees through caches, one for each kind, that may be behind. Its own writes are waited for, as
-`reconcile.expectations` does, except when the reply was lost or the operator was restarted.
-Each action has one handler in `_apply`; an action that meets a changed world raises `Refused`.
+It sees objects through caches, one for each kind, that may be behind; etcd as it is, through the members
+that it reaches. Its own writes are waited for, as `reconcile.expectations` does, except when the reply was
+lost or the operator was restarted. Between a look and the acts that follow from it the world may go on.
+What the acts do is in model_acts.py.
 """
 
-from dataclasses import dataclass, field, replace
-from typing import Any, assert_never
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
 
 from etcd_operator.core.actions import (
     Action,
     AddLearner,
-    ConfirmLoss,
     CreateClientService,
     CreateMember,
     CreateMemberService,
     DeleteMember,
-    Founding,
     KeepBudget,
     MoveLeader,
-    OpenSeed,
-    PadLog,
     Plan,
     Promote,
     Remember,
     RemoveMember,
-    ReplaceMember,
-    Resuming,
-    RetireMember,
     SealMember,
-    SealSeed,
 )
 from etcd_operator.core.desired import DesiredCluster, Durability
 from etcd_operator.core.members import (
@@ -42,19 +36,27 @@ from etcd_operator.core.members import (
     Trouble,
     ordinal_of,
 )
-from etcd_operator.core.plan import RULES
+from etcd_operator.core.plan import plan
 from etcd_operator.core.state import ClusterState
-from unit.core.model import Peer, Process, Resource, World
+from unit.core.model import Claim, Pod, Resource, World
+from unit.core.model_acts import Refused, apply
+from unit.core.model_etcd import Disk, Process
 
-LATER = ("quorum_lost", "recover", "scale", "upgrade")
-BIRTH_RULES = tuple(rule for rule in RULES if rule.__module__.rpartition(".")[2] not in LATER)
-"""The rules in their order, without those that change membership: the model does not know learners yet."""
+KINDS = ("resource", "pods", "going", "peers", "claims", "services", "budget")
 
-KINDS = ("resource", "pods", "peers", "claims", "services")
+MEMBERSHIP = (AddLearner, Promote, RemoveMember)
+HARMLESS = (
+    Remember,
+    CreateClientService,
+    CreateMemberService,
+    KeepBudget,
+    CreateMember,
+    SealMember,
+    MoveLeader,
+)
+"""What takes nothing away; a new action has to be put into one of the two, or be judged in `_judge`."""
 
-
-class Refused(Exception):
-    """The API server refused a write, because what it was based on has changed."""
+Look = tuple[ClusterState, Plan]
 
 
 @dataclass
@@ -64,6 +66,7 @@ class Operator:
     world: World
     cache: dict[str, Any] = field(default_factory=dict)
     awaited: set[str] = field(default_factory=set)
+    acted: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
         self.restart()
@@ -71,6 +74,10 @@ class Operator:
     def restart(self) -> None:
         """Everything is forgotten; new caches begin with a list, which is never stale."""
         self.awaited.clear()
+        self.catch_up()
+
+    def catch_up(self) -> None:
+        """All watches do."""
         for kind in KINDS:
             self.deliver(kind)
 
@@ -87,7 +94,15 @@ class Operator:
         resource = self.cache["resource"]
         if resource is None:
             return None
-        members = tuple(self._member(name) for name in sorted(self._names(resource), key=ordinal_of))
+        answers = self._answers()
+        tellers = [p for p in answers.values() if not is_learner(p)]
+        best = max(tellers, key=lambda process: process.disk.committed, default=None)
+        entries = {_name_at(entry): entry for entry in list_of(best.disk)} if best is not None else {}
+        names = sorted(self._object_names() | set(entries), key=ordinal_of)
+        members = tuple(
+            self._member(name).joined(entry=entries.get(name), answer=self._answer(answers.get(name)))
+            for name in names
+        )
         desired = self._desired(resource)
         if not self.world.is_persistent and not desired.record.is_born and _missing(desired, members):
             members = tuple(self._judged(member) for member in members)
@@ -95,10 +110,10 @@ class Operator:
             desired=desired,
             members=members,
             has_client_service="db" in self.cache["services"],
-            budget=self.world.budget,
+            budget=self.cache["budget"],
             is_fresh=not self.awaited,
             age=3600.0,
-            has_quorum=any(m.answer is not None and m.answer.leader for m in members),
+            has_quorum=any(self.world.group_of(process) is not None for process in tellers),
         )
 
     def _desired(self, resource: Resource) -> DesiredCluster:
@@ -117,64 +132,61 @@ class Operator:
             record=resource.record,
         )
 
-    def _names(self, resource: Resource) -> set[str]:
-        listed = {entry.name for process in self._answering() for entry in _list_of(process)}
-        return {*self.cache["pods"], *self.cache["peers"], *self.cache["claims"], *listed}
+    def _object_names(self) -> set[str]:
+        cache = self.cache
+        services = set() if self.world.is_persistent else set(cache["services"]) - {"db"}
+        going = {pod.name for pod in cache["going"].values()}
+        return {*cache["pods"], *going, *cache["peers"], *cache["claims"], *services}
 
-    def _answering(self) -> list[Process]:
-        """What answers where the cache knows of a running pod."""
-        uids = [pod.uid for pod in self.cache["pods"].values() if pod.is_running]
-        found = [self.world.processes[uid] for uid in uids if uid in self.world.processes]
-        return [process for process in found if process.has_led and not process.is_frozen]
+    def _pod(self, name: str) -> Pod | None:
+        """Of two pods of one member the one that is not going counts."""
+        found: Pod | None = self.cache["pods"].get(name)
+        return found or next((pod for pod in self.cache["going"].values() if pod.name == name), None)
+
+    def _answers(self) -> dict[str, Process]:
+        """What answers where the cache knows of a running pod, by member."""
+        found = {}
+        for name in self._object_names():
+            pod = self._pod(name)
+            process = self.world.processes.get(pod.uid) if pod is not None and pod.is_running else None
+            if process and process.has_led and not process.is_frozen and not process.is_unheard:
+                found[name] = process
+        return found
 
     def _member(self, name: str) -> Member:
-        pod, peer = self.cache["pods"].get(name), self.cache["peers"].get(name)
-        claim = self.cache["claims"].get(name)
-        process = next((p for p in self._answering() if p.name == name), None)
-        best = max(self._answering(), key=lambda p: p.disk.committed, default=None)
-        entries = {entry.name: entry for entry in _list_of(best)} if best is not None else {}
+        pod, peer, claim = self._pod(name), self.cache["peers"].get(name), self.cache["claims"].get(name)
         return Member(
             name=name,
             has_replica_set=peer is not None and peer.template is not None,
-            has_service=name in self.cache["services"],
-            peer=peer and PeerFacts(name=name, uid=peer.uid, is_sealed=isinstance(peer.start, Resuming)),
-            claim=claim
-            and ClaimFacts(
+            has_service=not self.world.is_persistent and name in self.cache["services"],
+            peer=peer
+            and PeerFacts(
                 name=name,
-                uid=claim.uid,
-                is_bound=True,
-                token=claim.token,
-                founders=claim.founders,
-                cluster_id=claim.cluster_id,
-                member_id=claim.member_id,
-                cluster_size=claim.cluster_size,
+                uid=peer.uid,
+                is_sealed=is_sealed(peer.start),
+                is_for_cleanup=peer.is_for_cleanup,
+                is_terminating=peer.is_terminating,
             ),
-            pod=pod
-            and PodFacts(
-                name=name,
-                uid=pod.uid,
-                is_running=pod.is_running,
-                has_run=pod.has_run,
-                has_restarted=pod.has_restarted,
-                trouble=pod.trouble,
-            ),
-            entry=entries.get(name),
-            answer=self._answer(process) if process is not None else None,
+            claim=_claim_facts(name, claim) if claim is not None else None,
+            pod=_pod_facts(pod) if pod is not None else None,
             trouble=pod.trouble if pod is not None else self._peer_trouble(name),
         )
 
     def _peer_trouble(self, name: str) -> Trouble | None:
         return Trouble(reason="ClaimLost", message="lost") if self.world.is_claim_lost(name) else None
 
-    def _answer(self, process: Process) -> Answer:
-        serving = [up for up in self.world.groups(led=True) if process in up]
+    def _answer(self, process: Process | None) -> Answer | None:
+        if process is None:
+            return None
+        group = self.world.group_of(process)
         return Answer(
-            member_id=f"id-{process.name}",
+            member_id=process.disk.member_id,
             cluster_id=process.disk.cluster_id,
             version="3.6.16",
-            leader=f"id-{serving[0][0].name}" if serving else "",
+            leader=group.leader.disk.member_id if group is not None else "",
             committed=process.disk.committed,
-            members=_list_of(process),
+            is_learner=is_learner(process),
+            members=() if is_learner(process) else list_of(process.disk),
         )
 
     def _judged(self, member: Member) -> Member:
@@ -182,92 +194,128 @@ class Operator:
         if pod is None or not pod.is_running or pod.has_restarted or member.answer is not None:
             return member
         process = self.world.processes.get(pod.uid)
-        return member.proven(never_led=process is not None and not process.is_frozen and not process.has_led)
+        is_told = process is not None and not process.is_frozen and not process.is_unheard
+        return member.proven(never_led=is_told and process is not None and not process.has_led)
 
     # acting
 
-    def step(self, *, stop_after: int = 99, loses_reply: bool = False) -> Plan | None:
-        """One pass; it ends after `stop_after` actions, the last of which may lose its reply."""
+    def look(self) -> Look | None:
+        """What it sees, and what it means to do about it."""
         state = self.observe()
         if state is None:
             return None
-        made = next((opinion for rule in BIRTH_RULES if (opinion := rule(state))), Plan.settled())
+        made = plan(state)
+        self._judge(state, made)
+        return state, made
+
+    def act(self, look: Look, *, stop_after: int = 99, loses_reply: bool = False) -> None:
+        """Do what was planned; it ends after `stop_after` actions, the last of which may lose its reply."""
+        state, made = look
         for number, action in enumerate(made.actions[:stop_after], start=1):
             waited = set(self.awaited)
             try:
-                self._apply(state.desired, action)
+                self.awaited |= apply(self.world, self.cache, state, action)
             except Refused:
                 break
+            self.acted[type(action).__name__] += 1
             if loses_reply and number == min(stop_after, len(made.actions)):
                 self.awaited = waited
-        return made
 
-    def _apply(self, desired: DesiredCluster, action: Action) -> None:
-        world = self.world
-        if world.resource is None or world.resource.uid != desired.uid:
-            raise Refused("the resource is gone: what is made for it is removed at once")
+    def step(self, *, stop_after: int = 99, loses_reply: bool = False) -> Plan | None:
+        """One pass: a look, and at once what follows from it."""
+        look = self.look()
+        if look is None:
+            return None
+        self.act(look, stop_after=stop_after, loses_reply=loses_reply)
+        return look[1]
+
+    def _judge(self, state: ClusterState, made: Plan) -> None:
+        """What no plan may be, whatever comes of it (I1, I2, I3, I5, I6)."""
+        changes = [action for action in made.actions if isinstance(action, MEMBERSHIP)]
+        wrong = self.world.losses
+        if len(changes) > 1:
+            wrong.append(f"more than one change of members in {made}")
+        if changes and not state.has_quorum:
+            wrong.append(f"a change of members without a quorum: {made}")
+        removed = {action.name for action in made.actions if isinstance(action, RemoveMember)}
+        for action in made.actions:
+            self._judge_action(state, action, removed)
+
+    def _judge_action(self, state: ClusterState, action: Action, removed: set[str]) -> None:
+        wrong = self.world.losses
         match action:
-            case Remember():
-                self._remember(world.resource, action)
-            case CreateClientService():
-                world.services.setdefault("db", desired.uid)
-                self.awaited.add("services")
-            case CreateMemberService():
-                world.services.setdefault(action.name, desired.uid)
-                self.awaited.add("services")
-            case KeepBudget():
-                world.budget = action.min_available
-            case CreateMember():
-                self._create_member(world.resource, action)
-            case SealMember():
-                self._seal(action)
-            case AddLearner() | Promote() | MoveLeader() | RemoveMember() | DeleteMember():
-                raise NotImplementedError(f"{action} is not a part of births")
-            case ConfirmLoss() | SealSeed() | RetireMember() | OpenSeed() | ReplaceMember() | PadLog():
-                raise NotImplementedError(f"{action} is not a part of births")
+            case AddLearner():
+                if any(m.entry is not None and m.entry.is_learner for m in state.members):
+                    wrong.append(f"a second learner: {action}")
+                if len(state.voters) >= state.desired.size:
+                    wrong.append(f"a member too many: {action}")
+            case DeleteMember():
+                is_going = any(
+                    isinstance(a, RemoveMember) and a.name == action.name for a in plan(state).actions
+                )
+                member = state.by_name.get(action.name)
+                if member is not None and member.entry is not None and not is_going:
+                    wrong.append(f"the objects of a member that etcd lists are deleted: {action}")
+            case Promote() | RemoveMember():
+                pass  # judged by etcd and by what becomes of the quorum, see model_etcd.py
             case _:
-                assert_never(action)
-
-    def _remember(self, resource: Resource, action: Remember) -> None:
-        if resource.version != self.cache["resource"].version:
-            raise Refused("the status was written by somebody else")
-        written = replace(resource, record=action.record, version=resource.version + 1)
-        self.world.resource = written
-        self.awaited.add("resource")
-
-    def _create_member(self, resource: Resource, action: CreateMember) -> None:
-        world = self.world
-        if isinstance(action.start, Founding) and resource.record.is_born:
-            world.founded_after_latch = True
-        if world.is_persistent:
-            world.peers.setdefault(action.name, Peer(uid=world.uid("peer"), start=action.start))
-            self.awaited.add("peers")
-        else:
-            if action.name not in world.pods:
-                world.create_pod(action.name, action.start)
-            self.awaited.add("pods")
-
-    def _seal(self, action: SealMember) -> None:
-        claim, peer = self.world.claims.get(action.name), self.world.peers.get(action.name)
-        if claim is None:
-            raise Refused("the claim is gone")
-        self.world.claims[action.name] = replace(
-            claim,
-            cluster_id=action.cluster_id,
-            member_id=action.member_id,
-            cluster_size=action.cluster_size,
-        )
-        self.awaited.add("claims")
-        if peer is None:
-            raise Refused("the peer is gone")
-        self.world.peers[action.name] = replace(peer, start=Resuming(token=peer.start.token))
-        self.awaited.add("peers")
+                assert isinstance(action, HARMLESS), f"the model does not know {action}"
 
 
-def _list_of(process: Process) -> tuple[EtcdMember, ...]:
+def is_learner(process: Process) -> bool:
+    """Whether a process takes itself for a learner."""
+    own = process.disk.members.get(process.disk.member_id)
+    return own is not None and own.is_learner
+
+
+def is_sealed(start: object) -> bool:
+    """Whether flags are those of a member that refuses to start without its data."""
+    return type(start).__name__ == "Resuming"
+
+
+def list_of(disk: Disk) -> tuple[EtcdMember, ...]:
+    """etcd's list as this member tells it; a member that has not started has no name yet."""
     return tuple(
-        EtcdMember(id=f"id-{name}", name=name, peer_urls=(f"http://{name}:2380",))
-        for name in process.disk.founders
+        EtcdMember(
+            id=entry.id,
+            name=entry.name if entry.is_started else "",
+            peer_urls=(f"http://{entry.name}:2380",),
+            is_learner=entry.is_learner,
+        )
+        for entry in disk.members.values()
+    )
+
+
+def _name_at(entry: EtcdMember) -> str:
+    return entry.peer_urls[0].removeprefix("http://").removesuffix(":2380")
+
+
+def _claim_facts(name: str, claim: Claim) -> ClaimFacts:
+    return ClaimFacts(
+        name=name,
+        uid=claim.uid,
+        is_bound=True,
+        is_terminating=claim.is_terminating,
+        token=claim.token,
+        founders=claim.founders,
+        cluster_id=claim.cluster_id,
+        member_id=claim.member_id,
+        cluster_size=claim.cluster_size,
+    )
+
+
+def _pod_facts(pod: Pod) -> PodFacts:
+    return PodFacts(
+        name=pod.name,
+        uid=pod.uid,
+        is_running=pod.is_running,
+        has_run=pod.has_run,
+        restarts=pod.restarts,
+        has_restarted=pod.has_restarted,
+        is_finished=pod.is_finished,
+        is_on_lost_node=pod.is_on_lost_node,
+        is_terminating=pod.is_terminating,
+        trouble=pod.trouble,
     )
 
 

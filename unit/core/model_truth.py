@@ -4,6 +4,7 @@ from etcd_operator.core.actions import Plan
 from etcd_operator.core.members import quorum
 from etcd_operator.core.state import ClusterState
 from unit.core.model import World
+from unit.core.model_etcd import Disk, Entry
 
 
 def is_true(world: World, state: ClusterState, made: Plan) -> bool:
@@ -12,24 +13,60 @@ def is_true(world: World, state: ClusterState, made: Plan) -> bool:
     return check is not None and check(world, state)
 
 
+def story(world: World, state: ClusterState, made: Plan) -> str:
+    """What was found at the end, for failures."""
+    objects = {
+        "pods": [*world.pods.values(), *world.going.values()],
+        "peers": world.peers,
+        "claims": world.claims,
+        "services": sorted(world.services),
+        "budget": world.budget,
+        "processes": [(p.name, p.disk.member_id, p.disk.cluster_id) for p in world.processes.values()],
+        "size": state.desired.size,
+        "record": state.record,
+        "lists": [list(group.entries.values()) for group in world.groups(led=True)],
+    }
+    told = "\n".join(f"{word}: {found}" for word, found in objects.items())
+    return f"{made.stage.name} {made.reason}: {made.message} {made.actions}\n{told}"
+
+
 def _is_settled(world: World, state: ClusterState) -> bool:
-    bootstrap = state.record.bootstrap
-    assert bootstrap is not None
-    members = world.peers if world.is_persistent else world.pods
-    serving = {process.name for up in world.groups(led=True) for process in up}
-    return "db" in world.services and serving == set(bootstrap.members) == set(members)
+    """One quorum of exactly the asked size, all voters, and no object too many or too few."""
+    groups = world.groups(led=True)
+    if len(groups) != 1 or groups[0].cluster_id != state.record.cluster_id:
+        return False
+    (group,) = groups
+    serving = sorted(process.name for process in group.up)
+    listed = sorted(entry.name for entry in group.leader.disk.voters)
+    is_whole = serving == listed and len(group.entries) == len(listed) == state.desired.size
+    if world.is_persistent:
+        services = {"db"}
+        is_whole = is_whole and sorted(world.peers) == serving == _own_claims(world)
+    else:
+        services = {"db", *serving}
+    has_pods = sorted(world.pods) == serving and not world.going
+    is_protected = world.budget == quorum(state.desired.size)
+    return is_whole and has_pods and is_protected and set(world.services) == services
 
 
-def _lacks_a_member(world: World, state: ClusterState) -> bool:
-    return not _is_settled(world, state)
+def _own_claims(world: World) -> list[str]:
+    """Claims but those without marks, which could be anybody's."""
+    return sorted(name for name, claim in world.claims.items() if claim.member_id)
 
 
 def _lacks_a_quorum(world: World, _state: ClusterState) -> bool:
-    return not world.groups(led=True)
+    """No quorum serves, and too little is left of the data of those that would have to form it."""
+    return not world.groups(led=True) and not _can_serve_again(world)
 
 
-def _refuses_to_start(world: World, _state: ClusterState) -> bool:
-    return any(pod.trouble is not None for pod in world.pods.values())
+def _can_serve_again(world: World) -> bool:
+    disks = [disk for disk in world.existing_disks() if disk.cluster_id and not disk.is_removed]
+    last = max(disks, key=lambda disk: disk.committed, default=None)
+    return last is not None and _left(last.voters, disks) >= quorum(len(last.voters))
+
+
+def _left(voters: list[Entry], disks: list[Disk]) -> int:
+    return len({entry.id for entry in voters} & {disk.member_id for disk in disks})
 
 
 def _claims_conflict(world: World, _state: ClusterState) -> bool:
@@ -57,13 +94,17 @@ def _claim_is_lost(world: World, _state: ClusterState) -> bool:
     return any(world.is_claim_lost(name) for name in world.peers)
 
 
+def _claim_is_in_the_way(world: World, _state: ClusterState) -> bool:
+    """A claim of no member, and without the marks that would make it this cluster's."""
+    return any(name not in world.peers and not claim.member_id for name, claim in world.claims.items())
+
+
 _CHECKS = {
     "ClaimLost": _claim_is_lost,
     "Settled": _is_settled,
-    "MemberUnhealthy": _lacks_a_member,
     "QuorumLost": _lacks_a_quorum,
-    "CrashLoopBackOff": _refuses_to_start,
     "ClaimsConflict": _claims_conflict,
     "ClaimsMissing": _claims_are_missing,
+    "ClaimInTheWay": _claim_is_in_the_way,
     "BirthUncertain": _is_uncertain,
 }

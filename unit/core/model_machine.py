@@ -1,0 +1,171 @@
+"""One cluster, one operator, one user, and nature: what every random run has, and how it ends.
+
+`HYPOTHESIS_PROFILE=deep` in the environment runs very many more examples (docs/development.md).
+"""
+
+import os
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from etcd_operator.core.actions import Plan, Stage
+from etcd_operator.core.names import member_name
+from unit.core.builders import ephemeral, persistent
+from unit.core.model import World
+from unit.core.model_operator import KINDS, Look, Operator
+from unit.core.model_truth import is_true, story
+
+PASSES_TO_SETTLE = 250
+RESTING = 4
+QUIET_PASSES = 10
+
+DEEP = os.environ.get("HYPOTHESIS_PROFILE") == "deep"
+
+
+def profile(examples: int, *, steps: int = 30) -> settings:
+    """So many examples, or forty times as many in the deep profile."""
+    return settings(
+        deadline=None,
+        max_examples=examples * 40 if DEEP else examples,
+        stateful_step_count=steps * 2 if DEEP else steps,
+        print_blob=True,
+        suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+    )
+
+
+class Machine(RuleBasedStateMachine):
+    """A subclass begins with `world` and `operator`."""
+
+    world: World
+    operator: Operator
+    looked: Look | None = None
+
+    # the operator
+
+    @rule(times=st.integers(1, 4))
+    def everything_goes_on(self, times: int) -> None:
+        """The usual course, so that runs get far."""
+        for _ in range(times):
+            self.operator.catch_up()
+            self.operator.step()
+            self.nature_goes_on()
+
+    @rule()
+    def operator_looks_at_the_world_as_it_is(self) -> None:
+        self.operator.catch_up()
+        self.operator.step()
+
+    @rule(stop_after=st.integers(0, 7))
+    def operator_dies_during_a_pass(self, stop_after: int) -> None:
+        self.operator.step(stop_after=stop_after)
+        self.looked = None
+        self.operator.restart()
+
+    @rule(stop_after=st.integers(1, 7))
+    def reply_of_an_action_is_lost(self, stop_after: int) -> None:
+        self.operator.step(stop_after=stop_after, loses_reply=True)
+
+    @rule()
+    def operator_looks_with_the_caches_it_has(self) -> None:
+        self.operator.step()
+
+    @rule()
+    def operator_looks_and_is_slow_to_act(self) -> None:
+        self.looked = self.operator.look()
+
+    @rule()
+    def operator_acts_on_what_it_saw_then(self) -> None:
+        looked, self.looked = self.looked, None
+        if looked is not None:
+            self.operator.act(looked)
+
+    @rule(kind=st.sampled_from(KINDS))
+    def a_cache_catches_up(self, kind: str) -> None:
+        self.operator.deliver(kind)
+
+    # nature
+
+    @rule()
+    def nature_goes_on(self) -> None:
+        self.world.run_controllers()
+        self.world.run_kubelets()
+        self.members_elect()
+
+    @rule()
+    def controllers_act(self) -> None:
+        self.world.run_controllers()
+
+    @rule()
+    def members_elect(self) -> None:
+        self.world.elect()
+        self.world.write()
+
+    @rule(preferred=st.lists(st.integers(0, 6), max_size=3))
+    def clients_write(self, preferred: list[int]) -> None:
+        self.world.write(preferred)
+
+    @rule()
+    def images_can_be_pulled_again(self) -> None:
+        self.world.unpullable.clear()
+
+    # what must hold
+
+    @invariant()
+    def nothing_happens_that_never_must(self) -> None:
+        if hasattr(self, "world"):
+            assert not self.world.losses
+            assert not self.world.founded_after_latch
+
+    def teardown(self) -> None:
+        if hasattr(self, "world"):
+            self._ends_settled()
+
+    def _faults_stop(self) -> None:
+        self.world.unpullable.clear()
+        for node in list(self.world.away):
+            self.world.return_node(node)
+        for process in self.world.processes.values():
+            process.is_frozen = process.is_cut_off = process.is_unheard = False
+
+    def _ends_settled(self) -> None:
+        """Within a bound there is nothing left to do, for a reason that is true."""
+        self._faults_stop()
+        ended = self._run_until_idle()
+        if ended is None:
+            return
+        state, made = ended
+        assert made.stage is not Stage.WORKING, story(self.world, state, made)
+        assert is_true(self.world, state, made), story(self.world, state, made)
+        for _ in range(QUIET_PASSES):
+            self.operator.catch_up()
+            again = self.operator.step()
+            assert again == made, f"not at rest: {again}"
+            self.nature_goes_on()
+        assert not self.world.losses
+        self._judge_end(made)
+
+    def _judge_end(self, made: Plan) -> None:
+        """For a subclass that knows more."""
+
+    def _run_until_idle(self) -> Look | None:
+        """Passes until the same rest is seen a few times, or the bound is reached."""
+        rests = 0
+        ended: Look | None = None
+        for _ in range(PASSES_TO_SETTLE):
+            self.operator.catch_up()
+            before = ended
+            ended = self.operator.look()
+            if ended is None:
+                return None
+            is_rest = before is not None and ended[1].stage is not Stage.WORKING and ended[1] == before[1]
+            rests = rests + 1 if is_rest else 0
+            if rests >= RESTING and is_true(self.world, *ended):
+                break
+            self.operator.act(ended)
+            self.nature_goes_on()
+        return ended
+
+    def name(self, ordinal: int) -> str:
+        """The member of that number."""
+        return member_name(persistent() if self.world.is_persistent else ephemeral(), ordinal)
