@@ -301,6 +301,13 @@ def test_an_ephemeral_cluster_shrinks_by_the_member_whose_pod_is_just_being_dele
     assert RemoveMember(name="db-0001", member_id="id-db-0001") in plan(state).actions
 
 
+def test_a_persistent_cluster_shrinks_by_the_member_whose_claim_is_being_deleted() -> None:
+    """It serves as long as its pod lives, and never again."""
+    state = changed(_sized(persistent(), 2), "db-1", claim=old_claim("db-1", is_terminating=True))
+
+    assert RemoveMember(name="db-1", member_id="id-db-1") in plan(state).actions
+
+
 def test_a_persistent_cluster_does_not_shrink_while_the_rest_depends_on_a_pod_that_is_going() -> None:
     """It comes back, and then the last member may go."""
     state = changed(_sized(persistent(), 2), "db-0", pod=pod("db-0", is_terminating=True))

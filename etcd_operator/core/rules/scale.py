@@ -178,9 +178,14 @@ def _next_name(state: ClusterState) -> str:
 
 def _victim(state: ClusterState) -> Member:
     ailing = [voter for voter in state.voters if not voter.is_healthy]
-    if not ailing and not state.desired.is_persistent:
-        ailing = [voter for voter in state.voters if not _stays(voter)]
-    return _by_departure(state, ailing or state.voters)[0]
+    doomed = [voter for voter in state.voters if _is_losing_data(state, voter)]
+    return _by_departure(state, ailing or doomed or state.voters)[0]
+
+
+def _is_losing_data(state: ClusterState, voter: Member) -> bool:
+    """Whether what holds its data is being deleted, although it still serves."""
+    holder = voter.claim if state.desired.is_persistent else voter.pod
+    return holder is not None and holder.is_terminating
 
 
 def _stays(voter: Member) -> bool:
