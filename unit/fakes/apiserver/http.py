@@ -194,7 +194,7 @@ class Handler(BaseHTTPRequestHandler):
         ends = time.monotonic() + float(request.query.get("timeoutSeconds") or 3600)
         try:
             while stream.is_open and time.monotonic() < ends and not self._peer_is_gone():
-                for event in stream.next(_TICK, self.server.api.stale_revision):
+                for event in stream.next(_TICK, lambda: self.server.api.stale_revision):
                     line = msgspec.json.encode(event) + b"\n"
                     self._write_out(b"%x\r\n%s\r\n" % (len(line), line))
             self._write_out(b"0\r\n\r\n")

@@ -6,6 +6,7 @@ ERROR event with code 410. `Stream.next` gives what is due and never blocks long
 """
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from unit.fakes.apiserver.kinds import Json, Kind
@@ -71,14 +72,15 @@ class Stream:
                 self._due.append(_event("BOOKMARK", self._bookmark()))
                 self._store.changed.notify_all()
 
-    def next(self, seconds: float, newest: int | None) -> list[Json]:
-        """The events that are due, waiting up to `seconds` for one; none is later than `newest`."""
+    def next(self, seconds: float, newest: Callable[[], int | None]) -> list[Json]:
+        """The events that are due, waiting up to `seconds` for one; none is later than `newest` says then."""
         with self._store.changed:
-            if not self._ready(newest):
+            if not self._ready(newest()):
                 self._store.changed.wait(seconds)
             if self._stalled or not self.is_open:
                 return []
-            self._catch_up(self._store.revision if newest is None else newest)
+            limit = newest()
+            self._catch_up(self._store.revision if limit is None else limit)
             due, self._due = self._due, []
             return due
 
