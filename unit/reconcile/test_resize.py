@@ -1,51 +1,85 @@
-"""Growing, shrinking and replacing: crash after every write, to Kubernetes and to etcd, and lost replies."""
+"""Growing, shrinking and replacing: whatever happens at any write, to Kubernetes and to etcd.
+
+Crashes and lost replies; a view that lags from any one write on; events that are skipped.
+"""
 
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import pytest
 
 from unit.fakes.apiserver import Json, Kind
 from unit.fakes.apiserver.kinds import PODS
 from unit.reconcile.bench import COREOS, IMPROBABLE, Bench, born, ephemeral, persistent
-from unit.reconcile.expected import assert_finished
-from unit.reconcile.trouble import TROUBLES, Trouble, survives
+from unit.reconcile.expected import assert_finished, expected_objects, member_names
+from unit.reconcile.trouble import TROUBLES, Trouble, run_or_die, survives, survives_lag
 
-LOST = ("it dies after the reply", "the reply is lost and it dies", "the reply is lost and it lives on")
+DIES, UNKNOWN, LIVES = (
+    "it dies after the reply",
+    "the reply is lost and it dies",
+    "the reply is lost and it lives on",
+)
 
 
 @dataclass(frozen=True)
 class Change:
-    """From a cluster of `size`: to `to` members, or one pod less; `numbers` are those of the members left."""
+    """From a cluster of `size` to `to` members; `numbers` are those of the members that there are then.
+
+    lost: the member whose pod (ephemeral) or claim (persistent) goes. joining: at the moment when it has
+    just been made as a learner.
+    """
 
     kind: Kind
     size: int
     to: int
     numbers: tuple[int, ...]
-    lost_pod: str = ""
+    lost: str = ""
+    joining: bool = False
 
     def body(self) -> tuple[Kind, Json]:
         return ephemeral(size=self.size) if self.kind is COREOS else persistent(size=self.size)
 
     def begin(self, made: Bench) -> None:
-        if self.lost_pod:
-            made.delete(PODS, self.lost_pod)
-            made.world.settle()
-        else:
+        """With the operator dead."""
+        if self.to != self.size:
             made.edit(self.kind, "c", {"spec": {"size" if self.kind is COREOS else "replicas": self.to}})
+        if self.joining:
+            made.start(dies_at=1, dies_on="/pods" if self.kind is COREOS else "/replicasets")
+            assert not run_or_die(made, made.settle)
+            made.world.settle()
+            assert [member.name for member in made.etcd.etcd.members if member.is_learner] == [self.lost]
+        if self.lost:
+            lose = made.lose_claim if self.kind is IMPROBABLE else lambda name: made.delete(PODS, name)
+            lose(self.lost)
+            made.world.settle()
+
+    def is_done(self, made: Bench) -> bool:
+        """Whether there is nothing left to do but perhaps to say so."""
+        names = [member_names(self.kind, number + 1)[-1] for number in self.numbers]
+        voters = [member.name for member in made.etcd.etcd.members if not member.is_learner]
+        is_whole = sorted(voters) == sorted(made.etcd.running) == names
+        has_objects = made.objects() == expected_objects(self.kind, names)
+        return is_whole and has_objects and made.is_settled(self.kind, "c")
 
 
 CHANGES = {
     "an ephemeral cluster grows": Change(COREOS, 1, 3, (0, 1, 2)),
     "an ephemeral cluster shrinks": Change(COREOS, 3, 1, (2,)),
-    "an ephemeral member is lost": Change(COREOS, 3, 3, (0, 2, 3), lost_pod="c-0001"),
+    "an ephemeral member is lost": Change(COREOS, 3, 3, (0, 2, 3), lost="c-0001"),
     "a persistent cluster grows": Change(IMPROBABLE, 1, 3, (0, 1, 2)),
     "a persistent cluster shrinks": Change(IMPROBABLE, 3, 1, (0,)),
 }
+LOSSES = {
+    "an ephemeral learner is lost": Change(COREOS, 1, 2, (0, 2), lost="c-0001", joining=True),
+    "a persistent learner is lost": Change(IMPROBABLE, 1, 2, (0, 1), lost="c-1", joining=True),
+    "a persistent member is lost": Change(IMPROBABLE, 3, 3, (0, 1, 2), lost="c-1"),
+}
 LARGER = {
-    "an ephemeral cluster grows": Change(COREOS, 3, 5, (0, 1, 2, 3, 4)),
-    "an ephemeral cluster shrinks": Change(COREOS, 5, 3, (2, 3, 4)),
-    "a persistent cluster grows": Change(IMPROBABLE, 3, 5, (0, 1, 2, 3, 4)),
-    "a persistent cluster shrinks": Change(IMPROBABLE, 5, 3, (0, 1, 2)),
+    "a larger ephemeral cluster grows": Change(COREOS, 3, 5, (0, 1, 2, 3, 4)),
+    "a larger ephemeral cluster shrinks": Change(COREOS, 5, 3, (2, 3, 4)),
+    "a larger persistent cluster grows": Change(IMPROBABLE, 3, 5, (0, 1, 2, 3, 4)),
+    "a larger persistent cluster shrinks": Change(IMPROBABLE, 5, 3, (0, 1, 2)),
 }
 
 
@@ -63,7 +97,7 @@ def test_a_larger_cluster_changes_its_size_and_keeps_its_data(change: Change) ->
         assert_changed(made, change)
 
 
-@pytest.mark.parametrize("name", ["an ephemeral cluster grows", "a persistent cluster shrinks"])
+@pytest.mark.parametrize("name", ["a larger ephemeral cluster grows", "a larger persistent cluster shrinks"])
 def test_a_leader_that_takes_its_peers_for_disconnected_holds_nothing_up(name: str) -> None:
     change = LARGER[name]
     with born(*change.body()) as made:
@@ -75,10 +109,20 @@ def test_a_leader_that_takes_its_peers_for_disconnected_holds_nothing_up(name: s
         assert_changed(made, change)
 
 
+def cases(changes: dict[str, Change], *lost: str) -> list[Any]:
+    """Each change with each of these troubles."""
+    return [
+        pytest.param(change, TROUBLES[what], id=f"{name}: {what}")
+        for name, change in changes.items()
+        for what in lost
+    ]
+
+
+LONGEST = "a persistent cluster grows"
 CASES = [
-    pytest.param(change, TROUBLES[lost], id=f"{name}: {lost}")
-    for name, change in CHANGES.items()
-    for lost in (LOST[1:] if name == "a persistent cluster grows" else LOST)  # by far the longest
+    *cases({name: change for name, change in CHANGES.items() if name != LONGEST}, DIES, UNKNOWN, LIVES),
+    *cases({LONGEST: CHANGES[LONGEST]}, UNKNOWN, LIVES),
+    *cases({**LOSSES, **LARGER}, UNKNOWN),
 ]
 
 
@@ -90,6 +134,25 @@ def test_a_change_is_made_once_whatever_happens_at_any_write(change: Change, tro
             made.kill()
             change.begin(made)
             goes_on = survives(made, trouble, write, lambda: None)
+            assert_changed(made, change)
+            write += 1
+    assert write > 5
+
+
+EVERY = {**CHANGES, **LOSSES, **LARGER}
+
+
+@pytest.mark.parametrize("skips", [False, True], ids=["late", "never"])
+@pytest.mark.parametrize("change", EVERY.values(), ids=EVERY)
+def test_a_change_is_made_once_though_events_from_any_write_on_come_late_or_never(
+    change: Change, skips: bool
+) -> None:
+    write, goes_on = 1, True
+    while goes_on:
+        with born(*change.body()) as made:
+            made.kill()
+            change.begin(made)
+            goes_on = survives_lag(made, write, partial(change.is_done, made), skips=skips)
             assert_changed(made, change)
             write += 1
     assert write > 5

@@ -18,7 +18,7 @@ class OnNthWrite:
     Writes to the API server, Events apart, and to etcd count alike; etcd's fault is a lost connection.
     """
 
-    def __init__(self, number: int, fault: Fault) -> None:
+    def __init__(self, number: int, fault: Fault | None) -> None:
         self._left = itertools.count(number - 1, -1)
         self._fault = fault
         self.has_fired = False
@@ -38,7 +38,7 @@ class OnNthWrite:
         return None
 
     def _on_etcd(self, is_meant: bool) -> None:
-        if is_meant and self._is_its_turn():
+        if is_meant and self._is_its_turn() and self._fault is not None:
             raise Refusal(grpc.StatusCode.UNAVAILABLE, "connection reset by peer")
 
     def _is_its_turn(self) -> bool:
@@ -100,3 +100,52 @@ def survives(made: Bench, trouble: Trouble, write: int, workflow: Callable[[], o
         made.start()
         made.settle()
     return has_come()
+
+
+LAG_SECONDS = 1.0
+
+
+class Lag(OnNthWrite):
+    """From just before the k-th write on, lists and watches show nothing new."""
+
+    def __init__(self, made: Bench, number: int) -> None:
+        super().__init__(number, None)
+        self._api = made.api
+
+    def _is_its_turn(self) -> bool:
+        is_turn = super()._is_its_turn()
+        if is_turn:
+            self._api.freeze_views()
+        return is_turn
+
+
+def survives_lag(made: Bench, write: int, is_done: Callable[[], bool], *, skips: bool) -> bool:
+    """Run on a view that stands still from the k-th write on for a while; false when there is no such write.
+
+    skips: what happened in between is never told, the watches have to list anew.
+    """
+    lag = Lag(made, write)
+    lag.install(made, after=False)
+    made.start()
+    made.run_until(lambda: lag.has_fired or is_done())
+    if lag.has_fired:
+        made.wait(LAG_SECONDS)
+        if skips:
+            made.api.compact()
+        made.api.thaw_views()
+    made.settle()
+    return lag.has_fired
+
+
+class AtNthWrite(OnNthWrite):
+    """Calls `then` right after the k-th write, while the pass that made it goes on."""
+
+    def __init__(self, number: int, then: Callable[[], object]) -> None:
+        super().__init__(number, None)
+        self._then = then
+
+    def _is_its_turn(self) -> bool:
+        is_turn = super()._is_its_turn()
+        if is_turn:
+            self._then()
+        return is_turn
