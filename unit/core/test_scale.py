@@ -315,3 +315,11 @@ def test_a_persistent_cluster_does_not_shrink_while_the_rest_depends_on_a_pod_th
     made = plan(state)
 
     assert (made.stage, made.reason, made.actions) == (Stage.HELD, "QuorumAtRisk", ())
+
+
+def test_a_number_that_is_remembered_is_not_used_again_though_nothing_is_left_of_its_member() -> None:
+    state = _sized(ephemeral(), 4)
+    record = replace(state.record, next_ordinal=7)
+    state = replace(state, desired=replace(state.desired, record=record))
+
+    assert plan(state).actions[0] == AddLearner(name="db-0007")
