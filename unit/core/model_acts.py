@@ -64,7 +64,7 @@ def apply(world: World, cache: Cache, state: ClusterState, action: Action) -> se
             _delete(world, cache, state, action.name)
             return set()
         case _:
-            assert_never(action)
+            raise NotImplementedError(f"the model knows neither snapshots nor upgrades: {action}")
 
 
 def _remember(world: World, resource: Resource, cache: Cache, action: Remember) -> set[str]:

@@ -36,7 +36,8 @@ from etcd_operator.core.members import (
     Trouble,
     ordinal_of,
 )
-from etcd_operator.core.plan import plan
+from etcd_operator.core.plan import RULES
+from etcd_operator.core.rules import quorum_lost
 from etcd_operator.core.state import ClusterState
 from unit.core.model import Claim, Pod, Resource, World
 from unit.core.model_acts import Refused, apply
@@ -55,6 +56,12 @@ HARMLESS = (
     MoveLeader,
 )
 """What takes nothing away; a new action has to be put into one of the two, or be judged in `_judge`."""
+
+MODELLED = tuple(rule for rule in RULES if rule is not quorum_lost.recover)
+"""The rules in their order. The model knows no snapshots, so a lost quorum of ephemeral members rests."""
+
+VERSION = "3.6.16"
+"""What is asked for and runs: the model knows no upgrades, and sees that nothing begins one."""
 
 Look = tuple[ClusterState, Plan]
 
@@ -126,7 +133,7 @@ class Operator:
             generation=1,
             created="",
             size=resource.size,
-            version="3.6.16",
+            version=VERSION,
             image="etcd",
             durability=kept,
             record=resource.record,
@@ -166,6 +173,7 @@ class Operator:
                 is_sealed=is_sealed(peer.start),
                 is_for_cleanup=peer.is_for_cleanup,
                 is_terminating=peer.is_terminating,
+                version=VERSION,
             ),
             claim=_claim_facts(name, claim) if claim is not None else None,
             pod=_pod_facts(pod) if pod is not None else None,
@@ -182,7 +190,7 @@ class Operator:
         return Answer(
             member_id=process.disk.member_id,
             cluster_id=process.disk.cluster_id,
-            version="3.6.16",
+            version=VERSION,
             leader=group.leader.disk.member_id if group is not None else "",
             committed=process.disk.committed,
             is_learner=is_learner(process),
@@ -204,7 +212,7 @@ class Operator:
         state = self.observe()
         if state is None:
             return None
-        made = plan(state)
+        made = planned(state)
         self._judge(state, made)
         return state, made
 
@@ -251,7 +259,7 @@ class Operator:
                     wrong.append(f"a member too many: {action}")
             case DeleteMember():
                 is_going = any(
-                    isinstance(a, RemoveMember) and a.name == action.name for a in plan(state).actions
+                    isinstance(a, RemoveMember) and a.name == action.name for a in planned(state).actions
                 )
                 member = state.by_name.get(action.name)
                 if member is not None and member.entry is not None and not is_going:
@@ -260,6 +268,11 @@ class Operator:
                 pass  # judged by etcd and by what becomes of the quorum, see model_etcd.py
             case _:
                 assert isinstance(action, HARMLESS), f"the model does not know {action}"
+
+
+def planned(state: ClusterState) -> Plan:
+    """What the operator means to do, by the rules that the model knows."""
+    return next((opinion for rule in MODELLED if (opinion := rule(state))), Plan.settled())
 
 
 def is_learner(process: Process) -> bool:
@@ -316,6 +329,7 @@ def _pod_facts(pod: Pod) -> PodFacts:
         is_on_lost_node=pod.is_on_lost_node,
         is_terminating=pod.is_terminating,
         trouble=pod.trouble,
+        version=VERSION,
     )
 
 
