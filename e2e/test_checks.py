@@ -1,12 +1,17 @@
 """The checks that all scenarios rest on notice what they are there for."""
 
+import time
+
 import pytest
 
 from e2e.support.audit import Window
 from e2e.support.checks import assert_consistent
 from e2e.support.clusters import ephemeral
+from e2e.support.intervals import Interval
+from e2e.support.leaders import LeaderWatch
 from e2e.support.members import Members
 from e2e.support.space import Space
+from e2e.support.steady import SteadyWriter
 from e2e.support.waiting import wait_until
 from e2e.support.writer import QuorumWatch, Writer
 from etcd_operator.kube import resources
@@ -50,6 +55,43 @@ def test_the_quorum_watch_and_the_writer_notice_frozen_members(space: Space) -> 
     assert writer.longest_gap > 1
     assert quorum.losses
     assert max(quorum.losses) > 1
+
+
+def test_the_leader_watch_and_the_steady_writer_notice_a_killed_leader(space: Space) -> None:
+    if not space.testbed.is_local:
+        pytest.skip("members of this cluster are not ours to kill")
+    document = space.created(ephemeral())
+    with (
+        LeaderWatch(lambda: space.addresses(document), voters=3) as leaders,
+        SteadyWriter(lambda: space.addresses(document)) as writer,
+    ):
+        began = time.monotonic()
+        wait_until(lambda: writer.acknowledged() >= 50, 30, "50 writes are acknowledged")
+        leader = leader_of(space)
+        space.testbed.fault("kill", f"{space.namespace}/{leader}")
+        space.wait_serving(document)
+        before = writer.acknowledged()
+        wait_until(lambda: writer.acknowledged() >= before + 50, 30, "writes go on")
+        during = Interval(began, time.monotonic())
+    # Followers begin an election one second after the leader's last word.
+    assert max(window.length for window in leaders.windows(during)) > 0.5
+    assert writer.longest_gap(during) > 0.5
+    assert writer.lost() == []
+
+    address = space.addresses(document)[0]
+    space.kubectl(
+        "exec", leader, "--", "etcdctl", f"--endpoints=http://{address}:2379", "del", "steady/00000000"
+    )
+    with Members() as members:
+        members.client(address).put(b"steady/00000001", b"later")
+    assert writer.lost() == ["steady/00000000", "steady/00000001"]
+
+
+def leader_of(space: Space) -> str:
+    """The pod of the leader of a space's only cluster."""
+    with Members() as members:
+        said = members.ask(space.api.all_of(resources.PODS, space.namespace))
+    return next(each.name for each in said if each.status.is_leader)
 
 
 def test_the_consistency_check_counts_members_and_the_audit_log_counts_writes(space: Space) -> None:
