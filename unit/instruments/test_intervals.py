@@ -68,6 +68,7 @@ def test_a_cluster_that_never_had_a_leader_had_none_all_the_time() -> None:
 def test_the_majority_is_of_all_voters_not_of_those_that_answer() -> None:
     assert windows(*ALL_NAME_A, (1.0, C, None), voters=5) == [(1.0, 10.0)]
     assert windows((0.0, A, A), voters=1) == []
+    assert windows((0.0, A, A), (0.1, B, A), voters=4) == [(0.0, 10.0)]
 
 
 def test_answers_count_in_the_order_of_their_moments() -> None:
