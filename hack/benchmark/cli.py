@@ -1,4 +1,4 @@
-"""The command line: `hack/bench create` and `hack/bench resize`."""
+"""The command line: `hack/bench create`, `hack/bench resize` and `hack/bench upgrade`."""
 
 import argparse
 import json
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from benchmark import creation, load, resizing
+from benchmark import creation, load, resizing, upgrade
 from benchmark.bed import Bed
 from benchmark.verdict import Verdict
 from e2e.support.api import Api
@@ -31,6 +31,7 @@ PARTS: dict[str, dict[str, Part]] = {
         "persistent": resizing.persistent_members,
         "quorum": resizing.quorum_told,
     },
+    "upgrade": upgrade.parts(upgrade.SIZES, tuple(upgrade.GROUPS)),
 }
 
 DESCRIPTION = """Measure the operator on a cluster of hack/cluster and check the figures against budgets.
@@ -48,6 +49,15 @@ parts of `resize`, each step beside the same step by hand on plain etcd
               a dead member replaced <= 5 s
   persistent  the same resizes; a deleted pod is back: ratio <= 1.25; a lost claim healed <= 20 s
   quorum      the status tells of a lost quorum                      budget: <= 5 s
+
+parts of `upgrade`, each in both groups and with 1, 3 and 5 members, under 100 puts per second, beside the
+same roll by hand with a leader that is killed
+  patch   3.5.34 -> 3.5.35
+  minor   a cluster born at 3.5.35 -> 3.6.16 -> 3.7.3
+          budgets: no acknowledged write lost, no identity changed; where the others can serve meanwhile no
+          failed put, no write gap above 0.25 s, no leaderless window above 1 s; three members and a patch
+          in 10 s
+
 The operator is the Deployment etcd-operator; with $ETCD_OPERATOR_E2E_OPERATOR=process a process is
 started for the run. Which cluster: $ETCD_OPERATOR_CLUSTER, as hack/cluster understands it.
 """
@@ -57,7 +67,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Measure; 0 if every budget was kept, 1 if not, 2 without a test bed."""
     parser = _parser()
     options = parser.parse_args(arguments)
-    unknown = set(options.only or ()) - set(PARTS[options.what])
+    parts = PARTS[options.what]
+    if options.what == "upgrade":
+        parts = upgrade.parts(options.sizes or upgrade.SIZES, options.groups or tuple(upgrade.GROUPS))
+    elif options.sizes or options.groups:
+        parser.error(f"{options.what} has no --sizes and no --groups")
+    unknown = set(options.only or ()) - set(parts)
     if unknown:
         parser.error(f"{options.what} has no part {', '.join(sorted(unknown))}")
     try:
@@ -65,7 +80,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except TestbedError as error:
         print(f"hack/bench: {error}", file=sys.stderr)
         return 2
-    parts = PARTS[options.what]
     verdicts: list[Verdict] = []
     with _operator(testbed) as operator:
         bed = Bed(testbed, Api(testbed), operator)
@@ -87,6 +101,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("what", choices=PARTS, help="what is measured")
     parser.add_argument("--runs", type=_count, default=5, metavar="N", help="runs of each (default: 5)")
     parser.add_argument("--only", action="append", metavar="PART", help="this part only; may be repeated")
+    words = "upgrade: only this; may be repeated"
+    parser.add_argument("--sizes", action="append", type=int, choices=upgrade.SIZES, help=words)
+    parser.add_argument("--groups", action="append", choices=upgrade.GROUPS, help=words)
     parser.add_argument(
         "--json", action="store_true", help="print the figures as JSON; progress is on stderr"
     )

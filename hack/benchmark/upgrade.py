@@ -1,0 +1,122 @@
+"""What a rolling upgrade costs its clients, against the same roll by hand with a leader that is killed.
+
+The operator takes one cluster along a whole path of versions. By hand each hop has a cluster of its own, born
+at the hop's first version: data that 3.5 wrote must be prepared before 3.7 reads it, which the operator sees
+to and a hand that only changes images does not.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import pairwise
+
+from benchmark import floor, roll_by_hand
+from benchmark.bed import Bed, Document
+from benchmark.goals import Hop, row, verdicts
+from benchmark.rolling import Roll, measured, space_of, until_serving_at
+from benchmark.verdict import Verdict
+from e2e.support.api import CLUSTERS, condition
+from e2e.support.clusters import ephemeral, persistent
+from e2e.support.dump import dump
+from e2e.support.waiting import wait_until
+from etcd_operator.keys import Key
+from etcd_operator.kube.client import PatchKind
+
+Say = Callable[[str], None]
+Part = Callable[[Bed, int, Say], Iterator[Verdict]]
+
+PATHS = {"patch": ("3.5.34", "3.5.35"), "minor": ("3.5.35", "3.6.16", "3.7.3")}
+SIZES = (1, 3, 5)
+GROUPS: dict[str, Callable[..., Document]] = {"coreos.com": ephemeral, "etcd.improbable.io": persistent}
+
+LIMIT_PER_MEMBER = 60.0
+"""Seconds after which a roll of the operator counts as stuck; on a busy machine, too."""
+
+
+def parts(sizes: Sequence[int], groups: Sequence[str]) -> dict[str, Part]:
+    """The parts of `upgrade` by name."""
+    return {name: partial(_along, path, sizes, groups) for name, path in PATHS.items()}
+
+
+def _along(
+    path: tuple[str, ...], sizes: Sequence[int], groups: Sequence[str], bed: Bed, runs: int, say: Say
+) -> Iterator[Verdict]:
+    for group in groups:
+        for size in sizes:
+            hops = [Hop(group=group, size=size, before=old, after=new) for old, new in pairwise(path)]
+            ours: dict[Hop, list[Roll]] = {hop: [] for hop in hops}
+            bare: dict[Hop, list[Roll]] = {hop: [] for hop in hops}
+            stuck: dict[Hop, list[str]] = {hop: [] for hop in hops}
+            for run in range(runs):
+                for hop in hops:
+                    bare[hop].append(_roll_by_hand(bed, hop))
+                    say(f"run {run + 1} by hand  {row(hop, bare[hop][-1:])}")
+                for hop, result in _rolls_by_operator(bed, hops):
+                    if isinstance(result, Roll):
+                        ours[hop].append(result)
+                    else:
+                        stuck[hop].append(result)
+                    say(f"run {run + 1} operator {row(hop, ours[hop][-1:])} {''.join(stuck[hop][-1:])}")
+            for hop in hops:
+                yield from verdicts(hop, ours[hop], bare[hop], stuck=stuck[hop])
+
+
+def _document(hop: Hop, version: str) -> Document:
+    field = "size" if GROUPS[hop.group] is ephemeral else "replicas"
+    return GROUPS[hop.group](name="bench", version=version, **{field: hop.size})
+
+
+def _roll_by_hand(bed: Bed, hop: Hop) -> Roll:
+    with bed.namespace() as namespace:
+        before, after = _document(hop, hop.before), _document(hop, hop.after)
+        floor.create(bed.api, floor.objects_of(before, namespace), namespace)
+        bed.until_serving(before, namespace, since=time.monotonic())
+        return measured(bed, after, namespace, lambda: roll_by_hand.roll(bed, after, namespace))
+
+
+def _rolls_by_operator(bed: Bed, hops: Sequence[Hop]) -> Iterator[tuple[Hop, Roll | str]]:
+    """One cluster from hop to hop; ends with the first roll that does not, and why."""
+    with bed.namespace() as namespace:
+        document = _document(hops[0], hops[0].before)
+        bed.create(document, namespace)
+        bed.until_serving(document, namespace, since=time.monotonic())
+        _until_settled(bed, document, namespace, limit=60)
+        for hop in hops:
+            document = _document(hop, hop.after)
+            try:
+                yield hop, measured(bed, document, namespace, partial(_edit, bed, hop, document, namespace))
+            except AssertionError as error:
+                folder = dump(space_of(bed, namespace), "upgrade")
+                yield hop, f"{str(error).splitlines()[0]} (see {folder})"
+                return
+
+
+def _edit(bed: Bed, hop: Hop, document: Document, namespace: str) -> float:
+    """Ask for the new version; the seconds until all members serve at it and the status says so."""
+    began, limit = time.monotonic(), LIMIT_PER_MEMBER * hop.size
+    resource, key = CLUSTERS[document["apiVersion"]], Key(namespace, document["metadata"]["name"])
+    bed.api.client.patch(resource, key, {"spec": {"version": hop.after}}, dict, kind=PatchKind.MERGE)
+    until_serving_at(bed, document, namespace, hop.after, members=frozenset(), limit=limit)
+    _until_settled(bed, document, namespace, limit=limit)
+    return time.monotonic() - began
+
+
+def _until_settled(bed: Bed, document: Document, namespace: str, *, limit: float) -> None:
+    """Wait until the operator has seen the last edit and says that all is as asked."""
+
+    def is_settled() -> bool:
+        stored = bed.api.cluster(document, namespace) or {}
+        generation = stored.get("metadata", {}).get("generation")
+        return bool(
+            condition(stored, "Progressing").get("observedGeneration") == generation
+            and condition(stored, "Available")["status"] == "True"
+            and condition(stored, "Progressing")["status"] == "False"
+            and condition(stored, "Degraded")["status"] == "False"
+        )
+
+    wait_until(
+        is_settled,
+        limit,
+        lambda: f"settled: {(bed.api.cluster(document, namespace) or {}).get('status')}",
+        every=0.05,
+    )
