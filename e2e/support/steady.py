@@ -130,7 +130,8 @@ class SteadyWriter:
         try:
             answer = call(pb.PutRequest(key=key.encode(), value=b"x"), timeout=PUT_WITHIN)
         except grpc.RpcError as error:
-            failure = f"{error.code().name}: {error.details()}"
+            # gRPC adds addresses and causes that differ from put to put.
+            failure = f"{error.code().name}: {(error.details() or '').partition('; last error')[0]}"
             self._puts.append(Put(key, began, time.monotonic(), failure=failure))
             return
         self._puts.append(Put(key, began, time.monotonic(), revision=answer.header.revision))

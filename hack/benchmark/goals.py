@@ -1,8 +1,9 @@
 """What a roll may cost, and whether it kept to it. Arithmetic only.
 
-A machine that is busy with other things makes gaps of its own. They are told apart by the same writer on the
-same cluster at rest, right before and right after: a run is quiet if its gap at rest is at most half of the
-goal, and only quiet runs are judged by their gap, if there are any. Everything else is judged as it is.
+A machine that is busy with other things makes gaps and elections of its own. They are told apart by the same
+writer on the same cluster at rest, right before and right after: a run is quiet if its longest gap at rest is
+at most half of the goal. What clients feel is judged by the quiet runs, or by all if none was;
+what must never happen, and whether rolls end at all, by every run.
 """
 
 from collections import Counter
@@ -64,19 +65,18 @@ def row(hop: Hop, rolls: Sequence[Roll]) -> str:
     """One side of a hop as a row: time, failed puts, longest gap, that at rest, leaderless windows."""
     if not rolls:
         return f"| {hop.name} | - | - | - | - | - |"
-    windows = [length for roll in rolls for length in roll.leaderless]
     cells = [
         hop.name,
         f"{median(roll.seconds for roll in rolls):.1f} s",
         f"{_failed(rolls)} of {_tried(rolls)}",
         _ms(max(roll.longest_gap for roll in rolls)),
         _ms(max(roll.gap_at_rest for roll in rolls)),
-        f"{len(windows)}, longest {_ms(max(windows, default=0.0))}",
+        _leaderless(rolls),
     ]
     return f"| {' | '.join(cells)} |"
 
 
-def judged_by_gap(rolls: Sequence[Roll]) -> Sequence[Roll]:
+def judged(rolls: Sequence[Roll]) -> Sequence[Roll]:
     """The quiet ones, or all if none was."""
     return [roll for roll in rolls if roll.gap_at_rest <= GAP_SECONDS / 2] or rolls
 
@@ -93,31 +93,32 @@ def _seconds(hop: Hop, ours: Sequence[Roll], by_hand: Sequence[Roll]) -> Verdict
 
 def _felt(hop: Hop, ours: Sequence[Roll], by_hand: Sequence[Roll]) -> Iterator[Verdict]:
     """What clients felt; goals only where the others can serve while one member is away."""
-    failures: Counter[str] = sum((roll.failures for roll in ours), Counter())
+    counted = judged(ours)
+    runs = f"{len(counted)} of {len(ours)} runs judged"
+    failures: Counter[str] = sum((roll.failures for roll in counted), Counter())
     yield Verdict(
         name=f"{hop.name}: failed puts",
         value=failures.total(),
         at_most=0 if hop.can_serve else None,
-        note=f"of {_tried(ours)}; {_beside(by_hand, lambda rolls: f'{_failed(rolls)} of {_tried(rolls)}')}"
+        note=f"of {_tried(counted)}; {runs}; all: {_failed(ours)} of {_tried(ours)}; "
+        + _beside(by_hand, lambda rolls: f"{_failed(rolls)} of {_tried(rolls)}")
         + "".join(f"; {count} x {reason}" for reason, count in failures.most_common(3)),
     )
-    judged = judged_by_gap(ours)
     yield Verdict(
         name=f"{hop.name}: longest write gap",
-        value=max(roll.longest_gap for roll in judged),
+        value=max(roll.longest_gap for roll in counted),
         unit="s",
         at_most=GAP_SECONDS if hop.can_serve else None,
-        note=f"{len(judged)} of {len(ours)} runs judged; each (at rest): "
+        note=f"{runs}; each (at rest): "
         + ", ".join(f"{_ms(roll.longest_gap)} ({_ms(roll.gap_at_rest)})" for roll in ours)
         + f"; {_beside(by_hand, lambda rolls: _ms(max(roll.longest_gap for roll in rolls)))}",
     )
-    windows = [length for roll in ours for length in roll.leaderless]
     yield Verdict(
         name=f"{hop.name}: longest leaderless window",
-        value=max(windows, default=0.0),
+        value=max((length for roll in counted for length in roll.leaderless), default=0.0),
         unit="s",
         at_most=LEADERLESS_SECONDS if hop.can_serve else None,
-        note=f"{len(windows)} windows; {_beside(by_hand, _leaderless)}; "
+        note=f"{runs}; all: {_leaderless(ours)}; {_beside(by_hand, _leaderless)}; "
         f"watch blind for {_ms(max(roll.blind for roll in ours))} at most",
     )
 
@@ -138,7 +139,7 @@ def _beside(by_hand: Sequence[Roll], words: Callable[[Sequence[Roll]], str]) -> 
 
 def _leaderless(rolls: Sequence[Roll]) -> str:
     windows = [length for roll in rolls for length in roll.leaderless]
-    return f"{len(windows)} windows, longest {_ms(max(windows, default=0.0))}"
+    return f"{len(windows)}, longest {_ms(max(windows, default=0.0))}"
 
 
 def _failed(rolls: Sequence[Roll]) -> int:

@@ -4,7 +4,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from benchmark.goals import Hop, judged_by_gap, row, verdicts
+from benchmark.goals import Hop, judged, row, verdicts
 from benchmark.rolling import Roll, differing
 from benchmark.upgrade import parts
 from benchmark.verdict import Verdict
@@ -50,6 +50,8 @@ def one(hop: Hop, name: str, *rolls: Roll, by_hand: tuple[Roll, ...] = ()) -> Ve
     return next(each for each in verdicts(hop, rolls, by_hand) if each.name == f"{hop.name}: {name}")
 
 
+CHANGED_FELT = {"longest_gap": 0.3, "failures": Counter({"UNAVAILABLE": 1}), "leaderless": (1.1,)}
+
 KEPT_BY_ALL = {"acknowledged writes lost", "identities changed", "runs left inconsistent"}
 FELT = {"failed puts", "longest write gap", "longest leaderless window"}
 
@@ -81,20 +83,34 @@ def test_goals_themselves_are_kept() -> None:
     assert missed(PATCH, edge) == set()
 
 
-def test_only_runs_that_were_quiet_at_rest_are_judged_by_their_gap() -> None:
-    noisy = roll(longest_gap=0.9, gap_at_rest=0.126)
-    quiet = roll(longest_gap=0.2, gap_at_rest=0.125)
-    assert judged_by_gap([noisy, quiet]) == [quiet]
-    assert one(PATCH, "longest write gap", noisy, quiet).value == 0.2
-    assert "longest write gap" not in missed(PATCH, noisy, quiet)
-    assert missed(PATCH, roll(longest_gap=0.9, gap_at_rest=0.6), roll(longest_gap=0.3)) == {
-        "longest write gap"
-    }
+def test_what_clients_feel_is_judged_by_the_runs_that_were_quiet_at_rest() -> None:
+    noisy = roll(
+        gap_at_rest=0.126, longest_gap=0.9, failures=Counter({"UNAVAILABLE": 2}), leaderless=(0.5, 2.0)
+    )
+    quiet = roll(gap_at_rest=0.125, longest_gap=0.2)
+    assert judged([noisy, quiet]) == [quiet]
+    assert missed(PATCH, noisy, quiet) == set()
+    assert [one(PATCH, name, noisy, quiet).value for name in sorted(FELT)] == [0, 0.03, 0.2]
+    assert missed(PATCH, noisy, roll(**CHANGED_FELT)) == FELT
+
+
+def test_what_was_not_judged_is_told() -> None:
+    noisy = roll(gap_at_rest=0.9, longest_gap=0.8, failures=Counter({"UNAVAILABLE": 2}), leaderless=(2.0,))
+    notes = {name: one(PATCH, name, noisy, roll()).note for name in FELT}
+    assert all("1 of 2 runs judged" in note for note in notes.values())
+    assert "all: 2 of 1002" in notes["failed puts"]
+    assert "800 ms (900 ms), 100 ms (20 ms)" in notes["longest write gap"]
+    assert "all: 2, longest 2000 ms" in notes["longest leaderless window"]
+
+
+def test_what_must_never_happen_is_judged_by_every_run() -> None:
+    noisy = roll(gap_at_rest=9.0, lost=("roll/1",), changed=("cluster ID",), inconsistency="two clusters")
+    assert missed(PATCH, noisy, roll()) == KEPT_BY_ALL
 
 
 def test_noise_at_rest_excuses_no_gap_if_no_run_was_quiet() -> None:
     noisy = roll(longest_gap=0.9, gap_at_rest=0.8)
-    assert judged_by_gap([noisy]) == [noisy]
+    assert judged([noisy]) == [noisy]
     assert missed(PATCH, noisy) == {"longest write gap"}
 
 
@@ -106,7 +122,7 @@ def test_the_same_roll_by_hand_stands_beside_each_figure() -> None:
     assert "by hand 2 of 100" in one(PATCH, "failed puts", roll(), by_hand=by_hand).note
     assert "by hand 2100 ms" in one(PATCH, "longest write gap", roll(), by_hand=by_hand).note
     windows = one(PATCH, "longest leaderless window", roll(), by_hand=by_hand)
-    assert "by hand 1 windows, longest 1500 ms" in windows.note
+    assert "by hand 1, longest 1500 ms" in windows.note
     assert "not measured" in one(PATCH, "time, median", roll()).note
 
 
@@ -114,7 +130,7 @@ def test_reasons_of_failures_are_named() -> None:
     failures = Counter({"UNAVAILABLE: no leader": 2, "DEADLINE_EXCEEDED": 1})
     verdict = one(PATCH, "failed puts", roll(failures=failures))
     assert verdict.value == 3
-    assert verdict.note.startswith("of 503; ")
+    assert verdict.note.startswith("of 503; 1 of 1 runs judged; ")
     assert verdict.note.endswith("2 x UNAVAILABLE: no leader; 1 x DEADLINE_EXCEEDED")
 
 
