@@ -113,7 +113,12 @@ class SteadyWriter:
         """Revision by key, read through one member and confirmed by a quorum."""
         read = channels.connection(endpoint(address, CLIENT_PORT)).unary(methods.RANGE)
         begin, end = f"{self._prefix}/".encode(), f"{self._prefix}0".encode()  # 0 comes after /
-        answer = read(pb.RangeRequest(key=begin, range_end=end, keys_only=True), timeout=10)
+        try:
+            answer = read(pb.RangeRequest(key=begin, range_end=end, keys_only=True), timeout=10)
+        except grpc.RpcError as error:
+            raise AssertionError(
+                f"{address} cannot be read: {error.code().name}: {error.details()}"
+            ) from error
         return {found.key.decode(): found.mod_revision for found in answer.kvs}
 
     def _put(self) -> None:

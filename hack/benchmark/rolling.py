@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from benchmark.bed import LOOK_EVERY, Bed, Document
+from benchmark.bed import Bed, Document
 from e2e.support.checks import assert_consistent
 from e2e.support.clusters import COREOS, size_of
 from e2e.support.intervals import Interval
@@ -18,6 +18,10 @@ from e2e.support.waiting import hold_for, wait_until
 from etcd_operator.kube import resources
 
 PUTS_PER_SECOND = 100.0
+
+LOOK_EVERY = 0.05
+"""Seconds between two looks for the end of a roll: the looks themselves cost the members time."""
+
 REST_BEFORE = 4.0
 REST_AFTER = 2.0
 """Seconds in which nothing happens to the cluster: what its clients feel then is the machine's noise."""
