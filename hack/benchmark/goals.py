@@ -78,7 +78,11 @@ def row(hop: Hop, rolls: Sequence[Roll]) -> str:
 
 def judged(rolls: Sequence[Roll]) -> Sequence[Roll]:
     """The quiet ones, or all if none was."""
-    return [roll for roll in rolls if roll.gap_at_rest <= GAP_SECONDS / 2] or rolls
+    return [roll for roll in rolls if _is_quiet(roll)] or rolls
+
+
+def _is_quiet(roll: Roll) -> bool:
+    return roll.gap_at_rest <= GAP_SECONDS / 2
 
 
 def _seconds(hop: Hop, ours: Sequence[Roll], by_hand: Sequence[Roll]) -> Verdict:
@@ -94,7 +98,8 @@ def _seconds(hop: Hop, ours: Sequence[Roll], by_hand: Sequence[Roll]) -> Verdict
 def _felt(hop: Hop, ours: Sequence[Roll], by_hand: Sequence[Roll]) -> Iterator[Verdict]:
     """What clients felt; goals only where the others can serve while one member is away."""
     counted = judged(ours)
-    runs = f"{len(counted)} of {len(ours)} runs judged"
+    quiet = sum(_is_quiet(roll) for roll in ours)
+    runs = f"{quiet} of {len(ours)} runs quiet"
     failures: Counter[str] = sum((roll.failures for roll in counted), Counter())
     yield Verdict(
         name=f"{hop.name}: failed puts",

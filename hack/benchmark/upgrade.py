@@ -19,6 +19,7 @@ from e2e.support.api import CLUSTERS, condition
 from e2e.support.clusters import ephemeral, persistent
 from e2e.support.dump import dump
 from e2e.support.waiting import wait_until
+from etcd_operator.errors import OperatorError
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import PatchKind
 
@@ -85,7 +86,7 @@ def _rolls_by_operator(bed: Bed, hops: Sequence[Hop]) -> Iterator[tuple[Hop, Rol
             document = _document(hop, hop.after)
             try:
                 yield hop, measured(bed, document, namespace, partial(_edit, bed, hop, document, namespace))
-            except AssertionError as error:
+            except (AssertionError, OperatorError) as error:
                 folder = dump(space_of(bed, namespace), "upgrade")
                 yield hop, f"{str(error).splitlines()[0]} (see {folder})"
                 return

@@ -24,7 +24,7 @@ class Verdict:
         budget = "" if self.at_most is None else f"<= {self.at_most:g}"
         word = "" if self.at_most is None else "PASS" if self.is_kept else "FAIL"
         return (
-            f"{self.name:<58} {self.value:>9.3g} {self.unit:<8} {budget:>8}  {word:<5} {self.note}".rstrip()
+            f"{self.name:<68} {self.value:>9.3g} {self.unit:<8} {budget:>8}  {word:<5} {self.note}".rstrip()
         )
 
     def document(self) -> dict[str, Any]:

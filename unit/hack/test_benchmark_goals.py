@@ -97,7 +97,7 @@ def test_what_clients_feel_is_judged_by_the_runs_that_were_quiet_at_rest() -> No
 def test_what_was_not_judged_is_told() -> None:
     noisy = roll(gap_at_rest=0.9, longest_gap=0.8, failures=Counter({"UNAVAILABLE": 2}), leaderless=(2.0,))
     notes = {name: one(PATCH, name, noisy, roll()).note for name in FELT}
-    assert all("1 of 2 runs judged" in note for note in notes.values())
+    assert all("1 of 2 runs quiet" in note for note in notes.values())
     assert "all: 2 of 1002" in notes["failed puts"]
     assert "800 ms (900 ms), 100 ms (20 ms)" in notes["longest write gap"]
     assert "all: 2, longest 2000 ms" in notes["longest leaderless window"]
@@ -112,6 +112,7 @@ def test_noise_at_rest_excuses_no_gap_if_no_run_was_quiet() -> None:
     noisy = roll(longest_gap=0.9, gap_at_rest=0.8)
     assert judged([noisy]) == [noisy]
     assert missed(PATCH, noisy) == {"longest write gap"}
+    assert "0 of 1 runs quiet" in one(PATCH, "longest write gap", noisy).note
 
 
 def test_the_same_roll_by_hand_stands_beside_each_figure() -> None:
@@ -130,7 +131,7 @@ def test_reasons_of_failures_are_named() -> None:
     failures = Counter({"UNAVAILABLE: no leader": 2, "DEADLINE_EXCEEDED": 1})
     verdict = one(PATCH, "failed puts", roll(failures=failures))
     assert verdict.value == 3
-    assert verdict.note.startswith("of 503; 1 of 1 runs judged; ")
+    assert verdict.note.startswith("of 503; 1 of 1 runs quiet; ")
     assert verdict.note.endswith("2 x UNAVAILABLE: no leader; 1 x DEADLINE_EXCEEDED")
 
 
