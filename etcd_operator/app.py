@@ -43,6 +43,9 @@ STOP_SECONDS = 20.0
 POOL_SIZE = 40
 """Connections kept to the API server: watches + workers + events + lease, and some."""
 
+SIGNAL_SECONDS = 1.0
+"""At most so long until a signal is seen."""
+
 NOT_LEADING_RECHECK = 1.0
 """Seconds until a key is looked at again while another process may lead."""
 
@@ -97,8 +100,9 @@ class Operator:
             self._metrics.leader(True)  # noqa: FBT003 -- the metric's one value
             self._lead()
         log.info("started", identity=self._identity, namespace=self._settings.namespace or "all")
-        # A wait without limit would not be interrupted by signals on every platform.
-        while not self._ended.wait(3600.0):
+        # Not without limit: a handler runs when this thread does, and nothing wakes it for a signal that came
+        # just before it began to wait, or that another thread was given.
+        while not self._ended.wait(SIGNAL_SECONDS):
             pass
         return self._stop()
 

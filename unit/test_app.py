@@ -1,5 +1,6 @@
 """The composition root: real worker threads, real time, a fake API server and the etcds in it."""
 
+import ctypes
 import os
 import signal
 import subprocess
@@ -225,8 +226,9 @@ def test_work_goes_on_within_seconds_of_the_return_of_the_api_server(
         assert operator.stop() == 0
 
 
-def command(made: Bench, home: Path) -> "subprocess.Popen[str]":
-    """The operator as a process."""
+@contextmanager
+def command(made: Bench, home: Path) -> "Iterator[subprocess.Popen[str]]":
+    """The operator as a process, which ends with the test, whatever happens."""
     words = [
         "run",
         "--no-leader-elect",
@@ -237,10 +239,14 @@ def command(made: Bench, home: Path) -> "subprocess.Popen[str]":
         "json",
     ]
     config = made.api.write_kubeconfig(home / "config")
-    return subprocess.Popen(
+    with subprocess.Popen(
         [sys.executable, "-m", "etcd_operator", *words, "--kubeconfig", str(config)],
         stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parents[1], env={**os.environ},
-    )  # fmt: skip
+    ) as process:  # fmt: skip
+        try:
+            yield process
+        finally:
+            process.kill()
 
 
 def test_a_process_that_is_told_to_terminate_ends_with_zero(made: Bench, tmp_path: Path) -> None:
@@ -252,6 +258,19 @@ def test_a_process_that_is_told_to_terminate_ends_with_zero(made: Bench, tmp_pat
     assert process.returncode == 0, said
     assert '"event":"stopped"' in said.replace(" ", "")
     assert len(made.names(PODS)) == 3
+
+
+def test_a_signal_that_another_thread_is_given_ends_the_process_too(made: Bench, tmp_path: Path) -> None:
+    """As one does that comes just before the main thread waits: nothing interrupts that wait."""
+    made.create(*ephemeral())
+    with command(made, tmp_path) as process:
+        until(made, lambda: serves(made))
+        threads = [int(path.name) for path in Path(f"/proc/{process.pid}/task").iterdir()]
+        other = max(threads)
+        assert other != process.pid
+        assert ctypes.CDLL(None).tgkill(process.pid, other, signal.SIGTERM) == 0
+        _, said = process.communicate(timeout=DEADLINE)
+    assert process.returncode == 0, said
 
 
 def test_a_process_without_an_api_server_ends_with_one_line(made: Bench, tmp_path: Path) -> None:

@@ -40,7 +40,12 @@ def assert_recovered(made: Bench, *numbers: int, generation: int = 1) -> None:
     assert recovery["generation"] == generation
     assert recovery["replaces"] != status["clusterID"]
     assert made.condition(COREOS, "DataLossPossible")["status"] == "True"
-    assert status["bootstrap"] == {"members": [recovery["seed"]], "token": recovery["token"]}
+    assert status["bootstrap"] == {
+        "members": [recovery["seed"]],
+        "token": recovery["token"],
+        "version": recovery["version"],
+    }
+    assert recovery["version"] == "3.6.16"
     labels = made.get(PODS, recovery["seed"])["metadata"]["labels"]
     assert labels["app"] == "etcd"
 
