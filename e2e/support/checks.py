@@ -33,11 +33,14 @@ def assert_consistent(space: Space, document: Document) -> str:
     return f"{ids.pop():x}"
 
 
-def assert_nothing_doubled(space: Space, document: Document) -> None:
-    """Exactly the objects that the documents name, whatever the operator went through."""
+def assert_nothing_doubled(space: Space, document: Document, *, members: list[str] | None = None) -> None:
+    """Exactly the objects that the documents name, whatever the operator went through.
+
+    `members` are the names to expect, where ephemeral ones have been replaced by other numbers.
+    """
     name, size = document["metadata"]["name"], size_of(document)
     if document["apiVersion"] == "coreos.com/v1":
-        members = [f"{name}-{number:04}" for number in range(size)]
+        members = members or [f"{name}-{number:04}" for number in range(size)]
         assert space.names(resources.PODS, f"etcd_cluster={name}") == members
         assert space.names(resources.SERVICES, f"etcd_cluster={name}") == sorted([name, *members])
         return

@@ -19,10 +19,11 @@ class KubectlError(AssertionError):
 
 @dataclass(frozen=True)
 class Kubectl:
-    """Runs kubectl in one namespace (none: kubectl's own default)."""
+    """Runs kubectl in one namespace (none: kubectl's own default); `is_quiet` prints no commands."""
 
     testbed: Testbed
     namespace: str = ""
+    is_quiet: bool = False
 
     def within(self, namespace: str) -> "Kubectl":
         """The same for another namespace."""
@@ -30,7 +31,8 @@ class Kubectl:
 
     def __call__(self, *words: str, stdin: str | None = None, check: bool = True, timeout: float = 90) -> str:
         """What the command printed; with `check` a failure is a KubectlError, else its stderr is added."""
-        print("$ kubectl", *(["-n", self.namespace] if self.namespace else []), *words, flush=True)
+        if not self.is_quiet:
+            print("$ kubectl", *(["-n", self.namespace] if self.namespace else []), *words, flush=True)
         done = subprocess.run(
             self.command(*words),
             input=stdin,

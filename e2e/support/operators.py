@@ -87,14 +87,15 @@ def kind_asked_for() -> str:
 
 
 class DeployedOperator(Operator):
-    """The Deployment `etcd-operator` in namespace `default`, as manifests/deployment.yaml makes it."""
+    """The Deployment `etcd-operator`, as manifests/deployment.yaml makes it in namespace `default`."""
 
     NAME = "etcd-operator"
 
-    def __init__(self, kubectl: Kubectl) -> None:
-        self._kubectl = kubectl.within("default")
+    def __init__(self, kubectl: Kubectl, namespace: str = "default") -> None:
+        self._namespace = namespace
+        self._kubectl = kubectl.within(namespace)
         account = self._kubectl.json("get", "deployment", self.NAME)["spec"]["template"]["spec"]
-        self.user = f"system:serviceaccount:default:{account['serviceAccountName']}"
+        self.user = f"system:serviceaccount:{namespace}:{account['serviceAccountName']}"
 
     def address(self) -> str:
         pods = [pod for pod in self.pods() if pod.get("status", {}).get("podIP")]
@@ -126,7 +127,7 @@ class DeployedOperator(Operator):
     def kill_one(self, pod: str) -> None:
         """Kill the process in one of its pods, and let another pod take its place."""
         with contextlib.suppress(TestbedError):  # it has ended, or not begun, by itself
-            self._kubectl.testbed.fault("kill", f"default/{pod}", self.NAME)
+            self._kubectl.testbed.fault("kill", f"{self._namespace}/{pod}", self.NAME)
         self._kubectl("delete", "pod", pod, "--wait=false")
 
     def stop(self) -> None:
