@@ -1,0 +1,155 @@
+"""Watches one cluster: whether it is whole, and how long it took to become so again after a strike."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field
+
+from e2e.support.api import condition
+from e2e.support.clusters import Document, size_of
+from e2e.support.members import Members
+from e2e.support.space import Space
+from etcd_operator.errors import OperatorError
+
+from .victims import Member, Sight
+
+LOOK_EVERY = 0.3
+"""Seconds between two looks at a cluster that is recovering: the resolution of `recoveries`."""
+LOOK_AT_REST_EVERY = 2.0
+SETTLED = {"Available": "True", "Progressing": "False", "Degraded": "False"}
+
+
+@dataclass(slots=True)
+class Recoveries:
+    """When a cluster was struck and when it was whole again; moments are of one monotonic clock.
+
+    Between `begin` and `end` of a strike no look counts: a process that is about to be killed still answers.
+    After it only a look that began later than the strike's end does.
+    """
+
+    seconds: list[float] = field(default_factory=list)
+    _open: int = 0
+    _since: float | None = None
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether the cluster was struck and not seen whole since."""
+        return self._since is not None
+
+    def begin(self, now: float) -> None:
+        """A strike begins."""
+        self._open += 1
+        self._since = now
+
+    def end(self, now: float) -> None:
+        """A strike has been done, or mended if it lasts: a recovery is counted from here."""
+        self._open -= 1
+        self._since = now
+
+    def look(self, began: float, now: float, *, is_whole: bool) -> None:
+        """A look at the cluster has ended."""
+        if is_whole and not self._open and self._since is not None and began >= self._since:
+            self.seconds.append(now - self._since)
+            self._since = None
+
+    def awaited_for(self, now: float) -> float:
+        """Seconds since the last strike began or ended; 0 if no recovery is awaited."""
+        return 0.0 if self._since is None else now - self._since
+
+
+class Watch:
+    """Looks at a cluster from `with` to its end.
+
+    Whole means: as many pods as asked, each a healthy voter by etcd's own word, one cluster ID, one leader,
+    a linearizable read at each, and a status that says that nothing is left to do.
+    """
+
+    def __init__(self, space: Space, document: Document) -> None:
+        self.document = document
+        self.name = str(document["metadata"]["name"])
+        self.struck = 0
+        self._space = space
+        self._size = size_of(document)
+        self._lock = threading.Lock()
+        self._wake = threading.Event()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"watch-{self.name}")
+        self._members: tuple[Member, ...] = ()
+        self._is_whole = False
+        self._recoveries = Recoveries()
+
+    def __enter__(self) -> Watch:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._wake.set()
+        self._thread.join(60)
+
+    @property
+    def is_watching(self) -> bool:
+        """Whether nothing has ended the watch before its time."""
+        return self._thread.is_alive()
+
+    @property
+    def recoveries(self) -> list[float]:
+        """Seconds from the end of a strike, or of a row of them, until the cluster was whole."""
+        with self._lock:
+            return list(self._recoveries.seconds)
+
+    @property
+    def sight(self) -> Sight:
+        """The cluster as it was seen last."""
+        with self._lock:
+            is_whole = self._is_whole and not self._recoveries.is_awaited
+            return Sight(name=self.name, size=self._size, members=self._members, is_whole=is_whole)
+
+    @property
+    def broken_for(self) -> float:
+        """Seconds since the last strike, if the cluster has not been seen whole since; else 0."""
+        with self._lock:
+            return self._recoveries.awaited_for(time.monotonic())
+
+    def begin_strike(self, victims: int) -> None:
+        """Call right before members are struck; `end_strike` must follow."""
+        with self._lock:
+            self.struck += victims
+            self._recoveries.begin(time.monotonic())
+        self._wake.set()
+
+    def end_strike(self) -> None:
+        """Call when a strike has been done, or mended if it lasts."""
+        with self._lock:
+            self._recoveries.end(time.monotonic())
+        self._wake.set()
+
+    def _run(self) -> None:
+        with Members(deadline=1.0) as members:
+            while not self._stop.is_set():
+                self._wake.clear()
+                try:
+                    self._look(members)
+                except OperatorError:
+                    self._note(time.monotonic(), is_whole=False)  # the API server is away
+                self._wake.wait(LOOK_AT_REST_EVERY if self.sight.is_whole else LOOK_EVERY)
+
+    def _look(self, members: Members) -> None:
+        began = time.monotonic()
+        pods = self._space.pods(self.document)
+        found = tuple(
+            Member(pod=pod["metadata"]["name"], node=pod["spec"].get("nodeName", "")) for pod in pods
+        )
+        with self._lock:
+            self._members = found
+        self._note(began, is_whole=self._is_settled() and members.all_serve(pods, self._size))
+
+    def _is_settled(self) -> bool:
+        stored = self._space.stored(self.document)
+        return all(condition(stored, kind)["status"] == status for kind, status in SETTLED.items())
+
+    def _note(self, began: float, *, is_whole: bool) -> None:
+        with self._lock:
+            self._is_whole = is_whole
+            self._recoveries.look(began, time.monotonic(), is_whole=is_whole)
