@@ -209,7 +209,7 @@ def _strike_and_judge(
         with _told_to_stop(run, say):
             run.strike()
         seconds = run.seconds
-        say("ending    everything is mended; waiting until all clusters are whole")
+        say("ending    mending everything, waiting until all clusters are whole")
         run.mend(everything=True)
         run.settle()
         checks = judge.settled(run)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 
 from localcluster.console import RefusalError
@@ -128,6 +129,8 @@ def verdict(run: Run, seconds: float, checks: list[Check], notable: list[str]) -
         takeovers=run.operators.takeovers,
         clusters=clusters,
         checks=checks,
+        load=run.load,
+        cores=os.cpu_count() or 1,
         notable=notable,
     )
 

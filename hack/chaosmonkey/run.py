@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
+from statistics import fmean
 
 from localcluster.console import RefusalError
 
@@ -129,12 +131,18 @@ class Run:
         self.began = time.monotonic()
         self._held = ""
         self._recovered = [0] * len(subjects)
+        self._loads: list[float] = []
         self._is_impatient = False
 
     @property
     def seconds(self) -> float:
         """How long it has lasted."""
         return time.monotonic() - self.began
+
+    @property
+    def load(self) -> float:
+        """The mean of the machine's load average over the run: what slow recoveries have to be read with."""
+        return fmean(self._loads) if self._loads else 0.0
 
     def strike(self) -> None:
         """The loop; returns when the time is over, it was stopped, or a cluster did not recover in time."""
@@ -153,6 +161,7 @@ class Run:
             self._attempt(operator, self._strike_operator)
             self._attempt(members, self._strike)
             self._tell_news()
+            self._loads.append(os.getloadavg()[0])
             self.stop.wait(TICK)
 
     def settle(self) -> None:

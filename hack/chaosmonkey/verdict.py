@@ -76,6 +76,8 @@ class Verdict:
     takeovers: Sequence[float]
     clusters: Sequence[ClusterFigures]
     checks: Sequence[Check]
+    load: float
+    cores: int
     notable: Sequence[str] = ()
 
     @property
@@ -88,6 +90,7 @@ class Verdict:
         yield f"== verdict after {duration(self.seconds)}, seed {self.seed}"
         yield f"  struck: {self.strikes}"
         yield f"  operator: {self.operator_strikes}; {self.changes} takeovers, after {spread(self.takeovers)}"
+        yield f"  load of this machine: {self.load:.1f} on {self.cores} cores, in the mean"
         if self.clusters:
             yield HEADER
         yield from (cluster.line() for cluster in self.clusters)

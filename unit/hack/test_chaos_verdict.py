@@ -27,6 +27,8 @@ VERDICT = Verdict(
     takeovers=[1.0, 17.0],
     clusters=[FIGURES],
     checks=[GOOD],
+    load=3.14,
+    cores=2,
     notable=["3 warning: watch_failed"],
 )
 
@@ -45,6 +47,7 @@ def test_the_report_tells_the_seed_the_figures_and_what_failed() -> None:
     lines = list(replace(VERDICT, checks=[GOOD, BAD]).lines())
     assert lines[0] == "== verdict after 01:01:01, seed 7"
     assert lines[-1] == "FAILED: 1 of 2 checks"
+    assert "  load of this machine: 3.1 on 2 cores, in the mean" in lines
     assert "  FAILED  chaos-1 is settled: QuorumLost" in lines
     (row,) = [each for each in lines if "36000" in each]
     assert "2 (max 1.2 s)" in row
