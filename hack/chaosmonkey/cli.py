@@ -46,6 +46,7 @@ from .victims import spare
 
 ACCOUNTS = Resource(group="", version="v1", plural="serviceaccounts", kind="ServiceAccount")
 SERVE_SECONDS = 120.0
+MENDING_TRIES = 3
 
 DESCRIPTION = """A chaos monkey: kills etcd members and the operator at random, then says what survived.
 
@@ -168,7 +169,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _run(options: argparse.Namespace) -> int:
     testbed, instance = _find(options)
-    plan = _plan(options, is_local=instance is not None)
+    plan = _plan(options, nodes=len(instance.nodes()) if instance is not None else 0)
     kubectl = Kubectl(testbed, is_quiet=True)
     api = Api(testbed)
     folder = Path(tempfile.mkdtemp(prefix="etcd-operator-chaos-"))
@@ -186,7 +187,7 @@ def _run(options: argparse.Namespace) -> int:
             verdict = _strike_and_judge(options, plan, space, operators, deeds, say)
             passed = verdict.passed
         finally:
-            deeds.mend(everything=True)
+            _mend(deeds, say)
             if passed and not options.keep:
                 api.delete(NAMESPACES, "", namespace)
             else:
@@ -221,8 +222,16 @@ def _strike_and_judge(
     elif not options.keep:
         checks += judge.removed(run)
     if not run.struck.counts:
-        checks.append(Check(name="something was struck", found="the run was too short"))
+        checks.append(Check(name="something was struck", found="nothing was; too short, or nobody to spare"))
     return judge.verdict(run, seconds, checks, notable)
+
+
+def _mend(deeds: Deeds, say: _Teller) -> None:
+    """Leave nothing broken, also after an interruption; what cannot be mended is named."""
+    for _ in range(MENDING_TRIES):
+        deeds.mend(everything=True)
+    for outage in deeds.outages:
+        say(f"BROKEN    {outage.what}, and cannot be mended; see hack/cluster fault --help")
 
 
 def _find(options: argparse.Namespace) -> tuple[Testbed, Instance | None]:
@@ -243,11 +252,15 @@ def _find(options: argparse.Namespace) -> tuple[Testbed, Instance | None]:
     return find_testbed(), instance
 
 
-def _plan(options: argparse.Namespace, *, is_local: bool) -> Plan:
+def _plan(options: argparse.Namespace, *, nodes: int) -> Plan:
+    """What is asked for, if it can be done; `nodes` that can be broken: 0 if the cluster is not ours."""
+    is_local = nodes > 0
     deeds = options.deeds or ((Deed.DELETE, Deed.KILL, Deed.FREEZE) if is_local else (Deed.DELETE,))
     for deed in deeds:
         if deed.is_local and not is_local:
             raise RefusalError(f"{deed} works on a cluster of hack/cluster only; with --kubeconfig: delete")
+        if deed.is_of_node and nodes == 1:
+            raise RefusalError(f"{deed} needs a second node; run: hack/cluster up --nodes 3")
     if not options.beyond_quorum and spare(options.size) < 1:
         raise RefusalError(
             f"a cluster of {options.size} has no member to spare; --size 3, or --beyond-quorum"
