@@ -51,7 +51,8 @@ MENDING_TRIES = 3
 DESCRIPTION = """A chaos monkey: kills etcd members and the operator at random, then says what survived.
 
 It makes clusters of its own, of both kinds in turn, in a namespace of their own, writes to them all the
-time, and strikes no others. (An operator or a node that it strikes serves others, too.) A cluster is struck
+time, and strikes no others. One more, the control, is left alone: what goes wrong there as well is the
+machine's doing. (An operator or a node that it strikes serves others, too.) A cluster is struck
 again only when it is whole, and never so that it loses its quorum; when that takes time, it says so.
 
   hack/chaos                                      ten minutes on the dev cluster of hack/cluster
@@ -161,7 +162,7 @@ def _parser() -> argparse.ArgumentParser:
         type=_seconds,
         default="10s",
         metavar="TIME",
-        help="that a strike may cause (default: %(default)s)",
+        help="that a strike may cause, beside the control's (default: %(default)s)",
     )
     judged.add_argument("--keep", action="store_true", help="keep the clusters also when all is well")
     return parser
@@ -203,7 +204,7 @@ def _strike_and_judge(
     with ExitStack() as stack:
         ids = _create(space, made)
         subjects = open_subjects(stack, space, made, ids, plan.writes_per_second)
-        for subject in subjects:
+        for subject in subjects:  # the last one is the control
             say(f"serves    {subject.name} of {subject.document['apiVersion']}, {plan.size} members")
         run = Run(plan, space, subjects, operators, deeds, say)
         say.begin()

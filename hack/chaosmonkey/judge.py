@@ -13,7 +13,7 @@ from e2e.support.waiting import wait_until
 from etcd_operator.errors import OperatorError
 from etcd_operator.kube import resources
 
-from .run import Run, Subject, longest_gap
+from .run import Run, Subject, longest_gap, uids_of
 from .verdict import Check, ClusterFigures, Verdict
 
 REST_SECONDS = 10.0
@@ -32,11 +32,11 @@ GOES_WITH_A_CLUSTER = (
 def settled(run: Run) -> list[Check]:
     """Whether everything has come to rest; ask while writers and watches go on."""
     checks = [check("the operator is ready and leads", run.operators.wait_ready)]
-    for subject in run.subjects:
+    for subject in run.everyone:
         broken = subject.watch.broken_for or not subject.watch.sight.is_whole
         status = f"its status: {run.space.status(subject.document)}" if broken else ""
         checks.append(Check(name=f"{subject.name} is settled", found=status))
-    watching = [run.operators.is_watching, *(subject.watch.is_watching for subject in run.subjects)]
+    watching = [run.operators.is_watching, *(subject.watch.is_watching for subject in run.everyone)]
     found = "" if all(watching) else "a watch ended before its time, see its traceback above"
     return [*checks, Check(name="nothing went unwatched", found=found)]
 
@@ -44,7 +44,9 @@ def settled(run: Run) -> list[Check]:
 def survived(run: Run, max_quorum_loss: float) -> list[Check]:
     """What clients and members say; ask when the writers have ended."""
     checks = []
-    for subject in run.subjects:
+    # What a cluster that was left alone had to do without is no fault of the strikes.
+    allowed = max_quorum_loss + max(run.bystander.quorum.losses, default=0.0)
+    for subject in run.everyone:
         name, losses = subject.name, subject.quorum.losses
         if subject.was_beyond_quorum and subject.is_ephemeral:
             # What only the lost majority had is gone; a quorum that was taken away is no fault of ours.
@@ -56,16 +58,19 @@ def survived(run: Run, max_quorum_loss: float) -> list[Check]:
                 lambda subject=subject: _same_cluster(run, subject),  # type: ignore[misc]
             )
         )
-        if not subject.was_beyond_quorum:
+        if not subject.was_beyond_quorum and subject is not run.bystander:
             longest = max(losses, default=0.0)
-            found = f"{longest:.1f} s" if longest > max_quorum_loss else ""
-            checks.append(Check(name=f"{name}: never without quorum for {max_quorum_loss:g} s", found=found))
+            found = f"{longest:.1f} s" if longest > allowed else ""
+            told = f"{name}: never without quorum for {max_quorum_loss:g} s more than the control"
+            checks.append(Check(name=told, found=found))
+    if not run.bystander.watch.struck:
+        checks.append(check(f"{run.bystander.name}: left alone", lambda: _left_alone(run)))
     checks += [
         check(
             f"{subject.name}: no object doubled or left over",
             lambda subject=subject: _nothing_doubled(run, subject),  # type: ignore[misc]
         )
-        for subject in run.subjects
+        for subject in run.everyone
     ]
     if run.space.testbed.is_local:
         checks.append(
@@ -94,7 +99,7 @@ def behaved(run: Run) -> tuple[list[Check], list[str]]:
 
 def removed(run: Run) -> list[Check]:
     """Delete the clusters, and see that nothing stays but claims of persistent ones."""
-    for subject in run.subjects:
+    for subject in run.everyone:
         resource = CLUSTERS[subject.document["apiVersion"]]
         run.space.api.delete(resource, run.space.namespace, subject.name)
     return [
@@ -102,7 +107,7 @@ def removed(run: Run) -> list[Check]:
             f"{subject.name}: deleted without a trace",
             lambda subject=subject: _wait_gone(run, subject),  # type: ignore[misc]
         )
-        for subject in run.subjects
+        for subject in run.everyone
     ]
 
 
@@ -118,7 +123,7 @@ def verdict(run: Run, seconds: float, checks: list[Check], notable: list[str]) -
             quorum_losses=subject.quorum.losses,
             recoveries=subject.watch.recoveries,
         )
-        for subject in run.subjects
+        for subject in run.everyone
     ]
     return Verdict(
         seed=run.plan.seed,
@@ -147,6 +152,11 @@ def check(name: str, ask: Callable[[], object]) -> Check:
 def _same_cluster(run: Run, subject: Subject) -> None:
     found = assert_consistent(run.space, subject.document)
     assert found == subject.cluster_id, f"cluster ID {found}, before {subject.cluster_id}"  # noqa: S101
+
+
+def _left_alone(run: Run) -> None:
+    now = uids_of(run.space, run.bystander.document)
+    assert now == run.bystander.uids, "its pods are not those of the beginning"  # noqa: S101
 
 
 def _nothing_doubled(run: Run, subject: Subject) -> None:

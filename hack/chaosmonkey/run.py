@@ -25,6 +25,8 @@ from .verdict import Tally, duration
 from .victims import Skip, Wait, members_to_strike, node_to_strike, spare
 
 TICK = 0.2
+BYSTANDER = "control"
+"""The cluster that no strike is meant for: what its clients notice as well is the machine's doing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,9 +49,10 @@ class Plan:
 
 @dataclass(slots=True, kw_only=True)
 class Subject:
-    """One cluster with those who look at it."""
+    """One cluster with those who look at it; `uids` are those of its pods at the beginning."""
 
     watch: Watch
+    uids: frozenset[str]
     writer: Writer
     quorum: QuorumWatch
     cluster_id: str
@@ -73,7 +76,7 @@ class Subject:
 
 
 def documents(plan: Plan, storage_class: str) -> list[Document]:
-    """The clusters, of both kinds in turn; without a storage class the default one."""
+    """The clusters, of both kinds in turn (without a storage class the default one), and the bystander."""
     made = []
     for number in range(1, plan.clusters + 1):
         name = f"chaos-{number}"
@@ -84,7 +87,7 @@ def documents(plan: Plan, storage_class: str) -> list[Document]:
             if not storage_class:
                 del template["storageClassName"]
         made.append(document)
-    return made
+    return [*made, ephemeral(BYSTANDER, plan.size)]
 
 
 class Due:
@@ -108,20 +111,21 @@ class Due:
 
 
 class Run:
-    """Strikes `subjects` by the plan, from `strike` on until `stop` or until the time is over."""
+    """Strikes all but the last of `everyone` by the plan, until `stop` or until the time is over."""
 
     def __init__(
         self,
         plan: Plan,
         space: Space,
-        subjects: Sequence[Subject],
+        everyone: Sequence[Subject],
         operators: Operators,
         deeds: Deeds,
         say: Callable[[str], None],
     ) -> None:
         self.plan = plan
         self.space = space
-        self.subjects = subjects
+        self.everyone = everyone
+        self.subjects, self.bystander = everyone[:-1], everyone[-1]
         self.operators = operators
         self.deeds = deeds
         self.say = say
@@ -130,7 +134,7 @@ class Run:
         self.operator_struck = Tally()
         self.began = time.monotonic()
         self._held = ""
-        self._recovered = [0] * len(subjects)
+        self._recovered = [0] * len(everyone)
         self._loads: list[float] = []
         self._is_impatient = False
 
@@ -167,7 +171,7 @@ class Run:
     def settle(self) -> None:
         """Wait until all clusters are whole again, at most `patience` seconds after the last strike."""
         self._tell_news()
-        while any(0 < subject.watch.broken_for < self.plan.patience for subject in self.subjects):
+        while any(0 < subject.watch.broken_for < self.plan.patience for subject in self.everyone):
             self.mend(everything=True)
             self._tell_news()
             time.sleep(TICK)
@@ -227,7 +231,7 @@ class Run:
         return self._go_on()
 
     def _strike_node(self, strike: Strike) -> bool:
-        sights = [subject.watch.sight for subject in self.subjects]
+        sights = [subject.watch.sight for subject in self.everyone]
         node = node_to_strike(sights, strike.draw, beyond_quorum=self.plan.beyond_quorum)
         if isinstance(node, Wait):
             return self._hold(node.until)
@@ -236,7 +240,7 @@ class Run:
             return self._go_on()
         hit = [
             (subject, sight.on(node))
-            for subject, sight in zip(self.subjects, sights, strict=True)
+            for subject, sight in zip(self.everyone, sights, strict=True)
             if sight.on(node)
         ]
         for subject, count in hit:
@@ -264,7 +268,7 @@ class Run:
         return True
 
     def _tell_news(self) -> None:
-        for index, subject in enumerate(self.subjects):
+        for index, subject in enumerate(self.everyone):
             recoveries = subject.watch.recoveries
             for seconds in recoveries[self._recovered[index] :]:
                 self.say(f"whole     {subject.name} after {seconds:.1f} s")
@@ -289,12 +293,18 @@ def open_subjects(
         subjects.append(
             Subject(
                 watch=stack.enter_context(Watch(space, document)),
+                uids=uids_of(space, document),
                 writer=stack.enter_context(Writer(addresses, per_second=per_second, prefix="chaos")),
                 quorum=stack.enter_context(QuorumWatch(addresses)),
                 cluster_id=cluster_id,
             )
         )
     return subjects
+
+
+def uids_of(space: Space, document: Document) -> frozenset[str]:
+    """Which pods a cluster has."""
+    return frozenset(str(pod["metadata"]["uid"]) for pod in space.pods(document))
 
 
 def longest_gap(subject: Subject, began: float) -> str:
