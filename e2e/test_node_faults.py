@@ -1,0 +1,133 @@
+"""A node of three is stopped or cut off: clients write on, and nothing acknowledged is lost."""
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from e2e.support.checks import assert_consistent
+from e2e.support.clusters import Document, ephemeral, persistent
+from e2e.support.resizing import RATE, leaders_pod, member_ids, settle
+from e2e.support.space import Space
+from e2e.support.waiting import wait_until
+from e2e.support.writer import Writer
+from etcd_operator.kube import resources
+
+pytestmark = [
+    pytest.mark.exclusive,
+    pytest.mark.long,
+    pytest.mark.timeout(600),
+    pytest.mark.usefixtures("_three_nodes"),
+]
+
+KINDS = [pytest.param(ephemeral, id="ephemeral"), pytest.param(persistent, id="persistent")]
+
+
+@pytest.fixture
+def _three_nodes(space: Space) -> Iterator[None]:
+    """Three nodes or more, all of which are ready again after the test."""
+    if not space.testbed.is_local:
+        pytest.skip("the nodes of this cluster are not ours to break")
+    if len(space.api.all_of(resources.NODES)) < 3:
+        pytest.skip("a node less needs three nodes: hack/cluster up --nodes 3")
+    yield
+    wait_until(lambda: all_ready(space), 60, "all nodes are ready again")
+
+
+def all_ready(space: Space) -> bool:
+    conditions = [node["status"]["conditions"] for node in space.api.all_of(resources.NODES)]
+    return all(c["status"] == "True" for each in conditions for c in each if c["type"] == "Ready")
+
+
+@contextmanager
+def cut(space: Space, node: str) -> Iterator[None]:
+    """The node without its link: what runs on it goes on, alone."""
+    space.testbed.fault("node-cut", node)
+    try:
+        yield
+    finally:
+        space.testbed.fault("node-mend", node)
+
+
+@contextmanager
+def stopped(space: Space, node: str) -> Iterator[None]:
+    """The node as if it were switched off: nobody attends its pods, and their etcds end."""
+    members = [
+        pod["metadata"]["name"] for pod in space.api.all_of(resources.PODS, space.namespace) if on(pod, node)
+    ]
+    space.testbed.fault("node-stop", node)
+    try:
+        for name in members:
+            space.testbed.fault("kill", f"{space.namespace}/{name}")
+        yield
+    finally:
+        space.testbed.fault("node-start", node)
+
+
+FAULTS = [pytest.param(cut, id="cut"), pytest.param(stopped, id="stopped")]
+
+
+def on(pod: Document, node: str) -> bool:
+    return bool(pod["spec"].get("nodeName") == node)
+
+
+def leaders_node(space: Space, document: Document) -> str:
+    """The node of the leader; it has no other member, so that it can be missed."""
+    leader = leaders_pod(space, document)
+    per_node = Counter(pod["spec"]["nodeName"] for pod in space.pods(document))
+    node: str = next(p["spec"]["nodeName"] for p in space.pods(document) if p["metadata"]["name"] == leader)
+    assert per_node[node] == 1, f"the members are not spread over the nodes: {per_node}"
+    return node
+
+
+def writes_go_on(writer: Writer) -> None:
+    before = writer.acknowledged
+    wait_until(lambda: writer.acknowledged > before + 10, 30, "writes go on")
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_node_that_comes_back_soon_costs_neither_a_write_nor_a_member(
+    space: Space, kind: Any, fault: Any
+) -> None:
+    document = space.created(kind())
+    settle(space, document)
+    cluster_id, ids = assert_consistent(space, document), member_ids(space, document)
+    with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
+        writes_go_on(writer)
+        with fault(space, leaders_node(space, document)):
+            writes_go_on(writer)
+            space.wait_condition(document, "Degraded", "MemberUnhealthy")
+            writes_go_on(writer)
+        settle(space, document, within=180)
+        writes_go_on(writer)
+    writer.verify()
+    print(f"{writer.acknowledged} writes acknowledged, longest gap {writer.longest_gap:.2f} s")
+    assert assert_consistent(space, document) == cluster_id
+    assert member_ids(space, document) == ids, "a member was replaced whose data was there"
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_an_ephemeral_member_on_a_node_that_stays_away_is_replaced(space: Space, fault: Any) -> None:
+    document = space.created(ephemeral())
+    settle(space, document)
+    cluster_id = assert_consistent(space, document)
+    with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
+        node = leaders_node(space, document)
+        lost = next(pod["metadata"]["name"] for pod in space.pods(document) if on(pod, node))
+        with fault(space, node):
+            wait_until(
+                lambda: lost not in member_ids(space, document) and len(member_ids(space, document)) == 3,
+                240,
+                lambda: f"{lost} is replaced: {space.status(document)}",
+                every=1.0,
+            )
+            writes_go_on(writer)
+        settle(space, document, within=180)
+        wait_until(lambda: lost not in space.names(resources.PODS), 120, f"{lost} is gone with its node back")
+        writes_go_on(writer)
+    writer.verify()
+    print(f"{writer.acknowledged} writes acknowledged, longest gap {writer.longest_gap:.2f} s")
+    assert assert_consistent(space, document) == cluster_id
