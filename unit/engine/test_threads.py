@@ -51,8 +51,8 @@ def test_joining_tells_who_is_late_and_waits_no_longer_than_asked() -> None:
     for loop in loops:
         loop.start()
     began = time.monotonic()
-    assert join_all(loops, 0.1) == tuple(f"t-{n}" for n in range(10))
-    assert time.monotonic() - began < 0.8  # in total, not for each
+    assert join_all(loops, 0.5) == tuple(f"t-{n}" for n in range(10))
+    assert time.monotonic() - began < 3.0  # in total, not for each
     assert loops[0].is_alive
     release.set()
     assert join_all(loops, 5) == ()

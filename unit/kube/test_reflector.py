@@ -361,7 +361,7 @@ def test_stop_ends_it_at_once(script: Script) -> None:
     with following(script, clock=SystemClock()) as world:
         until(lambda: world.watched_from or world.server.asked)
         began = time.monotonic()
-    assert time.monotonic() - began < 0.5
+    assert time.monotonic() - began < 2.0
 
 
 def test_a_deleted_object_is_named_by_its_key() -> None:

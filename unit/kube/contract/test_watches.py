@@ -89,10 +89,13 @@ def test_a_write_that_changes_nothing_is_not_told(subject: Subject) -> None:
 
 
 def test_a_position_that_has_expired_ends_the_stream_with_an_error_event(subject: Subject) -> None:
-    """HTTP 200 and an ERROR event, not HTTP 410: the refusal is inside the stream."""
+    """HTTP 200 and an ERROR event, not HTTP 410: the refusal is inside the stream.
+
+    Of a kind younger than the server: what is as old as a new server has its first positions still in hand.
+    """
     if subject.fake is not None:
         subject.fake.compact()
-    with closing(subject.watch("configmaps", resourceVersion="1")) as stream:
+    with closing(subject.watch(subject.things, resourceVersion="1")) as stream:
         events = list(stream)
     assert [event["type"] for event in events] == ["ERROR"]
     assert (events[0]["object"]["code"], events[0]["object"]["reason"]) == (410, "Expired")
