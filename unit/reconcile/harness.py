@@ -94,6 +94,7 @@ class Schedule:
         moment = self._clock.monotonic() + seconds
         with self.changed:
             self.later[controller, key] = min(moment, self.later.get((controller, key), moment))
+            self.changed.notify_all()
 
     def pop(self) -> tuple["Passes", Key] | None:
         with self.changed:
@@ -103,12 +104,15 @@ class Schedule:
             return item
 
     def advance(self, seconds: float | None = None) -> None:
-        """Move time to the next key that comes later, or by `seconds`."""
-        with self.changed:
-            first = min(self.later.values(), default=None)
+        """Move time to the next key that comes later, or by `seconds`; not while one is due."""
         if seconds is None:
-            assert first is not None, "nothing is scheduled: nothing will ever happen again"
-            seconds = max(0.0, first - self._clock.monotonic())
+            with self.changed:  # other threads schedule, too: a watch that is told, a look that has ended
+                assert self.changed.wait_for(lambda: self.later or self.due, DEADLINE), (
+                    "nothing is scheduled: nothing will ever happen again"
+                )
+                if self.due:
+                    return
+                seconds = max(0.0, min(self.later.values()) - self._clock.monotonic())
         self._clock.advance(seconds)
         with self.changed:
             now = self._clock.monotonic() + 1e-9
