@@ -45,7 +45,7 @@ class PodFacts:
     is_finished: it will never run again. is_on_lost_node: its node has been silent for too long.
     is_gated: it is ready only while it is told to serve; serves: what it is told, None for nothing yet.
     is_sealed: a new process in it starts from its data only. has_no_data: its last process said that
-    it found none.
+    it found none. has_broken_data: its last process said that it cannot read what it found.
     has_fetched: the seed of a recovery has all of its survivor's data.
     version: of etcd, the one that an ephemeral member's pod asks for.
     """
@@ -64,6 +64,7 @@ class PodFacts:
     serves: bool | None = None
     is_sealed: bool = False
     has_no_data: bool = False
+    has_broken_data: bool = False
     has_fetched: bool = False
     trouble: Trouble | None = None
     version: str = ""

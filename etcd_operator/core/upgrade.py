@@ -79,7 +79,7 @@ def refused_path(state: ClusterState) -> str:
 
 
 def may_fail_by_version(state: ClusterState, member: Member) -> bool:
-    """Whether a member that crashes may do so because of its new version, and not for want of its data."""
+    """Whether a member that calls its data broken may do so because of its new version only."""
     upgrade = state.record.upgrade
     return upgrade is not None and upgrade.member == member.name and member.asked_version != upgrade.origin
 

@@ -10,7 +10,7 @@ sealed members (before that no operator could know).
 
 from dataclasses import dataclass, field, replace
 
-from etcd_operator.core.actions import Founding, Joining, Start
+from etcd_operator.core.actions import Founding, Joining, Resuming, Start
 from etcd_operator.core.desired import Record
 from etcd_operator.core.members import Trouble
 from unit.core.model_etcd import Disk, Etcd, Process
@@ -64,6 +64,7 @@ class Pod:
     has_run: bool = False
     has_restarted: bool = False
     restarts: int = 0
+    has_no_data: bool = False
     is_finished: bool = False
     is_on_lost_node: bool = False
     is_terminating: bool = False
@@ -256,11 +257,23 @@ class World(Etcd):
         if disk.is_removed or not (disk.cluster_id or self._begins(pod.name, pod.start, disk)):
             trouble = Trouble(reason="CrashLoopBackOff", message="etcd refuses to start")
             self.pods[pod.name] = replace(
-                pod, is_running=False, has_run=True, has_restarted=True, restarts=again + 1, trouble=trouble
+                pod,
+                is_running=False,
+                has_run=True,
+                has_restarted=True,
+                restarts=again + 1,
+                has_no_data=isinstance(pod.start, Resuming) and not disk.is_removed,
+                trouble=trouble,
             )
             return
         self.pods[pod.name] = replace(
-            pod, has_run=True, is_running=True, trouble=None, has_restarted=pod.has_run, restarts=again
+            pod,
+            has_run=True,
+            is_running=True,
+            has_no_data=False,
+            trouble=None,
+            has_restarted=pod.has_run,
+            restarts=again,
         )
         self.processes[pod.uid] = Process(name=pod.name, pod=pod.uid, disk=disk)
 

@@ -328,6 +328,7 @@ def _pod_facts(pod: Pod) -> PodFacts:
         is_finished=pod.is_finished,
         is_on_lost_node=pod.is_on_lost_node,
         is_terminating=pod.is_terminating,
+        has_no_data=pod.has_no_data,
         trouble=pod.trouble,
         version=VERSION,
     )

@@ -18,9 +18,9 @@ def _lost(cluster: DesiredCluster, name: str, **changes: Any) -> ClusterState:
     return down(born(cluster), name, **changes)
 
 
-CRASHING = pod("db-1", is_running=False, restarts=CRASHES)
-
 REFUSES: Any = {"is_running": False, "has_no_data": True, "restarts": 1}
+
+BROKEN: Any = {"is_running": False, "has_broken_data": True, "restarts": CRASHES}
 
 LOST = [
     pytest.param(_lost(ephemeral(), "db-0001", pod=None), "db-0001", id="an ephemeral pod that is gone"),
@@ -58,11 +58,6 @@ LOST = [
         id="a claim whose volume is gone",
     ),
     pytest.param(
-        _lost(persistent(), "db-1", pod=CRASHING),
-        "db-1",
-        id="a sealed member that refuses to start again and again",
-    ),
-    pytest.param(
         _lost(persistent(), "db-1", pod=pod("db-1", **REFUSES), peer=peer("db-1")),
         "db-1",
         id="a persistent member that says twice that it has no data",
@@ -71,6 +66,16 @@ LOST = [
         _lost(ephemeral(), "db-0001", pod=pod("db-0001", **REFUSES)),
         "db-0001",
         id="an ephemeral member that says twice that it has no data",
+    ),
+    pytest.param(
+        _lost(persistent(), "db-1", pod=pod("db-1", **BROKEN)),
+        "db-1",
+        id="a persistent member that says again and again that its data is broken",
+    ),
+    pytest.param(
+        _lost(ephemeral(), "db-0001", pod=pod("db-0001", **BROKEN)),
+        "db-0001",
+        id="an ephemeral member that says again and again that its data is broken",
     ),
 ]
 
@@ -85,13 +90,36 @@ KEPT = [
     pytest.param(
         _lost(persistent(), "db-1", claim=None, has_replica_set=False), id="a claim that is not made yet"
     ),
-    pytest.param(
-        _lost(persistent(), "db-1", pod=replace(CRASHING, restarts=CRASHES - 1)),
-        id="a sealed member that has crashed only twice",
+    *(
+        pytest.param(
+            _lost(
+                persistent(),
+                "db-1",
+                pod=pod("db-1", is_sealed=True, is_running=False, restarts=99),
+                trouble=Trouble(reason=reason, message=words),
+            ),
+            id=f"a sealed member that ends again and again: {reason} {words}".strip(),
+        )
+        for reason, words in (
+            ("CrashLoopBackOff", "flag provided but not defined: -experimental-x"),
+            ("CrashLoopBackOff", "panic: write: no space left on device"),
+            ("CrashLoopBackOff", "panic: unmarshal should never fail"),
+            ("CrashLoopBackOff", "OOMKilled"),
+            ("ImagePullBackOff", "no such image"),
+            ("CreateContainerConfigError", ""),
+        )
     ),
     pytest.param(
-        _lost(persistent(), "db-1", pod=CRASHING, peer=peer("db-1")),
-        id="a crashing member that is not sealed: it may have its data",
+        _lost(persistent(), "db-1", pod=pod("db-1", is_running=False, restarts=99)),
+        id="a member that ended often, and now with its node",
+    ),
+    pytest.param(
+        _lost(persistent(), "db-1", pod=pod("db-1", **{**BROKEN, "restarts": CRASHES - 1})),
+        id="a member that has said only a few times that its data is broken: the disk may be",
+    ),
+    pytest.param(
+        _lost(persistent(), "db-1", pod=pod("db-1", **{**BROKEN, "is_running": True})),
+        id="a member whose data was broken and whose next process runs",
     ),
     pytest.param(
         _lost(ephemeral(), "db-0001", pod=pod("db-0001", **{**REFUSES, "restarts": 0})),

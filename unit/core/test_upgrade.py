@@ -332,24 +332,31 @@ def test_a_member_that_was_removed_is_no_longer_in_hand() -> None:
     assert ReplaceMember(name="db-0002", version=NEW) in plan(state).actions
 
 
-CRASHING = pod("db-2", is_running=False, restarts=9)
-
-
-def _crashing(hand: str, version: str = NEW) -> ClusterState:
-    state = changed(asked(persistent(), hand=hand), "db-2", answer=None, pod=CRASHING)
+def _crashing(hand: str, version: str = NEW, *, is_broken: bool = True) -> ClusterState:
+    crashing = pod("db-2", is_running=False, restarts=9, has_broken_data=is_broken)
+    state = changed(asked(persistent(), hand=hand), "db-2", answer=None, pod=crashing)
     peer = state.by_name["db-2"].peer
     assert peer is not None
     return changed(state, "db-2", peer=replace(peer, version=version))
 
 
-def test_a_member_that_crashes_at_its_new_version_is_not_taken_for_lost() -> None:
-    assert not any(isinstance(action, RemoveMember) for action in plan(_crashing("db-2")).actions)
+@pytest.mark.parametrize(
+    "state",
+    [
+        pytest.param(_crashing("db-2"), id="in hand: its data may only look broken to the new version"),
+        pytest.param(_crashing("db-2", is_broken=False), id="in hand, without words"),
+        pytest.param(_crashing("db-1", is_broken=False), id="done, and the version proves to be bad later"),
+        pytest.param(_crashing("db-2", OLD, is_broken=False), id="put back"),
+    ],
+)
+def test_a_member_that_crashes_at_its_new_version_is_not_taken_for_lost(state: ClusterState) -> None:
+    assert not any(isinstance(action, RemoveMember) for action in plan(state).actions)
 
 
 @pytest.mark.parametrize(
     "state", [_crashing("db-1"), _crashing("db-2", OLD)], ids=["not in hand", "put back"]
 )
-def test_a_member_that_crashes_otherwise_is(state: ClusterState) -> None:
+def test_a_member_whose_data_is_broken_whatever_the_version_is(state: ClusterState) -> None:
     assert isinstance(plan(state).actions[0], RemoveMember)
 
 

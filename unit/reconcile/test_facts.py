@@ -239,6 +239,42 @@ def test_a_process_that_found_no_data_says_so(
     assert (facts.trouble is not None and facts.trouble.reason == "DataLost") is has_no_data
 
 
+WAL = '"msg":"discovery failed","error":"walpb: crc mismatch: expected: bd23af31 computed: eb7d4ede: in file"'
+DATABASE = '"msg":"failed to open database","path":"/var/lib/etcd/member/snap/db","error":"invalid database"'
+
+
+@pytest.mark.parametrize(
+    ("container", "is_broken"),
+    [
+        pytest.param({"state": ended(WAL)}, True, id="the log"),
+        pytest.param({"state": ended(DATABASE, 2)}, True, id="the database"),
+        pytest.param({"state": BACK_OFF["state"], "lastState": ended(WAL)}, True, id="in back-off"),
+        pytest.param({"state": ended(WAL, 0)}, False, id="an end that was no failure"),
+        pytest.param({"state": ended(EMPTY)}, False, id="no data"),
+        pytest.param({"state": ended("panic: write: no space left on device", 2)}, False, id="a full disk"),
+        pytest.param(
+            {"state": ended('"msg":"failed to open database","error":"permission denied"', 2)},
+            False,
+            id="a database that may not be opened",
+        ),
+        pytest.param(
+            {"state": ended("panic: unmarshal should never fail (proto: cannot parse)", 2)},
+            False,
+            id="entries that this version cannot read",
+        ),
+        pytest.param({"state": ended("flag provided but not defined: -x", 2)}, False, id="a flag"),
+        pytest.param({"state": ended("", 137)}, False, id="killed for want of memory"),
+        pytest.param(RUNNING, False, id="its first process"),
+    ],
+)
+def test_a_process_that_cannot_read_its_data_says_so(container: dict[str, Any], is_broken: bool) -> None:
+    body = msgspec.to_builtins(marked("coreos.com", members="a=b", state="existing"))
+    body["status"]["containerStatuses"] = [{"name": "etcd", **container}]
+    facts = pod_facts(msgspec.convert(body, Pod), now=NOW)
+
+    assert facts.has_broken_data is is_broken
+
+
 def test_restarts_are_counted() -> None:
     assert pod_facts(pod(BACK_OFF), now=NOW).restarts == 4
     assert pod_facts(pod(), now=NOW).restarts == 0

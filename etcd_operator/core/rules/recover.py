@@ -1,8 +1,11 @@
 """A member whose data cannot come back is taken out; growing puts another in its place.
 
 Unreachable is not lost (I5): a member is lost only when the thing that held its data is
-gone. While the others have no quorum nothing is removed, because etcd would not agree
-and the data may still be needed.
+gone, or when its own process says that there is no data, or none that can be read. A process
+that ends for any other reason, or for none that is known, however often, still has its data: a
+full disk, too little memory, an image or a version that does not work are nobody's loss, and
+whatever the reason is, the next member may end for it, too. While the others have no quorum
+nothing is removed, because etcd would not agree and the data may still be needed.
 """
 
 from etcd_operator.core.actions import Plan, RemoveMember
@@ -14,9 +17,9 @@ CLAIM_LOST = "ClaimLost"
 """Why a peer's objects are not made again (see `reconcile.peer`)."""
 
 CRASHES = 3
-"""Restarts after which a sealed member that ends at once is taken for one without its data.
+"""Restarts after which a member that says that its data is broken is believed.
 
-The kubelet restarts at once, then after 10 and 20 s; a member that says why it ends is not waited for."""
+The kubelet restarts at once, then after 10 and 20 s; a disk may answer wrongly once."""
 
 
 def lost_member(state: ClusterState) -> Plan | None:
@@ -49,9 +52,22 @@ def is_lost(state: ClusterState, member: Member) -> bool:
     """Whether a member that etcd lists has lost its data for good."""
     if member.is_healthy:
         return False
-    if not state.desired.is_persistent:
-        return _pod_is_gone(member)
-    return _volume_is_gone(member, crashes_count=not may_fail_by_version(state, member))
+    if _says_that_its_data_is_gone(state, member):
+        return True
+    return _volume_is_gone(member) if state.desired.is_persistent else _pod_is_gone(member)
+
+
+def _says_that_its_data_is_gone(state: ClusterState, member: Member) -> bool:
+    """Its process says, and not for the first time, that it has no data, or none that it can read.
+
+    What a version that is only just being tried cannot read, the earlier one may.
+    """
+    pod = member.pod
+    if pod is None or pod.is_running:
+        return False
+    if pod.has_no_data:
+        return pod.restarts > 0
+    return pod.has_broken_data and pod.restarts >= CRASHES and not may_fail_by_version(state, member)
 
 
 def _pod_is_gone(member: Member) -> bool:
@@ -59,28 +75,15 @@ def _pod_is_gone(member: Member) -> bool:
     pod = member.pod
     if pod is None or pod.is_finished or pod.is_on_lost_node:
         return True
-    return (pod.is_terminating and member.answer is None) or _has_no_data(member)
+    return pod.is_terminating and member.answer is None
 
 
-def _volume_is_gone(member: Member, *, crashes_count: bool) -> bool:
-    """The claim is gone or lost, or the process refuses again and again to start without data.
+def _volume_is_gone(member: Member) -> bool:
+    """The claim is gone or lost.
 
-    A peer without a ReplicaSet is only just being made: its claim is late, not lost. A member that
-    crashes at the version it is being upgraded to says nothing about its data: crashes do not count.
+    A peer without a ReplicaSet is only just being made: its claim is late, not lost.
     """
-    if member.claim is None:
-        was_told = member.trouble is not None and member.trouble.reason == CLAIM_LOST
-        return member.peer is None or member.has_replica_set or was_told
-    if member.claim.is_lost or _has_no_data(member):
-        return True
-    if not crashes_count:
-        return False
-    sealed = member.peer is not None and member.peer.is_sealed
-    pod = member.pod
-    return sealed and pod is not None and not pod.is_running and pod.restarts >= CRASHES
-
-
-def _has_no_data(member: Member) -> bool:
-    """Its process says, and not for the first time, that it was started without its data."""
-    pod = member.pod
-    return pod is not None and not pod.is_running and pod.has_no_data and pod.restarts > 0
+    if member.claim is not None:
+        return member.claim.is_lost
+    was_told = member.trouble is not None and member.trouble.reason == CLAIM_LOST
+    return member.peer is None or member.has_replica_set or was_told
