@@ -6,6 +6,9 @@ from functools import cached_property
 from etcd_operator.core.desired import DesiredCluster, Record
 from etcd_operator.core.members import EtcdMember, Member, quorum
 
+IN_STEP = 10
+"""Entries of the log that members may differ by only because they were asked one after the other."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterState:
@@ -75,6 +78,15 @@ class ClusterState:
         ids = [m.answer.leader for m in self.healthy_voters if m.answer is not None]
         named = max(set(ids), key=ids.count, default="")
         return next((m for m in self.voters if m.entry is not None and m.entry.id == named), None)
+
+    def lag(self, member: Member) -> int:
+        """Entries of the log that a member is behind the voter that has the most; 0 without an answer."""
+        most = max((v.answer.committed for v in self.voters if v.answer is not None), default=0)
+        return most - member.answer.committed if member.answer is not None else 0
+
+    def must_catch_up(self, member: Member) -> bool:
+        """Whether clients would have to wait if it were to lead now: etcd takes no write meanwhile."""
+        return self.lag(member) > IN_STEP
 
     @property
     def quorum(self) -> int:

@@ -152,6 +152,32 @@ def test_a_learner_that_cannot_start_says_why() -> None:
     assert (made.stage, made.reason, made.message) == (Stage.HELD, "ErrImagePull", "db-3: no such image")
 
 
+def test_an_ephemeral_learner_that_is_being_deleted_is_not_made_a_voter() -> None:
+    """With one voter it would take the quorum with it; it never comes back."""
+    state = _learner(_sized(ephemeral(size=1), 3), "db-0001", pod=pod("db-0001", is_terminating=True))
+
+    made = plan(state)
+
+    assert _kinds(made) == ["Remember", "RemoveMember", "DeleteMember"]
+    assert made.message == "db-0001 was lost while it joined"
+
+
+def test_a_persistent_learner_that_is_just_restarted_is_not_made_a_voter_yet() -> None:
+    state = _learner(_sized(persistent(size=1), 3), "db-1", pod=pod("db-1", is_terminating=True))
+
+    made = plan(state)
+
+    assert (made.actions, made.stage, made.message) == ((), Stage.WORKING, "waiting for db-1 to start")
+
+
+def test_a_persistent_learner_whose_claim_is_being_deleted_is_taken_out() -> None:
+    doomed = old_claim("db-1", is_terminating=True)
+
+    made = plan(_learner(_sized(persistent(size=1), 3), "db-1", claim=doomed))
+
+    assert _kinds(made) == ["RemoveMember", "DeleteMember"]
+
+
 @pytest.mark.parametrize("cluster", [persistent(), ephemeral()], ids=["persistent", "ephemeral"])
 def test_an_add_that_was_cut_off_goes_on_with_the_objects(cluster: DesiredCluster) -> None:
     name = member_name(cluster, 3)
@@ -205,6 +231,19 @@ def test_a_leader_that_leaves_hands_over_to_the_member_that_leaves_last() -> Non
     made = plan(replace(state, desired=replace(state.desired, size=3)))
 
     assert made.actions[0] == MoveLeader(name="db-0", member_id="id-db-0")
+
+
+@pytest.mark.parametrize(("behind", "heir"), [(10, "db-0002"), (11, "db-0001")])
+def test_a_leader_that_leaves_hands_over_to_a_member_that_has_not_to_catch_up(behind: int, heir: str) -> None:
+    """The member that leaves last may have been promoted a moment ago, a tenth of the log behind."""
+    state = _sized(ephemeral(), 2)
+    for member in state.members:
+        said = answer(member.name, state.etcd_members, committed=5000)
+        if member.name == "db-0002":
+            said = replace(said, committed=5000 - behind)
+        state = changed(state, member.name, answer=said)
+
+    assert plan(state).actions[0] == MoveLeader(name=heir, member_id=f"id-{heir}")
 
 
 def test_an_unhealthy_member_goes_first() -> None:

@@ -65,7 +65,9 @@ def finish_learner(state: ClusterState) -> Plan | None:
         return None
     name, entry = learner.name, learner.entry
     has_objects = _has_objects(state, learner)
-    was_lost = is_lost(state, learner) if has_objects else bool(entry.name)
+    was_lost = _is_losing_data(state, learner) or (
+        is_lost(state, learner) if has_objects else bool(entry.name)
+    )
     if len(state.voters) >= state.desired.size or was_lost:
         why = f"{name} was lost while it joined" if was_lost else f"{name} is not needed"
         return _take_out(state, name, entry.id, why)
@@ -73,7 +75,8 @@ def finish_learner(state: ClusterState) -> Plan | None:
         return _join(state, name, ())
     if learner.trouble is not None:
         return Plan.hold(learner.trouble.reason, f"{name}: {learner.trouble.message}", requeue_after=1.0)
-    if learner.answer is None:
+    is_going = learner.pod is not None and learner.pod.is_terminating
+    if learner.answer is None or is_going:
         return Plan.wait("ScalingUp", f"waiting for {name} to start", requeue_after=STEP)
     return Plan.act(
         Promote(name=name, member_id=entry.id),
@@ -199,10 +202,14 @@ def _by_departure(state: ClusterState, members: Iterable[Member]) -> list[Member
 
 
 def _lead_elsewhere(state: ClusterState, victim: Member, healthy: list[Member]) -> list[Action]:
-    """Hand leadership to the member that stays the longest, so that it moves once and not at each step."""
+    """Hand leadership to the member that stays the longest, so that it moves once and not at each step.
+
+    But to one that was only just promoted only if there is no other: it may have much to catch up.
+    """
     if state.leader is not victim:
         return []
-    return [MoveLeader(name=heir.name, member_id=heir.id) for heir in _by_departure(state, healthy)[-1:]]
+    able = [voter for voter in healthy if not state.must_catch_up(voter)] or healthy
+    return [MoveLeader(name=heir.name, member_id=heir.id) for heir in _by_departure(state, able)[-1:]]
 
 
 def _may_change(state: ClusterState) -> bool:
