@@ -155,7 +155,7 @@ def _grows_first(state: ClusterState) -> bool:
 
 
 def _preflight(state: ClusterState) -> Plan | None:
-    ailing = _ailing(state)
+    ailing = _ailing(state) or _doomed(state)
     if not ailing:
         return None
     message = f"the upgrade to {state.desired.version} waits for {ailing}"
@@ -166,7 +166,6 @@ def _preflight(state: ClusterState) -> Plan | None:
 
 def _ailing(state: ClusterState) -> str:
     """What is not as it must be before a member may be away; empty if all is well."""
-    best = max((v.answer.committed for v in state.voters if v.answer is not None), default=0)
     listed = {entry.id for entry in state.etcd_members}
     for member in state.members:
         answer = member.answer
@@ -177,11 +176,27 @@ def _ailing(state: ClusterState) -> str:
             return f"{member.name} ({member.health.value}{errors})"
         if member.entry.is_learner:
             return f"{member.name}, which does not vote yet"
-        if best - answer.committed > LAG:
+        if member.pod is not None and member.pod.is_terminating:
+            return f"{member.name}, whose pod is being deleted"
+        if state.lag(member) > LAG:
             return f"{member.name}, which has not caught up"
         if {entry.id for entry in answer.members} != listed or answer.member_id != member.entry.id:
             return f"{member.name}, which knows other members than the rest"
     return "" if state.leader is not None else "a leader"
+
+
+def _doomed(state: ClusterState) -> str:
+    """A member whose data goes when its process is stopped, where the others need it.
+
+    A claim that is being deleted stays for as long as a pod uses it. Otherwise it is upgraded like the
+    rest, and found to be lost.
+    """
+    if len(state.voters) - 1 >= state.quorum:
+        return ""
+    doomed = (v.name for v in state.voters if v.claim is not None and v.claim.is_terminating)
+    return next(
+        (f"{name}, whose claim is being deleted: only more members can save its data" for name in doomed), ""
+    )
 
 
 def _pad(state: ClusterState) -> Plan | None:
@@ -227,9 +242,13 @@ def _touch(state: ClusterState, pending: list[Member]) -> Plan:
 
 
 def _heir(state: ClusterState, member: Member) -> Member | None:
-    """Who shall lead instead: a member that is done, else the one whose turn comes last."""
+    """Who shall lead instead: a member that is done, one in step, the one whose turn comes last."""
     others = [voter for voter in state.healthy_voters if voter is not member]
-    return min(others, key=lambda voter: (not _is_done(state, voter), voter.ordinal), default=None)
+    return min(
+        others,
+        key=lambda voter: (not _is_done(state, voter), state.must_catch_up(voter), voter.ordinal),
+        default=None,
+    )
 
 
 def _may_leave(state: ClusterState, member: Member) -> bool:

@@ -121,6 +121,35 @@ def test_the_leadership_goes_to_a_member_that_is_done() -> None:
     assert plan(state).actions[1:] == (MoveLeader(name="db-0002", member_id="id-db-0002"),)
 
 
+def _behind(state: ClusterState, **by: int) -> ClusterState:
+    """Members whose logs are so many entries behind the others', by number: `db_0002=500`."""
+    for member in state.members:
+        assert member.answer is not None
+        committed = 5000 - by.get(member.name.replace("-", "_"), 0)
+        state = changed(state, member.name, answer=replace(member.answer, committed=committed))
+    return state
+
+
+def test_the_leadership_does_not_go_to_a_member_that_has_to_catch_up_if_another_has_not() -> None:
+    """etcd accepts no write until the heir has the whole log."""
+    state = led_by(asked(runs=(OLD, OLD, OLD)), "db-0002")
+
+    assert plan(_behind(state, db_0000=11)).actions[1:] == (
+        MoveLeader(name="db-0001", member_id="id-db-0001"),
+    )
+    assert plan(_behind(state, db_0000=10)).actions[1:] == (
+        MoveLeader(name="db-0000", member_id="id-db-0000"),
+    )
+
+
+def test_a_member_that_is_done_leads_though_it_has_to_catch_up() -> None:
+    state = led_by(asked(runs=(OLD, OLD, NEW), hand="db-0002"), "db-0001")
+
+    assert plan(_behind(state, db_0002=500)).actions[1:] == (
+        MoveLeader(name="db-0002", member_id="id-db-0002"),
+    )
+
+
 def test_a_cluster_of_one_has_nobody_to_lead_instead() -> None:
     assert plan(asked(runs=(OLD,), size=1)).actions[1:] == (ReplaceMember(name="db-0000", version=NEW),)
 
@@ -207,6 +236,13 @@ WAITING = [
         id="its peer is going and its process answers",
     ),
     pytest.param(_unhealthy("db-0002", leader=""), "db-0002 to serve", id="it follows no leader yet"),
+    pytest.param(
+        changed(
+            asked(runs=(OLD, OLD, NEW), hand="db-0002"), "db-0000", pod=pod("db-0000", is_terminating=True)
+        ),
+        "db-0000, whose pod is being deleted",
+        id="another one is just going",
+    ),
     pytest.param(_lagging(LAG + 1), "db-0002, which has not caught up", id="it has not caught up"),
     pytest.param(
         _unhealthy("db-0002", members=(entry("db-0000"), entry("db-0001"))),
@@ -249,6 +285,32 @@ def test_an_upgrade_does_not_begin_while_nobody_is_known_to_lead() -> None:
     state = led_by(asked(), "nobody")
 
     assert plan(state).message.endswith("waits for a leader")
+
+
+DOOMED = old_claim("db-0", is_terminating=True)
+
+
+@pytest.mark.parametrize("runs", [(OLD,), (OLD, OLD)], ids=["the only copy", "one of two voters"])
+def test_a_member_whose_claim_goes_with_its_pod_is_not_stopped_where_it_is_needed(
+    runs: tuple[str, ...],
+) -> None:
+    """A claim that is being deleted stays for as long as a pod uses it."""
+    made = plan(changed(asked(persistent(size=len(runs)), runs=runs), "db-0", claim=DOOMED))
+
+    assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "UpgradeWaiting")
+    assert "db-0, whose claim is being deleted" in made.message
+
+
+def test_such_a_member_is_upgraded_and_then_replaced_where_the_others_go_on_without_it() -> None:
+    state = led_by(asked(persistent(), runs=(OLD, NEW, NEW), hand="db-1"), "db-1")
+
+    assert ReplaceMember(name="db-0", version=NEW) in plan(changed(state, "db-0", claim=DOOMED)).actions
+
+
+def test_such_a_single_member_may_be_saved_by_growing_first() -> None:
+    state = changed(asked(persistent(size=3), runs=(OLD,)), "db-0", claim=DOOMED)
+
+    assert plan(state).actions[0] == AddLearner(name="db-1")
 
 
 def test_an_upgrade_does_not_begin_while_a_member_does_not_vote() -> None:
