@@ -263,8 +263,9 @@ class Actor(Generic[Cluster]):
         if member.peer is not None and not member.peer.is_terminating:
             # The finalizer first: it makes the claim go before the last trace of the member.
             if not member.peer.is_for_cleanup:
-                note = {"metadata": {"finalizers": [improbable.CLEANUP_FINALIZER]}}
-                self._patch(resources.PEERS, desired, name, note)
+                # With the uid: a peer that was made again meanwhile must not take its claim along some day.
+                note = {"uid": member.peer.uid, "finalizers": [improbable.CLEANUP_FINALIZER]}
+                self._patch(resources.PEERS, desired, name, {"metadata": note})
             self._remove(resources.PEERS, desired, name, member.peer.uid)
             report("PeerRemoved", f"removed EtcdPeer {name}")
         elif member.peer is None and member.claim is not None and not member.claim.is_terminating:

@@ -1,8 +1,9 @@
 """Changes to etcd's member list, each behind a live read through a quorum (I12).
 
 What was planned rests on a look that may be a second old. Right before an act the list
-is read again, linearizably: a change that is already there is not repeated, and a member
-that etcd still lists never loses its objects.
+is read again, linearizably: a change that is already there is not repeated, a change that
+was planned for other members than etcd lists now is not made, and a member that etcd still
+lists never loses its objects.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,11 +15,11 @@ from etcd_operator.build.urls import CLIENT_PORT, endpoint
 from etcd_operator.core.actions import MoveLeader
 from etcd_operator.core.members import Member
 from etcd_operator.core.state import ClusterState
-from etcd_operator.errors import AlreadyExists, Unavailable
+from etcd_operator.errors import AlreadyExists, Conflict, Unavailable
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient, OnCall
 from etcd_operator.etcd.errors import UnhealthyCluster
-from etcd_operator.etcd.values import MemberList
+from etcd_operator.etcd.values import MemberList, hex_id
 
 T = TypeVar("T")
 
@@ -35,9 +36,11 @@ class Membership:
     on_call: OnCall
 
     def add_learner(self, peer_url: str) -> bool:
-        """Register a learner; false if it is listed already. Raises `UnhealthyCluster` and others."""
-        if any(peer_url in member.peer_urls for member in self._listed().members):
+        """Register a learner; false if it is listed already. Raises `UnhealthyCluster`, Conflict and others."""
+        listed = self._listed()
+        if any(peer_url in member.peer_urls for member in listed.members):
             return False
+        self._assert_as_planned(listed)
         try:
             self._of_any_voter(lambda voter: voter.member_add((peer_url,), learner=True))
         except AlreadyExists:
@@ -49,10 +52,11 @@ class Membership:
         return self._voter().member_promote(int(member_id, 16))
 
     def remove(self, name: str, member_id: str) -> bool:
-        """Take a member out; false if it is out already. Asked of a member that stays."""
+        """Take a member out; false if it is out already. Asked of a member that stays. Raises Conflict."""
         listed = self._listed(but=name)
         if int(member_id, 16) not in {member.id for member in listed.members}:
             return False
+        self._assert_as_planned(listed)
         return self._of_any_voter(lambda voter: voter.member_remove(int(member_id, 16)), but=name)
 
     def move_leader(self, action: MoveLeader) -> None:
@@ -69,6 +73,12 @@ class Membership:
     def lists(self, name: str, peer_url: str) -> bool:
         """Whether etcd lists a member at that address now; asked of the others."""
         return any(peer_url in member.peer_urls for member in self._listed(but=name).members)
+
+    def _assert_as_planned(self, listed: MemberList) -> None:
+        """An earlier change may have taken effect, late, behind the look that the plan rests on."""
+        planned = {entry.id for entry in self.state.etcd_members}
+        if {hex_id(member.id) for member in listed.members} != planned:
+            raise Conflict("etcd's members have changed since they were looked at: looking again")
 
     def _listed(self, but: str = "") -> MemberList:
         return self._voter(but).member_list(linearizable=True)

@@ -1,0 +1,96 @@
+"""Acts on a world that is not, or not any more, as the plan saw it: it is left alone."""
+
+from typing import Any
+
+import pytest
+
+from etcd_operator.core.actions import Action, AddLearner, DeleteMember, RemoveMember
+from etcd_operator.core.state import ClusterState
+from etcd_operator.errors import Conflict, Invalid
+from etcd_operator.keys import Key
+from unit.reconcile.bench import COREOS, IMPROBABLE, PEERS, Bench, Kind, born, ephemeral, persistent
+
+KEY = Key("default", "c")
+
+
+class Acts:
+    """The acting part of the operator, on what it sees when this is made."""
+
+    def __init__(self, made: Bench, kind: Kind) -> None:
+        assert made.operator is not None
+        group = next(group for group in made.operator.groups if group.name == kind.group)
+        reconciler: Any = group.controllers[0]._reconcile
+        self._of = reconciler.__self__
+        made.operator.catch_up()
+        cluster = self._of.caches.clusters.store.get(KEY)
+        state = None
+        while state is None:
+            state = self._of.observer.observe(KEY, cluster)
+            made.operator.catch_up()
+        self.state: ClusterState = state
+
+    def act(self, action: Action) -> None:
+        self._of.actor.act(self.state, action, lambda _reason, _message: None)
+
+    def remove(self, name: str) -> None:
+        self.act(RemoveMember(name=name, member_id=self.state.by_name[name].id))
+
+
+def _forget(made: Bench, name: str) -> None:
+    """Another removal takes effect: of an earlier call whose outcome nobody knows, or of a person."""
+    etcd = made.etcd.etcd
+    with etcd.changed:
+        etcd.remove(next(member for member in etcd.members if member.name != name), etcd.member(name).id)
+
+
+def _names(made: Bench) -> list[str]:
+    return sorted(member.name for member in made.etcd.etcd.members)
+
+
+@pytest.mark.parametrize(
+    ("body", "gone", "victim"),
+    [
+        pytest.param(persistent(size=4), "c-1", "c-3", id="persistent"),
+        pytest.param(ephemeral(size=4), "c-0003", "c-0000", id="ephemeral"),
+    ],
+)
+def test_no_second_member_is_removed_before_the_first_removal_was_seen(
+    body: tuple[Kind, Any], gone: str, victim: str
+) -> None:
+    with born(*body) as made:
+        acts = Acts(made, body[0])
+        _forget(made, gone)
+        left = _names(made)
+
+        with pytest.raises(Conflict, match="members have changed"):
+            acts.remove(victim)
+        assert _names(made) == left
+
+        acts.remove(gone)  # it is done, whoever did it
+        assert _names(made) == left
+
+
+def test_no_member_is_added_to_a_list_that_has_changed() -> None:
+    with born(*ephemeral(size=3)) as made:
+        acts = Acts(made, COREOS)
+        _forget(made, "c-0001")
+
+        with pytest.raises(Conflict, match="members have changed"):
+            acts.act(AddLearner(name="c-0003"))
+        assert _names(made) == ["c-0000", "c-0002"]
+
+
+def test_the_claim_of_a_peer_that_was_made_again_is_not_doomed() -> None:
+    """By the name alone the finalizer would come to the new one, and its claim would go with it some day."""
+    with born(*persistent(size=3)) as made:
+        acts = Acts(made, IMPROBABLE)
+        _forget(made, "c-2")
+        old = made.get(PEERS, "c-2")
+        made.delete(PEERS, "c-2")
+        made.world.settle()
+        again = {"name": "c-2", "ownerReferences": old["metadata"]["ownerReferences"]}
+        made.create(PEERS, {"metadata": again, "spec": old["spec"]})
+
+        with pytest.raises(Invalid, match=r"metadata\.uid"):
+            acts.act(DeleteMember(name="c-2"))
+        assert made.get(PEERS, "c-2")["metadata"].get("finalizers", []) == []
