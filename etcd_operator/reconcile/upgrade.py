@@ -69,7 +69,7 @@ def news(before: Upgrade | None, after: Upgrade | None, state: ClusterState) -> 
     if before is not None and before.member and (after is None or before.member != after.member):
         told.append(("MemberUpgraded", f"{before.member} serves at {_running(state, before)}"))
     if after is None and before is not None:
-        told.append(("UpgradeFinished", f"all members run {before.target}"))
+        told.append(("UpgradeFinished", f"all members run {state.desired.version}"))
     elif after is not None and (before is None or before.target != after.target):
         told.append(("UpgradeStarted", f"from {after.origin} to {after.target}"))
     return told

@@ -5,6 +5,9 @@ from contextlib import contextmanager
 
 import pytest
 
+from etcd_operator.api.record import Upgrade
+from etcd_operator.reconcile.upgrade import news
+from unit.core import builders as states
 from unit.fakes.apiserver import Json, Kind
 from unit.fakes.apiserver.kinds import CLAIMS, PODS
 from unit.reconcile.bench import COREOS, IMPROBABLE, PEERS, Bench, born, ephemeral, persistent
@@ -326,6 +329,40 @@ def test_a_persistent_member_lost_in_the_middle_is_replaced_before_the_upgrade_g
         assert_finished(made, IMPROBABLE, 3, (0, 1, 2), version="3.6.16")
 
 
+@BOTH
+def test_a_quorum_lost_while_a_member_is_blocked_comes_back_with_the_right_version(kind: Kind) -> None:
+    with born(*of(kind, "3.6.16")) as made:
+        made.world.unpullable.add(image("3.6.99"))
+        ask(made, kind, "3.6.99")
+        made.run_until(lambda: made.reason(kind) == "UpgradeBlocked")
+        (lost,) = (name for name in ("c-0001", "c-1") if name in made.etcd.running)
+        if kind is COREOS:
+            made.delete(PODS, lost)
+        else:
+            made.lose_claim(lost)
+        made.run_until(lambda: made.condition(kind, "Available")["status"] == "False")
+        ask(made, kind, "3.6.16")
+        made.settle()
+        assert made.etcd.etcd.keys == {b"key": (b"value", 2)}
+        assert_finished(made, kind, 3, (0, 2, 3) if kind is COREOS else (0, 1, 2))
+
+
+@BOTH
+@pytest.mark.parametrize("size", [1, 2, 5])
+def test_a_size_edited_while_a_member_is_blocked_is_come_to(kind: Kind, size: int) -> None:
+    with born(*of(kind, "3.6.16")) as made:
+        made.world.unpullable.add(image("3.6.99"))
+        ask(made, kind, "3.6.99")
+        made.run_until(lambda: made.reason(kind) == "UpgradeBlocked")
+        made.edit(kind, "c", {"spec": {"size" if kind is COREOS else "replicas": size}})
+        made.wait(30.0)
+        ask(made, kind, "3.6.16")
+        made.settle()
+        assert made.etcd.etcd.keys == {b"key": (b"value", 2)}
+        kept = sorted(int(name.rpartition("-")[2]) for name in made.etcd.running)
+        assert_finished(made, kind, size, tuple(kept))
+
+
 def test_an_alarm_is_waited_out() -> None:
     with born(*of(COREOS, "3.5.34")) as made:
         etcd = made.etcd.etcd
@@ -371,6 +408,13 @@ def test_a_peer_that_somebody_edits_is_brought_back() -> None:
         made.settle()
         assert_finished(made, IMPROBABLE, 3)
         assert made.get(PEERS, "c-1")["spec"]["version"] == "3.6.16"
+
+
+def test_an_upgrade_that_was_taken_back_before_anybody_was_touched_does_not_claim_to_be_done() -> None:
+    """Padding, say, was all that had been done."""
+    before = Upgrade(origin="3.6.16", target="3.7.3")
+
+    assert news(before, None, states.born()) == [("UpgradeFinished", "all members run 3.6.16")]
 
 
 # Crashes
