@@ -317,7 +317,7 @@ class Actor(Generic[Cluster]):
         return by_resource[resource]
 
     def _seal(self, state: ClusterState, action: SealMember) -> None:
-        """First the claim, then the peer: a sealed peer is the sign that both are done."""
+        """First the claim, if it is there, then the peer: a claim that is seen later is marked later."""
         desired = state.desired
         notes = {
             improbable.CLUSTER_ID_ANNOTATION: action.cluster_id,
@@ -327,7 +327,7 @@ class Actor(Generic[Cluster]):
         }
         bootstrap = peer_bootstrap(desired, action.name, Resuming(token=_token(desired)))
         claim = state.by_name[action.name].claim
-        if claim is None or (claim.cluster_id, claim.member_id) != (action.cluster_id, action.member_id):
+        if claim is not None and (claim.cluster_id, claim.member_id) != (action.cluster_id, action.member_id):
             self._patch(resources.CLAIMS, desired, action.name, {"metadata": {"annotations": notes}})
         self._patch(
             resources.PEERS, desired, action.name, {"spec": {"bootstrap": msgspec.to_builtins(bootstrap)}}

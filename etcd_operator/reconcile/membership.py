@@ -36,7 +36,7 @@ class Membership:
     on_call: OnCall
 
     def add_learner(self, peer_url: str) -> bool:
-        """Register a learner; false if it is listed already. Raises `UnhealthyCluster`, Conflict and others."""
+        """Register a learner; false if it is listed already. Raises `UnhealthyCluster`, Conflict, others."""
         listed = self._listed()
         if any(peer_url in member.peer_urls for member in listed.members):
             return False

@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.core.actions import Action, AddLearner, DeleteMember, RemoveMember
+from etcd_operator.core.actions import Action, AddLearner, DeleteMember, RemoveMember, SealMember
 from etcd_operator.core.state import ClusterState
 from etcd_operator.errors import Conflict, Invalid
 from etcd_operator.keys import Key
-from unit.reconcile.bench import COREOS, IMPROBABLE, PEERS, Bench, Kind, born, ephemeral, persistent
+from unit.fakes.apiserver import Kind
+from unit.fakes.apiserver.kinds import CLAIMS
+from unit.reconcile.bench import COREOS, IMPROBABLE, PEERS, Bench, born, ephemeral, persistent
 
 KEY = Key("default", "c")
 
@@ -94,3 +96,18 @@ def test_the_claim_of_a_peer_that_was_made_again_is_not_doomed() -> None:
         with pytest.raises(Invalid, match=r"metadata\.uid"):
             acts.act(DeleteMember(name="c-2"))
         assert made.get(PEERS, "c-2")["metadata"].get("finalizers", []) == []
+
+
+def test_a_member_whose_claim_is_gone_is_sealed_all_the_same() -> None:
+    """It serves for as long as its pod lives; a seal that fails would hold up everything else."""
+    with born(*persistent(size=3)) as made:
+        made.delete(CLAIMS, "c-2")
+        made.edit(CLAIMS, "c-2", {"metadata": {"finalizers": []}})
+        acts = Acts(made, IMPROBABLE)
+        assert acts.state.by_name["c-2"].claim is None
+        member_id = acts.state.by_name["c-2"].id
+        made.edit(PEERS, "c-2", {"spec": {"bootstrap": {"initialClusterState": "New"}}})
+
+        acts.act(SealMember(name="c-2", cluster_id="c0de", member_id=member_id, cluster_size=3))
+
+        assert made.get(PEERS, "c-2")["spec"]["bootstrap"]["initialClusterState"] == "Existing"
