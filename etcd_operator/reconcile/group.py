@@ -160,7 +160,7 @@ def _reconciler(  # noqa: PLR0913 -- wiring: each part can be exchanged
     peer_trouble: PeerTrouble = lambda _: None,
     peer_status: PeerStatusWriter | None = None,
 ) -> ClusterReconciler[Cluster]:
-    prober = Prober(deadline=wiring.probe_deadline, on_done=wake, on_call=wiring.on_call)
+    prober = Prober(deadline=wiring.probe_deadline, on_done=wake, on_call=wiring.on_call, clock=wiring.clock)
     observer = Observer(
         caches=caches,
         dialect=dialect,

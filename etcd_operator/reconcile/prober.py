@@ -5,7 +5,7 @@ and the pass ends; when the members have answered, or the deadline is over, the 
 queued again and that pass takes the result. So a cluster whose members are silent costs
 a thread of this pool for the deadline, and no other cluster waits for it.
 
-A look is used once: what a pass decides rests on answers that came after whatever woke it.
+A look is used once, and soon: what a pass decides rests on answers that came after whatever woke it.
 
 A member that answered the last time and is silent now is asked once more, with the whole
 deadline: on a busy machine a short silence is common, and each one told is a status write.
@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from etcd_operator.clock import Clock
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import OnCall
 from etcd_operator.etcd.probe import Answer, Probe, probe
@@ -30,6 +31,12 @@ THREADS = 16
 PATIENCE = 0.5
 """Seconds for members that are silent while others prove a quorum, at the first try."""
 
+FRESH = 30.0
+"""Seconds that a look may wait for its pass; where the Lease was lost it would be left lying.
+
+Longer than any queue, or a busy operator would look again and again and never act.
+"""
+
 log = structlog.get_logger()
 
 
@@ -40,6 +47,7 @@ class _Slot:
     is_under_way: bool = False
     is_outdated: bool = False
     look: Probe | None = None
+    made_at: float = 0.0
     heard: frozenset[str] = frozenset()
     leaving: frozenset[str] = frozenset()
 
@@ -47,8 +55,11 @@ class _Slot:
 class Prober:
     """One slot per cluster: at most one look under way, at most one result waiting."""
 
-    def __init__(self, *, deadline: float, on_done: Callable[[Key], None], on_call: OnCall) -> None:
+    def __init__(
+        self, *, deadline: float, on_done: Callable[[Key], None], on_call: OnCall, clock: Clock
+    ) -> None:
         self._deadline = deadline
+        self._clock = clock
         self._on_done = on_done
         self._on_call = on_call
         self._lock = threading.Lock()
@@ -71,7 +82,8 @@ class Prober:
             if slot is None:
                 slot = self._slots[key] = _Slot(endpoints, Channels())
             look, slot.look = slot.look, None
-            if look is not None and endpoints <= slot.endpoints:
+            is_fresh = self._clock.monotonic() - slot.made_at <= FRESH
+            if look is not None and is_fresh and endpoints <= slot.endpoints:
                 return look
             if not slot.is_under_way and not self._is_stopped:
                 slot.channels.retain(endpoints)
@@ -121,7 +133,7 @@ class Prober:
             log.exception("probe_crashed", cluster=str(key))
         with self._lock:
             slot.is_under_way = False
-            slot.look = None if slot.is_outdated else look
+            slot.look, slot.made_at = None if slot.is_outdated else look, self._clock.monotonic()
             slot.heard = _answering(look)
             is_stopped = self._is_stopped
         if not is_stopped:

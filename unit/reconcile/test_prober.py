@@ -7,7 +7,8 @@ import pytest
 
 from etcd_operator.etcd.probe import Answer, NoAnswer, Probe
 from etcd_operator.keys import Key
-from etcd_operator.reconcile.prober import PATIENCE, Prober
+from etcd_operator.reconcile.prober import FRESH, PATIENCE, Prober
+from unit.fakes.clock import FakeClock
 from unit.fakes.etcd import FakeEtcdCluster
 
 KEY = Key("ns", "c")
@@ -24,10 +25,12 @@ class Looker:
         self.endpoints = frozenset(member.endpoint for member in started)
         self.done = threading.Semaphore(0)
         self.calls: list[str] = []
+        self.clock = FakeClock()
         self.prober = Prober(
             deadline=5.0,
             on_done=lambda _: self.done.release(),
             on_call=lambda name, _code, _seconds: self.calls.append(name),
+            clock=self.clock,
         )
 
     def look(self, *leaving: str) -> Probe:
@@ -56,6 +59,17 @@ def test_a_look_is_used_once(looker: Looker) -> None:
 
     assert looker.prober.take(KEY, looker.endpoints) is None
     assert looker.done.acquire(timeout=10)
+
+
+@pytest.mark.parametrize(("seconds", "is_used"), [(FRESH, True), (FRESH + 0.1, False)])
+def test_a_look_that_was_left_lying_is_not_used(looker: Looker, seconds: float, is_used: bool) -> None:
+    """Nobody takes the last one when the Lease is lost: hours later another may have changed all."""
+    assert looker.prober.take(KEY, looker.endpoints) is None
+    assert looker.done.acquire(timeout=10)
+    looker.clock.advance(seconds)
+
+    assert (looker.prober.take(KEY, looker.endpoints) is not None) is is_used
+    assert is_used or looker.done.acquire(timeout=10)
 
 
 def test_a_member_that_hesitates_is_asked_again_before_it_is_called_silent(looker: Looker) -> None:
