@@ -12,7 +12,8 @@ be away on purpose. What is true of every step:
 - the leader is moved, and seen to have moved, before its member is touched;
 - a member that does not come up at its new version stops the upgrade. Whatever the spec says by
   then is tried on that same member next: the same version, a later one, or the earlier one as long
-  as etcd's cluster version has not moved.
+  as etcd's cluster version has not moved. So it is with members that crash only after others
+  have followed: they are not running, so that trying costs nothing and needs no quorum.
 
 **From 3.6 to 3.7.** 3.7 cannot read log entries that 3.5 wrote, and panics on each start. They are
 harmless once the member has saved a raft snapshot behind them, which etcd does every 10000 entries.
@@ -28,7 +29,8 @@ from semver import Version
 from etcd_operator.api.record import Upgrade
 from etcd_operator.core.actions import Action, MoveLeader, PadLog, Plan, Remember, ReplaceMember
 from etcd_operator.core.members import Member, quorum
-from etcd_operator.core.paths import has_old_entries, lowest, needs_snapshots, refusal
+from etcd_operator.core.paths import has_old_entries, lowest, minor, needs_snapshots, refusal
+from etcd_operator.core.preflight import ailing, doomed, would_lose_data
 from etcd_operator.core.state import ClusterState
 
 STEP = 0.1
@@ -36,13 +38,6 @@ STEP = 0.1
 
 BLOCKED_RECHECK = 1.0
 """Seconds between looks at a member that does not come up; its pod's own events come first."""
-
-LAG = 1000
-"""Entries of the log that a member may be behind the others and still count as in step.
-
-At a hundred writes a second two members asked a few ms apart differ by one; a thousand are
-replayed in well under a second, and the leader keeps five times as many at hand.
-"""
 
 PAD = 1000
 """Entries of padding in one step, at most: a third of a second where nothing else goes on."""
@@ -54,7 +49,12 @@ def roll(state: ClusterState) -> Plan | None:
         return None
     upgrade = state.record.upgrade
     hand = _in_hand(state, upgrade)
-    if upgrade is not None and hand is not None and not _is_back(hand):
+    if hand is not None and _is_back(hand):
+        hand = None
+    stuck = [member for member in state.members if member is not hand and _is_stuck(state, member)]
+    if stuck:
+        return _try_again(state, upgrade, hand, max(stuck, key=lambda member: member.ordinal))
+    if upgrade is not None and hand is not None:
         return _await(state, upgrade, hand)
     if not state.has_quorum or not state.voters:
         return None
@@ -105,6 +105,38 @@ def _is_back(member: Member) -> bool:
     return member.is_healthy and not is_going and running == member.asked_version
 
 
+def _is_stuck(state: ClusterState, member: Member) -> bool:
+    """Whether it does not run at a version that is no longer asked for, and may run at the one that is.
+
+    One that this upgrade has touched may. Any other one only if its process crashes, and by a patch only:
+    what keeps it down may be something else, and its log may be one that the new version cannot read.
+    """
+    asked, wanted = member.asked_version, state.desired.version
+    if asked in ("", wanted) or _is_going(member) or (state.voters and member.entry is None):
+        return False
+    if would_lose_data(state, member):
+        return False
+    if member.pod is None or member.pod.is_running or member.pod.is_terminating or member.trouble is None:
+        return False
+    upgrade = state.record.upgrade
+    was_touched = upgrade is not None and asked != upgrade.origin
+    if needs_snapshots(state.desired) and has_old_entries(asked):
+        return False
+    return was_touched or (member.pod.has_restarted and minor(asked) == minor(wanted))
+
+
+def _try_again(state: ClusterState, upgrade: Upgrade | None, hand: Member | None, stuck: Member) -> Plan:
+    """Start a member at the version that is asked for by now; one that is in hand stays so."""
+    wanted = state.desired.version
+    return Plan.act(
+        *_remember(state, upgrade, hand or stuck),
+        ReplaceMember(name=stuck.name, version=wanted),
+        reason="Upgrading",
+        message=f"{stuck.name} does not run at {stuck.asked_version}: starting it at {wanted}",
+        requeue_after=STEP,
+    )
+
+
 def _await(state: ClusterState, upgrade: Upgrade, hand: Member) -> Plan | None:
     """The member in hand is away: let it come, or start it again if something else is asked by now."""
     asked, wanted = hand.asked_version, state.desired.version
@@ -136,9 +168,9 @@ def _is_going(member: Member) -> bool:
 def _finish(state: ClusterState, upgrade: Upgrade | None) -> Plan | None:
     if upgrade is None:
         return None
-    ailing = _ailing(state)
-    if ailing:
-        return Plan.wait("Upgrading", f"waiting for {ailing}", requeue_after=STEP)
+    unfit = ailing(state)
+    if unfit:
+        return Plan.wait("Upgrading", f"waiting for {unfit}", requeue_after=STEP)
     return Plan.act(
         Remember(record=replace(state.record, upgrade=None)),
         reason="UpgradeFinished",
@@ -155,48 +187,13 @@ def _grows_first(state: ClusterState) -> bool:
 
 
 def _preflight(state: ClusterState) -> Plan | None:
-    ailing = _ailing(state) or _doomed(state)
-    if not ailing:
+    unfit = ailing(state) or doomed(state)
+    if not unfit:
         return None
-    message = f"the upgrade to {state.desired.version} waits for {ailing}"
+    message = f"the upgrade to {state.desired.version} waits for {unfit}"
     if state.record.upgrade is not None:
         return Plan.wait("Upgrading", message, requeue_after=STEP)
     return Plan.hold("UpgradeWaiting", message, requeue_after=BLOCKED_RECHECK)
-
-
-def _ailing(state: ClusterState) -> str:
-    """What is not as it must be before a member may be away; empty if all is well."""
-    listed = {entry.id for entry in state.etcd_members}
-    for member in state.members:
-        answer = member.answer
-        if member.entry is None:
-            continue
-        if answer is None or not member.is_healthy:
-            errors = f": {', '.join(answer.errors)}" if answer is not None and answer.errors else ""
-            return f"{member.name} ({member.health.value}{errors})"
-        if member.entry.is_learner:
-            return f"{member.name}, which does not vote yet"
-        if member.pod is not None and member.pod.is_terminating:
-            return f"{member.name}, whose pod is being deleted"
-        if state.lag(member) > LAG:
-            return f"{member.name}, which has not caught up"
-        if {entry.id for entry in answer.members} != listed or answer.member_id != member.entry.id:
-            return f"{member.name}, which knows other members than the rest"
-    return "" if state.leader is not None else "a leader"
-
-
-def _doomed(state: ClusterState) -> str:
-    """A member whose data goes when its process is stopped, where the others need it.
-
-    A claim that is being deleted stays for as long as a pod uses it. Otherwise it is upgraded like the
-    rest, and found to be lost.
-    """
-    if len(state.voters) - 1 >= state.quorum:
-        return ""
-    doomed = (v.name for v in state.voters if v.claim is not None and v.claim.is_terminating)
-    return next(
-        (f"{name}, whose claim is being deleted: only more members can save its data" for name in doomed), ""
-    )
 
 
 def _pad(state: ClusterState) -> Plan | None:
@@ -253,6 +250,8 @@ def _heir(state: ClusterState, member: Member) -> Member | None:
 
 def _may_leave(state: ClusterState, member: Member) -> bool:
     """Whether the others are a quorum without it, or it does not serve anyhow."""
+    if would_lose_data(state, member):
+        return False
     others = [voter for voter in state.healthy_voters if voter is not member]
     return not member.is_healthy or len(others) >= quorum(len(state.voters))
 
@@ -260,7 +259,8 @@ def _may_leave(state: ClusterState, member: Member) -> bool:
 def _remember(state: ClusterState, upgrade: Upgrade | None, member: Member | None) -> list[Action]:
     """Write down what is begun, where it is not written already."""
     running = lowest(state)
-    begun = upgrade or Upgrade(origin=str(running), target=state.desired.version)
+    origin = str(running) if running is not None or member is None else member.asked_version
+    begun = upgrade or Upgrade(origin=origin, target=state.desired.version)
     name = member.name if member is not None else begun.member
     wanted = Upgrade(origin=begun.origin, target=state.desired.version, member=name, since=begun.since)
     return [] if wanted == upgrade else [Remember(record=replace(state.record, upgrade=wanted))]

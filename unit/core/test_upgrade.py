@@ -21,8 +21,9 @@ from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import Member, Trouble, ordinal_of, quorum
 from etcd_operator.core.paths import joining_version, lowest, refusal
 from etcd_operator.core.plan import plan
+from etcd_operator.core.preflight import LAG
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.upgrade import LAG, PAD, refused, roll
+from etcd_operator.core.upgrade import PAD, refused, roll
 from unit.core.builders import (
     IMAGE_TROUBLE,
     born,
@@ -375,6 +376,118 @@ def test_a_member_that_is_blocked_alone_is_taken_back_without_a_quorum() -> None
     assert plan(state).reason == "UpgradeBlocked"
     back = replace(state, desired=replace(state.desired, version=OLD))
     assert ReplaceMember(name="db-0000", version=OLD) in plan(back).actions
+
+
+def _stuck(
+    cluster: DesiredCluster, *numbers: int, hand: str | None, wanted: str, ran: str = NEW
+) -> ClusterState:
+    """Members that came up at `ran` and crash now; by now `wanted` is asked for."""
+    state = asked(cluster, runs=(OLD, ran, ran), hand=hand, wanted=wanted)
+    crash = Trouble(reason="CrashLoopBackOff", message="panic: it crashes")
+    for name in (names(state)[number] for number in numbers):
+        before = state.by_name[name].pod
+        assert before is not None
+        crashing = replace(before, is_running=False, has_restarted=True, restarts=9, trouble=crash)
+        state = changed(state, name, answer=None, pod=crashing, trouble=crash)
+    return replace(state, has_quorum=len(numbers) < 2)
+
+
+@BOTH
+@pytest.mark.parametrize("wanted", [OLD, "3.5.36"], ids=["back", "on"])
+def test_a_member_that_came_up_and_crashes_later_is_tried_at_what_is_asked_by_then(
+    cluster: DesiredCluster, wanted: str
+) -> None:
+    """Though another one is in hand: it cannot get worse, and the rest would wait for it for ever."""
+    first, middle, highest = names(born(cluster))
+    state = _stuck(cluster, 2, hand=middle, wanted=wanted)
+    assert plan(state).actions == (
+        remembered(state, under_way(highest, wanted=wanted)),
+        ReplaceMember(name=highest, version=wanted),
+    )
+
+    away = changed(state, first, answer=None)
+    away = _in_hand(replace(away, has_quorum=False), first)
+    assert plan(away).actions == (
+        remembered(away, under_way(first, wanted=wanted)),
+        ReplaceMember(name=highest, version=wanted),
+    )
+
+
+def _in_hand(state: ClusterState, name: str) -> ClusterState:
+    record = replace(state.record, upgrade=under_way(name))
+    return replace(state, desired=replace(state.desired, record=record))
+
+
+@BOTH
+def test_so_are_members_that_were_a_quorum_one_after_the_other(cluster: DesiredCluster) -> None:
+    first, middle, highest = names(born(cluster))
+    state = _stuck(cluster, 1, 2, hand=first, wanted="3.5.36")
+
+    assert ReplaceMember(name=highest, version="3.5.36") in plan(state).actions
+    done = changed(at(state, highest, NEW, asked="3.5.36"), highest, trouble=None)
+    assert ReplaceMember(name=middle, version="3.5.36") in plan(done).actions
+
+
+def test_a_whole_cluster_that_crashes_at_its_version_is_taken_on_to_the_next_patch() -> None:
+    """Nothing answers, and nothing is under way."""
+    state = _stuck(persistent(), 0, 1, 2, hand=None, wanted="3.5.36")
+    state = at(state, "db-0", NEW)
+    for name in names(state):
+        state = changed(state, name, entry=None)
+
+    begun = Upgrade(origin=NEW, target="3.5.36", member="db-2")
+    assert plan(state).actions == (remembered(state, begun), ReplaceMember(name="db-2", version="3.5.36"))
+
+
+@pytest.mark.parametrize("hand", [None, "db-0"])
+def test_the_only_copy_is_not_tried_at_another_version_where_its_claim_would_go(hand: str | None) -> None:
+    crash = Trouble(reason="CrashLoopBackOff", message="panic: it crashes")
+    state = at(asked(persistent(size=1), runs=(OLD,), hand=hand, wanted="3.5.36"), "db-0", NEW)
+    crashing = pod("db-0", is_running=False, has_restarted=True, restarts=9, trouble=crash)
+    state = replace(changed(state, "db-0", answer=None, pod=crashing, trouble=crash), has_quorum=False)
+
+    assert any(isinstance(action, ReplaceMember) for action in plan(state).actions)
+    assert plan(changed(state, "db-0", claim=DOOMED)).actions == ()
+
+
+def test_a_member_that_crashed_before_an_upgrade_is_taken_no_minor_further() -> None:
+    """What keeps it down may have nothing to do with its version, and 3.7 could not read its log."""
+    state = _stuck(persistent(), 2, hand=None, wanted="3.6.16", ran=OLD)
+
+    assert plan(state).reason == "UpgradeWaiting"
+
+
+def test_a_member_whose_pod_has_no_node_holds_up_even_a_patch() -> None:
+    state = _stuck(persistent(), 2, hand=None, wanted="3.5.36")
+    pending = pod("db-2", is_running=False, has_run=False, trouble=IMAGE_TROUBLE)
+
+    assert plan(state).actions
+    assert plan(changed(state, "db-2", pod=pending)).reason == "UpgradeWaiting"
+
+
+def test_a_member_whose_log_may_be_old_is_not_tried_at_3_7() -> None:
+    state = _stuck(persistent(), 2, hand="db-2", wanted="3.7.3", ran="3.6.17")
+    state = at(state, "db-0", "3.6.16")
+    state = at(state, "db-1", "3.6.17")
+    upgrade = under_way("db-1", wanted="3.6.17", origin="3.6.16")
+    state = replace(state, desired=replace(state.desired, record=replace(state.record, upgrade=upgrade)))
+
+    assert not any(isinstance(action, ReplaceMember) for action in plan(state).actions)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"trouble": None}, id="it is only silent"),
+        pytest.param({"pod": pod("db-2", version=NEW)}, id="its process runs"),
+        pytest.param({"pod": None}, id="its pod is not there"),
+        pytest.param({"peer": GOING}, id="its peer is going already"),
+    ],
+)
+def test_a_member_that_is_away_for_another_reason_is_waited_for(changes: dict[str, Any]) -> None:
+    state = changed(_stuck(persistent(), 2, hand="db-1", wanted=OLD), "db-2", **changes)
+
+    assert plan(state).actions == ()
 
 
 def _alone_and_blocked() -> ClusterState:

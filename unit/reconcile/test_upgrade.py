@@ -348,6 +348,27 @@ def test_a_quorum_lost_while_a_member_is_blocked_comes_back_with_the_right_versi
 
 
 @BOTH
+@pytest.mark.parametrize("wanted", ["3.6.16", "3.6.18"])
+def test_a_version_that_proves_to_be_bad_only_later_is_got_rid_of(kind: Kind, wanted: str) -> None:
+    with born(*of(kind, "3.6.16")) as made:
+        before = members(made), claims(made)
+        ask(made, kind, "3.6.17")
+        made.run_until(lambda: versions(made).count("3.6.17") == 2 and len(made.etcd.running) == 3)
+        made.etcds.broken_versions.add("3.6.17")
+        for running in made.world.running:
+            if running.image == image("3.6.17"):
+                made.etcds.stop(running)
+                made.etcds.start(running)
+        made.wait(60.0)
+        assert versions(made).count("3.6.17") == 0
+        ask(made, kind, wanted)
+        made.settle()
+        assert (members(made), claims(made)) == before
+        assert made.etcd.etcd.keys == {b"key": (b"value", 2)}
+        assert_finished(made, kind, 3, version=wanted)
+
+
+@BOTH
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_a_size_edited_while_a_member_is_blocked_is_come_to(kind: Kind, size: int) -> None:
     with born(*of(kind, "3.6.16")) as made:
