@@ -4,10 +4,12 @@ Nobody is replaced whose data can come back.
 """
 
 import threading
+import time
 from typing import Any
 
 import pytest
 
+from e2e.support.api import condition
 from e2e.support.checks import assert_consistent
 from e2e.support.clusters import Document, ephemeral, persistent
 from e2e.support.resizing import (
@@ -26,6 +28,13 @@ from e2e.support.waiting import wait_until
 from e2e.support.writer import KEYS, Writer
 
 KINDS = [pytest.param(ephemeral, id="ephemeral"), pytest.param(persistent, id="persistent")]
+
+
+TOLD_SECONDS = 5.0
+"""Until a lost quorum stands in the status."""
+
+BUSY_SECONDS = 3.0
+"""More, on a machine that runs other tests beside this one."""
 
 
 def go_on(writer: Writer) -> None:
@@ -68,6 +77,35 @@ def test_a_leader_that_is_killed_or_hangs_is_waited_for_and_nothing_is_lost(spac
     print(f"{writer.acknowledged} writes acknowledged, longest gap {writer.longest_gap:.2f} s")
     assert assert_consistent(space, document) == cluster_id
     assert member_ids(space, document) == ids, "a member was replaced whose data was there"
+
+
+def test_the_status_tells_within_seconds_that_a_majority_hangs(space: Space) -> None:
+    """Kubernetes notices nothing of it: no pod changes, no connection ends."""
+    if not space.testbed.is_local:
+        pytest.skip("the processes of this cluster are not ours to signal")
+    document = space.created(ephemeral(name="hung"))
+    settle(space, document)
+    cluster_id = assert_consistent(space, document)
+    hung = [f"{space.namespace}/{pod['metadata']['name']}" for pod in space.pods(document)[:2]]
+    for pod in hung:
+        space.testbed.fault("freeze", pod)
+    began = time.monotonic()
+    try:
+        wait_until(
+            lambda: not tells_of_quorum(space, document), 30, "the status tells of the loss", every=0.1
+        )
+        told = time.monotonic() - began
+    finally:
+        for pod in hung:
+            space.testbed.fault("thaw", pod)
+    print(f"a lost quorum was told after {told:.1f} s")
+    assert told < TOLD_SECONDS + BUSY_SECONDS
+    settle(space, document)
+    assert assert_consistent(space, document) == cluster_id
+
+
+def tells_of_quorum(space: Space, document: Document) -> bool:
+    return bool(condition(space.stored(document), "Available")["status"] == "True")
 
 
 def test_persistent_pods_deleted_one_two_and_all_come_back_on_their_data(space: Space) -> None:

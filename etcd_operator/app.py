@@ -34,6 +34,7 @@ from etcd_operator.observability.server import StatusServer
 from etcd_operator.reconcile.caches import Source
 from etcd_operator.reconcile.group import Group, Wiring, build_groups, new_backoff
 from etcd_operator.reconcile.install import install
+from etcd_operator.reconcile.pulse import BEAT_SECONDS
 from etcd_operator.settings import Settings
 
 LEASE_NAME = "etcd-operator"
@@ -75,6 +76,7 @@ class Operator:
         self._starters = [
             Loop(f"{group.name}-starter", self._starter(group), self._on_crash) for group in self._groups
         ]
+        self._heart = Loop("pulse", self._beat, self._on_crash)
         self._page = StatusServer(
             settings.listen,
             metrics=self._metrics.render,
@@ -113,7 +115,7 @@ class Operator:
         else:
             log.info("stopping", reason="asked to")
         late = [c.name for group in self._groups for c in group.controllers if not c.stop(STOP_SECONDS / 2)]
-        late += [starter.name for starter in self._starters if not starter.join(2.0)]
+        late += [loop.name for loop in (*self._starters, self._heart) if not loop.join(2.0)]
         self._recorder.stop(2.0)
         for group in self._groups:
             group.prober.stop()
@@ -135,8 +137,8 @@ class Operator:
             yield from group.informers
 
     def _lead(self) -> None:
-        for starter in self._starters:
-            starter.start()
+        for loop in (*self._starters, self._heart):
+            loop.start()
 
     def _starter(self, group: Group) -> Callable[[], None]:
         def start() -> None:
@@ -154,6 +156,13 @@ class Operator:
                     waiting.wait_synced(0.5)
 
         return start
+
+    def _beat(self) -> None:
+        """Feel the pulse of all clusters until the end, while this process leads."""
+        while not self._ended.wait(BEAT_SECONDS):
+            if self._may_act():
+                for group in self._groups:
+                    group.pulse.beat()
 
     def _may_act(self) -> bool:
         return self._leadership is None or self._leadership.is_leader()

@@ -33,6 +33,7 @@ from etcd_operator.reconcile.observe import Observer, PeerTrouble, Rival
 from etcd_operator.reconcile.peer import PeerReconciler
 from etcd_operator.reconcile.peer_status import PeerStatusWriter
 from etcd_operator.reconcile.prober import Prober
+from etcd_operator.reconcile.pulse import Pulse
 from etcd_operator.reconcile.upgrade import Seconds, UpgradeWatch
 
 NewController = Callable[[str, Reconcile], Controller]
@@ -67,6 +68,7 @@ class Group:
     informers: tuple[Informer[Any], ...]
     controllers: tuple[Controller, ...]
     prober: Prober
+    pulse: Pulse
 
     @property
     def has_synced(self) -> bool:
@@ -130,6 +132,7 @@ def _improbable(wiring: Wiring, caches: Caches[improbable.EtcdCluster], rival: R
         informers=tuple(caches.all()),
         controllers=(clusters, peer_controller),
         prober=reconciler.prober,
+        pulse=_pulse(wiring, reconciler.prober, to_cluster),
     )
 
 
@@ -146,7 +149,12 @@ def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], rival: Rival) ->
         informers=tuple(caches.all()),
         controllers=(clusters,),
         prober=reconciler.prober,
+        pulse=_pulse(wiring, reconciler.prober, to_cluster),
     )
+
+
+def _pulse(wiring: Wiring, prober: Prober, wake: Callable[[Key], None]) -> Pulse:
+    return Pulse(prober.settled, wake=wake, on_call=wiring.on_call)
 
 
 def _reconciler(  # noqa: PLR0913 -- wiring: each part can be exchanged

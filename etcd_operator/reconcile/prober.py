@@ -24,6 +24,7 @@ from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import OnCall
 from etcd_operator.etcd.probe import Answer, Probe, probe
 from etcd_operator.keys import Key
+from etcd_operator.reconcile.pulse import Settled
 
 THREADS = 16
 """Silent clusters that can be looked at at the same time."""
@@ -50,6 +51,7 @@ class _Slot:
     made_at: float = 0.0
     heard: frozenset[str] = frozenset()
     leaving: frozenset[str] = frozenset()
+    voters: tuple[str, ...] = ()
 
 
 class Prober:
@@ -107,6 +109,15 @@ class Prober:
                 slot = self._slots[key] = _Slot(frozenset(), Channels())
             return slot.channels
 
+    def settled(self) -> list[Settled]:
+        """The clusters that had a quorum when they were last looked at, those under way left out."""
+        with self._lock:
+            return [
+                Settled(key, slot.channels, slot.voters)
+                for key, slot in self._slots.items()
+                if slot.voters and not slot.is_under_way
+            ]
+
     def forget(self, key: Key) -> None:
         """The cluster is gone: close its connections."""
         with self._lock:
@@ -134,7 +145,7 @@ class Prober:
         with self._lock:
             slot.is_under_way = False
             slot.look, slot.made_at = None if slot.is_outdated else look, self._clock.monotonic()
-            slot.heard = _answering(look)
+            slot.heard, slot.voters = _answering(look), _voters(look)
             is_stopped = self._is_stopped
         if not is_stopped:
             self._on_done(key)
@@ -147,6 +158,14 @@ class Prober:
             patience=min(patience, self._deadline),
             on_call=self._on_call,
         )
+
+
+def _voters(look: Probe) -> tuple[str, ...]:
+    """Those that can prove the quorum that there is, in an order that stays; none without one."""
+    answers = look.answers.items() if look.quorum else ()
+    return tuple(
+        sorted(at for at, said in answers if isinstance(said, Answer) and not said.status.is_learner)
+    )
 
 
 def _answering(look: Probe) -> frozenset[str]:

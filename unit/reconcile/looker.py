@@ -1,0 +1,52 @@
+"""A prober on three fake members, with somebody who waits for its results."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from etcd_operator.etcd.probe import Probe
+from etcd_operator.keys import Key
+from etcd_operator.reconcile.prober import Prober
+from unit.fakes.clock import FakeClock
+from unit.fakes.etcd import FakeEtcdCluster
+
+KEY = Key("ns", "c")
+NAMES = ("m0", "m1", "m2")
+
+
+class Looker:
+    """A prober with somebody who waits for its results."""
+
+    def __init__(self) -> None:
+        self.etcd = FakeEtcdCluster()
+        self.etcd.found({name: f"http://{name}:2380" for name in NAMES})
+        started = [self.etcd.start(name, peer_url=f"http://{name}:2380") for name in NAMES]
+        self.endpoints = frozenset(member.endpoint for member in started)
+        self.done = threading.Semaphore(0)
+        self.calls: list[str] = []
+        self.clock = FakeClock()
+        self.prober = Prober(
+            deadline=5.0,
+            on_done=lambda _: self.done.release(),
+            on_call=lambda name, _code, _seconds: self.calls.append(name),
+            clock=self.clock,
+        )
+
+    def look(self, *leaving: str) -> Probe:
+        """Begin a look and wait for its result, as two passes do."""
+        assert self.prober.take(KEY, self.endpoints, frozenset(leaving)) is None
+        assert self.done.acquire(timeout=10)
+        result = self.prober.take(KEY, self.endpoints)
+        assert result is not None
+        return result
+
+
+@contextmanager
+def looking() -> Iterator[Looker]:
+    """Stops everything at the end."""
+    made = Looker()
+    try:
+        yield made
+    finally:
+        made.prober.stop()
+        made.etcd.close()
