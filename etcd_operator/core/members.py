@@ -46,6 +46,7 @@ class PodFacts:
     is_gated: it is ready only while it is told to serve; serves: what it is told, None for nothing yet.
     is_sealed: a new process in it starts from its data only. has_no_data: its last process said that
     it found none. has_broken_data: its last process said that it cannot read what it found.
+    can_never_join: its last process said that it is not let in with the flags or the data that it has.
     has_fetched: the seed of a recovery has all of its survivor's data.
     version: of etcd, the one that an ephemeral member's pod asks for.
     """
@@ -65,6 +66,7 @@ class PodFacts:
     is_sealed: bool = False
     has_no_data: bool = False
     has_broken_data: bool = False
+    can_never_join: bool = False
     has_fetched: bool = False
     trouble: Trouble | None = None
     version: str = ""

@@ -54,6 +54,9 @@ Only words that nothing but the bytes on the disk can cause. Other damage says l
 fill all that the kubelet keeps of the log.
 """
 
+NEVER_LET_IN = ("member count is unequal", "data-dir used by this member must be removed")
+"""etcd, started with a list of members that is not true any more, or on the data of a removed member."""
+
 
 def pod_facts(pod: Pod, *, now: datetime) -> PodFacts:
     """What matters of a member's pod."""
@@ -78,7 +81,8 @@ def pod_facts(pod: Pod, *, now: datetime) -> PodFacts:
         serves=_serves(pod, marks) if marks is not None else None,
         is_sealed=is_sealed,
         has_no_data=has_no_data,
-        has_broken_data=status is not None and _found_garbage(status),
+        has_broken_data=status is not None and _says(status, BROKEN_DATA),
+        can_never_join=status is not None and _says(status, NEVER_LET_IN),
         has_fetched=_has_fetched(pod),
         trouble=_REFUSAL if has_no_data and state.running is None else _trouble(pod, state, now),
         version=pod.metadata.annotations.get(coreos.VERSION_ANNOTATION, ""),
@@ -103,10 +107,10 @@ def _found_nothing(status: ContainerStatus, *, is_sealed: bool) -> bool:
     return BOOTSTRAPPED in said or (is_sealed and NO_DATA in said)
 
 
-def _found_garbage(status: ContainerStatus) -> bool:
-    """Whether the last process that ended said that it cannot read its data."""
+def _says(status: ContainerStatus, words: tuple[str, ...]) -> bool:
+    """Whether the last process that ended said any of these."""
     said = _said_in_failing(status)
-    return any(words in said for words in BROKEN_DATA)
+    return any(text in said for text in words)
 
 
 def _said_in_failing(status: ContainerStatus) -> str:

@@ -65,6 +65,7 @@ class Pod:
     has_restarted: bool = False
     restarts: int = 0
     has_no_data: bool = False
+    can_never_join: bool = False
     is_finished: bool = False
     is_on_lost_node: bool = False
     is_terminating: bool = False
@@ -263,6 +264,8 @@ class World(Etcd):
                 has_restarted=True,
                 restarts=again + 1,
                 has_no_data=isinstance(pod.start, Resuming) and not disk.is_removed,
+                can_never_join=disk.is_removed
+                or (isinstance(pod.start, Joining) and self.are_unequal(pod.start.members)),
                 trouble=trouble,
             )
             return
@@ -271,6 +274,7 @@ class World(Etcd):
             has_run=True,
             is_running=True,
             has_no_data=False,
+            can_never_join=False,
             trouble=None,
             has_restarted=pod.has_run,
             restarts=again,

@@ -122,7 +122,7 @@ def _change(
                     raise Refused("no leader is known")
                 world.move_leader(_process(world, state.leader), action.member_id)
             case RemoveMember():
-                world.remove(_voter(world, state, but=action.name), action.member_id)
+                _remove(world, state, action)
             case _:
                 assert_never(action)
     except EtcdRefused as error:
@@ -133,10 +133,23 @@ def _add(world: World, state: ClusterState, name: str) -> None:
     asked = _voter(world, state)
     if name in {entry.name for entry in world.listed(asked).values()}:
         return
+    _assert_as_planned(world, state, asked)
     was_used = name in world.listed_names
     world.add_learner(asked, name)
     if was_used and not world.is_persistent:
         world.losses.append(f"the number of {name} is used again")
+
+
+def _remove(world: World, state: ClusterState, action: RemoveMember) -> None:
+    asked = _voter(world, state, but=action.name)
+    if action.member_id in world.listed(asked):
+        _assert_as_planned(world, state, asked)
+        world.remove(asked, action.member_id)
+
+
+def _assert_as_planned(world: World, state: ClusterState, asked: Process) -> None:
+    if set(world.listed(asked)) != {entry.id for entry in state.etcd_members}:
+        raise Refused("the members have changed since")
 
 
 def _voter(world: World, state: ClusterState, but: str = "") -> Process:

@@ -136,14 +136,22 @@ class Etcd:
 
     def join(self, name: str, disk: Disk, names: tuple[str, ...]) -> bool:
         """Begin an empty member that a running one lists, if it lists exactly those names."""
-        able = [p for p in self.alive() if p.has_led and not p.is_cut_off]
-        best = max(able, key=lambda process: process.disk.committed, default=None)
-        if best is None or {entry.name for entry in best.disk.members.values()} != set(names):
+        best = self._teller()
+        if best is None or self.are_unequal(names):
             return False
         entry = next(entry for entry in best.disk.members.values() if entry.name == name)
         disk.cluster_id, disk.member_id = best.disk.cluster_id, entry.id
         disk.members, disk.published = dict(best.disk.members), set(best.disk.published)
         return True
+
+    def are_unequal(self, names: tuple[str, ...]) -> bool:
+        """Whether a running one lists others than these."""
+        best = self._teller()
+        return best is not None and {entry.name for entry in best.disk.members.values()} != set(names)
+
+    def _teller(self) -> Process | None:
+        able = [p for p in self.alive() if p.has_led and not p.is_cut_off]
+        return max(able, key=lambda process: process.disk.committed, default=None)
 
     # who can talk to whom
 

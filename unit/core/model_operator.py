@@ -329,6 +329,7 @@ def _pod_facts(pod: Pod) -> PodFacts:
         is_on_lost_node=pod.is_on_lost_node,
         is_terminating=pod.is_terminating,
         has_no_data=pod.has_no_data,
+        can_never_join=pod.can_never_join,
         trouble=pod.trouble,
         version=VERSION,
     )

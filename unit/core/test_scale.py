@@ -152,6 +152,18 @@ def test_a_learner_that_cannot_start_says_why() -> None:
     assert (made.stage, made.reason, made.message) == (Stage.HELD, "ErrImagePull", "db-3: no such image")
 
 
+@pytest.mark.parametrize("cluster", [persistent(), ephemeral()], ids=["persistent", "ephemeral"])
+def test_a_learner_that_can_never_start_is_taken_out_to_begin_again(cluster: DesiredCluster) -> None:
+    """Its flags name members that are gone, or its volume is that of a member that was removed."""
+    name = member_name(cluster, 3)
+    refusing = pod(name, is_running=False, restarts=1, can_never_join=True)
+    state = _learner(_sized(cluster, 5), name, answer=None, pod=refusing, trouble=IMAGE_TROUBLE)
+    assert plan(state).stage is Stage.HELD  # it has started once: etcd knows its name
+
+    made = plan(changed(state, name, entry=_unstarted(name)))
+    assert _kinds(made)[-2:] == ["RemoveMember", "DeleteMember"]
+
+
 def test_an_ephemeral_learner_that_is_being_deleted_is_not_made_a_voter() -> None:
     """With one voter it would take the quorum with it; it never comes back."""
     state = _learner(_sized(ephemeral(size=1), 3), "db-0001", pod=pod("db-0001", is_terminating=True))

@@ -275,6 +275,22 @@ def test_a_process_that_cannot_read_its_data_says_so(container: dict[str, Any], 
     assert facts.has_broken_data is is_broken
 
 
+@pytest.mark.parametrize(
+    ("words", "code", "can_never_join"),
+    [
+        ('"error":"error validating peerURLs {}: member count is unequal"', 1, True),
+        ('"msg":"data-dir used by this member must be removed"', 1, True),
+        ('"msg":"data-dir used by this member must be removed"', 0, False),
+        (EMPTY, 1, False),
+    ],
+)
+def test_a_process_that_is_not_let_in_says_so(words: str, code: int, can_never_join: bool) -> None:
+    body = msgspec.to_builtins(marked("coreos.com", members="a=b,c=d", state="existing"))
+    body["status"]["containerStatuses"] = [{"name": "etcd", "state": ended(words, code)}]
+
+    assert pod_facts(msgspec.convert(body, Pod), now=NOW).can_never_join is can_never_join
+
+
 def test_restarts_are_counted() -> None:
     assert pod_facts(pod(BACK_OFF), now=NOW).restarts == 4
     assert pod_facts(pod(), now=NOW).restarts == 0

@@ -73,6 +73,8 @@ def finish_learner(state: ClusterState) -> Plan | None:
         return _take_out(state, name, entry.id, why)
     if not has_objects:
         return _join(state, name, ())
+    if not entry.name and learner.pod is not None and learner.pod.can_never_join:
+        return _take_out(state, name, entry.id, f"{name} can never start as it is: beginning again")
     if learner.trouble is not None:
         return Plan.hold(learner.trouble.reason, f"{name}: {learner.trouble.message}", requeue_after=1.0)
     is_going = learner.pod is not None and learner.pod.is_terminating
