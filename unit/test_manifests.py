@@ -39,6 +39,7 @@ WRITES: dict[Right, str] = {
     ("", "services", "create"): "reconcile/act.py: CreateClientService, CreateMemberService",
     ("", "services", "delete"): "reconcile/act.py: a removed member",
     ("", "services", "get"): "reconcile/act.py: whose it is",
+    ("", "services", "patch"): "reconcile/recovery.py: clients are taken over",
     ("", "persistentvolumeclaims", "create"): "reconcile/peer.py",
     ("", "persistentvolumeclaims", "delete"): "reconcile/peer.py, reconcile/act.py: a removed member",
     ("", "persistentvolumeclaims", "get"): "reconcile/act.py: whose it is",

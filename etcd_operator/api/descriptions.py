@@ -51,7 +51,8 @@ _BOOTSTRAP = {
     "status.recovery.version": "The version of etcd that it ran.",
     "status.recovery.seed": "The first member of the new cluster.",
     "status.recovery.token": "etcd's initial cluster token of the new cluster.",
-    "status.recovery.replaces": "etcd's ID of the cluster that was given up, in hexadecimal.",
+    "status.recovery.replaces": "etcd's ID of the cluster that was given up, in hexadecimal; "
+    "empty if its quorum came back before that.",
 }
 _OBSERVED = {"status.observedGeneration": "The generation of the spec that this status answers."}
 
@@ -94,6 +95,8 @@ PEER = {
     "spec.bootstrap.static.initialCluster[].name": "The member's name.",
     "spec.bootstrap.static.initialCluster[].host": "The member's DNS name, without a port.",
     "spec.bootstrap.initialClusterToken": "etcd's initial cluster token.",
+    "spec.bootstrap.survivor": "The host of the member whose data is fetched and restored first; only "
+    "for the seed of a recovery.",
     **_STORAGE,
     **_POD_TEMPLATE,
     **_OBSERVED,

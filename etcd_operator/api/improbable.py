@@ -23,6 +23,9 @@ PEER_LABEL = f"{GROUP}/peer-name"
 RESERVED_PREFIX = f"{GROUP}/"
 POD_MARKS = PodMarks(GROUP)
 
+RECOVER_ANNOTATION = f"{GROUP}/recover"
+"""On an EtcdCluster that lost its quorum: the recovery that is wanted (`core.rules.asked_recovery`)."""
+
 PAUSED_ANNOTATION = f"{GROUP}/paused"
 """`"true"` on an EtcdCluster: nothing is done for it, its status goes on."""
 
@@ -36,6 +39,11 @@ CLUSTER_ID_ANNOTATION = f"{GROUP}/cluster-id"
 SIZE_ANNOTATION = f"{GROUP}/cluster-size"
 MEMBER_ID_ANNOTATION = f"{GROUP}/member-id"
 VERSION_ANNOTATION = f"{GROUP}/version"
+RESTORED_ANNOTATION = f"{GROUP}/restored"
+"""`"true"` on the claim of a seed: its data directory is the one that a snapshot was restored into."""
+
+TOKEN_LABEL = f"{GROUP}/cluster-token"
+"""On pods: the token of the etcd cluster that the member belongs to. Clients' Service selects by it."""
 
 
 class Storage(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -111,11 +119,14 @@ class PeerBootstrap(Value, frozen=True, kw_only=True):
 
     `New` founds a cluster. `Existing` with only itself starts from the data on its volume
     and refuses an empty one. `Existing` with a whole list joins a cluster that knows it.
+    survivor: host of a member whose data is fetched and restored first, into a cluster of one (see
+    `build.steps`); empty for all but the seed of a recovery, and for that one once it serves.
     """
 
     initial_cluster_state: Literal["New", "Existing"]
     static: StaticBootstrap
     initial_cluster_token: str
+    survivor: str = ""
 
 
 class PeerSpec(Value, frozen=True, kw_only=True):

@@ -31,7 +31,8 @@ class Recovery(Value, frozen=True, kw_only=True):
     generation: counts the recoveries of this resource, from 1; token: of the new cluster.
     survivor: whose data is taken; revision: the newest of the data that it had, as etcd counts;
     version: what it ran, which the seed starts with, whatever is asked for by then.
-    seed: the first member of the new cluster. replaces: ID of the cluster that is given up.
+    seed: the first member of the new cluster. replaces: ID of the cluster that is given up; empty
+    if its quorum came back in time, so that nothing was given up.
     """
 
     generation: int

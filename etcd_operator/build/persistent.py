@@ -14,11 +14,16 @@ from etcd_operator.build.options import Options, as_environment, etcd_options, f
 from etcd_operator.build.owner import owned_by
 from etcd_operator.build.pod import DATA_VOLUME, etcd_pod_spec, go_max_procs
 from etcd_operator.build.service import service
-from etcd_operator.build.urls import CLIENT_PORT, METRICS_PORT, PEER_PORT
+from etcd_operator.build.steps import UNSEALED, add_steps
+from etcd_operator.build.urls import CLIENT_PORT, METRICS_PORT, PEER_PORT, url
 from etcd_operator.core.actions import Founding, Joining, Resuming, Seeding, Start
 from etcd_operator.core.desired import DesiredCluster
 
 DATA_DIR = "/var/lib/etcd"
+RESTORED_DIR = f"{DATA_DIR}/restored"
+"""Where a seed's data is: etcdutl restores only into an empty directory, and the top of a new file
+system holds `lost+found`."""
+
 NAME_LABELS = {"app.kubernetes.io/name": "etcd"}
 
 
@@ -33,8 +38,14 @@ def member_host(cluster_name: str, namespace: str, member: str) -> str:
 
 
 def client_service(cluster: DesiredCluster) -> RawObject:
-    """The headless service: `my-cluster:2379` for clients, one name per member for peers."""
+    """The headless service: `my-cluster:2379` for clients, one name per member for peers.
+
+    It selects by token, too. So the one write that changes its selector takes clients from a
+    cluster that is given up to the one that was recovered from it, wherever old pods still run.
+    """
     labels = cluster_labels(cluster.name)
+    bootstrap = cluster.record.bootstrap
+    token = bootstrap.token if bootstrap is not None else cluster.uid
     metadata: RawObject = {
         "name": cluster.name,
         "namespace": cluster.namespace,
@@ -42,7 +53,8 @@ def client_service(cluster: DesiredCluster) -> RawObject:
         "ownerReferences": _owner_of(cluster),
     }
     ports = (("etcd-client", CLIENT_PORT), ("etcd-peer", PEER_PORT))
-    return service(metadata, labels, *ports, headless=True)
+    selector = {**labels, improbable.TOKEN_LABEL: token}
+    return service(metadata, selector, *ports, headless=True)
 
 
 def budget(cluster: DesiredCluster, min_available: int) -> RawObject:
@@ -80,6 +92,7 @@ def peer(cluster: DesiredCluster, name: str, start: Start) -> RawObject:
 
 def peer_bootstrap(cluster: DesiredCluster, name: str, start: Start) -> PeerBootstrap:
     """How the peer's etcd starts: see `api.improbable.PeerBootstrap`."""
+    survivor = ""
     match start:
         case Founding():
             members = start.founders
@@ -88,7 +101,8 @@ def peer_bootstrap(cluster: DesiredCluster, name: str, start: Start) -> PeerBoot
         case Resuming():
             members = (name,)
         case Seeding():
-            raise TypeError(f"{name}: a persistent member is not made from a survivor's snapshot")
+            members = (name,)
+            survivor = member_host(cluster.name, cluster.namespace, start.survivor)
     hosts = tuple(
         InitialMember(name=member, host=member_host(cluster.name, cluster.namespace, member))
         for member in members
@@ -97,6 +111,7 @@ def peer_bootstrap(cluster: DesiredCluster, name: str, start: Start) -> PeerBoot
         initial_cluster_state="New" if isinstance(start, Founding) else "Existing",
         initial_cluster_token=start.token,
         static=StaticBootstrap(initial_cluster=hosts),
+        survivor=survivor,
     )
 
 
@@ -106,6 +121,8 @@ def claim(peer: EtcdPeer) -> RawObject:
     if peer.spec.bootstrap.initial_cluster_state == "New":
         founders = (member.name for member in peer.spec.bootstrap.static.initial_cluster)
         notes[improbable.FOUNDERS_ANNOTATION] = ",".join(founders)
+    if peer.spec.bootstrap.survivor:
+        notes[improbable.RESTORED_ANNOTATION] = "true"
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -119,10 +136,11 @@ def claim(peer: EtcdPeer) -> RawObject:
     }
 
 
-def replica_set(peer: EtcdPeer, image: str) -> RawObject:
+def replica_set(peer: EtcdPeer, image: str, *, is_restored: bool = False) -> RawObject:
     """The peer's ReplicaSet of one pod.
 
     A changed template leaves the running pod alone and applies to the next one.
+    is_restored: its claim is, or will be, that of a seed.
     """
     name, namespace = peer.metadata.name, peer.metadata.namespace
     labels = _peer_labels(peer)
@@ -134,16 +152,17 @@ def replica_set(peer: EtcdPeer, image: str) -> RawObject:
         "spec": {
             "replicas": 1,
             "selector": {"matchLabels": labels},
-            "template": _pod_template(peer, image, labels),
+            "template": _pod_template(peer, image, labels, RESTORED_DIR if is_restored else DATA_DIR),
         },
     }
 
 
-def _pod_template(peer: EtcdPeer, image: str, labels: dict[str, str]) -> RawObject:
+def _pod_template(peer: EtcdPeer, image: str, labels: dict[str, str], data_dir: str) -> RawObject:
     template = peer.spec.pod_template
     name, cluster = peer.metadata.name, peer.spec.cluster_name
     host = member_host(cluster, peer.metadata.namespace, name)
-    options = _options(peer, host)
+    bootstrap = peer.spec.bootstrap
+    options = _options(peer, host, data_dir)
     container: RawObject = {
         "name": "etcd",
         "image": image,
@@ -165,18 +184,21 @@ def _pod_template(peer: EtcdPeer, image: str, labels: dict[str, str]) -> RawObje
     volume: RawObject = {"persistentVolumeClaim": {"claimName": name}}
     notes = {**template.metadata.annotations, **from_pod(options, improbable.POD_MARKS)}
     spec = etcd_pod_spec(template, container, marks=improbable.POD_MARKS, data_volume=volume, extra=extra)
-    return {
-        "metadata": {"labels": {**template.metadata.labels, **labels}, "annotations": notes},
-        "spec": spec,
-    }
+    token = bootstrap.initial_cluster_token
+    if bootstrap.survivor:
+        notes |= UNSEALED
+        survivor = url(bootstrap.survivor, CLIENT_PORT)
+        add_steps(spec, survivor=survivor, name=name, host=host, data_dir=data_dir, token=token)
+    pod_labels = {**template.metadata.labels, **labels, improbable.TOKEN_LABEL: token}
+    return {"metadata": {"labels": pod_labels, "annotations": notes}, "spec": spec}
 
 
-def _options(peer: EtcdPeer, host: str) -> Options:
+def _options(peer: EtcdPeer, host: str, data_dir: str) -> Options:
     bootstrap = peer.spec.bootstrap
     return etcd_options(
         name=peer.metadata.name,
         host=host,
-        data_dir=DATA_DIR,
+        data_dir=data_dir,
         initial_cluster={member.name: member.host for member in bootstrap.static.initial_cluster},
         state=bootstrap.initial_cluster_state.lower(),
         token=bootstrap.initial_cluster_token,

@@ -167,6 +167,24 @@ class ConfirmLoss:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmSilence:
+    """Make sure, live, that no survivor follows a leader: nothing that follows may happen otherwise.
+
+    survivors: their names and pod UIDs.
+    """
+
+    survivors: tuple[tuple[str, str], ...]
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropSeed:
+    """Delete a persistent seed that never served, with its claim, if the old cluster has a quorum, live."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SealSeed:
     """The seed serves: make its pod keep its data when it is started again.
 
@@ -179,7 +197,8 @@ class SealSeed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetireMember:
-    """Delete the pod and service of a member of the old cluster, if the seed serves, live."""
+    """Delete what is left of a member of the old cluster (ephemeral: pod and service; persistent: peer
+    and claim), if the seed serves, live."""
 
     name: str
     seed: str
@@ -192,7 +211,7 @@ class OpenSeed:
     name: str
 
 
-RecoveryAction = ConfirmLoss | SealSeed | RetireMember | OpenSeed
+RecoveryAction = ConfirmLoss | ConfirmSilence | DropSeed | SealSeed | RetireMember | OpenSeed
 
 Action = (
     RecoveryAction

@@ -52,6 +52,7 @@ class DesiredCluster:
 
     problem: why the spec cannot be acted on, in one sentence; empty when it can.
     version: of etcd, `X.Y.Z` without `v`; image: the whole reference.
+    recover: the name of the recovery that its user asks for; empty for none.
     unavailable_since: since when its status says so (RFC 3339); empty while it is available.
     """
 
@@ -71,6 +72,7 @@ class DesiredCluster:
     is_paused: bool = False
     is_deleting: bool = False
     problem: str = ""
+    recover: str = ""
     unavailable_since: str = ""
 
     @property

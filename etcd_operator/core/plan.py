@@ -10,7 +10,17 @@ from collections.abc import Callable
 
 from etcd_operator.core import upgrade
 from etcd_operator.core.actions import Plan
-from etcd_operator.core.rules import bootstrap, guard, objects, protect, quorum_lost, recover, scale, upkeep
+from etcd_operator.core.rules import (
+    asked_recovery,
+    bootstrap,
+    guard,
+    objects,
+    protect,
+    quorum_lost,
+    recover,
+    scale,
+    upkeep,
+)
 from etcd_operator.core.state import ClusterState
 
 Rule = Callable[[ClusterState], Plan | None]
@@ -27,6 +37,7 @@ RULES: tuple[Rule, ...] = (
     bootstrap.seal,
     guard.strange,
     quorum_lost.recover,
+    asked_recovery.recover,
     scale.outdated_learner,
     recover.lost_member,
     protect.budget,
@@ -35,8 +46,10 @@ RULES: tuple[Rule, ...] = (
     scale.down,
     upgrade.roll,
     scale.up,
+    asked_recovery.offer,
     upkeep.watch,
     upgrade.refused,
+    asked_recovery.refused,
 )
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from etcd_operator.core.desired import DesiredCluster, Record
-from etcd_operator.core.members import EtcdMember, Member, quorum
+from etcd_operator.core.members import ClaimFacts, EtcdMember, Member, quorum
 
 IN_STEP = 10
 """Entries of the log that members may differ by only because they were asked one after the other."""
@@ -92,3 +92,22 @@ class ClusterState:
     def quorum(self) -> int:
         """How many voters must agree."""
         return quorum(len(self.voters))
+
+    @property
+    def target(self) -> int:
+        """How many voters there shall be for now.
+
+        One more than asked for while the seed of a persistent cluster is among them, whose number is
+        beyond the size: the last of its proper members joins before it leaves.
+        """
+        size, bootstrap = self.desired.size, self.record.bootstrap
+        if bootstrap is None or not self.desired.is_persistent or len(self.voters) != size:
+            return size
+        has_seed = any((v.name,) == bootstrap.members and v.ordinal >= size for v in self.voters)
+        return size + 1 if has_seed else size
+
+    def is_attempt(self, claim: ClaimFacts) -> bool:
+        """Whether a claim was made for a seed, of the recovery under way or before, that never served."""
+        bootstrap = self.record.bootstrap
+        is_foreign = bootstrap is not None and claim.token not in ("", bootstrap.token)
+        return self.record.is_recovering and is_foreign and not claim.cluster_id

@@ -6,7 +6,6 @@ Degraded, so that `kubectl describe` says what the operator waits for.
 """
 
 from etcd_operator.api.meta import Condition
-from etcd_operator.api.record import Recovery
 from etcd_operator.core.actions import Plan, Stage
 from etcd_operator.core.paths import lowest
 from etcd_operator.core.state import ClusterState
@@ -15,6 +14,7 @@ MILESTONES = {
     "ClusterCreated": "ClusterCreated",
     "Recovering": "RecoveryStarted",
     "Recovered": "Recovered",
+    "QuorumReturned": "QuorumReturned",
 }
 """Plans that are an Event of their own once their actions are done, by reason, and its reason."""
 
@@ -36,8 +36,9 @@ def conditions(state: ClusterState, plan: Plan) -> tuple[Condition, ...]:
         "Progressing": _progressing(plan),
         "Degraded": _degraded(state, plan),
     }
-    if state.record.recovery is not None:
-        verdicts["DataLossPossible"] = _loss(state.record.recovery)
+    loss = _loss(state)
+    if loss is not None:
+        verdicts["DataLossPossible"] = loss
     return tuple(
         Condition(
             type=kind,
@@ -52,6 +53,8 @@ def conditions(state: ClusterState, plan: Plan) -> tuple[Condition, ...]:
 
 Verdict = tuple[bool, str, str]
 
+MISSING = "writes that only lost members had are missing"
+
 
 def _available(state: ClusterState) -> Verdict:
     if state.record.is_recovering:
@@ -63,11 +66,19 @@ def _available(state: ClusterState) -> Verdict:
     return False, "QuorumLost", "no quorum answers: neither writes nor consistent reads are possible"
 
 
-def _loss(recovery: Recovery) -> Verdict:
+def _loss(state: ClusterState) -> Verdict | None:
+    recovery, bootstrap = state.record.recovery, state.record.bootstrap
+    if recovery is None:
+        return None
+    if not recovery.replaces:
+        # Not needed in the end; but the cluster itself may have come out of an earlier one.
+        if bootstrap is None or not bootstrap.token.startswith(f"{state.desired.uid}-"):
+            return None
+        return True, "RecoveredFromSurvivor", f"recovered as {bootstrap.members[0]} once: {MISSING}"
     source = (
         f"recovery {recovery.generation} took what {recovery.survivor} had at revision {recovery.revision}"
     )
-    return True, "RecoveredFromSurvivor", f"{source}: writes that only lost members had are missing"
+    return True, "RecoveredFromSurvivor", f"{source}: {MISSING}"
 
 
 def _progressing(plan: Plan) -> Verdict:

@@ -18,6 +18,9 @@ from etcd_operator.core.status import cluster_version, conditions, member_names
 from etcd_operator.dialects.base import Defaults, desired_of, image_for, parse_spec, record_fields
 from etcd_operator.errors import InvalidSpec
 
+LONGEST_ASKED = 200
+"""Characters of what somebody asks to recover: longer than any name of a recovery, short enough to quote."""
+
 RESERVED = "names under etcd.improbable.io/ are reserved"
 
 
@@ -58,6 +61,7 @@ class ImprobableDialect:
             "version": version,
             "image": image,
             "is_paused": cluster.metadata.annotations.get(improbable.PAUSED_ANNOTATION) == "true",
+            "recover": cluster.metadata.annotations.get(improbable.RECOVER_ANNOTATION, "")[:LONGEST_ASKED],
             "pod_template": template,
             "claim_template": spec.storage.volume_claim_template,
         }

@@ -20,10 +20,12 @@ from etcd_operator.core.actions import (
     Action,
     AddLearner,
     ConfirmLoss,
+    ConfirmSilence,
     CreateClientService,
     CreateMember,
     CreateMemberService,
     DeleteMember,
+    DropSeed,
     KeepBudget,
     MoveLeader,
     OpenSeed,
@@ -147,7 +149,7 @@ class Actor(Generic[Cluster]):
                 self._delete(state, action.name, report)
             case SealMember():
                 self._seal(state, action)
-            case ConfirmLoss() | SealSeed() | RetireMember() | OpenSeed():
+            case ConfirmLoss() | ConfirmSilence() | SealSeed() | RetireMember() | DropSeed() | OpenSeed():
                 self._recover(state, action, report)
             case ReplaceMember():
                 self._replace(state, action)

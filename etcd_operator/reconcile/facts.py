@@ -8,7 +8,7 @@ import msgspec
 from etcd_operator.api import coreos, improbable
 from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.api.podmarks import PodMarks
-from etcd_operator.build.seed import FETCH
+from etcd_operator.build.steps import FETCH
 from etcd_operator.core.members import Answer, ClaimFacts, EtcdMember, PeerFacts, PodFacts, Trouble
 from etcd_operator.etcd import probe as etcd
 from etcd_operator.etcd.values import Member, hex_id
@@ -120,7 +120,7 @@ def _said_in_failing(status: ContainerStatus) -> str:
 
 
 def _has_fetched(pod: Pod) -> bool:
-    """Whether the first step of a seed has ended well (see `build.seed`)."""
+    """Whether the first step of a seed has ended well (see `build.steps`)."""
     step = next((c for c in pod.status.init_container_statuses if c.name == FETCH), None)
     ended = step.state.terminated if step is not None else None
     return ended is not None and ended.reason == "Completed"
@@ -218,7 +218,7 @@ def peer_facts(peer: EtcdPeer) -> PeerFacts:
     return PeerFacts(
         name=peer.metadata.name,
         uid=peer.metadata.uid,
-        is_sealed=bootstrap.initial_cluster_state == "Existing" and alone,
+        is_sealed=bootstrap.initial_cluster_state == "Existing" and alone and not bootstrap.survivor,
         is_for_cleanup=improbable.CLEANUP_FINALIZER in peer.metadata.finalizers,
         is_terminating=peer.metadata.deletion_timestamp is not None,
         version=peer.spec.version,

@@ -140,7 +140,7 @@ class PeerReconciler:
         caches = self.caches
         if caches.claims is None or caches.replica_sets is None:
             raise TypeError("peers need caches of claims and ReplicaSets")
-        wanted = self._replica_set(peer)
+        wanted = self._replica_set(peer, caches.claims.store.get(key))
         found = caches.replica_sets.store.get(key)
         if found is not None and found.metadata.controller_uid == peer.metadata.uid:
             if _digest(found.metadata.annotations) != _digest(wanted["metadata"]["annotations"]):
@@ -191,9 +191,12 @@ class PeerReconciler:
         others = (Key(key.namespace, member.name) for member in bootstrap.static.initial_cluster)
         return any(other != key and replica_sets.store.get(other) is not None for other in others)
 
-    def _replica_set(self, peer: EtcdPeer) -> RawObject:
+    def _replica_set(self, peer: EtcdPeer, claim: Claim | None) -> RawObject:
         image = image_of(self.defaults.repository, parse_version(peer.spec.version))
-        body = persistent.replica_set(peer, image)
+        # Only the claim outlives everything: a peer that is made again does not know what it once was.
+        notes = claim.metadata.annotations if claim is not None else {}
+        is_restored = bool(peer.spec.bootstrap.survivor) or improbable.RESTORED_ANNOTATION in notes
+        body = persistent.replica_set(peer, image, is_restored=is_restored)
         template = msgspec.json.encode(body["spec"]["template"], order="deterministic")
         digest = hashlib.sha256(template).hexdigest()[:16]
         return {**body, "metadata": {**body["metadata"], "annotations": {TEMPLATE_ANNOTATION: digest}}}

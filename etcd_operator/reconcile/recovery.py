@@ -5,17 +5,34 @@ facts that it rests on are read again, live, right before its marker is written:
 pods are not there, and no survivor knows of voters that could still elect a leader
 (`core.rules.quorum_lost` says why that is a proof). From then on each act is preceded by a
 linearizable read at the seed.
+
+What only persistent members need is at the end: the silence of those that a person gave up,
+and the acts on peers and claims where ephemeral members have pods and services of their own.
 """
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import assert_never
 
-from etcd_operator.api.meta import RawObject
-from etcd_operator.build import seed
+import msgspec
+
+from etcd_operator.api import improbable
+from etcd_operator.api.meta import ObjectMeta, RawObject, Value
+from etcd_operator.api.record import Bootstrap
+from etcd_operator.build import persistent, seed
+from etcd_operator.build.steps import SEALED
 from etcd_operator.build.urls import CLIENT_PORT, endpoint, host_of
-from etcd_operator.core.actions import ConfirmLoss, OpenSeed, RecoveryAction, RetireMember, SealSeed
+from etcd_operator.core.actions import (
+    ConfirmLoss,
+    ConfirmSilence,
+    DropSeed,
+    OpenSeed,
+    RecoveryAction,
+    Resuming,
+    RetireMember,
+    SealSeed,
+)
 from etcd_operator.core.desired import DesiredCluster, Record
 from etcd_operator.core.members import Answer, Member, quorum
 from etcd_operator.core.state import ClusterState
@@ -23,7 +40,7 @@ from etcd_operator.errors import Conflict, NotFound, Unavailable
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient, OnCall
 from etcd_operator.etcd.values import Member as Listed
-from etcd_operator.etcd.values import hex_id
+from etcd_operator.etcd.values import MemberList, hex_id
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import Client, PatchKind
@@ -39,6 +56,12 @@ Wrote = Callable[[Resource, Key, str], None]
 
 MemberAt = Callable[[DesiredCluster, str], str]
 """The member that peers reach under a host name (see `dialects.base`)."""
+
+
+class Written(Value, frozen=True, kw_only=True):
+    """What is read back of a write."""
+
+    metadata: ObjectMeta
 
 
 def of_one_history(record: Record, answers: dict[str, Answer]) -> dict[str, Answer]:
@@ -79,12 +102,21 @@ class Recoverer:
         match action:
             case ConfirmLoss():
                 self._confirm(action)
+            case ConfirmSilence():
+                self._confirm_silence(action)
             case SealSeed():
-                self._assert_serves(action.name, action.revision)
-                self._patch(action.name, "annotations", seed.SEALED)
+                served = self._assert_serves(action.name, action.revision)
+                self._patch(action.name, "annotations", SEALED)
+                if self.state.desired.is_persistent:
+                    self._seal_peer(action.name, served)
             case RetireMember():
                 self._assert_serves(action.seed, 0)
                 self._retire(action.name)
+            case DropSeed():
+                self._assert_old_quorum()
+                self._retire_peer(action.name)
+            case OpenSeed() if self.state.desired.is_persistent:
+                self._take_clients_over()
             case OpenSeed():
                 self._patch(action.name, "labels", seed.opened(self.state.desired))
             case _:
@@ -96,16 +128,20 @@ class Recoverer:
             if found is not None and found.status.phase not in ("Failed", "Succeeded"):
                 raise Conflict(f"{name} is there after all: not recovering")
         for name, uid in action.survivors:
-            found = self._pod(name)
-            if (
-                found is None
-                or found.metadata.uid != uid
-                or found.metadata.deletion_timestamp is not None
-                or not found.status.pod_ip
-            ):
-                raise Conflict(f"{name} is not what it was: not recovering")
-            self._assert_cannot_elect(name, found.status.pod_ip, action.gone)
+            self._assert_cannot_elect(name, self._ip_of(name, uid), action.gone)
         self.report("QuorumLost", action.message)
+
+    def _ip_of(self, name: str, uid: str) -> str:
+        """The address of a survivor, if it still is the pod that was seen."""
+        found = self._pod(name)
+        if (
+            found is None
+            or found.metadata.uid != uid
+            or found.metadata.deletion_timestamp is not None
+            or not found.status.pod_ip
+        ):
+            raise Conflict(f"{name} is not what it was: not recovering")
+        return found.status.pod_ip
 
     def _assert_cannot_elect(self, name: str, ip: str, gone: tuple[str, ...]) -> None:
         """Whatever the caches showed: by this member's own list, too few voters can be left."""
@@ -119,20 +155,21 @@ class Recoverer:
         hosts = (self.member_at(self.state.desired, host_of(peer_url)) for peer_url in member.peer_urls)
         return member.name or next(hosts, "")
 
-    def _assert_serves(self, name: str, revision: int) -> None:
+    def _assert_serves(self, name: str, revision: int) -> MemberList:
         """A linearizable read at the seed: it leads a cluster of its own, with all that was to be saved."""
-        pod = self._member(name).pod
-        if pod is None or not pod.ip:
-            raise Unavailable(f"{name} has no address")
-        etcd = self._etcd(pod.ip)
+        etcd = self._etcd(self._address(name))
         listed = etcd.member_list(linearizable=True)
         names = [self._name_of(member) for member in listed.members]
         recovery = self.state.record.recovery
         is_new = recovery is not None and hex_id(listed.cluster_id) != recovery.replaces
         if not is_new or names != [name] or etcd.status().revision < revision:
             raise Conflict(f"{name} does not serve the recovered data: nothing of the old cluster is touched")
+        return listed
 
     def _retire(self, name: str) -> None:
+        if self.state.desired.is_persistent:
+            self._retire_peer(name)
+            return
         member = self._member(name)
         if member.pod is not None and not member.pod.is_terminating:
             self._delete(resources.PODS, name, member.pod.uid)
@@ -153,18 +190,29 @@ class Recoverer:
         pod = self._member(name).pod
         if pod is None:
             raise Unavailable(f"{name} has no pod")
-        patch: list[RawObject] = [{"op": "test", "path": "/metadata/uid", "value": pod.uid}]
-        patch += [
+        changes: list[RawObject] = [
             {"op": "add", "path": f"/metadata/{field}/{key}", "value": text} for key, text in values.items()
         ]
-        written = self.client.patch(resources.PODS, self._key(name), patch, Pod, kind=PatchKind.JSON)
-        self.wrote(resources.PODS, self._key(name), written.metadata.resource_version)
+        self._edit(resources.PODS, pod.name, pod.uid, changes)
+
+    def _edit(self, resource: Resource, name: str, uid: str, changes: list[RawObject]) -> None:
+        patch: list[RawObject] = [{"op": "test", "path": "/metadata/uid", "value": uid}, *changes]
+        written = self.client.patch(resource, self._key(name), patch, Written, kind=PatchKind.JSON)
+        self.wrote(resource, self._key(name), written.metadata.resource_version)
 
     def _pod(self, name: str) -> Pod | None:
+        """A member's pod as it is now; that of a persistent member has a name of its own."""
+        seen = self._member(name).pod
         try:
-            return self.client.get(resources.PODS, self._key(name), Pod)
+            return self.client.get(resources.PODS, self._key(seen.name if seen is not None else name), Pod)
         except NotFound:
             return None
+
+    def _address(self, name: str) -> str:
+        pod = self._member(name).pod
+        if pod is None or not pod.ip:
+            raise Unavailable(f"{name} has no address")
+        return pod.ip
 
     def _member(self, name: str) -> Member:
         return self.state.by_name.get(name) or Member(name=name)
@@ -175,3 +223,81 @@ class Recoverer:
 
     def _key(self, name: str) -> Key:
         return Key(self.state.desired.namespace, name)
+
+    # persistent members
+
+    def _confirm_silence(self, action: ConfirmSilence) -> None:
+        """No survivor follows a leader now: there is no quorum that they know of."""
+        for name, uid in action.survivors:
+            status = self._etcd(self._ip_of(name, uid)).status()
+            if status.leader or hex_id(status.cluster_id) != self.state.record.cluster_id:
+                raise Conflict(f"{name} follows a leader: not recovering")
+        self.report("QuorumLost", action.message)
+
+    def _assert_old_quorum(self) -> None:
+        """A linearizable read at a member of the old cluster: nothing of it needs to be recovered."""
+        old = self.state.record.cluster_id
+        for member in self.state.answers:
+            if member.answer is not None and member.answer.cluster_id == old and member.is_healthy:
+                self._etcd(self._address(member.name)).member_list(linearizable=True)
+                return
+        raise Conflict("no quorum of the old cluster answers after all: its recovery goes on")
+
+    def _seal_peer(self, name: str, served: MemberList) -> None:
+        """First the peer: its next pod starts from the data. Then the claim: now there is no way back."""
+        member, desired = self._member(name), self.state.desired
+        recovery = self.state.record.recovery
+        if member.peer is None or member.claim is None or recovery is None:
+            raise Unavailable(f"{name} has no peer or no claim")
+        if not member.claim.cluster_id:
+            self._assert_leaderless(name)
+        bootstrap = persistent.peer_bootstrap(desired, name, Resuming(token=recovery.token))
+        spec = {"op": "replace", "path": "/spec/bootstrap", "value": msgspec.to_builtins(bootstrap)}
+        self._edit(resources.PEERS, name, member.peer.uid, [spec])
+        notes = {
+            improbable.CLUSTER_ID_ANNOTATION: hex_id(served.cluster_id),
+            improbable.MEMBER_ID_ANNOTATION: hex_id(served.members[0].id),
+            improbable.SIZE_ANNOTATION: "1",
+            improbable.VERSION_ANNOTATION: recovery.version,
+        }
+        changes: list[RawObject] = [
+            {"op": "add", "path": f"/metadata/annotations/{key.replace('/', '~1')}", "value": text}
+            for key, text in notes.items()
+        ]
+        self._edit(resources.CLAIMS, name, member.claim.uid, changes)
+
+    def _assert_leaderless(self, seed: str) -> None:
+        """The last look before there is no way back: nobody of the old cluster follows a leader again."""
+        for member in self.state.answers:
+            if member.name != seed and self._etcd(self._address(member.name)).status().leader:
+                raise Conflict(f"{member.name} follows a leader again: {seed} may not be needed")
+
+    def _retire_peer(self, name: str) -> None:
+        """The peer goes with its claim, by its finalizer; a claim without such a peer by itself."""
+        member = self._member(name)
+        peer, claim = member.peer, member.claim
+        if peer is not None and not peer.is_terminating:
+            if not peer.is_for_cleanup:
+                finalizers = {
+                    "op": "add",
+                    "path": "/metadata/finalizers",
+                    "value": [improbable.CLEANUP_FINALIZER],
+                }
+                self._edit(resources.PEERS, name, peer.uid, [finalizers])
+            self._delete(resources.PEERS, name, peer.uid)
+            self.report("PeerRemoved", f"removed EtcdPeer {name}, which is not of this cluster any more")
+        elif claim is not None and not claim.is_terminating:
+            self._delete(resources.CLAIMS, name, claim.uid)
+            self.report("PVCRemoved", f"removed PersistentVolumeClaim {name}, not of this cluster any more")
+
+    def _take_clients_over(self) -> None:
+        """Clients, and peers that look for names, find the members of the new cluster from now on."""
+        desired, recovery = self.state.desired, self.state.record.recovery
+        found = self.client.get(resources.SERVICES, self._key(desired.name), Service)
+        if found.metadata.controller_uid != desired.uid or recovery is None:
+            raise Conflict(f"Service {desired.name} is not this cluster's")
+        bootstrap = Bootstrap(members=(recovery.seed,), token=recovery.token)
+        renewed = replace(desired, record=replace(desired.record, bootstrap=bootstrap))
+        selector = persistent.client_service(renewed)["spec"]["selector"]
+        change = {"op": "replace", "path": "/spec/selector", "value": selector}
+        self._edit(resources.SERVICES, desired.name, found.metadata.uid, [change])

@@ -50,6 +50,7 @@ FOUNDING: Start = Founding(founders=FOUNDERS, token="uid-1")
 RESUMING: Start = Resuming(token="uid-1")
 JOINING: Start = Joining(members=(*FOUNDERS, "db-3"), token="uid-1")
 SEEDING = Seeding(survivor="db-0002", token="uid-1-1")
+ASKED_SEEDING = Seeding(survivor="db-2", token="uid-1-1")
 BARE_FOUNDING = Founding(founders=("db-0000", "db-0001", "db-0002"), token="uid-1")
 
 

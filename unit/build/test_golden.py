@@ -7,6 +7,7 @@ import pytest
 
 from etcd_operator.build import ephemeral, persistent, seed
 from unit.build.cases import (
+    ASKED_SEEDING,
     BARE_FOUNDING,
     FOUNDING,
     FULL,
@@ -35,6 +36,17 @@ MANIFESTS = {
     "persistent-peer-full": persistent.peer(FULL, "db-1", FOUNDING),
     "persistent-peer-sealed": persistent.peer(PLAIN, "db-1", RESUMING),
     "persistent-peer-joining": persistent.peer(PLAIN, "db-3", JOINING),
+    "persistent-peer-seed": persistent.peer(PLAIN, "db-3", ASKED_SEEDING),
+    "persistent-claim-seed": persistent.claim(peer_of(PLAIN, "db-3", ASKED_SEEDING)),
+    "persistent-replica-set-seed": persistent.replica_set(
+        peer_of(PLAIN, "db-3", ASKED_SEEDING), IMAGE, is_restored=True
+    ),
+    "persistent-replica-set-seed-full": persistent.replica_set(
+        peer_of(FULL, "db-5", ASKED_SEEDING), IMAGE, is_restored=True
+    ),
+    "persistent-replica-set-seed-sealed": persistent.replica_set(
+        peer_of(PLAIN, "db-3", RESUMING), IMAGE, is_restored=True
+    ),
     "persistent-claim": persistent.claim(peer_of(PLAIN)),
     "persistent-claim-full": persistent.claim(peer_of(FULL)),
     "persistent-replica-set": persistent.replica_set(peer_of(PLAIN), IMAGE),

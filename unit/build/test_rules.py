@@ -216,6 +216,7 @@ def test_the_users_labels_never_replace_the_operators() -> None:
         "app.kubernetes.io/name": "etcd",
         "etcd.improbable.io/cluster-name": "db",
         "etcd.improbable.io/peer-name": "db-1",
+        "etcd.improbable.io/cluster-token": "uid-1",
     }
     assert template["annotations"]["team"] == "storage"
     assert len(template["annotations"]) == 3

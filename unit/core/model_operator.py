@@ -37,7 +37,7 @@ from etcd_operator.core.members import (
     ordinal_of,
 )
 from etcd_operator.core.plan import RULES
-from etcd_operator.core.rules import quorum_lost
+from etcd_operator.core.rules import asked_recovery, quorum_lost
 from etcd_operator.core.state import ClusterState
 from unit.core.model import Claim, Pod, Resource, World
 from unit.core.model_acts import Refused, apply
@@ -57,8 +57,10 @@ HARMLESS = (
 )
 """What takes nothing away; a new action has to be put into one of the two, or be judged in `_judge`."""
 
-MODELLED = tuple(rule for rule in RULES if rule is not quorum_lost.recover)
-"""The rules in their order. The model knows no snapshots, so a lost quorum of ephemeral members rests."""
+MODELLED = tuple(
+    rule for rule in RULES if rule not in (quorum_lost.recover, asked_recovery.recover, asked_recovery.offer)
+)
+"""The rules in their order. The model knows no snapshots, so a lost quorum rests."""
 
 VERSION = "3.6.16"
 """What is asked for and runs: the model knows no upgrades, and sees that nothing begins one."""

@@ -109,7 +109,7 @@ def test_the_token_is_the_births_own_not_that_of_a_resource_made_later() -> None
 
 
 def test_a_record_without_its_birth_falls_back_on_the_uid() -> None:
-    state = changed(born(), "db-1", peer=None)
+    state = changed(born(), "db-1", peer=None, claim=old_claim("db-1", token=""))
     record = replace(state.record, bootstrap=None)
     state = replace(state, desired=replace(state.desired, uid="uid-2", record=record))
 

@@ -10,7 +10,7 @@ from etcd_operator.api.record import Bootstrap
 from etcd_operator.core.desired import DesiredCluster, Durability, Record
 from etcd_operator.dialects.base import Defaults
 from etcd_operator.dialects.coreos import CoreosDialect
-from etcd_operator.dialects.improbable import ImprobableDialect
+from etcd_operator.dialects.improbable import LONGEST_ASKED, ImprobableDialect
 from unit.dialects.builders import DEFAULTS, META, STORAGE, bare, durable
 
 COREOS, IMPROBABLE = CoreosDialect(DEFAULTS), ImprobableDialect(DEFAULTS)
@@ -33,6 +33,16 @@ def test_the_least_ephemeral_cluster() -> None:
         image="quay.io/coreos/etcd:v3.6.16",
         durability=Durability.EPHEMERAL,
     )
+
+
+def test_what_is_asked_to_be_recovered_is_read_up_to_a_length() -> None:
+    def asked(value: str) -> str:
+        found = durable()
+        metadata = msgspec.structs.replace(found.metadata, annotations={improbable.RECOVER_ANNOTATION: value})
+        return IMPROBABLE.desired(msgspec.structs.replace(found, metadata=metadata)).recover
+
+    assert asked("feed/db-0/1") == "feed/db-0/1"
+    assert len(asked("x" * 1000)) == LONGEST_ASKED
 
 
 def test_the_least_persistent_cluster() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from etcd_operator.build import seed
+from etcd_operator.build import steps as parts
 from etcd_operator.core.actions import Seeding
 from etcd_operator.core.rules.quorum_lost import MOVED_ON
 from etcd_operator.etcd.channel import Channels
@@ -59,7 +60,7 @@ def test_a_seed_takes_all_data_without_quorum_and_once_sealed_its_steps_do_nothi
         "/var/etcd/data": str(tmp_path / "data"),
         "http://db-0002:2379": f"http://{real.endpoint('m2')}",
     }
-    fetch, restore = steps(seed.UNSEALED, changes, binaries)
+    fetch, restore = steps(parts.UNSEALED, changes, binaries)
     assert ends_well(fetch)
     assert ends_well(fetch), "a step that was cut off is run again"
     assert ends_well(restore)
@@ -67,7 +68,7 @@ def test_a_seed_takes_all_data_without_quorum_and_once_sealed_its_steps_do_nothi
     real.close()
     assert not ends_well(fetch, within=2.0), "it waits for ever for a survivor that is gone"
     assert not ends_well(restore), "the data directory is there"
-    assert all(ends_well(words) for words in steps(seed.SEALED, changes, binaries))
+    assert all(ends_well(words) for words in steps(parts.SEALED, changes, binaries))
 
     address, peer = free_address(), free_address()
     words = [

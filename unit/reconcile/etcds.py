@@ -82,7 +82,7 @@ class Etcds:
             self._restore(running, flags)
 
     def _survivor(self, endpoint: str) -> FakeEtcdCluster:
-        name = endpoint.removeprefix("http://").removesuffix(":2379")
+        name = endpoint.removeprefix("http://").removesuffix(":2379").partition(".")[0]
         for _, process, member in self._where.values():
             if member.name == name and member.is_alive:
                 return process.etcd
@@ -100,10 +100,11 @@ class Etcds:
         etcd.keys, etcd.revision = dict(old.keys), newest + bump
         etcd.on_write = old.on_write
         process = Process(etcd, (name,), has_met=True)
-        if any(running.uid in each.data for each in self.by_token.values()):
+        owner = self._owner(running, flags["data-dir"])
+        if any(owner in each.data for each in self.by_token.values()):
             raise StartRefused("data-dir is not empty")
         self.by_token[f"{token} of {running.uid}"] = process
-        process.data[running.uid] = etcd.members[0].id
+        process.data[owner] = etcd.members[0].id
 
     def start(self, running: Running) -> None:
         """A container starts; what is no etcd of ours is nothing to us."""
@@ -160,7 +161,7 @@ class Etcds:
 
     def _process(self, running: Running, options: Options) -> Process:
         """The cluster that this container belongs to: by its data, else by its flags."""
-        owner = self._owner(running)
+        owner = self._owner(running, options["data-dir"])
         for process in self.by_token.values():
             if owner in process.data:
                 if process.data[owner] not in {member.id for member in process.etcd.members}:
@@ -221,11 +222,11 @@ class Etcds:
             for each in process.running:
                 process.etcd.thaw(each)
 
-    def _owner(self, running: Running) -> str:
+    def _owner(self, running: Running, directory: str) -> str:
         if not running.claims:
-            return running.uid
+            return f"{running.uid}{directory}"
         claim = self._api.objects.get(CLAIMS, running.namespace, running.claims[0])
-        return str(claim["metadata"]["uid"])
+        return f"{claim['metadata']['uid']}{directory}"
 
 
 class _Page:

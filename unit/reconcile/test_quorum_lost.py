@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from etcd_operator.api.record import REVISION_BUMP
-from etcd_operator.build.seed import UNSEALED
+from etcd_operator.build.steps import UNSEALED
 from unit.fakes.apiserver.kinds import PODS, SERVICES
 from unit.fakes.apiserver.store import copied
 from unit.fakes.world import _rendered

@@ -50,8 +50,11 @@ def found(state: ClusterState) -> Plan | None:
 
 
 def seal(state: ClusterState) -> Plan | None:
-    """After the latch, persistent members refuse to start without their data."""
-    if not state.record.is_born or not state.desired.is_persistent:
+    """After the latch, persistent members refuse to start without their data.
+
+    While a recovery is under way there are members of two clusters; its seed is sealed by `SealSeed`.
+    """
+    if not state.record.is_born or not state.desired.is_persistent or state.record.is_recovering:
         return None
     actions = [action for member in state.members if (action := _seal(state, member))]
     if not actions:

@@ -44,12 +44,21 @@ def missing_services(state: ClusterState) -> list[Action]:
 
 
 def _missing_peers(state: ClusterState) -> list[Action]:
-    token = state.record.bootstrap.token if state.record.bootstrap else state.desired.uid
     return [
-        CreateMember(name=member.name, start=Resuming(token=token), version=_resumed_version(state, member))
+        CreateMember(
+            name=member.name,
+            start=Resuming(token=_token(state, member)),
+            version=_resumed_version(state, member),
+        )
         for member in state.members
-        if member.peer is None and _has_data(member) and _belongs(state, member)
+        if member.peer is None and _has_data(state, member) and _belongs(state, member)
     ]
+
+
+def _token(state: ClusterState, member: Member) -> str:
+    """That of the etcd cluster whose data is on the claim: there are two while one is recovered."""
+    noted = member.claim.token if member.claim is not None else ""
+    return noted or (state.record.bootstrap.token if state.record.bootstrap else state.desired.uid)
 
 
 def _resumed_version(state: ClusterState, member: Member) -> str:
@@ -58,8 +67,9 @@ def _resumed_version(state: ClusterState, member: Member) -> str:
     return noted or joining_version(state)
 
 
-def _has_data(member: Member) -> bool:
-    return member.claim is not None and not member.claim.is_terminating
+def _has_data(state: ClusterState, member: Member) -> bool:
+    claim = member.claim
+    return claim is not None and not claim.is_terminating and not state.is_attempt(claim)
 
 
 def _belongs(state: ClusterState, member: Member) -> bool:

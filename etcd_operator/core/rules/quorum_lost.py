@@ -15,6 +15,9 @@ member whose data may be there answers, and none of them lists a majority of suc
 nobody can be elected, and without an election no list changes. Only a pod that is gone, or
 that will never run again, counts as lost here: one on a silent node may be back, or may be
 serving clients on the other side of a cut (docs/decisions/007).
+
+Persistent members can come back with their data, so nothing can be proven of them; they are
+given up by a person: see `rules.asked_recovery`, which shares what is public here.
 """
 
 from dataclasses import dataclass, replace
@@ -75,23 +78,24 @@ class _Left:
     witnesses: tuple[Member, ...]
     state: ClusterState
 
-    def voters(self, witness: Member) -> tuple[str, ...]:
-        """The voters that a witness lists; empty for one whose name nobody knows."""
-        listed = witness.answer.members if witness.answer is not None else ()
-        by_id = {member.id: member.name for member in self.state.members if member.id}
-        return tuple(e.name or by_id.get(e.id, "") for e in listed if not e.is_learner)
-
     def may_elect(self, witness: Member) -> bool:
         """Whether those that a witness would ask for votes may still be a majority."""
-        voters = self.voters(witness)
+        voters = voters_of(self.state, witness)
         able = [name for name in voters if not name or name in self.holders]
         return len(able) >= quorum(len(voters))
 
     @property
     def all_voters(self) -> tuple[str, ...]:
         """Whatever any witness lists as a voter, by number."""
-        names = {name for witness in self.witnesses for name in self.voters(witness) if name}
+        names = {name for witness in self.witnesses for name in voters_of(self.state, witness) if name}
         return tuple(sorted(names, key=ordinal_of))
+
+
+def voters_of(state: ClusterState, witness: Member) -> tuple[str, ...]:
+    """The voters that a witness lists; empty for one whose name nobody knows."""
+    listed = witness.answer.members if witness.answer is not None else ()
+    by_id = {member.id: member.name for member in state.members if member.id}
+    return tuple(e.name or by_id.get(e.id, "") for e in listed if not e.is_learner)
 
 
 def _left(state: ClusterState) -> _Left:
@@ -175,8 +179,8 @@ def _recover_from(state: ClusterState, left: _Left) -> Plan:
             f"{lost} gone for good, and {names} being deleted: nobody is left to recover from",
             requeue_after=RECHECK,
         )
-    survivor = max(able, key=_newest)
-    recovery = _next_recovery(state, survivor)
+    survivor = max(able, key=newest)
+    recovery = next_recovery(state, survivor)
     if not can_restore(recovery.version):
         return Plan.hold(
             "RecoveryUnsupported",
@@ -204,13 +208,14 @@ def _recover_from(state: ClusterState, left: _Left) -> Plan:
     )
 
 
-def _newest(member: Member) -> tuple[int, int, int]:
+def newest(member: Member) -> tuple[int, int, int]:
     """What a snapshot holds decides: the revision; then how far the log is known to be agreed."""
     answer = member.answer
     return (answer.revision, answer.committed, -member.ordinal) if answer is not None else (0, 0, 0)
 
 
-def _next_recovery(state: ClusterState, survivor: Member) -> Recovery:
+def next_recovery(state: ClusterState, survivor: Member) -> Recovery:
+    """The marker of a recovery from `survivor`, with a seed, and a token, that were never used before."""
     former = state.record.recovery
     generation = former.generation + 1 if former is not None else 1
     used = max((member.ordinal + 1 for member in state.members), default=0)
@@ -243,18 +248,19 @@ def _go_on(state: ClusterState, recovery: Recovery) -> Plan | None:
         return Plan.act(
             *_create(state, recovery),
             reason="Recovering",
-            message=_under_way(recovery),
+            message=under_way(recovery),
             requeue_after=SEED_POLL,
         )
     if seed is None or _is_gone(seed):
         return _begin(state)
     answer = seed.answer
-    if state.has_quorum and answer is not None and _serves(answer, recovery):
-        return _hand_over(state, recovery, answer)
+    if state.has_quorum and answer is not None and serves(answer, recovery):
+        left = [m for m in state.members if m.name != recovery.seed and not m.is_going]
+        return hand_over(state, recovery, answer, left)
     return _await_seed(state, recovery, seed)
 
 
-def _serves(answer: Answer, recovery: Recovery) -> bool:
+def serves(answer: Answer, recovery: Recovery) -> bool:
     """Whether a seed has what the survivor had, in a cluster of its own."""
     alone = tuple(entry.name for entry in answer.members) == (recovery.seed,)
     return alone and answer.revision >= recovery.revision + MOVED_ON
@@ -263,7 +269,7 @@ def _serves(answer: Answer, recovery: Recovery) -> bool:
 def _await_seed(state: ClusterState, recovery: Recovery, seed: Member) -> Plan | None:
     has_fetched = seed.pod is not None and seed.pod.has_fetched
     survivor = state.by_name.get(recovery.survivor)
-    message = _under_way(recovery)
+    message = under_way(recovery)
     if not has_fetched:
         if survivor is None or _is_gone(survivor):
             return _begin(state)  # it can never fetch: another survivor may be left
@@ -280,9 +286,8 @@ def _await_seed(state: ClusterState, recovery: Recovery, seed: Member) -> Plan |
     return Plan.wait("Recovering", message, requeue_after=SEED_POLL)
 
 
-def _hand_over(state: ClusterState, recovery: Recovery, answer: Answer) -> Plan:
+def hand_over(state: ClusterState, recovery: Recovery, answer: Answer, left: list[Member]) -> Plan:
     """The seed serves: what is left of the old cluster goes, then clients come, then it is latched."""
-    others = [member for member in state.members if member.name != recovery.seed and not member.is_going]
     record = replace(
         state.record,
         cluster_id=answer.cluster_id,
@@ -290,7 +295,7 @@ def _hand_over(state: ClusterState, recovery: Recovery, answer: Answer) -> Plan:
     )
     return Plan.act(
         SealSeed(name=recovery.seed, revision=recovery.revision + MOVED_ON),
-        *(RetireMember(name=member.name, seed=recovery.seed) for member in others),
+        *(RetireMember(name=member.name, seed=recovery.seed) for member in left),
         OpenSeed(name=recovery.seed),
         Remember(record=record),
         reason="Recovered",
@@ -302,5 +307,6 @@ def _hand_over(state: ClusterState, recovery: Recovery, answer: Answer) -> Plan:
     )
 
 
-def _under_way(recovery: Recovery) -> str:
+def under_way(recovery: Recovery) -> str:
+    """What is being done, in one sentence for the whole of it."""
     return f"recovering from {recovery.survivor} at revision {recovery.revision} as {recovery.seed}"

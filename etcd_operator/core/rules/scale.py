@@ -68,7 +68,7 @@ def finish_learner(state: ClusterState) -> Plan | None:
     was_lost = _is_losing_data(state, learner) or (
         is_lost(state, learner) if has_objects else bool(entry.name)
     )
-    if len(state.voters) >= state.desired.size or was_lost:
+    if len(state.voters) >= state.target or was_lost:
         why = f"{name} was lost while it joined" if was_lost else f"{name} is not needed"
         return _take_out(state, name, entry.id, why)
     if not has_objects:
@@ -113,7 +113,7 @@ def down(state: ClusterState) -> Plan | None:
 
 def up(state: ClusterState) -> Plan | None:
     """Add one learner, when every voter is healthy."""
-    if not _may_change(state) or len(state.voters) >= state.desired.size:
+    if not _may_change(state) or len(state.voters) >= state.target:
         return None
     if any(not voter.is_healthy for voter in state.voters):
         return None  # upkeep says which
@@ -174,11 +174,22 @@ def _taken(state: ClusterState, name: str) -> list[Action]:
 def _next_name(state: ClusterState) -> str:
     """Persistent: the lowest number that is free. Ephemeral: the next that was never used."""
     if state.desired.is_persistent:
-        taken = {voter.ordinal for voter in state.voters}
-        free = next(number for number in range(len(taken) + 1) if number not in taken)
-        return member_name(state.desired, free)
+        taken, size = {voter.ordinal for voter in state.voters}, state.desired.size
+        free = [number for number in range(max(len(taken) + 1, size)) if number not in taken]
+        # What a recovery gave up may stay for as long as its node is silent: others come first.
+        ready = [number for number in free if number < size and not _is_given_up(state, number)]
+        return member_name(state.desired, (ready or free)[0])
     seen = max((member.ordinal + 1 for member in state.members), default=0)
     return member_name(state.desired, max(state.record.next_ordinal, seen))
+
+
+def _is_given_up(state: ClusterState, number: int) -> bool:
+    """Whether the member of a lost cluster that has this number is still on its way out."""
+    former = state.by_name.get(member_name(state.desired, number))
+    claim = former.claim if former is not None else None
+    if claim is None or not claim.is_terminating:
+        return False
+    return claim.cluster_id not in ("", state.record.cluster_id)
 
 
 def _victim(state: ClusterState) -> Member:
