@@ -1,4 +1,4 @@
-"""A majority of ephemeral members is lost for good: what is left is saved, and everybody is told."""
+"""A majority is lost for good: what is left is saved (persistent: if asked for), and everybody is told."""
 
 import json
 import subprocess
@@ -7,8 +7,8 @@ import time
 from contextlib import suppress
 
 from e2e.support.api import condition
-from e2e.support.checks import assert_at_rest, assert_consistent
-from e2e.support.clusters import Document, ephemeral
+from e2e.support.checks import assert_at_rest, assert_consistent, assert_nothing_doubled
+from e2e.support.clusters import Document, ephemeral, persistent
 from e2e.support.members import Members
 from e2e.support.space import Space
 from e2e.support.waiting import hold_for, wait_until
@@ -82,9 +82,9 @@ def await_recovered(space: Space, document: Document) -> None:
     print(f"served again after {back:.2f} s, settled after {time.monotonic() - began:.2f} s")
 
 
-def events(space: Space) -> set[tuple[str, str]]:
+def events(space: Space, cluster: str = NAME) -> set[tuple[str, str]]:
     found = json.loads(space.kubectl("get", "events", "-o", "json"))["items"]
-    return {(e["type"], e["reason"]) for e in found if e["involvedObject"]["name"] == NAME}
+    return {(e["type"], e["reason"]) for e in found if e["involvedObject"]["name"] == cluster}
 
 
 def test_two_of_three_pods_deleted_together_are_recovered_from_the_third_without_a_loss(space: Space) -> None:
@@ -139,6 +139,70 @@ def test_a_cluster_whose_data_is_all_gone_is_left_alone_until_it_is_deleted(spac
     space.kubectl("delete", KIND, NAME)
     wait_until(lambda: space.stored(document) == {}, 30, "the resource goes")
     space.created(document)
+
+
+def test_persistent_members_are_given_up_only_by_name_and_keep_their_numbers(space: Space) -> None:
+    document = space.created(persistent())
+    space.wait_settled(document)
+    before = assert_consistent(space, document)
+    with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
+        wait_until(lambda: writer.acknowledged > 100, 30, "some writes are acknowledged")
+    hold_for(1.0, lambda: available(space, document) == "True", "it serves", every=0.5)
+    lose_volumes(space, document, "my-cluster-0", "my-cluster-1")
+
+    name = f"{before}/my-cluster-2/1"
+    wait_until(lambda: name in held(space, document)["message"], 60, lambda: f"{space.status(document)}")
+    assert held(space, document)["reason"] == "QuorumLost"
+    annotate(space, f"{before}/my-cluster-1/1")
+    wait_until(lambda: held(space, document)["reason"] == "RecoveryRefused", 30, "another name is refused")
+    hold_for(5.0, lambda: "recovery" not in space.status(document), "nothing is begun", every=0.5)
+
+    began = time.monotonic()
+    annotate(space, name)
+    wait_until(lambda: available(space, document) == "True", 120, lambda: f"{space.status(document)}")
+    print(f"served again {time.monotonic() - began:.2f} s after it was asked for")
+    wait_until(
+        lambda: space.names(resources.PEERS) == [f"my-cluster-{number}" for number in range(3)],
+        120,
+        lambda: f"members 0 to 2, now {space.status(document)}",
+    )
+    space.wait_settled(document, within=120)
+    print(f"settled {time.monotonic() - began:.2f} s after it was asked for")
+    writer.verify()
+    assert assert_consistent(space, document) != before
+    assert_nothing_doubled(space, document)
+    status = space.status(document)
+    assert (status["recovery"]["survivor"], status["recovery"]["replaces"]) == ("my-cluster-2", before)
+    assert condition(space.stored(document), "DataLossPossible")["status"] == "True"
+    told = events(space, "my-cluster")
+    assert {("Warning", reason) for reason in ("QuorumLost", "RecoveryStarted", "Recovered")} <= told
+    assert_at_rest(space, 10)  # with the annotation still there
+
+
+def held(space: Space, document: Document) -> Document:
+    return condition(space.stored(document), "Degraded")
+
+
+def annotate(space: Space, name: str) -> None:
+    """Ask for a recovery."""
+    words = f"etcd.improbable.io/recover={name}"
+    space.kubectl("annotate", "etcdclusters.etcd.improbable.io", "my-cluster", words, "--overwrite")
+
+
+def lose_volumes(space: Space, document: Document, *members: str) -> None:
+    """Claims and pods go together, while the operator is paused: see `lose`."""
+    paused = "etcd.improbable.io/paused"
+    kind = "etcdclusters.etcd.improbable.io"
+    space.kubectl("annotate", kind, "my-cluster", f"{paused}=true")
+    wait_until(
+        lambda: condition(space.stored(document), "Progressing")["reason"] == "Paused", 30, "it is paused"
+    )
+    space.kubectl("delete", "pvc", *members, "--wait=false")
+    of = f"etcd.improbable.io/peer-name in ({','.join(members)})"
+    space.kubectl("delete", "pod", "-l", of, "--wait=false")
+    wait_until(lambda: not set(members) & set(space.names(resources.CLAIMS)), 60, "the claims are gone")
+    wait_until(lambda: available(space, document) == "False", 60, "the loss is told")
+    space.kubectl("annotate", kind, "my-cluster", f"{paused}-")
 
 
 class Load:
