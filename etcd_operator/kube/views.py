@@ -105,6 +105,12 @@ class ClaimStatus(Value, frozen=True, kw_only=True):
     phase: str = ""
 
 
+class Written(Value, frozen=True, kw_only=True):
+    """Any object, where only its metadata counts: what is read back of a write."""
+
+    metadata: ObjectMeta
+
+
 class Claim(Value, frozen=True, kw_only=True):
     """A persistent volume claim."""
 

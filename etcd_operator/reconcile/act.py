@@ -13,7 +13,7 @@ from typing import Any, Generic, assert_never
 import msgspec
 
 from etcd_operator.api import improbable
-from etcd_operator.api.meta import ObjectMeta, RawObject, Value
+from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.build.persistent import peer_bootstrap
 from etcd_operator.build.urls import PEER_PORT, url
 from etcd_operator.core.actions import (
@@ -51,8 +51,10 @@ from etcd_operator.kube import resources
 from etcd_operator.kube.client import Client, PatchKind
 from etcd_operator.kube.informer import Informer
 from etcd_operator.kube.resources import Resource
+from etcd_operator.kube.views import Written
 from etcd_operator.reconcile.caches import Caches, Cluster
 from etcd_operator.reconcile.expectations import Expectations
+from etcd_operator.reconcile.holders import assert_others_stay
 from etcd_operator.reconcile.membership import Membership
 from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.recovery import Recoverer
@@ -68,12 +70,6 @@ class NameTaken(RetryableError):
     def __init__(self, message: str, *, is_passing: bool) -> None:
         super().__init__(message)
         self.is_passing = is_passing
-
-
-class Written(Value, frozen=True, kw_only=True):
-    """What is read back of a write."""
-
-    metadata: ObjectMeta
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,6 +197,7 @@ class Actor(Generic[Cluster]):
                     membership.move_leader(action)
                     report("LeaderMoved", f"moved the leadership to {action.name}")
                 case RemoveMember():
+                    assert_others_stay(self.client, state, action.name)
                     if membership.remove(action.name, action.member_id):
                         report("MemberRemoved", f"removed {action.name}, ID {action.member_id}")
                 case _:

@@ -31,8 +31,8 @@ from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import Client, PatchKind
 from etcd_operator.kube.informer import Informer
-from etcd_operator.kube.views import Claim
-from etcd_operator.reconcile.act import Creator, NameTaken, Written
+from etcd_operator.kube.views import Claim, Written
+from etcd_operator.reconcile.act import Creator, NameTaken
 from etcd_operator.reconcile.caches import Caches
 from etcd_operator.reconcile.expectations import Expectations
 

@@ -144,7 +144,18 @@ def _remove(world: World, state: ClusterState, action: RemoveMember) -> None:
     asked = _voter(world, state, but=action.name)
     if action.member_id in world.listed(asked):
         _assert_as_planned(world, state, asked)
+        _assert_others_stay(world, state, action.name)
         world.remove(asked, action.member_id)
+
+
+def _assert_others_stay(world: World, state: ClusterState, leaving: str) -> None:
+    for voter in state.healthy_voters:
+        seen = voter.claim if world.is_persistent else voter.pod
+        if voter.name == leaving or seen is None or seen.is_terminating:
+            continue
+        now = world.claims.get(voter.name) if world.is_persistent else world.pods.get(voter.name)
+        if now is None or now.uid != seen.uid or now.is_terminating:
+            raise Refused(f"{voter.name} is going since")
 
 
 def _assert_as_planned(world: World, state: ClusterState, asked: Process) -> None:

@@ -9,7 +9,7 @@ from etcd_operator.core.state import ClusterState
 from etcd_operator.errors import Conflict, Invalid
 from etcd_operator.keys import Key
 from unit.fakes.apiserver import Kind
-from unit.fakes.apiserver.kinds import CLAIMS
+from unit.fakes.apiserver.kinds import CLAIMS, PODS
 from unit.reconcile.bench import COREOS, IMPROBABLE, PEERS, Bench, born, ephemeral, persistent
 
 KEY = Key("default", "c")
@@ -70,6 +70,27 @@ def test_no_second_member_is_removed_before_the_first_removal_was_seen(
 
         acts.remove(gone)  # it is done, whoever did it
         assert _names(made) == left
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "victim", "holder"),
+    [
+        pytest.param(*persistent(size=3), "c-2", CLAIMS, id="persistent"),
+        pytest.param(*ephemeral(size=3), "c-0000", PODS, id="ephemeral"),
+    ],
+)
+def test_no_member_is_removed_while_another_one_begins_to_go(
+    kind: Kind, body: Any, victim: str, holder: Kind
+) -> None:
+    """Two voters would be left, one of which is just going, and with it the quorum."""
+    with born(kind, body) as made:
+        acts = Acts(made, kind)
+        other = next(name for name in _names(made) if name != victim)
+        made.edit(holder, other, {"metadata": {"finalizers": ["test/held"]}})
+        made.delete(holder, other)
+        with pytest.raises(Conflict, match=f"{other} is going"):
+            acts.remove(victim)
+        assert victim in _names(made)
 
 
 def test_no_member_is_added_to_a_list_that_has_changed() -> None:

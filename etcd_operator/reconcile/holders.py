@@ -1,0 +1,37 @@
+"""A live look at what holds the data of those that stay, before a member is taken out.
+
+A cache is always a moment behind. Three voters can spare one: if a pod is being deleted while the
+operator takes out another member, two voters are left, one of which is just going, and with it the
+quorum. etcd would not refuse: a pod that is being deleted still answers.
+"""
+
+from etcd_operator.core.members import ClaimFacts, PodFacts
+from etcd_operator.core.state import ClusterState
+from etcd_operator.errors import Conflict, NotFound
+from etcd_operator.keys import Key
+from etcd_operator.kube import resources
+from etcd_operator.kube.client import Client
+from etcd_operator.kube.views import Written
+
+
+def assert_others_stay(client: Client, state: ClusterState, leaving: str) -> None:
+    """Raises Conflict if what holds a healthy voter's data has begun to go since it was looked at.
+
+    That is its claim if it is persistent, its pod otherwise. What was already going when the plan
+    was made is part of the plan.
+    """
+    for voter in state.healthy_voters:
+        holder = voter.claim if state.desired.is_persistent else voter.pod
+        if voter.name == leaving or holder is None or holder.is_terminating:
+            continue
+        if not _is_still_there(client, Key(state.desired.namespace, voter.name), holder):
+            raise Conflict(f"{voter.name} is going since it was looked at: looking again")
+
+
+def _is_still_there(client: Client, key: Key, seen: PodFacts | ClaimFacts) -> bool:
+    resource = resources.PODS if isinstance(seen, PodFacts) else resources.CLAIMS
+    try:
+        found = client.get(resource, key, Written).metadata
+    except NotFound:
+        return False
+    return found.uid == seen.uid and found.deletion_timestamp is None
