@@ -8,19 +8,13 @@ Promises: no thread waits for a member; nothing is changed; a cluster without a 
 being looked at, is left alone; a voter that is silent is noticed after as many beats as there are.
 """
 
-import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
-import grpc
-
-from etcd_operator.errors import Forbidden, OperatorError
-from etcd_operator.etcd import methods
 from etcd_operator.etcd.channel import Channels
-from etcd_operator.etcd.client import OnCall, quorum_read
-from etcd_operator.etcd.errors import translate
+from etcd_operator.etcd.client import OnCall
+from etcd_operator.etcd.feel import ask_quorum
 from etcd_operator.keys import Key
 
 BEAT_SECONDS = 2.0
@@ -54,21 +48,10 @@ class Pulse:
         """Ask the next voter of each cluster; the answers come later, on gRPC's threads."""
         self._beats += 1
         for cluster in self._settled():
-            self._ask(cluster, cluster.voters[self._beats % len(cluster.voters)])
-
-    def _ask(self, cluster: Settled, voter: str) -> None:
-        try:
-            call = cluster.channels.connection(voter).unary(methods.RANGE)
-            future = call.future(quorum_read(), timeout=ANSWER_SECONDS)
-        except (OperatorError, ValueError):
-            return  # closed meanwhile: the cluster has been deleted, or the operator ends
-        future.add_done_callback(partial(self._answered, cluster.key, voter, time.monotonic()))
-
-    def _answered(self, key: Key, voter: str, sent: float, future: Any) -> None:
-        code = future.code()
-        self._on_call(methods.RANGE.name, code.name, time.monotonic() - sent)
-        if code in (grpc.StatusCode.OK, grpc.StatusCode.CANCELLED):
-            return
-        error = translate(code, future.details() or "", call=f"Range at {voter}", is_write=False)
-        if not isinstance(error, Forbidden):  # etcd confirms a read before it looks at rights
-            self._wake(key)
+            ask_quorum(
+                cluster.channels,
+                cluster.voters[self._beats % len(cluster.voters)],
+                deadline=ANSWER_SECONDS,
+                on_missing=partial(self._wake, cluster.key),
+                on_call=self._on_call,
+            )
