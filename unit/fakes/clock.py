@@ -31,6 +31,12 @@ class FakeClock:
             with self._lock:
                 self._waiting.remove(condition)
 
+    @property
+    def is_awaited(self) -> bool:
+        """Whether a thread waits for time to move; one that is yet to begin would wait from then on."""
+        with self._lock:
+            return bool(self._waiting)
+
     def advance(self, seconds: float) -> None:
         """Move time forward and wake everyone who waits."""
         with self._lock:
