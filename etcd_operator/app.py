@@ -116,6 +116,8 @@ class Operator:
             log.info("stopping", reason="asked to")
         late = [c.name for group in self._groups for c in group.controllers if not c.stop(STOP_SECONDS / 2)]
         late += [loop.name for loop in (*self._starters, self._heart) if not loop.join(2.0)]
+        for group in self._groups:
+            group.pulse.stop()
         self._recorder.stop(2.0)
         for group in self._groups:
             group.prober.stop()

@@ -38,6 +38,9 @@ FRESH = 30.0
 Longer than any queue, or a busy operator would look again and again and never act.
 """
 
+RECENT = 1.5
+"""Seconds for which a look needs no confirmation."""
+
 log = structlog.get_logger()
 
 
@@ -110,12 +113,13 @@ class Prober:
             return slot.channels
 
     def settled(self) -> list[Settled]:
-        """The clusters that had a quorum when they were last looked at, those under way left out."""
+        """The clusters that had a quorum when they were last looked at, unless that is now or just was."""
+        recently = self._clock.monotonic() - RECENT
         with self._lock:
             return [
                 Settled(key, slot.channels, slot.voters)
                 for key, slot in self._slots.items()
-                if slot.voters and not slot.is_under_way
+                if slot.voters and not slot.is_under_way and slot.made_at <= recently
             ]
 
     def forget(self, key: Key) -> None:

@@ -4,17 +4,18 @@ A member that hangs closes no connection and changes no pod: nothing wakes its c
 status would go on telling of a quorum until the next look. One read that only a quorum can answer,
 at one voter in turn, costs a fraction of a look. When it is not answered, the cluster is looked at.
 
-Promises: no thread waits for a member; nothing is changed; a cluster without a quorum, or that is
-being looked at, is left alone; a voter that is silent is noticed after as many beats as there are.
+Promises: nothing is changed; a cluster without a quorum, or that is being looked at, is left alone;
+a voter that is silent is noticed after as many beats as there are voters; one that hangs holds up
+one thread of a few for `ANSWER_SECONDS`, once.
 """
 
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 
+from etcd_operator.errors import OperatorError
 from etcd_operator.etcd.channel import Channels
-from etcd_operator.etcd.client import OnCall
-from etcd_operator.etcd.feel import ask_quorum
+from etcd_operator.etcd.client import EtcdClient, OnCall
 from etcd_operator.keys import Key
 
 BEAT_SECONDS = 2.0
@@ -22,6 +23,9 @@ BEAT_SECONDS = 2.0
 
 ANSWER_SECONDS = 1.0
 """For one read: as long as an election, or a busy machine, may take without being a loss."""
+
+THREADS = 4
+"""A call that blocks costs a third of one that calls back: gRPC begins a thread for each of those."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +47,24 @@ class Pulse:
         self._wake = wake
         self._on_call = on_call
         self._beats = 0
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="pulse")
 
     def beat(self) -> None:
-        """Ask the next voter of each cluster; the answers come later, on gRPC's threads."""
+        """Ask the next voter of each cluster, without waiting for the answers."""
         self._beats += 1
         for cluster in self._settled():
-            ask_quorum(
-                cluster.channels,
-                cluster.voters[self._beats % len(cluster.voters)],
-                deadline=ANSWER_SECONDS,
-                on_missing=partial(self._wake, cluster.key),
-                on_call=self._on_call,
-            )
+            voter = cluster.voters[self._beats % len(cluster.voters)]
+            self._pool.submit(self._ask, cluster, voter)
+
+    def stop(self) -> None:
+        """Ask no more; what is under way ends within `ANSWER_SECONDS`."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _ask(self, cluster: Settled, voter: str) -> None:
+        client = EtcdClient(cluster.channels, voter, on_call=self._on_call)
+        try:
+            if client.has_quorum(deadline=ANSWER_SECONDS):
+                return
+        except OperatorError:
+            pass  # it has answered, with something that only a look can judge
+        self._wake(cluster.key)

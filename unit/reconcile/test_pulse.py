@@ -7,6 +7,7 @@ import pytest
 
 from etcd_operator.etcd.probe import Answer
 from etcd_operator.keys import Key
+from etcd_operator.reconcile.prober import RECENT
 from etcd_operator.reconcile.pulse import Pulse
 from unit.reconcile.looker import KEY, NAMES, Looker, looking
 
@@ -24,6 +25,7 @@ class Feeler:
 
     def beat(self) -> None:
         """One beat, and the end of its read."""
+        self.looker.clock.advance(RECENT)
         self.pulse.beat()
         assert self.answered.acquire(timeout=10)
 
@@ -43,7 +45,9 @@ class Feeler:
 @pytest.fixture
 def feeler() -> Iterator[Feeler]:
     with looking() as looker:
-        yield Feeler(looker)
+        made = Feeler(looker)
+        yield made
+        made.pulse.stop()
 
 
 def test_a_cluster_with_a_quorum_is_left_alone(feeler: Feeler) -> None:
@@ -79,9 +83,15 @@ def test_a_cluster_that_had_no_quorum_is_not_asked(feeler: Feeler) -> None:
     for name in NAMES[:2]:
         feeler.looker.etcd.freeze(name)
     assert feeler.looker.look().quorum is not True
+    feeler.looker.clock.advance(RECENT)
     feeler.pulse.beat()
     assert feeler.looker.prober.settled() == []
     assert feeler.codes == []
+
+
+def test_a_cluster_that_was_just_looked_at_is_not_asked(feeler: Feeler) -> None:
+    feeler.looker.look()
+    assert feeler.looker.prober.settled() == []
 
 
 def test_a_cluster_that_is_being_looked_at_is_not_asked(feeler: Feeler) -> None:
@@ -89,6 +99,7 @@ def test_a_cluster_that_is_being_looked_at_is_not_asked(feeler: Feeler) -> None:
     for name in NAMES:
         feeler.looker.etcd.freeze(name)
     assert feeler.looker.prober.take(KEY, feeler.looker.endpoints) is None
+    feeler.looker.clock.advance(RECENT)
     feeler.pulse.beat()
     assert feeler.codes == []
     assert feeler.looker.done.acquire(timeout=20)
@@ -110,6 +121,7 @@ def test_a_learner_is_not_asked_for_what_it_cannot_answer(feeler: Feeler) -> Non
     learner = etcd.start("m3", peer_url="http://m3:2380").endpoint
     feeler.looker.endpoints |= {learner}
     assert isinstance(feeler.looker.look().answers[learner], Answer)
+    feeler.looker.clock.advance(RECENT)
     (settled,) = feeler.looker.prober.settled()
     assert len(settled.voters) == len(NAMES)
     assert learner not in settled.voters
@@ -117,7 +129,10 @@ def test_a_learner_is_not_asked_for_what_it_cannot_answer(feeler: Feeler) -> Non
 
 def test_a_cluster_that_is_gone_meanwhile_is_no_trouble(feeler: Feeler) -> None:
     feeler.looker.look()
+    feeler.looker.clock.advance(RECENT)
     (settled,) = feeler.looker.prober.settled()
     feeler.looker.prober.forget(KEY)
-    Pulse(lambda: [settled], wake=feeler.woken.append, on_call=lambda *_: None).beat()
-    assert feeler.woken == []
+    pulse = Pulse(lambda: [settled], wake=feeler.woken.append, on_call=lambda *_: None)
+    pulse.beat()
+    pulse.stop()
+    assert feeler.woken == [KEY]  # whose next pass finds that it is gone
