@@ -48,8 +48,11 @@ class Bed:
             self.api.delete(NAMESPACES, "", name)
 
     def _empty(self, namespace: str) -> None:
-        """End the pods of a namespace now: nobody needs the leader's graceful farewell."""
-        for resource in (*CLUSTERS.values(), resources.PODS):
+        """End the pods of a namespace now: nobody needs the leader's graceful farewell.
+
+        ReplicaSets before their pods: those of clusters kept by hand have no owner that takes them along.
+        """
+        for resource in (*CLUSTERS.values(), resources.REPLICA_SETS, resources.PODS):
             for found in self.api.all_of(resource, namespace):
                 key = Key(namespace, found["metadata"]["name"])
                 with suppress(NotFound):
