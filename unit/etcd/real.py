@@ -13,7 +13,10 @@ from unit.etcd.support import eventually
 
 def _state(task: Path) -> str:
     """Of a thread; behind its name, which is in parentheses and may hold anything: proc(5)."""
-    return (task / "stat").read_text().rpartition(")")[2].split()[0]
+    try:
+        return (task / "stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return "ended"
 
 
 def free_address() -> str:
