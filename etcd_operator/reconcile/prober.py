@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import structlog
 
 from etcd_operator.clock import Clock
+from etcd_operator.errors import Unavailable
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import OnCall
 from etcd_operator.etcd.probe import Answer, Probe, probe
@@ -144,6 +145,8 @@ class Prober:
             look = self._look(slot, patience=PATIENCE)
             if look.quorum and slot.heard & slot.endpoints - slot.leaving - _answering(look):
                 look = self._look(slot, patience=self._deadline)
+        except Unavailable:
+            pass  # closed meanwhile: the cluster has been deleted, or the operator ends
         except Exception:
             log.exception("probe_crashed", cluster=str(key))
         with self._lock:

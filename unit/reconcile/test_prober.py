@@ -4,6 +4,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from structlog.testing import capture_logs
 
 from etcd_operator.etcd.probe import Answer, NoAnswer, Probe
 from etcd_operator.reconcile.prober import FRESH, PATIENCE
@@ -66,6 +67,15 @@ def test_a_member_that_was_silent_before_is_not_waited_for_again(looker: Looker)
 
     assert sum(isinstance(reply, NoAnswer) for reply in look.answers.values()) == 1
     assert look.quorum is True
+
+
+def test_a_look_at_what_is_closed_meanwhile_is_no_crash(looker: Looker) -> None:
+    """The operator ends, or the cluster is deleted, while a look begins."""
+    looker.look()
+    looker.prober.channels(KEY).close()
+    with capture_logs() as said:
+        assert looker.look() == Probe(answers={}, quorum=None)
+    assert said == []
 
 
 def test_what_was_seen_before_etcd_was_changed_is_thrown_away(looker: Looker) -> None:
