@@ -46,7 +46,9 @@ def empty(made: Bench, member: str) -> None:
     claims = {
         claim["metadata"]["name"]: claim["metadata"]["uid"] for claim in made.api.objects.select(CLAIMS)
     }
-    del made.etcd.data[claims.get(member, pod["uid"])]
+    volume = claims.get(member, pod["uid"])
+    (directory,) = [place for place in made.etcd.data if place.startswith(volume)]
+    del made.etcd.data[directory]
 
 
 def restart(made: Bench, member: str) -> None:
