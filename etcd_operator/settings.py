@@ -34,7 +34,7 @@ class Settings:
     log_level: str = "info"
     install_crds: bool = True
     probe_deadline: float = 2.0
-    resync: float = 15.0
+    resync: float = 30.0
 
     def check(self) -> None:
         """Raise OperatorError, in one line, for a value that cannot work."""
