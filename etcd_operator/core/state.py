@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from etcd_operator.core.desired import DesiredCluster, Record
-from etcd_operator.core.members import ClaimFacts, EtcdMember, Member, quorum
+from etcd_operator.core.members import ClaimFacts, EtcdMember, Member, PodFacts, quorum
 
 IN_STEP = 10
 """Entries of the log that members may differ by only because they were asked one after the other."""
@@ -71,6 +71,10 @@ class ClusterState:
     def healthy_voters(self) -> tuple[Member, ...]:
         """The voters found healthy."""
         return tuple(member for member in self.voters if member.is_healthy)
+
+    def holder_of(self, member: Member) -> ClaimFacts | PodFacts | None:
+        """What a member's data lives and dies with: its claim if it is persistent, its pod otherwise."""
+        return member.claim if self.desired.is_persistent else member.pod
 
     @property
     def leader(self) -> Member | None:

@@ -17,11 +17,10 @@ from etcd_operator.kube.views import Written
 def assert_others_stay(client: Client, state: ClusterState, leaving: str) -> None:
     """Raises Conflict if what holds a healthy voter's data has begun to go since it was looked at.
 
-    That is its claim if it is persistent, its pod otherwise. What was already going when the plan
-    was made is part of the plan.
+    What was already going when the plan was made is part of the plan.
     """
     for voter in state.healthy_voters:
-        holder = voter.claim if state.desired.is_persistent else voter.pod
+        holder = state.holder_of(voter)
         if voter.name == leaving or holder is None or holder.is_terminating:
             continue
         if not _is_still_there(client, Key(state.desired.namespace, voter.name), holder):

@@ -25,7 +25,7 @@ ANSWER_SECONDS = 1.0
 """For one read: as long as an election, or a busy machine, may take without being a loss."""
 
 THREADS = 4
-"""A call that blocks costs a third of one that calls back: gRPC begins a thread for each of those."""
+"""A call that blocks costs half of one that calls back: gRPC begins a thread for each of those."""
 
 
 @dataclass(frozen=True, slots=True)

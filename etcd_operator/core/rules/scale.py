@@ -200,7 +200,7 @@ def _victim(state: ClusterState) -> Member:
 
 def _is_losing_data(state: ClusterState, voter: Member) -> bool:
     """Whether what holds its data is being deleted, although it still serves."""
-    holder = voter.claim if state.desired.is_persistent else voter.pod
+    holder = state.holder_of(voter)
     return holder is not None and holder.is_terminating
 
 
