@@ -1,19 +1,18 @@
 """Carries actions out. Each can be cut off after any write and run again.
 
-A create that meets an object of its name looks whose it is: ours means that an earlier
-reply was lost, anybody else's is `NameTaken` and nothing of theirs is touched. What is
-written is noted in `Expectations`, so that the next pass sees it.
+How objects are written stands in `reconcile.objects`, changes of etcd's list in
+`reconcile.membership`, the acts of a recovery in `reconcile.recovery`.
 """
 
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Generic, assert_never
+from typing import Generic, assert_never
 
 import msgspec
 
 from etcd_operator.api import improbable
-from etcd_operator.api.meta import ObjectMeta, RawObject
+from etcd_operator.api.meta import RawObject
 from etcd_operator.build.persistent import peer_bootstrap
 from etcd_operator.build.urls import PEER_PORT, url
 from etcd_operator.core.actions import (
@@ -41,82 +40,23 @@ from etcd_operator.core.actions import (
     SealSeed,
 )
 from etcd_operator.core.desired import DesiredCluster
-from etcd_operator.core.members import Member
 from etcd_operator.core.state import ClusterState
 from etcd_operator.dialects.base import Dialect
-from etcd_operator.errors import AlreadyExists, Conflict, NotFound, RetryableError, Unavailable
+from etcd_operator.errors import Conflict, NotFound, Unavailable
 from etcd_operator.etcd.client import OnCall
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
-from etcd_operator.kube.client import Client, PatchKind
-from etcd_operator.kube.informer import Informer
+from etcd_operator.kube.client import Client
 from etcd_operator.kube.resources import Resource
-from etcd_operator.kube.views import Written
 from etcd_operator.reconcile.caches import Caches, Cluster
 from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.holders import assert_others_stay
 from etcd_operator.reconcile.membership import Membership
+from etcd_operator.reconcile.objects import Objects, Report
 from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.recovery import Recoverer
+from etcd_operator.reconcile.removal import Removal
 from etcd_operator.reconcile.upgrade import replace_member
-
-Report = Callable[[str, str], None]
-"""`(reason, sentence)` of an operation done, for an Event on the cluster."""
-
-
-class NameTaken(RetryableError):
-    """Somebody else's object has the name; `is_passing` when it goes away by itself."""
-
-    def __init__(self, message: str, *, is_passing: bool) -> None:
-        super().__init__(message)
-        self.is_passing = is_passing
-
-
-@dataclass(frozen=True, kw_only=True)
-class Creator:
-    """Creates objects for one cluster and recognises its own lost replies."""
-
-    client: Client
-    expectations: Expectations
-    cluster: Key
-
-    def create(self, resource: Resource, body: RawObject, cache: Informer[Any] | None) -> bool:
-        """Make the object; false if an earlier attempt already had. Raises NameTaken."""
-        metadata = msgspec.convert(body["metadata"], ObjectMeta)
-        key = Key(metadata.namespace, metadata.name)
-        try:
-            written = self.client.create(resource, key.namespace, body, Written)
-        except AlreadyExists:
-            written = self._ours(resource, key, metadata)
-            self.expectations.wrote(self.cluster, cache, key, written.metadata.resource_version)
-            return False
-        self.expectations.wrote(self.cluster, cache, key, written.metadata.resource_version)
-        return True
-
-    def _ours(self, resource: Resource, key: Key, wanted: ObjectMeta) -> Written:
-        try:
-            found = self.client.get(resource, key, Written)
-        except NotFound as error:
-            raise NameTaken(f"{resource.kind} {key.name} is just being removed", is_passing=True) from error
-        if found.metadata.controller_uid == wanted.controller_uid and _is_marked(found.metadata, wanted):
-            return found
-        is_predecessor = {(o.kind, o.name) for o in found.metadata.owner_references} == {
-            (o.kind, o.name) for o in wanted.owner_references
-        }
-        if found.metadata.deletion_timestamp is not None or (wanted.controller_uid and is_predecessor):
-            raise NameTaken(
-                f"waiting for the former {resource.kind} {key.name} to be removed", is_passing=True
-            )
-        raise NameTaken(
-            f"{resource.kind} {key.name} belongs to somebody else: "
-            "remove it, or give the cluster another name",
-            is_passing=False,
-        )
-
-
-def _is_marked(found: ObjectMeta, wanted: ObjectMeta) -> bool:
-    """What has no owner (a claim) is recognised by its labels."""
-    return all(found.labels.get(name) == value for name, value in wanted.labels.items())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,18 +146,12 @@ class Actor(Generic[Cluster]):
             self.prober.invalidate(key)
 
     def _recover(self, state: ClusterState, action: RecoveryAction, report: Report) -> None:
-        key = _key(state.desired)
-
-        def wrote(resource: Resource, written: Key, version: str) -> None:
-            self.expectations.wrote(key, self._cache(resource), written, version)
-
         Recoverer(
-            client=self.client,
-            channels=self.prober.channels(key),
+            objects=self._objects(state.desired),
+            channels=self.prober.channels(_key(state.desired)),
             on_call=self.on_call,
             state=state,
             member_at=self.dialect.member_at,
-            wrote=wrote,
             report=report,
         ).act(action)
 
@@ -229,51 +163,18 @@ class Actor(Generic[Cluster]):
             if not self._membership(state).lists(action.name, url_of):
                 raise Conflict(f"{action.name} is no member any more: not upgrading it")
 
-        def patch(resource: Resource, name: str, change: RawObject, kind: PatchKind) -> None:
-            self._patch(resource, desired, name, change, kind=kind)
-
         try:
-            replace_member(self.client, state, action, patch)
+            replace_member(self._objects(desired), state, action)
         finally:
             self.prober.invalidate(_key(desired))
 
     def _delete(self, state: ClusterState, name: str, report: Report) -> None:
         """Remove the objects of a member after making sure, live, that etcd does not list it."""
-        desired = state.desired
-        if self._membership(state).lists(name, self._peer_url(desired, name)):
-            self.prober.invalidate(_key(desired))
+        if self._membership(state).lists(name, self._peer_url(state.desired, name)):
+            self.prober.invalidate(_key(state.desired))
             raise Conflict(f"{name} is a member again: not deleting it")
-        member = state.by_name.get(name)
-        if desired.is_persistent:
-            self._delete_persistent(desired, name, member, report)
-            return
-        if member is not None and member.pod is not None and not member.pod.is_terminating:
-            self._remove(resources.PODS, desired, name, member.pod.uid)
-            report("PodRemoved", f"removed Pod {name}")
-        service = self.caches.services.store.get(Key(desired.namespace, name))
-        if service is not None and service.metadata.controller_uid == desired.uid:
-            self._remove(resources.SERVICES, desired, name, service.metadata.uid)
-
-    def _delete_persistent(
-        self, desired: DesiredCluster, name: str, member: Member | None, report: Report
-    ) -> None:
-        if member is None:
-            return
-        if member.peer is not None and not member.peer.is_terminating:
-            # The finalizer first: it makes the claim go before the last trace of the member.
-            if not member.peer.is_for_cleanup:
-                # With the uid: a peer that was made again meanwhile must not take its claim along some day.
-                note = {"uid": member.peer.uid, "finalizers": [improbable.CLEANUP_FINALIZER]}
-                self._patch(resources.PEERS, desired, name, {"metadata": note})
-            self._remove(resources.PEERS, desired, name, member.peer.uid)
-            report("PeerRemoved", f"removed EtcdPeer {name}")
-        elif member.peer is None and member.claim is not None and not member.claim.is_terminating:
-            self._remove(resources.CLAIMS, desired, name, member.claim.uid)
-            report("PVCRemoved", f"removed PersistentVolumeClaim {name} of a removed member")
-
-    def _remove(self, resource: Resource, desired: DesiredCluster, name: str, uid: str) -> None:
-        with suppress(NotFound):
-            self.client.delete(resource, Key(desired.namespace, name), uid=uid)
+        objects = self._objects(state.desired)
+        Removal(objects=objects, state=state, report=report, whose="").remove(name)
 
     def _membership(self, state: ClusterState) -> Membership:
         channels = self.prober.channels(_key(state.desired))
@@ -282,38 +183,25 @@ class Actor(Generic[Cluster]):
     def _peer_url(self, desired: DesiredCluster, name: str) -> str:
         return url(self.dialect.member_host(desired, name), PEER_PORT)
 
+    def _objects(self, desired: DesiredCluster) -> Objects:
+        wrote = self.expectations.noting(_key(desired), self.caches.of_resource)
+        return Objects(client=self.client, namespace=desired.namespace, wrote=wrote)
+
     def _create(
         self, resource: Resource, body: RawObject, desired: DesiredCluster, report: Report, reason: str
     ) -> None:
-        creator = Creator(client=self.client, expectations=self.expectations, cluster=_key(desired))
-        if creator.create(resource, body, self._cache(resource)):
+        if self._objects(desired).create(resource, body):
             report(reason, f"created {resource.kind} {body['metadata']['name']}")
 
     def _keep_budget(self, desired: DesiredCluster, body: RawObject, report: Report) -> None:
         """Make it, or replace what somebody made of it."""
-        key = _key(desired)
-        found = self.caches.budgets.store.get(key)
+        found = self.caches.budgets.store.get(_key(desired))
         if found is None or found.metadata.controller_uid != desired.uid:
             self._create(resources.BUDGETS, body, desired, report, "BudgetCreated")
             return
-        patch: list[RawObject] = [
-            {"op": "test", "path": "/metadata/uid", "value": found.metadata.uid},
-            {"op": "add", "path": "/spec", "value": body["spec"]},
-        ]
+        change: RawObject = {"op": "add", "path": "/spec", "value": body["spec"]}
         with suppress(NotFound):  # deleted meanwhile: the watch will say so
-            written = self.client.patch(resources.BUDGETS, key, patch, Written, kind=PatchKind.JSON)
-            self.expectations.wrote(key, self.caches.budgets, key, written.metadata.resource_version)
-
-    def _cache(self, resource: Resource) -> Informer[Any] | None:
-        caches = self.caches
-        by_resource: dict[Resource, Informer[Any] | None] = {
-            resources.SERVICES: caches.services,
-            resources.BUDGETS: caches.budgets,
-            resources.PODS: caches.pods,
-            resources.PEERS: caches.peers,
-            resources.CLAIMS: caches.claims,
-        }
-        return by_resource[resource]
+            self._objects(desired).edit(resources.BUDGETS, desired.name, found.metadata.uid, [change])
 
     def _seal(self, state: ClusterState, action: SealMember) -> None:
         """First the claim, if it is there, then the peer: a claim that is seen later is marked later."""
@@ -324,27 +212,12 @@ class Actor(Generic[Cluster]):
             improbable.SIZE_ANNOTATION: str(action.cluster_size),
             improbable.VERSION_ANNOTATION: state.by_name[action.name].asked_version,
         }
-        bootstrap = peer_bootstrap(desired, action.name, Resuming(token=_token(desired)))
+        objects = self._objects(desired)
         claim = state.by_name[action.name].claim
         if claim is not None and (claim.cluster_id, claim.member_id) != (action.cluster_id, action.member_id):
-            self._patch(resources.CLAIMS, desired, action.name, {"metadata": {"annotations": notes}})
-        self._patch(
-            resources.PEERS, desired, action.name, {"spec": {"bootstrap": msgspec.to_builtins(bootstrap)}}
-        )
-
-    def _patch(
-        self,
-        resource: Resource,
-        desired: DesiredCluster,
-        name: str,
-        patch: RawObject,
-        *,
-        kind: PatchKind = PatchKind.MERGE,
-    ) -> None:
-        key = Key(desired.namespace, name)
-        written = self.client.patch(resource, key, patch, Written, kind=kind)
-        version = written.metadata.resource_version
-        self.expectations.wrote(_key(desired), self._cache(resource), key, version)
+            objects.patch(resources.CLAIMS, action.name, {"metadata": {"annotations": notes}})
+        bootstrap = peer_bootstrap(desired, action.name, Resuming(token=_token(desired)))
+        objects.patch(resources.PEERS, action.name, {"spec": {"bootstrap": msgspec.to_builtins(bootstrap)}})
 
 
 def _key(desired: DesiredCluster) -> Key:

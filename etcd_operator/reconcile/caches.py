@@ -60,6 +60,18 @@ class Caches(Generic[Cluster]):
             if informer is not None:
                 yield informer
 
+    def of_resource(self, resource: resources.Resource) -> Informer[Any] | None:
+        """The informer of what belongs to clusters; None for what this group does not have."""
+        by_resource: dict[resources.Resource, Informer[Any] | None] = {
+            resources.PODS: self.pods,
+            resources.SERVICES: self.services,
+            resources.BUDGETS: self.budgets,
+            resources.PEERS: self.peers,
+            resources.CLAIMS: self.claims,
+            resources.REPLICA_SETS: self.replica_sets,
+        }
+        return by_resource[resource]
+
     def cluster_of(self, metadata: ObjectMeta) -> Key | None:
         """The cluster that an object's label names."""
         name = metadata.labels.get(self.label)

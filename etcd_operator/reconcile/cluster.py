@@ -26,10 +26,11 @@ from etcd_operator.errors import Forbidden, Invalid, NotFound
 from etcd_operator.etcd.errors import NotInSync, UnhealthyCluster
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client, PatchKind
-from etcd_operator.reconcile.act import Actor, NameTaken
+from etcd_operator.reconcile.act import Actor
 from etcd_operator.reconcile.caches import Caches, Cluster
 from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.marks import PodMarker
+from etcd_operator.reconcile.objects import NameTaken
 from etcd_operator.reconcile.observe import Observer
 from etcd_operator.reconcile.peer_status import PeerStatusWriter
 from etcd_operator.reconcile.prober import Prober

@@ -6,11 +6,14 @@ far. A watch normally needs a few milliseconds.
 """
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from etcd_operator.keys import Key
 from etcd_operator.kube.informer import Informer
+from etcd_operator.kube.resources import Resource
+from etcd_operator.reconcile.objects import Wrote
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,14 @@ class Expectations:
             return
         with self._lock:
             self._writes.setdefault(cluster, []).append(_Write(informer, written, int(version)))
+
+    def noting(self, cluster: Key, informer_of: Callable[[Resource], Informer[Any] | None]) -> Wrote:
+        """What notes the writes that are made for a cluster (or peer)."""
+
+        def wrote(resource: Resource, written: Key, version: str) -> None:
+            self.wrote(cluster, informer_of(resource), written, version)
+
+        return wrote
 
     def are_met(self, cluster: Key) -> bool:
         """Whether the caches show all our writes for this cluster."""

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic
 
-from etcd_operator.api.meta import ObjectMeta, RawObject, Value
+from etcd_operator.api.meta import RawObject
 from etcd_operator.build.urls import PEER_PORT, url
 from etcd_operator.clock import Clock
 from etcd_operator.core.marks import Mark, marks
@@ -21,15 +21,9 @@ from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import Client, PatchKind
 from etcd_operator.kube.informer import Informer
-from etcd_operator.kube.views import Pod
+from etcd_operator.kube.views import Pod, Written
 from etcd_operator.reconcile.caches import Cluster
 from etcd_operator.reconcile.expectations import Expectations
-
-
-class Written(Value, frozen=True, kw_only=True):
-    """What is read back of a write."""
-
-    metadata: ObjectMeta
 
 
 @dataclass(frozen=True, kw_only=True)

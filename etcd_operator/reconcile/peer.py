@@ -32,9 +32,9 @@ from etcd_operator.kube import resources
 from etcd_operator.kube.client import Client, PatchKind
 from etcd_operator.kube.informer import Informer
 from etcd_operator.kube.views import Claim, Written
-from etcd_operator.reconcile.act import Creator, NameTaken
 from etcd_operator.reconcile.caches import Caches
 from etcd_operator.reconcile.expectations import Expectations
+from etcd_operator.reconcile.objects import NameTaken, Objects
 
 TEMPLATE_ANNOTATION = f"{improbable.GROUP}/template"
 """On the ReplicaSet: digest of the pod template as rendered, because the stored one has defaults."""
@@ -146,20 +146,23 @@ class PeerReconciler:
             if _digest(found.metadata.annotations) != _digest(wanted["metadata"]["annotations"]):
                 self._retemplate(key, found.metadata.uid, wanted)
             return None
-        creator = Creator(client=self.client, expectations=self.expectations, cluster=key)
-        self._make_claim(creator, key, peer, caches.claims)
+        self._make_claim(key, peer, caches.claims)
         wait = self._wait_to_start(key, peer, caches.claims)
-        if wait is None and creator.create(resources.REPLICA_SETS, wanted, caches.replica_sets):
+        if wait is None and self._objects(key).create(resources.REPLICA_SETS, wanted):
             self.report(peer, "ReplicaSetCreated", f"created ReplicaSet {key.name}")
         return wait
 
-    def _make_claim(self, creator: Creator, key: Key, peer: EtcdPeer, claims: Informer[Claim]) -> None:
+    def _objects(self, key: Key) -> Objects:
+        wrote = self.expectations.noting(key, self.caches.of_resource)
+        return Objects(client=self.client, namespace=key.namespace, wrote=wrote)
+
+    def _make_claim(self, key: Key, peer: EtcdPeer, claims: Informer[Claim]) -> None:
         claim = claims.store.get(key)
         if claim is not None and claim.metadata.deletion_timestamp is None:
             return
         if self._others_may_have_served(key, peer):
             raise ClaimLost(f"PersistentVolumeClaim {key.name} was lost while the cluster was founded")
-        if creator.create(resources.CLAIMS, persistent.claim(peer), claims):
+        if self._objects(key).create(resources.CLAIMS, persistent.claim(peer)):
             self.report(peer, "PVCCreated", f"created PersistentVolumeClaim {key.name}")
 
     def _wait_to_start(self, key: Key, peer: EtcdPeer, claims: Informer[Claim]) -> float | None:
@@ -203,17 +206,12 @@ class PeerReconciler:
 
     def _retemplate(self, key: Key, uid: str, wanted: RawObject) -> None:
         """Change what the next pod is made from; the running one is left alone."""
-        patch = [
-            {"op": "test", "path": "/metadata/uid", "value": uid},
+        changes: list[RawObject] = [
             {"op": "add", "path": "/metadata/annotations", "value": wanted["metadata"]["annotations"]},
             {"op": "replace", "path": "/spec/template", "value": wanted["spec"]["template"]},
         ]
-        try:
-            written = self.client.patch(resources.REPLICA_SETS, key, patch, Written, kind=PatchKind.JSON)
-        except NotFound:
-            return  # deleted meanwhile: the watch will say so
-        version = written.metadata.resource_version
-        self.expectations.wrote(key, self.caches.replica_sets, key, version)
+        with suppress(NotFound):  # deleted meanwhile: the watch will say so
+            self._objects(key).edit(resources.REPLICA_SETS, key.name, uid, changes)
 
 
 def _cluster_of(peer: EtcdPeer) -> Key:

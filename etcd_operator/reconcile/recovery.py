@@ -11,14 +11,13 @@ and the acts on peers and claims where ephemeral members have pods and services 
 """
 
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import assert_never
 
 import msgspec
 
 from etcd_operator.api import improbable
-from etcd_operator.api.meta import ObjectMeta, RawObject, Value
+from etcd_operator.api.meta import RawObject
 from etcd_operator.api.record import Bootstrap
 from etcd_operator.build import persistent, seed
 from etcd_operator.build.steps import SEALED
@@ -41,27 +40,16 @@ from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient, OnCall
 from etcd_operator.etcd.values import Member as Listed
 from etcd_operator.etcd.values import MemberList, hex_id
-from etcd_operator.keys import Key
 from etcd_operator.kube import resources
-from etcd_operator.kube.client import Client, PatchKind
-from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Pod, Service
+from etcd_operator.reconcile.objects import Objects, Report
+from etcd_operator.reconcile.removal import Removal
 
 DEADLINE = 2.0
 """Seconds for one call to etcd."""
 
-Report = Callable[[str, str], None]
-Wrote = Callable[[Resource, Key, str], None]
-"""Told of every write: resource, key, the new resourceVersion."""
-
 MemberAt = Callable[[DesiredCluster, str], str]
 """The member that peers reach under a host name (see `dialects.base`)."""
-
-
-class Written(Value, frozen=True, kw_only=True):
-    """What is read back of a write."""
-
-    metadata: ObjectMeta
 
 
 def of_one_history(record: Record, answers: dict[str, Answer]) -> dict[str, Answer]:
@@ -89,12 +77,11 @@ def tellers_of(record: Record, answers: Iterable[Answer]) -> list[Answer]:
 class Recoverer:
     """Carries out the actions of a recovery of one cluster."""
 
-    client: Client
+    objects: Objects
     channels: Channels
     on_call: OnCall
     state: ClusterState
     member_at: MemberAt
-    wrote: Wrote
     report: Report
 
     def act(self, action: RecoveryAction) -> None:
@@ -111,10 +98,10 @@ class Recoverer:
                     self._seal_peer(action.name, served)
             case RetireMember():
                 self._assert_serves(action.seed, 0)
-                self._retire(action.name)
+                self._remove(action.name, " of the cluster that was lost")
             case DropSeed():
                 self._assert_old_quorum()
-                self._retire_peer(action.name)
+                self._remove(action.name, ", which is not needed any more")
             case OpenSeed() if self.state.desired.is_persistent:
                 self._take_clients_over()
             case OpenSeed():
@@ -166,24 +153,8 @@ class Recoverer:
             raise Conflict(f"{name} does not serve the recovered data: nothing of the old cluster is touched")
         return listed
 
-    def _retire(self, name: str) -> None:
-        if self.state.desired.is_persistent:
-            self._retire_peer(name)
-            return
-        member = self._member(name)
-        if member.pod is not None and not member.pod.is_terminating:
-            self._delete(resources.PODS, name, member.pod.uid)
-            self.report("PodRemoved", f"removed Pod {name} of the cluster that was lost")
-        if not member.has_service:
-            return
-        with suppress(NotFound):
-            service = self.client.get(resources.SERVICES, self._key(name), Service)
-            if service.metadata.controller_uid == self.state.desired.uid:
-                self._delete(resources.SERVICES, name, service.metadata.uid)
-
-    def _delete(self, resource: Resource, name: str, uid: str) -> None:
-        with suppress(NotFound):
-            self.client.delete(resource, self._key(name), uid=uid)
+    def _remove(self, name: str, whose: str) -> None:
+        Removal(objects=self.objects, state=self.state, report=self.report, whose=whose).remove(name)
 
     def _patch(self, name: str, field: str, values: dict[str, str]) -> None:
         """Edit the pod that was seen, not one that has taken its name."""
@@ -193,18 +164,14 @@ class Recoverer:
         changes: list[RawObject] = [
             {"op": "add", "path": f"/metadata/{field}/{key}", "value": text} for key, text in values.items()
         ]
-        self._edit(resources.PODS, pod.name, pod.uid, changes)
-
-    def _edit(self, resource: Resource, name: str, uid: str, changes: list[RawObject]) -> None:
-        patch: list[RawObject] = [{"op": "test", "path": "/metadata/uid", "value": uid}, *changes]
-        written = self.client.patch(resource, self._key(name), patch, Written, kind=PatchKind.JSON)
-        self.wrote(resource, self._key(name), written.metadata.resource_version)
+        self.objects.edit(resources.PODS, pod.name, pod.uid, changes)
 
     def _pod(self, name: str) -> Pod | None:
         """A member's pod as it is now; that of a persistent member has a name of its own."""
         seen = self._member(name).pod
+        key = self.objects.key(seen.name if seen is not None else name)
         try:
-            return self.client.get(resources.PODS, self._key(seen.name if seen is not None else name), Pod)
+            return self.objects.client.get(resources.PODS, key, Pod)
         except NotFound:
             return None
 
@@ -220,9 +187,6 @@ class Recoverer:
     def _etcd(self, ip: str) -> EtcdClient:
         at = endpoint(ip, CLIENT_PORT)
         return EtcdClient(self.channels, at, deadline=DEADLINE, on_call=self.on_call)
-
-    def _key(self, name: str) -> Key:
-        return Key(self.state.desired.namespace, name)
 
     # persistent members
 
@@ -253,7 +217,7 @@ class Recoverer:
             self._assert_leaderless(name)
         bootstrap = persistent.peer_bootstrap(desired, name, Resuming(token=recovery.token))
         spec = {"op": "replace", "path": "/spec/bootstrap", "value": msgspec.to_builtins(bootstrap)}
-        self._edit(resources.PEERS, name, member.peer.uid, [spec])
+        self.objects.edit(resources.PEERS, name, member.peer.uid, [spec])
         notes = {
             improbable.CLUSTER_ID_ANNOTATION: hex_id(served.cluster_id),
             improbable.MEMBER_ID_ANNOTATION: hex_id(served.members[0].id),
@@ -264,7 +228,7 @@ class Recoverer:
             {"op": "add", "path": f"/metadata/annotations/{key.replace('/', '~1')}", "value": text}
             for key, text in notes.items()
         ]
-        self._edit(resources.CLAIMS, name, member.claim.uid, changes)
+        self.objects.edit(resources.CLAIMS, name, member.claim.uid, changes)
 
     def _assert_leaderless(self, seed: str) -> None:
         """The last look before there is no way back: nobody of the old cluster follows a leader again."""
@@ -272,32 +236,14 @@ class Recoverer:
             if member.name != seed and self._etcd(self._address(member.name)).status().leader:
                 raise Conflict(f"{member.name} follows a leader again: {seed} may not be needed")
 
-    def _retire_peer(self, name: str) -> None:
-        """The peer goes with its claim, by its finalizer; a claim without such a peer by itself."""
-        member = self._member(name)
-        peer, claim = member.peer, member.claim
-        if peer is not None and not peer.is_terminating:
-            if not peer.is_for_cleanup:
-                finalizers = {
-                    "op": "add",
-                    "path": "/metadata/finalizers",
-                    "value": [improbable.CLEANUP_FINALIZER],
-                }
-                self._edit(resources.PEERS, name, peer.uid, [finalizers])
-            self._delete(resources.PEERS, name, peer.uid)
-            self.report("PeerRemoved", f"removed EtcdPeer {name}, which is not of this cluster any more")
-        elif claim is not None and not claim.is_terminating:
-            self._delete(resources.CLAIMS, name, claim.uid)
-            self.report("PVCRemoved", f"removed PersistentVolumeClaim {name}, not of this cluster any more")
-
     def _take_clients_over(self) -> None:
         """Clients, and peers that look for names, find the members of the new cluster from now on."""
         desired, recovery = self.state.desired, self.state.record.recovery
-        found = self.client.get(resources.SERVICES, self._key(desired.name), Service)
+        found = self.objects.client.get(resources.SERVICES, self.objects.key(desired.name), Service)
         if found.metadata.controller_uid != desired.uid or recovery is None:
             raise Conflict(f"Service {desired.name} is not this cluster's")
         bootstrap = Bootstrap(members=(recovery.seed,), token=recovery.token)
         renewed = replace(desired, record=replace(desired.record, bootstrap=bootstrap))
         selector = persistent.client_service(renewed)["spec"]["selector"]
         change = {"op": "replace", "path": "/spec/selector", "value": selector}
-        self._edit(resources.SERVICES, desired.name, found.metadata.uid, [change])
+        self.objects.edit(resources.SERVICES, desired.name, found.metadata.uid, [change])

@@ -21,23 +21,20 @@ from etcd_operator.core.state import ClusterState
 from etcd_operator.errors import Conflict
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
-from etcd_operator.kube.client import Client, PatchKind
-from etcd_operator.kube.resources import Resource
+from etcd_operator.kube.client import PatchKind
+from etcd_operator.reconcile.objects import Objects
 
 CONTAINER = "etcd"
-
-Patch = Callable[[Resource, str, RawObject, PatchKind], None]
-"""`(resource, name, patch, kind)`: patches an object of the cluster and notes the write."""
 
 Seconds = Callable[[float], None]
 """Told of a duration in seconds."""
 
 
-def replace_member(client: Client, state: ClusterState, action: ReplaceMember, patch: Patch) -> None:
+def replace_member(objects: Objects, state: ClusterState, action: ReplaceMember) -> None:
     """Stop a member and let it start at another version. Raises Conflict if the world has changed."""
     member = state.by_name[action.name]
     if state.desired.is_persistent:
-        _replace_peer(client, state, member, action, patch)
+        _replace_peer(objects, member, action)
         return
     if member.pod is None or member.pod.is_terminating:
         raise Conflict(f"the pod of {action.name} is going: not upgrading it")
@@ -46,21 +43,18 @@ def replace_member(client: Client, state: ClusterState, action: ReplaceMember, p
         "metadata": {"uid": member.pod.uid, "annotations": {coreos.VERSION_ANNOTATION: action.version}},
         "spec": {"containers": [{"name": CONTAINER, "image": image}]},
     }
-    patch(resources.PODS, action.name, change, PatchKind.STRATEGIC)
+    objects.patch(resources.PODS, action.name, change, PatchKind.STRATEGIC)
 
 
-def _replace_peer(
-    client: Client, state: ClusterState, member: Member, action: ReplaceMember, patch: Patch
-) -> None:
+def _replace_peer(objects: Objects, member: Member, action: ReplaceMember) -> None:
     peer, claim = member.peer, member.claim
     if peer is None or peer.is_terminating or peer.is_for_cleanup:
         raise Conflict(f"the EtcdPeer {action.name} is going: not upgrading it")
     if claim is not None and claim.version != action.version:
         notes = {improbable.VERSION_ANNOTATION: action.version}
         change: RawObject = {"metadata": {"uid": claim.uid, "annotations": notes}}
-        patch(resources.CLAIMS, action.name, change, PatchKind.MERGE)
-    key = Key(state.desired.namespace, action.name)
-    client.delete(resources.PEERS, key, uid=peer.uid, propagation="Foreground")
+        objects.patch(resources.CLAIMS, action.name, change)
+    objects.client.delete(resources.PEERS, objects.key(action.name), uid=peer.uid, propagation="Foreground")
 
 
 def news(before: Upgrade | None, after: Upgrade | None, state: ClusterState) -> list[tuple[str, str]]:

@@ -22,6 +22,7 @@ from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.transport import Abort, Answer, Request, Timeouts, Transport
 from etcd_operator.reconcile.caches import Source
 from etcd_operator.reconcile.group import Wiring, build_groups, new_backoff
+from etcd_operator.reconcile.objects import Objects
 from unit.fakes.apiserver import ApiServer, Json
 from unit.fakes.apiserver.selectors import matches_labels
 from unit.fakes.clock import FakeClock
@@ -152,6 +153,12 @@ class Passes(Controller):
 
 def _never(name: str, error: BaseException) -> None:
     raise AssertionError(f"thread {name} crashed") from error
+
+
+def objects_of(api: ApiServer, namespace: str = "default") -> Objects:
+    """What writes objects as an operator would, on a client of its own; nobody waits for its caches."""
+    client = Client(MortalTransport(api.url, Mortality()), timeouts=TIMEOUTS)
+    return Objects(client=client, namespace=namespace, wrote=lambda *_: None)
 
 
 class Operator:

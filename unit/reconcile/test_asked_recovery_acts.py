@@ -16,7 +16,6 @@ from etcd_operator.dialects.improbable import ImprobableDialect
 from etcd_operator.errors import Conflict, OperatorError
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import ignore_call
-from etcd_operator.kube.client import Client
 from etcd_operator.kube.views import Claim, Pod
 from etcd_operator.reconcile.facts import claim_facts, peer_facts, pod_facts
 from etcd_operator.reconcile.recovery import Recoverer
@@ -24,7 +23,7 @@ from unit.core.builders import answer, entry
 from unit.dialects.builders import DEFAULTS
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, SERVICES
 from unit.reconcile.bench import IMPROBABLE, PEER_LABEL, PEERS, Bench, born, persistent
-from unit.reconcile.harness import TIMEOUTS, Mortality, MortalTransport
+from unit.reconcile.harness import objects_of
 from unit.reconcile.test_recovery_acts import FOREIGN
 
 LISTED = tuple(entry(f"c-{number}") for number in range(3))
@@ -36,13 +35,6 @@ def made() -> Iterator[Bench]:
     with born(*persistent(size=3)) as made:
         made.kill()
         yield made
-
-
-@pytest.fixture
-def channels() -> Iterator[Channels]:
-    channels = Channels()
-    yield channels
-    channels.close()
 
 
 class Acts:
@@ -70,12 +62,11 @@ class Acts:
 
     def act(self, action: Any) -> None:
         Recoverer(
-            client=Client(MortalTransport(self._made.api.url, Mortality()), timeouts=TIMEOUTS),
+            objects=objects_of(self._made.api),
             channels=self._channels,
             on_call=ignore_call,
             state=self.state,
             member_at=self._member_at,
-            wrote=lambda *_: None,
             report=lambda reason, _: self.told.append(reason),
         ).act(action)
 

@@ -18,14 +18,13 @@ from etcd_operator.dialects.coreos import CoreosDialect
 from etcd_operator.errors import Conflict, Invalid, OperatorError
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import ignore_call
-from etcd_operator.kube.client import Client
 from etcd_operator.kube.views import Pod
 from etcd_operator.reconcile.facts import pod_facts
 from etcd_operator.reconcile.recovery import Recoverer, of_one_history, tellers_of
 from unit.dialects.builders import DEFAULTS
 from unit.fakes.apiserver.kinds import PODS
 from unit.reconcile.bench import COREOS, Bench, born, ephemeral
-from unit.reconcile.harness import TIMEOUTS, Mortality, MortalTransport
+from unit.reconcile.harness import objects_of
 
 OLD, NEW = "c0de", "feed"
 RECOVERY = Recovery(
@@ -47,13 +46,6 @@ def made() -> Iterator[Bench]:
         yield made
 
 
-@pytest.fixture
-def channels() -> Iterator[Channels]:
-    channels = Channels()
-    yield channels
-    channels.close()
-
-
 class Acts:
     """A recoverer on the world as the operator saw it, which is when this was made."""
 
@@ -71,12 +63,11 @@ class Acts:
             Member(name=pod.metadata.name, has_service=True, pod=pod_facts(pod, now=now)) for pod in pods
         )
         self._recoverer = Recoverer(
-            client=Client(MortalTransport(made.api.url, Mortality()), timeouts=TIMEOUTS),
+            objects=objects_of(made.api),
             channels=channels,
             on_call=ignore_call,
             state=ClusterState(desired=desired, members=members),
             member_at=dialect.member_at,
-            wrote=lambda *_: None,
             report=lambda reason, _: self.told.append(reason),
         )
 

@@ -1,0 +1,102 @@
+"""Writes of one cluster's (or peer's) objects; each can be cut off after any write and run again.
+
+A create that meets an object of its name looks whose it is: ours means that an earlier
+reply was lost, anybody else's is `NameTaken` and nothing of theirs is touched. What is
+written is told to `wrote`, so that the next pass waits until the caches show it.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+import msgspec
+
+from etcd_operator.api.meta import ObjectMeta, RawObject
+from etcd_operator.errors import AlreadyExists, NotFound, RetryableError
+from etcd_operator.keys import Key
+from etcd_operator.kube.client import Client, PatchKind
+from etcd_operator.kube.resources import Resource
+from etcd_operator.kube.views import Written
+
+Wrote = Callable[[Resource, Key, str], None]
+"""Told of every write but removals: resource, key, the new resourceVersion."""
+
+Report = Callable[[str, str], None]
+"""`(reason, sentence)` of an operation done, for an Event on the cluster."""
+
+
+class NameTaken(RetryableError):
+    """Somebody else's object has the name; `is_passing` when it goes away by itself."""
+
+    def __init__(self, message: str, *, is_passing: bool) -> None:
+        super().__init__(message)
+        self.is_passing = is_passing
+
+
+@dataclass(frozen=True, kw_only=True)
+class Objects:
+    """The objects of one namespace, as far as one cluster or peer writes them.
+
+    All methods raise the errors of `Client`.
+    """
+
+    client: Client
+    namespace: str
+    wrote: Wrote
+
+    def create(self, resource: Resource, body: RawObject) -> bool:
+        """Make the object; false if an earlier attempt already had. Raises NameTaken."""
+        metadata = msgspec.convert(body["metadata"], ObjectMeta)
+        try:
+            written = self.client.create(resource, self.namespace, body, Written)
+        except AlreadyExists:
+            self._note(resource, metadata.name, self._ours(resource, metadata))
+            return False
+        self._note(resource, metadata.name, written)
+        return True
+
+    def patch(
+        self, resource: Resource, name: str, patch: RawObject, kind: PatchKind = PatchKind.MERGE
+    ) -> None:
+        """Change some fields. With `metadata.uid` in it: of that object only, or Conflict."""
+        self._note(resource, name, self.client.patch(resource, self.key(name), patch, Written, kind=kind))
+
+    def edit(self, resource: Resource, name: str, uid: str, changes: list[RawObject]) -> None:
+        """Apply operations of a JSON patch to the object that was seen. Raises Invalid if it is another."""
+        patch: list[RawObject] = [{"op": "test", "path": "/metadata/uid", "value": uid}, *changes]
+        written = self.client.patch(resource, self.key(name), patch, Written, kind=PatchKind.JSON)
+        self._note(resource, name, written)
+
+    def remove(self, resource: Resource, name: str, uid: str) -> None:
+        """Delete the object that was seen; one that is gone already is fine. Raises Conflict on another."""
+        with suppress(NotFound):
+            self.client.delete(resource, self.key(name), uid=uid)
+
+    def key(self, name: str) -> Key:
+        """The key of an object of that name."""
+        return Key(self.namespace, name)
+
+    def _note(self, resource: Resource, name: str, written: Written) -> None:
+        self.wrote(resource, self.key(name), written.metadata.resource_version)
+
+    def _ours(self, resource: Resource, wanted: ObjectMeta) -> Written:
+        name = f"{resource.kind} {wanted.name}"
+        try:
+            found = self.client.get(resource, self.key(wanted.name), Written)
+        except NotFound as error:
+            raise NameTaken(f"{name} is just being removed", is_passing=True) from error
+        if found.metadata.controller_uid == wanted.controller_uid and _is_marked(found.metadata, wanted):
+            return found
+        is_predecessor = {(o.kind, o.name) for o in found.metadata.owner_references} == {
+            (o.kind, o.name) for o in wanted.owner_references
+        }
+        if found.metadata.deletion_timestamp is not None or (wanted.controller_uid and is_predecessor):
+            raise NameTaken(f"waiting for the former {name} to be removed", is_passing=True)
+        raise NameTaken(
+            f"{name} belongs to somebody else: remove it, or give the cluster another name", is_passing=False
+        )
+
+
+def _is_marked(found: ObjectMeta, wanted: ObjectMeta) -> bool:
+    """What has no owner (a claim) is recognised by its labels."""
+    return all(found.labels.get(name) == value for name, value in wanted.labels.items())
