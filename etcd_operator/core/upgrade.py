@@ -51,7 +51,7 @@ def roll(state: ClusterState) -> Plan | None:
     hand = _in_hand(state, upgrade)
     if hand is not None and _is_back(hand):
         hand = None
-    stuck = [member for member in state.members if member is not hand and _is_stuck(state, member)]
+    stuck = [member for member in state.members if member is not hand and is_stuck(state, member)]
     if stuck:
         return _try_again(state, upgrade, hand, max(stuck, key=lambda member: member.ordinal))
     if upgrade is not None and hand is not None:
@@ -105,7 +105,7 @@ def _is_back(member: Member) -> bool:
     return member.is_healthy and not is_going and running == member.asked_version
 
 
-def _is_stuck(state: ClusterState, member: Member) -> bool:
+def is_stuck(state: ClusterState, member: Member) -> bool:
     """Whether it does not run at a version that is no longer asked for, and may run at the one that is.
 
     One that this upgrade has touched may. Any other one only if its process crashes, and by a patch only:
@@ -154,11 +154,17 @@ def _await(state: ClusterState, upgrade: Upgrade, hand: Member) -> Plan | None:
         return Plan.hold(
             "UpgradeBlocked",
             f"{hand.name} does not come up at {asked or wanted}: {hand.trouble.reason}: "
-            f"{hand.trouble.message}; the other members are not touched, "
-            f"and {upgrade.origin} in the spec takes this one back",
+            f"{hand.trouble.message}; the other members are not touched; {_way_out(upgrade, asked)}",
             requeue_after=BLOCKED_RECHECK,
         )
     return Plan.wait("Upgrading", _waiting_for(hand.name, wanted), requeue_after=STEP)
+
+
+def _way_out(upgrade: Upgrade, asked: str) -> str:
+    """What a person can do. A member that went back in vain has data that only the newer version reads."""
+    if asked == upgrade.origin:
+        return f"another version in the spec than {asked} is tried on this one at once"
+    return f"{upgrade.origin} in the spec takes this one back"
 
 
 def _is_going(member: Member) -> bool:

@@ -339,9 +339,18 @@ def test_a_member_that_does_not_come_up_stops_the_upgrade_and_says_how_to_go_bac
 
     assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "UpgradeBlocked")
     assert made.message == (
-        "db-0002 does not come up at 3.5.35: ErrImagePull: no such image; the other members are not touched, "
-        "and 3.5.34 in the spec takes this one back"
+        "db-0002 does not come up at 3.5.35: ErrImagePull: no such image; the other members are not touched; "
+        "3.5.34 in the spec takes this one back"
     )
+
+
+def test_a_member_that_went_back_in_vain_is_not_advised_to_go_back() -> None:
+    """Its data may be of the newer version by now; what it waits for is a version that can read it."""
+    state = at(_away(trouble=IMAGE_TROUBLE), "db-0002", OLD)
+    made = plan(replace(state, desired=replace(state.desired, version=OLD)))
+
+    assert made.reason == "UpgradeBlocked"
+    assert made.message.endswith("another version in the spec than 3.5.34 is tried on this one at once")
 
 
 def test_a_peer_that_cannot_be_made_again_stops_the_upgrade() -> None:
@@ -428,15 +437,28 @@ def test_so_are_members_that_were_a_quorum_one_after_the_other(cluster: DesiredC
     assert ReplaceMember(name=middle, version="3.5.36") in plan(done).actions
 
 
-def test_a_whole_cluster_that_crashes_at_its_version_is_taken_on_to_the_next_patch() -> None:
+@BOTH
+def test_a_whole_cluster_that_crashes_at_its_version_is_taken_on_to_the_next_patch(
+    cluster: DesiredCluster,
+) -> None:
     """Nothing answers, and nothing is under way."""
-    state = _stuck(persistent(), 0, 1, 2, hand=None, wanted="3.5.36")
-    state = at(state, "db-0", NEW)
-    for name in names(state):
-        state = changed(state, name, entry=None)
+    highest = names(born(cluster))[-1]
+    state = _all_crash(asked(cluster, runs=(NEW, NEW, NEW), wanted="3.5.36"))
 
-    begun = Upgrade(origin=NEW, target="3.5.36", member="db-2")
-    assert plan(state).actions == (remembered(state, begun), ReplaceMember(name="db-2", version="3.5.36"))
+    begun = Upgrade(origin=NEW, target="3.5.36", member=highest)
+    assert plan(state).actions == (remembered(state, begun), ReplaceMember(name=highest, version="3.5.36"))
+    unasked = replace(state, desired=replace(state.desired, version=NEW))
+    assert (plan(unasked).actions, plan(unasked).reason) == ((), "QuorumLost")
+
+
+def _all_crash(state: ClusterState) -> ClusterState:
+    crash = Trouble(reason="CrashLoopBackOff", message="panic: it crashes")
+    for name in names(state):
+        before = state.by_name[name].pod
+        assert before is not None
+        crashing = replace(before, is_running=False, has_restarted=True, restarts=9, trouble=crash)
+        state = changed(state, name, answer=None, entry=None, pod=crashing, trouble=crash)
+    return replace(state, has_quorum=False)
 
 
 @pytest.mark.parametrize("hand", [None, "db-0"])

@@ -38,6 +38,7 @@ from etcd_operator.core.actions import (
 from etcd_operator.core.members import Answer, Member, ordinal_of, quorum
 from etcd_operator.core.names import member_name
 from etcd_operator.core.state import ClusterState
+from etcd_operator.core.upgrade import is_stuck
 from etcd_operator.core.versions import can_restore
 
 RECHECK = 2.0
@@ -124,6 +125,8 @@ def _begin(state: ClusterState) -> Plan | None:
     upgrade = state.record.upgrade
     if not left.witnesses and upgrade is not None and upgrade.member in left.holders:
         return None  # away on purpose, with its data: the upgrade brings it back
+    if not left.witnesses and any(is_stuck(state, member) for member in left.holders.values()):
+        return None  # crashing at a version that is not asked for any more: the upgrade starts another
     if not left.witnesses:
         return _unheard(left)
     if any(left.may_elect(witness) for witness in left.witnesses):
