@@ -1,12 +1,20 @@
 """What goes wrong around a cluster is said in its conditions, holds up nobody else, and heals by itself."""
 
+import json
+
+from e2e.support.alarms import disarm, raise_no_space
+from e2e.support.api import condition
 from e2e.support.checks import assert_consistent
 from e2e.support.clusters import COREOS, IMPROBABLE, ephemeral, persistent
+from e2e.support.resizing import member_ids, members_of, settle
 from e2e.support.space import Space
 from e2e.support.waiting import hold_for, wait_until
+from etcd_operator.api import coreos
 from etcd_operator.kube import resources
 
 KINDS = {COREOS: "etcdcluster.coreos.com", IMPROBABLE: "etcdcluster.etcd.improbable.io"}
+
+SERVES = coreos.POD_MARKS.serves
 
 
 def test_an_image_that_does_not_exist_is_named_and_other_clusters_are_served(space: Space) -> None:
@@ -18,10 +26,32 @@ def test_an_image_that_does_not_exist_is_named_and_other_clusters_are_served(spa
     assert space.status(broken)["phase"] == "Creating"
     assert "ImagePull" in space.kubectl("describe", KINDS[COREOS], "broken")
 
-    # The version of a cluster cannot be edited yet: the way out is a new resource.
-    space.kubectl("delete", KINDS[COREOS], "broken")
-    wait_until(lambda: not space.pods(broken), 60, "the broken cluster's pods are gone")
-    space.created(ephemeral("broken", size=1))
+    fixed = {"spec": {"version": "3.6.16"}}
+    space.kubectl("patch", KINDS[COREOS], "broken", "--type=merge", "-p", json.dumps(fixed))
+    space.wait_serving(broken)
+    space.wait_settled(broken)
+    assert members_of(space, broken) == [f"broken-000{number}" for number in range(3)]
+
+
+def test_a_full_store_is_told_and_keeps_nobody_from_being_replaced(space: Space) -> None:
+    document = space.created(ephemeral(name="full"))
+    settle(space, document)
+    cluster_id = assert_consistent(space, document)
+    address, member_id = space.addresses(document)[1], int(member_ids(space, document)["full-0001"], 16)
+    raise_no_space(address, member_id)
+    held = space.wait_condition(document, "Degraded", "OutOfSpace")
+    assert "alarm disarm" in held["message"]
+    assert condition(space.stored(document), "Available")["status"] == "True"
+
+    space.kubectl("delete", "pod", "full-0000", "--wait=false")
+    wait_until(lambda: "full-0003" in members_of(space, document), 60, "a new member takes its place")
+    space.wait_serving(document)
+    space.wait_condition(document, "Degraded", "OutOfSpace")
+    assert all(condition(pod, SERVES)["status"] == "True" for pod in space.pods(document))
+
+    assert disarm(address) == 1
+    settle(space, document)
+    assert assert_consistent(space, document) == cluster_id
 
 
 def test_a_storage_class_that_comes_late_lets_the_cluster_go_on(space: Space) -> None:

@@ -125,6 +125,7 @@ class Answer:
     number of founders, and only a leader that a quorum followed ever raises it.
     leader: the member it follows, empty without one. ids are hexadecimal.
     revision: of the newest change of data that it has applied.
+    errors: what etcd complains of, in its own words; an alarm of one member stands in every answer.
     """
 
     member_id: str
@@ -136,6 +137,24 @@ class Answer:
     is_learner: bool = False
     errors: tuple[str, ...] = ()
     members: tuple[EtcdMember, ...] = ()
+
+    @property
+    def is_out_of_space(self) -> bool:
+        """Whether the quota of some member is used up: no put is taken until the alarm is disarmed."""
+        return any(OUT_OF_SPACE in error for error in self.errors)
+
+    @property
+    def ails(self) -> bool:
+        """Whether it has no leader, or reports an error other than a full store.
+
+        A full store still answers reads, takes deletions and changes its members, so who reports
+        one is as good a member as any: one that is lost must be replaced there, too.
+        """
+        return not self.leader or any(OUT_OF_SPACE not in error for error in self.errors)
+
+
+OUT_OF_SPACE = "NOSPACE"
+"""In the words of etcd's alarm (`memberID:... alarm:NOSPACE`, 3.4 to 3.7 alike)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,12 +229,10 @@ class Member:
 
     @property
     def health(self) -> Health:
-        """Healthy is: it answers, follows a leader and reports no error."""
+        """Healthy is: it answers, follows a leader and reports no error but a full store."""
         if self.answer is None:
             return Health.NO_ANSWER
-        if self.answer.leader and not self.answer.errors:
-            return Health.HEALTHY
-        return Health.UNHEALTHY
+        return Health.UNHEALTHY if self.answer.ails else Health.HEALTHY
 
     @property
     def is_healthy(self) -> bool:

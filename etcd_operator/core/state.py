@@ -72,6 +72,11 @@ class ClusterState:
         """The voters found healthy."""
         return tuple(member for member in self.voters if member.is_healthy)
 
+    @property
+    def is_out_of_space(self) -> bool:
+        """Whether etcd takes no puts because a quota is used up."""
+        return any(v.answer is not None and v.answer.is_out_of_space for v in self.voters)
+
     def holder_of(self, member: Member) -> ClaimFacts | PodFacts | None:
         """What a member's data lives and dies with: its claim if it is persistent, its pod otherwise."""
         return member.claim if self.desired.is_persistent else member.pod

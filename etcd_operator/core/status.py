@@ -24,6 +24,15 @@ WARNINGS = frozenset({"QuorumLost", "RecoveryStarted", "Recovered"})
 QUIET_HOLDS = frozenset({"Paused", "Deleting"})
 """Holds that are the user's own wish: nothing is wrong."""
 
+OUT_OF_SPACE = (
+    "OutOfSpace",
+    (
+        "etcd takes no writes: a quota is used up (alarm NOSPACE); reads and deletions work: "
+        "delete keys, compact, defragment each member, then `etcdctl alarm disarm` (docs/operations.md)"
+    ),
+)
+"""Reason and sentence for a full store."""
+
 
 def conditions(state: ClusterState, plan: Plan) -> tuple[Condition, ...]:
     """The conditions, not yet stamped with times (see `api.meta.merge_conditions`).
@@ -95,6 +104,8 @@ def _degraded(state: ClusterState, plan: Plan) -> Verdict:
     ailing = [v.name for v in state.voters if not v.is_healthy and v.name != on_purpose]
     if ailing and plan.reason != "Creating":
         return True, "MemberUnhealthy", f"unhealthy or silent: {', '.join(ailing)}"
+    if state.is_out_of_space:
+        return True, *OUT_OF_SPACE
     return False, "AsExpected", "nothing is known to be wrong"
 
 

@@ -41,6 +41,13 @@ def test_a_voter_that_serves_is_told_so_and_sealed_in_one_write(cluster: Desired
     )
 
 
+def test_a_voter_whose_store_is_full_serves_reads() -> None:
+    full = answer("db-1", errors=("memberID:7 alarm:NOSPACE ",))
+    state = changed(_gated(born(), "db-1"), "db-1", answer=full)
+
+    assert _told(state) == [("db-1", True, True, "MemberServes")]
+
+
 SICK = [
     pytest.param(down(born(), "db-1"), "MemberUnhealthy", id="silent"),
     pytest.param(

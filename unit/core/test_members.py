@@ -8,6 +8,8 @@ from etcd_operator.core.members import Health, Member, ordinal_of, quorum
 from etcd_operator.core.names import founder_names, member_name
 from unit.core.builders import answer, born, changed, down, entry, ephemeral, persistent, pod
 
+FULL = ("memberID:7 alarm:NOSPACE ",)
+
 
 @pytest.mark.parametrize(
     ("voters", "needed"), [(0, 1), (1, 1), (2, 2), (3, 2), (4, 3), (5, 3), (6, 4), (7, 4)]
@@ -48,9 +50,20 @@ def test_founders_are_numbered_from_zero() -> None:
         (Member(name="db-0"), Health.NO_ANSWER),
         (Member(name="db-0", answer=answer("db-0")), Health.HEALTHY),
         (Member(name="db-0", answer=answer("db-0", leader="")), Health.UNHEALTHY),
-        (Member(name="db-0", answer=answer("db-0", errors=("corrupt",))), Health.UNHEALTHY),
+        (Member(name="db-0", answer=answer("db-0", errors=("memberID:7 alarm:CORRUPT ",))), Health.UNHEALTHY),
+        (Member(name="db-0", answer=answer("db-0", errors=FULL)), Health.HEALTHY),
+        (Member(name="db-0", answer=answer("db-0", leader="", errors=FULL)), Health.UNHEALTHY),
+        (Member(name="db-0", answer=answer("db-0", errors=(*FULL, "corrupt"))), Health.UNHEALTHY),
     ],
-    ids=["silent", "follows a leader", "without a leader", "with an alarm"],
+    ids=[
+        "silent",
+        "follows a leader",
+        "without a leader",
+        "with an alarm",
+        "with a full store",
+        "with a full store and without a leader",
+        "with a full store and another alarm",
+    ],
 )
 def test_the_health_of_a_member(member: Member, health: Health) -> None:
     assert member.health is health

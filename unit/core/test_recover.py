@@ -7,7 +7,7 @@ import pytest
 
 from etcd_operator.core.actions import RemoveMember
 from etcd_operator.core.desired import DesiredCluster
-from etcd_operator.core.members import Trouble
+from etcd_operator.core.members import Answer, Trouble
 from etcd_operator.core.plan import plan
 from etcd_operator.core.rules.recover import CRASHES, lost_member
 from etcd_operator.core.state import ClusterState
@@ -16,6 +16,19 @@ from unit.core.builders import born, changed, down, ephemeral, founding, old_cla
 
 def _lost(cluster: DesiredCluster, name: str, **changes: Any) -> ClusterState:
     return down(born(cluster), name, **changes)
+
+
+def _full(state: ClusterState, *names: str) -> ClusterState:
+    for name in names:
+        said = replace(_answer_of(state, name), errors=("memberID:7 alarm:NOSPACE ",))
+        state = changed(state, name, answer=said)
+    return state
+
+
+def _answer_of(state: ClusterState, name: str) -> Answer:
+    said = state.by_name[name].answer
+    assert said is not None
+    return said
 
 
 REFUSES: Any = {"is_running": False, "has_no_data": True, "restarts": 1}
@@ -76,6 +89,11 @@ LOST = [
         _lost(ephemeral(), "db-0001", pod=pod("db-0001", **BROKEN)),
         "db-0001",
         id="an ephemeral member that says again and again that its data is broken",
+    ),
+    pytest.param(
+        _full(_lost(ephemeral(), "db-0001", pod=None), "db-0000", "db-0002"),
+        "db-0001",
+        id="a member that is gone while the store is full",
     ),
 ]
 

@@ -32,6 +32,14 @@ CASES = [
         "MemberUnhealthy",
         id="a silent member is told also while something is done",
     ),
+    pytest.param(
+        changed(born(has_client_service=False), "db-1", answer=answer("db-1", errors=("alarm:NOSPACE",))),
+        "True",
+        "True",
+        "True",
+        "OutOfSpace",
+        id="a full store is told also while something is done",
+    ),
 ]
 
 

@@ -8,6 +8,7 @@ from etcd_operator.core.actions import Stage
 from etcd_operator.core.members import Trouble
 from etcd_operator.core.rules.upkeep import RECHECK, watch
 from etcd_operator.core.state import ClusterState
+from etcd_operator.core.status import OUT_OF_SPACE
 from unit.core.builders import IMAGE_TROUBLE, answer, born, changed, down
 
 CASES = [
@@ -42,6 +43,11 @@ CASES = [
         "MemberUnhealthy",
         "waiting for db-1 (unhealthy)",
         id="an alarmed member is told",
+    ),
+    pytest.param(
+        changed(born(), "db-1", answer=answer("db-1", errors=("memberID:7 alarm:NOSPACE ",))),
+        *OUT_OF_SPACE,
+        id="a full store is told, and what to do about it",
     ),
     pytest.param(
         down(born(), "db-1", trouble=IMAGE_TROUBLE),

@@ -1,14 +1,15 @@
 """What stands in a cluster's way: a condition says it, nothing of others is touched, and it goes on."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from unit.fakes.apiserver import Answer, Json, Kind
 from unit.fakes.apiserver.faults import Fault, Request
 from unit.fakes.apiserver.kinds import BUDGETS, CLAIMS, EVENTS, PODS, REPLICA_SETS, SERVICES
-from unit.reconcile.bench import COREOS, IMPROBABLE, bench, born, ephemeral, persistent
-from unit.reconcile.expected import assert_finished
+from unit.reconcile.bench import COREOS, IMPROBABLE, PEERS, bench, born, ephemeral, persistent
+from unit.reconcile.expected import assert_finished, member_names
 
 MAKERS = pytest.mark.parametrize("make", [ephemeral, persistent])
 CONTAINERS = {"containers": [{"name": "x", "image": "x:1"}]}
@@ -62,6 +63,29 @@ def test_a_name_that_somebody_else_has_is_left_alone_until_it_is_free(case: str)
         assert_finished(made, cluster, 3)
         told = [reason for reason in made.told() if "NameConflict" in reason]
         assert told in (["NameConflict"], ["NameConflict x2"])  # when it began, and after the birth
+
+
+@MAKERS
+def test_a_full_store_is_told_and_keeps_nobody_from_being_replaced(make: Callable[..., Any]) -> None:
+    kind, body = make()
+    with born(kind, body) as made:
+        etcd, last = made.etcd.etcd, member_names(kind, 3)[-1]
+        numbers = (0, 1, 3) if kind is COREOS else (0, 1, 2)
+        alarm = (etcd.members[0].id, "NOSPACE")
+        etcd.alarms.add(alarm)
+        made.run_until(lambda: made.reason(kind) == "OutOfSpace")
+        assert "alarm disarm" in made.condition(kind, "Degraded")["message"]
+        assert made.status(kind)["conditions"][0]["status"] == "True"
+        made.delete(PODS if kind is COREOS else CLAIMS, last)
+        if kind is IMPROBABLE:
+            made.delete(PEERS, last)
+        removed = next(member.id for member in etcd.members if member.name == last)
+        made.run_until(lambda: removed not in {member.id for member in etcd.members})
+        made.run_until(lambda: [m.is_learner for m in etcd.members] == [False] * 3)
+        assert made.reason(kind) == "OutOfSpace"
+        etcd.alarms.discard(alarm)
+        made.settle()
+        assert_finished(made, kind, 3, numbers)
 
 
 def test_a_cluster_waits_for_the_pods_of_its_predecessor_to_end() -> None:

@@ -4,6 +4,7 @@ from etcd_operator.core.actions import Plan
 from etcd_operator.core.members import Member
 from etcd_operator.core.rules.bootstrap import BIRTH_POLL, LONG_BIRTH
 from etcd_operator.core.state import ClusterState
+from etcd_operator.core.status import OUT_OF_SPACE
 
 RECHECK = 2.0
 """Seconds between looks at a cluster that is not as it should be."""
@@ -26,6 +27,8 @@ def watch(state: ClusterState) -> Plan | None:
     if ailing:
         names = ", ".join(f"{member.name} ({member.health.value})" for member in ailing)
         return Plan.hold("MemberUnhealthy", f"waiting for {names}", requeue_after=RECHECK)
+    if state.is_out_of_space:
+        return Plan.hold(*OUT_OF_SPACE, requeue_after=RECHECK)
     return None
 
 
