@@ -21,7 +21,7 @@ from localcluster.paths import REPOSITORY, Cache
 
 from .kubernetes import Kubernetes
 
-ENVIRONMENTS = ("lint", "type", "imports", "unit", "package", "e2e")
+ENVIRONMENTS = ("lint", "type", "imports", "unit", "faults", "package", "e2e")
 ON_KUBERNETES = frozenset({"unit", "e2e"})
 """Those with tests that need a Kubernetes; only e2e needs the operator deployed on it."""
 

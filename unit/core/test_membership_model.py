@@ -6,6 +6,7 @@ acknowledged write; otherwise it may end held, for a reason that is true.
 
 from collections.abc import Mapping
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
@@ -199,5 +200,5 @@ class Memberships(Machine):
         return {name: disk for name, disk in found.items() if disk.cluster_id and not disk.is_removed}
 
 
-TestMemberships = Memberships.TestCase
+TestMemberships = pytest.mark.exhaustive(Memberships.TestCase)
 TestMemberships.settings = profile(150, steps=40)

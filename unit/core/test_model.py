@@ -3,6 +3,7 @@
 A failing run prints the steps that lead to it (and a blob for `@reproduce_failure`).
 """
 
+import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
@@ -113,5 +114,5 @@ class Births(Machine):
         return marked or (resource is not None and resource.record.is_born)
 
 
-TestBirths = Births.TestCase
+TestBirths = pytest.mark.exhaustive(Births.TestCase)
 TestBirths.settings = profile(150)

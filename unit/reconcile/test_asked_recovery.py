@@ -99,6 +99,7 @@ WRITES = 16
 """From the marker to the latch, for two members of which one is left."""
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("first", range(1, WRITES + 2, 4))
 @pytest.mark.parametrize("trouble", [TROUBLES[lost] for lost in LOST], ids=LOST)
 def test_a_recovery_is_made_once_whatever_happens_at_any_write(trouble: Trouble, first: int) -> None:
@@ -116,6 +117,7 @@ def test_a_recovery_is_made_once_whatever_happens_at_any_write(trouble: Trouble,
             assert has_come() or write > WRITES
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("write", range(WRITES + 7, 52, 9))
 def test_the_seed_leaves_when_another_has_its_place_whatever_happens(write: int) -> None:
     with lost_and_asked() as made:

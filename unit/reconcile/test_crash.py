@@ -26,6 +26,7 @@ BY_SIZE = [
 ] + [pytest.param(3, TROUBLES["it is answered with 409"], id="3: it is answered with 409")]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("size", "trouble"), BY_SIZE)
 @pytest.mark.parametrize("make", [ephemeral, persistent])
 def test_a_cluster_is_created_once_whatever_happens_at_any_write(
@@ -51,6 +52,7 @@ def test_founders_that_meet_while_the_operator_is_dead_get_a_third_in_place_of_t
         made.rest()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("size", "trouble"), BY_SIZE)
 def test_a_persistent_cluster_resumes_on_its_claims_whatever_happens_at_any_write(
     size: int, trouble: Trouble

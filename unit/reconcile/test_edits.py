@@ -69,6 +69,7 @@ def assert_sound(made: Bench, kind: Kind, size: int, before: dict[str, str]) -> 
 
 
 @KINDS
+@pytest.mark.exhaustive
 def test_three_one_three_edited_at_any_write(kind: Kind) -> None:
     write, goes_on = 1, True
     while goes_on:
@@ -83,6 +84,7 @@ def test_three_one_three_edited_at_any_write(kind: Kind) -> None:
 
 @KINDS
 @pytest.mark.parametrize("pause", [1, 4])
+@pytest.mark.exhaustive
 def test_three_five_three_five_edited_at_any_write(kind: Kind, pause: int) -> None:
     write, goes_on = 1, True
     while goes_on:

@@ -192,6 +192,7 @@ HEALED = [
 ]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("make", "kind", "numbers", "trouble"), HEALED)
 def test_a_member_whose_volume_is_emptied_under_it_is_replaced_whatever_happens_at_any_write(
     make: Make, kind: Kind, numbers: tuple[int, ...], trouble: str

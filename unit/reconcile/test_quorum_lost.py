@@ -69,6 +69,7 @@ def test_a_majority_that_is_gone_is_recovered_from_who_is_left(
         assert {kinds[reason] for reason in TOLD} == {"Warning"}
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("trouble", [TROUBLES[lost] for lost in LOST], ids=LOST)
 def test_a_recovery_is_made_once_whatever_happens_at_any_write(trouble: Trouble) -> None:
     """Up to the last write of the recovery itself; what comes then is growth (test_resize.py)."""

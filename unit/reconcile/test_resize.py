@@ -126,6 +126,7 @@ CASES = [
 ]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("change", "trouble"), CASES)
 def test_a_change_is_made_once_whatever_happens_at_any_write(change: Change, trouble: Trouble) -> None:
     write, goes_on = 1, True
@@ -149,6 +150,7 @@ LAGS = [
 ]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("change", "skips"), LAGS)
 def test_a_change_is_made_once_though_events_from_any_write_on_come_late_or_never(
     change: Change, skips: bool

@@ -448,6 +448,7 @@ CASES = [
 ]
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize(("kind", "trouble"), CASES)
 def test_an_upgrade_is_made_once_whatever_happens_at_any_write(kind: Kind, trouble: Trouble) -> None:
     write, goes_on = 1, True
@@ -465,6 +466,7 @@ def test_an_upgrade_is_made_once_whatever_happens_at_any_write(kind: Kind, troub
     assert write > 9
 
 
+@pytest.mark.exhaustive
 @BOTH
 def test_the_log_is_padded_whatever_happens_at_any_write(kind: Kind) -> None:
     trouble = TROUBLES["the reply is lost and it dies"]
