@@ -48,6 +48,7 @@ class PodFacts:
     it found none. has_broken_data: its last process said that it cannot read what it found.
     can_never_join: its last process said that it is not let in with the flags or the data that it has.
     has_fetched: the seed of a recovery has all of its survivor's data.
+    started_lately: its process is so young that clients may not have come back to it yet.
     version: of etcd, the one that an ephemeral member's pod asks for.
     """
 
@@ -68,6 +69,7 @@ class PodFacts:
     has_broken_data: bool = False
     can_never_join: bool = False
     has_fetched: bool = False
+    started_lately: bool = False
     trouble: Trouble | None = None
     version: str = ""
 

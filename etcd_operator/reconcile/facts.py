@@ -36,6 +36,14 @@ LOST_NODE_GRACE = timedelta(seconds=60)
 """How long a node may be silent before ephemeral members on it are given up."""
 
 
+CLIENTS_RETURN = timedelta(seconds=2)
+"""How old a process must be for clients to have come back to it.
+
+A gRPC client that loses a member tries again after 1 s, then after 1.6 s more (each give or take a fifth,
+gRPC's connection back-off). The kubelet tells whole seconds, so that it is 1 to 2 s in truth.
+"""
+
+
 def instant(text: str) -> datetime:
     """An API server's time stamp (RFC 3339, whole seconds, UTC); the epoch when there is none."""
     return datetime.fromisoformat(text) if text else datetime.fromtimestamp(0, UTC)
@@ -84,6 +92,7 @@ def pod_facts(pod: Pod, *, now: datetime) -> PodFacts:
         has_broken_data=status is not None and _says(status, BROKEN_DATA),
         can_never_join=status is not None and _says(status, NEVER_LET_IN),
         has_fetched=_has_fetched(pod),
+        started_lately=_started_lately(state, now),
         trouble=_REFUSAL if has_no_data and state.running is None else _trouble(pod, state, now),
         version=pod.metadata.annotations.get(coreos.VERSION_ANNOTATION, ""),
     )
@@ -124,6 +133,14 @@ def _has_fetched(pod: Pod) -> bool:
     step = next((c for c in pod.status.init_container_statuses if c.name == FETCH), None)
     ended = step.state.terminated if step is not None else None
     return ended is not None and ended.reason == "Completed"
+
+
+def _started_lately(state: ContainerState, now: datetime) -> bool:
+    """Whether its process has just been started; by a clock that is ahead of ours nobody waits."""
+    if state.running is None:
+        return False
+    age = now - instant(str(state.running.get("startedAt", "")))
+    return timedelta(0) <= age < CLIENTS_RETURN
 
 
 def _is_forsaken(pod: Pod, now: datetime) -> bool:

@@ -122,6 +122,49 @@ def test_the_leadership_goes_to_a_member_that_is_done() -> None:
     assert plan(state).actions[1:] == (MoveLeader(name="db-0002", member_id="id-db-0002"),)
 
 
+def test_of_members_that_are_done_the_first_leads() -> None:
+    state = led_by(asked(runs=(OLD, NEW, NEW), hand="db-0001"), "db-0000")
+
+    assert plan(state).actions[1:] == (MoveLeader(name="db-0002", member_id="id-db-0002"),)
+
+
+def _fresh(state: ClusterState, name: str) -> ClusterState:
+    """A member whose process was started a moment ago."""
+    return changed(state, name, pod=replace(state.by_name[name].pod or pod(name), started_lately=True))
+
+
+@BOTH
+def test_the_leadership_waits_until_the_heir_has_run_for_a_while(cluster: DesiredCluster) -> None:
+    _, middle, highest = names(born(cluster))
+    state = led_by(asked(cluster, runs=(OLD, OLD, NEW), hand=highest), middle)
+    made = plan(_fresh(state, highest))
+
+    assert (made.actions, made.stage, made.message) == (
+        (),
+        Stage.WORKING,
+        f"waiting for {highest} to serve at {NEW}",
+    )
+    assert plan(state).actions
+
+
+def test_a_member_waits_until_clients_are_back_at_the_one_before() -> None:
+    """Persistent members take so long that they are."""
+    state = asked(runs=(OLD, OLD, NEW), hand="db-0002")
+    assert (plan(_fresh(state, "db-0002")).actions, plan(_fresh(state, "db-0001")).actions != ()) == (
+        (),
+        True,
+    )
+
+    lasting = asked(persistent(), runs=(OLD, OLD, NEW), hand="db-2")
+    assert plan(_fresh(lasting, "db-2")).actions
+
+
+def test_the_last_member_is_not_waited_for_once_it_serves() -> None:
+    state = _fresh(asked(runs=(NEW, NEW, NEW), hand="db-0000"), "db-0000")
+
+    assert plan(state).reason == "UpgradeFinished"
+
+
 def _behind(state: ClusterState, **by: int) -> ClusterState:
     """Members whose logs are so many entries behind the others', by number: `db_0002=500`."""
     for member in state.members:

@@ -217,7 +217,7 @@ class World:
             self._report(placed, {"phase": "Pending", "podIP": ip, **prepared})
             return
         self._begin(pod, running)
-        self._report(placed, {**_running_status(pod, ip, 0), **prepared})
+        self._report(placed, {**self._running_status(pod, ip, 0), **prepared})
 
     def _new_address(self) -> str:
         self._ips += 1
@@ -227,7 +227,24 @@ class World:
         self._stop(running.uid)
         restarts = running.restarts + 1
         self._begin(pod, _rendered(pod, running.ip, running.node, restarts))
-        self._report(pod, _running_status(pod, running.ip, restarts))
+        self._report(pod, self._running_status(pod, running.ip, restarts))
+
+    def _running_status(self, pod: Json, ip: str, restarts: int) -> dict[str, Any]:
+        main = _main(pod)
+        status = {
+            "name": main["name"],
+            "image": main["image"],
+            "ready": True,
+            "restartCount": restarts,
+            "state": {"running": {"startedAt": self._objects.stamp()}},
+        }
+        return {
+            "phase": "Running",
+            "podIP": ip,
+            "podIPs": [{"ip": ip}],
+            "conditions": [{"type": kind, "status": "True"} for kind in ("PodScheduled", "Ready")],
+            "containerStatuses": [status],
+        }
 
     def _choose_node(self, pod: Json) -> str:
         """The node with the fewest pods among those that are up; empty when there is none."""
@@ -340,21 +357,3 @@ def _init_status(pod: Json, done: int, failure: str) -> Json:
         {"name": step["name"], "state": state} for step, state in zip(steps, states, strict=False)
     ]  # those that come later have no status yet
     return {"initContainerStatuses": found} if steps else {}
-
-
-def _running_status(pod: Json, ip: str, restarts: int) -> dict[str, Any]:
-    main = _main(pod)
-    status = {
-        "name": main["name"],
-        "image": main["image"],
-        "ready": True,
-        "restartCount": restarts,
-        "state": {"running": {}},
-    }
-    return {
-        "phase": "Running",
-        "podIP": ip,
-        "podIPs": [{"ip": ip}],
-        "conditions": [{"type": kind, "status": "True"} for kind in ("PodScheduled", "Ready")],
-        "containerStatuses": [status],
-    }

@@ -1,6 +1,6 @@
 """Kubernetes objects and etcd's answers as facts."""
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -83,6 +83,22 @@ def test_whether_etcd_runs_and_ever_ran(
     facts = pod_facts(pod(container), now=NOW)
 
     assert (facts.is_running, facts.has_run, facts.has_restarted) == (is_running, has_run, has_restarted)
+
+
+@pytest.mark.parametrize(
+    ("started_at", "lately"),
+    [
+        (NOW, True),
+        (NOW - timedelta(seconds=1.9), True),
+        (NOW - timedelta(seconds=2), False),
+        (NOW + timedelta(seconds=1), False),
+    ],
+    ids=["now", "just before", "long enough ago", "by a clock ahead of ours"],
+)
+def test_a_process_is_young_for_a_moment(started_at: datetime, lately: bool) -> None:
+    running = {"state": {"running": {"startedAt": started_at.isoformat()}}}
+
+    assert pod_facts(pod(running), now=NOW).started_lately is lately
 
 
 @pytest.mark.parametrize(

@@ -71,7 +71,7 @@ class Objects:
             meta.pop(field, None)
         self._made += 1
         meta["uid"] = str(uuid.UUID(int=self._made, version=4))
-        meta["creationTimestamp"] = self._stamp()
+        meta["creationTimestamp"] = self.stamp()
         if kind.has_generation:
             meta["generation"] = 1
         if kind.has_status:
@@ -148,7 +148,7 @@ class Objects:
                 meta["finalizers"] = [*(meta.get("finalizers") or ()), hold]
             seconds = rules.grace_of(kind, obj, grace)
             if "deletionTimestamp" not in meta:
-                meta["deletionTimestamp"] = self._stamp(seconds)
+                meta["deletionTimestamp"] = self.stamp(seconds)
                 meta["deletionGracePeriodSeconds"] = seconds
                 if kind.has_generation:
                     meta["generation"] += 1
@@ -219,7 +219,7 @@ class Objects:
             raise not_found(kind, name)
         return found
 
-    def _stamp(self, later: int = 0) -> str:
+    def stamp(self, later: int = 0) -> str:
         return (self._clock.now() + timedelta(seconds=later)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
     def _allocate_ip(self) -> str:
