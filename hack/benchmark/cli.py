@@ -5,7 +5,7 @@ import json
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 
 from benchmark import creation, load, resizing, upgrade
@@ -81,7 +81,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"hack/bench: {error}", file=sys.stderr)
         return 2
     verdicts: list[Verdict] = []
-    with _operator(testbed) as operator:
+    # The commands that are run are told as tests tell them, on stdout, which is for the figures alone here.
+    with redirect_stdout(sys.stderr), _operator(testbed) as operator:
         bed = Bed(testbed, Api(testbed), operator)
         for name in options.only or parts:
             for verdict in parts[name](bed, options.runs, _say):
