@@ -72,14 +72,19 @@ def probe(
     *,
     deadline: float = 2.0,
     patience: float = 0.5,
+    removed: frozenset[str] = frozenset(),
     token: str | None = None,
     on_call: OnCall = ignore_call,
 ) -> Probe:
-    """Look at the members at `endpoints` (`host:port`); back within `deadline` seconds."""
+    """Look at the members at `endpoints` (`host:port`); back within `deadline` seconds.
+
+    removed: those of them that are no members any more; nobody waits for them once a quorum is proven.
+    """
     metadata = (("token", token),) if token is not None else ()
-    return _Look(channels, deadline=deadline, patience=patience, metadata=metadata, on_call=on_call).run(
-        endpoints
+    look = _Look(
+        channels, deadline=deadline, patience=patience, removed=removed, metadata=metadata, on_call=on_call
     )
+    return look.run(endpoints)
 
 
 # How long one voter may think before the others are asked for the proof as well: it may be
@@ -151,6 +156,7 @@ class _Look:
         *,
         deadline: float,
         patience: float,
+        removed: frozenset[str],
         metadata: tuple[tuple[str, str], ...],
         on_call: OnCall,
     ) -> None:
@@ -159,6 +165,7 @@ class _Look:
         self._end = self._start + deadline
         self._patient_until = min(self._end, self._start + patience)
         self._hedge_at = self._start + _HEDGE_SECONDS
+        self._removed = removed
         self._metadata = metadata
         self._on_call = on_call
         self._replies: queue.SimpleQueue[_Call] = queue.SimpleQueue()
@@ -239,7 +246,10 @@ class _Look:
 
     def _is_complete(self) -> bool:
         if self._is_proven():
-            return all(call.name == methods.RANGE.name for call in self._under_way)
+            return all(
+                call.name == methods.RANGE.name or call.asked.connection.endpoint in self._removed
+                for call in self._under_way
+            )
         return not self._under_way and not self._has_candidates()
 
     def _has_candidates(self) -> bool:

@@ -14,7 +14,7 @@ import msgspec
 from etcd_operator.api import improbable
 from etcd_operator.api.meta import RawObject
 from etcd_operator.build.persistent import peer_bootstrap
-from etcd_operator.build.urls import PEER_PORT, url
+from etcd_operator.build.urls import CLIENT_PORT, PEER_PORT, endpoint, url
 from etcd_operator.core.actions import (
     Action,
     AddLearner,
@@ -40,6 +40,7 @@ from etcd_operator.core.actions import (
     SealSeed,
 )
 from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.core.members import Member
 from etcd_operator.core.state import ClusterState
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.errors import Conflict, NotFound, Unavailable
@@ -123,7 +124,7 @@ class Actor(Generic[Cluster]):
         self, state: ClusterState, action: AddLearner | Promote | MoveLeader | RemoveMember, report: Report
     ) -> None:
         """Change etcd's list. Whatever comes of it, what was seen before is outdated."""
-        key = _key(state.desired)
+        removed: frozenset[str] = frozenset()
         membership = self._membership(state)
         try:
             match action:
@@ -140,10 +141,11 @@ class Actor(Generic[Cluster]):
                     assert_others_stay(self.client, state, action.name)
                     if membership.remove(action.name, action.member_id):
                         report("MemberRemoved", f"removed {action.name}, ID {action.member_id}")
+                    removed = _endpoints(state.by_name.get(action.name))
                 case _:
                     assert_never(action)
         finally:
-            self.prober.invalidate(key)
+            self.prober.invalidate(_key(state.desired), removed=removed)
 
     def _recover(self, state: ClusterState, action: RecoveryAction, report: Report) -> None:
         Recoverer(
@@ -222,6 +224,11 @@ class Actor(Generic[Cluster]):
 
 def _key(desired: DesiredCluster) -> Key:
     return Key(desired.namespace, desired.name)
+
+
+def _endpoints(member: Member | None) -> frozenset[str]:
+    pod = member.pod if member is not None else None
+    return frozenset({endpoint(pod.ip, CLIENT_PORT)} if pod is not None and pod.ip else ())
 
 
 def _token(desired: DesiredCluster) -> str:

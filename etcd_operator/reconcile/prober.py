@@ -9,7 +9,8 @@ A look is used once, and soon: what a pass decides rests on answers that came af
 
 A member that answered the last time and is silent now is asked once more, with the whole
 deadline: on a busy machine a short silence is common, and each one told is a status write.
-One whose pod is being deleted is not: it falls silent for good, and the rest need not wait.
+One whose pod is being deleted is not: it falls silent for good, and the rest need not wait. One
+that was just removed is not waited for at all: its process ends, or hangs for a second or two.
 """
 
 import threading
@@ -55,6 +56,7 @@ class _Slot:
     made_at: float = 0.0
     heard: frozenset[str] = frozenset()
     leaving: frozenset[str] = frozenset()
+    removed: frozenset[str] = frozenset()
     voters: tuple[str, ...] = ()
 
 
@@ -94,16 +96,21 @@ class Prober:
             if not slot.is_under_way and not self._is_stopped:
                 slot.channels.retain(endpoints)
                 slot.endpoints, slot.is_under_way, slot.is_outdated = endpoints, True, False
-                slot.leaving = leaving
+                slot.removed &= endpoints
+                slot.leaving = leaving | slot.removed
                 self._pool.submit(self._run, key, slot)
             return None
 
-    def invalidate(self, key: Key) -> None:
-        """etcd has just been changed: what was seen, or is being looked at, is of the world before."""
+    def invalidate(self, key: Key, *, removed: frozenset[str] = frozenset()) -> None:
+        """etcd has just been changed: what was seen, or is being looked at, is of the world before.
+
+        removed: endpoints of who is no member since.
+        """
         with self._lock:
             slot = self._slots.get(key)
             if slot is not None:
                 slot.look, slot.is_outdated = None, True
+                slot.removed |= removed
 
     def channels(self, key: Key) -> Channels:
         """The open connections of a cluster, for calls that act."""
@@ -163,6 +170,7 @@ class Prober:
             slot.endpoints,
             deadline=self._deadline,
             patience=min(patience, self._deadline),
+            removed=slot.removed,
             on_call=self._on_call,
         )
 

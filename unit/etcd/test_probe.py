@@ -56,6 +56,17 @@ def test_silent_members_get_no_more_than_the_patience_once_quorum_is_proven(
     assert isinstance(look.answers[endpoints[2]], Answer)
 
 
+def test_who_is_no_member_any_more_is_not_waited_for(fake: FakeEtcdCluster, channels: Channels) -> None:
+    endpoints = start(fake, 3)
+    fake.freeze("m1")
+    removed = frozenset(endpoints[1:2])
+    assert seconds(lambda: probe(channels, endpoints, deadline=9.0, patience=9.0, removed=removed)) < 5.0
+    look = probe(channels, endpoints, deadline=9.0, patience=9.0, removed=removed)
+    assert look.quorum is True
+    assert isinstance(look.answers[endpoints[1]], NoAnswer)
+    assert isinstance(look.answers[endpoints[2]], Answer)
+
+
 def test_the_deadline_holds_when_nobody_answers(fake: FakeEtcdCluster, channels: Channels) -> None:
     endpoints = start(fake, 3)
     for name in ("m0", "m1", "m2"):

@@ -91,10 +91,11 @@ class Bench:
         *,
         deadline: float,
         patience: float,
+        removed: frozenset[str],
         on_call: OnCall,
     ) -> Probe:
         """A look that a slow machine does not cut short: only who cannot answer is given up."""
-        del patience
+        del patience, removed
         etcds = [process.etcd for process in self.etcds.by_token.values() if process.running]
         silent = any(not e.has_quorum or any(m.is_frozen for m in e.members) for e in etcds)
         seconds = deadline if silent else LOOK_SECONDS

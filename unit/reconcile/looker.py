@@ -11,6 +11,7 @@ from unit.fakes.clock import FakeClock
 from unit.fakes.etcd import FakeEtcdCluster
 
 KEY = Key("ns", "c")
+DEADLINE = 5.0
 NAMES = ("m0", "m1", "m2")
 
 
@@ -26,7 +27,7 @@ class Looker:
         self.calls: list[str] = []
         self.clock = FakeClock()
         self.prober = Prober(
-            deadline=5.0,
+            deadline=DEADLINE,
             on_done=lambda _: self.done.release(),
             on_call=lambda name, _code, _seconds: self.calls.append(name),
             clock=self.clock,

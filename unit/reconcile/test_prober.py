@@ -1,14 +1,17 @@
 """Looks at etcd that make nobody wait and do not cry at a short silence."""
 
 import threading
+import time
 from collections.abc import Iterator
+from unittest.mock import patch
 
 import pytest
 from structlog.testing import capture_logs
 
 from etcd_operator.etcd.probe import Answer, NoAnswer, Probe
+from etcd_operator.reconcile import prober
 from etcd_operator.reconcile.prober import FRESH, PATIENCE
-from unit.reconcile.looker import KEY, NAMES, Looker, looking
+from unit.reconcile.looker import DEADLINE, KEY, NAMES, Looker, looking
 
 
 @pytest.fixture
@@ -59,6 +62,38 @@ def test_only_a_member_that_stays_is_asked_a_second_time(looker: Looker, leaving
 
     assert isinstance(look.answers[looker.etcd.member("m1").endpoint], NoAnswer)
     assert looker.calls.count("Status") == times * len(NAMES)
+
+
+def test_a_member_that_was_removed_is_waited_for_no_more(looker: Looker) -> None:
+    """Its process may hang for a moment before it ends."""
+    looker.look()
+    removed = looker.etcd.member("m1").endpoint
+    looker.etcd.freeze("m1")
+    looker.prober.invalidate(KEY, removed=frozenset({removed}))
+    looker.calls.clear()
+    began = time.monotonic()
+    with patch.object(prober, "PATIENCE", DEADLINE):
+        look = looker.look()
+
+    assert time.monotonic() - began < DEADLINE
+    assert look.quorum is True
+    assert looker.calls.count("Status") == len(NAMES)
+
+
+def test_an_address_that_comes_back_is_a_members_again(looker: Looker) -> None:
+    looker.look()
+    again = looker.etcd.member("m1").endpoint
+    looker.prober.invalidate(KEY, removed=frozenset({again}))
+    everyone, looker.endpoints = looker.endpoints, looker.endpoints - {again}
+    looker.look()
+    looker.endpoints = everyone
+    looker.etcd.freeze("m1")
+    thaw = threading.Timer(PATIENCE / 2, lambda: looker.etcd.thaw("m1"))
+    thaw.start()
+    look = looker.look()
+    thaw.join()
+
+    assert isinstance(look.answers[again], Answer)
 
 
 def test_a_member_that_was_silent_before_is_not_waited_for_again(looker: Looker) -> None:
