@@ -84,7 +84,13 @@ class ByHand:
         """The leader; one that is to go hands over first."""
         clients = {name: members.client(address) for name, address in self._addresses().items()}
         by_id = {client.status().member_id: name for name, client in clients.items()}
-        leader = next(iter(clients.values())).status().leader
+
+        def known() -> int:
+            """A leader whose pod was just deleted is named for a moment longer."""
+            named = next(iter(clients.values())).status().leader
+            return named if named in by_id else 0
+
+        leader = wait_until(known, STEP_SECONDS, "somebody who is there leads", every=LOOK_EVERY)
         if by_id.get(leader) != but:
             return clients[by_id[leader]]
         heir_id, heir = next((number, name) for number, name in by_id.items() if name in self._names)
