@@ -9,7 +9,7 @@ from etcd_operator.core.members import Trouble
 from etcd_operator.core.rules.upkeep import RECHECK, watch
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import OUT_OF_SPACE
-from unit.core.builders import IMAGE_TROUBLE, answer, born, changed, down
+from unit.core.builders import IMAGE_TROUBLE, answer, born, changed, down, ephemeral, pod
 
 CASES = [
     pytest.param(
@@ -80,6 +80,16 @@ def test_a_healthy_cluster_has_nothing_to_say() -> None:
 
 def test_a_passed_trouble_of_a_healthy_member_is_not_told() -> None:
     assert watch(changed(born(), "db-1", trouble=IMAGE_TROUBLE)) is None
+
+
+def test_what_is_left_of_a_member_that_was_taken_out_is_no_trouble() -> None:
+    """Its etcd ends with an error when it hears that it was removed."""
+    failed = Trouble(reason="PodFailed", message="the pod failed")
+    going = pod("db-0001", is_terminating=True, is_finished=True, trouble=failed)
+    state = changed(born(ephemeral()), "db-0001", entry=None, answer=None, trouble=failed, pod=going)
+
+    assert watch(changed(state, "db-0001", has_service=False)) is None
+    assert watch(changed(state, "db-0001", has_service=False, pod=replace(going, is_terminating=False)))
 
 
 def test_a_young_cluster_waits_for_its_last_founders_without_alarm() -> None:

@@ -16,7 +16,8 @@ def watch(state: ClusterState) -> Plan | None:
         return Plan.hold("QuorumLost", _silent(state) + ": no quorum answers", requeue_after=RECHECK)
     if not state.voters:
         return Plan.wait("Looking", "waiting for a voter to tell the members", requeue_after=RECHECK)
-    ailing = [member for member in state.members if not member.is_healthy]
+    # The pod of a member that was taken out may well say that it failed: etcd ends with an error then.
+    ailing = [m for m in state.members if not m.is_healthy and not (m.entry is None and m.is_going)]
     for member in ailing:
         if member.trouble is not None:
             trouble = member.trouble
