@@ -1,7 +1,7 @@
 """The operator and what it stands on break; clusters must neither notice nor double.
 
-That CRDs are missing at start is a test of the pass rung: here it would take every other cluster's
-definition away.
+That CRDs are missing at start is a test of the pass rung. That they are deleted takes every other cluster's
+definition away, so it is tried on a Kubernetes of `hack/cluster` only.
 """
 
 import os
@@ -26,6 +26,8 @@ pytestmark = pytest.mark.exclusive
 KILLS = 5
 KILL_EVERY = 5.0
 RESUME_SECONDS = 5.0
+
+DEFINITIONS = ("etcdclusters.coreos.com", "etcdclusters.etcd.improbable.io", "etcdpeers.etcd.improbable.io")
 
 
 @pytest.mark.timeout(400)
@@ -194,3 +196,38 @@ def test_of_two_operators_the_second_takes_over_when_the_leader_is_killed(
         assert_nothing_doubled(space, document)
     finally:
         operator.scale(1)
+
+
+@pytest.mark.timeout(300)
+def test_deleting_the_definitions_removes_the_clusters_and_never_hangs(
+    space: Space, operator: Operator, kubectl: Kubectl
+) -> None:
+    if not space.testbed.is_local:
+        pytest.skip("this would delete every cluster of this Kubernetes")
+    documents = [space.created(ephemeral()), space.created(persistent())]
+    for document in documents:
+        settle(space, document)
+    assert len(space.names(resources.BUDGETS)) == len(documents)
+    before = operator.incarnation()
+    try:
+        kubectl("delete", "crd", *DEFINITIONS, "--timeout=60s")
+        for document in documents:
+            space.wait_pods_gone(document)
+        wait_until(lambda: not space.names(resources.BUDGETS), 60, "the budgets are gone")
+        assert space.names(resources.CLAIMS), "the claims went with the definitions"
+        assert operator.incarnation() == before, "the operator restarted"
+    finally:
+        operator.kill()  # it applies the definitions when it starts
+        wait_until(lambda: _are_served(kubectl), 90, "the definitions are back", every=1.0)
+        operator.wait_ready()
+    assert_consistent(space, space.created(persistent()))
+
+
+def _are_served(kubectl: Kubectl) -> bool:
+    established = {
+        crd["metadata"]["name"]
+        for crd in kubectl.json("get", "crd")["items"]
+        for told in crd.get("status", {}).get("conditions", ())
+        if told["type"] == "Established" and told["status"] == "True"
+    }
+    return set(DEFINITIONS) <= established
