@@ -116,7 +116,9 @@ def is_stuck(state: ClusterState, member: Member) -> bool:
         return False
     if would_lose_data(state, member):
         return False
-    if member.pod is None or member.pod.is_running or member.pod.is_terminating or member.trouble is None:
+    if member.pod is None or _is_beyond_help(member) or member.trouble is None:
+        return False
+    if member.pod.is_running or member.pod.is_terminating:
         return False
     upgrade = state.record.upgrade
     was_touched = upgrade is not None and asked != upgrade.origin
@@ -140,8 +142,8 @@ def _try_again(state: ClusterState, upgrade: Upgrade | None, hand: Member | None
 def _await(state: ClusterState, upgrade: Upgrade, hand: Member) -> Plan | None:
     """The member in hand is away: let it come, or start it again if something else is asked by now."""
     asked, wanted = hand.asked_version, state.desired.version
-    if hand.pod is None and hand.claim is None:
-        return None  # its data is gone with it: that is for other rules to say
+    if _is_beyond_help(hand):
+        return None  # that is for other rules to say
     if asked and asked != wanted and not _is_going(hand) and _may_leave(state, hand):
         return Plan.act(
             *_remember(state, upgrade, hand),
@@ -165,6 +167,13 @@ def _way_out(upgrade: Upgrade, asked: str) -> str:
     if asked == upgrade.origin:
         return f"another version in the spec than {asked} is tried on this one at once"
     return f"{upgrade.origin} in the spec takes this one back"
+
+
+def _is_beyond_help(member: Member) -> bool:
+    """Whether its data is gone or of no use, whatever version is asked for."""
+    if member.pod is None:
+        return member.claim is None
+    return member.pod.has_no_data or member.pod.can_never_join
 
 
 def _is_going(member: Member) -> bool:

@@ -1,0 +1,42 @@
+"""Upgrades in which something else goes wrong. Each row was found by a random run of the model."""
+
+from dataclasses import replace
+
+import pytest
+
+from etcd_operator.core.actions import ReplaceMember
+from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.core.members import Trouble
+from etcd_operator.core.plan import plan
+from etcd_operator.core.state import ClusterState
+from unit.core.builders import changed, pod
+from unit.core.test_upgrade import BOTH, NEW, OLD, asked, names
+
+CRASH = Trouble(reason="CrashLoopBackOff", message="it ends at once")
+
+
+def _without_quorum(cluster: DesiredCluster, *, hand: str | None, wanted: str = NEW) -> ClusterState:
+    """Two of three members are gone for good, the third one's process ends and ends."""
+    state = asked(cluster, hand=hand, wanted=wanted)
+    first, *others = names(state)
+    for name in others:
+        state = changed(state, name, answer=None, entry=None, pod=None, peer=None, claim=None)
+    crashing = pod(first, is_running=False, has_restarted=True, restarts=9, version=OLD)
+    state = changed(state, first, answer=None, entry=None, pod=crashing, trouble=CRASH)
+    return replace(state, has_quorum=False)
+
+
+@pytest.mark.parametrize("said", ["has_no_data", "can_never_join"])
+@BOTH
+def test_a_member_whose_data_is_of_no_use_is_not_tried_at_another_version(
+    cluster: DesiredCluster, said: str
+) -> None:
+    """Otherwise the lost quorum would be told as an upgrade that another version could help."""
+    first = names(asked(cluster))[0]
+    for hand in (None, first):
+        state = _without_quorum(cluster, hand=hand)
+        assert plan(state).actions[-1:] == (ReplaceMember(name=first, version=NEW),)
+
+        refusing = pod(first, is_running=False, has_restarted=True, restarts=9, version=OLD, **{said: True})
+        made = plan(changed(state, first, pod=refusing))
+        assert (made.actions, made.reason) == ((), "QuorumLost")
