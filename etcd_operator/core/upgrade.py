@@ -39,6 +39,9 @@ STEP = 0.1
 BLOCKED_RECHECK = 1.0
 """Seconds between looks at a member that does not come up; its pod's own events come first."""
 
+PATIENCE = 30.0
+"""Seconds without a quorum after which a member in hand that runs is not what keeps it away."""
+
 PAD = 1000
 """Entries of padding in one step, at most: a third of a second where nothing else goes on."""
 
@@ -159,6 +162,8 @@ def _await(state: ClusterState, upgrade: Upgrade, hand: Member) -> Plan | None:
             f"{hand.trouble.message}; the other members are not touched; {_way_out(upgrade, asked)}",
             requeue_after=BLOCKED_RECHECK,
         )
+    if hand.pod is not None and hand.pod.is_running and state.unavailable_for > PATIENCE:
+        return None  # others are missing: that, too
     return Plan.wait("Upgrading", _waiting_for(hand.name, wanted), requeue_after=STEP)
 
 

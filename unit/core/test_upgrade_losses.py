@@ -9,8 +9,9 @@ from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import Trouble
 from etcd_operator.core.plan import plan
 from etcd_operator.core.state import ClusterState
+from etcd_operator.core.upgrade import PATIENCE
 from unit.core.builders import changed, pod
-from unit.core.test_upgrade import BOTH, NEW, OLD, asked, names
+from unit.core.test_upgrade import BOTH, NEW, OLD, asked, at, names
 
 CRASH = Trouble(reason="CrashLoopBackOff", message="it ends at once")
 
@@ -40,3 +41,17 @@ def test_a_member_whose_data_is_of_no_use_is_not_tried_at_another_version(
         refusing = pod(first, is_running=False, has_restarted=True, restarts=9, version=OLD, **{said: True})
         made = plan(changed(state, first, pod=refusing))
         assert (made.actions, made.reason) == ((), "QuorumLost")
+
+
+@BOTH
+def test_a_member_in_hand_that_lacks_only_the_others_is_not_waited_for_for_ever(
+    cluster: DesiredCluster,
+) -> None:
+    """It runs at its version; what is missing is a quorum, and that is what has to be told."""
+    first = names(asked(cluster))[0]
+    state = at(_without_quorum(cluster, hand=first), first, OLD, asked=NEW)
+    state = changed(state, first, pod=pod(first, version=NEW), trouble=None)
+
+    assert plan(replace(state, unavailable_for=PATIENCE)).reason == "Upgrading"
+    made = plan(replace(state, unavailable_for=PATIENCE + 1))
+    assert (made.actions, made.reason) == ((), "QuorumLost")
