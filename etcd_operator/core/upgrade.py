@@ -289,11 +289,15 @@ def _heir(state: ClusterState, member: Member) -> Member | None:
 
 
 def _may_leave(state: ClusterState, member: Member) -> bool:
-    """Whether the others are a quorum without it, or it does not serve anyhow."""
+    """Whether the others are a quorum without it, or it does not serve anyhow.
+
+    One that runs and is not heard may be part of the quorum that answers.
+    """
     if would_lose_data(state, member):
         return False
     others = [voter for voter in state.healthy_voters if voter is not member]
-    return not member.is_healthy or len(others) >= quorum(len(state.voters))
+    is_unheard = state.has_quorum and member.pod is not None and member.pod.is_running
+    return not (member.is_healthy or is_unheard) or len(others) >= quorum(len(state.voters))
 
 
 def _remember(state: ClusterState, upgrade: Upgrade | None, member: Member | None) -> list[Action]:

@@ -10,7 +10,7 @@ from etcd_operator.core.members import Trouble
 from etcd_operator.core.plan import plan
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade import PATIENCE
-from unit.core.builders import changed, pod
+from unit.core.builders import changed, down, pod
 from unit.core.test_upgrade import BOTH, NEW, OLD, asked, at, names
 
 CRASH = Trouble(reason="CrashLoopBackOff", message="it ends at once")
@@ -55,3 +55,18 @@ def test_a_member_in_hand_that_lacks_only_the_others_is_not_waited_for_for_ever(
     assert plan(replace(state, unavailable_for=PATIENCE)).reason == "Upgrading"
     made = plan(replace(state, unavailable_for=PATIENCE + 1))
     assert (made.actions, made.reason) == ((), "QuorumLost")
+
+
+@BOTH
+def test_a_member_in_hand_that_may_serve_unheard_is_not_stopped_where_it_is_needed(
+    cluster: DesiredCluster,
+) -> None:
+    """A quorum answers, though too few of those that are heard: one of the silent is part of it."""
+    _, middle, highest = names(asked(cluster))
+    state = at(asked(cluster, hand=highest, wanted="3.5.36"), highest, OLD, asked=NEW)
+    state = down(state, middle, highest)
+
+    assert plan(state).actions == ()
+    assert ReplaceMember(name=highest, version="3.5.36") in plan(replace(state, has_quorum=False)).actions
+    ended = pod(highest, is_running=False, version=NEW)
+    assert ReplaceMember(name=highest, version="3.5.36") in plan(changed(state, highest, pod=ended)).actions
