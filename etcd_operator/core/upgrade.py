@@ -52,8 +52,6 @@ def roll(state: ClusterState) -> Plan | None:
         return None
     upgrade = state.record.upgrade
     hand = _in_hand(state, upgrade)
-    if hand is not None and _is_back(hand):
-        hand = None
     stuck = [member for member in state.members if member is not hand and is_stuck(state, member)]
     if stuck:
         return _try_again(state, upgrade, hand, max(stuck, key=lambda member: member.ordinal))
@@ -67,6 +65,14 @@ def roll(state: ClusterState) -> Plan | None:
     if _grows_first(state):
         return None
     return _preflight(state) or _pad(state) or _touch(state, upgrade, pending)
+
+
+def start_again(state: ClusterState, member: Member) -> Plan | None:
+    """Try a member that does not run at the version that is asked for by now, if that can help it."""
+    if refused_path(state) or not is_stuck(state, member):
+        return None
+    upgrade = state.record.upgrade
+    return _try_again(state, upgrade, _in_hand(state, upgrade), member)
 
 
 def refused(state: ClusterState) -> Plan | None:
@@ -88,11 +94,11 @@ def may_fail_by_version(state: ClusterState, member: Member) -> bool:
 
 
 def _in_hand(state: ClusterState, upgrade: Upgrade | None) -> Member | None:
-    """The member that may be away on purpose; None once it is no member any more."""
+    """The member that may be away on purpose; None once it is back, or no member any more."""
     hand = state.by_name.get(upgrade.member) if upgrade is not None else None
     if hand is None or (state.has_quorum and state.voters and hand.entry is None):
         return None
-    return hand
+    return None if _is_back(hand) else hand
 
 
 def _is_done(state: ClusterState, member: Member) -> bool:
@@ -113,6 +119,7 @@ def is_stuck(state: ClusterState, member: Member) -> bool:
 
     One that this upgrade has touched may. Any other one only if its process crashes, and by a patch only:
     what keeps it down may be something else, and its log may be one that the new version cannot read.
+    A learner need not have run: it joins at the version that the others run, which may not be had any more.
     """
     asked, wanted = member.asked_version, state.desired.version
     if asked in ("", wanted) or _is_going(member) or (state.voters and member.entry is None):
@@ -127,7 +134,10 @@ def is_stuck(state: ClusterState, member: Member) -> bool:
     was_touched = upgrade is not None and asked != upgrade.origin
     if needs_snapshots(state.desired) and has_old_entries(asked):
         return False
-    return was_touched or (member.pod.has_restarted and minor(asked) == minor(wanted))
+    is_learner = member.entry is not None and member.entry.is_learner
+    if is_learner and not state.has_quorum:
+        return False  # whatever it runs, it starts only with the others
+    return was_touched or ((member.pod.has_restarted or is_learner) and minor(asked) == minor(wanted))
 
 
 def _try_again(state: ClusterState, upgrade: Upgrade | None, hand: Member | None, stuck: Member) -> Plan:

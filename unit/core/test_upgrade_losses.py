@@ -2,16 +2,29 @@
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
-from etcd_operator.core.actions import ReplaceMember
+from etcd_operator.core.actions import CreateMember, Joining, ReplaceMember, Resuming
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import Trouble
+from etcd_operator.core.names import member_name
 from etcd_operator.core.plan import plan
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.upgrade import PATIENCE
-from unit.core.builders import changed, down, pod
-from unit.core.test_upgrade import BOTH, NEW, OLD, asked, at, names
+from etcd_operator.core.upgrade import PATIENCE, is_stuck
+from unit.core.builders import (
+    IMAGE_TROUBLE,
+    TOKEN,
+    changed,
+    claim,
+    down,
+    entry,
+    peer,
+    persistent,
+    pod,
+    silent,
+)
+from unit.core.test_upgrade import BOTH, NEW, OLD, asked, at, names, remembered, under_way
 
 CRASH = Trouble(reason="CrashLoopBackOff", message="it ends at once")
 
@@ -70,3 +83,54 @@ def test_a_member_in_hand_that_may_serve_unheard_is_not_stopped_where_it_is_need
     assert ReplaceMember(name=highest, version="3.5.36") in plan(replace(state, has_quorum=False)).actions
     ended = pod(highest, is_running=False, version=NEW)
     assert ReplaceMember(name=highest, version="3.5.36") in plan(changed(state, highest, pod=ended)).actions
+
+
+def _joining(cluster: DesiredCluster, wanted: str) -> tuple[ClusterState, str]:
+    """Three members run OLD, a fourth cannot get it any more; `wanted` is asked for."""
+    state = asked(replace(cluster, size=4), wanted=wanted)
+    name = member_name(cluster, 3)
+    learner = replace(entry(name, is_learner=True), name="")
+    new = silent(state.desired, name, entry=learner, trouble=IMAGE_TROUBLE)
+    new = replace(new, pod=pod(name, is_running=False, has_run=False, version=OLD))
+    if cluster.is_persistent:
+        new = replace(new, peer=peer(name, is_sealed=True, version=OLD), claim=claim(name, cluster_id="x"))
+    return replace(state, members=(*state.members, new)), name
+
+
+@BOTH
+def test_a_learner_whose_version_cannot_be_had_is_tried_at_the_patch_asked_for(
+    cluster: DesiredCluster,
+) -> None:
+    """It stands before the upgrade, which would take the others there: otherwise nothing went on for ever."""
+    state, name = _joining(cluster, NEW)
+
+    begun = under_way(name)
+    begun = msgspec.structs.replace(begun, since="")
+    assert plan(state).actions == (remembered(state, begun), ReplaceMember(name=name, version=NEW))
+
+
+@pytest.mark.parametrize("wanted", [OLD, "3.5.33", "3.6.16"], ids=["the same", "refused", "another minor"])
+@BOTH
+def test_a_learner_is_tried_at_nothing_else(cluster: DesiredCluster, wanted: str) -> None:
+    state, name = _joining(cluster, wanted)
+
+    made = plan(state)
+    assert (made.actions, made.reason) == ((), "ErrImagePull")
+    assert name in made.message
+
+
+def test_without_a_quorum_no_version_helps_a_learner() -> None:
+    state, name = _joining(persistent(), NEW)
+
+    assert is_stuck(state, state.by_name[name])
+    assert not is_stuck(replace(state, has_quorum=False), state.by_name[name])
+
+
+def test_the_peer_of_a_learner_that_has_not_started_comes_back_with_flags_to_join() -> None:
+    state, name = _joining(persistent(), NEW)
+    state = changed(state, name, peer=None, pod=None, claim=claim(name, version=NEW))
+
+    joining = Joining(members=("db-0", "db-1", "db-2", name), token=TOKEN)
+    assert plan(state).actions == (CreateMember(name=name, start=joining, version=NEW),)
+    started = changed(state, name, entry=entry(name, is_learner=True))
+    assert plan(started).actions == (CreateMember(name=name, start=Resuming(token=TOKEN), version=NEW),)

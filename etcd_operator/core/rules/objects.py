@@ -7,6 +7,7 @@ from etcd_operator.core.actions import (
     CreateClientService,
     CreateMember,
     CreateMemberService,
+    Joining,
     Plan,
     Resuming,
 )
@@ -47,12 +48,21 @@ def _missing_peers(state: ClusterState) -> list[Action]:
     return [
         CreateMember(
             name=member.name,
-            start=Resuming(token=_token(state, member)),
+            start=_start(state, member),
             version=_resumed_version(state, member),
         )
         for member in state.members
         if member.peer is None and _has_data(state, member) and _belongs(state, member)
     ]
+
+
+def _start(state: ClusterState, member: Member) -> Resuming | Joining:
+    """From its data; a learner that etcd has not seen started yet has none."""
+    token, entry = _token(state, member), member.entry
+    if entry is None or not entry.is_learner or entry.name:
+        return Resuming(token=token)
+    listed = (m.name for m in state.members if m.entry is not None and m is not member)
+    return Joining(members=(*listed, member.name), token=token)
 
 
 def _token(state: ClusterState, member: Member) -> str:

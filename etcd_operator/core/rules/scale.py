@@ -25,6 +25,7 @@ from etcd_operator.core.names import member_name
 from etcd_operator.core.paths import joining_version
 from etcd_operator.core.rules.recover import is_lost, removable
 from etcd_operator.core.state import ClusterState
+from etcd_operator.core.upgrade import start_again
 
 STEP = 0.1
 """Seconds between looks while a member starts or catches up: neither wakes anybody."""
@@ -76,7 +77,9 @@ def finish_learner(state: ClusterState) -> Plan | None:
     if not entry.name and learner.pod is not None and learner.pod.can_never_join:
         return _take_out(state, name, entry.id, f"{name} can never start as it is: beginning again")
     if learner.trouble is not None:
-        return Plan.hold(learner.trouble.reason, f"{name}: {learner.trouble.message}", requeue_after=1.0)
+        return start_again(state, learner) or Plan.hold(
+            learner.trouble.reason, f"{name}: {learner.trouble.message}", requeue_after=1.0
+        )
     is_going = learner.pod is not None and learner.pod.is_terminating
     if learner.answer is None or is_going:
         return Plan.wait("ScalingUp", f"waiting for {name} to start", requeue_after=STEP)
