@@ -311,12 +311,18 @@ def _may_leave(state: ClusterState, member: Member) -> bool:
 
 
 def _remember(state: ClusterState, upgrade: Upgrade | None, member: Member | None) -> list[Action]:
-    """Write down what is begun, where it is not written already."""
+    """Write down what is begun, where it is not written already.
+
+    Another version may be asked for when all have come up at the one before: then it is begun from that.
+    """
     running = lowest(state)
     origin = str(running) if running is not None or member is None else member.asked_version
-    begun = upgrade or Upgrade(origin=origin, target=state.desired.version)
+    target = state.desired.version
+    begun = upgrade or Upgrade(origin=origin, target=target)
     name = member.name if member is not None else begun.member
-    wanted = Upgrade(origin=begun.origin, target=state.desired.version, member=name, since=begun.since)
+    is_known = bool(state.voters) and all(voter.answer is not None for voter in state.voters)
+    origin = origin if is_known else begun.origin
+    wanted = Upgrade(origin=origin, target=target, member=name, since=begun.since)
     return [] if wanted == upgrade else [Remember(record=replace(state.record, upgrade=wanted))]
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from etcd_operator.api.record import Upgrade
 from etcd_operator.core.actions import CreateMember, Joining, ReplaceMember, Resuming
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import Trouble
@@ -134,3 +135,34 @@ def test_the_peer_of_a_learner_that_has_not_started_comes_back_with_flags_to_joi
     assert plan(state).actions == (CreateMember(name=name, start=joining, version=NEW),)
     started = changed(state, name, entry=entry(name, is_learner=True))
     assert plan(started).actions == (CreateMember(name=name, start=Resuming(token=TOKEN), version=NEW),)
+
+
+@BOTH
+def test_what_an_upgrade_began_from_is_what_runs_when_the_next_one_is_asked_for(
+    cluster: DesiredCluster,
+) -> None:
+    """All run 3.6, which nobody has noted yet: one that then fails at 3.7 is not to be told to go to 3.6."""
+    runs = ("3.6.16", "3.6.16", "3.6.16")
+    state = asked(cluster, runs=runs, wanted="3.7.3", founded="3.6.16")
+    first, _, highest = names(state)
+    state = _noted(state, Upgrade(origin=OLD, target="3.6.16", member=first))
+
+    begun = Upgrade(origin="3.6.16", target="3.7.3", member=highest)
+    assert plan(state).actions == (remembered(state, begun), ReplaceMember(name=highest, version="3.7.3"))
+
+    away = changed(at(_noted(state, begun), highest, "3.6.16", asked="3.7.3"), highest, answer=None)
+    made = plan(changed(away, highest, trouble=CRASH))
+    assert made.reason == "UpgradeBlocked"
+
+
+def test_what_an_upgrade_began_from_stays_while_nobody_knows_what_all_run() -> None:
+    state = asked(runs=(OLD, NEW, NEW), wanted="3.5.36")
+    state = _noted(changed(down(state, "db-0000"), "db-0000", trouble=CRASH), under_way("db-0000"))
+
+    begun = under_way("db-0000", wanted="3.5.36")
+    assert plan(state).actions[0] == remembered(state, begun)
+
+
+def _noted(state: ClusterState, upgrade: Upgrade) -> ClusterState:
+    record = replace(state.record, upgrade=upgrade)
+    return replace(state, desired=replace(state.desired, record=record))
