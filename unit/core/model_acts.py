@@ -18,16 +18,19 @@ from etcd_operator.core.actions import (
     Founding,
     KeepBudget,
     MoveLeader,
+    PadLog,
     Promote,
     Remember,
     RemoveMember,
+    ReplaceMember,
     Resuming,
     SealMember,
 )
 from etcd_operator.core.members import Member
 from etcd_operator.core.state import ClusterState
 from unit.core.model import Peer, Resource, World
-from unit.core.model_etcd import Disk, EtcdRefused, Process
+from unit.core.model_etcd import EtcdRefused
+from unit.core.model_raft import Disk, Process
 
 Cache = Mapping[str, Any]
 
@@ -44,52 +47,62 @@ def apply(world: World, cache: Cache, state: ClusterState, action: Action) -> se
     match action:
         case Remember():
             return _remember(world, world.resource, cache, action)
-        case CreateClientService():
-            world.services.setdefault("db", uid)
-            return {"services"}
-        case CreateMemberService():
-            world.services.setdefault(action.name, uid)
-            return {"services"}
-        case KeepBudget():
-            world.budget = action.min_available
-            return {"budget"}
+        case CreateClientService() | CreateMemberService() | KeepBudget():
+            return _make(world, action, uid)
         case CreateMember():
             return _create_member(world, world.resource, action)
         case SealMember():
-            return _seal(world, action)
-        case AddLearner() | Promote() | MoveLeader() | RemoveMember():
+            return _seal(world, state, action)
+        case ReplaceMember():
+            return _replace(world, state, action)
+        case AddLearner() | Promote() | MoveLeader() | RemoveMember() | PadLog():
             _change(world, state, action)
-            return set()
         case DeleteMember():
             _delete(world, cache, state, action.name)
-            return set()
         case _:
-            raise NotImplementedError(f"the model knows neither snapshots nor upgrades: {action}")
+            raise NotImplementedError(f"the model knows no snapshots: {action}")
+    return set()
+
+
+def _make(world: World, action: CreateClientService | CreateMemberService | KeepBudget, uid: str) -> set[str]:
+    match action:
+        case CreateClientService():
+            world.services.setdefault("db", uid)
+        case CreateMemberService():
+            world.services.setdefault(action.name, uid)
+        case KeepBudget():
+            world.budget = action.min_available
+            return {"budget"}
+        case _:
+            assert_never(action)
+    return {"services"}
 
 
 def _remember(world: World, resource: Resource, cache: Cache, action: Remember) -> set[str]:
-    if resource.version != cache["resource"].version:
+    if resource.writes != cache["resource"].writes:
         raise Refused("the status was written by somebody else")
-    world.resource = replace(resource, record=action.record, version=resource.version + 1)
+    world.resource = replace(resource, record=action.record, writes=resource.writes + 1)
     return {"resource"}
 
 
 def _create_member(world: World, resource: Resource, action: CreateMember) -> set[str]:
     if isinstance(action.start, Founding) and resource.record.is_born:
         world.founded_after_latch = True
+    version = action.version or resource.version
     if world.is_persistent:
         if action.name in world.peers and world.peers[action.name].is_terminating:
             raise Refused("the former peer is being removed")
-        world.peers.setdefault(action.name, Peer(uid=world.uid("peer"), start=action.start))
+        peer = Peer(uid=world.uid("peer"), start=action.start, version=version)
+        world.peers.setdefault(action.name, peer)
         return {"peers"}
     if action.name in world.pods and world.pods[action.name].is_terminating:
         raise Refused("the former pod is being removed")
     if action.name not in world.pods:
-        world.create_pod(action.name, action.start)
+        world.create_pod(action.name, action.start, version)
     return {"pods"}
 
 
-def _seal(world: World, action: SealMember) -> set[str]:
+def _seal(world: World, state: ClusterState, action: SealMember) -> set[str]:
     claim, peer = world.claims.get(action.name), world.peers.get(action.name)
     if claim is None:
         raise Refused("the claim is gone")
@@ -98,6 +111,7 @@ def _seal(world: World, action: SealMember) -> set[str]:
         cluster_id=action.cluster_id,
         member_id=action.member_id,
         cluster_size=action.cluster_size,
+        version=state.by_name[action.name].asked_version,
     )
     if peer is None:
         raise Refused("the peer is gone")
@@ -105,11 +119,37 @@ def _seal(world: World, action: SealMember) -> set[str]:
     return {"claims", "peers"}
 
 
+def _replace(world: World, state: ClusterState, action: ReplaceMember) -> set[str]:
+    """After a live look that the others still list it: as `reconcile.upgrade` does."""
+    name, member = action.name, state.by_name[action.name]
+    if len(state.voters) > 1 and member.is_healthy and not _lists(world, state, name):
+        raise Refused(f"{name} is no member any more: not upgrading it")
+    if not world.is_persistent:
+        pod = world.pods.get(name)
+        if member.pod is None or member.pod.is_terminating or pod is None or pod.uid != member.pod.uid:
+            raise Refused(f"the pod of {name} is going: not upgrading it")
+        world.pods[name] = replace(pod, version=action.version)
+        return {"pods"}
+    seen = member.peer
+    if seen is None or seen.is_terminating or seen.is_for_cleanup:
+        raise Refused(f"the EtcdPeer {name} is going: not upgrading it")
+    claim, peer = world.claims.get(name), world.peers.get(name)
+    is_marked = member.claim is None or member.claim.version == action.version
+    if member.claim is not None and not is_marked:
+        if claim is None or claim.uid != member.claim.uid:
+            raise Refused(f"the claim of {name} is gone")
+        world.claims[name] = replace(claim, version=action.version)
+    if peer is None or peer.uid != seen.uid:
+        raise Refused(f"the EtcdPeer {name} is gone")
+    world.peers[name] = replace(peer, is_terminating=True, is_in_foreground=True)
+    return set() if is_marked else {"claims"}
+
+
 # etcd, asked as `reconcile.membership` asks it
 
 
 def _change(
-    world: World, state: ClusterState, action: AddLearner | Promote | MoveLeader | RemoveMember
+    world: World, state: ClusterState, action: AddLearner | Promote | MoveLeader | RemoveMember | PadLog
 ) -> None:
     try:
         match action:
@@ -123,6 +163,8 @@ def _change(
                 world.move_leader(_process(world, state.leader), action.member_id)
             case RemoveMember():
                 _remove(world, state, action)
+            case PadLog():
+                world.pad(_voter(world, state), action.entries)
             case _:
                 assert_never(action)
     except EtcdRefused as error:
@@ -146,6 +188,15 @@ def _remove(world: World, state: ClusterState, action: RemoveMember) -> None:
         _assert_as_planned(world, state, asked)
         _assert_others_stay(world, state, action.name)
         world.remove(asked, action.member_id)
+
+
+def _lists(world: World, state: ClusterState, name: str) -> bool:
+    """Whether etcd lists a member now; asked of the others."""
+    try:
+        listed = world.listed(_voter(world, state, but=name))
+    except EtcdRefused as error:
+        raise Refused(str(error)) from error
+    return name in {entry.name for entry in listed.values()}
 
 
 def _assert_others_stay(world: World, state: ClusterState, leaving: str) -> None:
@@ -184,11 +235,7 @@ def _process(world: World, member: Member) -> Process:
 
 def _delete(world: World, cache: Cache, state: ClusterState, name: str) -> None:
     """Only what etcd, read through a quorum, does not list."""
-    try:
-        listed = world.listed(_voter(world, state, but=name))
-    except EtcdRefused as error:
-        raise Refused(str(error)) from error
-    if name in {entry.name for entry in listed.values()}:
+    if _lists(world, state, name):
         raise Refused(f"{name} is a member again: not deleting it")
     member = state.by_name.get(name) or Member(name=name)
     if world.is_persistent:

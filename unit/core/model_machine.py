@@ -50,6 +50,7 @@ class Machine(RuleBasedStateMachine):
             self.operator.catch_up()
             self.operator.step()
             self.nature_goes_on()
+        self.world.agree()
 
     @rule()
     def operator_looks_at_the_world_as_it_is(self) -> None:
@@ -114,12 +115,19 @@ class Machine(RuleBasedStateMachine):
     @invariant()
     def nothing_happens_that_never_must(self) -> None:
         if hasattr(self, "world"):
-            assert not self.world.losses
+            assert not self.world.losses, self.world.losses
             assert not self.world.founded_after_latch
 
     def teardown(self) -> None:
         if hasattr(self, "world"):
-            self._ends_settled()
+            self._ends()
+
+    def _ends(self) -> None:
+        """Everything stops, and nothing is left to do."""
+        self._faults_stop()
+        made = self._comes_to_rest()
+        if made is not None:
+            self._judge_end(made)
 
     def _faults_stop(self) -> None:
         self.world.unpullable.clear()
@@ -128,12 +136,11 @@ class Machine(RuleBasedStateMachine):
         for process in self.world.processes.values():
             process.is_frozen = process.is_cut_off = process.is_unheard = False
 
-    def _ends_settled(self) -> None:
-        """Within a bound there is nothing left to do, for a reason that is true."""
-        self._faults_stop()
+    def _comes_to_rest(self) -> Plan | None:
+        """Within a bound there is nothing left to do, for a reason that is true; None: nothing is there."""
         ended = self._run_until_idle()
         if ended is None:
-            return
+            return None
         state, made = ended
         assert made.stage is not Stage.WORKING, story(self.world, state, made)
         assert is_true(self.world, state, made), story(self.world, state, made)
@@ -142,8 +149,8 @@ class Machine(RuleBasedStateMachine):
             again = self.operator.step()
             assert again == made, f"not at rest: {again}"
             self.nature_goes_on()
-        assert not self.world.losses
-        self._judge_end(made)
+        assert not self.world.losses, self.world.losses
+        return made
 
     def _judge_end(self, made: Plan) -> None:
         """For a subclass that knows more."""
@@ -164,6 +171,7 @@ class Machine(RuleBasedStateMachine):
                 break
             self.operator.act(ended)
             self.nature_goes_on()
+            self.world.agree()
         return ended
 
     def name(self, ordinal: int) -> str:

@@ -7,24 +7,10 @@ What the acts do is in model_acts.py.
 """
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from etcd_operator.core.actions import (
-    Action,
-    AddLearner,
-    CreateClientService,
-    CreateMember,
-    CreateMemberService,
-    DeleteMember,
-    KeepBudget,
-    MoveLeader,
-    Plan,
-    Promote,
-    Remember,
-    RemoveMember,
-    SealMember,
-)
+from etcd_operator.core.actions import Plan
 from etcd_operator.core.desired import DesiredCluster, Durability
 from etcd_operator.core.members import (
     Answer,
@@ -36,46 +22,35 @@ from etcd_operator.core.members import (
     Trouble,
     ordinal_of,
 )
+from etcd_operator.core.paths import has_old_entries, needs_snapshots
 from etcd_operator.core.plan import RULES
 from etcd_operator.core.rules import asked_recovery, quorum_lost
 from etcd_operator.core.state import ClusterState
-from unit.core.model import Claim, Pod, Resource, World
+from unit.core.model import Peer, Resource, World
 from unit.core.model_acts import Refused, apply
-from unit.core.model_etcd import Disk, Process
+from unit.core.model_judge import judge
+from unit.core.model_pods import Claim, Pod
+from unit.core.model_raft import Disk, Process
 
 KINDS = ("resource", "pods", "going", "peers", "claims", "services", "budget")
-
-MEMBERSHIP = (AddLearner, Promote, RemoveMember)
-HARMLESS = (
-    Remember,
-    CreateClientService,
-    CreateMemberService,
-    KeepBudget,
-    CreateMember,
-    SealMember,
-    MoveLeader,
-)
-"""What takes nothing away; a new action has to be put into one of the two, or be judged in `_judge`."""
 
 MODELLED = tuple(
     rule for rule in RULES if rule not in (quorum_lost.recover, asked_recovery.recover, asked_recovery.offer)
 )
 """The rules in their order. The model knows no snapshots, so a lost quorum rests."""
 
-VERSION = "3.6.16"
-"""What is asked for and runs: the model knows no upgrades, and sees that nothing begins one."""
-
 Look = tuple[ClusterState, Plan]
 
 
 @dataclass
 class Operator:
-    """One operator: caches, what it waits to see, and its passes."""
+    """One operator: caches, what it waits to see, and its passes. Between two looks lies a second."""
 
     world: World
     cache: dict[str, Any] = field(default_factory=dict)
     awaited: set[str] = field(default_factory=set)
     acted: Counter[str] = field(default_factory=Counter)
+    unavailable_for: float = 0.0
 
     def __post_init__(self) -> None:
         self.restart()
@@ -113,8 +88,7 @@ class Operator:
             for name in names
         )
         desired = self._desired(resource)
-        if not self.world.is_persistent and not desired.record.is_born and _missing(desired, members):
-            members = tuple(self._judged(member) for member in members)
+        members = self._told_by_metrics(desired, members, answers)
         return ClusterState(
             desired=desired,
             members=members,
@@ -123,6 +97,7 @@ class Operator:
             is_fresh=not self.awaited,
             age=3600.0,
             has_quorum=any(self.world.group_of(process) is not None for process in tellers),
+            unavailable_for=self.unavailable_for,
         )
 
     def _desired(self, resource: Resource) -> DesiredCluster:
@@ -135,7 +110,7 @@ class Operator:
             generation=1,
             created="",
             size=resource.size,
-            version=VERSION,
+            version=resource.version,
             image="etcd",
             durability=kept,
             record=resource.record,
@@ -168,19 +143,17 @@ class Operator:
             name=name,
             has_replica_set=peer is not None and peer.template is not None,
             has_service=not self.world.is_persistent and name in self.cache["services"],
-            peer=peer
-            and PeerFacts(
-                name=name,
-                uid=peer.uid,
-                is_sealed=is_sealed(peer.start),
-                is_for_cleanup=peer.is_for_cleanup,
-                is_terminating=peer.is_terminating,
-                version=VERSION,
-            ),
+            peer=_peer_facts(name, peer) if peer is not None else None,
             claim=_claim_facts(name, claim) if claim is not None else None,
-            pod=_pod_facts(pod) if pod is not None else None,
+            pod=self._pod_facts(pod) if pod is not None else None,
             trouble=pod.trouble if pod is not None else self._peer_trouble(name),
         )
+
+    def _pod_facts(self, pod: Pod) -> PodFacts:
+        """Only ephemeral members' pods say their version themselves."""
+        process = self.world.processes.get(pod.uid)
+        facts = replace(_pod_facts(pod), started_lately=process is not None and not process.is_seasoned)
+        return replace(facts, version="") if self.world.is_persistent else facts
 
     def _peer_trouble(self, name: str) -> Trouble | None:
         return Trouble(reason="ClaimLost", message="lost") if self.world.is_claim_lost(name) else None
@@ -192,14 +165,25 @@ class Operator:
         return Answer(
             member_id=process.disk.member_id,
             cluster_id=process.disk.cluster_id,
-            version=VERSION,
+            version=process.version,
             leader=group.leader.disk.member_id if group is not None else "",
             committed=process.disk.committed,
             is_learner=is_learner(process),
             members=() if is_learner(process) else list_of(process.disk),
         )
 
-    def _judged(self, member: Member) -> Member:
+    def _told_by_metrics(
+        self, desired: DesiredCluster, members: tuple[Member, ...], answers: dict[str, Process]
+    ) -> tuple[Member, ...]:
+        """As `reconcile.observe` asks them: who saved a raft snapshot, and who never saw a leader."""
+        if desired.record.is_born and needs_snapshots(desired):
+            old = {name for name, process in answers.items() if has_old_entries(process.version)}
+            return tuple(m.counted(answers[m.name].snapshots) if m.name in old else m for m in members)
+        if desired.record.is_born or self.world.is_persistent or not _missing(desired, members):
+            return members
+        return tuple(self._proven(member) for member in members)
+
+    def _proven(self, member: Member) -> Member:
         pod = member.pod
         if pod is None or not pod.is_running or pod.has_restarted or member.answer is not None:
             return member
@@ -214,8 +198,9 @@ class Operator:
         state = self.observe()
         if state is None:
             return None
+        self.unavailable_for = 0.0 if state.has_quorum else self.unavailable_for + 1.0
         made = planned(state)
-        self._judge(state, made)
+        judge(self.world, state, made)
         return state, made
 
     def act(self, look: Look, *, stop_after: int = 99, loses_reply: bool = False) -> None:
@@ -238,38 +223,6 @@ class Operator:
             return None
         self.act(look, stop_after=stop_after, loses_reply=loses_reply)
         return look[1]
-
-    def _judge(self, state: ClusterState, made: Plan) -> None:
-        """What no plan may be, whatever comes of it (I1, I2, I3, I5, I6)."""
-        changes = [action for action in made.actions if isinstance(action, MEMBERSHIP)]
-        wrong = self.world.losses
-        if len(changes) > 1:
-            wrong.append(f"more than one change of members in {made}")
-        if changes and not state.has_quorum:
-            wrong.append(f"a change of members without a quorum: {made}")
-        removed = {action.name for action in made.actions if isinstance(action, RemoveMember)}
-        for action in made.actions:
-            self._judge_action(state, action, removed)
-
-    def _judge_action(self, state: ClusterState, action: Action, removed: set[str]) -> None:
-        wrong = self.world.losses
-        match action:
-            case AddLearner():
-                if any(m.entry is not None and m.entry.is_learner for m in state.members):
-                    wrong.append(f"a second learner: {action}")
-                if len(state.voters) >= state.desired.size:
-                    wrong.append(f"a member too many: {action}")
-            case DeleteMember():
-                is_going = any(
-                    isinstance(a, RemoveMember) and a.name == action.name for a in planned(state).actions
-                )
-                member = state.by_name.get(action.name)
-                if member is not None and member.entry is not None and not is_going:
-                    wrong.append(f"the objects of a member that etcd lists are deleted: {action}")
-            case Promote() | RemoveMember():
-                pass  # judged by etcd and by what becomes of the quorum, see model_etcd.py
-            case _:
-                assert isinstance(action, HARMLESS), f"the model does not know {action}"
 
 
 def planned(state: ClusterState) -> Plan:
@@ -316,6 +269,18 @@ def _claim_facts(name: str, claim: Claim) -> ClaimFacts:
         cluster_id=claim.cluster_id,
         member_id=claim.member_id,
         cluster_size=claim.cluster_size,
+        version=claim.version,
+    )
+
+
+def _peer_facts(name: str, peer: Peer) -> PeerFacts:
+    return PeerFacts(
+        name=name,
+        uid=peer.uid,
+        is_sealed=is_sealed(peer.start),
+        is_for_cleanup=peer.is_for_cleanup,
+        is_terminating=peer.is_terminating,
+        version=peer.version,
     )
 
 
@@ -333,7 +298,7 @@ def _pod_facts(pod: Pod) -> PodFacts:
         has_no_data=pod.has_no_data,
         can_never_join=pod.can_never_join,
         trouble=pod.trouble,
-        version=VERSION,
+        version=pod.version,
     )
 
 

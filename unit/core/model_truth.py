@@ -1,10 +1,11 @@
 """Whether the reason of a plan that rests is true in the model world."""
 
-from etcd_operator.core.actions import Plan
+from etcd_operator.core.actions import Joining, Plan
 from etcd_operator.core.members import quorum
 from etcd_operator.core.state import ClusterState
 from unit.core.model import World
-from unit.core.model_etcd import Disk, Entry
+from unit.core.model_raft import Disk, Entry
+from unit.core.model_versions import UNPULLABLE, is_reachable
 
 
 def is_true(world: World, state: ClusterState, made: Plan) -> bool:
@@ -21,8 +22,8 @@ def story(world: World, state: ClusterState, made: Plan) -> str:
         "claims": world.claims,
         "services": sorted(world.services),
         "budget": world.budget,
-        "processes": [(p.name, p.disk.member_id, p.disk.cluster_id) for p in world.processes.values()],
-        "size": state.desired.size,
+        "processes": [(p.name, p.version, p.disk.member_id, p.disk.minor) for p in world.processes.values()],
+        "asked": (state.desired.size, state.desired.version, sorted(world.releases.found_bad)),
         "record": state.record,
         "lists": [list(group.entries.values()) for group in world.groups(led=True)],
     }
@@ -39,6 +40,7 @@ def _is_settled(world: World, state: ClusterState) -> bool:
     serving = sorted(process.name for process in group.up)
     listed = sorted(entry.name for entry in group.leader.disk.voters)
     is_whole = serving == listed and len(group.entries) == len(listed) == state.desired.size
+    is_whole = is_whole and _runs(world) == {state.desired.version} and state.record.upgrade is None
     if world.is_persistent:
         services = {"db"}
         is_whole = is_whole and sorted(world.peers) == serving == _own_claims(world)
@@ -49,24 +51,76 @@ def _is_settled(world: World, state: ClusterState) -> bool:
     return is_whole and has_pods and is_protected and set(world.services) == services
 
 
+def _runs(world: World) -> set[str]:
+    """All versions that processes are of, or would be of next."""
+    asked = {found.version for found in (world.peers if world.is_persistent else world.pods).values()}
+    return asked | {process.version for process in world.processes.values()}
+
+
 def _own_claims(world: World) -> list[str]:
     """Claims but those without marks, which could be anybody's."""
     return sorted(name for name, claim in world.claims.items() if claim.member_id)
 
 
 def _lacks_a_quorum(world: World, _state: ClusterState) -> bool:
-    """No quorum serves, and too little is left of the data of those that would have to form it."""
+    """No quorum serves, and too little is left of those that would have to form it, or too few can run."""
     return not world.groups(led=True) and not _can_serve_again(world)
 
 
 def _can_serve_again(world: World) -> bool:
-    disks = [disk for disk in world.existing_disks() if disk.cluster_id and not disk.is_removed]
+    stopped = _cannot_run(world)
+    disks = [d for d in world.existing_disks() if d.cluster_id and not d.is_removed]
+    able = [disk for name, disk in _by_member(world).items() if name not in stopped]
     last = max(disks, key=lambda disk: disk.committed, default=None)
-    return last is not None and _left(last.voters, disks) >= quorum(len(last.voters))
+    return last is not None and _left(last.voters, able) >= quorum(len(last.voters))
 
 
 def _left(voters: list[Entry], disks: list[Disk]) -> int:
     return len({entry.id for entry in voters} & {disk.member_id for disk in disks})
+
+
+def _by_member(world: World) -> dict[str, Disk]:
+    kept = world.claims if world.is_persistent else world.pods
+    found = {name: world.disks.get(holder.uid) for name, holder in kept.items()}
+    return {n: d for n, d in found.items() if d is not None and any(d is e for e in world.existing_disks())}
+
+
+def _cannot_run(world: World) -> set[str]:
+    """Members whose processes cannot run, at the version that they are asked to or for good."""
+    asked = world.peers if world.is_persistent else world.pods
+    disks = _by_member(world)
+    ended = {name for name, pod in world.pods.items() if pod.is_finished}
+    return ended | {
+        name
+        for name, holder in asked.items()
+        if holder.version in UNPULLABLE or world.releases.complaint(holder.version, disks.get(name, Disk()))
+    }
+
+
+def _one_cannot_run(world: World, _state: ClusterState) -> bool:
+    return bool(_cannot_run(world))
+
+
+def _hand_cannot_run(world: World, state: ClusterState) -> bool:
+    """At its version, or because it joins and there are no others any more."""
+    upgrade = state.record.upgrade
+    if upgrade is None:
+        return False
+    asked = (world.peers if world.is_persistent else world.pods).get(upgrade.member)
+    is_joining = asked is not None and isinstance(asked.start, Joining)
+    return upgrade.member in _cannot_run(world) or (is_joining and not world.groups(led=True))
+
+
+def _is_unreachable(world: World, state: ClusterState) -> bool:
+    """etcd does not go from what runs to what is asked for."""
+    running = {process.version for process in world.processes.values()}
+    return not all(is_reachable(version, state.desired.version) for version in running)
+
+
+def _must_wait(world: World, state: ClusterState) -> bool:
+    """Somebody does not run, or would take the only copy of data with it."""
+    is_doomed = any(claim.is_terminating for claim in world.claims.values()) and len(state.voters) <= 2
+    return is_doomed or bool(_cannot_run(world))
 
 
 def _claims_conflict(world: World, _state: ClusterState) -> bool:
@@ -107,4 +161,12 @@ _CHECKS = {
     "ClaimsMissing": _claims_are_missing,
     "ClaimInTheWay": _claim_is_in_the_way,
     "BirthUncertain": _is_uncertain,
+    "CrashLoopBackOff": _one_cannot_run,
+    "ErrImagePull": _one_cannot_run,
+    "Evicted": _one_cannot_run,
+    "MemberUnhealthy": _one_cannot_run,
+    "QuorumAtRisk": _one_cannot_run,
+    "UpgradeBlocked": _hand_cannot_run,
+    "UpgradeRefused": _is_unreachable,
+    "UpgradeWaiting": _must_wait,
 }

@@ -1,0 +1,114 @@
+"""What no plan may be in the model world, whatever comes of it: judged when it is made, by what is true then.
+
+Of members that are stopped on purpose (I7, I8, I9): what serves is known from the world, and not from what
+the operator sees of it. Only what it could not know is left out: no leadership can be moved from a member
+that it does not hear, and what such a member has agreed to nobody tells it.
+"""
+
+from etcd_operator.core.actions import (
+    Action,
+    AddLearner,
+    CreateClientService,
+    CreateMember,
+    CreateMemberService,
+    DeleteMember,
+    KeepBudget,
+    MoveLeader,
+    PadLog,
+    Plan,
+    Promote,
+    Remember,
+    RemoveMember,
+    ReplaceMember,
+    SealMember,
+)
+from etcd_operator.core.members import quorum
+from etcd_operator.core.state import ClusterState
+from unit.core.model import World
+from unit.core.model_raft import Group, Process
+from unit.core.model_versions import minor
+
+MEMBERSHIP = (AddLearner, Promote, RemoveMember)
+HARMLESS = (
+    Remember,
+    CreateClientService,
+    CreateMemberService,
+    KeepBudget,
+    CreateMember,
+    SealMember,
+    MoveLeader,
+    PadLog,
+)
+"""What takes nothing away; a new action has to be put into one of the two, or be judged below."""
+
+
+def judge(world: World, state: ClusterState, made: Plan) -> None:
+    """Add to the losses of the world what is wrong with a plan."""
+    changes = [action for action in made.actions if isinstance(action, MEMBERSHIP)]
+    replaced = [action for action in made.actions if isinstance(action, ReplaceMember)]
+    wrong = world.losses
+    if len(changes) > 1 or (state.record.is_born and len(changes) + len(replaced) > 1):
+        wrong.append(f"more than one change of members in {made}")
+    if changes and not state.has_quorum:
+        wrong.append(f"a change of members without a quorum: {made}")
+    removed = {action.name for action in made.actions if isinstance(action, RemoveMember)}
+    wrong += [said for action in made.actions if (said := _verdict(world, state, action, removed))]
+
+
+def _verdict(world: World, state: ClusterState, action: Action, removed: set[str]) -> str:
+    match action:
+        case AddLearner():
+            if any(m.entry is not None and m.entry.is_learner for m in state.members):
+                return f"a second learner: {action}"
+            return f"a member too many: {action}" if len(state.voters) >= state.desired.size else ""
+        case DeleteMember():
+            member = state.by_name.get(action.name)
+            is_listed = member is not None and member.entry is not None and action.name not in removed
+            return f"the objects of a member that etcd lists are deleted: {action}" if is_listed else ""
+        case ReplaceMember():
+            return _verdict_on_stop(world, state, action)
+        case Promote() | RemoveMember():
+            return ""  # judged by etcd and by what becomes of the quorum, see model_etcd.py
+        case _:
+            assert isinstance(action, HARMLESS), f"the model does not know {action}"
+            return ""
+
+
+def _verdict_on_stop(world: World, state: ClusterState, action: ReplaceMember) -> str:
+    """Whether a process that serves is stopped although it must not be."""
+    member, upgrade = state.by_name[action.name], state.record.upgrade
+    group, process = _serving(world, action.name)
+    if group is None or process is None or is_leaving(world, process):
+        return ""
+    what = f"{action.name} is stopped for {action.version}"
+    rest = [voter for voter in group.voters if voter is not process]
+    voters = len(group.leader.disk.voters)
+    if len(rest) < quorum(voters) and voters > 2:
+        return f"{what}, which leaves {len(rest)} of {voters} voters"
+    if member.is_healthy and minor(action.version) < process.disk.minor:
+        return f"{what}, which refuses its data"
+    if member.is_healthy and process is group.leader and rest:
+        return f"{what} although it leads"
+    if upgrade is not None and upgrade.member == action.name:
+        return ""
+    others = [entry.name for entry in group.entries.values() if entry.name != action.name]
+    staying = {other.name for other in group.up if not is_leaving(world, other)}
+    away = [name for name in others if name not in staying]
+    return f"{what} although {away} are away" if away else ""
+
+
+def _serving(world: World, name: str) -> tuple[Group | None, Process | None]:
+    """The voter of that name that a quorum follows or has as a follower, if there is one."""
+    for group in world.groups(led=True):
+        for process in group.voters:
+            if process.name == name:
+                return group, process
+    return None, None
+
+
+def is_leaving(world: World, process: Process) -> bool:
+    """Whether the operator has already seen to it that a process is stopped."""
+    peer, pod = world.peers.get(process.name), world.pods.get(process.name)
+    if world.is_persistent:
+        return peer is None or peer.is_terminating
+    return pod is None or pod.version != process.version

@@ -1,0 +1,261 @@
+"""Pods, kubelets and nodes of the model world.
+
+Nothing happens but in the methods called. Flags of etcd count only on an empty data directory; `existing`
+alone refuses one. A second process on a volume waits for the first. Pods on a node that is away neither end
+nor start. A kubelet whose pod asks for another image ends the old process first, and then gets the image.
+
+Assumed: a kubelet's report comes before anything else happens; volumes are wiped in place only under
+sealed members (before that no operator could know).
+"""
+
+from dataclasses import dataclass, replace
+
+from etcd_operator.core.actions import Founding, Joining, Resuming, Start
+from etcd_operator.core.members import Trouble
+from unit.core.model_etcd import Etcd
+from unit.core.model_raft import Disk, Process
+from unit.core.model_versions import UNPULLABLE
+
+NODES = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A claim with its annotations."""
+
+    uid: str
+    token: str
+    founders: tuple[str, ...]
+    cluster_id: str = ""
+    member_id: str = ""
+    cluster_size: int = 0
+    version: str = ""
+    is_terminating: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pod:
+    """A pod as its kubelet reports it. version: the one of its image; pulled: of the image that it has."""
+
+    uid: str
+    name: str
+    start: Start
+    version: str
+    node: int
+    pulled: str = ""
+    is_running: bool = False
+    has_run: bool = False
+    has_restarted: bool = False
+    restarts: int = 0
+    has_no_data: bool = False
+    can_never_join: bool = False
+    is_finished: bool = False
+    is_on_lost_node: bool = False
+    is_terminating: bool = False
+    trouble: Trouble | None = None
+
+
+class Pods(Etcd):
+    """Everything that runs, and what it runs on.
+
+    going: pods of persistent members that are being deleted, by uid; `pods` are all others, by member.
+    away: nodes that are cut off or switched off. unpullable: members whose nodes get no image that is new.
+    """
+
+    def __init__(self, *, is_persistent: bool) -> None:
+        super().__init__()
+        self.is_persistent = is_persistent
+        self.pods: dict[str, Pod] = {}
+        self.going: dict[str, Pod] = {}
+        self.claims: dict[str, Claim] = {}
+        self.away: set[int] = set()
+        self.unpullable: set[str] = set()
+
+    def uid(self, kind: str) -> str:
+        """A new, unique one."""
+        return f"{kind}-{next(self._numbers)}"
+
+    # pods and kubelets
+
+    def create_pod(self, name: str, start: Start, version: str) -> None:
+        """A new pod that has not been started, on the node with the fewest."""
+        used = [pod.node for pod in self.pods.values()]
+        nodes = [node for node in range(NODES) if node not in self.away] or [0]
+        node = min(nodes, key=used.count)
+        self.pods[name] = Pod(uid=self.uid("pod"), name=name, start=start, version=version, node=node)
+
+    def remove_pod(self, name: str) -> None:
+        """The pod and its process go at once; an ephemeral member's data goes with them."""
+        pod = self.pods.pop(name, None)
+        if pod is not None:
+            self.processes.pop(pod.uid, None)
+
+    def delete_pod(self, name: str) -> None:
+        """As `kubectl delete`: the kubelet ends it, if its node is there."""
+        pod = self.pods.get(name)
+        if pod is None:
+            return
+        ending = replace(pod, is_terminating=True)
+        if self.is_persistent:
+            del self.pods[name]
+            self.going[pod.uid] = ending
+        else:
+            self.pods[name] = ending
+
+    def run_kubelets(self) -> None:
+        """All of them, once; pods that are going end first."""
+        for uid, pod in list(self.going.items()):
+            if pod.node not in self.away:
+                self._end_going(uid)
+        for name in list(self.pods):
+            self.run_kubelet(name)
+
+    def run_kubelet(self, name: str) -> None:
+        """Start the pod's etcd if it does not run, or end what is being deleted or of another version."""
+        pod = self.pods[name]
+        if pod.node in self.away:
+            return
+        if pod.is_terminating:
+            self.remove_pod(name)
+        if pod.is_terminating or pod.is_finished:
+            return
+        process = self.processes.get(pod.uid)
+        if process is not None and process.version != pod.version:
+            self.kill(name)
+        if process is not None or (self.is_persistent and not self._is_usable(name)):
+            return
+        if pod.version in UNPULLABLE or (name in self.unpullable and pod.pulled != pod.version):
+            trouble = Trouble(reason="ErrImagePull", message="no such image")
+            self.pods[name] = replace(pod, trouble=trouble)
+            return
+        self._start(pod, self._disk(name))
+
+    def _start(self, pod: Pod, disk: Disk) -> None:
+        again = pod.restarts + 1 if pod.has_run else 0
+        complaint = "removed" if disk.is_removed else self.releases.complaint(pod.version, disk)
+        begins = not complaint and (disk.cluster_id or self._begins(pod, disk))
+        if not begins:
+            trouble = Trouble(reason="CrashLoopBackOff", message=complaint or "etcd refuses to start")
+            self.pods[pod.name] = replace(
+                pod,
+                is_running=False,
+                has_run=True,
+                pulled=pod.version,
+                has_restarted=True,
+                restarts=again + 1,
+                has_no_data=isinstance(pod.start, Resuming) and not complaint,
+                can_never_join=disk.is_removed
+                or (isinstance(pod.start, Joining) and not complaint and self.are_unequal(pod.start.members)),
+                trouble=trouble,
+            )
+            return
+        self.pods[pod.name] = replace(
+            pod,
+            has_run=True,
+            pulled=pod.version,
+            is_running=True,
+            has_no_data=False,
+            can_never_join=False,
+            trouble=None,
+            has_restarted=pod.has_run,
+            restarts=again,
+        )
+        self.processes[pod.uid] = Process(name=pod.name, pod=pod.uid, disk=disk, version=pod.version)
+
+    def _begins(self, pod: Pod, disk: Disk) -> bool:
+        match pod.start:
+            case Founding():
+                return self.found(pod.name, disk, pod.start.founders, pod.start.token)
+            case Joining():
+                return self.join(pod.name, disk, pod.start.members, pod.version)
+            case _:
+                return False
+
+    def kill(self, name: str) -> None:
+        """The process ends; the kubelet will start it again in the same pod."""
+        pod = self.pods[name]
+        process = self.processes.pop(pod.uid, None)
+        if process is not None:
+            self.process_ended(process)
+
+    def process_ended(self, process: Process) -> None:
+        pod = self.pods.get(process.name)
+        if pod is not None and pod.uid == process.pod:
+            self.pods[process.name] = replace(pod, is_running=False, has_restarted=True)
+
+    def fail(self, name: str) -> None:
+        """The pod ends for good, as after an eviction by its kubelet; a ReplicaSet makes another."""
+        pod = self.pods[name]
+        self.processes.pop(pod.uid, None)
+        if self.is_persistent:
+            del self.pods[name]
+        else:
+            trouble = Trouble(reason="Evicted", message="the node was low on memory")
+            self.pods[name] = replace(pod, is_running=False, is_finished=True, trouble=trouble)
+
+    def wipe(self, name: str) -> None:
+        """The volume of a sealed member loses its data, and its pod with it."""
+        self.remove_pod(name)
+        self.disks[self.claims[name].uid] = Disk()
+
+    def _is_usable(self, name: str) -> bool:
+        """Whether a claim is there and no ending pod still holds the lock on its data."""
+        is_locked = any(pod.name == name and uid in self.processes for uid, pod in self.going.items())
+        return name in self.claims and not is_locked
+
+    def _end_going(self, uid: str) -> None:
+        del self.going[uid]
+        self.processes.pop(uid, None)
+
+    def _disk(self, name: str) -> Disk:
+        holder = self.claims[name].uid if self.is_persistent else self.pods[name].uid
+        return self.disks.setdefault(holder, Disk())
+
+    def existing_disks(self) -> list[Disk]:
+        """Data directories that are still there."""
+        if self.is_persistent:
+            uids = [claim.uid for claim in self.claims.values()]
+        else:
+            uids = [pod.uid for pod in self.pods.values() if not pod.is_finished]
+        return [self.disks[uid] for uid in uids if uid in self.disks]
+
+    # nodes
+
+    def lose_node(self, node: int) -> None:
+        """It falls silent: what runs there is heard no more, and may come back."""
+        self.away.add(node)
+        for process in self._on(node):
+            process.is_frozen = True
+
+    def give_up_node(self, node: int, *, evicts: bool) -> None:
+        """Kubernetes notices after a minute; after some more its pods are deleted, and stay Terminating."""
+        if node not in self.away:
+            return
+        for name, pod in list(self.pods.items()):
+            if pod.node == node:
+                self.pods[name] = replace(pod, is_on_lost_node=pod.is_running)
+                if evicts:
+                    self.delete_pod(name)
+
+    def return_node(self, node: int) -> None:
+        """It is back with all that ran there."""
+        self.away.discard(node)
+        for process in self._on(node):
+            process.is_frozen = False
+        for name, pod in list(self.pods.items()):
+            if pod.node == node:
+                self.pods[name] = replace(pod, is_on_lost_node=False)
+
+    def destroy_node(self, node: int) -> None:
+        """It never comes back, a new one takes its name; volumes are elsewhere."""
+        for name, pod in list(self.pods.items()):
+            if pod.node == node:
+                self.remove_pod(name)
+        for uid, pod in list(self.going.items()):
+            if pod.node == node:
+                self._end_going(uid)
+        self.away.discard(node)
+
+    def _on(self, node: int) -> list[Process]:
+        pods = {pod.uid for pod in (*self.pods.values(), *self.going.values()) if pod.node == node}
+        return [process for uid, process in self.processes.items() if uid in pods]

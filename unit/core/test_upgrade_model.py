@@ -1,0 +1,105 @@
+"""Versions edited while everything else happens: members are taken up one at a time, and never for nothing.
+
+The user asks for what works and what does not, goes on, goes back, and asks for something else halfway. When
+the faults stop, the run must come to rest whatever is asked for, for a reason that is true; and once a
+version is asked for that works, at that version.
+"""
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import initialize, rule
+
+from unit.core.model import World
+from unit.core.model_life import BORN_WITH, MERCY, SIZES, Life
+from unit.core.model_machine import profile
+from unit.core.model_versions import BEST, BETRAYING, CRASHING, GOOD, UNPULLABLE, is_reachable, minor
+
+PASTS = st.sampled_from(["3.5.34 3.6.16", "3.5.34", "3.6.16", "3.5.31", "3.6.77", "3.7.3"])
+"""What a cluster was founded with, and what it was taken to before anything else happened."""
+ALL = (*GOOD, *GOOD, *BETRAYING, *CRASHING, *UNPULLABLE)
+VERSIONS = st.sampled_from(ALL)
+
+
+class Upgrades(Life):
+    """All versions of etcd, at all times."""
+
+    @initialize(
+        is_persistent=st.booleans(),
+        size=BORN_WITH,
+        past=PASTS,
+        sizes=st.tuples(SIZES, st.booleans()),
+        version=VERSIONS,
+        is_merciful=MERCY,
+    )
+    def begin(
+        self,
+        *,
+        is_persistent: bool,
+        size: int,
+        past: str,
+        sizes: tuple[int, bool],
+        version: str,
+        is_merciful: bool,
+    ) -> None:
+        self.is_merciful = is_merciful
+        founded, *later = past.split()
+        self.be_born(World(is_persistent=is_persistent, size=size, version=founded))
+        self.world.agree()
+        for found in later:
+            self.world.ask(found)
+            self._comes_to_rest()
+        self.world.ask(version)
+        asked, is_resized = sizes
+        if is_resized:
+            self.world.resize(asked)
+
+    @rule(version=VERSIONS)
+    def the_version_is_edited(self, version: str) -> None:
+        self.world.ask(version)
+
+    @rule(which=st.integers(0, len(ALL) - 1))
+    def a_version_within_reach_is_asked_for(self, which: int) -> None:
+        asked = self.world.resource.version if self.world.resource is not None else ""
+        within_reach = [version for version in ALL if is_reachable(asked, version)]
+        self.world.ask(within_reach[which % len(within_reach)])
+
+    @rule(number=st.sampled_from(sorted(BEST)))
+    def a_version_is_found_to_be_bad(self, number: int) -> None:
+        """Its processes crash from now on when they are started."""
+        self.world.releases.found_bad |= {found for found in BETRAYING if minor(found) == number}
+
+    @rule(is_unheard=st.booleans())
+    def the_member_in_hand_is_heard_no_more_or_again(self, is_unheard: bool) -> None:
+        resource = self.world.resource
+        upgrade = resource.record.upgrade if resource is not None else None
+        for process in self.world.processes.values():
+            if upgrade is not None and process.name == upgrade.member:
+                process.is_unheard = is_unheard
+
+    @rule()
+    def the_cluster_version_moves(self) -> None:
+        self.world.agree()
+
+    @rule()
+    def clients_write_much(self) -> None:
+        self.world.write_much()
+
+    def _ends(self) -> None:
+        self._faults_stop()
+        self._comes_to_rest()
+        for number in range(self._lowest(), max(BEST) + 1):
+            self.world.ask(BEST[number])
+            made = self._comes_to_rest()
+            if made is not None:
+                self._judge_end(made)
+
+    def _lowest(self) -> int:
+        """The minor version that the cluster is at: those who have gone further may still come back."""
+        world = self.world
+        running = [minor(process.version) for process in world.processes.values()]
+        agreed = [disk.minor for disk in world.existing_disks()]
+        return max(min(BEST), min(running, default=0), *agreed)
+
+
+TestUpgrades = pytest.mark.exhaustive(Upgrades.TestCase)
+TestUpgrades.settings = profile(150, steps=40)
