@@ -126,7 +126,7 @@ def is_stuck(state: ClusterState, member: Member) -> bool:
         return False
     if would_lose_data(state, member):
         return False
-    if member.pod is None or _is_beyond_help(member) or member.trouble is None:
+    if member.pod is None or _is_beyond_help(state, member) or member.trouble is None:
         return False
     if member.pod.is_running or member.pod.is_terminating:
         return False
@@ -155,7 +155,7 @@ def _try_again(state: ClusterState, upgrade: Upgrade | None, hand: Member | None
 def _await(state: ClusterState, upgrade: Upgrade, hand: Member) -> Plan | None:
     """The member in hand is away: let it come, or start it again if something else is asked by now."""
     asked, wanted = hand.asked_version, state.desired.version
-    if _is_beyond_help(hand):
+    if _is_beyond_help(state, hand):
         return None  # that is for other rules to say
     if asked and asked != wanted and not _is_going(hand) and _may_leave(state, hand):
         return Plan.act(
@@ -184,11 +184,11 @@ def _way_out(upgrade: Upgrade, asked: str) -> str:
     return f"{upgrade.origin} in the spec takes this one back"
 
 
-def _is_beyond_help(member: Member) -> bool:
+def _is_beyond_help(state: ClusterState, member: Member) -> bool:
     """Whether its data is gone or of no use, whatever version is asked for."""
-    if member.pod is None:
-        return member.claim is None
-    return member.pod.has_no_data or member.pod.can_never_join
+    if state.holder_of(member) is None:
+        return True
+    return member.pod is not None and (member.pod.has_no_data or member.pod.can_never_join)
 
 
 def _is_going(member: Member) -> bool:

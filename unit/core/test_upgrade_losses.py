@@ -57,6 +57,17 @@ def test_a_member_whose_data_is_of_no_use_is_not_tried_at_another_version(
         assert (made.actions, made.reason) == ((), "QuorumLost")
 
 
+def test_a_member_whose_claim_is_gone_is_not_waited_for_though_its_pod_is_there() -> None:
+    """The pod waits for its volume, without a word."""
+    state = _without_quorum(persistent(), hand="db-0")
+    waiting = pod("db-0", is_running=False, has_run=False)
+    state = changed(at(state, "db-0", OLD, asked=NEW), "db-0", pod=waiting, trouble=None)
+    assert plan(state).reason == "Upgrading"
+
+    made = plan(changed(state, "db-0", claim=None))
+    assert (made.actions, made.reason) == ((), "QuorumLost")
+
+
 @BOTH
 def test_a_member_in_hand_that_lacks_only_the_others_is_not_waited_for_for_ever(
     cluster: DesiredCluster,
