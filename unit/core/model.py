@@ -82,6 +82,8 @@ class World(Pods):
         if not self.is_persistent:
             self.acknowledged.clear()
             self.listed_names.clear()
+            self.replaced.clear()
+            self.given_up.clear()
 
     def delete_claim(self, name: str) -> None:
         """Delete a claim together with the peer and pod that use it; with the last one go all promises."""

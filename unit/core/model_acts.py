@@ -11,6 +11,7 @@ from typing import Any, assert_never
 from etcd_operator.core.actions import (
     Action,
     AddLearner,
+    ConfirmLoss,
     CreateClientService,
     CreateMember,
     CreateMemberService,
@@ -18,19 +19,23 @@ from etcd_operator.core.actions import (
     Founding,
     KeepBudget,
     MoveLeader,
+    OpenSeed,
     PadLog,
     Promote,
     Remember,
     RemoveMember,
     ReplaceMember,
     Resuming,
+    RetireMember,
     SealMember,
+    SealSeed,
 )
 from etcd_operator.core.members import Member
 from etcd_operator.core.state import ClusterState
 from unit.core.model import Peer, Resource, World
 from unit.core.model_etcd import EtcdRefused
 from unit.core.model_raft import Disk, Process
+from unit.core.model_recovery import Changed, confirm, hand_over
 
 Cache = Mapping[str, Any]
 
@@ -59,9 +64,23 @@ def apply(world: World, cache: Cache, state: ClusterState, action: Action) -> se
             _change(world, state, action)
         case DeleteMember():
             _delete(world, cache, state, action.name)
+        case ConfirmLoss() | SealSeed() | RetireMember() | OpenSeed():
+            return _recover(world, state, action)
         case _:
-            raise NotImplementedError(f"the model knows no snapshots: {action}")
+            raise NotImplementedError(f"the model knows of nobody who gives up persistent members: {action}")
     return set()
+
+
+def _recover(
+    world: World, state: ClusterState, action: ConfirmLoss | SealSeed | RetireMember | OpenSeed
+) -> set[str]:
+    try:
+        if isinstance(action, ConfirmLoss):
+            confirm(world, state, action)
+            return set()
+        return hand_over(world, state, action)
+    except Changed as error:
+        raise Refused(str(error)) from error
 
 
 def _make(world: World, action: CreateClientService | CreateMemberService | KeepBudget, uid: str) -> set[str]:

@@ -17,6 +17,11 @@ class EtcdRefused(Exception):
     """etcd does not allow this change, or not yet."""
 
 
+def cluster_id_of(token: str, founders: int) -> str:
+    """The ID of a cluster follows from how it was founded."""
+    return f"id({token},{founders})"
+
+
 class Etcd(Raft):
     """All etcd processes of the world."""
 
@@ -24,7 +29,7 @@ class Etcd(Raft):
 
     def found(self, name: str, disk: Disk, founders: tuple[str, ...], token: str) -> bool:
         """Begin an empty member of a new cluster; false if another member remembers this one."""
-        cluster_id = f"id({token},{len(founders)})"
+        cluster_id = cluster_id_of(token, len(founders))
         for process in self.alive():
             if process.disk.cluster_id == cluster_id and name in process.disk.published:
                 return False
@@ -90,7 +95,8 @@ class Etcd(Raft):
         if not entry.is_learner:
             self._may_remove(group, asked, entry)
         del group.entries[member_id]
-        if not entry.is_learner and group.leader.disk.member_id == member_id:
+        is_leader = group.leader.disk.member_id == member_id
+        if is_leader and not group.leader.is_unheard:  # only itself could have been asked to hand over
             self.losses.append(f"{entry.name} was removed while it led")
         self._commit(group)
         self._protect_quorum(group, f"removing {entry.name}")

@@ -8,19 +8,23 @@ that it does not hear, and what such a member has agreed to nobody tells it.
 from etcd_operator.core.actions import (
     Action,
     AddLearner,
+    ConfirmLoss,
     CreateClientService,
     CreateMember,
     CreateMemberService,
     DeleteMember,
     KeepBudget,
     MoveLeader,
+    OpenSeed,
     PadLog,
     Plan,
     Promote,
     Remember,
     RemoveMember,
     ReplaceMember,
+    RetireMember,
     SealMember,
+    SealSeed,
 )
 from etcd_operator.core.members import quorum
 from etcd_operator.core.state import ClusterState
@@ -38,6 +42,9 @@ HARMLESS = (
     SealMember,
     MoveLeader,
     PadLog,
+    ConfirmLoss,
+    SealSeed,
+    OpenSeed,
 )
 """What takes nothing away; a new action has to be put into one of the two, or be judged below."""
 
@@ -67,8 +74,8 @@ def _verdict(world: World, state: ClusterState, action: Action, removed: set[str
             return f"the objects of a member that etcd lists are deleted: {action}" if is_listed else ""
         case ReplaceMember():
             return _verdict_on_stop(world, state, action)
-        case Promote() | RemoveMember():
-            return ""  # judged by etcd and by what becomes of the quorum, see model_etcd.py
+        case Promote() | RemoveMember() | RetireMember():
+            return ""  # judged by what becomes of it, see model_etcd.py and model_recovery.py
         case _:
             assert isinstance(action, HARMLESS), f"the model does not know {action}"
             return ""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from etcd_operator.core.actions import Plan
-from etcd_operator.core.desired import DesiredCluster, Durability
+from etcd_operator.core.desired import DesiredCluster, Durability, Record
 from etcd_operator.core.members import (
     Answer,
     ClaimFacts,
@@ -24,7 +24,7 @@ from etcd_operator.core.members import (
 )
 from etcd_operator.core.paths import has_old_entries, needs_snapshots
 from etcd_operator.core.plan import RULES
-from etcd_operator.core.rules import asked_recovery, quorum_lost
+from etcd_operator.core.rules import asked_recovery
 from etcd_operator.core.state import ClusterState
 from unit.core.model import Peer, Resource, World
 from unit.core.model_acts import Refused, apply
@@ -34,10 +34,8 @@ from unit.core.model_raft import Disk, Process
 
 KINDS = ("resource", "pods", "going", "peers", "claims", "services", "budget")
 
-MODELLED = tuple(
-    rule for rule in RULES if rule not in (quorum_lost.recover, asked_recovery.recover, asked_recovery.offer)
-)
-"""The rules in their order. The model knows no snapshots, so a lost quorum rests."""
+MODELLED = tuple(rule for rule in RULES if rule not in (asked_recovery.recover, asked_recovery.offer))
+"""The rules in their order. Nobody in the model gives up persistent members: a lost quorum of them rests."""
 
 Look = tuple[ClusterState, Plan]
 
@@ -78,9 +76,9 @@ class Operator:
         resource = self.cache["resource"]
         if resource is None:
             return None
-        answers = self._answers()
+        answers = self._answers(resource.record)
         tellers = [p for p in answers.values() if not is_learner(p)]
-        best = max(tellers, key=lambda process: process.disk.committed, default=None)
+        best = max(_listened_to(resource.record, tellers), key=lambda p: p.disk.committed, default=None)
         entries = {_name_at(entry): entry for entry in list_of(best.disk)} if best is not None else {}
         names = sorted(self._object_names() | set(entries), key=ordinal_of)
         members = tuple(
@@ -127,15 +125,19 @@ class Operator:
         found: Pod | None = self.cache["pods"].get(name)
         return found or next((pod for pod in self.cache["going"].values() if pod.name == name), None)
 
-    def _answers(self) -> dict[str, Process]:
-        """What answers where the cache knows of a running pod, by member."""
+    def _answers(self, record: Record) -> dict[str, Process]:
+        """What answers where the cache knows of a running pod, by member; no seeds of earlier attempts."""
         found = {}
         for name in self._object_names():
             pod = self._pod(name)
             process = self.world.processes.get(pod.uid) if pod is not None and pod.is_running else None
             if process and process.has_led and not process.is_frozen and not process.is_unheard:
                 found[name] = process
-        return found
+        recovery = record.recovery
+        if recovery is None or not record.is_recovering:
+            return found
+        known = recovery.replaces
+        return {n: p for n, p in found.items() if n == recovery.seed or p.disk.cluster_id == known}
 
     def _member(self, name: str) -> Member:
         pod, peer, claim = self._pod(name), self.cache["peers"].get(name), self.cache["claims"].get(name)
@@ -168,6 +170,7 @@ class Operator:
             version=process.version,
             leader=group.leader.disk.member_id if group is not None else "",
             committed=process.disk.committed,
+            revision=process.disk.revision,
             is_learner=is_learner(process),
             members=() if is_learner(process) else list_of(process.disk),
         )
@@ -228,6 +231,14 @@ class Operator:
 def planned(state: ClusterState) -> Plan:
     """What the operator means to do, by the rules that the model knows."""
     return next((opinion for rule in MODELLED if (opinion := rule(state))), Plan.settled())
+
+
+def _listened_to(record: Record, tellers: list[Process]) -> list[Process]:
+    """Never those of the old cluster once the new one tells its own list."""
+    if record.recovery is None:
+        return tellers
+    new = [process for process in tellers if process.disk.cluster_id != record.recovery.replaces]
+    return new or tellers
 
 
 def is_learner(process: Process) -> bool:
@@ -297,6 +308,7 @@ def _pod_facts(pod: Pod) -> PodFacts:
         is_terminating=pod.is_terminating,
         has_no_data=pod.has_no_data,
         can_never_join=pod.can_never_join,
+        has_fetched=pod.has_fetched,
         trouble=pod.trouble,
         version=pod.version,
     )

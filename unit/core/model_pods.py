@@ -10,9 +10,9 @@ sealed members (before that no operator could know).
 
 from dataclasses import dataclass, replace
 
-from etcd_operator.core.actions import Founding, Joining, Resuming, Start
+from etcd_operator.core.actions import Founding, Joining, Resuming, Seeding, Start
 from etcd_operator.core.members import Trouble
-from unit.core.model_etcd import Etcd
+from unit.core.model_etcd import Etcd, cluster_id_of
 from unit.core.model_raft import Disk, Process
 from unit.core.model_versions import UNPULLABLE
 
@@ -35,7 +35,10 @@ class Claim:
 
 @dataclass(frozen=True, kw_only=True)
 class Pod:
-    """A pod as its kubelet reports it. version: the one of its image; pulled: of the image that it has."""
+    """A pod as its kubelet reports it.
+
+    version: the one of its image; pulled: of the image that it has. is_opened: a seed that clients reach.
+    """
 
     uid: str
     name: str
@@ -49,6 +52,8 @@ class Pod:
     restarts: int = 0
     has_no_data: bool = False
     can_never_join: bool = False
+    has_fetched: bool = False
+    is_opened: bool = False
     is_finished: bool = False
     is_on_lost_node: bool = False
     is_terminating: bool = False
@@ -128,7 +133,21 @@ class Pods(Etcd):
             trouble = Trouble(reason="ErrImagePull", message="no such image")
             self.pods[name] = replace(pod, trouble=trouble)
             return
-        self._start(pod, self._disk(name))
+        disk = self._disk(name)
+        if isinstance(pod.start, Seeding) and not pod.has_fetched and not disk.is_removed:
+            has_fetched = self._fetch(pod.start, disk)
+            self.pods[name] = replace(pod, pulled=pod.version, has_fetched=has_fetched, trouble=None)
+            return
+        self._start(pod, disk)
+
+    def _fetch(self, start: Seeding, disk: Disk) -> bool:
+        """Take a snapshot; one that has seen no leader since it started gives none."""
+        survivor = next((p for p in self.alive() if p.name == start.survivor and p.has_led), None)
+        if survivor is None or survivor.is_cut_off:
+            return False
+        disk.restore(survivor.disk)
+        self.replaced[cluster_id_of(start.token, 1)] = survivor.disk.cluster_id
+        return True
 
     def _start(self, pod: Pod, disk: Disk) -> None:
         again = pod.restarts + 1 if pod.has_run else 0
@@ -166,10 +185,17 @@ class Pods(Etcd):
         match pod.start:
             case Founding():
                 return self.found(pod.name, disk, pod.start.founders, pod.start.token)
+            case Seeding():
+                return self.found(pod.name, disk, (pod.name,), pod.start.token)
             case Joining():
                 return self.join(pod.name, disk, pod.start.members, pod.version)
             case _:
                 return False
+
+    def takes_clients(self, process: Process) -> bool:
+        """Everybody but a seed that was not opened: what it starts with may still be thrown away."""
+        pod = self.pods.get(process.name)
+        return pod is None or not isinstance(pod.start, Seeding) or pod.is_opened
 
     def kill(self, name: str) -> None:
         """The process ends; the kubelet will start it again in the same pod."""

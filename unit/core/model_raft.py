@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from itertools import count
 
+from etcd_operator.api.record import REVISION_BUMP
 from etcd_operator.core.members import quorum
 from unit.core.model_versions import KEPT, SNAPSHOT_EVERY, Log, Releases, cannot_read, minor
 
@@ -28,6 +29,7 @@ class Disk(Log):
     """A data directory; empty while `cluster_id` is.
 
     members: etcd's list at `committed`, by ID. published: members known to have been there.
+    revision: of the newest write, as etcd counts.
     is_removed: its process was told that it is no member any more.
     """
 
@@ -36,6 +38,7 @@ class Disk(Log):
     members: dict[str, Entry] = field(default_factory=dict)
     committed: int = 0
     writes: set[int] = field(default_factory=set)
+    revision: int = 0
     published: set[str] = field(default_factory=set)
     is_removed: bool = False
 
@@ -50,8 +53,19 @@ class Disk(Log):
             self.saved_at = leader.saved_at
         self.minor, self.old_at = leader.minor, leader.old_at
         self.members = dict(leader.members)
-        self.committed = leader.committed
+        self.committed, self.revision = leader.committed, leader.revision
         self.writes, self.published = set(leader.writes), set(leader.published)
+
+    def restore(self, other: "Disk") -> None:
+        """Take what a snapshot of another member holds: nothing of its log, at revisions far ahead."""
+        self.writes, self.minor = set(other.writes), other.minor
+        self.revision = other.revision + REVISION_BUMP
+
+    @property
+    def is_learner(self) -> bool:
+        """Whether it takes itself for a learner, or for no member at all."""
+        own = self.members.get(self.member_id)
+        return own is None or own.is_learner
 
 
 @dataclass(kw_only=True, eq=False)
@@ -99,13 +113,19 @@ class Group:
 
 
 class Raft:
-    """All logs of the world, and who has which. `losses` says in sentences what must never happen."""
+    """All logs of the world, and who has which. `losses` says in sentences what must never happen.
+
+    replaced: IDs of clusters that were begun from a snapshot, and of those that it was taken of.
+    given_up: the latter, once the former have a leader, and what was acknowledged by them.
+    """
 
     def __init__(self) -> None:
         self.processes: dict[str, Process] = {}
         self.disks: dict[str, Disk] = {}
         self.leaders: dict[str, str] = {}
         self.acknowledged: dict[str, set[int]] = {}
+        self.replaced: dict[str, str] = {}
+        self.given_up: dict[str, set[int]] = {}
         self.losses: list[str] = []
         self.listed_names: set[str] = set()
         self.releases = Releases()
@@ -119,6 +139,10 @@ class Raft:
 
     def process_ended(self, process: Process) -> None:
         """A process ended by itself."""
+        raise NotImplementedError
+
+    def takes_clients(self, process: Process) -> bool:
+        """Whether clients reach it."""
         raise NotImplementedError
 
     # who can talk to whom
@@ -164,6 +188,7 @@ class Raft:
         """Where a quorum is up, it elects a leader, and all its members catch up."""
         for group in self.groups(led=False):
             log = group.leader.disk
+            self._inherit(group)
             self._judge(group.cluster_id, log.writes)
             self.leaders[group.cluster_id] = log.member_id
             log.committed += 1
@@ -190,8 +215,11 @@ class Raft:
     def write(self, preferred: Iterable[int] = ()) -> None:
         """A client writes to each serving quorum: no more members than needed have it when it is told so."""
         for group in self.groups(led=True):
+            if not any(self.takes_clients(process) for process in group.up):
+                continue
             number = next(self._numbers)
             group.leader.disk.writes.add(number)
+            group.leader.disk.revision += 1
             self._commit(group, preferred)
             self.acknowledged.setdefault(group.cluster_id, set()).add(number)
             if len(self.acknowledged) > 1:
@@ -225,6 +253,19 @@ class Raft:
         if cannot_read(process.version, disk):
             self.processes.pop(process.pod, None)
             self.process_ended(process)
+
+    def _inherit(self, group: Group) -> None:
+        """A cluster that was begun from a snapshot leads: what no voter has any more is forgiven, once."""
+        old, held = self.replaced.pop(group.cluster_id, ""), group.leader.disk.writes
+        if not old:
+            return
+        promised = self.given_up.get(old, set()).union(*self.acknowledged.values())
+        self.given_up |= dict.fromkeys((old, *self.acknowledged), promised)
+        left = [d for d in self.existing_disks() if d.cluster_id in self.given_up and not d.is_learner]
+        missed = {number for disk in left for number in disk.writes & promised} - held
+        if missed:
+            self.losses.append(f"{sorted(missed)} were left behind in {old}, although a voter had them")
+        self.acknowledged = {group.cluster_id: promised & held}
 
     def _judge(self, cluster_id: str, held: set[int]) -> None:
         """What was acknowledged and still lies on some disk must be served by every quorum."""

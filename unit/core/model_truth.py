@@ -14,6 +14,14 @@ def is_true(world: World, state: ClusterState, made: Plan) -> bool:
     return check is not None and check(world, state)
 
 
+def waits_in_vain(world: World, state: ClusterState, made: Plan) -> bool:
+    """Whether a seed waits for a survivor that does not tell what it has: only a person can give it up."""
+    recovery = state.record.recovery
+    if made.reason != "Recovering" or recovery is None or recovery.seed not in world.pods:
+        return False
+    return not world.pods[recovery.seed].has_fetched and recovery.survivor not in _telling(world)
+
+
 def story(world: World, state: ClusterState, made: Plan) -> str:
     """What was found at the end, for failures."""
     objects = {
@@ -63,8 +71,22 @@ def _own_claims(world: World) -> list[str]:
 
 
 def _lacks_a_quorum(world: World, _state: ClusterState) -> bool:
-    """No quorum serves, and too little is left of those that would have to form it, or too few can run."""
-    return not world.groups(led=True) and not _can_serve_again(world)
+    """No quorum serves, and too little is left of those that would have to form it, or too few can run.
+
+    Where nobody has to be asked, one that is left cannot tell what it has.
+    """
+    if world.groups(led=True) or _can_serve_again(world):
+        return False
+    return world.is_persistent or not set(_by_member(world)) <= _telling(world)
+
+
+def _telling(world: World) -> set[str]:
+    """Members that tell what they know: not before a leader was seen, and not as a learner."""
+    return {p.name for p in world.processes.values() if p.has_led and not p.disk.is_learner}
+
+
+def _has_nothing(world: World, state: ClusterState) -> bool:
+    return not any(disk.cluster_id == state.record.cluster_id for disk in world.existing_disks())
 
 
 def _can_serve_again(world: World) -> bool:
@@ -165,6 +187,7 @@ _CHECKS = {
     "ErrImagePull": _one_cannot_run,
     "Evicted": _one_cannot_run,
     "MemberUnhealthy": _one_cannot_run,
+    "NoBackup": _has_nothing,
     "QuorumAtRisk": _one_cannot_run,
     "UpgradeBlocked": _hand_cannot_run,
     "UpgradeRefused": _is_unreachable,
