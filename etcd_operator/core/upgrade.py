@@ -119,7 +119,7 @@ def is_stuck(state: ClusterState, member: Member) -> bool:
 
     One that this upgrade has touched may. Any other one only if its process crashes, and by a patch only:
     what keeps it down may be something else, and its log may be one that the new version cannot read.
-    A learner need not have run: it joins at the version that the others run, which may not be had any more.
+    A learner joins at the version that the others run, which may not be had any more. It may run any.
     """
     asked, wanted = member.asked_version, state.desired.version
     if asked in ("", wanted) or _is_going(member) or (state.voters and member.entry is None):
@@ -137,7 +137,7 @@ def is_stuck(state: ClusterState, member: Member) -> bool:
     is_learner = member.entry is not None and member.entry.is_learner
     if is_learner and not state.has_quorum:
         return False  # whatever it runs, it starts only with the others
-    return was_touched or ((member.pod.has_restarted or is_learner) and minor(asked) == minor(wanted))
+    return was_touched or is_learner or (member.pod.has_restarted and minor(asked) == minor(wanted))
 
 
 def _try_again(state: ClusterState, upgrade: Upgrade | None, hand: Member | None, stuck: Member) -> Plan:
