@@ -9,9 +9,11 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
+from etcd_operator.core.actions import Plan
 from unit.core.model import World
 from unit.core.model_life import BORN_WITH, MERCY, SIZES, Life
 from unit.core.model_machine import profile
+from unit.core.model_raft import Disk
 from unit.core.model_versions import BEST, BETRAYING, CRASHING, GOOD, UNPULLABLE, is_reachable, minor
 
 PASTS = st.sampled_from(["3.5.34 3.6.16", "3.5.34", "3.6.16", "3.5.31", "3.6.77", "3.7.3"])
@@ -94,11 +96,18 @@ class Upgrades(Life):
                 self._judge_end(made)
 
     def _lowest(self) -> int:
-        """The minor version that the cluster is at: those who have gone further may still come back."""
+        """The minor version that the cluster is at: voters who have gone further may still come back."""
         world = self.world
-        running = [minor(process.version) for process in world.processes.values()]
-        agreed = [disk.minor for disk in world.existing_disks()]
-        return max(min(BEST), min(running, default=0), *agreed)
+        last = max(world.existing_disks(), key=lambda disk: disk.committed, default=Disk())
+        asked = world.peers if world.is_persistent else world.pods
+        voters = [minor(asked[entry.name].version) for entry in last.voters if entry.name in asked]
+        return max(min(BEST), min(voters, default=0), last.minor)
+
+    def _judge_end(self, made: Plan) -> None:
+        """Data that goes with the pod that it is used by is not given up for an upgrade."""
+        is_doomed = any(claim.is_terminating for claim in self.world.claims.values())
+        if not (made.reason == "UpgradeWaiting" and is_doomed):
+            super()._judge_end(made)
 
 
 TestUpgrades = pytest.mark.exhaustive(Upgrades.TestCase)
