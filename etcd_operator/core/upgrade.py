@@ -301,13 +301,20 @@ def _heir(state: ClusterState, member: Member) -> Member | None:
 def _may_leave(state: ClusterState, member: Member) -> bool:
     """Whether the others are a quorum without it, or it does not serve anyhow.
 
-    One that runs and is not heard may be part of the quorum that answers.
+    One that runs and is not heard may be part of the quorum that answers, or of one that is not heard
+    either: where all are silent that run, it may be the operator who is cut off.
     """
     if would_lose_data(state, member):
         return False
     others = [voter for voter in state.healthy_voters if voter is not member]
-    is_unheard = state.has_quorum and member.pod is not None and member.pod.is_running
-    return not (member.is_healthy or is_unheard) or len(others) >= quorum(len(state.voters))
+    if member.is_healthy or (state.has_quorum and _runs(member)):
+        return len(others) >= quorum(len(state.voters))
+    rest = [other for other in state.members if other is not member and _runs(other)]
+    return not _runs(member) or not rest or bool(state.answers)
+
+
+def _runs(member: Member) -> bool:
+    return member.pod is not None and member.pod.is_running
 
 
 def _remember(state: ClusterState, upgrade: Upgrade | None, member: Member | None) -> list[Action]:
