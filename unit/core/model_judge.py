@@ -2,7 +2,8 @@
 
 Of members that are stopped on purpose (I7, I8, I9): what serves is known from the world, and not from what
 the operator sees of it. Only what it could not know is left out: no leadership can be moved from a member
-that it does not hear, and what such a member has agreed to nobody tells it.
+that it does not hear, what such a member has agreed to nobody tells it, and where those that it hears know of
+no quorum there is none.
 """
 
 from etcd_operator.core.actions import (
@@ -90,7 +91,8 @@ def _verdict_on_stop(world: World, state: ClusterState, action: ReplaceMember) -
     what = f"{action.name} is stopped for {action.version}"
     rest = [voter for voter in group.voters if voter is not process]
     voters = len(group.leader.disk.voters)
-    if len(rest) < quorum(voters) and voters > 2:
+    is_told_otherwise = bool(state.answers) and not state.has_quorum
+    if len(rest) < quorum(voters) and voters > 2 and not is_told_otherwise:
         return f"{what}, which leaves {len(rest)} of {voters} voters"
     if member.is_healthy and minor(action.version) < process.disk.minor:
         return f"{what}, which refuses its data"
