@@ -26,6 +26,7 @@ from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade import PAD, refused, roll
 from unit.core.builders import (
     IMAGE_TROUBLE,
+    answer,
     born,
     changed,
     down,
@@ -298,6 +299,11 @@ WAITING = [
     ),
     pytest.param(_unhealthy("db-0000", errors=("NOSPACE",)), "db-0000, which reports NOSPACE", id="an alarm"),
     pytest.param(down(_lagging(0), "db-0001"), "db-0001 (no answer)", id="another member is silent"),
+    pytest.param(
+        changed(_lagging(0), "db-0001", answer=answer("db-0001", leader="")),
+        "db-0001 (unhealthy)",
+        id="another member follows nobody",
+    ),
     pytest.param(
         down(asked(runs=(NEW, NEW, NEW), hand="db-0000"), "db-0001"),
         "db-0001 (no answer)",
