@@ -75,3 +75,9 @@ def refusal(running: Version, target: Version) -> str:
             f"and {running} runs: before {target} take the cluster to 3.{running.minor}.{floor} or later"
         )
     return ""
+
+
+def refused_path(state: ClusterState) -> str:
+    """Why the version asked for cannot be reached from what runs; empty if it can."""
+    running = lowest(state)
+    return refusal(running, Version.parse(state.desired.version)) if running is not None else ""

@@ -11,7 +11,7 @@ from etcd_operator.core.members import Trouble
 from etcd_operator.core.names import member_name
 from etcd_operator.core.plan import plan
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.upgrade import PATIENCE, is_stuck
+from etcd_operator.core.stuck import PATIENCE, is_stuck
 from unit.core.builders import (
     IMAGE_TROUBLE,
     TOKEN,

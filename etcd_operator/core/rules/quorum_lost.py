@@ -38,7 +38,7 @@ from etcd_operator.core.actions import (
 from etcd_operator.core.members import Answer, Member, ordinal_of, quorum
 from etcd_operator.core.names import member_name
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.upgrade import is_stuck
+from etcd_operator.core.stuck import is_stuck
 from etcd_operator.core.versions import can_restore
 
 RECHECK = 2.0

@@ -9,9 +9,9 @@ nothing is removed, because etcd would not agree and the data may still be neede
 """
 
 from etcd_operator.core.actions import Plan, RemoveMember
+from etcd_operator.core.hand import may_fail_by_version
 from etcd_operator.core.members import Member, quorum
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.upgrade import may_fail_by_version
 
 CLAIM_LOST = "ClaimLost"
 """Why a peer's objects are not made again (see `reconcile.peer`)."""

@@ -25,7 +25,7 @@ from etcd_operator.core.names import member_name
 from etcd_operator.core.paths import joining_version
 from etcd_operator.core.rules.recover import is_lost, removable
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.upgrade import start_again
+from etcd_operator.core.stuck import start_again
 
 STEP = 0.1
 """Seconds between looks while a member starts or catches up: neither wakes anybody."""
