@@ -51,7 +51,7 @@ def apply(world: World, cache: Cache, state: ClusterState, action: Action) -> se
         raise Refused("the resource is gone: what is made for it is removed at once")
     match action:
         case Remember():
-            return _remember(world, world.resource, cache, action)
+            return _remember(world, world.resource, state, action)
         case CreateClientService() | CreateMemberService() | KeepBudget():
             return _make(world, action, uid)
         case CreateMember():
@@ -97,8 +97,9 @@ def _make(world: World, action: CreateClientService | CreateMemberService | Keep
     return {"services"}
 
 
-def _remember(world: World, resource: Resource, cache: Cache, action: Remember) -> set[str]:
-    if resource.writes != cache["resource"].writes:
+def _remember(world: World, resource: Resource, state: ClusterState, action: Remember) -> set[str]:
+    """Only if nobody has written since it was looked at; `generation` stands for the resourceVersion."""
+    if resource.writes != state.desired.generation:
         raise Refused("the status was written by somebody else")
     world.resource = replace(resource, record=action.record, writes=resource.writes + 1)
     return {"resource"}

@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from etcd_operator.core.actions import Plan
+from etcd_operator.core.actions import Plan, Remember
 from etcd_operator.core.desired import DesiredCluster, Durability, Record
 from etcd_operator.core.members import (
     Answer,
@@ -105,7 +105,7 @@ class Operator:
             namespace="ns",
             name="db",
             uid=resource.uid,
-            generation=1,
+            generation=resource.writes,
             created="",
             size=resource.size,
             version=resource.version,
@@ -216,6 +216,9 @@ class Operator:
             except Refused:
                 break
             self.acted[type(action).__name__] += 1
+            if isinstance(action, Remember) and self.world.resource is not None:
+                written = replace(state.desired, record=action.record, generation=self.world.resource.writes)
+                state = replace(state, desired=written)
             if loses_reply and number == min(stop_after, len(made.actions)):
                 self.awaited = waited
 

@@ -49,6 +49,7 @@ def _is_settled(world: World, state: ClusterState) -> bool:
     listed = sorted(entry.name for entry in group.leader.disk.voters)
     is_whole = serving == listed and len(group.entries) == len(listed) == state.desired.size
     is_whole = is_whole and _runs(world) == {state.desired.version} and state.record.upgrade is None
+    is_whole = is_whole and all(world.takes_clients(process) for process in group.up)
     if world.is_persistent:
         services = {"db"}
         is_whole = is_whole and sorted(world.peers) == serving == _own_claims(world)
