@@ -51,7 +51,7 @@ from etcd_operator.kube.client import Client
 from etcd_operator.kube.resources import Resource
 from etcd_operator.reconcile.caches import Caches, Cluster
 from etcd_operator.reconcile.expectations import Expectations
-from etcd_operator.reconcile.holders import assert_others_stay
+from etcd_operator.reconcile.holders import assert_others_run, assert_others_stay
 from etcd_operator.reconcile.membership import Membership
 from etcd_operator.reconcile.objects import Objects, Report
 from etcd_operator.reconcile.prober import Prober
@@ -158,13 +158,13 @@ class Actor(Generic[Cluster]):
         ).act(action)
 
     def _replace(self, state: ClusterState, action: ReplaceMember) -> None:
-        """Take a member away for a restart, after a live look that the others still agree on the list."""
+        """Take a member away for a restart, after a live look: the others are there and agree on the list."""
         desired = state.desired
         if len(state.voters) > 1 and state.by_name[action.name].is_healthy:
             url_of = self._peer_url(desired, action.name)
             if not self._membership(state).lists(action.name, url_of):
                 raise Conflict(f"{action.name} is no member any more: not upgrading it")
-
+            assert_others_run(self.client, state, action.name)
         try:
             replace_member(self._objects(desired), state, action)
         finally:

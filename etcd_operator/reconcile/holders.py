@@ -1,4 +1,4 @@
-"""A live look at what holds the data of those that stay, before a member is taken out.
+"""A live look at those that stay, before a member is taken out for good or for a restart.
 
 A cache is always a moment behind. Three voters can spare one: if a pod is being deleted while the
 operator takes out another member, two voters are left, one of which is just going, and with it the
@@ -24,6 +24,16 @@ def assert_others_stay(client: Client, state: ClusterState, leaving: str) -> Non
         if voter.name == leaving or holder is None or holder.is_terminating:
             continue
         if not _is_still_there(client, Key(state.desired.namespace, voter.name), holder):
+            raise Conflict(f"{voter.name} is going since it was looked at: looking again")
+
+
+def assert_others_run(client: Client, state: ClusterState, leaving: str) -> None:
+    """Raises Conflict if a healthy voter's pod has begun to go since it was looked at: two would be away."""
+    for voter in state.healthy_voters:
+        pod = voter.pod
+        if voter.name == leaving or pod is None or pod.is_terminating:
+            continue
+        if not _is_still_there(client, Key(state.desired.namespace, pod.name), pod):
             raise Conflict(f"{voter.name} is going since it was looked at: looking again")
 
 

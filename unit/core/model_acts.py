@@ -140,10 +140,12 @@ def _seal(world: World, state: ClusterState, action: SealMember) -> set[str]:
 
 
 def _replace(world: World, state: ClusterState, action: ReplaceMember) -> set[str]:
-    """After a live look that the others still list it: as `reconcile.upgrade` does."""
+    """After a live look that the others still list it and are there: as `reconcile.upgrade` does."""
     name, member = action.name, state.by_name[action.name]
-    if len(state.voters) > 1 and member.is_healthy and not _lists(world, state, name):
-        raise Refused(f"{name} is no member any more: not upgrading it")
+    if len(state.voters) > 1 and member.is_healthy:
+        if not _lists(world, state, name):
+            raise Refused(f"{name} is no member any more: not upgrading it")
+        _assert_others_run(world, state, name)
     if not world.is_persistent:
         pod = world.pods.get(name)
         if member.pod is None or member.pod.is_terminating or pod is None or pod.uid != member.pod.uid:
@@ -225,6 +227,15 @@ def _assert_others_stay(world: World, state: ClusterState, leaving: str) -> None
         if voter.name == leaving or seen is None or seen.is_terminating:
             continue
         now = world.claims.get(voter.name) if world.is_persistent else world.pods.get(voter.name)
+        if now is None or now.uid != seen.uid or now.is_terminating:
+            raise Refused(f"{voter.name} is going since")
+
+
+def _assert_others_run(world: World, state: ClusterState, leaving: str) -> None:
+    for voter in state.healthy_voters:
+        seen, now = voter.pod, world.pods.get(voter.name)
+        if voter.name == leaving or seen is None or seen.is_terminating:
+            continue
         if now is None or now.uid != seen.uid or now.is_terminating:
             raise Refused(f"{voter.name} is going since")
 

@@ -4,7 +4,14 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.core.actions import Action, AddLearner, DeleteMember, RemoveMember, SealMember
+from etcd_operator.core.actions import (
+    Action,
+    AddLearner,
+    DeleteMember,
+    RemoveMember,
+    ReplaceMember,
+    SealMember,
+)
 from etcd_operator.core.state import ClusterState
 from etcd_operator.errors import Conflict, Invalid
 from etcd_operator.keys import Key
@@ -91,6 +98,23 @@ def test_no_member_is_removed_while_another_one_begins_to_go(
         with pytest.raises(Conflict, match=f"{other} is going"):
             acts.remove(victim)
         assert victim in _names(made)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"), [persistent(size=3), ephemeral(size=3)], ids=["persistent", "ephemeral"]
+)
+def test_no_member_is_stopped_while_another_one_begins_to_go(kind: Kind, body: Any) -> None:
+    """An upgrade that goes on would have two of three away."""
+    with born(kind, body) as made:
+        acts = Acts(made, kind)
+        other, *_, last = acts.state.members
+        assert other.pod is not None
+        made.edit(PODS, other.pod.name, {"metadata": {"finalizers": ["test/held"]}})
+        made.delete(PODS, other.pod.name)
+        before = made.objects(), made.api.objects.select(PODS)
+        with pytest.raises(Conflict, match=f"{other.name} is going"):
+            acts.act(ReplaceMember(name=last.name, version="3.6.17"))
+        assert (made.objects(), made.api.objects.select(PODS)) == before
 
 
 def test_no_member_is_added_to_a_list_that_has_changed() -> None:
