@@ -19,7 +19,7 @@ from etcd_operator.core.actions import (
 )
 from etcd_operator.core.members import Member, Trouble
 from etcd_operator.core.plan import plan
-from etcd_operator.core.rules.quorum_lost import LEARNER_GRACE, MOVED_ON, recover
+from etcd_operator.core.rules.quorum_lost import LEARNER_GRACE, MOVED_ON, RECHECK, SEED_POLL, recover
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
 from unit.core.builders import (
@@ -340,10 +340,11 @@ def test_a_seed_is_waited_for_and_nothing_is_deleted(state: ClusterState) -> Non
     assert (made.actions, made.stage, made.reason) == ((), Stage.WORKING, "Recovering")
 
 
-def test_a_survivor_that_keeps_a_seed_waiting_is_named() -> None:
-    state = changed(recovering(), "db-0002", answer=None)
+def test_a_survivor_that_keeps_a_seed_waiting_is_named_and_waited_for_in_peace() -> None:
+    made = plan(changed(recovering(), "db-0002", answer=None))
 
-    assert plan(state).message.endswith("db-0002 is silent now")
+    assert made.message.endswith("db-0002 is silent now")
+    assert (made.requeue_after, plan(recovering()).requeue_after) == (RECHECK, SEED_POLL)
 
 
 def test_what_keeps_a_seed_from_running_is_told() -> None:

@@ -272,13 +272,13 @@ def serves(answer: Answer, recovery: Recovery) -> bool:
 def _await_seed(state: ClusterState, recovery: Recovery, seed: Member) -> Plan | None:
     has_fetched = seed.pod is not None and seed.pod.has_fetched
     survivor = state.by_name.get(recovery.survivor)
-    message = under_way(recovery)
+    message, poll = under_way(recovery), SEED_POLL
     if not has_fetched:
         if survivor is None or _is_gone(survivor):
             return _begin(state)  # it can never fetch: another survivor may be left
         if survivor.answer is None:
             # `etcdctl snapshot save` waits for ever, and may do so in vain: see `_unheard`.
-            message += f"; {survivor.name} is silent now"
+            message, poll = f"{message}; {survivor.name} is silent now", RECHECK
     if seed.trouble is not None:
         return Plan.hold(
             seed.trouble.reason,
@@ -286,7 +286,7 @@ def _await_seed(state: ClusterState, recovery: Recovery, seed: Member) -> Plan |
             "delete its pod to begin again",
             requeue_after=RECHECK,
         )
-    return Plan.wait("Recovering", message, requeue_after=SEED_POLL)
+    return Plan.wait("Recovering", message, requeue_after=poll)
 
 
 def hand_over(state: ClusterState, recovery: Recovery, answer: Answer, left: list[Member]) -> Plan:
