@@ -32,10 +32,10 @@ class FakeClock:
                 self._waiting.remove(condition)
 
     @property
-    def is_awaited(self) -> bool:
-        """Whether a thread waits for time to move; one that is yet to begin would wait from then on."""
+    def waiting(self) -> int:
+        """How many threads wait for time to move; one that is yet to begin would wait from then on."""
         with self._lock:
-            return bool(self._waiting)
+            return len(self._waiting)
 
     def advance(self, seconds: float) -> None:
         """Move time forward and wake everyone who waits."""

@@ -214,7 +214,7 @@ def test_a_running_elector_renews(bench: Bench) -> None:
     until(first.is_leader)
     for _ in range(20):
         before = bench.lease()["renewTime"]
-        until(lambda: bench.clock.is_awaited)
+        until(lambda: bench.clock.waiting == 2)  # the renewing thread, and that of the deadline
         bench.clock.advance(2.5)
         until(lambda before=before: bench.lease()["renewTime"] != before)  # type: ignore[misc]
     assert first.stop(5.0)
