@@ -82,14 +82,21 @@ def test_a_passed_trouble_of_a_healthy_member_is_not_told() -> None:
     assert watch(changed(born(), "db-1", trouble=IMAGE_TROUBLE)) is None
 
 
-def test_what_is_left_of_a_member_that_was_taken_out_is_no_trouble() -> None:
+def test_what_is_left_of_a_member_that_was_taken_out_is_waited_for_but_no_trouble() -> None:
     """Its etcd ends with an error when it hears that it was removed."""
     failed = Trouble(reason="PodFailed", message="the pod failed")
-    going = pod("db-0001", is_terminating=True, is_finished=True, trouble=failed)
-    state = changed(born(ephemeral()), "db-0001", entry=None, answer=None, trouble=failed, pod=going)
+    left = pod("db-0001", is_terminating=True, is_finished=True, trouble=failed)
+    state = changed(
+        born(ephemeral()), "db-0001", entry=None, answer=None, has_service=False, trouble=failed, pod=left
+    )
+    made = watch(state)
 
-    assert watch(changed(state, "db-0001", has_service=False)) is None
-    assert watch(changed(state, "db-0001", has_service=False, pod=replace(going, is_terminating=False)))
+    assert made is not None
+    assert (made.stage, made.reason, made.actions) == (Stage.WORKING, "Removing", ())
+    assert made.message == "removing what is left of db-0001"
+    stays = watch(changed(state, "db-0001", pod=replace(left, is_terminating=False)))
+    assert stays is not None
+    assert stays.reason == "PodFailed"
 
 
 def test_a_young_cluster_waits_for_its_last_founders_without_alarm() -> None:

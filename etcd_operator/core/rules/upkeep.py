@@ -17,7 +17,8 @@ def watch(state: ClusterState) -> Plan | None:
     if not state.voters:
         return Plan.wait("Looking", "waiting for a voter to tell the members", requeue_after=RECHECK)
     # The pod of a member that was taken out may well say that it failed: etcd ends with an error then.
-    ailing = [m for m in state.members if not m.is_healthy and not (m.entry is None and m.is_going)]
+    going = [member for member in state.members if member.entry is None and member.is_going]
+    ailing = [member for member in state.members if not member.is_healthy and member not in going]
     for member in ailing:
         if member.trouble is not None:
             trouble = member.trouble
@@ -28,6 +29,10 @@ def watch(state: ClusterState) -> Plan | None:
     if ailing:
         names = ", ".join(f"{member.name} ({member.health.value})" for member in ailing)
         return Plan.hold("MemberUnhealthy", f"waiting for {names}", requeue_after=RECHECK)
+    if going:
+        # In the words of the step before, so that the wait is no status write of its own.
+        names = ", ".join(member.name for member in going)
+        return Plan.wait("Removing", f"removing what is left of {names}", requeue_after=RECHECK)
     if state.is_out_of_space:
         return Plan.hold(*OUT_OF_SPACE, requeue_after=RECHECK)
     return None
