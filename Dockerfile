@@ -35,7 +35,9 @@ RUN /build/bin/pip wheel --no-cache-dir --no-index --no-deps --no-build-isolatio
 
 FROM ${BASE}
 COPY --from=builder /opt/etcd-operator /opt/etcd-operator
+# The fault handler: a crash of native code (gRPC, TLS) would end the process without a word.
 ENV PATH=/opt/etcd-operator/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin \
+    PYTHONFAULTHANDLER=1 \
     PYTHONUNBUFFERED=1
 USER 65532:65532
 EXPOSE 8080
