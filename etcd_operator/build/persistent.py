@@ -44,8 +44,6 @@ def client_service(cluster: DesiredCluster) -> RawObject:
     cluster that is given up to the one that was recovered from it, wherever old pods still run.
     """
     labels = cluster_labels(cluster.name)
-    bootstrap = cluster.record.bootstrap
-    token = bootstrap.token if bootstrap is not None else cluster.uid
     metadata: RawObject = {
         "name": cluster.name,
         "namespace": cluster.namespace,
@@ -53,7 +51,7 @@ def client_service(cluster: DesiredCluster) -> RawObject:
         "ownerReferences": _owner_of(cluster),
     }
     ports = (("etcd-client", CLIENT_PORT), ("etcd-peer", PEER_PORT))
-    selector = {**labels, improbable.TOKEN_LABEL: token}
+    selector = {**labels, improbable.TOKEN_LABEL: cluster.token}
     return service(metadata, selector, *ports, headless=True)
 
 

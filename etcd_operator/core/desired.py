@@ -80,6 +80,12 @@ class DesiredCluster:
         """Whether members keep their data on claims."""
         return self.durability is Durability.PERSISTENT
 
+    @property
+    def token(self) -> str:
+        """etcd's initial cluster token: that of the birth or the recovery that the cluster came out of."""
+        bootstrap = self.record.bootstrap
+        return bootstrap.token if bootstrap is not None else self.uid
+
     def at(self, version: str) -> "DesiredCluster":
         """This cluster with another version of etcd, in the same repository; unchanged for none."""
         if not version:

@@ -8,9 +8,13 @@ from etcd_operator.core.members import Member
 from etcd_operator.core.paths import lowest
 from etcd_operator.core.state import ClusterState
 
+STEP = 0.1
+"""Seconds between looks while a member restarts or catches up: neither wakes anybody."""
 
-def in_hand(state: ClusterState, upgrade: Upgrade | None) -> Member | None:
+
+def in_hand(state: ClusterState) -> Member | None:
     """The member that may be away on purpose; None once it is back, or no member any more."""
+    upgrade = state.record.upgrade
     hand = state.by_name.get(upgrade.member) if upgrade is not None else None
     if hand is None or (state.has_quorum and state.voters and hand.entry is None):
         return None
@@ -34,12 +38,12 @@ def may_fail_by_version(state: ClusterState, member: Member) -> bool:
     return upgrade is not None and upgrade.member == member.name and member.asked_version != upgrade.origin
 
 
-def remember(state: ClusterState, upgrade: Upgrade | None, member: Member | None) -> list[Action]:
+def remember(state: ClusterState, member: Member | None) -> list[Action]:
     """Write down what is begun, where it is not written already.
 
     Another version may be asked for when all have come up at the one before: then it is begun from that.
     """
-    running = lowest(state)
+    running, upgrade = lowest(state), state.record.upgrade
     origin = str(running) if running is not None or member is None else member.asked_version
     target = state.desired.version
     begun = upgrade or Upgrade(origin=origin, target=target)

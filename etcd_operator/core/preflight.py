@@ -18,11 +18,9 @@ def ailing(state: ClusterState) -> str:
         answer = member.answer
         if member.entry is None:
             continue
-        if answer is None:
-            return f"{member.name} ({member.health.value})"
-        if answer.errors:
+        if answer is not None and answer.errors:
             return f"{member.name}, which reports {', '.join(answer.errors)}"
-        if not member.is_healthy:
+        if answer is None or not member.is_healthy:
             return f"{member.name} ({member.health.value})"
         if member.entry.is_learner:
             return f"{member.name}, which does not vote yet"

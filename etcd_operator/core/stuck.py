@@ -2,14 +2,11 @@
 
 from etcd_operator.api.record import Upgrade
 from etcd_operator.core.actions import Plan, ReplaceMember
-from etcd_operator.core.hand import in_hand, is_going, remember, waiting_for
+from etcd_operator.core.hand import STEP, in_hand, is_going, remember, waiting_for
 from etcd_operator.core.members import Member, quorum
 from etcd_operator.core.paths import has_old_entries, minor, needs_snapshots, refused_path
 from etcd_operator.core.preflight import would_lose_data
 from etcd_operator.core.state import ClusterState
-
-STEP = 0.1
-"""Seconds between looks while a member restarts: that wakes nobody."""
 
 BLOCKED_RECHECK = 1.0
 """Seconds between looks at a member that does not come up; its pod's own events come first."""
@@ -48,15 +45,14 @@ def start_again(state: ClusterState, member: Member) -> Plan | None:
     """Try a member that does not run at the version that is asked for by now, if that can help it."""
     if refused_path(state) or not is_stuck(state, member):
         return None
-    upgrade = state.record.upgrade
-    return try_again(state, upgrade, in_hand(state, upgrade), member)
+    return try_again(state, in_hand(state), member)
 
 
-def try_again(state: ClusterState, upgrade: Upgrade | None, hand: Member | None, stuck: Member) -> Plan:
+def try_again(state: ClusterState, hand: Member | None, stuck: Member) -> Plan:
     """Start a member at the version that is asked for by now; one that is in hand stays so."""
     wanted = state.desired.version
     return Plan.act(
-        *remember(state, upgrade, hand or stuck),
+        *remember(state, hand or stuck),
         ReplaceMember(name=stuck.name, version=wanted),
         reason="Upgrading",
         message=f"{stuck.name} does not run at {stuck.asked_version}: starting it at {wanted}",
@@ -71,7 +67,7 @@ def await_hand(state: ClusterState, upgrade: Upgrade, hand: Member) -> Plan | No
         return None  # that is for other rules to say
     if asked and asked != wanted and not is_going(hand) and _may_leave(state, hand):
         return Plan.act(
-            *remember(state, upgrade, hand),
+            *remember(state, hand),
             ReplaceMember(name=hand.name, version=wanted),
             reason="Upgrading",
             message=f"{hand.name} did not come up at {asked}: starting it at {wanted}",
@@ -84,7 +80,7 @@ def await_hand(state: ClusterState, upgrade: Upgrade, hand: Member) -> Plan | No
             f"{hand.trouble.message}; the other members are not touched; {_way_out(upgrade, asked)}",
             requeue_after=BLOCKED_RECHECK,
         )
-    if hand.pod is not None and hand.pod.is_running and state.unavailable_for > PATIENCE:
+    if _runs(hand) and state.unavailable_for > PATIENCE:
         return None  # others are missing: that, too
     return Plan.wait("Upgrading", waiting_for(hand.name, wanted), requeue_after=STEP)
 

@@ -26,15 +26,12 @@ from dataclasses import replace
 
 from etcd_operator.api.record import Upgrade
 from etcd_operator.core.actions import Action, MoveLeader, PadLog, Plan, Remember, ReplaceMember
-from etcd_operator.core.hand import in_hand, remember, waiting_for
+from etcd_operator.core.hand import STEP, in_hand, remember, waiting_for
 from etcd_operator.core.members import Member, quorum
 from etcd_operator.core.paths import has_old_entries, needs_snapshots, refused_path
 from etcd_operator.core.preflight import ailing, doomed
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.stuck import await_hand, is_stuck, try_again
-
-STEP = 0.1
-"""Seconds between looks while a member restarts or catches up: neither wakes anybody."""
 
 RECHECK = 1.0
 """Seconds between looks at a cluster that is not fit for an upgrade."""
@@ -48,10 +45,10 @@ def roll(state: ClusterState) -> Plan | None:
     if not state.record.is_born or refused_path(state):
         return None
     upgrade = state.record.upgrade
-    hand = in_hand(state, upgrade)
+    hand = in_hand(state)
     stuck = [member for member in state.members if member is not hand and is_stuck(state, member)]
     if stuck:
-        return try_again(state, upgrade, hand, max(stuck, key=lambda member: member.ordinal))
+        return try_again(state, hand, max(stuck, key=lambda member: member.ordinal))
     if upgrade is not None and hand is not None:
         return await_hand(state, upgrade, hand)
     if not state.has_quorum or not state.voters:
@@ -61,7 +58,7 @@ def roll(state: ClusterState) -> Plan | None:
         return _finish(state, upgrade)
     if _grows_first(state):
         return None
-    return _preflight(state) or _pad(state) or _touch(state, upgrade, pending)
+    return _preflight(state) or _pad(state) or _touch(state, pending)
 
 
 def refused(state: ClusterState) -> Plan | None:
@@ -123,7 +120,7 @@ def _pad(state: ClusterState) -> Plan | None:
     if all(voter.snapshots for voter in old):
         return None
     return Plan.act(
-        *remember(state, state.record.upgrade, None),
+        *remember(state, None),
         PadLog(entries=PAD),
         reason="Upgrading",
         message="padding the log until every member saves a raft snapshot: "
@@ -132,18 +129,18 @@ def _pad(state: ClusterState) -> Plan | None:
     )
 
 
-def _touch(state: ClusterState, upgrade: Upgrade | None, pending: list[Member]) -> Plan:
+def _touch(state: ClusterState, pending: list[Member]) -> Plan:
     """Take the next member away, or first its leadership."""
+    upgrade = state.record.upgrade
     member = max(pending, key=lambda voter: voter.ordinal)
     heir = _heir(state, member) if state.leader is member else None
-    fresh = _too_fresh(state, upgrade, heir)
-    if upgrade is not None and fresh is not None:
+    if upgrade is not None and _is_too_soon(state, upgrade, heir):
         return Plan.wait("Upgrading", waiting_for(upgrade.member, state.desired.version), requeue_after=STEP)
     act: Action = ReplaceMember(name=member.name, version=state.desired.version)
     if heir is not None:
         act = MoveLeader(name=heir.name, member_id=heir.id)
     return Plan.act(
-        *remember(state, upgrade, member),
+        *remember(state, member),
         act,
         reason="Upgrading",
         message=waiting_for(member.name, state.desired.version),
@@ -151,17 +148,16 @@ def _touch(state: ClusterState, upgrade: Upgrade | None, pending: list[Member]) 
     )
 
 
-def _too_fresh(state: ClusterState, upgrade: Upgrade | None, heir: Member | None) -> Member | None:
-    """A member that was started so lately that the next step would be felt.
+def _is_too_soon(state: ClusterState, upgrade: Upgrade, heir: Member | None) -> bool:
+    """Whether a member was started so lately that the next step would be felt.
 
     An heir whose connections have just begun takes five times as long to be elected as another (50 ms for
     10, measured), and etcd drops what is proposed meanwhile. And ephemeral members are back within a second,
     before clients try them again: a roll of three would leave clients with no member at all for a moment.
     Persistent ones take longer anyhow.
     """
-    hand = state.by_name.get(upgrade.member) if upgrade is not None else None
-    waited_for = (heir, None if state.desired.is_persistent else hand)
-    return next((m for m in waited_for if m is not None and m.pod is not None and m.pod.started_lately), None)
+    hand = None if state.desired.is_persistent else state.by_name.get(upgrade.member)
+    return any(m is not None and m.pod is not None and m.pod.started_lately for m in (heir, hand))
 
 
 def _heir(state: ClusterState, member: Member) -> Member | None:

@@ -218,7 +218,7 @@ class Actor(Generic[Cluster]):
         claim = state.by_name[action.name].claim
         if claim is not None and (claim.cluster_id, claim.member_id) != (action.cluster_id, action.member_id):
             objects.patch(resources.CLAIMS, action.name, {"metadata": {"annotations": notes}})
-        bootstrap = peer_bootstrap(desired, action.name, Resuming(token=_token(desired)))
+        bootstrap = peer_bootstrap(desired, action.name, Resuming(token=desired.token))
         objects.patch(resources.PEERS, action.name, {"spec": {"bootstrap": msgspec.to_builtins(bootstrap)}})
 
 
@@ -229,8 +229,3 @@ def _key(desired: DesiredCluster) -> Key:
 def _endpoints(member: Member | None) -> frozenset[str]:
     pod = member.pod if member is not None else None
     return frozenset({endpoint(pod.ip, CLIENT_PORT)} if pod is not None and pod.ip else ())
-
-
-def _token(desired: DesiredCluster) -> str:
-    bootstrap = desired.record.bootstrap
-    return bootstrap.token if bootstrap is not None else desired.uid

@@ -5,7 +5,9 @@ operator takes out another member, two voters are left, one of which is just goi
 quorum. etcd would not refuse: a pod that is being deleted still answers.
 """
 
-from etcd_operator.core.members import ClaimFacts, PodFacts
+from collections.abc import Callable
+
+from etcd_operator.core.members import ClaimFacts, Member, PodFacts
 from etcd_operator.core.state import ClusterState
 from etcd_operator.errors import Conflict, NotFound
 from etcd_operator.keys import Key
@@ -19,21 +21,22 @@ def assert_others_stay(client: Client, state: ClusterState, leaving: str) -> Non
 
     What was already going when the plan was made is part of the plan.
     """
-    for voter in state.healthy_voters:
-        holder = state.holder_of(voter)
-        if voter.name == leaving or holder is None or holder.is_terminating:
-            continue
-        if not _is_still_there(client, Key(state.desired.namespace, voter.name), holder):
-            raise Conflict(f"{voter.name} is going since it was looked at: looking again")
+    _assert_still_there(client, state, leaving, state.holder_of)
 
 
 def assert_others_run(client: Client, state: ClusterState, leaving: str) -> None:
     """Raises Conflict if a healthy voter's pod has begun to go since it was looked at: two would be away."""
+    _assert_still_there(client, state, leaving, lambda voter: voter.pod)
+
+
+def _assert_still_there(
+    client: Client, state: ClusterState, leaving: str, part: Callable[[Member], PodFacts | ClaimFacts | None]
+) -> None:
     for voter in state.healthy_voters:
-        pod = voter.pod
-        if voter.name == leaving or pod is None or pod.is_terminating:
+        seen = part(voter)
+        if voter.name == leaving or seen is None or seen.is_terminating:
             continue
-        if not _is_still_there(client, Key(state.desired.namespace, pod.name), pod):
+        if not _is_still_there(client, Key(state.desired.namespace, seen.name), seen):
             raise Conflict(f"{voter.name} is going since it was looked at: looking again")
 
 

@@ -4,7 +4,7 @@ Each action has one case in `apply`; one that meets a changed world raises `Refu
 API server or of etcd does, and the pass ends.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, assert_never
 
@@ -30,10 +30,11 @@ from etcd_operator.core.actions import (
     SealMember,
     SealSeed,
 )
-from etcd_operator.core.members import Member
+from etcd_operator.core.members import ClaimFacts, Member, PodFacts
 from etcd_operator.core.state import ClusterState
 from unit.core.model import Peer, Resource, World
 from unit.core.model_etcd import EtcdRefused
+from unit.core.model_pods import Claim, Pod
 from unit.core.model_raft import Disk, Process
 from unit.core.model_recovery import Changed, confirm, hand_over
 
@@ -222,18 +223,22 @@ def _lists(world: World, state: ClusterState, name: str) -> bool:
 
 
 def _assert_others_stay(world: World, state: ClusterState, leaving: str) -> None:
-    for voter in state.healthy_voters:
-        seen = voter.claim if world.is_persistent else voter.pod
-        if voter.name == leaving or seen is None or seen.is_terminating:
-            continue
-        now = world.claims.get(voter.name) if world.is_persistent else world.pods.get(voter.name)
-        if now is None or now.uid != seen.uid or now.is_terminating:
-            raise Refused(f"{voter.name} is going since")
+    held = world.claims if world.is_persistent else world.pods
+    _assert_still_there(state, leaving, state.holder_of, held)
 
 
 def _assert_others_run(world: World, state: ClusterState, leaving: str) -> None:
+    _assert_still_there(state, leaving, lambda voter: voter.pod, world.pods)
+
+
+def _assert_still_there(
+    state: ClusterState,
+    leaving: str,
+    part: Callable[[Member], PodFacts | ClaimFacts | None],
+    there: Mapping[str, Claim | Pod],
+) -> None:
     for voter in state.healthy_voters:
-        seen, now = voter.pod, world.pods.get(voter.name)
+        seen, now = part(voter), there.get(voter.name)
         if voter.name == leaving or seen is None or seen.is_terminating:
             continue
         if now is None or now.uid != seen.uid or now.is_terminating:

@@ -61,14 +61,19 @@ def _start(state: ClusterState, member: Member) -> Resuming | Joining:
     token, entry = _token(state, member), member.entry
     if entry is None or not entry.is_learner or entry.name:
         return Resuming(token=token)
-    listed = (m.name for m in state.members if m.entry is not None and m is not member)
-    return Joining(members=(*listed, member.name), token=token)
+    return joining(state, member.name, token)
+
+
+def joining(state: ClusterState, name: str, token: str) -> Joining:
+    """How a new member starts: with all that etcd lists, and itself."""
+    others = (m.name for m in state.members if m.entry is not None and m.name != name)
+    return Joining(members=(*others, name), token=token)
 
 
 def _token(state: ClusterState, member: Member) -> str:
     """That of the etcd cluster whose data is on the claim: there are two while one is recovered."""
     noted = member.claim.token if member.claim is not None else ""
-    return noted or (state.record.bootstrap.token if state.record.bootstrap else state.desired.uid)
+    return noted or state.desired.token
 
 
 def _resumed_version(state: ClusterState, member: Member) -> str:

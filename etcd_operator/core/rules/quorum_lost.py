@@ -122,16 +122,19 @@ def _begin(state: ClusterState) -> Plan | None:
             "delete the cluster and create it again to begin with an empty one",
             requeue_after=RECHECK,
         )
-    upgrade = state.record.upgrade
-    if not left.witnesses and upgrade is not None and upgrade.member in left.holders:
-        return None  # away on purpose, with its data: the upgrade brings it back
-    if not left.witnesses and any(is_stuck(state, member) for member in left.holders.values()):
-        return None  # crashing at a version that is not asked for any more: the upgrade starts another
     if not left.witnesses:
-        return _unheard(left)
+        return None if _is_for_the_upgrade(state, left) else _unheard(left)
     if any(left.may_elect(witness) for witness in left.witnesses):
         return None
     return _wait_for_silent(left) or _recover_from(state, left)
+
+
+def _is_for_the_upgrade(state: ClusterState, left: _Left) -> bool:
+    """Whether the upgrade brings one back: away on purpose, or crashing at another version than asked for."""
+    upgrade = state.record.upgrade
+    if upgrade is not None and upgrade.member in left.holders:
+        return True
+    return any(is_stuck(state, member) for member in left.holders.values())
 
 
 def _unheard(left: _Left) -> Plan:

@@ -13,7 +13,6 @@ from etcd_operator.core.actions import (
     CreateMember,
     CreateMemberService,
     DeleteMember,
-    Joining,
     MoveLeader,
     Plan,
     Promote,
@@ -23,6 +22,7 @@ from etcd_operator.core.actions import (
 from etcd_operator.core.members import Member, quorum
 from etcd_operator.core.names import member_name
 from etcd_operator.core.paths import joining_version
+from etcd_operator.core.rules.objects import joining
 from etcd_operator.core.rules.recover import is_lost, removable
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.stuck import start_again
@@ -151,11 +151,8 @@ def _take_out(state: ClusterState, name: str, member_id: str, why: str) -> Plan:
 
 def _join(state: ClusterState, name: str, first: tuple[Action, ...]) -> Plan:
     """Make the objects of a member that etcd lists once `first` is done."""
-    bootstrap = state.record.bootstrap
-    token = bootstrap.token if bootstrap is not None else state.desired.uid
-    names = tuple(m.name for m in state.members if m.entry is not None and m.name != name)
     actions = [*first, *_taken(state, name)]
-    start = Joining(members=(*names, name), token=token)
+    start = joining(state, name, state.desired.token)
     actions.append(CreateMember(name=name, start=start, version=joining_version(state)))
     if not state.desired.is_persistent:
         actions.append(CreateMemberService(name=name))
