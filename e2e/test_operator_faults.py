@@ -227,7 +227,7 @@ def _are_served(kubectl: Kubectl) -> bool:
     established = {
         crd["metadata"]["name"]
         for crd in kubectl.json("get", "crd")["items"]
-        for told in crd.get("status", {}).get("conditions", ())
+        for told in crd.get("status", {}).get("conditions") or ()  # null at first
         if told["type"] == "Established" and told["status"] == "True"
     }
     return set(DEFINITIONS) <= established
