@@ -10,8 +10,8 @@ from structlog.testing import capture_logs
 
 from etcd_operator.etcd.probe import Answer, NoAnswer, Probe
 from etcd_operator.reconcile import prober
-from etcd_operator.reconcile.prober import FRESH, PATIENCE
-from unit.reconcile.looker import DEADLINE, KEY, NAMES, Looker, looking
+from etcd_operator.reconcile.prober import FRESH
+from unit.reconcile.looker import DEADLINE, KEY, NAMES, PATIENCE, Looker, looking
 
 
 @pytest.fixture
