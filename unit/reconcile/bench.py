@@ -4,6 +4,7 @@
 holds; `rest` proves that nothing is written any more. What is asserted is the world, never calls.
 """
 
+import atexit
 import socket
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from unittest.mock import patch
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import OnCall
 from etcd_operator.etcd.probe import Probe, probe
+from etcd_operator.kube import reflector
 from etcd_operator.reconcile import prober
 from unit.fakes import world as world_module
 from unit.fakes.apiserver import ApiServer, Json, Kind
@@ -26,6 +28,7 @@ from unit.reconcile.harness import MARK, RESYNC, Operator
 COREOS, IMPROBABLE, PEERS = OPERATOR_KINDS
 MEMBER_KINDS = {"services": SERVICES, "pods": PODS, "peers": PEERS, "sets": REPLICA_SETS, "claims": CLAIMS}
 LOOK_SECONDS = 8.0
+RELIST_SECONDS = 0.01  # of real time, which has no meaning in a scenario
 PEER_LABEL = "etcd.improbable.io/peer-name"
 CONDITIONS = {"Available": "True", "Progressing": "False", "Degraded": "False"}
 
@@ -47,10 +50,10 @@ class _Network:
     """A /16 of loopback addresses that no other process uses: ports of etcd are fixed."""
 
     def __init__(self) -> None:
-        self._lock, self.prefix = self._claimed()
+        self.prefix = self._claimed()
         self.used = 0
 
-    def _claimed(self) -> tuple[socket.socket, str]:
+    def _claimed(self) -> str:
         for second in range(16, 250):
             lock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
             try:
@@ -58,7 +61,8 @@ class _Network:
             except OSError:
                 lock.close()
                 continue
-            return lock, f"127.{second}"
+            atexit.register(lock.close)
+            return f"127.{second}"
         raise AssertionError("no free loopback network")
 
 
@@ -173,8 +177,8 @@ class Bench:
                 return
         raise AssertionError(f"never at rest: {self.story()}")
 
-    def rest(self, resyncs: int = 10) -> None:
-        """Nothing at all is written over ten more looks, Events included."""
+    def rest(self, resyncs: int = 3) -> None:
+        """Nothing at all is written over so many more looks, Events included."""
         assert self.operator is not None
         before = self.operator.groups[0].controllers[0], self.passes()
         writes, events = len(self.writes()), len(self.events())
@@ -297,7 +301,8 @@ def bench(clock: FakeClock | None = None) -> Iterator[Bench]:
     with patch.object(world_module, "_NODE_IPS", network().prefix), ApiServer(clock=clock) as api:
         made = Bench(api, clock)
         try:
-            with patch.object(prober, "probe", made.look):
+            relisting = patch.object(reflector, "FIRST_DELAY", RELIST_SECONDS)
+            with relisting, patch.object(prober, "probe", made.look):
                 yield made
             assert not made.etcds.unsafe
         finally:

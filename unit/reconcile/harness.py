@@ -173,6 +173,7 @@ class Operator:
             Client(MortalTransport(api.url, Mortality()), timeouts=TIMEOUTS), instance="test", clock=clock
         )
         self.upgrades: list[float] = []
+        self._shown: dict[Informer[Any], tuple[int, int | None]] = {}
         wiring = Wiring(
             client=client,
             clock=clock,
@@ -252,6 +253,13 @@ class Operator:
         return False
 
     def _shows_the_view(self, informer: Informer[Any]) -> bool:
+        """Whether a cache shows what a LIST would give; compared once for each change of the world."""
+        view = (self._api.objects.store.revision, self._api.stale_revision)
+        if self._shown.get(informer) != view and self._is_equal_to_the_view(informer):
+            self._shown[informer] = view
+        return self._shown.get(informer) == view
+
+    def _is_equal_to_the_view(self, informer: Informer[Any]) -> bool:
         if not self._is_served(informer):
             return True
         selection = informer._reflector._selection

@@ -23,7 +23,7 @@ def stable_part(status: Json) -> Json:
 @MAKERS
 def test_each_operation_is_told_once(make: Make) -> None:
     with born(*make()) as made:
-        made.rest()
+        made.rest(10)
         told = {
             COREOS: ["BudgetCreated", "ClusterCreated"] + ["PodCreated"] * 3 + ["ServiceCreated"] * 4,
             IMPROBABLE: ["BudgetCreated", "ClusterCreated", *["PVCCreated"] * 3, *["PeerCreated"] * 3]

@@ -102,7 +102,8 @@ def survives(made: Bench, trouble: Trouble, write: int, workflow: Callable[[], o
     return has_come()
 
 
-LAG_SECONDS = 1.0
+LAG_SECONDS = 0.5
+"""Some passes on a view that stands still: a step is a tenth of a second."""
 
 
 class Lag(OnNthWrite):

@@ -6,6 +6,7 @@ compaction, so any later view can be rebuilt. Callers hold `changed`, which is n
 """
 
 import threading
+from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -35,6 +36,10 @@ class Change:
     place: Place
     before: Json | None
     after: Json | None
+
+
+def _revision(change: Change) -> int:
+    return change.revision
 
 
 def copied(value: Json) -> Json:
@@ -112,7 +117,7 @@ class Store:
         """The changes later than `revision`, oldest first; raises the 410 refusal when some are gone."""
         if revision < self.oldest:
             raise expired(revision, self.oldest)
-        return [change for change in self._history if change.revision > revision]
+        return self._history[bisect_right(self._history, revision, key=_revision) :]
 
     def compact(self) -> None:
         """Forget the history: every position before this one has expired."""
