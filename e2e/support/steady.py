@@ -3,10 +3,13 @@
 It holds one gRPC channel over all members, balanced round robin, as etcd's own client does, with gRPC's own
 back-off and no retries of its own: a put that was never sent goes to another member, one that was sent and
 not answered has failed. Every put has a key of its own, so that a lost one cannot hide behind a later one.
+
+No put waits for the one before, as many clients would write: one that waits for the answer of a member that
+is gone would hide what the others feel meanwhile, good or bad.
 """
 
+import itertools
 import json
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -17,6 +20,7 @@ import grpc
 
 from e2e.support.intervals import Interval, longest_gap, lost_writes
 from e2e.support.pace import Paced
+from e2e.support.waiting import wait_until
 from etcd_operator.build.urls import CLIENT_PORT, endpoint
 from etcd_operator.errors import OperatorError
 from etcd_operator.etcd import methods
@@ -58,9 +62,9 @@ class SteadyWriter:
         self._addresses = addresses
         self._prefix = prefix
         self._known: list[str] = []
-        self._channel: grpc.Channel | None = None
-        self._next: grpc.Channel | None = None
-        self._lock = threading.Lock()
+        self._channels: list[grpc.Channel] = []  # the newest is written to
+        self._numbers = itertools.count()
+        self._pending: set[grpc.Future[pb.PutResponse]] = set()
         self._look = Paced(self._follow, interval=LOOK_EVERY, name="steady-writer's members")
         self._write = Paced(self._put, interval=1.0 / per_second, name="steady-writer")
         self._puts: list[Put] = []
@@ -76,9 +80,9 @@ class SteadyWriter:
     ) -> None:
         self._look.stop()
         self._write.stop()
-        self._take_next()
-        if self._channel is not None:
-            self._channel.close()
+        wait_until(lambda: not self._pending, PUT_WITHIN + 10, "the last puts are answered or given up")
+        for channel in self._channels:
+            channel.close()
 
     def acknowledged(self, within: Interval | None = None) -> int:
         """How many puts that began in `within` (always: None) were acknowledged."""
@@ -122,33 +126,30 @@ class SteadyWriter:
         return {found.key.decode(): found.mod_revision for found in answer.kvs}
 
     def _put(self) -> None:
-        self._take_next()
-        key, began = f"{self._prefix}/{len(self._puts):08}", time.monotonic()
-        if self._channel is None:
+        key, began = f"{self._prefix}/{next(self._numbers):08}", time.monotonic()
+        if not self._channels:
             self._puts.append(Put(key, began, began, failure="no member has an address"))
             return
-        call = self._channel.unary_unary(
+        put = self._channels[-1].unary_unary(
             methods.PUT.path,
             request_serializer=pb.PutRequest.SerializeToString,
             response_deserializer=pb.PutResponse.FromString,
         )
+        call = put.future(pb.PutRequest(key=key.encode(), value=b"x"), timeout=PUT_WITHIN)
+        self._pending.add(call)
+        call.add_done_callback(lambda call: self._note(key, began, call))
+
+    def _note(self, key: str, began: float, call: "grpc.Future[pb.PutResponse]") -> None:
+        """In a thread of gRPC, when a put is answered or given up."""
+        ended = time.monotonic()
         try:
-            answer = call(pb.PutRequest(key=key.encode(), value=b"x"), timeout=PUT_WITHIN)
+            revision, failure = call.result().header.revision, ""
         except grpc.RpcError as error:
             # gRPC adds addresses and causes that differ from put to put.
-            failure = f"{error.code().name}: {(error.details() or '').partition('; last error')[0]}"
-            self._puts.append(Put(key, began, time.monotonic(), failure=failure))
-            return
-        self._puts.append(Put(key, began, time.monotonic(), revision=answer.header.revision))
-
-    def _take_next(self) -> None:
-        """Use the newer channel, if there is one; only here, where no put is under way."""
-        with self._lock:
-            new, self._next = self._next, None
-        if new is not None:
-            old, self._channel = self._channel, new
-            if old is not None:
-                old.close()
+            words = (error.details() or "").partition("; last error")[0]
+            revision, failure = 0, f"{error.code().name}: {words}"
+        self._puts.append(Put(key, began, ended, revision=revision, failure=failure))
+        self._pending.discard(call)
 
     def _follow(self) -> None:
         """Make a channel over the members there are now, and have it connected before it is used."""
@@ -167,7 +168,4 @@ class SteadyWriter:
             channel.close()
             return  # looked at again soon
         self._known = now
-        with self._lock:
-            unused, self._next = self._next, channel
-        if unused is not None:
-            unused.close()
+        self._channels.append(channel)  # those before are closed at the end: puts are under way on them
