@@ -12,6 +12,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,9 +22,13 @@ from localcluster.paths import REPOSITORY, Cache
 
 from .kubernetes import Kubernetes
 
-ENVIRONMENTS = ("lint", "type", "imports", "unit", "faults", "package", "e2e")
-ON_KUBERNETES = frozenset({"unit", "e2e"})
-"""Those with tests that need a Kubernetes; only e2e needs the operator deployed on it."""
+ENVIRONMENTS = ("lint", "type", "imports", "unit", "faults", "package", "e2e", "exclusive")
+ON_OPERATOR = frozenset({"e2e", "exclusive"})
+"""Those that need the operator deployed on a Kubernetes."""
+ON_KUBERNETES = ON_OPERATOR | {"unit"}
+"""Those with tests that need a Kubernetes."""
+BESIDE = {"faults": "exclusive"}
+"""Checks that compute all the time, and the one beside which they run: that waits most of its time."""
 
 _VENV = REPOSITORY / ".venv"
 _CONSTRAINTS = REPOSITORY / "constraints.txt"
@@ -32,9 +37,10 @@ _APT = ["apt-get", "install", "--yes", "--no-install-recommends"]
 
 @dataclass(slots=True)
 class Timetable:
-    """The steps so far: name, seconds, and whether it passed."""
+    """The steps so far: name, seconds, and whether it passed. Two may have run at the same time."""
 
     rows: list[tuple[str, float, bool]] = field(default_factory=list)
+    began: float = field(default_factory=time.monotonic)
 
     def run(self, name: str, step: Callable[[], bool]) -> bool:
         """Run a step, note how it went, and return whether it passed; a RefusalError is a failure."""
@@ -45,12 +51,16 @@ class Timetable:
         except RefusalError as error:
             print(f"hack/test: {error}", file=sys.stderr, flush=True)
             passed = False
-        self.rows.append((name, time.monotonic() - started, passed))
+        self.note(name, time.monotonic() - started, passed=passed)
         return passed
+
+    def note(self, name: str, seconds: float, *, passed: bool) -> None:
+        """A step that was run elsewhere."""
+        self.rows.append((name, seconds, passed))
 
     def skip(self, name: str) -> None:
         """Note a step that cannot run because what it needs has failed: that is a failure, too."""
-        self.rows.append((name, 0.0, False))
+        self.note(name, 0.0, passed=False)
 
     def report(self) -> int:
         """Print the table; the exit code."""
@@ -58,7 +68,7 @@ class Timetable:
         lines = [
             f"{name:<12} {seconds:7.1f} s  {'ok' if ok else 'FAILED'}" for name, seconds, ok in self.rows
         ]
-        total = sum(seconds for _, seconds, _ in self.rows)
+        total = time.monotonic() - self.began
         verdict = f"failed: {', '.join(failed)}" if failed else "everything passed"
         print("\n".join(["", "== Summary", *lines, f"{'total':<12} {total:7.1f} s", verdict]), flush=True)
         return 1 if failed else 0
@@ -79,10 +89,50 @@ def install_tox() -> bool:
     return True
 
 
-def tox(environment: str, variables: Mapping[str, str]) -> bool:
+def tox(environment: str, variables: Mapping[str, str], *options: str) -> bool:
     """Run one tox environment; whether it passed. What it prints is shown."""
-    program = [str(_VENV / "bin" / "python"), "-m", "tox", "run", "-e", environment]
+    program = [*_tox(environment), *options]
     return subprocess.run(program, cwd=REPOSITORY, env=dict(variables), check=False).returncode == 0
+
+
+class Beside:
+    """A tox environment that runs while something else does, for use in a `with`.
+
+    It gives way to the other where both want to compute. What it prints is kept until it is asked for,
+    so that the two do not mix. One that is left early is ended.
+    """
+
+    def __init__(self, environment: str, variables: Mapping[str, str]) -> None:
+        # Made first: two at once would make the package at the same place.
+        is_made = tox(environment, variables, "--notest")
+        program = ["nice", "-n", "10", *_tox(environment), "--skip-pkg-install"] if is_made else ["false"]
+        self._began = time.monotonic()
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed by __exit__
+        self._process = subprocess.Popen(
+            program, cwd=REPOSITORY, env=dict(variables), stdout=self._output, stderr=subprocess.STDOUT
+        )
+
+    def __enter__(self) -> Beside:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.poll() is None:
+            self._process.terminate()
+            self._process.wait()
+        self._output.close()
+
+    def finish(self) -> tuple[float, bool]:
+        """Wait for its end and show what it has printed; its seconds, and whether it passed."""
+        passed = self._process.wait() == 0
+        seconds = time.monotonic() - self._began
+        self._output.seek(0)
+        sys.stdout.write(self._output.read().decode(errors="replace"))
+        sys.stdout.flush()
+        return seconds, passed
+
+
+def _tox(environment: str) -> list[str]:
+    return [str(_VENV / "bin" / "python"), "-m", "tox", "run", "-e", environment]
 
 
 def variables(environment: str, kubernetes: Kubernetes | None) -> dict[str, str]:
@@ -94,7 +144,7 @@ def variables(environment: str, kubernetes: Kubernetes | None) -> dict[str, str]
     if kubernetes is None:
         return chosen
     chosen["ETCD_OPERATOR_KUBECTL"] = str(kubernetes.tools / "kubectl")
-    if environment == "e2e" and kubernetes.is_local:
+    if environment in ON_OPERATOR and kubernetes.is_local:
         # By its name, not its kubeconfig: only so do the tests know that they may break it.
         return chosen | {"ETCD_OPERATOR_CLUSTER": kubernetes.name}
     return chosen | {"ETCD_OPERATOR_KUBECONFIG": str(kubernetes.kubeconfig)}
