@@ -137,14 +137,9 @@ def test_a_member_that_lost_its_volume_refuses_to_start_and_is_replaced_while_th
     selector = f"etcd.improbable.io/peer-name={victim}"
     space.kubectl("delete", "pod", "-l", selector, "--grace-period=1")
 
-    def restarts() -> int:
-        pods = space.api.all_of(resources.PODS, space.namespace, selector)
-        counts = [
-            status["restartCount"] for pod in pods for status in pod["status"].get("containerStatuses", [])
-        ]
-        return max(counts, default=0)
-
-    wait_until(lambda: restarts() >= 1, 60, "the empty member refuses to start")
+    wait_until(
+        lambda: ("Warning", "DataLost") in space.told("my-cluster"), 60, "the empty member refuses to start"
+    )
     others = [
         pod["status"]["podIP"]
         for pod in space.pods(document)

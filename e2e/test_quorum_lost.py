@@ -82,11 +82,6 @@ def await_recovered(space: Space, document: Document) -> None:
     print(f"served again after {back:.2f} s, settled after {time.monotonic() - began:.2f} s")
 
 
-def events(space: Space, cluster: str = NAME) -> set[tuple[str, str]]:
-    found = json.loads(space.kubectl("get", "events", "-o", "json"))["items"]
-    return {(e["type"], e["reason"]) for e in found if e["involvedObject"]["name"] == cluster}
-
-
 def test_two_of_three_pods_deleted_together_are_recovered_from_the_third_without_a_loss(space: Space) -> None:
     document = space.created(ephemeral())
     space.wait_settled(document)
@@ -108,7 +103,7 @@ def test_two_of_three_pods_deleted_together_are_recovered_from_the_third_without
     assert (told["status"], names(2)[0] in told["message"]) == ("True", True)
     assert {
         ("Warning", "QuorumLost"), ("Warning", "RecoveryStarted"), ("Warning", "Recovered")
-    } <= events(space)  # fmt: skip
+    } <= space.told(NAME)  # fmt: skip
     assert_at_rest(space, 10)
 
 
@@ -174,7 +169,7 @@ def test_persistent_members_are_given_up_only_by_name_and_keep_their_numbers(spa
     status = space.status(document)
     assert (status["recovery"]["survivor"], status["recovery"]["replaces"]) == ("my-cluster-2", before)
     assert condition(space.stored(document), "DataLossPossible")["status"] == "True"
-    told = events(space, "my-cluster")
+    told = space.told("my-cluster")
     assert {("Warning", reason) for reason in ("QuorumLost", "RecoveryStarted", "Recovered")} <= told
     assert_at_rest(space, 10)  # with the annotation still there
 

@@ -1,6 +1,5 @@
 """Growing, shrinking and replacing members while a client writes, as the documents show it."""
 
-import json
 import threading
 from typing import Any
 
@@ -93,8 +92,7 @@ def test_scaling_down_removes_the_highest_claims_and_keeps_the_others(space: Spa
         lambda: space.names(resources.CLAIMS, selector) == ["my-cluster-0"], 30, "two claims are removed"
     )
     assert space.names(resources.PEERS, selector) == ["my-cluster-0"]
-    events = json.loads(space.kubectl("get", "events", "-o", "json"))["items"]
-    reasons = {event["reason"] for event in events if event["involvedObject"]["name"] == "my-cluster"}
+    reasons = {reason for _, reason in space.told("my-cluster")}
     assert {"MemberRemoved", "PeerRemoved", "PVCRemoved"} <= reasons
 
 

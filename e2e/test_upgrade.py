@@ -1,6 +1,5 @@
 """Upgrades as the documents show them, under a writing client: patch, minor, and to what does not exist."""
 
-import json
 import time
 from typing import Any
 
@@ -104,8 +103,7 @@ def test_a_cluster_is_upgraded_from_3_5_to_3_7_and_nothing_is_lost(space: Space,
 
 def assert_told(space: Space, document: Document) -> None:
     """Versions in status, progress in Events."""
-    events = json.loads(space.kubectl("get", "events", "-o", "json"))["items"]
-    reasons = {event["reason"] for event in events}
+    reasons = {reason for _, reason in space.told(document["metadata"]["name"])}
     assert {"UpgradeStarted", "LeaderMoved", "MemberUpgraded", "UpgradeFinished"} <= reasons
     status = space.status(document)
     assert "upgrade" not in status

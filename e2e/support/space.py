@@ -93,6 +93,11 @@ class Space:
         """The names of what there is of a resource, by name."""
         return [each["metadata"]["name"] for each in self.api.all_of(resource, self.namespace, selector)]
 
+    def told(self, name: str) -> set[tuple[str, str]]:
+        """Type ("Normal", "Warning") and reason of every Event about the objects of that name."""
+        found = self.api.all_of(resources.EVENTS, self.namespace)
+        return {(each["type"], each["reason"]) for each in found if each["involvedObject"]["name"] == name}
+
     def wait_pods_gone(self, document: Document, *, within: float = 90.0) -> None:
         """Wait until no pod of the namespace is left; etcd may take its grace period."""
         name = document["metadata"]["name"]
