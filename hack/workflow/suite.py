@@ -27,8 +27,8 @@ ON_OPERATOR = frozenset({"e2e", "exclusive"})
 """Those that need the operator deployed on a Kubernetes."""
 ON_KUBERNETES = ON_OPERATOR | {"unit"}
 """Those with tests that need a Kubernetes."""
-BESIDE = {"faults": "exclusive"}
-"""Checks that compute all the time, and the one beside which they run: that waits most of its time."""
+BESIDE = {"type": "unit", "faults": "exclusive"}
+"""Checks that compute all the time, and those beside which they run: these wait for much of their time."""
 
 _VENV = REPOSITORY / ".venv"
 _CONSTRAINTS = REPOSITORY / "constraints.txt"
