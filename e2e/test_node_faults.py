@@ -37,8 +37,11 @@ def _three_nodes(space: Space) -> Iterator[None]:
 
 
 def all_ready(space: Space) -> bool:
-    conditions = [node["status"]["conditions"] for node in space.api.all_of(resources.NODES)]
-    return all(c["status"] == "True" for each in conditions for c in each if c["type"] == "Ready")
+    """Whether all nodes are, and are taken for it: the taints of one that was away go a while later."""
+    nodes = space.api.all_of(resources.NODES)
+    conditions = [node["status"]["conditions"] for node in nodes]
+    is_ready = all(c["status"] == "True" for each in conditions for c in each if c["type"] == "Ready")
+    return is_ready and not any(node["spec"].get("taints") for node in nodes)
 
 
 @contextmanager
