@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -111,6 +112,13 @@ class Beside:
         self._process = subprocess.Popen(
             program, cwd=REPOSITORY, env=dict(variables), stdout=self._output, stderr=subprocess.STDOUT
         )
+        self._seconds = 0.0
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
+        self._watcher.start()
+
+    def _watch(self) -> None:
+        self._process.wait()
+        self._seconds = time.monotonic() - self._began
 
     def __enter__(self) -> Beside:
         return self
@@ -118,17 +126,16 @@ class Beside:
     def __exit__(self, *_: object) -> None:
         if self._process.poll() is None:
             self._process.terminate()
-            self._process.wait()
+        self._watcher.join()
         self._output.close()
 
     def finish(self) -> tuple[float, bool]:
         """Wait for its end and show what it has printed; its seconds, and whether it passed."""
-        passed = self._process.wait() == 0
-        seconds = time.monotonic() - self._began
+        self._watcher.join()
         self._output.seek(0)
         sys.stdout.write(self._output.read().decode(errors="replace"))
         sys.stdout.flush()
-        return seconds, passed
+        return self._seconds, self._process.returncode == 0
 
 
 def _tox(environment: str) -> list[str]:
