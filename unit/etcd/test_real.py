@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import pytest
 import trustme
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
 from etcd_operator.errors import Unavailable
 from etcd_operator.etcd import errors
@@ -31,18 +32,14 @@ def ready(cluster: RealEtcdCluster, channels: Channels) -> None:
     eventually(all_answer)
 
 
-def insisting(change: Callable[[], T], attempts: int = 5) -> T:
+def insisting(change: Callable[[], T]) -> T:
     """The outcome of a change of members, asked for again while it is unknown, as the next pass does.
 
     raft drops such a change without a word as long as it has not noted the one before as applied, which may
     be shortly after etcd has acknowledged that: the caller learns of it from the deadline only.
     """
-    for _ in range(attempts - 1):
-        try:
-            return change()
-        except errors.Timeout:
-            continue
-    return change()
+    again = retry_if_exception_type(errors.Timeout)
+    return Retrying(retry=again, stop=stop_after_attempt(5), reraise=True)(change)
 
 
 def test_a_cluster_grows_by_a_learner_and_shrinks_again(real: RealEtcdCluster, channels: Channels) -> None:

@@ -9,6 +9,7 @@ import threading
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
@@ -36,10 +37,6 @@ class Change:
     place: Place
     before: Json | None
     after: Json | None
-
-
-def _revision(change: Change) -> int:
-    return change.revision
 
 
 def copied(value: Json) -> Json:
@@ -117,7 +114,7 @@ class Store:
         """The changes later than `revision`, oldest first; raises the 410 refusal when some are gone."""
         if revision < self.oldest:
             raise expired(revision, self.oldest)
-        return self._history[bisect_right(self._history, revision, key=_revision) :]
+        return self._history[bisect_right(self._history, revision, key=attrgetter("revision")) :]
 
     def compact(self) -> None:
         """Forget the history: every position before this one has expired."""
