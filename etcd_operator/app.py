@@ -16,6 +16,7 @@ from uuid import uuid4
 
 import structlog
 
+from etcd_operator import decoding
 from etcd_operator.clock import SystemClock
 from etcd_operator.dialects.base import Defaults
 from etcd_operator.engine.controller import Controller, Reconcile, Result
@@ -57,6 +58,7 @@ class Operator:
     """One process of the operator, from `run` to its exit code."""
 
     def __init__(self, settings: Settings) -> None:
+        decoding.build_all()  # before there is a second thread
         self._settings = settings
         self._clock = SystemClock()
         self._metrics = Metrics()

@@ -18,7 +18,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from etcd_operator import app
+from etcd_operator import app, decoding
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.lease import Elector, Timing
@@ -117,6 +117,7 @@ def running(made: Bench, home: Path, count: int = 1, **how: Any) -> Iterator[lis
                 operator.join()
     ours = [t.name for t in set(threading.enumerate()) - before if "worker" in t.name or "informer" in t.name]
     assert not ours
+    assert not [kind for kind in decoding.built_late() if "unit." not in kind]
 
 
 @pytest.fixture

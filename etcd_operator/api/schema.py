@@ -14,6 +14,8 @@ from typing import Any
 
 import msgspec
 
+from etcd_operator.decoding import decoder
+
 Schema = dict[str, Any]
 
 KEPT = ("type", "enum", "minimum", "required")
@@ -80,4 +82,4 @@ def _inline(schema: Schema, components: dict[str, Schema]) -> Schema:
 
 def _pieces() -> dict[str, Schema]:
     data = resources.files("etcd_operator.api").joinpath("schemas/core.json").read_bytes()
-    return msgspec.json.decode(data, type=dict[str, Schema])
+    return decoder(dict[str, Schema]).decode(data)

@@ -12,6 +12,7 @@ from etcd_operator.core.actions import Plan, Start
 from etcd_operator.core.desired import DesiredCluster, Durability, Record
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.versions import image_of, parse_version
+from etcd_operator.decoding import convert
 from etcd_operator.errors import InvalidSpec
 
 Spec = TypeVar("Spec")
@@ -122,7 +123,7 @@ def desired_of(
 def parse_spec(raw: dict[str, Any], kind: type[Spec]) -> Spec:
     """Read a raw spec. Raises InvalidSpec with one sentence naming the field."""
     try:
-        return msgspec.convert(raw, kind)
+        return convert(raw, kind)
     except msgspec.ValidationError as error:
         raise InvalidSpec(f"spec: {error}") from error
 

@@ -20,6 +20,7 @@ import msgspec
 from urllib3.exceptions import InvalidHeader
 from urllib3.util import Retry
 
+from etcd_operator.decoding import decoder
 from etcd_operator.errors import (
     AlreadyExists,
     Conflict,
@@ -49,13 +50,10 @@ class Status(msgspec.Struct):
     details: _Details | None = None
 
 
-_status_decoder = msgspec.json.Decoder(Status)
-
-
 def parse_status(body: bytes | msgspec.Raw) -> Status:
     """The `Status` in `body`; its text as the message if it holds none."""
     try:
-        return _status_decoder.decode(body)
+        return decoder(Status).decode(body)
     except msgspec.DecodeError:
         return Status(message=bytes(body).decode("utf-8", "replace"))
 

@@ -27,10 +27,11 @@ from urllib.parse import urlencode
 import msgspec
 
 from etcd_operator.clock import Clock, SystemClock
+from etcd_operator.decoding import decoder
 from etcd_operator.errors import Gone, Invalid, NotFound, OperatorError, Unavailable
 from etcd_operator.keys import Key
 from etcd_operator.kube.answers import failure, parse_status
-from etcd_operator.kube.decode import ApiResources, Page, Version, decode_each, decoder
+from etcd_operator.kube.decode import ApiResources, Page, Version, decode_each
 from etcd_operator.kube.resources import Resource, Selection
 from etcd_operator.kube.transport import Abort, Answer, Method, Request, Stream, Timeouts, Transport
 

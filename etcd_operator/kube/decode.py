@@ -5,13 +5,13 @@ that does not fit its type costs only itself; what every object has (name, names
 is readable even then.
 """
 
-from collections.abc import Hashable, Iterator
-from functools import cache
-from typing import Any, TypeVar, cast
+from collections.abc import Iterator
+from typing import TypeVar
 
 import msgspec
 import structlog
 
+from etcd_operator.decoding import decoder
 from etcd_operator.keys import Key
 from etcd_operator.kube.resources import Resource
 
@@ -64,16 +64,6 @@ class Version(msgspec.Struct):
 
     major: str
     minor: str
-
-
-@cache
-def _build(kind: Any) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(kind)
-
-
-def decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
-    """The JSON decoder of a type, built once: building costs more than using."""
-    return _build(cast("Hashable", kind))
 
 
 def decode_each(resource: Resource, items: list[msgspec.Raw], kind: type[T]) -> Iterator[T | Key]:

@@ -27,11 +27,12 @@ from typing import Generic, TypeVar
 import msgspec
 
 from etcd_operator.clock import Clock, SystemClock
+from etcd_operator.decoding import decoder
 from etcd_operator.errors import Unavailable
 from etcd_operator.keys import Key
 from etcd_operator.kube.answers import failure, parse_status
 from etcd_operator.kube.client import Client
-from etcd_operator.kube.decode import decoder, partial, unreadable
+from etcd_operator.kube.decode import partial, unreadable
 from etcd_operator.kube.resources import Selection
 from etcd_operator.kube.transport import Abort, NoAnswer, Stream
 

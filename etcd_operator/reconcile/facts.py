@@ -10,6 +10,7 @@ from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.api.podmarks import PodMarks
 from etcd_operator.build.steps import FETCH
 from etcd_operator.core.members import Answer, ClaimFacts, EtcdMember, PeerFacts, PodFacts, Trouble
+from etcd_operator.decoding import decoder
 from etcd_operator.etcd import probe as etcd
 from etcd_operator.etcd.values import Member, hex_id
 from etcd_operator.kube.views import Claim, ContainerState, ContainerStatus, Pod, ReplicaSet
@@ -190,7 +191,7 @@ def _last_words(pod: Pod) -> str:
 def _failure(line: str) -> str:
     """The message of one line of etcd's log, if it is one of failure."""
     try:
-        entry = msgspec.json.decode(line, type=dict[str, Any])
+        entry = decoder(dict[str, Any]).decode(line)
     except msgspec.MsgspecError:
         return ""
     if entry.get("level") not in ("error", "fatal", "panic"):

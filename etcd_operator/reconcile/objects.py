@@ -9,9 +9,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-import msgspec
-
 from etcd_operator.api.meta import ObjectMeta, RawObject
+from etcd_operator.decoding import convert
 from etcd_operator.errors import AlreadyExists, NotFound, RetryableError
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client, PatchKind
@@ -46,7 +45,7 @@ class Objects:
 
     def create(self, resource: Resource, body: RawObject) -> bool:
         """Make the object; false if an earlier attempt already had. Raises NameTaken."""
-        metadata = msgspec.convert(body["metadata"], ObjectMeta)
+        metadata = convert(body["metadata"], ObjectMeta)
         try:
             written = self.client.create(resource, self.namespace, body, Written)
         except AlreadyExists:

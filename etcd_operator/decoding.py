@@ -1,0 +1,71 @@
+"""From JSON to types, safely from many threads: the only place that has msgspec decode.
+
+msgspec builds what it knows of a type when the type is first decoded, and shows the unfinished
+result to other threads: two that decode a type for the first time at once can end the process
+with SIGSEGV (0.22.0). So:
+
+- `build_all` builds every struct of this package; `app` calls it before there is a second thread.
+- What was not built then is built under a lock, which is safe, too, but is counted in `built_late`,
+  so that tests notice a type that `build_all` does not find.
+- Nothing else in this package decodes with msgspec (`unit/test_decoding.py` reads the sources).
+
+Encoding builds nothing and is not restricted.
+"""
+
+import threading
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+import msgspec
+
+T = TypeVar("T")
+
+_PLAIN: tuple[Any, ...] = (dict[str, Any], dict[str, dict[str, Any]])
+"""JSON objects without a struct in them."""
+
+_decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
+_late: list[str] = []
+_lock = threading.Lock()
+_is_complete = threading.Event()
+
+
+def build_all() -> None:
+    """Build the decoders of all structs of this package that are defined by now."""
+    for kind in (*_PLAIN, *_structs(msgspec.Struct)):
+        decoder(kind)
+    _is_complete.set()
+
+
+def built_late() -> tuple[str, ...]:
+    """The types that were first decoded after `build_all`, when other threads may have run."""
+    return tuple(_late)
+
+
+def decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
+    """The JSON decoder of a type, built once: building costs more than using."""
+    known = _decoders.get(kind)
+    return known if known is not None else _build(kind)
+
+
+def convert(value: Any, kind: type[T]) -> T:
+    """The value in JSON that was read already. Raises `msgspec.ValidationError`."""
+    decoder(kind)
+    return msgspec.convert(value, kind)
+
+
+def _build(kind: Any) -> msgspec.json.Decoder[Any]:
+    with _lock:
+        if kind not in _decoders:
+            if _is_complete.is_set():
+                _late.append(str(kind))
+            _decoders[kind] = msgspec.json.Decoder(kind)
+        return _decoders[kind]
+
+
+def _structs(base: type) -> Iterator[type]:
+    package = __name__.partition(".")[0]
+    kind: type
+    for kind in base.__subclasses__():
+        if kind.__module__.partition(".")[0] == package:
+            yield kind
+        yield from _structs(kind)
