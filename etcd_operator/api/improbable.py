@@ -34,6 +34,9 @@ CLEANUP_FINALIZER = f"etcdpeer.{GROUP}/pvc-cleanup"
 
 # Written on every claim, because a claim outlives the resource whose status holds the same facts.
 TOKEN_ANNOTATION = f"{GROUP}/cluster-token"
+CLUSTER_UID_ANNOTATION = f"{GROUP}/cluster-uid"
+"""The UID of the EtcdCluster that the claim was made for: only that one may remove it unasked."""
+
 FOUNDERS_ANNOTATION = f"{GROUP}/founders"
 CLUSTER_ID_ANNOTATION = f"{GROUP}/cluster-id"
 SIZE_ANNOTATION = f"{GROUP}/cluster-size"

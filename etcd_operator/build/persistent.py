@@ -114,8 +114,11 @@ def peer_bootstrap(cluster: DesiredCluster, name: str, start: Start) -> PeerBoot
 
 
 def claim(peer: EtcdPeer) -> RawObject:
-    """The peer's claim, marked with the birth it belongs to and with no owner."""
-    notes = {improbable.TOKEN_ANNOTATION: peer.spec.bootstrap.initial_cluster_token}
+    """The claim, with no owner: marked with the etcd cluster and the EtcdCluster that it is made for."""
+    notes = {
+        improbable.TOKEN_ANNOTATION: peer.spec.bootstrap.initial_cluster_token,
+        improbable.CLUSTER_UID_ANNOTATION: peer.metadata.controller_uid,
+    }
     if peer.spec.bootstrap.initial_cluster_state == "New":
         founders = (member.name for member in peer.spec.bootstrap.static.initial_cluster)
         notes[improbable.FOUNDERS_ANNOTATION] = ",".join(founders)

@@ -78,6 +78,7 @@ class PodFacts:
 class ClaimFacts:
     """A persistent member's claim and what earlier births wrote on it (empty when nothing).
 
+    cluster_uid: of the EtcdCluster that it was made for.
     version: of etcd, the one that was last asked to run on it.
     """
 
@@ -86,6 +87,7 @@ class ClaimFacts:
     is_bound: bool = False
     is_lost: bool = False
     is_terminating: bool = False
+    cluster_uid: str = ""
     token: str = ""
     founders: tuple[str, ...] = ()
     cluster_id: str = ""

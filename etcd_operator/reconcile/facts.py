@@ -220,6 +220,7 @@ def claim_facts(claim: Claim) -> ClaimFacts:
         is_bound=claim.status.phase == "Bound",
         is_lost=claim.status.phase == "Lost",
         is_terminating=claim.metadata.deletion_timestamp is not None,
+        cluster_uid=notes.get(improbable.CLUSTER_UID_ANNOTATION, ""),
         token=notes.get(improbable.TOKEN_ANNOTATION, ""),
         founders=tuple(founders.split(",")) if founders else (),
         cluster_id=notes.get(improbable.CLUSTER_ID_ANNOTATION, ""),

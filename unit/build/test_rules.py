@@ -139,6 +139,7 @@ def test_nobody_owns_a_claim_so_it_outlives_them_all() -> None:
     assert "ownerReferences" not in metadata
     assert metadata["annotations"] == {
         "etcd.improbable.io/cluster-token": "uid-1",
+        "etcd.improbable.io/cluster-uid": "uid-1",
         "etcd.improbable.io/founders": "db-0,db-1,db-2",
     }
 
@@ -198,7 +199,10 @@ def test_an_ephemeral_member_that_joins_never_founds() -> None:
 def test_the_claim_of_a_joining_member_names_no_founders() -> None:
     notes = persistent.claim(peer_of(PLAIN, start=JOINING))["metadata"]["annotations"]
 
-    assert notes == {"etcd.improbable.io/cluster-token": "uid-1"}
+    assert notes == {
+        "etcd.improbable.io/cluster-token": "uid-1",
+        "etcd.improbable.io/cluster-uid": "uid-1",
+    }
 
 
 def test_what_a_member_advertises_is_what_the_founders_list_says() -> None:

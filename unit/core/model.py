@@ -100,6 +100,17 @@ class World(Pods):
         if not self.claims:
             self.acknowledged.clear()
 
+    def make_claim_late(self, name: str) -> None:
+        """A claim that was asked for on behalf of a member that nobody knows any more."""
+        resource = self.resource
+        listed = {entry.name for group in self.groups(led=True) for entry in group.entries.values()}
+        if resource is None or not resource.record.is_born or resource.record.bootstrap is None:
+            return
+        if self.groups(led=True) and name not in {*self.claims, *self.peers, *listed}:
+            token = resource.record.bootstrap.token
+            uid = self.uid("claim")
+            self.claims[name] = Claim(uid=uid, cluster_uid=resource.uid, token=token, founders=())
+
     def delete_claim_gently(self, name: str) -> None:
         """As `kubectl delete`: it goes when no pod uses it."""
         if name in self.claims:
@@ -124,7 +135,12 @@ class World(Pods):
         for name, peer in staying.items():
             if peer.template is None and name not in self.claims and not self.is_claim_lost(name):
                 founders = peer.start.founders if isinstance(peer.start, Founding) else ()
-                self.claims[name] = Claim(uid=self.uid("claim"), token=peer.start.token, founders=founders)
+                self.claims[name] = Claim(
+                    uid=self.uid("claim"),
+                    cluster_uid=self.resource.uid if self.resource is not None else "",
+                    token=peer.start.token,
+                    founders=founders,
+                )
         for name, peer in staying.items():
             if peer.template is None and not self._may_start(name, peer):
                 continue

@@ -123,6 +123,12 @@ class Life(Machine):
             process.is_unheard = is_unheard
 
     @rule(which=WHICH)
+    def a_claim_is_made_late(self, which: int) -> None:
+        """The answer to its creation was a timeout; it is applied after the member was taken out again."""
+        if self.world.is_persistent:
+            self.world.make_claim_late(self.name(which))
+
+    @rule(which=WHICH)
     def a_new_image_cannot_be_pulled(self, which: int) -> None:
         self.world.unpullable.add(self.name(which))
 

@@ -278,6 +278,7 @@ def _claim_facts(name: str, claim: Claim) -> ClaimFacts:
         uid=claim.uid,
         is_bound=True,
         is_terminating=claim.is_terminating,
+        cluster_uid=claim.cluster_uid,
         token=claim.token,
         founders=claim.founders,
         cluster_id=claim.cluster_id,

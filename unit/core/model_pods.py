@@ -26,6 +26,7 @@ class Claim:
     uid: str
     token: str
     founders: tuple[str, ...]
+    cluster_uid: str = ""
     cluster_id: str = ""
     member_id: str = ""
     cluster_size: int = 0

@@ -171,9 +171,12 @@ def _claim_is_lost(world: World, _state: ClusterState) -> bool:
     return any(world.is_claim_lost(name) for name in world.peers)
 
 
-def _claim_is_in_the_way(world: World, _state: ClusterState) -> bool:
-    """A claim of no member, and without the marks that would make it this cluster's."""
-    return any(name not in world.peers and not claim.member_id for name, claim in world.claims.items())
+def _claim_is_in_the_way(world: World, state: ClusterState) -> bool:
+    """A claim of no member that nothing proves to be this cluster's."""
+    return any(
+        name not in world.peers and not claim.member_id and claim.cluster_uid != state.desired.uid
+        for name, claim in world.claims.items()
+    )
 
 
 _CHECKS = {

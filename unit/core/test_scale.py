@@ -134,6 +134,31 @@ def test_a_claim_that_is_not_this_clusters_is_never_removed_but_told() -> None:
     assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "ClaimInTheWay")
 
 
+def test_a_claim_that_this_cluster_made_for_a_member_that_never_came_is_removed() -> None:
+    """Its creation was applied after the member had gone again: nobody else would ever remove it."""
+    own = claim("db-3", cluster_uid=TOKEN)
+    made = plan(_with(_sized(persistent(), 5), Member(name="db-3", claim=own)))
+
+    assert made.actions == (DeleteMember(name="db-3"),)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"cluster_uid": "another"}, id="made for another resource of this name"),
+        pytest.param({"cluster_uid": TOKEN, "token": f"{TOKEN}-1"}, id="of another etcd cluster of its own"),
+        pytest.param(
+            {"cluster_uid": TOKEN, "member_id": "id-db-3", "cluster_id": "another"},
+            id="with the data of an etcd cluster that was given up",
+        ),
+    ],
+)
+def test_a_claim_that_may_hold_other_data_is_not_removed(changes: dict[str, str]) -> None:
+    made = plan(_with(_sized(persistent(), 5), Member(name="db-3", claim=claim("db-3", **changes))))
+
+    assert (made.actions, made.reason) == ((), "ClaimInTheWay")
+
+
 def test_a_learner_that_answers_is_promoted() -> None:
     made = plan(_learner(_sized(persistent(), 5), "db-3"))
 

@@ -347,6 +347,7 @@ def test_a_marked_claim_says_all_of_its_birth() -> None:
     prefix = "etcd.improbable.io/"
     marked = {
         f"{prefix}cluster-token": "t",
+        f"{prefix}cluster-uid": "uid-1",
         f"{prefix}founders": "db-0,db-1",
         f"{prefix}cluster-id": "feed",
         f"{prefix}member-id": "1",
@@ -359,6 +360,7 @@ def test_a_marked_claim_says_all_of_its_birth() -> None:
         uid="u",
         is_bound=True,
         is_terminating=True,
+        cluster_uid="uid-1",
         token="t",
         founders=("db-0", "db-1"),
         cluster_id="feed",

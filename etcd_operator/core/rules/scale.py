@@ -233,15 +233,20 @@ def _may_change(state: ClusterState) -> bool:
 def _is_left_over(state: ClusterState, member: Member) -> bool:
     """Whether objects of a member that etcd does not list are ours to remove.
 
-    A claim alone is removed only if this very cluster marked it as a member's: anything else
-    that has such a name may be somebody's copy.
+    A claim alone is removed only if this very cluster marked it as a member's, or made it for a member
+    that never answered (its creation was applied late, when the member was gone again): anything else that
+    has such a name may be somebody's copy.
     """
     if member.is_going:
         return False
     if member.pod is not None or member.peer is not None or member.has_service:
         return True
     claim = member.claim
-    return claim is not None and bool(claim.member_id) and claim.cluster_id == state.record.cluster_id
+    if claim is None:
+        return False
+    if claim.member_id:
+        return claim.cluster_id == state.record.cluster_id
+    return claim.cluster_uid == state.desired.uid and claim.token == state.desired.token
 
 
 def _has_objects(state: ClusterState, member: Member) -> bool:
