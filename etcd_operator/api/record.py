@@ -22,6 +22,21 @@ class Bootstrap(Value, frozen=True, kw_only=True):
     version: str = ""
 
 
+def repeated(token: str) -> str:
+    """The token of a bootstrap that begins again because all members of the one before it are gone."""
+    first, _, number = token.partition(AGAIN)
+    return f"{first}{AGAIN}{int(number or 0) + 1}"
+
+
+def is_repeated(token: str) -> bool:
+    """Whether members of an earlier bootstrap are gone, with whatever clients may have written."""
+    return AGAIN in token
+
+
+AGAIN = "."
+"""Between the UID of a resource, which has none, and the number of the bootstrap."""
+
+
 class Recovery(Value, frozen=True, kw_only=True):
     """How data was, or is being, saved from a cluster that lost its quorum for good.
 

@@ -154,6 +154,13 @@ class DeleteMember:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DropPod:
+    """Delete the pod of an ephemeral member that has ended for good, before the cluster ever served."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmLoss:
     """Make sure, live, that no quorum can ever return: nothing that follows may happen otherwise.
 
@@ -226,6 +233,7 @@ Action = (
     | MoveLeader
     | RemoveMember
     | DeleteMember
+    | DropPod
     | ReplaceMember
     | PadLog
 )

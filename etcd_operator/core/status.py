@@ -6,6 +6,7 @@ Degraded, so that `kubectl describe` says what the operator waits for.
 """
 
 from etcd_operator.api.meta import Condition
+from etcd_operator.api.record import is_repeated
 from etcd_operator.core.actions import Plan, Stage
 from etcd_operator.core.paths import lowest
 from etcd_operator.core.state import ClusterState
@@ -78,16 +79,23 @@ def _available(state: ClusterState) -> Verdict:
 def _loss(state: ClusterState) -> Verdict | None:
     recovery, bootstrap = state.record.recovery, state.record.bootstrap
     if recovery is None:
-        return None
+        return _first_loss(state)
     if not recovery.replaces:
         # Not needed in the end; but the cluster itself may have come out of an earlier one.
         if bootstrap is None or not bootstrap.token.startswith(f"{state.desired.uid}-"):
-            return None
+            return _first_loss(state)
         return True, "RecoveredFromSurvivor", f"recovered as {bootstrap.members[0]} once: {MISSING}"
     source = (
         f"recovery {recovery.generation} took what {recovery.survivor} had at revision {recovery.revision}"
     )
     return True, "RecoveredFromSurvivor", f"{source}: {MISSING}"
+
+
+def _first_loss(state: ClusterState) -> Verdict | None:
+    bootstrap = state.record.bootstrap
+    if bootstrap is None or not is_repeated(bootstrap.token):
+        return None
+    return True, "BootstrapRepeated", f"all members failed before the cluster ID was recorded: {MISSING}"
 
 
 def _progressing(plan: Plan) -> Verdict:

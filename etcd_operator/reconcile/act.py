@@ -24,6 +24,7 @@ from etcd_operator.core.actions import (
     CreateMember,
     CreateMemberService,
     DeleteMember,
+    DropPod,
     DropSeed,
     KeepBudget,
     MoveLeader,
@@ -84,6 +85,8 @@ class Actor(Generic[Cluster]):
                 self._change(state, action, report)
             case DeleteMember():
                 self._delete(state, action.name, report)
+            case DropPod():
+                self._drop(state, action.name, report)
             case SealMember():
                 self._seal(state, action)
             case ConfirmLoss() | ConfirmSilence() | SealSeed() | RetireMember() | DropSeed() | OpenSeed():
@@ -177,6 +180,13 @@ class Actor(Generic[Cluster]):
             raise Conflict(f"{name} is a member again: not deleting it")
         objects = self._objects(state.desired)
         Removal(objects=objects, state=state, report=report, whose="").remove(name)
+
+    def _drop(self, state: ClusterState, name: str, report: Report) -> None:
+        """Only the pod that was seen: one that has ended for good never runs again."""
+        pod = state.by_name[name].pod
+        if pod is not None and pod.is_finished:
+            self._objects(state.desired).remove(resources.PODS, pod.name, pod.uid)
+            report("PodRemoved", f"removed Pod {name}, which had failed")
 
     def _membership(self, state: ClusterState) -> Membership:
         channels = self.prober.channels(_key(state.desired))

@@ -220,7 +220,7 @@ class Observer(Generic[Cluster]):
             return tuple(self._counted(member) for member in members)
         if bootstrap is None or desired.record.is_born or desired.is_persistent:
             return members
-        there = {m.name for m in members if m.pod is not None}
+        there = {m.name for m in members if m.pod is not None and not m.pod.is_finished}
         if there.issuperset(bootstrap.members):
             return members
         return tuple(_with_proof(member, self.never_led) for member in members)

@@ -16,6 +16,7 @@ from etcd_operator.core.actions import (
     CreateMember,
     CreateMemberService,
     DeleteMember,
+    DropPod,
     Founding,
     KeepBudget,
     MoveLeader,
@@ -63,8 +64,8 @@ def apply(world: World, cache: Cache, state: ClusterState, action: Action) -> se
             return _replace(world, state, action)
         case AddLearner() | Promote() | MoveLeader() | RemoveMember() | PadLog():
             _change(world, state, action)
-        case DeleteMember():
-            _delete(world, cache, state, action.name)
+        case DeleteMember() | DropPod():
+            _take_away(world, cache, state, action)
         case ConfirmLoss() | SealSeed() | RetireMember() | OpenSeed():
             return _recover(world, state, action)
         case _:
@@ -269,6 +270,13 @@ def _process(world: World, member: Member) -> Process:
 # deleting
 
 
+def _take_away(world: World, cache: Cache, state: ClusterState, action: DeleteMember | DropPod) -> None:
+    if isinstance(action, DropPod):
+        _drop(world, state, action.name)
+    else:
+        _delete(world, cache, state, action.name)
+
+
 def _delete(world: World, cache: Cache, state: ClusterState, name: str) -> None:
     """Only what etcd, read through a quorum, does not list."""
     if _lists(world, state, name):
@@ -283,6 +291,18 @@ def _delete(world: World, cache: Cache, state: ClusterState, name: str) -> None:
         world.delete_pod(name)
     if name in cache["services"]:
         world.services.pop(name, None)
+
+
+def _drop(world: World, state: ClusterState, name: str) -> None:
+    """A pod that has ended for good; with the last data directory go all promises."""
+    pod, seen = world.pods.get(name), state.by_name[name].pod
+    if pod is None or seen is None or pod.uid != seen.uid:
+        raise Refused(f"{name} is another pod")
+    if not pod.is_finished:
+        world.losses.append(f"{name} was removed although it may run again")
+    world.remove_pod(name)
+    if not any(disk.cluster_id for disk in world.existing_disks()):
+        world.acknowledged.clear()
 
 
 def _delete_persistent(world: World, member: Member) -> None:

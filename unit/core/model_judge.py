@@ -14,6 +14,7 @@ from etcd_operator.core.actions import (
     CreateMember,
     CreateMemberService,
     DeleteMember,
+    DropPod,
     KeepBudget,
     MoveLeader,
     OpenSeed,
@@ -75,8 +76,8 @@ def _verdict(world: World, state: ClusterState, action: Action, removed: set[str
             return f"the objects of a member that etcd lists are deleted: {action}" if is_listed else ""
         case ReplaceMember():
             return _verdict_on_stop(world, state, action)
-        case Promote() | RemoveMember() | RetireMember():
-            return ""  # judged by what becomes of it, see model_etcd.py and model_recovery.py
+        case Promote() | RemoveMember() | RetireMember() | DropPod():
+            return ""  # judged by what becomes of it, see model_acts.py, model_etcd.py and model_recovery.py
         case _:
             assert isinstance(action, HARMLESS), f"the model does not know {action}"
             return ""

@@ -319,6 +319,6 @@ def _pod_facts(pod: Pod) -> PodFacts:
 
 
 def _missing(desired: DesiredCluster, members: tuple[Member, ...]) -> bool:
-    there = {m.name for m in members if m.pod is not None}
+    there = {m.name for m in members if m.pod is not None and not m.pod.is_finished}
     bootstrap = desired.record.bootstrap
     return bootstrap is not None and not there.issuperset(bootstrap.members)

@@ -162,8 +162,9 @@ def _is_uncertain(world: World, state: ClusterState) -> bool:
     """A founder's data is gone, and another one that is there may once have served."""
     bootstrap = state.record.bootstrap
     assert bootstrap is not None
+    ended = {name for name, pod in world.pods.items() if pod.is_finished and not world.is_persistent}
     holders = world.claims if world.is_persistent else world.pods
-    lost = [name for name in bootstrap.members if name not in holders]
+    lost = [name for name in bootstrap.members if name not in holders or name in ended]
     return bool(lost) and len(lost) < len(bootstrap.members) and not world.groups(led=True)
 
 

@@ -9,12 +9,14 @@ from etcd_operator.core.actions import (
     CreateClientService,
     CreateMember,
     CreateMemberService,
+    DropPod,
     Founding,
     Remember,
     ReplaceMember,
     Stage,
 )
 from etcd_operator.core.desired import DesiredCluster, Record
+from etcd_operator.core.members import Trouble
 from etcd_operator.core.plan import plan
 from etcd_operator.core.rules.bootstrap import BIRTH_POLL, LONG_BIRTH, found
 from etcd_operator.core.state import ClusterState
@@ -246,6 +248,77 @@ def test_a_lost_founder_is_not_made_again_while_a_quorum_may_have_formed(
     assert made.actions == ()
     assert (made.reason, made.stage, made.requeue_after) == ("BirthUncertain", Stage.HELD, 1.0)
     assert f"{ONE} was lost while {doubtful} may already have served" in made.message
+
+
+# A pod that failed for good before the latch
+
+
+def _failed(state: ClusterState, *names: str, has_run: bool = True) -> ClusterState:
+    for name in names:
+        ended = pod(name, is_running=False, is_finished=True, has_run=has_run)
+        state = changed(state, name, pod=ended, trouble=EVICTED)
+    return state
+
+
+EVICTED = Trouble(reason="Evicted", message="the node was low on memory")
+
+
+@pytest.mark.parametrize(
+    ("state", "names"),
+    [
+        pytest.param(_proven(_failed(founding(ephemeral()), ONE), ZERO, TWO), (ONE,), id="one of three"),
+        pytest.param(_proven(_failed(founding(ephemeral()), ZERO, TWO), ONE), (ZERO, TWO), id="the majority"),
+        pytest.param(
+            _failed(founding(ephemeral()), ZERO, ONE, TWO, has_run=False),
+            (ZERO, ONE, TWO),
+            id="none ran",
+        ),
+    ],
+)
+def test_a_failed_pod_goes_while_it_is_sure_that_nothing_left_has_served(
+    state: ClusterState, names: tuple[str, ...]
+) -> None:
+    made = plan(state)
+
+    assert made.actions == tuple(DropPod(name=name) for name in names)
+    assert (made.reason, made.stage, made.requeue_after) == ("Creating", Stage.WORKING, BIRTH_POLL)
+    assert made.message.startswith(f"{names[0]} (Evicted)")
+    again = plan(without(state, *names))
+    start = Founding(founders=NAMES[False], token=TOKEN)
+    assert again.actions[: len(names)] == tuple(
+        CreateMember(name=name, start=start, version=VERSION) for name in names
+    )
+
+
+@pytest.mark.parametrize("size", [1, 3])
+@pytest.mark.parametrize(("token", "renewed"), [("uid-1", "uid-1.1"), ("uid-1.1", "uid-1.2")])
+def test_where_all_have_failed_the_bootstrap_begins_again_under_another_token(
+    size: int, token: str, renewed: str
+) -> None:
+    state = founding(ephemeral(size=size))
+    bootstrap = Bootstrap(members=NAMES[False][:size], token=token, version=VERSION)
+    record = replace(state.record, bootstrap=bootstrap)
+    state = _failed(replace(state, desired=replace(state.desired, record=record)), *bootstrap.members)
+
+    again = Bootstrap(members=bootstrap.members, token=renewed, version=VERSION)
+    assert plan(changed(state, ZERO, trouble=None)).actions == (
+        Remember(record=replace(record, bootstrap=again)),
+        *(DropPod(name=name) for name in bootstrap.members),
+    )
+
+
+def test_a_failed_pod_stays_while_another_member_may_have_served() -> None:
+    made = plan(_proven(_failed(founding(ephemeral()), ONE), TWO))
+
+    assert (made.actions, made.reason) == ((), "BirthUncertain")
+
+
+def test_a_failed_pod_of_a_persistent_member_is_for_its_replica_set() -> None:
+    state = _failed(founding(persistent()), "db-1")
+    assert plan(state).actions == ()
+
+    lost = changed(_failed(founding(persistent(size=1)), "db-0"), "db-0", claim=None)
+    assert not any(isinstance(action, DropPod) for action in plan(lost).actions)
 
 
 def test_a_lost_peer_whose_claim_is_there_comes_back_to_its_data_at_any_time() -> None:

@@ -50,6 +50,11 @@ class Births(Machine):
         for ordinal in lost:
             self.world.remove_pod(self.name(ordinal))
 
+    @rule(failed=SOME)
+    def pods_fail_for_good(self, failed: set[int]) -> None:
+        for name in {self.name(ordinal) for ordinal in failed} & set(self.world.pods):
+            self.world.fail(name)
+
     @rule(ordinal=ORDINALS)
     def a_process_is_killed(self, ordinal: int) -> None:
         if self.name(ordinal) in self.world.pods:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from etcd_operator.api.meta import Condition, merge_conditions
+from etcd_operator.api.record import Bootstrap
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.members import Member
 from etcd_operator.core.plan import plan
@@ -81,6 +82,17 @@ def test_the_plan_speaks_through_the_conditions() -> None:
     _, progressing, degraded = conditions(born(), Plan.wait("Growing", "a while", requeue_after=1))
     assert (progressing.status, progressing.reason, progressing.message) == ("True", "Growing", "a while")
     assert degraded.reason == "AsExpected"
+
+
+def test_what_a_bootstrap_that_began_again_may_have_lost_is_told_for_good() -> None:
+    state = born(ephemeral())
+    bootstrap = Bootstrap(members=("db-0000",), token="uid-1.1")
+    state = replace(state, desired=replace(state.desired, record=replace(state.record, bootstrap=bootstrap)))
+
+    loss = {c.type: c for c in conditions(state, plan(state))}["DataLossPossible"]
+
+    assert (loss.status, loss.reason) == ("True", "BootstrapRepeated")
+    assert "all members failed" in loss.message
 
 
 def test_a_silent_voter_is_named() -> None:

@@ -103,6 +103,39 @@ def test_a_lone_silent_founder_that_never_led_lets_the_birth_go_on(loses: bool) 
         assert_finished(made, COREOS, 3)
 
 
+@pytest.mark.parametrize("size", [1, 3])
+def test_a_bootstrap_whose_pods_have_all_failed_begins_again_and_says_what_may_be_lost(size: int) -> None:
+    with bench() as made:
+        made.create(*ephemeral(size=size))
+        with dead_after(made, "pods", size):
+            made.world.settle()
+            made.etcd.put(b"key", b"value")
+            for pod in made.names(PODS):
+                made.world.fail("default", pod)
+        made.settle()
+        assert_finished(made, COREOS, size)
+        assert list(made.etcds.by_token) == [uid := made.get(COREOS)["metadata"]["uid"], f"{uid}.1"]
+        loss = made.condition(COREOS, "DataLossPossible")
+        assert (loss["status"], loss["reason"]) == ("True", "BootstrapRepeated")
+        assert made.told().count("PodRemoved") == size
+
+
+@pytest.mark.parametrize("failed", [(0,), (0, 2), (0, 1, 2)])
+def test_pods_that_a_node_refuses_before_anybody_served_are_made_again(failed: tuple[int, ...]) -> None:
+    with bench() as made:
+        made.create(*ephemeral())
+        with dead_after(made, "pods", 3):
+            for pod in pods_of(made, failed):
+                refused = {"status": {"phase": "Failed", "reason": "OutOfcpu"}}
+                made.api.objects.patch(PODS, "default", pod, refused, "merge", subresource="status")
+            if len(failed) > 1:
+                made.world.settle()
+        made.settle()
+        assert_finished(made, COREOS, 3)
+        assert list(made.etcds.by_token) == [made.get(COREOS)["metadata"]["uid"]]
+        assert made.condition(COREOS, "DataLossPossible") == {}
+
+
 def test_a_silent_founder_without_proof_holds_the_birth_and_says_so() -> None:
     with bench() as made:
         made.etcds.serves_metrics = False

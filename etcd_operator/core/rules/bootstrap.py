@@ -14,10 +14,11 @@ from dataclasses import replace
 
 import msgspec
 
-from etcd_operator.api.record import Bootstrap
+from etcd_operator.api.record import Bootstrap, repeated
 from etcd_operator.core.actions import (
     Action,
     CreateMember,
+    DropPod,
     Founding,
     Plan,
     Remember,
@@ -168,6 +169,9 @@ def _continue(state: ClusterState, bootstrap: Bootstrap) -> Plan:
             "delete the cluster with its claims and create it again",
             requeue_after=1.0,
         )
+    failed = [m for m in state.members if m.name in lost and m.pod is not None and m.pod.is_finished]
+    if failed and not state.desired.is_persistent:
+        return _drop(state, bootstrap, failed, is_all=len(lost) == len(bootstrap.members))
     start = Founding(founders=bootstrap.members, token=bootstrap.token)
     actions: list[Action] = [
         CreateMember(name=name, start=start, version=bootstrap.version) for name in missing
@@ -178,6 +182,25 @@ def _continue(state: ClusterState, bootstrap: Bootstrap) -> Plan:
     if actions:
         return Plan.act(*actions, reason="Creating", message=_founding(bootstrap), requeue_after=poll)
     return _await_quorum(state, bootstrap, poll)
+
+
+def _drop(state: ClusterState, bootstrap: Bootstrap, failed: list[Member], *, is_all: bool) -> Plan:
+    """Remove pods that never run again, their data gone with them; the next look makes their members again.
+
+    Nothing that is left has served. Where nothing is left at all, though one of them ran, the bootstrap
+    begins with a token of its own: a process that is thought dead and is not never mixes in.
+    """
+    actions: list[Action] = [DropPod(name=member.name) for member in failed]
+    if is_all and any(m.pod is not None and m.pod.has_run for m in failed):
+        renewed = msgspec.structs.replace(bootstrap, token=repeated(bootstrap.token))
+        actions.insert(0, Remember(record=replace(state.record, bootstrap=renewed)))
+    names = ", ".join(f"{m.name} ({m.trouble.reason})" if m.trouble is not None else m.name for m in failed)
+    return Plan.act(
+        *actions,
+        reason="Creating",
+        message=f"{names} failed before the cluster served: making it again",
+        requeue_after=BIRTH_POLL,
+    )
 
 
 def _another_version(state: ClusterState, bootstrap: Bootstrap) -> Plan | None:
@@ -219,11 +242,13 @@ def _exists(state: ClusterState, name: str) -> bool:
 
 
 def _keeps_data(state: ClusterState, name: str) -> bool:
-    """Whether what a founder may have written is still there: on its claim, or in its pod."""
+    """Whether what a founder may have written is still there: on its claim, or in a pod that may run."""
     member = state.by_name.get(name)
     if member is None:
         return False
-    return (member.claim if state.desired.is_persistent else member.pod) is not None
+    if state.desired.is_persistent:
+        return member.claim is not None
+    return member.pod is not None and not member.pod.is_finished
 
 
 def _seal(state: ClusterState, member: Member) -> SealMember | None:
