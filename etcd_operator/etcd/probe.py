@@ -16,7 +16,7 @@ It changes nothing and raises nothing but `Unavailable` for closed `Channels`.
 import queue
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import grpc
@@ -30,6 +30,7 @@ from etcd_operator.etcd.client import OnCall, ignore_call, quorum_read
 from etcd_operator.etcd.errors import AskedLearner, is_connection_lost, translate
 from etcd_operator.etcd.methods import Method, Request, Response
 from etcd_operator.etcd.values import Member, Status, members_of, status_of
+from etcd_operator.etcd.vitals import Vitals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,10 +61,12 @@ class Probe:
 
     `quorum`: True is proven. False: a voter was asked and could not prove it in time.
     None: nobody could be asked.
+    vitals: what pages of members said, by endpoint; added by whoever asked for them.
     """
 
     answers: Mapping[str, Answer | Refused | NoAnswer]
     quorum: bool | None
+    vitals: Mapping[str, Vitals] = field(default_factory=dict)
 
 
 def probe(

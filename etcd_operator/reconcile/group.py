@@ -18,7 +18,6 @@ from etcd_operator.dialects.improbable import ImprobableDialect
 from etcd_operator.engine.backoff import Backoff, TokenBucket
 from etcd_operator.engine.controller import Controller, Reconcile
 from etcd_operator.etcd.client import OnCall
-from etcd_operator.etcd.vitals import has_never_led, snapshots_saved
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.events import EventType, Recorder, Reference
@@ -176,8 +175,6 @@ def _reconciler(  # noqa: PLR0913 -- wiring: each part can be exchanged
         expectations=expectations,
         clock=wiring.clock,
         rival=rival,
-        never_led=has_never_led,
-        snapshots_saved=snapshots_saved,
         peer_trouble=peer_trouble,
     )
     return ClusterReconciler(

@@ -13,7 +13,6 @@ from etcd_operator.build.urls import CLIENT_PORT, PEER_PORT, endpoint, host_of, 
 from etcd_operator.clock import Clock
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import Answer, EtcdMember, Member, PeerFacts, PodFacts, Trouble, ordinal_of
-from etcd_operator.core.paths import has_old_entries, needs_snapshots
 from etcd_operator.core.state import ClusterState
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.etcd.probe import Probe
@@ -30,16 +29,11 @@ from etcd_operator.reconcile.facts import (
     replica_set_trouble,
 )
 from etcd_operator.reconcile.prober import Prober
+from etcd_operator.reconcile.readings import judged, wanted
 from etcd_operator.reconcile.recovery import of_one_history, tellers_of
 
 Rival = Callable[[Key], str]
 """When the same-named resource of the other group was made (`creationTimestamp`); empty without one."""
-
-SnapshotsSaved = Callable[[str], int | None]
-"""How many raft snapshots the etcd process at this IP has saved; None when it does not say."""
-
-NeverLed = Callable[[str], bool]
-"""Whether the etcd process at this IP is alive and has never seen a leader."""
 
 PeerTrouble = Callable[[Key], Trouble | None]
 """Why a peer's objects cannot be made."""
@@ -55,8 +49,6 @@ class Observer(Generic[Cluster]):
     expectations: Expectations
     clock: Clock
     rival: Rival
-    never_led: NeverLed
-    snapshots_saved: SnapshotsSaved
     peer_trouble: PeerTrouble
 
     def observe(self, key: Key, cluster: Cluster) -> ClusterState | None:
@@ -64,7 +56,9 @@ class Observer(Generic[Cluster]):
         desired = self.dialect.desired(cluster)
         objects = self._objects(key, desired)
         leaving = (m for m in objects.values() if m.pod is not None and m.pod.is_terminating)
-        look = self.prober.take(key, _endpoints(objects.values()), _endpoints(leaving))
+        look = self.prober.take(
+            key, _endpoints(objects.values()), _endpoints(leaving), wanted(desired, objects.values())
+        )
         if look is None:
             return None
         members, strangers = self._joined(desired, objects, look)
@@ -73,7 +67,7 @@ class Observer(Generic[Cluster]):
         since = desired.unavailable_since
         return ClusterState(
             desired=desired,
-            members=self._judged(desired, members),
+            members=judged(desired, members, look),
             strangers=strangers,
             has_client_service=self._owns_service(desired, desired.name),
             budget=self._budget(desired),
@@ -210,27 +204,6 @@ class Observer(Generic[Cluster]):
         by_url = (self.dialect.member_at(desired, host_of(peer_url)) for peer_url in entry.peer_urls)
         return entry.name or next(by_url, "")
 
-    def _judged(self, desired: DesiredCluster, members: tuple[Member, ...]) -> tuple[Member, ...]:
-        """Ask metrics pages, only where a decision depends on them.
-
-        At a birth: which silent founders have never served. Before 3.7: who has saved a raft snapshot.
-        """
-        bootstrap = desired.record.bootstrap
-        if desired.record.is_born and not desired.problem and needs_snapshots(desired):
-            return tuple(self._counted(member) for member in members)
-        if bootstrap is None or desired.record.is_born or desired.is_persistent:
-            return members
-        there = {m.name for m in members if m.pod is not None and not m.pod.is_finished}
-        if there.issuperset(bootstrap.members):
-            return members
-        return tuple(_with_proof(member, self.never_led) for member in members)
-
-    def _counted(self, member: Member) -> Member:
-        answer, pod = member.answer, member.pod
-        if pod is None or answer is None or not has_old_entries(answer.version):
-            return member
-        return member.counted(self.snapshots_saved(pod.ip))
-
     def _conflict(self, key: Key, desired: DesiredCluster) -> str:
         """Why this resource may not use its names: the other group had them first."""
         made = self.rival(key)
@@ -242,13 +215,6 @@ class Observer(Generic[Cluster]):
             f"an EtcdCluster {desired.name} of the other API group was here first: "
             "delete one of the two, or give this one another name"
         )
-
-
-def _with_proof(member: Member, never_led: NeverLed) -> Member:
-    pod = member.pod
-    if pod is None or not pod.is_running or pod.has_restarted or member.answer is not None:
-        return member
-    return member.proven(never_led=never_led(pod.ip))
 
 
 def _endpoints(members: Iterable[Member]) -> frozenset[str]:

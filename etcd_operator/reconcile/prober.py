@@ -16,7 +16,7 @@ that was just removed is not waited for at all: its process ends, or hangs for a
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import structlog
 
@@ -25,8 +25,10 @@ from etcd_operator.errors import Unavailable
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import OnCall
 from etcd_operator.etcd.probe import Answer, Probe, probe
+from etcd_operator.etcd.vitals import Reading, read
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.pulse import Settled
+from etcd_operator.reconcile.readings import Wanted, nothing
 
 THREADS = 16
 """Silent clusters that can be looked at at the same time."""
@@ -58,6 +60,8 @@ class _Slot:
     leaving: frozenset[str] = frozenset()
     removed: frozenset[str] = frozenset()
     voters: tuple[str, ...] = ()
+    wanted: Wanted = nothing
+    read: frozenset[Reading] = frozenset()
 
 
 class Prober:
@@ -76,11 +80,16 @@ class Prober:
         self._is_stopped = False
 
     def take(
-        self, key: Key, endpoints: frozenset[str], leaving: frozenset[str] = frozenset()
+        self,
+        key: Key,
+        endpoints: frozenset[str],
+        leaving: frozenset[str] = frozenset(),
+        wanted: Wanted = nothing,
     ) -> Probe | None:
         """A look at `endpoints` (`host:port`) made for this pass; None: one is under way.
 
         leaving: those of them that are expected to fall silent and not worth a second question.
+        wanted: pages to be read as well; a look without them is not used.
         No endpoints need no look: the result is empty at once.
         """
         if not endpoints:
@@ -91,13 +100,14 @@ class Prober:
                 slot = self._slots[key] = _Slot(endpoints, Channels())
             look, slot.look = slot.look, None
             is_fresh = self._clock.monotonic() - slot.made_at <= FRESH
-            if look is not None and is_fresh and endpoints <= slot.endpoints:
+            if look is not None and is_fresh and endpoints <= slot.endpoints and wanted(look) <= slot.read:
                 return look
             if not slot.is_under_way and not self._is_stopped:
                 slot.channels.retain(endpoints)
                 slot.endpoints, slot.is_under_way, slot.is_outdated = endpoints, True, False
                 slot.removed &= endpoints
                 slot.leaving = leaving | slot.removed
+                slot.wanted, slot.read = wanted, frozenset()
                 self._pool.submit(self._run, key, slot)
             return None
 
@@ -152,6 +162,8 @@ class Prober:
             look = self._look(slot, patience=PATIENCE)
             if look.quorum and slot.heard & slot.endpoints - slot.leaving - _answering(look):
                 look = self._look(slot, patience=self._deadline)
+            slot.read = slot.wanted(look)
+            look = replace(look, vitals=read(slot.read))
         except Unavailable:
             pass  # closed meanwhile: the cluster has been deleted, or the operator ends
         except Exception:

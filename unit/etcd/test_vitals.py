@@ -1,7 +1,8 @@
-"""What is read of a member's metrics page."""
+"""What is read of the pages that a member serves by HTTP."""
 
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from unittest.mock import patch
@@ -9,60 +10,129 @@ from unittest.mock import patch
 import pytest
 
 from etcd_operator.etcd import vitals
+from etcd_operator.etcd.vitals import NOTHING, Page, Reading, Vitals, read
 
 SAVED = b"etcd_debugging_snap_save_total_duration_seconds_count"
 LEADERS = b"etcd_server_leader_changes_seen_total"
+DEADLINE = 0.5
+SLACK = 2.0
+"""Seconds that a busy machine may take longer."""
+
+Handle = Callable[[BaseHTTPRequestHandler], None]
 
 
 @contextmanager
-def page(body: bytes) -> Iterator[None]:
-    """A metrics page at 127.0.0.1, at a port of its own."""
+def serving(*hosts: str, by: Handle) -> Iterator[None]:
+    """Listeners on these loopback addresses, all at one port of their own."""
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            by(self)
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as the base class
             """Nothing on the terminal."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,))
-    thread.start()
+    servers = [ThreadingHTTPServer((hosts[0], 0), Handler)]
+    port = servers[0].server_address[1]
+    servers += [ThreadingHTTPServer((host, port), Handler) for host in hosts[1:]]
+    threads = [threading.Thread(target=server.serve_forever, args=(0.02,)) for server in servers]
+    for thread in threads:
+        thread.start()
     try:
-        with patch.object(vitals, "METRICS_PORT", server.server_address[1]):
+        with patch.dict(vitals.PORTS, {Page.METRICS: port}):
             yield
     finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+        for server in servers:
+            server.shutdown()
+            server.server_close()
+        for thread in threads:
+            thread.join()
+
+
+def answering(body: bytes, status: int = 200) -> Handle:
+    def handle(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(status)
+        request.send_header("Content-Length", str(len(body)))
+        request.end_headers()
+        request.wfile.write(body)
+
+    return handle
+
+
+def metrics(*hosts: str) -> list[Reading]:
+    return [Reading(f"{host}:2379", Page.METRICS) for host in hosts]
 
 
 @pytest.mark.parametrize(
-    ("body", "saved"),
+    ("body", "found"),
     [
-        (SAVED + b" 0\n", 0),
-        (b"# HELP\n" + SAVED + b" 1.2e+01\n", 12),
-        (SAVED + b"_else 3\n", None),
-        (b"", None),
+        (SAVED + b" 0\n", Vitals(snapshots_saved=0)),
+        (b"# HELP\n" + SAVED + b" 1.2e+01\n", Vitals(snapshots_saved=12)),
+        (SAVED + b"_else 3\n", NOTHING),
+        (LEADERS + b" 0\n", Vitals(leaders_seen=0)),
+        (LEADERS + b" 2\n" + SAVED + b" 1\n", Vitals(leaders_seen=2, snapshots_saved=1)),
+        (b"", NOTHING),
     ],
 )
-def test_saved_raft_snapshots_are_counted_where_the_page_says_so(body: bytes, saved: int | None) -> None:
-    with page(body):
-        assert vitals.snapshots_saved("127.0.0.1") == saved
+def test_facts_are_known_only_where_the_page_says_so(body: bytes, found: Vitals) -> None:
+    with serving("127.0.0.1", by=answering(body)):
+        assert read(metrics("127.0.0.1")) == {"127.0.0.1:2379": found}
 
 
-@pytest.mark.parametrize(
-    ("body", "never"), [(LEADERS + b" 0\n", True), (LEADERS + b" 2\n", False), (b"", False)]
-)
-def test_a_leader_was_never_seen_only_where_the_page_says_so(body: bytes, never: bool) -> None:
-    with page(body):
-        assert vitals.has_never_led("127.0.0.1") is never
+def test_a_page_that_is_refused_reports_nothing() -> None:
+    with patch.dict(vitals.PORTS, {Page.METRICS: 1}):
+        assert read(metrics("127.0.0.1")) == {"127.0.0.1:2379": NOTHING}
 
 
-def test_a_page_that_does_not_answer_tells_nothing() -> None:
-    with patch.object(vitals, "METRICS_PORT", 1):
-        assert vitals.snapshots_saved("127.0.0.1") is None
-        assert vitals.has_never_led("127.0.0.1") is False
+def test_an_answer_that_is_no_page_reports_nothing() -> None:
+    with serving("127.0.0.1", by=answering(LEADERS + b" 0\n", status=503)):
+        assert read(metrics("127.0.0.1")) == {"127.0.0.1:2379": NOTHING}
+
+
+def test_nothing_is_read_where_nothing_is_asked() -> None:
+    assert read([]) == {}
+
+
+def test_one_that_hangs_hides_no_other_and_holds_nobody_up() -> None:
+    release = threading.Event()
+
+    def handle(request: BaseHTTPRequestHandler) -> None:
+        if request.connection.getsockname()[0] == "127.0.0.1":
+            assert release.wait(30)
+        answering(LEADERS + b" 0\n")(request)
+
+    with serving("127.0.0.1", "127.0.0.2", by=handle):
+        began = time.monotonic()
+        try:
+            found = read(metrics("127.0.0.1", "127.0.0.2"), deadline=DEADLINE)
+            took = time.monotonic() - began
+        finally:
+            release.set()
+    assert found == {"127.0.0.1:2379": NOTHING, "127.0.0.2:2379": Vitals(leaders_seen=0)}
+    assert took < DEADLINE + SLACK
+
+
+def test_a_page_that_drips_is_given_up_at_the_deadline() -> None:
+    """One byte at a time keeps every single read of a socket within its time."""
+    release = threading.Event()
+
+    def handle(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.send_header("Content-Length", "1000000")
+        request.end_headers()
+        while not release.wait(DEADLINE / 10):
+            request.wfile.write(b"#")
+
+    with serving("127.0.0.1", by=handle):
+        began = time.monotonic()
+        try:
+            assert read(metrics("127.0.0.1"), deadline=DEADLINE) == {"127.0.0.1:2379": NOTHING}
+            took = time.monotonic() - began
+        finally:
+            release.set()
+    assert took < DEADLINE + SLACK
+
+
+def test_a_page_without_end_is_given_up() -> None:
+    with serving("127.0.0.1", by=answering(b"#" * (5 * 1024 * 1024))):
+        assert read(metrics("127.0.0.1"), deadline=30.0) == {"127.0.0.1:2379": NOTHING}

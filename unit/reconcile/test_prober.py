@@ -2,13 +2,14 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from unittest.mock import patch
 
 import pytest
 from structlog.testing import capture_logs
 
 from etcd_operator.etcd.probe import Answer, NoAnswer, Probe
+from etcd_operator.etcd.vitals import Page, Reading, Vitals
 from etcd_operator.reconcile import prober
 from etcd_operator.reconcile.prober import FRESH
 from unit.reconcile.looker import DEADLINE, KEY, NAMES, PATIENCE, Looker, looking
@@ -130,3 +131,42 @@ def test_a_look_that_does_not_cover_a_new_member_is_not_used(looker: Looker) -> 
 
     assert looker.prober.take(KEY, looker.endpoints) is None
     assert looker.done.acquire(timeout=10)
+
+
+def test_pages_are_read_on_the_probers_thread_once_it_is_known_who_answers(looker: Looker) -> None:
+    """A page may hang like its process: no worker waits for one."""
+    looker.etcd.freeze("m1")
+    frozen, readers = looker.etcd.member("m1").endpoint, []
+
+    def read(readings: Collection[Reading]) -> dict[str, Vitals]:
+        readers.append(threading.current_thread().name)
+        return {reading.endpoint: Vitals(leaders_seen=0) for reading in readings}
+
+    def of_the_silent(look: Probe) -> frozenset[Reading]:
+        silent = {at for at, reply in look.answers.items() if not isinstance(reply, Answer)}
+        return frozenset(Reading(at, Page.METRICS) for at in silent)
+
+    with patch.object(prober, "read", read):
+        assert looker.prober.take(KEY, looker.endpoints, wanted=of_the_silent) is None
+        assert looker.done.acquire(timeout=10)
+    look = looker.prober.take(KEY, looker.endpoints, wanted=of_the_silent)
+
+    assert look is not None
+    assert look.vitals == {frozen: Vitals(leaders_seen=0)}
+    assert [name.partition("_")[0] for name in readers] == ["prober"]
+
+
+def test_a_look_without_the_pages_that_a_pass_needs_is_not_used(looker: Looker) -> None:
+    """What a pass knows of the cluster may have changed since the look was begun."""
+
+    def of_all(look: Probe) -> frozenset[Reading]:
+        return frozenset(Reading(at, Page.METRICS) for at in look.answers)
+
+    assert looker.prober.take(KEY, looker.endpoints) is None
+    assert looker.done.acquire(timeout=10)
+
+    assert looker.prober.take(KEY, looker.endpoints, wanted=of_all) is None
+    assert looker.done.acquire(timeout=10)
+    look = looker.prober.take(KEY, looker.endpoints, wanted=of_all)
+    assert look is not None
+    assert look.vitals.keys() == looker.endpoints

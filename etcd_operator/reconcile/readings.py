@@ -1,0 +1,93 @@
+"""Which pages of members a decision depends on, and what they say of the members. Pure.
+
+Pages are read on the prober's threads, after the members were asked, and only those that this
+module names (see `etcd.vitals`): at a bootstrap that has lost a pod, which of the silent initial
+members have never served; before 3.7, who has saved a raft snapshot.
+"""
+
+from collections.abc import Callable, Collection
+
+from etcd_operator.build.urls import CLIENT_PORT, endpoint
+from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.core.members import Member
+from etcd_operator.core.paths import has_old_entries, needs_snapshots
+from etcd_operator.etcd.probe import Answer, Probe
+from etcd_operator.etcd.vitals import NOTHING, Page, Reading, Vitals
+
+Wanted = Callable[[Probe], frozenset[Reading]]
+"""What has to be read, once it is known who answers."""
+
+
+def nothing(_: Probe) -> frozenset[Reading]:
+    """The `Wanted` of most passes."""
+    return frozenset()
+
+
+def wanted(desired: DesiredCluster, members: Collection[Member]) -> Wanted:
+    """The pages on which decisions about this cluster depend now."""
+    if _asks_for_snapshots(desired):
+        return _of_old_versions
+    if _asks_for_proof(desired, members):
+        fresh = frozenset(at for member in members if (at := _unrestarted(member)))
+        return lambda look: _of_silent(fresh, look)
+    return nothing
+
+
+def judged(desired: DesiredCluster, members: tuple[Member, ...], look: Probe) -> tuple[Member, ...]:
+    """The members with what their pages say; those that nobody asks about as they are."""
+    if _asks_for_snapshots(desired):
+        return tuple(_counted(member, look) for member in members)
+    if _asks_for_proof(desired, members):
+        return tuple(_with_proof(member, look) for member in members)
+    return members
+
+
+def _asks_for_snapshots(desired: DesiredCluster) -> bool:
+    return desired.record.is_born and not desired.problem and needs_snapshots(desired)
+
+
+def _asks_for_proof(desired: DesiredCluster, members: Collection[Member]) -> bool:
+    """Whether an initial member's pod is missing or has ended before the cluster ID is on record."""
+    bootstrap = desired.record.bootstrap
+    if bootstrap is None or desired.record.is_born or desired.is_persistent:
+        return False
+    there = {m.name for m in members if m.pod is not None and not m.pod.is_finished}
+    return not there.issuperset(bootstrap.members)
+
+
+def _of_old_versions(look: Probe) -> frozenset[Reading]:
+    return frozenset(
+        Reading(at, Page.METRICS)
+        for at, reply in look.answers.items()
+        if isinstance(reply, Answer) and has_old_entries(reply.status.version)
+    )
+
+
+def _of_silent(endpoints: frozenset[str], look: Probe) -> frozenset[Reading]:
+    silent = (at for at in endpoints if not isinstance(look.answers.get(at), Answer))
+    return frozenset(Reading(at, Page.METRICS) for at in silent)
+
+
+def _counted(member: Member, look: Probe) -> Member:
+    if member.answer is None or not has_old_entries(member.answer.version):
+        return member
+    return member.counted(_vitals(member, look).snapshots_saved)
+
+
+def _with_proof(member: Member, look: Probe) -> Member:
+    if member.answer is not None or not _unrestarted(member):
+        return member
+    return member.proven(never_led=_vitals(member, look).leaders_seen == 0)
+
+
+def _unrestarted(member: Member) -> str:
+    """The endpoint of a member whose first process runs; empty for others."""
+    pod = member.pod
+    if pod is None or not pod.ip or not pod.is_running or pod.has_restarted:
+        return ""
+    return endpoint(pod.ip, CLIENT_PORT)
+
+
+def _vitals(member: Member, look: Probe) -> Vitals:
+    at = endpoint(member.pod.ip, CLIENT_PORT) if member.pod is not None else ""
+    return look.vitals.get(at, NOTHING)
