@@ -10,6 +10,7 @@ from e2e.support.api import condition
 from e2e.support.checks import assert_at_rest, assert_consistent, assert_nothing_doubled
 from e2e.support.clusters import Document, ephemeral, persistent
 from e2e.support.members import Members
+from e2e.support.resizing import resize
 from e2e.support.space import Space
 from e2e.support.waiting import hold_for, wait_until
 from e2e.support.writer import Writer
@@ -67,12 +68,12 @@ def lose(space: Space, document: Document, *numbers: int) -> None:
     pause(space, document, is_paused=False)
 
 
-def await_recovered(space: Space, document: Document) -> None:
-    """0003 to 0005 stand in for all that was."""
+def await_recovered(space: Space, document: Document, *numbers: int) -> None:
+    """These (unless said otherwise 0003 to 0005) stand in for all that was."""
     began = time.monotonic()
     wait_until(lambda: available(space, document) == "True", 120, lambda: f"{space.status(document)}")
     back = time.monotonic() - began
-    expected = names(3, 4, 5)
+    expected = names(*(numbers or (3, 4, 5)))
     wait_until(
         lambda: [pod["metadata"]["name"] for pod in space.pods(document)] == expected,
         120,
@@ -105,6 +106,22 @@ def test_two_of_three_pods_deleted_together_are_recovered_from_the_third_without
         ("Warning", "QuorumLost"), ("Warning", "RecoveryStarted"), ("Warning", "Recovered")
     } <= space.told(NAME)  # fmt: skip
     assert_at_rest(space, 10)
+
+
+def test_two_of_four_lost_right_after_the_fourth_was_added_are_recovered_from_the_others(
+    space: Space,
+) -> None:
+    document = space.created(ephemeral(size=2))
+    space.wait_settled(document)
+    before = assert_consistent(space, document)
+    with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
+        document = resize(space, document, 4)
+    lose(space, document, 0, 3)
+    await_recovered(space, document, 4, 5, 6, 7)
+    writer.verify()
+
+    assert assert_consistent(space, document) != before
+    assert space.status(document)["recovery"]["survivor"] in names(1, 2)
 
 
 def test_under_load_only_what_the_survivor_had_not_received_is_missing(space: Space) -> None:

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass, field
+from typing import Any
 
 from hypothesis import seed, settings
 from hypothesis.stateful import run_state_machine_as_test
@@ -85,19 +86,6 @@ def seconds_of(text: str) -> float:
 def explore(model: str, number: int, runs: int = RUNS) -> Outcome:
     """Run one model with one seed."""
     made = Counter[str]()
-
-    class Counted(MODELS[model]):  # type: ignore[misc]  # chosen at run time
-        """The model, and how far it went."""
-
-        def check_invariants(self, *args: object, **kwargs: object) -> None:
-            made["steps"] += 1
-            super().check_invariants(*args, **kwargs)
-
-        def teardown(self) -> None:
-            made["runs"] += 1
-            super().teardown()
-
-    Counted.__name__ = Counted.__qualname__ = model
     chosen = settings(
         MODELS[model].TestCase.settings,
         max_examples=runs,
@@ -107,10 +95,24 @@ def explore(model: str, number: int, runs: int = RUNS) -> Outcome:
     )
     failure = ""
     try:
-        run_state_machine_as_test(seed(number)(Counted), settings=chosen)
+        run_state_machine_as_test(seed(number)(_counted(MODELS[model], made)), settings=chosen)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is the finding
         failure = "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())])
     return Outcome(model=model, seed=number, runs=made["runs"], steps=made["steps"], failure=failure)
+
+
+def _counted(model: type[Machine], made: Counter[str]) -> type[Machine]:
+    """The model, and how far it goes."""
+
+    def check_invariants(self: Machine, *args: Any, **kwargs: Any) -> None:
+        made["steps"] += 1
+        model.check_invariants(self, *args, **kwargs)
+
+    def teardown(self: Machine) -> None:
+        made["runs"] += 1
+        model.teardown(self)
+
+    return type(model.__name__, (model,), {"check_invariants": check_invariants, "teardown": teardown})
 
 
 def run(seconds: float, workers: int, models: Sequence[str]) -> int:

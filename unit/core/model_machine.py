@@ -9,6 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from etcd_operator.core.actions import Plan, Stage
 from etcd_operator.core.names import member_name
+from etcd_operator.core.rules.quorum_lost import ELECTION
 from unit.core.builders import ephemeral, persistent
 from unit.core.model import World
 from unit.core.model_operator import KINDS, Look, Operator
@@ -163,6 +164,7 @@ class Machine(RuleBasedStateMachine):
             if ended is None:
                 return None
             is_rest = before is not None and ended[1].stage is not Stage.WORKING and ended[1] == before[1]
+            is_rest = is_rest and not 0 < ended[0].unavailable_for <= ELECTION  # the reason may change then
             rests = rests + 1 if is_rest else 0
             if rests >= RESTING and is_true(self.world, *ended):
                 break

@@ -74,11 +74,14 @@ def _own_claims(world: World) -> list[str]:
 def _lacks_a_quorum(world: World, _state: ClusterState) -> bool:
     """No quorum serves, and too little is left of those that would have to form it, or too few can run.
 
-    Where nobody has to be asked, one that is left cannot tell what it has.
+    Where nobody has to be asked, one that is left cannot tell what it has, or takes itself for electable.
     """
     if world.groups(led=True) or _can_serve_again(world):
         return False
-    return world.is_persistent or not set(_by_member(world)) <= _telling(world)
+    if world.is_persistent or not set(_by_member(world)) <= _telling(world):
+        return True
+    disks = list(_by_member(world).values())
+    return any(_left(disk.voters, disks) >= quorum(len(disk.voters)) for disk in disks)
 
 
 def _telling(world: World) -> set[str]:

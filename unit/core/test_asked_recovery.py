@@ -128,6 +128,21 @@ def test_where_nothing_is_lost_for_sure_no_recovery_is_offered(state: ClusterSta
     assert offer(state) is None
 
 
+def missed_the_promotion(unavailable_for: float = SILENCE) -> ClusterState:
+    """Two of four are silent. db-2 has not heard yet that db-3 votes, so it counts three voters."""
+    older = tuple(entry(f"db-{number}", is_learner=number == 3) for number in range(4))
+    state = replace(lost(4, 0, 3), unavailable_for=unavailable_for)
+    return said_by(state, "db-2", members=older, committed=17)
+
+
+def test_who_missed_a_promotion_does_not_keep_a_recovery_from_being_offered() -> None:
+    made = plan(missed_the_promotion())
+
+    assert made.reason == "QuorumLost"
+    assert f"{RECOVER_ANNOTATION}={CLUSTER_ID}/db-1/1" in made.message
+    assert offer(missed_the_promotion(SILENCE - 0.1)) is None
+
+
 def test_a_member_that_is_away_for_an_upgrade_is_no_loss() -> None:
     state = lost(2, 0)
     upgrade = Upgrade(origin=VERSION, target="3.6.17", member="db-0")

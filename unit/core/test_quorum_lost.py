@@ -19,7 +19,14 @@ from etcd_operator.core.actions import (
 )
 from etcd_operator.core.members import Member, Trouble
 from etcd_operator.core.plan import plan
-from etcd_operator.core.rules.quorum_lost import LEARNER_GRACE, MOVED_ON, RECHECK, SEED_POLL, recover
+from etcd_operator.core.rules.quorum_lost import (
+    ELECTION,
+    LEARNER_GRACE,
+    MOVED_ON,
+    RECHECK,
+    SEED_POLL,
+    recover,
+)
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
 from unit.core.builders import (
@@ -113,6 +120,52 @@ def test_two_of_three_gone_are_recovered_from_the_third_as_the_next_number() -> 
     assert used == Remember(record=replace(marker.record, next_ordinal=4))
     assert address == CreateMemberService(name="db-0003")
     assert made.reason == "Recovering"
+
+
+def missed_the_promotion(unavailable_for: float = ELECTION) -> ClusterState:
+    """Two of four are gone. db-0002 has not heard yet that db-0003 votes, so it counts three voters."""
+    state = replace(lost(4, 0, 3), unavailable_for=unavailable_for)
+    older = tuple(entry(name_of(number), is_learner=number == 3) for number in range(4))
+    said = answer("db-0002", older, leader="", revision=7, committed=17)
+    return changed(state, "db-0002", answer=said)
+
+
+def test_who_missed_a_promotion_and_cannot_lead_is_named_after_the_time_of_an_election() -> None:
+    made = plan(missed_the_promotion())
+
+    assert (made.stage, made.reason, made.actions) == (Stage.HELD, "QuorumLost", ())
+    assert made.message.startswith("db-0001, db-0002 answer, but do not elect a leader")
+    assert made.message.endswith(
+        "db-0002 missed the last change of members and can never lead: delete its pod to recover from db-0001"
+    )
+
+
+def test_its_deletion_recovers_from_the_other() -> None:
+    made = plan(changed(missed_the_promotion(), "db-0002", pod=None, answer=None))
+
+    assert made.reason == "Recovering"
+    assert "recovering from db-0001" in made.message
+
+
+def test_members_with_one_list_that_elect_nobody_are_said_to_be_disconnected() -> None:
+    made = plan(replace(lost(3, 0), unavailable_for=ELECTION))
+
+    assert made.reason == "QuorumLost"
+    assert made.message.endswith("nothing is touched; see that they reach each other at port 2380")
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        pytest.param(missed_the_promotion(unavailable_for=ELECTION - 0.1), id="an election may be held"),
+        pytest.param(
+            changed(replace(lost(5, 0), unavailable_for=ELECTION), "db-0002", answer=None),
+            id="one that is silent may be restarting",
+        ),
+    ],
+)
+def test_nobody_is_named_while_a_leader_may_be_elected(state: ClusterState) -> None:
+    assert recover(state) is None
 
 
 @pytest.mark.parametrize(

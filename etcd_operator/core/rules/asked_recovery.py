@@ -25,6 +25,7 @@ from etcd_operator.api.record import Recovery
 from etcd_operator.core.actions import ConfirmSilence, CreateMember, DropSeed, Plan, Remember, Seeding
 from etcd_operator.core.members import Member, quorum
 from etcd_operator.core.rules.quorum_lost import (
+    ELECTION,
     RECHECK,
     SEED_POLL,
     hand_over,
@@ -79,8 +80,8 @@ def name_of(recovery: Recovery) -> str:
 def _offer(state: ClusterState) -> Plan | None:
     """Begin the recovery that is asked for, or name the one that could be; None: there is no loss to tell."""
     asked, left = state.desired.recover, _witnesses(state)
-    if any(_is_majority(state, witness) for witness in left):
-        return None  # they elect a leader just now
+    if _may_elect(state, left):
+        return None
     able = [m for m in left if _stays(m)]
     if not able and not asked:
         return None  # nobody to recover from: another rule says who is silent
@@ -218,6 +219,16 @@ def _witnesses(state: ClusterState) -> list[Member]:
     return [
         m for m in state.answers if m.answer is not None and m.answer.cluster_id == old and m.answer.members
     ]
+
+
+def _may_elect(state: ClusterState, left: list[Member]) -> bool:
+    """Whether those that answer may elect a leader just now.
+
+    Not after a while where one missed the last change of members and counts a majority that is none by the
+    list of another (see `quorum_lost`). With one list for all they merely do not reach each other.
+    """
+    judged = [_is_majority(state, witness) for witness in left]
+    return any(judged) and (all(judged) or state.unavailable_for < ELECTION)
 
 
 def _is_majority(state: ClusterState, witness: Member, *, led: bool = False) -> bool:

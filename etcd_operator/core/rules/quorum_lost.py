@@ -54,6 +54,9 @@ Not the whole bump: etcdutl counts from the newest revision that is still stored
 may be deletions that were compacted away; an empty store has none.
 """
 
+ELECTION = 10.0
+"""Seconds without a quorum after which members that reach each other have tried to elect a leader."""
+
 LEARNER_GRACE = 10.0
 """Seconds for silent members without a vote: one that was just given it would be elected by then."""
 
@@ -124,8 +127,9 @@ def _begin(state: ClusterState) -> Plan | None:
         )
     if not left.witnesses:
         return None if _is_for_the_upgrade(state, left) else _unheard(left)
-    if any(left.may_elect(witness) for witness in left.witnesses):
-        return None
+    electable = [witness for witness in left.witnesses if left.may_elect(witness)]
+    if electable:
+        return _await_election(left, electable)
     return _wait_for_silent(left) or _recover_from(state, left)
 
 
@@ -152,6 +156,32 @@ def _unheard(left: _Left) -> Plan:
     return Plan.hold(
         "QuorumLost",
         f"{names} may still have the data but cannot tell: no quorum answers, nothing is touched{hint}",
+        requeue_after=RECHECK,
+    )
+
+
+def _await_election(left: _Left, electable: list[Member]) -> Plan | None:
+    """Members that answer are a majority by the list of one of them; None: they may elect a leader just now.
+
+    They do not if they cannot reach each other, or if that one missed the last change of members: it needs a
+    vote of another whose log is longer, and that other needs more votes than are left. Nothing that etcd
+    reports distinguishes the two cases (its index is that of the commit, not the end of the log), so a person
+    decides.
+    """
+    silent = any(member.answer is None for member in left.holders.values())
+    if silent or left.state.unavailable_for < ELECTION:
+        return None
+    names, ahead = ", ".join(left.holders), [w.name for w in left.witnesses if w not in electable]
+    step = "see that they reach each other at port 2380"
+    if ahead:
+        behind = ", ".join(member.name for member in electable)
+        step += (
+            f"; if they do, {behind} missed the last change of members and can never lead: "
+            f"delete its pod to recover from {', '.join(ahead)}"
+        )
+    return Plan.hold(
+        "QuorumLost",
+        f"{names} answer, but do not elect a leader: nothing is touched; {step}",
         requeue_after=RECHECK,
     )
 

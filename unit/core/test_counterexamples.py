@@ -1,0 +1,19 @@
+"""What exploring with new seeds has found, step by step, so that it is run each time.
+
+Each test repeats the steps that a random run was reduced to. A new finding of `hack/test --explore` comes
+here first and fails; then what it shows is mended, in the product or in the model.
+"""
+
+from unit.core.test_recovery_model import Recoveries
+
+
+def test_the_last_member_to_hear_of_a_promotion_is_left_with_one_that_has_heard_of_it() -> None:
+    """Each of the two would need the other: one by its list, the other by its shorter log."""
+    machine = Recoveries()
+    machine.begin(size=2, asked=4, left={0, 1})
+    machine.everything_goes_on(times=4)
+    machine.images_can_be_pulled_again()
+    machine.operator_looks_at_the_world_as_it_is()
+    machine.a_pod_is_lost(how="kubectl", which=0)
+    machine.a_pod_is_lost(how="kubectl", which=3)
+    machine.teardown()
