@@ -42,6 +42,10 @@ CLUSTER_ID_ANNOTATION = f"{GROUP}/cluster-id"
 SIZE_ANNOTATION = f"{GROUP}/cluster-size"
 MEMBER_ID_ANNOTATION = f"{GROUP}/member-id"
 VERSION_ANNOTATION = f"{GROUP}/version"
+STARTED_ANNOTATION = f"{GROUP}/started"
+"""On the claim of an initial member: `"true"` from just before its first process can be started (by then
+the claims of all initial members have existed), `"false"` until then. Older claims do not say."""
+
 RESTORED_ANNOTATION = f"{GROUP}/restored"
 """`"true"` on the claim of a seed: its data directory is the one that a snapshot was restored into."""
 

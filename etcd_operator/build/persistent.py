@@ -122,6 +122,7 @@ def claim(peer: EtcdPeer) -> RawObject:
     if peer.spec.bootstrap.initial_cluster_state == "New":
         founders = (member.name for member in peer.spec.bootstrap.static.initial_cluster)
         notes[improbable.FOUNDERS_ANNOTATION] = ",".join(founders)
+        notes[improbable.STARTED_ANNOTATION] = "false"
     if peer.spec.bootstrap.survivor:
         notes[improbable.RESTORED_ANNOTATION] = "true"
     return {

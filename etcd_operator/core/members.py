@@ -78,6 +78,7 @@ class PodFacts:
 class ClaimFacts:
     """A persistent member's claim and what earlier births wrote on it (empty when nothing).
 
+    is_started: whether an initial member may have run on it; None where that is not written.
     cluster_uid: of the EtcdCluster that it was made for.
     version: of etcd, the one that was last asked to run on it.
     """
@@ -87,6 +88,7 @@ class ClaimFacts:
     is_bound: bool = False
     is_lost: bool = False
     is_terminating: bool = False
+    is_started: bool | None = None
     cluster_uid: str = ""
     token: str = ""
     founders: tuple[str, ...] = ()
@@ -202,7 +204,7 @@ class Member:
         A founder without quorum accepts connections but answers nothing, so silence alone
         proves nothing. `never_led` does, where the data is as old as the pod.
         """
-        if self.has_replica_set:
+        if self.has_replica_set or (self.claim is not None and self.claim.is_started):
             return True
         return self.pod is not None and self.pod.has_run and not self.never_led
 

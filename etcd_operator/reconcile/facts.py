@@ -209,6 +209,9 @@ def replica_set_trouble(replica_set: ReplicaSet) -> Trouble | None:
     return Trouble(reason=failure.reason or "ReplicaFailure", message=failure.message)
 
 
+STARTED = {"true": True, "false": False}
+
+
 def claim_facts(claim: Claim) -> ClaimFacts:
     """What matters of a claim, and what births wrote on it."""
     notes = claim.metadata.annotations
@@ -220,6 +223,7 @@ def claim_facts(claim: Claim) -> ClaimFacts:
         is_bound=claim.status.phase == "Bound",
         is_lost=claim.status.phase == "Lost",
         is_terminating=claim.metadata.deletion_timestamp is not None,
+        is_started=STARTED.get(notes.get(improbable.STARTED_ANNOTATION, "")),
         cluster_uid=notes.get(improbable.CLUSTER_UID_ANNOTATION, ""),
         token=notes.get(improbable.TOKEN_ANNOTATION, ""),
         founders=tuple(founders.split(",")) if founders else (),

@@ -4,8 +4,9 @@ The claim is made once, before the ReplicaSet. A claim that is missing while the
 ReplicaSet exists has been lost: a new, empty one would let a member come back without
 its data, so it is not made here.
 
-No founder starts before the claims of all founders exist. So as soon as one has a
-ReplicaSet, a claim that is missing was lost and not merely late: that is what tells a birth
+No initial member starts before the claims of all of them exist, and each claim is marked as
+started before the first ReplicaSet of its member is made. So as soon as one is marked, or has a
+ReplicaSet, a claim that is missing was lost and not merely late: that is what tells a bootstrap
 that was cut off from one whose data somebody deleted (see `core.rules.bootstrap`).
 """
 
@@ -148,9 +149,12 @@ class PeerReconciler:
             return None
         self._make_claim(key, peer, caches.claims)
         wait = self._wait_to_start(key, peer, caches.claims)
-        if wait is None and self._objects(key).create(resources.REPLICA_SETS, wanted):
+        if wait is not None:
+            return wait
+        self._note_start(key, peer, caches.claims.store.get(key))
+        if self._objects(key).create(resources.REPLICA_SETS, wanted):
             self.report(peer, "ReplicaSetCreated", f"created ReplicaSet {key.name}")
-        return wait
+        return None
 
     def _objects(self, key: Key) -> Objects:
         wrote = self.expectations.noting(key, self.caches.of_resource)
@@ -165,16 +169,24 @@ class PeerReconciler:
         if self._objects(key).create(resources.CLAIMS, persistent.claim(peer)):
             self.report(peer, "PVCCreated", f"created PersistentVolumeClaim {key.name}")
 
+    def _note_start(self, key: Key, peer: EtcdPeer, claim: Claim | None) -> None:
+        """Write on an initial member's claim that from now on there may be data on it."""
+        if claim is None or peer.spec.bootstrap.initial_cluster_state != "New" or _is_started(claim):
+            return
+        note = {"uid": claim.metadata.uid, "annotations": {improbable.STARTED_ANNOTATION: "true"}}
+        self._objects(key).patch(resources.CLAIMS, key.name, {"metadata": note})
+
     def _wait_to_start(self, key: Key, peer: EtcdPeer, claims: Informer[Claim]) -> float | None:
         """Seconds until the peer may start, as far as is known; None: now.
 
-        A founder waits for the claims of all founders. Everybody waits for a moment for the
-        claim's volume: a pod that is scheduled before it is put aside, for a second or more.
+        An initial member waits for the claims of all of them: once, for where one of them has started the
+        others go on with what is left. Everybody waits for a moment for the claim's volume: a pod that is
+        scheduled before it is put aside, for a second or more.
         """
-        bootstrap = peer.spec.bootstrap
-        others = (Key(key.namespace, member.name) for member in bootstrap.static.initial_cluster)
-        if bootstrap.initial_cluster_state == "New" and any(claims.store.get(k) is None for k in others):
-            return FOUNDERS_RECHECK
+        if peer.spec.bootstrap.initial_cluster_state == "New":
+            found = [claims.store.get(member) for member in _initial_members(key, peer)]
+            if None in found and not any(_is_started(each) for each in found):
+                return FOUNDERS_RECHECK
         claim = claims.store.get(key)
         if claim is None or claim.status.phase == "Bound":
             self._waiting_since.pop(key, None)
@@ -187,12 +199,15 @@ class PeerReconciler:
         return None
 
     def _others_may_have_served(self, key: Key, peer: EtcdPeer) -> bool:
-        replica_sets = self.caches.replica_sets
-        bootstrap = peer.spec.bootstrap
-        if replica_sets is None or bootstrap.initial_cluster_state != "New":
+        claims, replica_sets = self.caches.claims, self.caches.replica_sets
+        is_initial = peer.spec.bootstrap.initial_cluster_state == "New"
+        if claims is None or replica_sets is None or not is_initial:
             return False
-        others = (Key(key.namespace, member.name) for member in bootstrap.static.initial_cluster)
-        return any(other != key and replica_sets.store.get(other) is not None for other in others)
+        return any(
+            replica_sets.store.get(other) is not None or _is_started(claims.store.get(other))
+            for other in _initial_members(key, peer)
+            if other != key
+        )
 
     def _replica_set(self, peer: EtcdPeer, claim: Claim | None) -> RawObject:
         image = image_of(self.defaults.repository, parse_version(peer.spec.version))
@@ -216,6 +231,14 @@ class PeerReconciler:
 
 def _cluster_of(peer: EtcdPeer) -> Key:
     return Key(peer.metadata.namespace, peer.spec.cluster_name)
+
+
+def _initial_members(key: Key, peer: EtcdPeer) -> tuple[Key, ...]:
+    return tuple(Key(key.namespace, m.name) for m in peer.spec.bootstrap.static.initial_cluster)
+
+
+def _is_started(claim: Claim | None) -> bool:
+    return claim is not None and claim.metadata.annotations.get(improbable.STARTED_ANNOTATION) == "true"
 
 
 def _digest(annotations: dict[str, str]) -> str:

@@ -141,6 +141,7 @@ def test_nobody_owns_a_claim_so_it_outlives_them_all() -> None:
         "etcd.improbable.io/cluster-token": "uid-1",
         "etcd.improbable.io/cluster-uid": "uid-1",
         "etcd.improbable.io/founders": "db-0,db-1,db-2",
+        "etcd.improbable.io/started": "false",
     }
 
 

@@ -5,6 +5,7 @@ unless its EtcdPeer is deleted in the foreground: then there is none until the p
 last. Claims go when no pod uses them. Pods and nodes: model_pods.py.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from etcd_operator.core.actions import Founding, Start
@@ -144,6 +145,8 @@ class World(Pods):
         for name, peer in staying.items():
             if peer.template is None and not self._may_start(name, peer):
                 continue
+            if peer.template is None and isinstance(peer.start, Founding):
+                self.claims[name] = replace(self.claims[name], is_started=True)
             self.peers[name] = replace(peer, template=peer.start)
             if name not in self.pods:
                 self.create_pod(name, peer.start, peer.version)
@@ -161,15 +164,21 @@ class World(Pods):
         peer = self.peers.get(name)
         if peer is None or peer.template is not None or not isinstance(peer.start, Founding):
             return False
-        others = (self.peers.get(other) for other in peer.start.founders if other != name)
-        has_started = any(other is not None and other.template is not None for other in others)
-        return name not in self.claims and has_started
+        others = [other for other in peer.start.founders if other != name]
+        peers = (self.peers.get(other) for other in others)
+        has_started = any(other is not None and other.template is not None for other in peers)
+        return name not in self.claims and (has_started or self._any_started(others))
+
+    def _any_started(self, names: Iterable[str]) -> bool:
+        return any(self.claims[name].is_started for name in names if name in self.claims)
 
     def _may_start(self, name: str, peer: Peer) -> bool:
         claim = self.claims.get(name)
         if claim is None or claim.is_terminating:
             return False
-        return not isinstance(peer.start, Founding) or set(peer.start.founders) <= set(self.claims)
+        if not isinstance(peer.start, Founding) or set(peer.start.founders) <= set(self.claims):
+            return True
+        return self._any_started(peer.start.founders)
 
     def _clean_up(self, name: str, peer: Peer) -> None:
         if peer.is_for_cleanup:

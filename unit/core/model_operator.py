@@ -278,6 +278,7 @@ def _claim_facts(name: str, claim: Claim) -> ClaimFacts:
         uid=claim.uid,
         is_bound=True,
         is_terminating=claim.is_terminating,
+        is_started=claim.is_started if claim.founders else None,
         cluster_uid=claim.cluster_uid,
         token=claim.token,
         founders=claim.founders,

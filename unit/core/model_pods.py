@@ -26,6 +26,7 @@ class Claim:
     uid: str
     token: str
     founders: tuple[str, ...]
+    is_started: bool = False
     cluster_uid: str = ""
     cluster_id: str = ""
     member_id: str = ""

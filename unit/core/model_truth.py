@@ -157,7 +157,9 @@ def _claims_conflict(world: World, _state: ClusterState) -> bool:
 def _claims_are_missing(world: World, _state: ClusterState) -> bool:
     claims = list(world.claims.values())
     size = max((claim.cluster_size for claim in claims), default=0)
-    needed = quorum(size) if size else len(claims[0].founders)
+    if not size and claims and not any(claim.is_started for claim in claims):
+        return False
+    needed = quorum(size or max(len(claim.founders) for claim in claims)) if claims else 0
     return 0 < len(claims) < needed
 
 

@@ -328,11 +328,28 @@ def test_a_lost_peer_whose_claim_is_there_comes_back_to_its_data_at_any_time() -
     assert plan(state).actions == (CreateMember(name="db-1", start=start, version=VERSION),)
 
 
-def test_one_lost_founder_without_its_claim_holds_all_of_them() -> None:
+def test_a_lost_claim_is_not_made_again_while_those_that_have_their_data_go_on() -> None:
     state = changed(founding(persistent()), "db-1", peer=None, pod=None)
     state = changed(state, "db-2", peer=None, pod=None, claim=None)
 
-    assert plan(state).reason == "BirthUncertain"
+    start = Founding(founders=NAMES[True], token=TOKEN)
+    assert plan(state).actions == (CreateMember(name="db-1", start=start, version=VERSION),)
+    assert plan(changed(state, "db-1", peer=peer("db-1"))).reason == "BirthUncertain"
+
+
+@pytest.mark.parametrize(
+    ("is_started", "made"), [(True, ["db-0", "db-2"]), (False, list(NAMES[True])), (None, list(NAMES[True]))]
+)
+def test_a_claim_that_was_started_proves_that_another_was_lost(
+    is_started: bool | None, made: list[str]
+) -> None:
+    """Without any ReplicaSet; claims of earlier versions of the operator do not say."""
+    state = founding(persistent())
+    for name in NAMES[True]:
+        found = claim(name, is_started=is_started) if name != "db-1" else None
+        state = changed(state, name, peer=None, pod=None, claim=found)
+
+    assert [a.name for a in plan(state).actions if isinstance(a, CreateMember)] == made
 
 
 def test_a_persistent_founder_is_there_with_its_peer_not_with_its_pod() -> None:

@@ -76,13 +76,45 @@ def test_a_birth_that_goes_on_with_a_claim_missing_waits_for_those_that_have_dat
     assert world.losses == []
 
 
-@pytest.mark.xfail(reason="without any ReplicaSet a lost claim looks like one never made", strict=True)
-def test_all_peers_and_one_claim_lost_before_the_latch_found_nothing_anew() -> None:
-    world, operator = _served_unseen(late="db-2")
+@pytest.mark.parametrize("late", NAMES)
+@pytest.mark.parametrize("is_resource_kept", [True, False], ids=["the cluster stays", "created again"])
+def test_all_peers_and_one_claim_lost_before_the_latch_found_nothing_anew(
+    late: str, is_resource_kept: bool
+) -> None:
+    world, operator = _served_unseen(late=late)
+    if not is_resource_kept:
+        world.delete_cluster()
+        world.create_cluster(3)
     for name in NAMES:
         world.delete_peer(name)
     world.delete_claim("db-1")
-    _look(operator)
-    _elect(world, "db-1", "db-2")
-
+    for _ in range(2):
+        _look(operator)
+        assert "db-1" not in world.claims
+        _elect(world, "db-0", "db-2")
     assert world.losses == []
+
+    for _ in range(12):
+        _look(operator)
+        _elect(world, *NAMES)
+    made = operator.look()
+    assert made is not None
+    assert (made[1].reason, world.losses) == ("Settled", [])
+    assert world.claims["db-1"].member_id != "id-db-1"
+
+
+def test_claims_of_which_none_was_started_are_used_by_the_next_bootstrap() -> None:
+    world = World(is_persistent=True, size=3)
+    operator = Operator(world)
+    operator.step(stop_after=3)  # two of three peers
+    world.run_controllers()
+    world.delete_cluster()
+    world.create_cluster(3)
+    assert sorted(world.claims) == ["db-0", "db-1"]
+
+    for _ in range(6):
+        _look(operator)
+        _elect(world, *NAMES)
+    made = operator.look()
+    assert made is not None
+    assert (made[1].reason, world.losses) == ("Settled", [])

@@ -87,8 +87,6 @@ class Births(Machine):
     def peers_and_claims_are_deleted(self, peers: set[int], claims: set[int]) -> None:
         if not self.world.is_persistent:
             return
-        if self._would_hide_a_birth({self.name(ordinal) for ordinal in peers | claims}):
-            return
         for ordinal in peers:
             self.world.delete_peer(self.name(ordinal))
         for ordinal in claims:
@@ -104,19 +102,6 @@ class Births(Machine):
     def the_cluster_is_created_again(self, size: int) -> None:
         self.operator.deliver("claims")
         self.world.create_cluster(size)
-
-    # helpers
-
-    def _would_hide_a_birth(self, lost: set[str]) -> bool:
-        """Spares the last ReplicaSet until the latch: test_birth_losses.py shows what comes of it."""
-        started = {name for name, peer in self.world.peers.items() if peer.template is not None}
-        return bool(self.world.acknowledged) and not self._is_latched() and started <= lost
-
-    def _is_latched(self) -> bool:
-        """In status or, after the resource, on a claim."""
-        resource = self.world.resource
-        marked = any(claim.cluster_id for claim in self.world.claims.values())
-        return marked or (resource is not None and resource.record.is_born)
 
 
 TestBirths = pytest.mark.exhaustive(Births.TestCase)

@@ -55,6 +55,42 @@ def test_a_birth_that_was_never_finished_goes_on_with_its_own_founders_and_token
     )
 
 
+@pytest.mark.parametrize(
+    ("started", "made"),
+    [
+        pytest.param({"db-0": False}, NAMES, id="nothing that is left has ever run"),
+        pytest.param({"db-0": False, "db-2": False}, NAMES, id="nor of two"),
+        pytest.param({"db-0": True, "db-2": False}, ("db-0", "db-2"), id="the lost one may have data"),
+        pytest.param({"db-0": True, "db-2": True}, ("db-0", "db-2"), id="a quorum is left"),
+        pytest.param({"db-0": None, "db-1": None, "db-2": None}, NAMES, id="all are there"),
+    ],
+)
+def test_a_bootstrap_that_lost_claims_goes_on_with_what_may_be_used(
+    started: dict[str, bool | None], made: tuple[str, ...]
+) -> None:
+    plan_made = plan(on_claims(*(claim(name, is_started=is_on) for name, is_on in started.items())))
+
+    remembered, *created = plan_made.actions
+    assert isinstance(remembered, Remember)
+    assert remembered.record.bootstrap == Bootstrap(members=NAMES, token=TOKEN)
+    start = Founding(founders=NAMES, token=TOKEN)
+    assert created == [CreateMember(name=name, start=start) for name in made]
+
+
+@pytest.mark.parametrize(
+    "started",
+    [
+        pytest.param({"db-0": True}, id="too few that have run"),
+        pytest.param({"db-0": None, "db-1": None}, id="claims that do not say whether they were started"),
+        pytest.param({"db-0": None, "db-1": False}, id="one that does not say"),
+    ],
+)
+def test_a_bootstrap_that_may_have_lost_data_is_not_begun_again(started: dict[str, bool | None]) -> None:
+    made = plan(on_claims(*(claim(name, is_started=is_on) for name, is_on in started.items())))
+
+    assert (made.actions, made.reason) == ((), "ClaimsMissing")
+
+
 def test_one_marked_claim_is_enough_to_know_that_the_cluster_was_born() -> None:
     made = plan(on_claims(old_claim("db-0"), claim("db-1"), claim("db-2")))
 

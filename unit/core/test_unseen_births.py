@@ -44,9 +44,6 @@ def _hush(world: World, up: set[str], *, freezes: bool) -> None:
 
 
 def _lose(world: World, objects: set[str], data: set[str]) -> None:
-    started = {name for name, peer in world.peers.items() if peer.template is not None}
-    if world.is_persistent and started <= objects | data:
-        return  # see test_birth_losses.py: all ReplicaSets gone before the latch
     for name in objects | data:
         if not world.is_persistent:
             world.remove_pod(name)

@@ -168,6 +168,24 @@ def test_a_claim_lost_before_the_birth_is_not_made_again_behind_a_running_replic
         assert made.condition(IMPROBABLE, "Available")["status"] == "True"
 
 
+@pytest.mark.parametrize("lost", ["c-0", "c-1", "c-2"])
+def test_all_peers_and_one_claim_lost_before_the_latch_cost_nothing_that_was_acknowledged(lost: str) -> None:
+    with bench() as made:
+        made.create(*persistent())
+        with dead_after(made, "replicasets", 3):
+            made.world.settle()
+            made.etcd.put(b"key", b"value")
+            for name in made.names(PEERS):
+                made.delete(PEERS, name)
+            made.world.settle()
+            made.lose_claim(lost)
+        made.settle()
+        assert made.etcd.etcd.keys == {b"key": (b"value", 2)}
+        assert made.status(IMPROBABLE)["clusterID"] == "c0de"
+        assert_finished(made, IMPROBABLE, 3, (0, 1, 2))
+        assert "etcd.improbable.io/founders" not in made.get(CLAIMS, lost)["metadata"]["annotations"]
+
+
 @MAKERS
 def test_an_operator_that_starts_on_an_older_view_makes_nothing_twice(make: type) -> None:
     with bench() as first:
@@ -266,7 +284,7 @@ def test_an_edit_that_is_hidden_behind_a_later_one_does_no_harm() -> None:
 
 @pytest.mark.parametrize(
     ("make", "size", "most"),
-    [(ephemeral, 3, 14), (ephemeral, 1, 8), (persistent, 3, 31), (persistent, 1, 15)],
+    [(ephemeral, 3, 14), (ephemeral, 1, 8), (persistent, 3, 34), (persistent, 1, 15)],
 )
 def test_a_birth_costs_few_writes(make: type, size: int, most: int) -> None:
     with born(*make(size=size)) as made:

@@ -349,6 +349,7 @@ def test_a_marked_claim_says_all_of_its_birth() -> None:
         f"{prefix}cluster-token": "t",
         f"{prefix}cluster-uid": "uid-1",
         f"{prefix}founders": "db-0,db-1",
+        f"{prefix}started": "true",
         f"{prefix}cluster-id": "feed",
         f"{prefix}member-id": "1",
         f"{prefix}cluster-size": "2",
@@ -360,6 +361,7 @@ def test_a_marked_claim_says_all_of_its_birth() -> None:
         uid="u",
         is_bound=True,
         is_terminating=True,
+        is_started=True,
         cluster_uid="uid-1",
         token="t",
         founders=("db-0", "db-1"),
@@ -367,6 +369,11 @@ def test_a_marked_claim_says_all_of_its_birth() -> None:
         member_id="1",
         cluster_size=2,
     )
+
+
+@pytest.mark.parametrize(("text", "is_started"), [("true", True), ("false", False), ("", None), ("x", None)])
+def test_whether_an_initial_member_was_started(text: str, is_started: bool | None) -> None:
+    assert claim_facts(_claim({"etcd.improbable.io/started": text})).is_started is is_started
 
 
 @pytest.mark.parametrize("size", ["", "many", "-1", "1.5"])

@@ -10,6 +10,7 @@ it is sure that no quorum ever formed; otherwise two emptied founders could form
 quorum beside the data of a third (docs/architecture.md, "Birth").
 """
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 import msgspec
@@ -81,14 +82,15 @@ def _begin(state: ClusterState) -> Plan:
     if claims:
         return _resume(claims)
     names = founder_names(state.desired)
-    return _create(Bootstrap(members=names, token=state.desired.uid, version=state.desired.version))
+    bootstrap = Bootstrap(members=names, token=state.desired.uid, version=state.desired.version)
+    return _create(bootstrap, names)
 
 
-def _create(bootstrap: Bootstrap) -> Plan:
+def _create(bootstrap: Bootstrap, names: tuple[str, ...]) -> Plan:
     record = Record(bootstrap=bootstrap, next_ordinal=len(bootstrap.members))
     start = Founding(founders=bootstrap.members, token=bootstrap.token)
     members: list[Action] = [
-        CreateMember(name=name, start=start, version=bootstrap.version) for name in bootstrap.members
+        CreateMember(name=name, start=start, version=bootstrap.version) for name in names
     ]
     return Plan.act(
         Remember(record=record),
@@ -97,6 +99,11 @@ def _create(bootstrap: Bootstrap) -> Plan:
         message=_founding(bootstrap),
         requeue_after=BIRTH_POLL,
     )
+
+
+def _initial_members(bootstrap: Bootstrap, names: Iterable[str]) -> list[Action]:
+    start = Founding(founders=bootstrap.members, token=bootstrap.token)
+    return [CreateMember(name=name, start=start, version=bootstrap.version) for name in names]
 
 
 def _resume(claims: list[ClaimFacts]) -> Plan:
@@ -114,16 +121,26 @@ def _resume(claims: list[ClaimFacts]) -> Plan:
             requeue_after=10.0,
         )
     founders = next((claim.founders for claim in claims if claim.founders), ())
-    token = tokens.pop()
-    if not ids and len(claims) < len(founders):
-        return _too_few(names, len(founders))
+    bootstrap = Bootstrap(members=founders, token=tokens.pop())
     if not ids:
-        return _create(Bootstrap(members=founders, token=token))
+        return _go_on(claims, bootstrap)
     size = max(claim.cluster_size for claim in claims)
     if len(claims) < quorum(size):
         return _too_few(names, size)
-    born = Record(bootstrap=Bootstrap(members=founders, token=token), cluster_id=ids.pop())
+    born = Record(bootstrap=bootstrap, cluster_id=ids.pop())
     return Plan.act(Remember(record=born), reason="Resuming", message=f"resuming on the data of {names}")
+
+
+def _go_on(claims: list[ClaimFacts], bootstrap: Bootstrap) -> Plan:
+    """A bootstrap that nobody saw finished: all of it, or with what is left of one that was started."""
+    left = tuple(claim.name for claim in claims)
+    if len(left) >= len(bootstrap.members):
+        return _create(bootstrap, bootstrap.members)
+    if all(claim.is_started is False for claim in claims):
+        return _create(bootstrap, bootstrap.members)  # nothing that is left has ever run
+    if any(claim.is_started for claim in claims) and len(left) >= quorum(len(bootstrap.members)):
+        return _create(bootstrap, left)
+    return _too_few(", ".join(left), len(bootstrap.members))
 
 
 def _too_few(names: str, size: int) -> Plan:
@@ -162,6 +179,9 @@ def _continue(state: ClusterState, bootstrap: Bootstrap) -> Plan:
     lost = [name for name in bootstrap.members if not _keeps_data(state, name)]
     doubtful = [m.name for m in state.members if m.name not in lost and m.may_have_served]
     if lost and doubtful:
+        # Those whose data is there go on: where a quorum of them is left, it has all that was acknowledged.
+        missing = [name for name in missing if name not in lost]
+    if lost and doubtful and not missing:
         return Plan.hold(
             "BirthUncertain",
             f"the data of {', '.join(lost)} was lost while {', '.join(doubtful)} may already have served: "
@@ -172,10 +192,7 @@ def _continue(state: ClusterState, bootstrap: Bootstrap) -> Plan:
     failed = [m for m in state.members if m.name in lost and m.pod is not None and m.pod.is_finished]
     if failed and not state.desired.is_persistent:
         return _drop(state, bootstrap, failed, is_all=len(lost) == len(bootstrap.members))
-    start = Founding(founders=bootstrap.members, token=bootstrap.token)
-    actions: list[Action] = [
-        CreateMember(name=name, start=start, version=bootstrap.version) for name in missing
-    ]
+    actions = _initial_members(bootstrap, missing)
     actions += [*missing_services(state), *missing_budget(state)]
     slow = state.age > LONG_BIRTH
     poll = 2.0 if slow else BIRTH_POLL
