@@ -7,6 +7,9 @@ from etcd_operator.api.podmarks import PodMarks
 from etcd_operator.build.urls import CLIENT_PORT, METRICS_PORT, PEER_PORT, url
 
 ALL_ADDRESSES = "0.0.0.0"  # noqa: S104 -- inside a pod, whose network is its own
+"""Not of IPv4 alone: Go takes an unspecified address of either family for all addresses that there are,
+IPv6 included, and listens on IPv4 where the kernel knows nothing else. `[::]` does exactly the same. So one
+manifest serves clusters with IPv4, with IPv6 and with both (`unit/etcd/test_families.py` runs it there)."""
 
 Options = dict[str, str]
 

@@ -24,6 +24,10 @@ RESTORED_DIR = f"{DATA_DIR}/restored"
 """Where a seed's data is: etcdutl restores only into an empty directory, and the top of a new file
 system holds `lost+found`."""
 
+LOOPBACKS = ("127.0.0.1", "::1")
+"""Of both address families, because which ones a pod gets is not known when it is rendered. Whoever dials a
+name tries all of its addresses."""
+
 NAME_LABELS = {"app.kubernetes.io/name": "etcd"}
 
 
@@ -181,7 +185,7 @@ def _pod_template(peer: EtcdPeer, image: str, labels: dict[str, str], data_dir: 
         "hostname": name,
         "subdomain": cluster,
         # etcd resolves its own advertised names at start; they must not depend on DNS.
-        "hostAliases": [{"ip": "127.0.0.1", "hostnames": [host, name]}],
+        "hostAliases": [{"ip": ip, "hostnames": [host, name]} for ip in LOOPBACKS],
     }
     volume: RawObject = {"persistentVolumeClaim": {"claimName": name}}
     notes = {**template.metadata.annotations, **from_pod(options, improbable.POD_MARKS)}

@@ -86,9 +86,10 @@ def _fetch(reading: Reading, end: float) -> bytes | None:
     HTTP/1.0 by hand, whose bodies end with the connection: `http.client` limits each read of the
     socket, but not all of them together.
     """
-    host = reading.endpoint.rpartition(":")[0].strip("[]")
+    host = reading.endpoint.rpartition(":")[0]
+    address = (host.strip("[]"), PORTS[reading.page])
     try:
-        with socket.create_connection((host, PORTS[reading.page]), timeout=_left(end)) as sock:
+        with socket.create_connection(address, timeout=_left(end)) as sock:
             sock.sendall(f"GET {reading.page.value} HTTP/1.0\r\nHost: {host}\r\n\r\n".encode())
             answer = _all_of(sock, end)
     except OSError:

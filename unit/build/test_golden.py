@@ -1,11 +1,13 @@
 """Every manifest of both groups, held against a file that people can read."""
 
+import re
 from typing import Any
 
 import msgspec
 import pytest
 
 from etcd_operator.build import ephemeral, persistent, seed
+from etcd_operator.build.options import ALL_ADDRESSES
 from unit.build.cases import (
     ASKED_SEEDING,
     BARE_FOUNDING,
@@ -60,6 +62,18 @@ def test_a_manifest_is_as_its_golden_file(name: str, golden: Compare) -> None:
     manifest: Any = msgspec.json.decode(msgspec.json.encode(MANIFESTS[name]))
 
     golden(name, manifest)
+
+
+def test_no_manifest_names_an_address_of_one_family_alone() -> None:
+    """Whether pods get IPv4, IPv6 or both is not known when they are rendered."""
+    found = {
+        name: set(re.findall(r"(?<![\w.:])(?:\d+\.\d+\.\d+\.\d+|[0-9a-f]*::[0-9a-f:]*)(?![\w.])", text))
+        for name, text in ((path.stem, path.read_text()) for path in GOLDEN.glob("*.yaml"))
+    }
+    for name, addresses in found.items():
+        assert addresses - {ALL_ADDRESSES} in (set(), set(persistent.LOOPBACKS)), name
+    assert found["persistent-replica-set"] == {ALL_ADDRESSES, *persistent.LOOPBACKS}
+    assert found["ephemeral-pod"] == {ALL_ADDRESSES}
 
 
 def test_no_golden_file_is_left_over() -> None:

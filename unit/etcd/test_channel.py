@@ -1,7 +1,10 @@
 """The promises of the connections of one cluster."""
 
+import socket
+
 import pytest
 
+from etcd_operator.build.urls import endpoint as endpoint_of
 from etcd_operator.errors import Unavailable
 from etcd_operator.etcd import methods
 from etcd_operator.etcd import rpc_pb2 as pb
@@ -21,6 +24,13 @@ def test_a_connection_is_kept_while_it_works(endpoint: str, channels: Channels) 
     first = channels.connection(endpoint)
     EtcdClient(channels, endpoint).status()
     assert channels.connection(endpoint) is first
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no IPv6 here")
+def test_a_member_at_an_ipv6_address_answers(fake: FakeEtcdCluster, channels: Channels) -> None:
+    fake.found({"m0": "http://m0:2380"})
+    port = fake.start("m0", peer_url="http://m0:2380", address="[::1]:0").endpoint.rpartition(":")[2]
+    assert EtcdClient(channels, endpoint_of("::1", int(port))).status().version
 
 
 def test_a_connection_is_dropped_after_unavailable(

@@ -1,5 +1,6 @@
 """What is read of the pages that a member serves by HTTP."""
 
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -32,9 +33,12 @@ def serving(*hosts: str, by: Handle) -> Iterator[None]:
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as the base class
             """Nothing on the terminal."""
 
-    servers = [ThreadingHTTPServer((hosts[0], 0), Handler)]
+    class Server(ThreadingHTTPServer):
+        address_family = socket.AF_INET6 if ":" in hosts[0] else socket.AF_INET
+
+    servers = [Server((hosts[0], 0), Handler)]
     port = servers[0].server_address[1]
-    servers += [ThreadingHTTPServer((host, port), Handler) for host in hosts[1:]]
+    servers += [Server((host, port), Handler) for host in hosts[1:]]
     threads = [threading.Thread(target=server.serve_forever, args=(0.02,)) for server in servers]
     for thread in threads:
         thread.start()
@@ -77,6 +81,19 @@ def metrics(*hosts: str) -> list[Reading]:
 def test_facts_are_known_only_where_the_page_says_so(body: bytes, found: Vitals) -> None:
     with serving("127.0.0.1", by=answering(body)):
         assert read(metrics("127.0.0.1")) == {"127.0.0.1:2379": found}
+
+
+@pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no IPv6 here")
+def test_a_page_at_an_ipv6_address_is_asked_for_by_that_address_in_brackets() -> None:
+    asked: list[str] = []
+
+    def handle(request: BaseHTTPRequestHandler) -> None:
+        asked.append(request.headers["Host"])
+        answering(LEADERS + b" 0\n")(request)
+
+    with serving("::1", by=handle):
+        assert read(metrics("[::1]")) == {"[::1]:2379": Vitals(leaders_seen=0)}
+    assert asked == ["[::1]"]
 
 
 def test_a_page_that_is_refused_reports_nothing() -> None:

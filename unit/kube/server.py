@@ -97,11 +97,13 @@ class Server:
     script: Script
     port: int = 0
     wrap: Callable[[socket.socket], socket.socket] = lambda sock: sock
+    host: str = "127.0.0.1"
     asked: list[Asked] = field(default_factory=list)
     connections: int = 0
 
     def start(self) -> None:
-        self._listener = socket.create_server(("127.0.0.1", self.port), backlog=32)
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        self._listener = socket.create_server((self.host, self.port), family=family, backlog=32)
         self.port = self._listener.getsockname()[1]
         self._lines: list[Line] = []
         self._threads: list[threading.Thread] = []
@@ -120,7 +122,7 @@ class Server:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://{f'[{self.host}]' if ':' in self.host else self.host}:{self.port}"
 
     def asked_for(self, *, watch: bool) -> list[Asked]:
         return [asked for asked in self.asked if ("watch" in asked.query) == watch]

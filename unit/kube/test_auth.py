@@ -159,6 +159,13 @@ def test_in_a_pod_the_service_account_is_used_and_its_token_read_again(
         transport._headers()
 
 
+def test_in_a_pod_of_an_ipv6_cluster_the_address_gets_its_brackets(
+    in_pod: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00:10::1")
+    assert auth.load()._base_url == "https://[fd00:10::1]:443"
+
+
 def test_a_pod_without_a_token_is_one_clear_line(in_pod: Path) -> None:
     (in_pod / "token").unlink()
     with pytest.raises(OperatorError, match=r"^cannot use the service account of the pod: .*token file"):

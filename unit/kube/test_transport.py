@@ -1,5 +1,6 @@
 """Deadlines, dropped connections and aborts, against sockets that misbehave."""
 
+import socket
 import ssl
 import threading
 import time
@@ -18,6 +19,8 @@ from unit.kube.server import BRISK, Asked, Line, Script, Server, connected, serv
 
 READ = Request(method="GET", target="/x", label="get x")
 WRITE = Request(method="POST", target="/x", label="create x", body=b"{}")
+
+needs_ipv6 = pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no IPv6 here")
 
 
 def hello(_asked: Asked, line: Line) -> None:
@@ -264,12 +267,12 @@ def test_the_connection_of_a_stream_is_never_used_again() -> None:
 
 
 @contextmanager
-def encrypted(script: Script) -> Any:
+def encrypted(script: Script, host: str = "127.0.0.1") -> Any:
     """The same server behind TLS: one connection at a time is enough here."""
     authority = trustme.CA()
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1").configure_cert(context)
-    server = Server(script, wrap=lambda sock: context.wrap_socket(sock, server_side=True))
+    authority.issue_cert(host).configure_cert(context)
+    server = Server(script, wrap=lambda sock: context.wrap_socket(sock, server_side=True), host=host)
     server.start()
     trusted = ssl.create_default_context()
     authority.configure_trust(trusted)
@@ -317,3 +320,10 @@ def test_a_write_whose_tls_handshake_fails_is_not_applied() -> None:
             distrusting.exchange(WRITE, BRISK)
         assert not caught.value.maybe_applied
         assert server.asked == []
+
+
+@needs_ipv6
+def test_an_api_server_at_an_ipv6_address_is_reached_and_its_certificate_held_to_that() -> None:
+    with encrypted(hello, "::1") as (server, transport):
+        assert server.url.startswith("http://[::1]:")
+        assert transport.exchange(READ, BRISK).body == b"hello"
