@@ -55,6 +55,12 @@ SERVES = "MemberServes"
 def _verdict(state: ClusterState, member: Member) -> tuple[str, str]:
     if not state.has_quorum:
         return "QuorumLost", "no quorum answers"
+    if member.refusal is not None:
+        return (
+            (SERVES, "a voter that wants a user") if member.is_serving else ("AuthEnabled", "it wants a user")
+        )
+    if member.entry is None and state.wants_user:
+        return "NoAnswer", "no member reports who the members are, and it is silent"
     if member.entry is None:
         return "NotAMember", "etcd does not list it"
     if member.entry.is_learner:

@@ -26,6 +26,7 @@ class Health(Enum):
 
     HEALTHY = "healthy"
     UNHEALTHY = "unhealthy"
+    REFUSED = "wants a user"
     NO_ANSWER = "no answer"
 
 
@@ -159,13 +160,23 @@ class Answer:
         return not self.leader or any(OUT_OF_SPACE not in error for error in self.errors)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """What a member said that wants a user: it is alive, and reports nothing else.
+
+    is_serving: it confirmed a linearizable read, as only a voter in touch with a quorum can.
+    """
+
+    is_serving: bool = False
+
+
 OUT_OF_SPACE = "NOSPACE"
 """In the words of etcd's alarm (`memberID:... alarm:NOSPACE`, 3.4 to 3.7 alike)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One member: its objects, its entry in etcd's list, its own answer.
+    """One member: its objects, its entry in etcd's list, its own answer or its refusal to give one.
 
     has_replica_set: a persistent founder that may have been started (see `reconcile.peer`).
     never_led: its only process so far is alive and has never seen a leader.
@@ -181,13 +192,16 @@ class Member:
     pod: PodFacts | None = None
     entry: EtcdMember | None = None
     answer: Answer | None = None
+    refusal: Refusal | None = None
     never_led: bool = False
     trouble: Trouble | None = None
     snapshots: int | None = None
 
-    def joined(self, *, entry: EtcdMember | None, answer: Answer | None) -> "Member":
+    def joined(
+        self, *, entry: EtcdMember | None, answer: Answer | None, refusal: Refusal | None = None
+    ) -> "Member":
         """This member with what etcd says of it."""
-        return replace(self, entry=entry, answer=answer)
+        return replace(self, entry=entry, answer=answer, refusal=refusal)
 
     def counted(self, snapshots: int | None) -> "Member":
         """This member with the number of raft snapshots that its process has saved."""
@@ -237,10 +251,15 @@ class Member:
     def health(self) -> Health:
         """Healthy is: it answers, follows a leader and reports no error but a full store."""
         if self.answer is None:
-            return Health.NO_ANSWER
+            return Health.NO_ANSWER if self.refusal is None else Health.REFUSED
         return Health.UNHEALTHY if self.answer.ails else Health.HEALTHY
 
     @property
     def is_healthy(self) -> bool:
         """Whether the last look found it healthy."""
         return self.health is Health.HEALTHY
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether clients are served by it: it is healthy, or proved as much although it wants a user."""
+        return self.is_healthy or (self.refusal is not None and self.refusal.is_serving)

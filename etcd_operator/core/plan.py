@@ -33,6 +33,7 @@ RULES: tuple[Rule, ...] = (
     guard.conflicting,
     guard.split,
     objects.repair,
+    guard.locked,
     bootstrap.found,
     bootstrap.seal,
     guard.strange,

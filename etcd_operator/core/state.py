@@ -52,6 +52,11 @@ class ClusterState:
         return tuple(member for member in self.members if member.answer is not None)
 
     @cached_property
+    def wants_user(self) -> bool:
+        """Whether a member answers only users: etcd's authentication is on, and the operator is none."""
+        return any(member.refusal is not None for member in self.members)
+
+    @cached_property
     def cluster_ids(self) -> frozenset[str]:
         """The cluster IDs among the answers; more than one is a split brain."""
         return frozenset(m.answer.cluster_id for m in self.members if m.answer is not None)
@@ -71,6 +76,11 @@ class ClusterState:
     def healthy_voters(self) -> tuple[Member, ...]:
         """The voters found healthy."""
         return tuple(member for member in self.voters if member.is_healthy)
+
+    @property
+    def serving(self) -> tuple[Member, ...]:
+        """The voters that serve clients, those that the operator may not ask included."""
+        return tuple(m for m in self.members if m.is_serving and (m.refusal is not None or m in self.voters))
 
     @property
     def is_out_of_space(self) -> bool:

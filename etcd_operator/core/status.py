@@ -35,6 +35,16 @@ OUT_OF_SPACE = (
 """Reason and sentence for a full store."""
 
 
+def auth_enabled(state: ClusterState) -> tuple[str, str]:
+    """Reason and sentence for members that answer only users."""
+    names = ", ".join(member.name for member in state.members if member.refusal is not None)
+    message = (
+        f"authentication is switched on in etcd and the operator is no user ({names} refused it): "
+        "no member is added, removed, replaced or upgraded until somebody runs `etcdctl auth disable` as root"
+    )
+    return "AuthEnabled", message
+
+
 def conditions(state: ClusterState, plan: Plan) -> tuple[Condition, ...]:
     """The conditions, not yet stamped with times (see `api.meta.merge_conditions`).
 

@@ -62,7 +62,7 @@ class CoreosDialect:
         previous, desired = cluster.status, state.desired
         version = cluster_version(state) or previous.current_version
         names = member_names(state)
-        healthy = {member.name for member in state.members if member.is_healthy}
+        healthy = {member.name for member in state.members if member.is_serving}
         status = ClusterStatus(
             observed_generation=desired.generation,
             phase=_phase(state, plan),

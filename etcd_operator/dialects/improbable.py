@@ -69,12 +69,12 @@ class ImprobableDialect:
     def status(self, cluster: EtcdCluster, state: ClusterState, plan: Plan, *, now: str) -> RawObject:
         """The whole status as written; what cannot be observed now keeps its last value."""
         previous, desired = cluster.status, state.desired
-        members = _members(state) or previous.members
+        members = _members(state) or _last_known(previous.members, state)
         leader = state.leader
         status = ClusterStatus(
             observed_generation=desired.generation,
             replicas=_peers(state),
-            ready_replicas=len(state.healthy_voters),
+            ready_replicas=len(state.serving),
             selector=f"{improbable.CLUSTER_LABEL}={desired.name}",
             members=members,
             leader=leader.name if leader is not None else "",
@@ -139,6 +139,14 @@ def _members(state: ClusterState) -> tuple[MemberStatus, ...]:
         _member(state, entry, is_leader=leader is not None and leader.entry == entry)
         for entry in sorted(state.etcd_members, key=lambda entry: (entry.name, entry.id))
     )
+
+
+def _last_known(members: tuple[MemberStatus, ...], state: ClusterState) -> tuple[MemberStatus, ...]:
+    """The members when they were last reported; whether each serves is known even where it wants a user."""
+    if not state.wants_user:
+        return members
+    serving = {member.name for member in state.serving}
+    return tuple(msgspec.structs.replace(member, healthy=member.name in serving) for member in members)
 
 
 def _member(state: ClusterState, entry: EtcdMember, *, is_leader: bool) -> MemberStatus:

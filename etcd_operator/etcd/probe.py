@@ -8,6 +8,7 @@ Promises:
   open connections. Silence is a value, `NoAnswer`, not an exception;
 - once a quorum is proven, silent members are given no more than `patience` seconds from the
   start: a node that is down must not slow the look at the healthy rest;
+- a member that wants a user is asked for the proof in any case: nothing else shows how it is;
 - no thread is kept per member and a healthy cluster costs no handshakes.
 
 It changes nothing and raises nothing but `Unavailable` for closed `Channels`.
@@ -43,9 +44,13 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """The member answered that it wants a user, or another one: it is alive but tells nothing."""
+    """The member answered that it wants a user, or another one: it is alive but reports nothing.
+
+    is_serving: it has just confirmed a linearizable read, as only a voter in touch with a quorum can.
+    """
 
     reason: str
+    is_serving: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,8 +130,12 @@ class _Asked:
         if self.proof_sent:
             return False
         if self.status is None:
-            return isinstance(self.error, Forbidden)
+            return self.is_refusing
         return not self.status.is_learner
+
+    @property
+    def is_refusing(self) -> bool:
+        return self.status is None and isinstance(self.error, Forbidden)
 
     @property
     def knows_no_leader(self) -> bool:
@@ -135,8 +144,8 @@ class _Asked:
     def answer(self) -> Answer | Refused | NoAnswer:
         if self.status is not None:
             return Answer(status=self.status, members=self.members)
-        if isinstance(self.error, Forbidden):
-            return Refused(reason=str(self.error))
+        if self.is_refusing:
+            return Refused(reason=str(self.error), is_serving=self.gave_proof)
         return NoAnswer(reason=str(self.error) if self.error is not None else "no answer in time")
 
 
@@ -203,7 +212,7 @@ class _Look:
         future.add_done_callback(lambda _: self._replies.put(call))
 
     def _take_reply(self) -> None:
-        until = min(self._limit(), self._hedge_at) if self._has_candidates() else self._limit()
+        until = min(self._limit(), self._hedge_at) if self._candidates() else self._limit()
         try:
             call = self._replies.get(timeout=max(until - time.monotonic(), 0.0))
         except queue.Empty:
@@ -231,10 +240,8 @@ class _Look:
 
     def _seek_proof(self) -> None:
         """Ask the first voter that knows a leader; when it fails or hesitates, all that may prove."""
-        if self._is_proven():
-            return
-        able = [asked for asked in self._asked.values() if asked.may_prove]
-        if time.monotonic() < self._hedge_at:
+        able = self._candidates()
+        if not self._is_proven() and time.monotonic() < self._hedge_at:
             if any(asked.proof_sent for asked in self._asked.values()):
                 return
             able = [asked for asked in able if not asked.knows_no_leader][:1]
@@ -249,14 +256,17 @@ class _Look:
 
     def _is_complete(self) -> bool:
         if self._is_proven():
-            return all(
-                call.name == methods.RANGE.name or call.asked.connection.endpoint in self._removed
-                for call in self._under_way
-            )
-        return not self._under_way and not self._has_candidates()
+            return not self._candidates() and all(self._is_needless(call) for call in self._under_way)
+        return not self._under_way and not self._candidates()
 
-    def _has_candidates(self) -> bool:
-        return any(asked.may_prove for asked in self._asked.values())
+    def _is_needless(self, call: _Call) -> bool:
+        is_spare_proof = call.name == methods.RANGE.name and not call.asked.is_refusing
+        return is_spare_proof or call.asked.connection.endpoint in self._removed
+
+    def _candidates(self) -> list[_Asked]:
+        """Who may be asked for the proof: once there is one, only those that refuse everything else."""
+        able = [asked for asked in self._asked.values() if asked.may_prove]
+        return [asked for asked in able if asked.is_refusing] if self._is_proven() else able
 
     def _limit(self) -> float:
         return self._patient_until if self._is_proven() else self._end

@@ -9,7 +9,7 @@ from etcd_operator.api import coreos, improbable
 from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.api.podmarks import PodMarks
 from etcd_operator.build.steps import FETCH
-from etcd_operator.core.members import Answer, ClaimFacts, EtcdMember, PeerFacts, PodFacts, Trouble
+from etcd_operator.core.members import Answer, ClaimFacts, EtcdMember, PeerFacts, PodFacts, Refusal, Trouble
 from etcd_operator.decoding import decoder
 from etcd_operator.etcd import probe as etcd
 from etcd_operator.etcd.values import Member, hex_id
@@ -249,7 +249,7 @@ def peer_facts(peer: EtcdPeer) -> PeerFacts:
 
 
 def answer_of(reply: etcd.Answer | etcd.Refused | etcd.NoAnswer | None) -> Answer | None:
-    """A member's own words; None for silence."""
+    """A member's own words; None for silence, and for a refusal (see `refusal_of`)."""
     if not isinstance(reply, etcd.Answer):
         return None
     status = reply.status
@@ -264,6 +264,11 @@ def answer_of(reply: etcd.Answer | etcd.Refused | etcd.NoAnswer | None) -> Answe
         errors=status.errors,
         members=tuple(_entry(member) for member in reply.members or ()),
     )
+
+
+def refusal_of(reply: etcd.Answer | etcd.Refused | etcd.NoAnswer | None) -> Refusal | None:
+    """That a member is alive and wants a user; None for any other answer, and for silence."""
+    return Refusal(is_serving=reply.is_serving) if isinstance(reply, etcd.Refused) else None
 
 
 def _entry(member: Member) -> EtcdMember:

@@ -26,6 +26,7 @@ from etcd_operator.reconcile.facts import (
     instant,
     peer_facts,
     pod_facts,
+    refusal_of,
     replica_set_trouble,
 )
 from etcd_operator.reconcile.prober import Prober
@@ -164,11 +165,12 @@ class Observer(Generic[Cluster]):
         self, desired: DesiredCluster, objects: dict[str, Member], look: Probe
     ) -> tuple[tuple[Member, ...], tuple[EtcdMember, ...]]:
         """Our members with what etcd says of them, and what it lists beside them."""
-        answers = {
-            name: answer_of(look.answers.get(endpoint(member.pod.ip, CLIENT_PORT)))
+        replies = {
+            name: look.answers.get(endpoint(member.pod.ip, CLIENT_PORT))
             for name, member in objects.items()
             if member.pod is not None
         }
+        answers = {name: answer_of(reply) for name, reply in replies.items()}
         own = {
             name: answer
             for name, answer in answers.items()
@@ -184,7 +186,9 @@ class Observer(Generic[Cluster]):
         strangers = tuple(entry for entry in listed if entry not in entries.values())
         names = sorted({*objects, *entries}, key=ordinal_of)
         members = tuple(
-            (objects.get(name) or Member(name=name)).joined(entry=entries.get(name), answer=own.get(name))
+            (objects.get(name) or Member(name=name)).joined(
+                entry=entries.get(name), answer=own.get(name), refusal=refusal_of(replies.get(name))
+            )
             for name in names
         )
         return members, strangers

@@ -68,8 +68,8 @@ def _status(peer: EtcdPeer, member: Member, now: str) -> PeerStatus:
     answer, previous = member.answer, peer.status
     wanted = Condition(
         type="Available",
-        status="True" if member.is_healthy else "False",
-        reason="Healthy" if member.is_healthy else _reason(member),
+        status="True" if member.is_serving else "False",
+        reason="Healthy" if member.is_serving else _reason(member),
         message=member.trouble.message if member.trouble is not None else "",
         observed_generation=peer.metadata.generation,
     )

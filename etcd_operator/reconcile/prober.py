@@ -24,7 +24,7 @@ from etcd_operator.clock import Clock
 from etcd_operator.errors import Unavailable
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import OnCall
-from etcd_operator.etcd.probe import Answer, Probe, probe
+from etcd_operator.etcd.probe import Answer, NoAnswer, Probe, Refused, probe
 from etcd_operator.etcd.vitals import Reading, read
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.pulse import Settled
@@ -190,10 +190,23 @@ class Prober:
 def _voters(look: Probe) -> tuple[str, ...]:
     """Those that can prove the quorum that there is, in an order that stays; none without one."""
     answers = look.answers.items() if look.quorum else ()
-    return tuple(
-        sorted(at for at, said in answers if isinstance(said, Answer) and not said.status.is_learner)
-    )
+    return tuple(sorted(at for at, said in answers if _may_prove(said)))
+
+
+def _may_prove(said: Answer | Refused | NoAnswer) -> bool:
+    match said:
+        case Answer():
+            return not said.status.is_learner
+        case Refused():
+            return said.is_serving
+        case NoAnswer():
+            return False
 
 
 def _answering(look: Probe) -> frozenset[str]:
-    return frozenset(at for at, reply in look.answers.items() if isinstance(reply, Answer))
+    """Those whose silence would be news; of those that want a user the proof is what is heard."""
+    return frozenset(
+        at
+        for at, reply in look.answers.items()
+        if isinstance(reply, Answer) or (isinstance(reply, Refused) and reply.is_serving)
+    )

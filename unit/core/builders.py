@@ -15,6 +15,7 @@ from etcd_operator.core.members import (
     Member,
     PeerFacts,
     PodFacts,
+    Refusal,
     Trouble,
     quorum,
 )
@@ -168,6 +169,15 @@ def down(state: ClusterState, *names: str, **changes: Any) -> ClusterState:
     """`state` with some members silent."""
     for name in names:
         state = changed(state, name, answer=None, **changes)
+    return state
+
+
+def refusing(state: ClusterState, *names: str, is_serving: bool = True) -> ClusterState:
+    """`state` with some members (default: all) that answer only users, so that nobody lists the members."""
+    names = names or tuple(member.name for member in state.members)
+    for name in names:
+        refusal = Refusal(is_serving=is_serving)
+        state = changed(state, name, answer=None, entry=None, refusal=refusal)
     return state
 
 

@@ -264,6 +264,8 @@ def _process(world: World, member: Member) -> Process:
     process = world.processes.get(member.pod.uid) if member.pod is not None else None
     if process is None or process.is_frozen or process.is_unheard:
         raise Refused(f"{member.name} does not answer")
+    if world.wants_user:
+        raise Refused(f"{member.name} answers only users")
     return process
 
 

@@ -90,6 +90,10 @@ class Life(Machine):
         else:
             self.world.fail(name)
 
+    @rule(is_on=st.booleans())
+    def authentication_is_switched(self, is_on: bool) -> None:
+        self.world.wants_user = is_on
+
     # nature
 
     @rule(which=WHICH)
@@ -153,6 +157,10 @@ class Life(Machine):
             self.world.destroy_node(node)
 
     # the end
+
+    def _faults_stop(self) -> None:
+        super()._faults_stop()
+        self.world.wants_user = False
 
     def _judge_end(self, made: Plan) -> None:
         if not self.is_merciful:

@@ -19,6 +19,7 @@ from etcd_operator.core.members import (
     Member,
     PeerFacts,
     PodFacts,
+    Refusal,
     Trouble,
     ordinal_of,
 )
@@ -76,13 +77,18 @@ class Operator:
         resource = self.cache["resource"]
         if resource is None:
             return None
-        answers = self._answers(resource.record)
-        tellers = [p for p in answers.values() if not is_learner(p)]
+        heard = self._answers(resource.record)
+        voting = [p for p in heard.values() if not is_learner(p)]
+        answers, tellers = ({}, []) if self.world.wants_user else (heard, voting)
         best = max(_listened_to(resource.record, tellers), key=lambda p: p.disk.committed, default=None)
         entries = {_name_at(entry): entry for entry in list_of(best.disk)} if best is not None else {}
         names = sorted(self._object_names() | set(entries), key=ordinal_of)
         members = tuple(
-            self._member(name).joined(entry=entries.get(name), answer=self._answer(answers.get(name)))
+            self._member(name).joined(
+                entry=entries.get(name),
+                answer=self._answer(answers.get(name)),
+                refusal=self._refusal(heard.get(name)),
+            )
             for name in names
         )
         desired = self._desired(resource)
@@ -94,7 +100,7 @@ class Operator:
             budget=self.cache["budget"],
             is_fresh=not self.awaited,
             age=3600.0,
-            has_quorum=any(self.world.group_of(process) is not None for process in tellers),
+            has_quorum=any(self.world.group_of(process) is not None for process in voting),
             unavailable_for=self.unavailable_for,
         )
 
@@ -174,6 +180,11 @@ class Operator:
             is_learner=is_learner(process),
             members=() if is_learner(process) else list_of(process.disk),
         )
+
+    def _refusal(self, process: Process | None) -> Refusal | None:
+        if process is None or not self.world.wants_user:
+            return None
+        return Refusal(is_serving=not is_learner(process) and self.world.group_of(process) is not None)
 
     def _told_by_metrics(
         self, desired: DesiredCluster, members: tuple[Member, ...], answers: dict[str, Process]

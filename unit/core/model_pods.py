@@ -145,7 +145,7 @@ class Pods(Etcd):
     def _fetch(self, start: Seeding, disk: Disk) -> bool:
         """Take a snapshot; one that has seen no leader since it started gives none."""
         survivor = next((p for p in self.alive() if p.name == start.survivor and p.has_led), None)
-        if survivor is None or survivor.is_cut_off:
+        if survivor is None or survivor.is_cut_off or self.wants_user:
             return False
         disk.restore(survivor.disk)
         self.replaced[cluster_id_of(start.token, 1)] = survivor.disk.cluster_id

@@ -117,6 +117,7 @@ class Raft:
 
     replaced: IDs of clusters that were begun from a snapshot, and of those that it was taken of.
     given_up: the latter, once the former have a leader, and what was acknowledged by them.
+    wants_user: authentication is on, in all of them, and the operator is no user.
     """
 
     def __init__(self) -> None:
@@ -127,6 +128,7 @@ class Raft:
         self.replaced: dict[str, str] = {}
         self.given_up: dict[str, set[int]] = {}
         self.losses: list[str] = []
+        self.wants_user = False
         self.listed_names: set[str] = set()
         self.releases = Releases()
         self._numbers = count(1)

@@ -20,6 +20,8 @@ class Changed(Exception):
 
 def confirm(world: World, state: ClusterState, action: ConfirmLoss) -> None:
     """The lost pods are not there, and no survivor knows of voters that could still elect a leader."""
+    if world.wants_user:
+        raise Changed("members answer only users")
     for name in action.gone:
         pod = world.pods.get(name)
         if pod is not None and not pod.is_finished:
@@ -55,7 +57,8 @@ def _assert_serves(world: World, state: ClusterState, name: str, revision: int) 
     """A linearizable read at the seed: it leads a cluster of its own, with all that was to be saved."""
     pod, recovery = state.by_name[name].pod, state.record.recovery
     process = world.processes.get(pod.uid) if pod is not None else None
-    group = world.group_of(process) if process is not None and _tells(process) else None
+    is_heard = process is not None and _tells(process) and not world.wants_user
+    group = world.group_of(process) if process is not None and is_heard else None
     if group is None or recovery is None:
         raise Changed(f"{name} does not answer")
     names = [entry.name for entry in group.entries.values()]

@@ -4,12 +4,24 @@ from dataclasses import replace
 
 import pytest
 
-from etcd_operator.core.actions import Plan, Stage
+from etcd_operator.core.actions import CreateMemberService, KeepBudget, Plan, Stage
 from etcd_operator.core.members import EtcdMember
 from etcd_operator.core.plan import RULES, plan
 from etcd_operator.core.rules import guard
 from etcd_operator.core.state import ClusterState
-from unit.core.builders import answer, born, changed, desired, ephemeral, founding, persistent, unborn
+from unit.core.builders import (
+    answer,
+    born,
+    changed,
+    desired,
+    down,
+    ephemeral,
+    founding,
+    persistent,
+    refusing,
+    unborn,
+    without,
+)
 
 DELETING = persistent(is_deleting=True)
 PAUSED = persistent(is_paused=True)
@@ -51,7 +63,8 @@ def test_a_stale_picture_is_looked_at_again_soon_and_is_no_trouble() -> None:
 
 
 @pytest.mark.parametrize(
-    "rule", [guard.deleting, guard.paused, guard.invalid, guard.stale, guard.conflicting, guard.split]
+    "rule",
+    [guard.deleting, guard.paused, guard.invalid, guard.stale, guard.conflicting, guard.split, guard.locked],
 )
 @pytest.mark.parametrize(
     "state", [unborn(persistent()), founding(ephemeral()), born()], ids=["new", "founding", "born"]
@@ -115,7 +128,7 @@ def test_of_several_reasons_the_first_in_order_is_told(first: int) -> None:
 
 
 def test_the_rules_stand_in_the_order_of_the_design() -> None:
-    assert [rule.__name__ for rule in RULES][:7] == [
+    assert [rule.__name__ for rule in RULES][:8] == [
         "deleting",
         "paused",
         "invalid",
@@ -123,7 +136,44 @@ def test_the_rules_stand_in_the_order_of_the_design() -> None:
         "conflicting",
         "split",
         "repair",
+        "locked",
     ]
+
+
+LOCKED = [
+    pytest.param(refusing(born(persistent(size=3))), id="persistent members"),
+    pytest.param(refusing(born(ephemeral(size=3))), id="ephemeral members"),
+    pytest.param(refusing(born(persistent(size=5), voters=3)), id="too few members"),
+    pytest.param(refusing(born(persistent(size=1), voters=3)), id="too many members"),
+    pytest.param(refusing(born(persistent(version="3.7.3"))), id="another version is asked for"),
+    pytest.param(refusing(born(ephemeral(size=3)), "db-0001"), id="one refuses, the others lag behind"),
+    pytest.param(
+        refusing(without(born(ephemeral(size=3), has_quorum=False), "db-0001", "db-0002")),
+        id="a survivor of ephemeral members",
+    ),
+    pytest.param(refusing(founding(persistent())), id="a bootstrap that is not recorded yet"),
+]
+
+
+@pytest.mark.parametrize("state", LOCKED)
+def test_members_that_answer_only_users_are_not_changed_and_it_is_said_why(state: ClusterState) -> None:
+    made = plan(state)
+
+    assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "AuthEnabled")
+    assert "etcdctl auth disable" in made.message
+
+
+def test_what_needs_no_user_is_made_again_where_members_answer_only_users() -> None:
+    state = refusing(born(persistent(size=3)))
+    lost = changed(down(state, "db-1"), "db-1", peer=None, pod=None, refusal=None)
+
+    assert [type(action).__name__ for action in plan(lost).actions] == ["CreateMember"]
+    bare = replace(state, has_client_service=False)
+    assert [type(action).__name__ for action in plan(bare).actions] == ["CreateClientService"]
+    assert plan(replace(state, budget=None)).actions == (KeepBudget(min_available=2),)
+    served = refusing(born(ephemeral(size=3)))
+    made = plan(changed(served, "db-0001", has_service=False))
+    assert made.actions == (CreateMemberService(name="db-0001"),)
 
 
 def test_a_cluster_that_no_rule_has_an_opinion_on_is_settled() -> None:

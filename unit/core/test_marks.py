@@ -9,7 +9,18 @@ from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.marks import Mark, marks
 from etcd_operator.core.members import Member
 from etcd_operator.core.state import ClusterState
-from unit.core.builders import answer, born, changed, down, entry, ephemeral, founding, persistent, pod
+from unit.core.builders import (
+    answer,
+    born,
+    changed,
+    down,
+    entry,
+    ephemeral,
+    founding,
+    persistent,
+    pod,
+    refusing,
+)
 
 NAMES = {True: "db-1", False: "db-0001"}
 BOTH = pytest.mark.parametrize("cluster", [persistent(), ephemeral()], ids=["persistent", "ephemeral"])
@@ -128,3 +139,19 @@ def test_nothing_is_told_in_a_world_that_cannot_be_judged(state: ClusterState) -
         return replace(member, pod=pod(member.name, is_gated=True))
 
     assert marks(replace(state, members=tuple(fresh(member) for member in state.members))) == ()
+
+
+@BOTH
+def test_a_member_that_answers_only_users_serves_as_long_as_it_proves_it(cluster: DesiredCluster) -> None:
+    state = refusing(born(cluster))
+    name = state.members[1].name
+    assert marks(state) == ()
+
+    fresh = changed(state, name, pod=pod(name, is_gated=True, is_sealed=True))
+    assert [(mark.name, mark.serves) for mark in marks(fresh)] == [(name, True)]
+
+    (told,) = marks(refusing(state, name, is_serving=False))
+    assert (told.name, told.serves, told.reason) == (name, False, "AuthEnabled")
+
+    (told,) = marks(changed(state, name, refusal=None))
+    assert (told.name, told.serves, told.reason) == (name, False, "NoAnswer")

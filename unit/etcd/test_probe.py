@@ -153,6 +153,28 @@ def test_a_refusal_for_lack_of_a_user_is_an_answer_and_a_proof(
     assert isinstance(with_token.answers[endpoints[0]], Answer)
 
 
+def test_each_member_that_wants_a_user_shows_by_the_proof_whether_it_serves(
+    fake: FakeEtcdCluster, channels: Channels
+) -> None:
+    endpoints = start(fake, 3)
+    fake.users["root"] = "secret"
+    with fake.changed:
+        fake.add(fake.member("m0"), ("http://m3:2380",), is_learner=True)
+    learner = fake.start("m3", peer_url="http://m3:2380").endpoint
+    lonely = FakeEtcdCluster()
+    try:
+        cut_off = start(lonely, 2)[0]
+        lonely.stop("m1")
+        lonely.users["root"] = "secret"
+        look = probe(channels, [*endpoints, learner, cut_off], deadline=5.0, patience=0.5)
+        assert look.quorum is True
+        serving = {at: isinstance(a, Refused) and a.is_serving for at, a in look.answers.items()}
+        assert serving == {**dict.fromkeys(endpoints, True), learner: False, cut_off: False}
+        assert all(isinstance(answer, Refused) for answer in look.answers.values())
+    finally:
+        lonely.close()
+
+
 def test_a_single_member_proves_itself(fake: FakeEtcdCluster, channels: Channels) -> None:
     assert probe(channels, start(fake, 1)).quorum is True
 

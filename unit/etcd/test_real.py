@@ -160,6 +160,11 @@ def answers_of(look: Probe) -> set[type]:
     return {type(answer) for answer in look.answers.values()}
 
 
+def serving(look: Probe) -> set[str]:
+    """Who wants a user and proved that it serves."""
+    return {at for at, answer in look.answers.items() if isinstance(answer, Refused) and answer.is_serving}
+
+
 def proven_by_refusals(look: Probe) -> bool:
     """Whether quorum is proven though somebody without a token asked."""
     return look.quorum is True and answers_of(look) <= {Answer, Refused}
@@ -186,10 +191,29 @@ def test_a_refused_user_proves_the_quorum_only_while_there_is_one(
 
     eventually(lambda: answers_of(probe(channels, real.endpoints, token=token)) == {Answer})
     eventually(lambda: proven_by_refusals(probe(channels, real.endpoints)))
+    eventually(lambda: serving(probe(channels, real.endpoints)) == set(real.endpoints))
     assert anonymous.has_quorum(deadline=10.0)
     real.freeze("m1")
     assert not anonymous.has_quorum(deadline=0.5)
-    assert timed(channels, real).quorum is False
+    look = timed(channels, real)
+    assert look.quorum is False
+    assert isinstance(look.answers[endpoint], Refused)
+    assert serving(look) == set()
+
+
+def test_a_learner_that_wants_a_user_does_not_serve(real: RealEtcdCluster, channels: Channels) -> None:
+    real.found("m0")
+    ready(real, channels)
+    endpoint, peer_url = real.endpoint("m0"), f"http://{free_address()}"
+    EtcdClient(channels, endpoint).member_add((peer_url,), learner=True)
+    real.join("m1", peer_url)
+    learner = EtcdClient(channels, real.endpoint("m1"))
+    eventually(lambda: learner.status().is_learner)
+    real.ctl("user", "add", "root:secret", endpoint=endpoint)
+    real.ctl("user", "grant-role", "root", "root", endpoint=endpoint)
+    real.ctl("auth", "enable", endpoint=endpoint)
+    eventually(lambda: answers_of(probe(channels, real.endpoints)) == {Refused})
+    assert serving(probe(channels, real.endpoints)) == {endpoint}
 
 
 def test_a_client_certificate_is_shown_and_the_server_name_checked(binaries: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from etcd_operator.api.improbable import EtcdPeer
-from etcd_operator.core.members import Answer, ClaimFacts, EtcdMember, PeerFacts, PodFacts, Trouble
+from etcd_operator.core.members import Answer, ClaimFacts, EtcdMember, PeerFacts, PodFacts, Refusal, Trouble
 from etcd_operator.etcd import probe
 from etcd_operator.etcd.values import Member, Status
 from etcd_operator.kube.views import Claim, Pod, ReplicaSet
@@ -17,6 +17,7 @@ from etcd_operator.reconcile.facts import (
     instant,
     peer_facts,
     pod_facts,
+    refusal_of,
     replica_set_trouble,
 )
 from unit.build.cases import FOUNDING, JOINING, PLAIN, RESUMING, peer_of
@@ -445,6 +446,8 @@ def test_an_answer_without_leader_and_list() -> None:
 
 @pytest.mark.parametrize("reply", [None, probe.Refused(reason="auth"), probe.NoAnswer(reason="silence")])
 def test_silence_and_refusal_are_no_answer(reply: probe.Refused | probe.NoAnswer | None) -> None:
+    is_refusal = isinstance(reply, probe.Refused)
+    assert refusal_of(reply) == (Refusal(is_serving=False) if is_refusal else None)
     assert answer_of(reply) is None
 
 

@@ -88,6 +88,47 @@ def test_a_full_store_is_told_and_keeps_nobody_from_being_replaced(make: Callabl
         assert_finished(made, kind, 3, numbers)
 
 
+def is_ready(made: Any) -> bool:
+    """Whether every pod counts for the disruption budget."""
+    pods = made.api.objects.select(PODS)
+    found = [{c["type"]: c["status"] for c in pod["status"].get("conditions", ())} for pod in pods]
+    return len(found) == 3 and all(conditions.get("Ready") == "True" for conditions in found)
+
+
+@MAKERS
+def test_members_that_answer_only_users_stay_ready_and_only_what_needs_no_user_is_done(
+    make: Callable[..., Any],
+) -> None:
+    kind, body = make()
+    with born(kind, body) as made:
+        assert is_ready(made)
+        etcd = made.etcd.etcd
+        members = {member.id for member in etcd.members}
+        etcd.users["root"] = "secret"
+        made.run_until(lambda: made.reason(kind) == "AuthEnabled")
+        assert "etcdctl auth disable" in made.condition(kind, "Degraded")["message"]
+        assert made.condition(kind, "Available")["status"] == "True"
+        made.wait(60.0)
+        assert is_ready(made)
+
+        made.delete(BUDGETS, "c")
+        made.delete(SERVICES, "c")
+        if kind is IMPROBABLE:
+            made.delete(PEERS, "c-1")
+            made.delete(PODS, next(name for name in made.names(PODS) if name.startswith("c-2")))
+        made.edit(kind, "c", {"spec": {"size" if kind is COREOS else "replicas": 5}})
+        made.wait(60.0)
+        made.run_until(lambda: is_ready(made))
+        assert (made.names(BUDGETS), made.reason(kind)) == (["c"], "AuthEnabled")
+        assert "c" in made.names(SERVICES)
+        assert {member.id for member in etcd.members} == members
+        made.rest()
+
+        etcd.users.clear()
+        made.settle()
+        assert_finished(made, kind, 5, (0, 1, 2, 3, 4))
+
+
 def test_a_cluster_waits_for_the_pods_of_its_predecessor_to_end() -> None:
     kind, body = ephemeral()
     with born(kind, body) as made:

@@ -8,10 +8,10 @@ from unittest.mock import patch
 import pytest
 from structlog.testing import capture_logs
 
-from etcd_operator.etcd.probe import Answer, NoAnswer, Probe
+from etcd_operator.etcd.probe import Answer, NoAnswer, Probe, Refused
 from etcd_operator.etcd.vitals import Page, Reading, Vitals
 from etcd_operator.reconcile import prober
-from etcd_operator.reconcile.prober import FRESH
+from etcd_operator.reconcile.prober import FRESH, RECENT
 from unit.reconcile.looker import DEADLINE, KEY, NAMES, PATIENCE, Looker, looking
 
 
@@ -52,6 +52,20 @@ def test_a_member_that_hesitates_is_asked_again_before_it_is_called_silent(looke
     thaw.join()
 
     assert all(isinstance(reply, Answer) for reply in look.answers.values())
+
+
+def test_members_that_want_a_user_are_asked_for_the_quorum_and_missed_when_silent(looker: Looker) -> None:
+    looker.etcd.users["root"] = "secret"
+    look = looker.look()
+    assert {isinstance(reply, Refused) and reply.is_serving for reply in look.answers.values()} == {True}
+    looker.clock.advance(RECENT)
+    (settled,) = looker.prober.settled()
+    assert set(settled.voters) == looker.endpoints
+
+    looker.etcd.freeze("m1")
+    looker.calls.clear()
+    looker.look()
+    assert looker.calls.count("Status") == 2 * len(NAMES)
 
 
 @pytest.mark.parametrize(("leaving", "times"), [("m1", 1), ("m0", 2)])

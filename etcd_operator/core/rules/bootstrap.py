@@ -33,6 +33,7 @@ from etcd_operator.core.names import founder_names
 from etcd_operator.core.rules.objects import missing_services
 from etcd_operator.core.rules.protect import missing_budget
 from etcd_operator.core.state import ClusterState
+from etcd_operator.core.status import auth_enabled
 
 BIRTH_POLL = 0.15
 """Seconds between looks at a birth under way: etcd's first answer wakes nobody."""
@@ -239,6 +240,8 @@ def _another_version(state: ClusterState, bootstrap: Bootstrap) -> Plan | None:
 
 
 def _await_quorum(state: ClusterState, bootstrap: Bootstrap, poll: float) -> Plan:
+    if state.wants_user:
+        return Plan.hold(*auth_enabled(state), requeue_after=poll)
     for member in state.members:
         if member.trouble is not None:
             trouble = member.trouble

@@ -1,7 +1,9 @@
 """Reasons to do nothing at all: these come before every other rule."""
 
 from etcd_operator.core.actions import Plan
+from etcd_operator.core.rules.protect import missing_budget
 from etcd_operator.core.state import ClusterState
+from etcd_operator.core.status import auth_enabled
 
 STALE_RECHECK = 0.05
 """Seconds until the cache is looked at again after our own write; a watch event takes a few ms."""
@@ -58,6 +60,16 @@ def split(state: ClusterState) -> Plan | None:
         "stop the members that do not belong here",
         requeue_after=10.0,
     )
+
+
+def locked(state: ClusterState) -> Plan | None:
+    """Without a user the members cannot be read or changed; what needs none has been seen to before."""
+    if not state.record.is_born or not state.wants_user:
+        return None
+    budget = missing_budget(state)
+    if budget:
+        return Plan.act(*budget, reason="Protecting", message="keeping a quorum from being evicted")
+    return Plan.hold(*auth_enabled(state), requeue_after=10.0)
 
 
 def strange(state: ClusterState) -> Plan | None:

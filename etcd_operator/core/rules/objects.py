@@ -88,5 +88,8 @@ def _has_data(state: ClusterState, member: Member) -> bool:
 
 
 def _belongs(state: ClusterState, member: Member) -> bool:
-    """A member that a quorum no longer lists has been removed: its data is never used again."""
-    return member.entry is not None or not state.has_quorum
+    """A member that a quorum no longer lists has been removed: its data is never used again.
+
+    Where members answer only users, nobody reports the list: what was there is made again.
+    """
+    return member.entry is not None or not state.has_quorum or state.wants_user
