@@ -7,7 +7,7 @@ import pytest
 from e2e.support.checks import assert_consistent
 from e2e.support.clusters import ephemeral, persistent
 from e2e.support.kubectl import Kubectl
-from e2e.support.resizing import kind_of, members_of, settle, sized
+from e2e.support.resizing import members_of, settle, sized
 from e2e.support.space import Space
 from e2e.support.testbed import ROOT
 from e2e.support.waiting import wait_until
@@ -34,21 +34,36 @@ def test_apply_with_one_replica_keeps_one_claim_and_an_edit_brings_three_back(
     wait_until(lambda: space.names(resources.CLAIMS, SELECTOR) == ["my-cluster-0"], 30, "one claim is kept")
     assert_consistent(space, sized(document, 1))
 
-    edit(space.kubectl, monkeypatch, document, "s/replicas: 1/replicas: 3/")
+    edit(space.kubectl, monkeypatch, "s/replicas: 1/replicas: 3/")
     settle(space, document)
     assert members_of(space, document) == [f"my-cluster-{number}" for number in range(3)]
     assert_consistent(space, document)
 
 
-def edit(
-    kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch, document: dict[str, object], command: str
-) -> None:
+def edit(kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
     """`kubectl edit` with sed as the editor."""
     monkeypatch.setenv("KUBE_EDITOR", f"sed -i '{command}'")
-    metadata = document["metadata"]
-    assert isinstance(metadata, dict)
-    said = kubectl("edit", kind_of(document), metadata["name"])
+    said = kubectl("edit", "etcdcluster", "my-cluster")
     assert "edited" in said, said
+
+
+def test_the_documents_words_scale_up_and_down(space: Space) -> None:
+    """Also beside a cluster of the other group, whose resource has the same kind."""
+    other = space.create(ephemeral(size=1))
+    document = persistent()
+    space.kubectl("apply", "-f", str(SAMPLE))
+    settle(space, document)
+    assert [row["NAME"] for row in space.kubectl.table("get", "etcdcluster")] == ["my-cluster"]
+
+    said = space.kubectl("scale", "EtcdCluster", "my-cluster", "--replicas", "5")
+    assert "scaled" in said, said
+    settle(space, sized(document, 5))
+
+    said = space.kubectl("scale", "etcdcluster", "my-cluster", "--replicas", "1")
+    assert "scaled" in said, said
+    settle(space, sized(document, 1))
+    wait_until(lambda: space.names(resources.CLAIMS, SELECTOR) == ["my-cluster-0"], 30, "one claim is kept")
+    settle(space, other)
 
 
 def test_the_oldest_documents_controller_recovery_with_its_top_level_size(space: Space) -> None:

@@ -78,7 +78,9 @@ def _numbered_cluster() -> Manifest:
     return _definition(
         group=coreos.GROUP,
         version=coreos.VERSION,
-        names=_names("EtcdCluster"),
+        # kubectl finds a resource by its singular and by its kind in lower case, which are one word. As the
+        # singular of both groups it would mean this one in `kubectl scale EtcdCluster`.
+        names=_names("EtcdCluster", singular="coreosetcdcluster", shortNames=["ec"]),
         schema=_finished(schema, rules.NUMBERED_CLUSTER, descriptions.NUMBERED_CLUSTER),
         columns=[
             _column("Size", ".status.size", kind="integer"),
@@ -131,13 +133,12 @@ def _finished(schema: Schema, checks: Iterable[Rule], texts: Mapping[str, str]) 
     return schema
 
 
-def _names(kind: str, **more: list[str]) -> Manifest:
-    singular = kind.lower()
+def _names(kind: str, *, singular: str = "", **more: list[str]) -> Manifest:
     return {
         "kind": kind,
         "listKind": f"{kind}List",
-        "singular": singular,
-        "plural": f"{singular}s",
+        "singular": singular or kind.lower(),
+        "plural": f"{kind.lower()}s",
         "categories": [CATEGORY],
         **more,
     }

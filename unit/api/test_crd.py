@@ -121,7 +121,16 @@ def test_columns_read_fields_that_exist() -> None:
 def test_the_groups_share_a_category_and_no_short_name() -> None:
     assert all(crd["spec"]["names"]["categories"] == [CATEGORY] for crd in CRDS.values())
     short = [name for crd in CRDS.values() for name in crd["spec"]["names"].get("shortNames", [])]
-    assert short == ["etcd"]
+    assert sorted(short) == ["ec", "etcd"]
+
+
+def test_etcdcluster_is_the_singular_of_one_group_only() -> None:
+    singulars = {name: crd["spec"]["names"]["singular"] for name, crd in CRDS.items()}
+    assert singulars == {
+        "etcdclusters.etcd.improbable.io": "etcdcluster",
+        "etcdpeers.etcd.improbable.io": "etcdpeer",
+        "etcdclusters.coreos.com": "coreosetcdcluster",
+    }
 
 
 def test_each_call_gives_schemas_of_its_own() -> None:

@@ -1,0 +1,26 @@
+"""What kubectl takes a bare word for: the documents of etcd.improbable.io use `EtcdCluster` and `etcdcluster`."""
+
+import pytest
+
+from unit.api.contract.cases import EPHEMERAL, PERSISTENT
+from unit.api.contract.conftest import Kubectl, wait_for
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.mark.parametrize("word", ["EtcdCluster", "etcdcluster", "etcd"])
+def test_a_bare_word_finds_and_scales_a_persistent_cluster(kubectl: Kubectl, word: str) -> None:
+    name = kubectl.store(PERSISTENT)["metadata"]["name"]
+    wait_for(lambda: kubectl("get", word, name).code == 0, f"kubectl get {word} finds {name}")
+    answer = kubectl("scale", word, name, "--replicas", "5")
+    assert answer.code == 0, answer.err
+    full = kubectl("get", "etcdclusters.etcd.improbable.io", name, "-o", "jsonpath={.spec.replicas}")
+    assert full.out == "5"
+
+
+@pytest.mark.parametrize(
+    "word", ["ec", "coreosetcdcluster", "etcdcluster.coreos.com", "etcdclusters.coreos.com"]
+)
+def test_the_other_group_has_words_of_its_own(kubectl: Kubectl, word: str) -> None:
+    name = kubectl.store(EPHEMERAL)["metadata"]["name"]
+    wait_for(lambda: kubectl("get", word, name).code == 0, f"kubectl get {word} finds {name}")
