@@ -87,8 +87,10 @@ def testbed() -> Testbed:
 
 @pytest.fixture(scope="session")
 def kubectl(testbed: Testbed) -> Kubectl:
-    """kubectl in its default namespace."""
-    return Kubectl(testbed)
+    """kubectl in its default namespace; it remembers for hours what words mean, unless it is made to ask."""
+    made = Kubectl(testbed)
+    made("api-resources")
+    return made
 
 
 @pytest.fixture(scope="session")

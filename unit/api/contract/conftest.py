@@ -117,6 +117,8 @@ def install(kubectl: Kubectl) -> None:
     names = [f"crd/{crd['metadata']['name']}" for crd in crds()]
     waited = kubectl("wait", "--for=condition=Established", "--timeout=20s", *names)
     assert waited.code == 0, waited.err
+    # kubectl remembers for hours what words mean; only this makes it ask again.
+    assert kubectl("api-resources").code == 0
     elsewhere = Kubectl(kubectl.path, kubectl.config, "default")
     even = changed(EPHEMERAL, {"spec/size": 2})
     wait_for(lambda: "even number" in elsewhere.try_out(even).err, "policies in force")
