@@ -8,6 +8,7 @@ from etcd_operator.api import improbable
 from etcd_operator.api.improbable import ClusterSpec, ClusterStatus, EtcdCluster, MemberStatus
 from etcd_operator.api.meta import RawObject, merge_conditions
 from etcd_operator.api.podmarks import PodMarks
+from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.build import persistent
 from etcd_operator.build.urls import CLIENT_PORT, url
 from etcd_operator.core.actions import Plan, Start
@@ -123,13 +124,21 @@ def _peers(state: ClusterState) -> int:
     return sum(member.peer is not None for member in state.members)
 
 
+def reserved_names(template: PodTemplate) -> dict[str, list[str]]:
+    """The names in a pod template that only the operator may set, by field of its metadata."""
+    metadata = template.metadata
+    found = {
+        field: sorted(name for name in names if name.startswith(improbable.RESERVED_PREFIX))
+        for field, names in (("annotations", metadata.annotations), ("labels", metadata.labels))
+    }
+    found["labels"] += [name for name in persistent.NAME_LABELS if name in metadata.labels]
+    return found
+
+
 def _refuse_reserved(spec: ClusterSpec) -> None:
-    metadata = spec.pod_template.metadata
-    for field, names in {"annotations": metadata.annotations, "labels": metadata.labels}.items():
-        reserved = sorted(name for name in names if name.startswith(improbable.RESERVED_PREFIX))
-        reserved += [name for name in persistent.NAME_LABELS if field == "labels" and name in names]
-        if reserved:
-            raise InvalidSpec(f"spec.podTemplate.metadata.{field}: {RESERVED}: remove {', '.join(reserved)}")
+    for field, names in reserved_names(spec.pod_template).items():
+        if names:
+            raise InvalidSpec(f"spec.podTemplate.metadata.{field}: {RESERVED}: remove {', '.join(names)}")
 
 
 def _members(state: ClusterState) -> tuple[MemberStatus, ...]:

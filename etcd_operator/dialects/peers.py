@@ -1,0 +1,77 @@
+"""Which EtcdPeers the operator acts on: those that it would make itself, member by member.
+
+An EtcdPeer says how a member's etcd starts, so one made by hand could start a member with the data
+of another namespace, or under the labels of another cluster. Nothing in it is trusted because it is
+stored: its owner is a live EtcdCluster, and names, hosts and token are the ones that follow from that.
+"""
+
+from collections.abc import Iterator
+
+from etcd_operator.api import improbable
+from etcd_operator.api.improbable import EtcdCluster, EtcdPeer
+from etcd_operator.build import persistent
+from etcd_operator.core.versions import parse_version
+from etcd_operator.dialects.improbable import reserved_names
+from etcd_operator.errors import InvalidSpec
+
+INSTEAD = "EtcdPeers are made by the operator: delete this one, and create an EtcdCluster instead"
+
+
+def is_member(cluster: EtcdCluster, name: str) -> bool:
+    """Whether `name` is one that members of this cluster have: `NAME-<number>`."""
+    prefix, _, number = name.rpartition("-")
+    return prefix == cluster.metadata.name and number.isdecimal() and number.isascii()
+
+
+def ownership_problem(peer: EtcdPeer, cluster: EtcdCluster | None) -> str:
+    """Why a peer is no member of `cluster`, the live one that its label names; empty if it is one."""
+    name = peer.metadata.labels.get(improbable.CLUSTER_LABEL, "")
+    if cluster is None:
+        return f"there is no EtcdCluster {name!r} that it belongs to. {INSTEAD}"
+    if peer.metadata.controller_uid != cluster.metadata.uid:
+        return f"EtcdCluster {name} is not its controller. {INSTEAD}"
+    if not is_member(cluster, peer.metadata.name):
+        return f"members of EtcdCluster {name} are named {name}-<number>. {INSTEAD}"
+    return ""
+
+
+def content_problem(peer: EtcdPeer, cluster: EtcdCluster) -> str:
+    """What in a member of `cluster` is not as the operator writes it; empty if nothing is."""
+    wrong = next(_differences(peer, cluster), "")
+    return f"{wrong}: delete this EtcdPeer, the operator makes it again" if wrong else ""
+
+
+def _differences(peer: EtcdPeer, cluster: EtcdCluster) -> Iterator[str]:
+    spec, bootstrap = peer.spec, peer.spec.bootstrap
+    if spec.cluster_name != cluster.metadata.name:
+        yield f"spec.clusterName is {spec.cluster_name!r}, but its EtcdCluster is {cluster.metadata.name}"
+    if not _is_token(cluster, bootstrap.initial_cluster_token):
+        yield "spec.bootstrap.initialClusterToken is not a token of its EtcdCluster"
+    for member in bootstrap.static.initial_cluster:
+        if member.host != _host(cluster, member.name):
+            yield f"spec.bootstrap.static.initialCluster: {member.name!r} at {member.host!r} is no member"
+    survivor = bootstrap.survivor
+    if survivor and survivor != _host(cluster, survivor.partition(".")[0]):
+        yield f"spec.bootstrap.survivor: {survivor!r} is no member of its EtcdCluster"
+    reserved = [name for names in reserved_names(spec.pod_template).values() for name in names]
+    if reserved:
+        yield f"spec.podTemplate.metadata has reserved names: {', '.join(reserved)}"
+    try:
+        parse_version(spec.version)
+    except InvalidSpec as error:
+        yield f"spec.version: {error}"
+
+
+def _host(cluster: EtcdCluster, name: str) -> str | None:
+    """The host name of a member; None for a name that no member has."""
+    if not is_member(cluster, name):
+        return None
+    return persistent.member_host(cluster.metadata.name, cluster.metadata.namespace, name)
+
+
+def _is_token(cluster: EtcdCluster, token: str) -> bool:
+    """Whether it is that of the bootstrap or of a recovery, also of one whose record a later one replaced."""
+    uid, status = cluster.metadata.uid, cluster.status
+    recorded = {record.token for record in (status.bootstrap, status.recovery) if record is not None}
+    generation = token.removeprefix(f"{uid}-")
+    return token in {uid, *recorded} or (token != generation and generation.isdecimal())

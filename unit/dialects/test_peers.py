@@ -1,0 +1,143 @@
+"""Which EtcdPeers are acted on."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from etcd_operator.api.improbable import EtcdCluster, EtcdPeer
+from etcd_operator.api.record import Bootstrap, Recovery
+from etcd_operator.build import persistent
+from etcd_operator.core.actions import Founding, Joining, Resuming, Seeding, Start
+from etcd_operator.dialects.improbable import ImprobableDialect
+from etcd_operator.dialects.peers import content_problem, is_member, ownership_problem
+from unit.dialects.builders import DEFAULTS, META, durable
+
+TOKEN = "uid-0"
+RECOVERY = Recovery(
+    generation=2, survivor="db-0", revision=1, version="3.6.16", seed="db-3", token="uid-1-2", replaces="c0de"
+)
+CLUSTER = durable()
+RESUMED = msgspec.structs.replace(
+    CLUSTER,
+    status=msgspec.structs.replace(
+        CLUSTER.status, bootstrap=Bootstrap(members=("db-0",), token=TOKEN), recovery=RECOVERY
+    ),
+)
+FOUNDING = Founding(founders=("db-0", "db-1", "db-2"), token="uid-1")
+HOST = "db-1.db.ns.svc"
+
+
+def made(start: Start = FOUNDING, cluster: EtcdCluster = CLUSTER) -> dict[str, Any]:
+    """An EtcdPeer as the operator writes it."""
+    return persistent.peer(ImprobableDialect(DEFAULTS).desired(cluster), "db-1", start)
+
+
+def stored(body: dict[str, Any]) -> EtcdPeer:
+    return msgspec.convert(body, EtcdPeer)
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        FOUNDING,
+        Joining(members=("db-0", "db-1"), token=TOKEN),
+        Resuming(token="uid-1"),
+        Resuming(token=TOKEN),
+        Seeding(survivor="db-0", token=RECOVERY.token),
+        pytest.param(Resuming(token="uid-1-1"), id="a recovery that a later one has replaced"),
+    ],
+)
+def test_what_the_operator_makes_is_acted_on(start: Start) -> None:
+    peer = stored(made(start, RESUMED))
+    assert ownership_problem(peer, RESUMED) == ""
+    assert content_problem(peer, RESUMED) == ""
+
+
+def test_a_member_is_named_after_its_cluster() -> None:
+    names = ("db-0", "db-10", "db", "db-", "db-x", "db-²", "other-0", "db-1-0", "")
+    assert [name for name in names if is_member(CLUSTER, name)] == ["db-0", "db-10"]
+
+
+def test_a_peer_without_a_live_cluster_is_left_alone() -> None:
+    assert "there is no EtcdCluster 'db'" in ownership_problem(stored(made()), None)
+
+
+@pytest.mark.parametrize("uid", ["uid-0", ""])
+def test_a_peer_of_another_cluster_is_left_alone(uid: str) -> None:
+    other = msgspec.structs.replace(CLUSTER, metadata=msgspec.structs.replace(META, uid=uid or "x"))
+    assert "is not its controller" in ownership_problem(stored(made()), other)
+
+
+def test_an_owner_that_is_no_controller_proves_nothing() -> None:
+    body = made()
+    body["metadata"]["ownerReferences"][0]["controller"] = False
+    assert "is not its controller" in ownership_problem(stored(body), CLUSTER)
+
+
+def test_a_peer_with_a_name_that_no_member_has_is_left_alone() -> None:
+    body = made()
+    body["metadata"]["name"] = "db-one"
+    assert "named db-<number>" in ownership_problem(stored(body), CLUSTER)
+
+
+def with_bootstrap(**changes: Any) -> dict[str, Any]:
+    body = made()
+    body["spec"]["bootstrap"] |= changes
+    return body
+
+
+def with_host(name: str, host: str) -> dict[str, Any]:
+    return with_bootstrap(static={"initialCluster": [{"name": name, "host": host}]})
+
+
+def with_metadata(**metadata: Any) -> dict[str, Any]:
+    body = made()
+    body["spec"]["podTemplate"] = {"metadata": metadata}
+    return body
+
+
+def with_spec(**changes: Any) -> dict[str, Any]:
+    body = made()
+    body["spec"] |= changes
+    return body
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        (with_spec(clusterName="other"), "spec.clusterName"),
+        (with_spec(version="latest"), "spec.version"),
+        *(
+            (with_bootstrap(initialClusterToken=token), "initialClusterToken")
+            for token in ("", "uid-2", "uid-1-", "uid-1-x", "uid-10")
+        ),
+        *(
+            (with_bootstrap(survivor=host), "survivor")
+            for host in (
+                "db-0.db.other.svc",
+                "db-0.other.ns.svc",
+                "other-0.other.ns.svc",
+                "db-0",
+                "evil.example.com",
+                "db-0.db.ns.svc:2379,http://evil",
+                ".db.ns.svc",
+            )
+        ),
+        (with_host("db-1", "db-0.db.ns.svc"), "initialCluster"),
+        (with_host("db-1", "db-1.db.other.svc"), "initialCluster"),
+        (with_host("evil", "evil.db.ns.svc"), "initialCluster"),
+        (with_host("", ""), "initialCluster"),
+        (with_metadata(labels={"etcd.improbable.io/cluster-name": "x"}), "reserved"),
+        (with_metadata(labels={"app.kubernetes.io/name": "x"}), "reserved"),
+        (with_metadata(annotations={"etcd.improbable.io/x": "x"}), "reserved"),
+    ],
+)
+def test_a_member_that_says_something_else_is_refused(body: dict[str, Any], words: str) -> None:
+    problem = content_problem(stored(body), CLUSTER)
+    assert words in problem
+    assert problem.endswith("delete this EtcdPeer, the operator makes it again")
+
+
+def test_the_tokens_of_a_record_are_none_without_it() -> None:
+    assert "initialClusterToken" in content_problem(stored(made(Resuming(token=TOKEN))), CLUSTER)
