@@ -96,19 +96,21 @@ def _improbable(wiring: Wiring, caches: Caches[improbable.EtcdCluster], rival: R
     peers = caches.peers
     if peers is None:
         raise TypeError("persistent members need a cache of peers")
-    expectations = Expectations()
+    expectations, of_peers = Expectations(), Expectations()
     to_cluster = _Later()
+    writer, for_peers = (
+        PeerStatusWriter(client=wiring.client, peers=peers, expectations=noted, clock=wiring.clock)
+        for noted in (expectations, of_peers)
+    )
     peer_reconciler = PeerReconciler(
         client=wiring.client,
         caches=caches,
-        expectations=Expectations(),
+        expectations=of_peers,
         defaults=wiring.defaults,
         report=_peer_reporter(wiring.recorder, caches),
+        disown=for_peers.disown,
         wake_cluster=to_cluster,
         clock=wiring.clock,
-    )
-    writer = PeerStatusWriter(
-        client=wiring.client, peers=peers, expectations=expectations, clock=wiring.clock
     )
     dialect = ImprobableDialect(wiring.defaults)
     reconciler = _reconciler(
@@ -232,7 +234,11 @@ def _rival(other: Caches[Any]) -> Rival:
 
 
 def _wake_peers(caches: Caches[improbable.EtcdCluster], enqueue: Callable[[Key], None]) -> None:
-    """A peer and its ReplicaSet have one name; a claim concerns all peers of its cluster."""
+    """A peer and its ReplicaSet have one name; claims and the record concern all peers of their cluster."""
+
+    def wake_all(cluster: Key | None) -> None:
+        for peer in caches.of_cluster(caches.peers, cluster) if cluster is not None else ():
+            enqueue(Key(peer.metadata.namespace, peer.metadata.name))
 
     def on_change(old: Any, new: Any) -> None:
         value = new or old
@@ -240,16 +246,23 @@ def _wake_peers(caches: Caches[improbable.EtcdCluster], enqueue: Callable[[Key],
 
     def on_claim(old: Claim | None, new: Claim | None) -> None:
         value = new or old
-        key = caches.cluster_of(value.metadata) if value is not None else None
-        if key is not None:
-            for peer in caches.of_cluster(caches.peers, key):
-                enqueue(Key(peer.metadata.namespace, peer.metadata.name))
+        wake_all(caches.cluster_of(value.metadata) if value is not None else None)
 
+    def on_cluster(old: improbable.EtcdCluster | None, new: improbable.EtcdCluster | None) -> None:
+        """What its peers are checked against; a deleted one takes them along by itself."""
+        if new is not None and (old is None or _identity(old) != _identity(new)):
+            wake_all(Key(new.metadata.namespace, new.metadata.name))
+
+    caches.clusters.add_handler(on_cluster)
     for informer in (caches.peers, caches.replica_sets):
         if informer is not None:
             informer.add_handler(on_change)
     if caches.claims is not None:
         caches.claims.add_handler(on_claim)
+
+
+def _identity(cluster: improbable.EtcdCluster) -> tuple[object, ...]:
+    return cluster.metadata.uid, cluster.status.bootstrap, cluster.status.recovery
 
 
 def _cluster_reporter(recorder: Recorder, caches: Caches[Cluster]) -> Callable[[Any, str, str, bool], None]:

@@ -8,6 +8,9 @@ No initial member starts before the claims of all of them exist, and each claim 
 started before the first ReplicaSet of its member is made. So as soon as one is marked, or has a
 ReplicaSet, a claim that is missing was lost and not merely late: that is what tells a bootstrap
 that was cut off from one whose data somebody deleted (see `core.rules.bootstrap`).
+
+A peer that is not as the operator makes them (`dialects.peers`) is refused: nothing is made or
+deleted for it, and its status says why.
 """
 
 import hashlib
@@ -26,6 +29,7 @@ from etcd_operator.clock import Clock
 from etcd_operator.core.members import Trouble
 from etcd_operator.core.versions import image_of, parse_version
 from etcd_operator.dialects.base import Defaults
+from etcd_operator.dialects.peers import content_problem, ownership_problem
 from etcd_operator.engine.controller import Result
 from etcd_operator.errors import Forbidden, Invalid, NotFound, OperatorError
 from etcd_operator.keys import Key
@@ -46,8 +50,15 @@ RETRY_HELD = 10.0
 FOUNDERS_RECHECK = 5.0
 """Seconds; the claims' own events come first."""
 
+DOUBT_SECONDS = 2.0
+"""How long a peer may seem to be nobody's before that is reported: caches may show it before its cluster."""
+
 BINDING_GRACE = 0.5
 """Seconds to wait for a volume. A class that binds only once a pod is there never binds before."""
+
+
+class PeerRefused(OperatorError):
+    """An EtcdPeer that the operator would not make: nothing is done for it."""
 
 
 class ClaimLost(OperatorError):
@@ -55,7 +66,7 @@ class ClaimLost(OperatorError):
 
 
 Report = Callable[[EtcdPeer, str, str], None]
-"""`(peer, reason, sentence)`: an Event on the peer's cluster."""
+"""`(peer, reason, sentence)`: an Event on the cluster of the peer, or (`disown`) its own status."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,9 +78,11 @@ class PeerReconciler:
     expectations: Expectations
     defaults: Defaults
     report: Report
+    disown: Report
     wake_cluster: Callable[[Key], None]
     clock: Clock
     troubles: dict[Key, Trouble] = field(default_factory=dict)
+    _doubted_since: dict[Key, float] = field(default_factory=dict)
     _waiting_since: dict[Key, float] = field(default_factory=dict)
 
     def trouble(self, peer: Key) -> Trouble | None:
@@ -81,12 +94,19 @@ class PeerReconciler:
         peer = self._peers.store.get(key)
         if peer is None:
             self.troubles.pop(key, None)
+            self._doubted_since.pop(key, None)
             return Result()
         if not self.expectations.are_met(key):
             return Result(requeue_after=CATCH_UP)
         if peer.metadata.deletion_timestamp is not None:
             self._clean_up(key, peer)
             return Result()
+        cluster = self._cluster(peer)
+        foreign = ownership_problem(peer, cluster)
+        problem = foreign or (content_problem(peer, cluster) if cluster is not None else "")
+        if problem:
+            return self._refuse(key, peer, problem, is_foreign=bool(foreign))
+        self._doubted_since.pop(key, None)
         try:
             wait = self._make(key, peer)
         except NameTaken as error:
@@ -98,6 +118,29 @@ class PeerReconciler:
             self.wake_cluster(_cluster_of(peer))
         return Result(requeue_after=wait)
 
+    def _cluster(self, peer: EtcdPeer) -> improbable.EtcdCluster | None:
+        """The live cluster that the peer's label names."""
+        return self.caches.clusters.store.get(_cluster_of(peer))
+
+    def _refuse(self, key: Key, peer: EtcdPeer, problem: str, *, is_foreign: bool) -> Result:
+        """Do nothing for this peer, and report why: its cluster does, or it has none and `disown` does."""
+        since = self._doubted_since.setdefault(key, self.clock.monotonic())
+        left = since + DOUBT_SECONDS - self.clock.monotonic()
+        if left > 0:
+            return Result(requeue_after=left)
+        if not is_foreign:
+            return self._held(key, peer, PeerRefused.__name__, PeerRefused(problem), RETRY_HELD)
+        self.disown(peer, PeerRefused.__name__, problem)
+        return Result()
+
+    def _was_made_for(self, key: Key, peer: EtcdPeer) -> bool:
+        """Whether this peer is a member's, or was when its ReplicaSet was made, as only the operator does."""
+        if not ownership_problem(peer, self._cluster(peer)):
+            return True
+        replica_sets = self.caches.replica_sets
+        found = replica_sets.store.get(key) if replica_sets is not None else None
+        return found is not None and found.metadata.controller_uid == peer.metadata.uid
+
     def _clean_up(self, key: Key, peer: EtcdPeer) -> None:
         """The member was removed for good: its claim goes, then the peer may.
 
@@ -106,6 +149,19 @@ class PeerReconciler:
         """
         if improbable.CLEANUP_FINALIZER not in peer.metadata.finalizers:
             return
+        if self._was_made_for(key, peer):
+            self._delete_objects(key)
+            self.report(peer, "PVCRemoved", f"removed PersistentVolumeClaim {key.name}")
+        rest = [name for name in peer.metadata.finalizers if name != improbable.CLEANUP_FINALIZER]
+        patch: list[RawObject] = [
+            {"op": "test", "path": "/metadata/uid", "value": peer.metadata.uid},
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": peer.metadata.resource_version},
+            {"op": "replace", "path": "/metadata/finalizers", "value": rest},
+        ]
+        with suppress(NotFound):
+            self.client.patch(resources.PEERS, key, patch, Written, kind=PatchKind.JSON)
+
+    def _delete_objects(self, key: Key) -> None:
         caches = self.caches
         for resource, informer in (
             (resources.REPLICA_SETS, caches.replica_sets),
@@ -115,15 +171,6 @@ class PeerReconciler:
             if found is not None and found.metadata.deletion_timestamp is None:
                 with suppress(NotFound):
                     self.client.delete(resource, key, uid=found.metadata.uid)
-        self.report(peer, "PVCRemoved", f"removed PersistentVolumeClaim {key.name}")
-        rest = [name for name in peer.metadata.finalizers if name != improbable.CLEANUP_FINALIZER]
-        patch: list[RawObject] = [
-            {"op": "test", "path": "/metadata/uid", "value": peer.metadata.uid},
-            {"op": "replace", "path": "/metadata/resourceVersion", "value": peer.metadata.resource_version},
-            {"op": "replace", "path": "/metadata/finalizers", "value": rest},
-        ]
-        with suppress(NotFound):
-            self.client.patch(resources.PEERS, key, patch, Written, kind=PatchKind.JSON)
 
     @property
     def _peers(self) -> Any:
@@ -230,7 +277,7 @@ class PeerReconciler:
 
 
 def _cluster_of(peer: EtcdPeer) -> Key:
-    return Key(peer.metadata.namespace, peer.spec.cluster_name)
+    return Key(peer.metadata.namespace, peer.metadata.labels.get(improbable.CLUSTER_LABEL, ""))
 
 
 def _initial_members(key: Key, peer: EtcdPeer) -> tuple[Key, ...]:

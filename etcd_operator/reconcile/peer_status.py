@@ -44,8 +44,28 @@ class PeerStatusWriter:
                 self._write(Key(state.desired.namespace, state.desired.name), peer, member)
 
     def _write(self, cluster: Key, peer: EtcdPeer, member: Member) -> None:
-        now = self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
-        status = _status(peer, member, now)
+        self._replace(cluster, peer, _status(peer, member, self._now()))
+
+    def disown(self, peer: EtcdPeer, reason: str, message: str) -> None:
+        """Write why nothing is done for a peer that is no cluster's member: no cluster's pass sees it."""
+        wanted = Condition(
+            type="Available",
+            status="False",
+            reason=reason,
+            message=message,
+            observed_generation=peer.metadata.generation,
+        )
+        status = msgspec.structs.replace(
+            peer.status,
+            observed_generation=peer.metadata.generation,
+            conditions=merge_conditions(peer.status.conditions, [wanted], self._now()),
+        )
+        self._replace(Key(peer.metadata.namespace, peer.metadata.name), peer, status)
+
+    def _now(self) -> str:
+        return self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+
+    def _replace(self, noted_for: Key, peer: EtcdPeer, status: PeerStatus) -> None:
         if status == peer.status:
             return
         key = Key(peer.metadata.namespace, peer.metadata.name)
@@ -60,7 +80,7 @@ class PeerStatusWriter:
             )
         except NotFound:
             return  # deleted meanwhile
-        self.expectations.wrote(cluster, self.peers, key, written.metadata.resource_version)
+        self.expectations.wrote(noted_for, self.peers, key, written.metadata.resource_version)
 
 
 def _status(peer: EtcdPeer, member: Member, now: str) -> PeerStatus:

@@ -1,4 +1,4 @@
-"""What kubectl takes a bare word for: the documents of etcd.improbable.io use `EtcdCluster` and `etcdcluster`."""
+"""What kubectl takes a bare word for: the documents use `EtcdCluster` and `etcdcluster`."""
 
 import pytest
 

@@ -1,0 +1,113 @@
+"""EtcdPeers that nobody but a user made, or that somebody has changed: nothing is done for them."""
+
+from typing import Any
+
+import pytest
+
+from unit.fakes.apiserver import Json
+from unit.fakes.apiserver.kinds import CLAIMS, REPLICA_SETS
+from unit.reconcile.bench import IMPROBABLE, PEERS, STORAGE, Bench, bench, born, persistent
+from unit.reconcile.expected import assert_finished
+
+CLEANUP = "etcdpeer.etcd.improbable.io/pvc-cleanup"
+EVIL = "secret-0.secret.other.svc"
+
+
+def peer(name: str, *, uid: str = "", cluster: str = "c", **bootstrap: Any) -> Json:
+    """A peer as somebody may write it, who knows how the operator does."""
+    owner = {
+        "apiVersion": "etcd.improbable.io/v1alpha1", "kind": "EtcdCluster", "name": cluster,
+        "uid": uid, "controller": True,
+    }  # fmt: skip
+    start = {
+        "initialClusterState": "Existing",
+        "initialClusterToken": uid or "token",
+        "static": {"initialCluster": [{"name": name, "host": f"{name}.{cluster}.default.svc"}]},
+    }
+    return {
+        "metadata": {
+            "name": name,
+            "labels": {"app.kubernetes.io/name": "etcd", "etcd.improbable.io/cluster-name": cluster},
+            "ownerReferences": [owner] if uid else [],
+        },
+        "spec": {
+            "clusterName": cluster, "version": "3.6.16", "storage": STORAGE, "bootstrap": start | bootstrap
+        },
+    }  # fmt: skip
+
+
+def answered(made: Bench, name: str) -> Json:
+    """The one condition of a peer."""
+    (condition,) = made.get(PEERS, name)["status"]["conditions"]
+    return dict(condition)
+
+
+def test_a_peer_without_a_cluster_makes_nothing_and_says_why_once() -> None:
+    with bench() as made:
+        made.start()
+        made.create(PEERS, peer("mine-0", cluster="mine", survivor=EVIL))
+        made.wait(30.0)
+        assert (made.names(CLAIMS), made.names(REPLICA_SETS)) == ([], [])
+        condition = answered(made, "mine-0")
+        assert (condition["status"], condition["reason"]) == ("False", "PeerRefused")
+        assert "create an EtcdCluster instead" in condition["message"]
+        made.rest()
+
+
+def test_a_peer_that_names_a_cluster_which_is_not_its_owner_makes_nothing() -> None:
+    with born(*persistent()) as made:
+        before = made.objects()
+        token = made.status(IMPROBABLE)["bootstrap"]["token"]
+        made.create(PEERS, peer("c-7", initialClusterToken=token))
+        made.wait(30.0)
+        assert made.objects() == {**before, "peers": [*before["peers"], "c-7"]}
+        assert "is not its controller" in answered(made, "c-7")["message"]
+        made.delete(PEERS, "c-7")
+        assert_finished(made, IMPROBABLE, 3)
+
+
+def test_a_cleanup_that_the_operator_did_not_ask_for_deletes_no_claim() -> None:
+    with born(*persistent()) as made:
+        made.delete(IMPROBABLE, "c")
+        made.drain()
+        claims = made.names(CLAIMS)
+        assert claims == ["c-0", "c-1", "c-2"]
+        forged = peer("c-1", uid="of-a-cluster-that-is-gone")
+        forged["metadata"]["finalizers"] = [CLEANUP]
+        made.create(PEERS, forged)
+        made.delete(PEERS, "c-1")
+        made.wait(30.0)
+        assert made.names(PEERS) == []
+        assert made.names(CLAIMS) == claims
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"bootstrap": {"survivor": EVIL}},
+        {"bootstrap": {"initialClusterToken": "of-a-neighbour"}},
+        {"bootstrap": {"static": {"initialCluster": [{"name": "c-1", "host": EVIL}]}}},
+        {"podTemplate": {"metadata": {"labels": {"etcd.improbable.io/restored": "true"}}}},
+    ],
+)
+def test_a_member_that_was_changed_by_hand_keeps_what_it_has(change: Json) -> None:
+    with born(*persistent()) as made:
+        template = made.get(REPLICA_SETS, "c-1")["spec"]["template"]
+        made.edit(PEERS, "c-1", {"spec": change})
+        for _ in range(20):
+            made.turn()
+            assert made.get(REPLICA_SETS, "c-1")["spec"]["template"] == template
+        made.wait(30.0)
+        assert made.get(REPLICA_SETS, "c-1")["spec"]["template"] == template
+
+
+def test_what_a_changed_member_asks_for_is_reported_and_mended_by_deleting_its_peer() -> None:
+    with born(*persistent()) as made:
+        made.edit(PEERS, "c-1", {"spec": {"bootstrap": {"initialClusterToken": "of-a-neighbour"}}})
+        made.delete(REPLICA_SETS, "c-1")
+        made.run_until(lambda: made.reason(IMPROBABLE) == "PeerRefused")
+        assert "initialClusterToken" in made.condition(IMPROBABLE, "Degraded")["message"]
+        assert "c-1" not in made.names(REPLICA_SETS)
+        made.delete(PEERS, "c-1")
+        made.settle()
+        assert_finished(made, IMPROBABLE, 3)
