@@ -13,6 +13,8 @@ from typing import Protocol
 from prometheus_client import CollectorRegistry, Counter, Gauge, GCCollector, Histogram, ProcessCollector
 from prometheus_client.exposition import choose_encoder
 
+from etcd_operator.observability.files import limits
+
 _QUEUE_BUCKETS = (0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 _UPGRADE_BUCKETS = (2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 900.0, 3600.0)
 _REQUEST_BUCKETS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
@@ -53,6 +55,7 @@ class Metrics:
         self._leader = Gauge(
             "leader_election_master_status", "1 if this process leads.", ["name"], registry=self.registry
         )
+        self._make_files()
 
     def controller(self, name: str, *, workers: int) -> "ControllerMetrics":
         """The metrics of one controller with that many workers; once per name."""
@@ -92,6 +95,17 @@ class Metrics:
         """The scrape: body and content type, in the format that the Accept header asks for."""
         encode, content_type = choose_encoder(accept)
         return encode(self.registry), content_type
+
+    def _make_files(self) -> None:
+        """The limits beside `process_open_fds` and `process_max_fds`, which the collector has."""
+        limit = Gauge(
+            "etcd_operator_open_files_limit",
+            "How many file descriptors this process may have open: now (soft), and at most (hard).",
+            ["limit"],
+            registry=self.registry,
+        )
+        limit.labels("soft").set_function(lambda: limits().soft)
+        limit.labels("hard").set_function(lambda: limits().hard)
 
     def _make_clients(self) -> None:
         registry = self.registry

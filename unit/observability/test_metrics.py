@@ -1,3 +1,4 @@
+import resource
 from collections.abc import Iterator
 
 import pytest
@@ -164,3 +165,11 @@ def test_upgrades_are_measured(metrics: Metrics) -> None:
     assert value(metrics, "etcd_operator_upgrade_duration_seconds_sum") == 7.5
     assert value(metrics, "etcd_operator_upgrade_duration_seconds_count") == 1
     assert value(metrics, "etcd_operator_upgrade_leaderless_seconds_total") == 0.75
+
+
+def test_open_files_and_both_limits_are_shown(metrics: Metrics) -> None:
+    shown = {name: value(metrics, "etcd_operator_open_files_limit", limit=name) for name in ("soft", "hard")}
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    assert shown == {"soft": soft, "hard": hard}
+    assert value(metrics, "process_max_fds") == soft
+    assert (value(metrics, "process_open_fds") or 0) > 2
