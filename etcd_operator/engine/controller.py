@@ -22,7 +22,7 @@ that call `reconcile(key)`. What it promises:
   keys are refused, and a process that leads again needs a new controller.
 
 Not promised: a limit on how long a pass takes. A pass that hangs holds its worker and its key;
-`longest_running_seconds` of the queue's gauges shows it.
+`longest_running_seconds` of the queue's gauges shows it, and `trouble` names it.
 """
 
 import logging
@@ -91,7 +91,7 @@ class Controller:
         self._backoff = backoff
         self._around = around
         self._metrics = metrics
-        self._is_stopping = False
+        self._is_started = self._is_stopping = False
         self._queue: WorkQueue[Key] = WorkQueue(clock, metrics)
         self._delay = DelayQueue(f"{name}-delay", self._queue.add, clock=clock, on_crash=on_crash)
         self._workers = tuple(Loop(f"{name}-worker-{n}", self._work, on_crash) for n in range(workers))
@@ -114,9 +114,25 @@ class Controller:
 
     def start(self) -> None:
         """Start the workers; a second time is a `RuntimeError`."""
+        self._is_started = True
         self._delay.start()
         for worker in self._workers:
             worker.start()
+
+    def trouble(self, limit: float) -> str:
+        """What has not moved for more than `limit` seconds and should have; empty when all is well.
+
+        A controller that was not started has nothing to move, nor has one that is stopping.
+        """
+        if not self._is_started or self._is_stopping:
+            return ""
+        if (seconds := self._queue.longest_running_seconds()) > limit:
+            return f"{self.name}: a worker has been in one pass for {seconds:.0f} s"
+        if (seconds := self._queue.stalled_seconds()) > limit:
+            return f"{self.name}: {self._queue.depth} keys wait, and none was taken for {seconds:.0f} s"
+        if (seconds := self._delay.overdue_seconds()) > limit:
+            return f"{self.name}: a key was to be tried again {seconds:.0f} s ago"
+        return ""
 
     def stop(self, deadline: float) -> bool:
         """End the workers after the pass in hand, within `deadline` seconds; false if one lives on.

@@ -11,6 +11,7 @@ ending), or before `start` (it is kept until then).
 
 import heapq
 import itertools
+import math
 import threading
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
@@ -43,6 +44,12 @@ class DelayQueue(Generic[T]):
     def __len__(self) -> int:
         """How many items wait for their time."""
         return len(self._ticket_of)
+
+    def overdue_seconds(self) -> float:
+        """For how long the oldest item has been due without being delivered; 0 when none is."""
+        with self._changed:
+            first = min((due for due, _ in self._ticket_of.values()), default=math.inf)
+        return max(0.0, self._clock.monotonic() - first)
 
     @property
     def loop(self) -> Loop:

@@ -81,6 +81,7 @@ class WorkQueue(Generic[T]):
         self._waiting: deque[T] = deque()
         self._added: dict[T, float] = {}
         self._started: dict[T, float] = {}
+        self._taken_at = clock.monotonic()
         self._is_shut_down = False
         lock = threading.Lock()
         self._available = threading.Condition(lock)
@@ -111,7 +112,7 @@ class WorkQueue(Generic[T]):
             item = self._waiting.popleft()
             now = self._clock.monotonic()
             waited = now - self._added.pop(item)
-            self._started[item] = now
+            self._started[item] = self._taken_at = now
         if self._metrics is not None:
             self._metrics.taken(waited)
         return item
@@ -163,6 +164,13 @@ class WorkQueue(Generic[T]):
     def unfinished_seconds(self) -> float:
         """How long the items in flight have been worked at, added up."""
         return sum(self._running())
+
+    def stalled_seconds(self) -> float:
+        """For how long items have been waiting while none was taken; 0 when none waits."""
+        with self._available:
+            if not self._waiting:
+                return 0.0
+            return self._clock.monotonic() - max(self._taken_at, self._added[self._waiting[0]])
 
     def longest_running_seconds(self) -> float:
         """For how long the oldest item in flight has been worked at; 0 without any."""

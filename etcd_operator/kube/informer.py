@@ -49,11 +49,11 @@ class Informer(Generic[T]):
         clock: Clock | None = None,
         random: Callable[[], float] = chance.random,
     ) -> None:
-        self._name = f"informer-{selection.resource}"
+        self.name = f"informer-{selection.resource}"
         self._handlers: list[OnChange[T]] = []
         self._synced = threading.Event()
         self._on_crash = on_crash
-        self._thread = threading.Thread(target=self._run, name=self._name, daemon=False)
+        self._thread = threading.Thread(target=self._run, name=self.name, daemon=False)
         self.store: Store[T] = Store(indexes=indexes, on_change=self._tell)
         self._reflector = Reflector(
             client,
@@ -75,10 +75,15 @@ class Informer(Generic[T]):
         """Why the store may be behind just now; None while a stream is open."""
         return self._reflector.last_error
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether the thread was started and is gone, for whatever reason."""
+        return self._thread.ident is not None and not self._thread.is_alive()
+
     def add_handler(self, handler: OnChange[T]) -> None:
         """Tell `handler` of every change. Only before `start`: later it would miss the first list."""
         if self._thread.ident is not None:
-            raise RuntimeError(f"{self._name} has started: a new handler would miss the first list")
+            raise RuntimeError(f"{self.name} has started: a new handler would miss the first list")
         self._handlers.append(handler)
 
     def start(self) -> None:
@@ -109,11 +114,11 @@ class Informer(Generic[T]):
             try:
                 handler(old, new)
             except Exception:
-                log.exception("handler_crashed", informer=self._name)
+                log.exception("handler_crashed", informer=self.name)
 
     def _run(self) -> None:
         try:
             self._reflector.run()
         except Exception as error:
-            log.exception("informer_crashed", informer=self._name)
-            self._on_crash(self._name, error)
+            log.exception("informer_crashed", informer=self.name)
+            self._on_crash(self.name, error)

@@ -358,6 +358,49 @@ def test_a_worker_that_hangs_is_reported_and_can_be_seen_in_the_gauges(
     release.set()
 
 
+def test_a_pass_that_hangs_and_a_queue_that_stands_still_are_trouble(running: World) -> None:
+    release, entered = threading.Event(), threading.Event()
+
+    def script(_: Key) -> Result:
+        entered.set()
+        assert release.wait(5)
+        return Result()
+
+    running.script = script
+    running.controller.enqueue(A)
+    assert entered.wait(5)
+    running.clock.advance(50)
+    running.controller.enqueue(B)
+    running.clock.advance(50)
+    assert running.controller.trouble(100) == ""
+    running.clock.advance(1)
+    assert running.controller.trouble(100) == "t: a worker has been in one pass for 101 s"
+    running.controller._queue._started.clear()  # as if the worker were gone without a trace
+    assert running.controller.trouble(50) == "t: 1 keys wait, and none was taken for 51 s"
+    running.controller._queue._started[A] = running.clock.monotonic()
+    release.set()
+    running.rest(2)
+    running.clock.advance(1000)
+    assert running.controller.trouble(100) == ""
+
+
+def test_a_key_that_does_not_come_back_in_time_is_trouble(world: World) -> None:
+    world.controller._is_started = True  # but the thread that brings keys back does not run
+    world.controller.enqueue_after(A, 10)
+    world.clock.advance(110)
+    assert world.controller.trouble(100) == ""
+    world.clock.advance(1)
+    assert world.controller.trouble(100) == "t: a key was to be tried again 101 s ago"
+
+
+def test_a_controller_that_was_not_started_has_no_trouble(world: World) -> None:
+    """As in a process that does not lead: its keys wait for the day that it does."""
+    world.controller.enqueue(A)
+    world.controller.enqueue_after(B, 1)
+    world.clock.advance(1e6)
+    assert world.controller.trouble(100) == ""
+
+
 def test_a_stopped_controller_takes_no_keys(running: World) -> None:
     assert running.controller.stop(5)
     running.controller.enqueue(A)

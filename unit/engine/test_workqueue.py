@@ -163,6 +163,23 @@ def test_a_queue_knows_how_long_its_workers_take(queue: WorkQueue[str], clock: F
     assert queue.longest_running_seconds() == 2
 
 
+def test_a_queue_that_nobody_takes_from_is_stalled(queue: WorkQueue[str], clock: FakeClock) -> None:
+    clock.advance(100)
+    assert queue.stalled_seconds() == 0  # nothing waits
+    for item in "abc":
+        queue.add(item)
+    clock.advance(5)
+    assert queue.stalled_seconds() == 5
+    queue.get()
+    assert queue.stalled_seconds() == 0  # it moves, however long the others have waited
+    clock.advance(3)
+    assert queue.stalled_seconds() == 3
+    queue.get()
+    queue.get()
+    clock.advance(3)
+    assert queue.stalled_seconds() == 0
+
+
 def test_a_queue_reports_waiting_and_working_times(clock: FakeClock) -> None:
     class Metrics(list[tuple[str, float]]):
         def added(self) -> None:

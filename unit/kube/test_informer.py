@@ -154,6 +154,16 @@ def test_its_thread_is_named_no_daemon_and_ends_soon_after_stop() -> None:
         assert not thread.is_alive()
 
 
+def test_it_is_known_whether_its_thread_has_ended() -> None:
+    with informing(steady()) as informer:
+        assert not informer.has_ended  # nor begun
+        informer.start()
+        assert informer.wait_synced(5)
+        assert not informer.has_ended
+        informer._reflector.stop()  # as if its loop had returned for no reason
+        until(lambda: informer.has_ended)
+
+
 def test_stop_says_so_when_the_thread_does_not_end_in_time() -> None:
     with informing(steady()) as informer:
         entered, release = threading.Event(), threading.Event()
