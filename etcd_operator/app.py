@@ -1,15 +1,18 @@
 """The composition root: what is made of what, what starts and stops in which order.
 
 start   status page, definitions, caches, then (as leader) the controllers of each group
-        whose caches are complete
+        whose caches are complete. All that may wait for the API server runs in a thread of its
+        own, so that the main thread hears a signal at any time.
 stop    controllers, events, probers, caches, and only then the lease: nobody else may
-        lead while a worker of ours can still write
+        lead while a worker of ours can still write. After a failure, within seconds.
 """
 
+import math
 import os
 import signal
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 from uuid import uuid4
@@ -21,7 +24,8 @@ from etcd_operator.clock import SystemClock
 from etcd_operator.dialects.base import Defaults
 from etcd_operator.engine.controller import Controller, Reconcile, Result
 from etcd_operator.engine.threads import Loop
-from etcd_operator.errors import NotFound
+from etcd_operator.errors import NotFound, OperatorError, RetryableError
+from etcd_operator.health import group_is_ready, health_checks
 from etcd_operator.keys import Key
 from etcd_operator.kube.auth import load
 from etcd_operator.kube.client import Client
@@ -29,18 +33,31 @@ from etcd_operator.kube.events import Recorder
 from etcd_operator.kube.lease import Elector
 from etcd_operator.kube.transport import Timeouts
 from etcd_operator.leadership import Leadership
+from etcd_operator.observability import files
 from etcd_operator.observability.logs import reconcile_context
 from etcd_operator.observability.metrics import Metrics
-from etcd_operator.observability.server import StatusServer
+from etcd_operator.observability.server import Check, StatusServer
 from etcd_operator.reconcile.caches import Source
 from etcd_operator.reconcile.group import Group, Wiring, build_groups, new_backoff
-from etcd_operator.reconcile.install import install
+from etcd_operator.reconcile.install import Installer
 from etcd_operator.reconcile.pulse import BEAT_SECONDS
 from etcd_operator.settings import Settings
 
 LEASE_NAME = "etcd-operator"
 STOP_SECONDS = 20.0
 """For everything together, below a pod's usual grace of 30 s."""
+
+FAILED_SECONDS = 2.5
+"""The same after a failure: a process that is broken must not linger."""
+
+LAST_SECONDS = 1.0
+"""More is given to what has no deadline of its own; then the process is ended, whatever still runs."""
+
+FILES_SECONDS = 30.0
+"""Between two comparisons of the open files with their limit."""
+
+REACH_DELAYS = (0.5, 5.0)
+"""Between two attempts to reach the API server: at first, and at most."""
 
 POOL_SIZE = 40
 """Connections kept to the API server: watches + workers + events + lease, and some."""
@@ -79,11 +96,15 @@ class Operator:
             Loop(f"{group.name}-starter", self._starter(group), self._on_crash) for group in self._groups
         ]
         self._heart = Loop("pulse", self._beat, self._on_crash)
+        self._first = Loop("start", self._begin, self._on_crash)
+        self._installer = Installer(self._client, wait=self._ended.wait)
+        self._unreached = "not asked yet"
+        self._files = files.Watch()
         self._page = StatusServer(
             settings.listen,
             metrics=self._metrics.render,
-            health={"threads": self._is_healthy},
-            ready={group.name: self._readiness(group) for group in self._groups},
+            health=health_checks(self._groups, lambda: self._failure),
+            ready=self._ready_checks(),
         )
 
     def run(self) -> int:
@@ -91,11 +112,52 @@ class Operator:
         for number in (signal.SIGTERM, signal.SIGINT):
             # A thread, because the signal may interrupt the very lock that `set` needs.
             signal.signal(number, lambda *_: threading.Thread(target=self._ended.set, name="signal").start())
-        self._client.server_version()  # one clear error now instead of many later
+        try:
+            self._work_until_ended()
+        except Exception as error:
+            log.critical("thread_crashed", thread="main", exc_info=error)
+            self._fail(str(error) or type(error).__name__)
+        seconds = FAILED_SECONDS if self._failure else STOP_SECONDS
+        # Whatever hangs, and in whatever way: a process that no longer works must not seem to.
+        last = end_in(seconds + LAST_SECONDS, code=3)
+        code = self._stop(time.monotonic() + seconds)
+        last.cancel()
+        return code
+
+    def on_uncaught(self, uncaught: threading.ExceptHookArgs) -> None:
+        """A thread has ended by an exception that nobody caught, and left the process without its part.
+
+        Threads without a name of their own serve one request of the status page, or are gRPC's.
+        """
+        name = uncaught.thread.name if uncaught.thread is not None else ""
+        log.critical("thread_crashed", thread=name, exc_info=uncaught.exc_value)
+        if not name.startswith("Thread-"):
+            self._fail(f"thread {name} crashed: {uncaught.exc_value}")
+
+    def _work_until_ended(self) -> None:
+        files.raise_limit()
         self._page.start()
         self._recorder.start()
+        self._first.start()
+        compared = -math.inf
+        # Not without limit: a handler runs when this thread does, and nothing wakes it for a signal that came
+        # just before it began to wait, or that another thread was given.
+        while not self._ended.wait(SIGNAL_SECONDS):
+            if time.monotonic() >= compared + FILES_SECONDS:
+                compared = time.monotonic()
+                self._files.check()
+
+    def _begin(self) -> None:
+        """Start everything that needs the API server, once it answers; then apply what could not be."""
+        try:
+            self._reach_api_server()
+        except OperatorError as error:
+            self._fail(str(error))
+            return
         if self._settings.install_crds:
-            install(self._client)
+            self._installer.try_all()
+        if self._ended.is_set():
+            return
         for informer in self._informers():
             informer.start()
         if self._leadership is not None:
@@ -103,38 +165,61 @@ class Operator:
         else:
             self._metrics.leader(True)  # noqa: FBT003 -- the metric's one value
             self._lead()
-        log.info("started", identity=self._identity, namespace=self._settings.namespace or "all")
-        # Not without limit: a handler runs when this thread does, and nothing wakes it for a signal that came
-        # just before it began to wait, or that another thread was given.
-        while not self._ended.wait(SIGNAL_SECONDS):
-            pass
-        return self._stop()
+        namespace = self._settings.namespace or "all"
+        log.info(
+            "started", identity=self._identity, namespace=namespace, open_files_limit=files.limits().soft
+        )
+        if self._settings.install_crds:
+            self._installer.try_until_done()
 
-    def _stop(self) -> int:
-        """Stop in order; what does not end in time is named."""
+    def _reach_api_server(self) -> None:
+        """Wait until it answers: to end instead would only add the kubelet's back-off to an outage.
+
+        Raises what waiting does not help against.
+        """
+        delay, longest = REACH_DELAYS
+        while not self._ended.is_set():
+            try:
+                self._client.server_version()
+            except RetryableError as error:
+                self._unreached = str(error)
+                log.warning("api_server_not_reached", error=str(error), retry_in=delay)
+                self._ended.wait(delay)
+                delay = min(delay * 2, longest)
+            else:
+                self._unreached = ""
+                return
+
+    def _stop(self, deadline: float) -> int:
+        """Stop in order, by `deadline`; what does not end in time is named."""
         if self._failure:
             log.error("stopping", reason=self._failure)
         else:
             log.info("stopping", reason="asked to")
-        late = [c.name for group in self._groups for c in group.controllers if not c.stop(STOP_SECONDS / 2)]
-        late += [loop.name for loop in (*self._starters, self._heart) if not loop.join(2.0)]
+
+        def left(most: float) -> float:
+            return max(0.0, min(most, deadline - time.monotonic()))
+
+        late = [] if self._first.join(left(2.0)) else [self._first.name]
+        writers = [c.name for group in self._groups for c in group.controllers if not c.stop(left(10.0))]
+        writers += [loop.name for loop in (*self._starters, self._heart) if not loop.join(left(2.0))]
         for group in self._groups:
             group.pulse.stop()
-        self._recorder.stop(2.0)
+        late += [] if self._recorder.stop(left(2.0)) else ["events"]
         for group in self._groups:
             group.prober.stop()
-        for informer in self._informers():
-            informer.stop(2.0)
+        late += [informer.name for informer in self._informers() if not informer.stop(left(2.0))]
         if self._leadership is not None:
-            self._leadership.stop(2.0)
-            if not late:
+            late += [] if self._leadership.stop(left(2.0)) else ["lease"]
+            if not writers:
                 self._leadership.release()
-        self._page.stop(2.0)
-        if late:
-            log.error("threads_left", names=late)
-            os._exit(3)  # a thread that hangs must not keep a process that no longer leads
+        late += [] if self._page.stop(left(2.0)) else ["status-server"]
+        code = 3 if writers else 1 if self._failure else 0
+        if writers or late:
+            log.error("threads_left", names=writers + late)
+            os._exit(code)  # a thread that hangs must not keep a process that no longer leads
         log.info("stopped")
-        return 1 if self._failure else 0
+        return code
 
     def _informers(self) -> Iterator[Any]:
         for group in self._groups:
@@ -178,17 +263,11 @@ class Operator:
         self._failure = self._failure or reason
         self._ended.set()
 
-    def _is_healthy(self) -> tuple[bool, str]:
-        return not self._failure, self._failure or "running"
-
-    def _readiness(self, group: Group) -> Callable[[], tuple[bool, str]]:
-        def check() -> tuple[bool, str]:
-            for informer in group.informers:
-                if not informer.has_synced:
-                    return False, f"not listed yet: {informer.last_error or 'listing'}"
-            return True, "caches are complete"
-
-        return check
+    def _ready_checks(self) -> dict[str, Check]:
+        checks: dict[str, Check] = {"api-server": lambda: (not self._unreached, self._unreached or "reached")}
+        if self._settings.install_crds:
+            checks["definitions"] = self._installer.check
+        return checks | {group.name: group_is_ready(group) for group in self._groups}
 
     def _wiring(self) -> Wiring:
         settings = self._settings
@@ -236,3 +315,16 @@ class Operator:
             on_started_leading=on_started,
             on_stopped_leading=on_stopped,
         )
+
+
+def end_in(seconds: float, *, code: int) -> threading.Timer:
+    """End the process after so long, whatever threads it has then, unless it has ended or is cancelled."""
+
+    def end() -> None:
+        log.critical("ended_by_force", threads=[t.name for t in threading.enumerate() if not t.daemon])
+        os._exit(code)
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    return timer

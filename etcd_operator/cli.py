@@ -3,6 +3,7 @@
 import argparse
 import os
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
@@ -53,13 +54,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(settings: Settings) -> int:
-    from etcd_operator.app import Operator
+    from etcd_operator.app import LAST_SECONDS, Operator, end_in
     from etcd_operator.observability.logs import configure
 
     form: Any = settings.log_format
     configure(level=settings.log_level.upper(), form=form)
     try:
-        return Operator(settings).run()
+        operator = Operator(settings)
+        threading.excepthook = operator.on_uncaught
+        code = operator.run()
+        end_in(LAST_SECONDS, code=code)  # the interpreter would wait for any thread that is left
+        return code
     except OperatorError as error:
         print(f"etcd-operator: {error}", file=sys.stderr)  # noqa: T201 -- the user's terminal
         return 1

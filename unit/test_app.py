@@ -1,10 +1,6 @@
 """The composition root: real worker threads, real time, a fake API server and the etcds in it."""
 
-import ctypes
-import os
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -18,14 +14,14 @@ from urllib.request import urlopen
 
 import pytest
 
-from etcd_operator import app, decoding
+from etcd_operator import app, decoding, health
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
+from etcd_operator.kube.events import Recorder
 from etcd_operator.kube.lease import Elector, Timing
 from etcd_operator.settings import Settings
 from unit.fakes.apiserver import Cut
-from unit.fakes.apiserver.faults import Fault, Request
-from unit.fakes.apiserver.kinds import PODS
+from unit.fakes.apiserver.faults import Fault, Request, Stall, no_fault
 from unit.fakes.clock import FakeClock
 from unit.reconcile.bench import COREOS, IMPROBABLE, PEERS, Bench, bench, ephemeral, persistent
 from unit.reconcile.expected import expected_objects, member_names
@@ -227,56 +223,40 @@ def test_work_goes_on_within_seconds_of_the_return_of_the_api_server(
         assert operator.stop() == 0
 
 
-@contextmanager
-def command(made: Bench, home: Path) -> "Iterator[subprocess.Popen[str]]":
-    """The operator as a process, which ends with the test, whatever happens."""
-    words = [
-        "run",
-        "--no-leader-elect",
-        "--no-install-crds",
-        "--listen",
-        "127.0.0.1:0",
-        "--log-format",
-        "json",
-    ]
-    config = made.api.write_kubeconfig(home / "config")
-    with subprocess.Popen(
-        [sys.executable, "-m", "etcd_operator", *words, "--kubeconfig", str(config)],
-        stderr=subprocess.PIPE, text=True, cwd=Path(__file__).parents[1], env={**os.environ},
-    ) as process:  # fmt: skip
-        try:
-            yield process
-        finally:
-            process.kill()
-
-
-def test_a_process_that_is_told_to_terminate_ends_with_zero(made: Bench, tmp_path: Path) -> None:
+def test_a_pass_that_does_not_end_makes_the_process_unhealthy(made: Bench, tmp_path: Path) -> None:
+    stall = Stall()
+    made.api.before = lambda request: stall if request.is_write and request.plural == "pods" else None
     made.create(*ephemeral())
-    with command(made, tmp_path) as process:
-        until(made, lambda: serves(made))
-        process.send_signal(signal.SIGTERM)
-        _, said = process.communicate(timeout=DEADLINE)
-    assert process.returncode == 0, said
-    assert '"event":"stopped"' in said.replace(" ", "")
-    assert len(made.names(PODS)) == 3
+    with patch.object(health, "STUCK_SECONDS", 0.5), running(made, tmp_path) as (operator,):
+        until(made, lambda: operator.page("/healthz")[0] == 503)
+        assert "a worker has been in one pass for" in operator.page("/healthz")[1]
+        made.api.before = no_fault
+        stall.released.set()
+        until(made, lambda: serves(made) and operator.page("/healthz")[0] == 200)
+        assert operator.stop() == 0
 
 
-def test_a_signal_that_another_thread_is_given_ends_the_process_too(made: Bench, tmp_path: Path) -> None:
-    """As one does that comes just before the main thread waits: nothing interrupts that wait."""
+def test_a_watch_that_is_gone_makes_the_process_unhealthy(made: Bench, tmp_path: Path) -> None:
+    with running(made, tmp_path) as (operator,):
+        until(made, lambda: operator.page("/readyz")[0] == 200)
+        assert operator.page("/healthz")[0] == 200
+        informer = next(iter(operator.operator._informers()))
+        informer._reflector.stop()  # as if its loop had returned for no reason
+        until(made, lambda: operator.page("/healthz")[0] == 503)
+        assert informer.name in operator.page("/healthz")[1]
+
+
+def test_a_process_that_waits_for_the_lease_is_healthy_whatever_it_has_not_done(
+    made: Bench, tmp_path: Path
+) -> None:
     made.create(*ephemeral())
-    with command(made, tmp_path) as process:
-        until(made, lambda: serves(made))
-        threads = [int(path.name) for path in Path(f"/proc/{process.pid}/task").iterdir()]
-        other = max(threads)
-        assert other != process.pid
-        assert ctypes.CDLL(None).tgkill(process.pid, other, signal.SIGTERM) == 0
-        _, said = process.communicate(timeout=DEADLINE)
-    assert process.returncode == 0, said
+    with patch.object(health, "STUCK_SECONDS", 0.2), running(made, tmp_path, 2, leader_elect=True) as both:
+        until(made, lambda: any(operator.leads for operator in both) and serves(made))
+        (waiting,) = (operator for operator in both if not operator.leads)
+        assert waiting.page("/healthz?verbose")[0] == 200
 
 
-def test_a_process_without_an_api_server_ends_with_one_line(made: Bench, tmp_path: Path) -> None:
-    made.api.stop()
-    with command(made, tmp_path) as process:
-        _, said = process.communicate(timeout=DEADLINE)
-    assert process.returncode == 1
-    assert [line for line in said.splitlines() if line.startswith("etcd-operator: ")] == said.splitlines()
+def test_a_thread_that_cannot_be_started_ends_the_process_in_order(made: Bench, tmp_path: Path) -> None:
+    error = RuntimeError("can't start new thread")
+    with patch.object(Recorder, "start", side_effect=error), running(made, tmp_path) as (operator,):
+        assert operator.join() == 1

@@ -3,22 +3,12 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from etcd_operator import cli
 from etcd_operator.errors import OperatorError
 from etcd_operator.settings import Settings
-
-NOBODY_LISTENS = """
-apiVersion: v1
-kind: Config
-clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]
-users: [{name: u, user: {}}]
-contexts: [{name: x, context: {cluster: c, user: u}}]
-current-context: x
-"""
 
 
 def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
@@ -110,12 +100,3 @@ def test_a_kubeconfig_that_is_not_there_is_one_line() -> None:
     done = run("run", "--kubeconfig", "/nowhere/config")
     assert done.returncode == 1
     assert done.stderr == "etcd-operator: cannot use /nowhere/config: it does not exist\n"
-
-
-def test_an_api_server_that_does_not_answer_is_one_line(tmp_path: Path) -> None:
-    kubeconfig = tmp_path / "config"
-    kubeconfig.write_text(NOBODY_LISTENS)
-    done = run("run", "--kubeconfig", str(kubeconfig), "--listen", "127.0.0.1:0")
-    assert done.returncode == 1
-    assert done.stderr.startswith("etcd-operator: ")
-    assert done.stderr.count("\n") == 1

@@ -11,11 +11,19 @@ from pathlib import Path
 import pytest
 
 import etcd_operator
-from unit.test_cli import NOBODY_LISTENS
 
 PACKAGE = Path(etcd_operator.__file__).parent
 SOURCES = sorted(PACKAGE.rglob("*.py"))
 RUNS = 40
+
+NOBODY_LISTENS = """
+apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]
+users: [{name: u, user: {}}]
+contexts: [{name: x, context: {cluster: c, user: u}}]
+current-context: x
+"""
 
 RACE = '''
 """Nine threads decode all structs of the operator, each in its own order, at a tiny switch interval."""

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 import yaml
 
+from etcd_operator import health
 from etcd_operator.api import coreos, improbable
 from etcd_operator.api.crd import crds
 from etcd_operator.api.policies import policies
@@ -206,7 +207,9 @@ def test_the_operator_is_asked_where_it_listens(deployment: Document) -> None:
     (port,) = container["ports"]
     assert f":{port['containerPort']}" == Settings().listen
     assert container["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": port["name"]}
-    assert container["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": port["name"]}
+    alive = container["livenessProbe"]
+    assert alive["httpGet"] == {"path": "/healthz", "port": port["name"]}
+    assert alive["periodSeconds"] * alive["failureThreshold"] <= 30 <= health.STUCK_SECONDS
 
 
 def test_the_two_deployments_differ_only_in_what_they_serve() -> None:
