@@ -5,6 +5,7 @@
         Conflict                someone wrote first: look again
           AlreadyExists         the name is taken (for a create this may be our own lost reply)
         Unavailable             no answer, 5xx, gRPC UNAVAILABLE; `maybe_applied` when a write was cut off
+          NotLeading            this process may not act now: another one may
         Throttled               429; `retry_after` seconds
       TerminalError             not retried until the object changes
         Invalid                 the API server or etcd refuses what was sent
@@ -44,6 +45,10 @@ class Unavailable(RetryableError):
     def __init__(self, message: str, *, maybe_applied: bool = False) -> None:
         super().__init__(message)
         self.maybe_applied = maybe_applied
+
+
+class NotLeading(Unavailable):
+    """The leadership of this process is in doubt: it may write nothing."""
 
 
 class Throttled(RetryableError):

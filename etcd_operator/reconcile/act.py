@@ -44,7 +44,7 @@ from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import Member
 from etcd_operator.core.state import ClusterState
 from etcd_operator.dialects.base import Dialect
-from etcd_operator.errors import Conflict, NotFound, Unavailable
+from etcd_operator.errors import Conflict, NotFound, NotLeading
 from etcd_operator.etcd.client import OnCall
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
@@ -76,10 +76,10 @@ class Actor(Generic[Cluster]):
     def act(self, state: ClusterState, action: Action, report: Report) -> None:
         """Carry out one action other than `Remember`, which is a status write.
 
-        Asked right before it: whether this process still leads. Raises Unavailable if not.
+        Asked right before it: whether this process still leads. Raises NotLeading if not.
         """
         if not self.may_act():
-            raise Unavailable("leadership of the operator is in doubt: not acting")
+            raise NotLeading("leadership of the operator is in doubt: not acting")
         match action:
             case AddLearner() | Promote() | MoveLeader() | RemoveMember():
                 self._change(state, action, report)

@@ -1,7 +1,7 @@
 """One pass over one cluster: observe, plan, act, status.
 
     stores + etcd's answers -> ClusterState -> plan -> actions in order, the first failure stops
-    -> status, written only if it differs, also after a failure
+    -> status and marks, written only if they differ, whatever became of the actions
 
 A pass never waits for etcd and holds nothing between passes: an operator that dies after
 any write goes on from what it finds.
@@ -9,6 +9,7 @@ any write goes on from what it finds.
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Generic
 
 import msgspec
@@ -22,15 +23,16 @@ from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import MILESTONES, QUIET_HOLDS, WARNINGS
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.engine.controller import Result
-from etcd_operator.errors import Forbidden, Invalid, NotFound
+from etcd_operator.errors import Forbidden, Invalid, NotFound, NotLeading, OperatorError
 from etcd_operator.etcd.errors import NotInSync, UnhealthyCluster
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client, PatchKind
 from etcd_operator.reconcile.act import Actor
 from etcd_operator.reconcile.caches import Caches, Cluster
 from etcd_operator.reconcile.expectations import Expectations
+from etcd_operator.reconcile.failures import REQUEST_FAILED, Attempts, Failures, attempt
 from etcd_operator.reconcile.marks import PodMarker
-from etcd_operator.reconcile.objects import NameTaken
+from etcd_operator.reconcile.objects import NameTaken, Overridden
 from etcd_operator.reconcile.observe import Observer
 from etcd_operator.reconcile.peer_status import PeerStatusWriter
 from etcd_operator.reconcile.prober import Prober
@@ -44,6 +46,9 @@ RETRY_HELD = 10.0
 
 NAMESPACE_GOING = "because it is being terminated"
 """The API server's words for a create in a namespace that is being deleted."""
+
+SAID_AND_WAITED_FOR = (NameTaken, Forbidden, Invalid, UnhealthyCluster, NotInSync)
+"""Failures that a pass waits for at a pace of its own; all others are the engine's to repeat."""
 
 ETCD_RETRY = 0.25
 """Seconds until etcd is asked again for a change that it does not allow yet."""
@@ -68,6 +73,7 @@ class ClusterReconciler(Generic[Cluster]):
     jitter: Callable[[], float]
     resync: float
     upgrades: UpgradeWatch
+    failures: Failures
     peer_status: PeerStatusWriter | None = None
 
     def reconcile(self, key: Key) -> Result:
@@ -75,6 +81,7 @@ class ClusterReconciler(Generic[Cluster]):
         cluster = self.caches.clusters.store.get(key)
         if cluster is None:
             self.prober.forget(key)
+            self.failures.passed(key)
             return Result()
         state = self.observer.observe(key, cluster)
         if state is None:
@@ -96,28 +103,46 @@ class _Pass(Generic[Cluster]):
         self._plan = plan(state)
 
     def run(self) -> Result:
+        """Act; then write what was seen, however that went. Raises what failed, so that it is tried again."""
         if not self._state.is_fresh or self._state.desired.is_deleting:
             return Result(requeue_after=self._plan.requeue_after)
-        try:
-            self._act()
-        except (NameTaken, Forbidden, Invalid) as error:
-            self._plan = _held_by(error)
-        except (UnhealthyCluster, NotInSync) as error:
+        failure = attempt(self._act)
+        if isinstance(failure, NotLeading):
+            raise failure
+        self._plan = self._explained(failure)
+        attempts = Attempts(self._of.clock)
+        if not self._plan.is_quiet:
+            attempts.make(self._write_status)
+            attempts.make(self._write_peers)
+        attempts.make(partial(self._of.marker.write, self._state))
+        if failure is not None and not isinstance(failure, SAID_AND_WAITED_FOR):
+            raise failure
+        return self._ended(attempts)
+
+    def _explained(self, failure: Exception | None) -> Plan:
+        """The plan as status tells it: what failed, if it is worth a word, and when to try again."""
+        failures, key = self._of.failures, self._key
+        if failure is None:
+            failures.passed(key)
+            return self._plan
+        if isinstance(failure, (UnhealthyCluster, NotInSync)):
             # etcd's own rules about time (5 s of connection, 90 % of the log): wait, it is no failure.
-            self._plan = Plan.wait(self._plan.reason, str(error), requeue_after=ETCD_RETRY)
-        try:
-            self._tell()
-            self._of.marker.write(self._state)
-        except (Forbidden, Invalid) as error:
+            return Plan.wait(self._plan.reason, str(failure), requeue_after=ETCD_RETRY)
+        words = failures.failed(key, failure)
+        return held_by(failure, words) if words else self._plan
+
+    def _ended(self, attempts: Attempts) -> Result:
+        lasting = [error for error in attempts.failures if isinstance(error, (Forbidden, Invalid))]
+        passing = [error for error in attempts.failures if error not in lasting]
+        if passing:
+            raise passing[0]
+        if lasting:
             # Terminal to the engine, which would forget the key; but rights come back without an event.
-            log.warning("status_refused", error=str(error))
+            log.warning("status_refused", error=str(lasting[0]))
             return Result(requeue_after=RETRY_HELD)
         return Result(requeue_after=self._next_look())
 
-    def _tell(self) -> None:
-        if self._plan.is_quiet:
-            return
-        self._write_status()
+    def _write_peers(self) -> None:
         if self._of.peer_status is not None:
             self._of.peer_status.write(self._state)
 
@@ -133,9 +158,13 @@ class _Pass(Generic[Cluster]):
             self._report(MILESTONES[self._plan.reason], self._plan.message)
 
     def _remember(self, action: Remember) -> None:
-        before = self._state.record.upgrade
+        earlier, before = self._state, self._state.record.upgrade
         self._state = replace(self._state, desired=replace(self._state.desired, record=action.record))
-        self._write_status()
+        try:
+            self._write_status()
+        except Exception:
+            self._state = earlier  # what is written after the failure must not remember it in passing
+            raise
         for reason, message in news(before, action.record.upgrade, self._state):
             self._report(reason, message)
         if before is not None and action.record.upgrade is None:
@@ -187,15 +216,22 @@ class _Pass(Generic[Cluster]):
             self._of.record(self._cluster, self._plan.reason, self._plan.message, True)  # noqa: FBT003
 
 
-def _held_by(error: NameTaken | Forbidden | Invalid) -> Plan:
+def held_by(error: Exception, words: str) -> Plan:
+    """What status says of a failure."""
     match error:
         case NameTaken() if error.is_passing:
-            return Plan.wait("PredecessorTerminating", str(error), requeue_after=0.5)
+            return Plan.wait("PredecessorTerminating", words, requeue_after=0.5)
         case NameTaken():
-            return Plan.hold("NameConflict", str(error), requeue_after=RETRY_HELD)
-        case Forbidden() if NAMESPACE_GOING in str(error):
+            return Plan.hold("NameConflict", words, requeue_after=RETRY_HELD)
+        case Forbidden() if NAMESPACE_GOING in words:
             return Plan.hold("Deleting", "the namespace is being deleted", requeue_after=RETRY_HELD)
         case Forbidden():
-            return Plan.hold("Forbidden", str(error), requeue_after=RETRY_HELD)
+            return Plan.hold("Forbidden", words, requeue_after=RETRY_HELD)
         case Invalid():
-            return Plan.hold("Refused", str(error), requeue_after=RETRY_HELD)
+            return Plan.hold("Refused", words, requeue_after=RETRY_HELD)
+        case Overridden():
+            return Plan.hold("Overridden", words)
+        case OperatorError():
+            return Plan.hold(REQUEST_FAILED, words)
+        case _:
+            return Plan.hold("InternalError", words)

@@ -27,6 +27,7 @@ from etcd_operator.reconcile.act import Actor
 from etcd_operator.reconcile.caches import Caches, Cluster, Source, coreos_caches, improbable_caches
 from etcd_operator.reconcile.cluster import ClusterReconciler
 from etcd_operator.reconcile.expectations import Expectations
+from etcd_operator.reconcile.failures import Failures
 from etcd_operator.reconcile.marks import PodMarker
 from etcd_operator.reconcile.observe import Observer, PeerTrouble, Rival
 from etcd_operator.reconcile.peer import PeerReconciler
@@ -111,6 +112,7 @@ def _improbable(wiring: Wiring, caches: Caches[improbable.EtcdCluster], rival: R
         disown=for_peers.disown,
         wake_cluster=to_cluster,
         clock=wiring.clock,
+        failures=Failures(wiring.clock),
     )
     dialect = ImprobableDialect(wiring.defaults)
     reconciler = _reconciler(
@@ -210,6 +212,7 @@ def _reconciler(  # noqa: PLR0913 -- wiring: each part can be exchanged
         upgrades=UpgradeWatch(
             clock=wiring.clock, on_finished=wiring.on_upgrade, on_leaderless=wiring.on_leaderless
         ),
+        failures=Failures(wiring.clock),
         peer_status=peer_status,
     )
 

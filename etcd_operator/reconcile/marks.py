@@ -6,8 +6,8 @@ the readiness gate into account within a fraction of a second.
 """
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic
 
 from etcd_operator.api.meta import RawObject
@@ -16,7 +16,7 @@ from etcd_operator.clock import Clock
 from etcd_operator.core.marks import Mark, marks
 from etcd_operator.core.state import ClusterState
 from etcd_operator.dialects.base import Dialect
-from etcd_operator.errors import NotFound, Unavailable
+from etcd_operator.errors import NotFound, NotLeading
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import Client, PatchKind
@@ -24,6 +24,7 @@ from etcd_operator.kube.informer import Informer
 from etcd_operator.kube.views import Pod, Written
 from etcd_operator.reconcile.caches import Cluster
 from etcd_operator.reconcile.expectations import Expectations
+from etcd_operator.reconcile.failures import Attempts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,25 +39,32 @@ class PodMarker(Generic[Cluster]):
     may_act: Callable[[], bool]
 
     def write(self, state: ClusterState) -> None:
-        """Write each mark that is not as it should be. Raises Unavailable if this process may not lead."""
+        """Write each mark that is not as it should be, whatever becomes of the others.
+
+        Raises the first failure at the end; NotLeading at once if this process may not lead.
+        """
+        attempts = Attempts(self.clock)
         for mark in marks(state):
             if not self.may_act():
-                raise Unavailable("leadership of the operator is in doubt: not acting")
-            with suppress(NotFound):  # deleted meanwhile
-                self._write(state, mark)
+                raise NotLeading("leadership of the operator is in doubt: not acting")
+            attempts.make(partial(self._write, state, mark))
+        attempts.end()
 
     def _write(self, state: ClusterState, mark: Mark) -> None:
         desired = state.desired
         key = Key(desired.namespace, mark.pod.name)
         # By strategic merge, because conditions of others stand in the same list.
-        written = self.client.patch(
-            resources.PODS,
-            key,
-            self._patch(state, mark),
-            Written,
-            kind=PatchKind.STRATEGIC,
-            subresource="status",
-        )
+        try:
+            written = self.client.patch(
+                resources.PODS,
+                key,
+                self._patch(state, mark),
+                Written,
+                kind=PatchKind.STRATEGIC,
+                subresource="status",
+            )
+        except NotFound:
+            return  # deleted meanwhile
         cluster = Key(desired.namespace, desired.name)
         self.expectations.wrote(cluster, self.pods, key, written.metadata.resource_version)
 

@@ -32,6 +32,10 @@ class NameTaken(RetryableError):
         self.is_passing = is_passing
 
 
+class Overridden(RetryableError):
+    """The API server took a write and stored something else in a field that the operator relies on."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Objects:
     """The objects of one namespace, as far as one cluster or peer writes them.

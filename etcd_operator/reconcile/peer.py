@@ -31,7 +31,7 @@ from etcd_operator.core.versions import image_of, parse_version
 from etcd_operator.dialects.base import Defaults
 from etcd_operator.dialects.peers import content_problem, ownership_problem
 from etcd_operator.engine.controller import Result
-from etcd_operator.errors import Forbidden, Invalid, NotFound, OperatorError
+from etcd_operator.errors import Forbidden, Invalid, NotFound, TerminalError
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import Client, PatchKind
@@ -39,6 +39,7 @@ from etcd_operator.kube.informer import Informer
 from etcd_operator.kube.views import Claim, Written
 from etcd_operator.reconcile.caches import Caches
 from etcd_operator.reconcile.expectations import Expectations
+from etcd_operator.reconcile.failures import REQUEST_FAILED, Failures
 from etcd_operator.reconcile.objects import NameTaken, Objects
 
 TEMPLATE_ANNOTATION = f"{improbable.GROUP}/template"
@@ -57,11 +58,11 @@ BINDING_GRACE = 0.5
 """Seconds to wait for a volume. A class that binds only once a pod is there never binds before."""
 
 
-class PeerRefused(OperatorError):
+class PeerRefused(TerminalError):
     """An EtcdPeer that the operator would not make: nothing is done for it."""
 
 
-class ClaimLost(OperatorError):
+class ClaimLost(TerminalError):
     """A founder's claim is gone although others may have served: no empty one may take its place."""
 
 
@@ -81,6 +82,7 @@ class PeerReconciler:
     disown: Report
     wake_cluster: Callable[[Key], None]
     clock: Clock
+    failures: Failures
     troubles: dict[Key, Trouble] = field(default_factory=dict)
     _doubted_since: dict[Key, float] = field(default_factory=dict)
     _waiting_since: dict[Key, float] = field(default_factory=dict)
@@ -93,7 +95,7 @@ class PeerReconciler:
         """One pass. Raises the errors of the API server that are worth another try."""
         peer = self._peers.store.get(key)
         if peer is None:
-            self.troubles.pop(key, None)
+            self._is_well(key)
             self._doubted_since.pop(key, None)
             return Result()
         if not self.expectations.are_met(key):
@@ -114,7 +116,10 @@ class PeerReconciler:
             return self._held(key, peer, reason, error, 0.5 if error.is_passing else RETRY_HELD)
         except (Forbidden, Invalid, ClaimLost) as error:
             return self._held(key, peer, type(error).__name__, error, RETRY_HELD)
-        if self.troubles.pop(key, None) is not None:
+        except Exception as error:
+            self._say(key, peer, REQUEST_FAILED, error)
+            raise
+        if self._is_well(key):
             self.wake_cluster(_cluster_of(peer))
         return Result(requeue_after=wait)
 
@@ -140,6 +145,11 @@ class PeerReconciler:
         replica_sets = self.caches.replica_sets
         found = replica_sets.store.get(key) if replica_sets is not None else None
         return found is not None and found.metadata.controller_uid == peer.metadata.uid
+
+    def _is_well(self, key: Key) -> bool:
+        """Nothing keeps the peer's objects from being made; whether something did before."""
+        self.failures.passed(key)
+        return self.troubles.pop(key, None) is not None
 
     def _clean_up(self, key: Key, peer: EtcdPeer) -> None:
         """The member was removed for good: its claim goes, then the peer may.
@@ -177,11 +187,15 @@ class PeerReconciler:
         return self.caches.peers
 
     def _held(self, key: Key, peer: EtcdPeer, reason: str, error: Exception, seconds: float) -> Result:
-        trouble = Trouble(reason=reason, message=str(error))
-        if self.troubles.get(key) != trouble:
+        self._say(key, peer, reason, error)
+        return Result(requeue_after=seconds)
+
+    def _say(self, key: Key, peer: EtcdPeer, reason: str, error: Exception) -> None:
+        words = self.failures.failed(key, error)
+        trouble = Trouble(reason=reason, message=words)
+        if words and self.troubles.get(key) != trouble:
             self.troubles[key] = trouble
             self.wake_cluster(_cluster_of(peer))
-        return Result(requeue_after=seconds)
 
     def _make(self, key: Key, peer: EtcdPeer) -> float | None:
         """Make what is missing; seconds to wait for something that nobody will tell, or None."""

@@ -5,6 +5,7 @@ peer's own pass only makes objects.
 """
 
 from dataclasses import dataclass
+from functools import partial
 
 import msgspec
 
@@ -19,6 +20,7 @@ from etcd_operator.kube import resources
 from etcd_operator.kube.client import Client, PatchKind
 from etcd_operator.kube.informer import Informer
 from etcd_operator.reconcile.expectations import Expectations
+from etcd_operator.reconcile.failures import Attempts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,15 +35,19 @@ class PeerStatusWriter:
     def write(self, state: ClusterState) -> None:
         """Write what is new about each member that has a peer and is past its first start.
 
-        Sealing changes the peer's generation, so the first status waits for it: one write, not two.
+        A failure keeps no other one from being written; the first is raised at the end. Sealing changes
+        the peer's generation, so the first status waits for it: one write, not two.
         """
+        attempts = Attempts(self.clock)
         for member in state.members:
             peer = self.peers.store.get(Key(state.desired.namespace, member.name))
             if peer is None or member.peer is None or peer.metadata.uid != member.peer.uid:
                 continue
             is_new = peer.status == PeerStatus()
             if not is_new or member.peer.is_sealed or member.trouble is not None:
-                self._write(Key(state.desired.namespace, state.desired.name), peer, member)
+                cluster = Key(state.desired.namespace, state.desired.name)
+                attempts.make(partial(self._write, cluster, peer, member))
+        attempts.end()
 
     def _write(self, cluster: Key, peer: EtcdPeer, member: Member) -> None:
         self._replace(cluster, peer, _status(peer, member, self._now()))
