@@ -44,7 +44,7 @@ WRITES: dict[Right, str] = {
     ("", "persistentvolumeclaims", "create"): "reconcile/peer.py",
     ("", "persistentvolumeclaims", "delete"): "reconcile/peer.py, reconcile/removal.py: a removed member",
     ("", "persistentvolumeclaims", "get"): "reconcile/objects.py: whose it is; reconcile/holders.py",
-    ("", "persistentvolumeclaims", "patch"): "reconcile/act.py: SealMember; reconcile/upgrade.py",
+    ("", "persistentvolumeclaims", "patch"): "reconcile/act.py: SealMember, NoteVoters; reconcile/upgrade.py",
     ("", "events", "create"): "kube/events.py",
     ("", "events", "patch"): "kube/events.py: the same fact again",
     ("apps", "replicasets", "create"): "reconcile/peer.py",

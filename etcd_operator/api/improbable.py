@@ -39,7 +39,13 @@ CLUSTER_UID_ANNOTATION = f"{GROUP}/cluster-uid"
 
 FOUNDERS_ANNOTATION = f"{GROUP}/founders"
 CLUSTER_ID_ANNOTATION = f"{GROUP}/cluster-id"
+VOTERS_ANNOTATION = f"{GROUP}/voters"
+"""The members that vote, as `name=ID,name=ID`; of claims that differ the larger revision is right."""
+
+VOTERS_REVISION_ANNOTATION = f"{GROUP}/voters-revision"
 SIZE_ANNOTATION = f"{GROUP}/cluster-size"
+"""What earlier versions wrote: the number of voters when the cluster was bootstrapped. It is removed."""
+
 MEMBER_ID_ANNOTATION = f"{GROUP}/member-id"
 VERSION_ANNOTATION = f"{GROUP}/version"
 STARTED_ANNOTATION = f"{GROUP}/started"

@@ -105,14 +105,24 @@ class PadLog:
 class SealMember:
     """From now on this member refuses to start without its data.
 
-    Its claim is marked with the identity of cluster and member first, so that the data can
-    be recognised when everything else is gone.
+    Its claim is marked with the identity of cluster and member first, and with the voters (as in
+    `NoteVoters`), so that the data can be recognised when everything else is gone.
     """
 
     name: str
     cluster_id: str
     member_id: str
-    cluster_size: int
+    voters: tuple[str, ...]
+    revision: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoteVoters:
+    """Write on a member's claim who votes now (`name=ID` each), as something newer than smaller revisions."""
+
+    name: str
+    voters: tuple[str, ...]
+    revision: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,6 +238,7 @@ Action = (
     | KeepBudget
     | CreateMember
     | SealMember
+    | NoteVoters
     | AddLearner
     | Promote
     | MoveLeader

@@ -79,6 +79,7 @@ class PodFacts:
 class ClaimFacts:
     """A persistent member's claim and what earlier births wrote on it (empty when nothing).
 
+    voters: who voted when that was last written, as `name=ID`; of two the larger voters_revision is newer.
     is_started: whether an initial member may have run on it; None where that is not written.
     cluster_uid: of the EtcdCluster that it was made for.
     version: of etcd, the one that was last asked to run on it.
@@ -95,7 +96,8 @@ class ClaimFacts:
     founders: tuple[str, ...] = ()
     cluster_id: str = ""
     member_id: str = ""
-    cluster_size: int = 0
+    voters: tuple[str, ...] = ()
+    voters_revision: int = 0
     version: str = ""
 
 

@@ -28,6 +28,7 @@ from etcd_operator.core.actions import (
     DropSeed,
     KeepBudget,
     MoveLeader,
+    NoteVoters,
     OpenSeed,
     PadLog,
     Promote,
@@ -41,7 +42,7 @@ from etcd_operator.core.actions import (
     SealSeed,
 )
 from etcd_operator.core.desired import DesiredCluster
-from etcd_operator.core.members import Member
+from etcd_operator.core.members import ClaimFacts, Member
 from etcd_operator.core.state import ClusterState
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.errors import Conflict, NotFound, NotLeading
@@ -87,8 +88,8 @@ class Actor(Generic[Cluster]):
                 self._delete(state, action.name, report)
             case DropPod():
                 self._drop(state, action.name, report)
-            case SealMember():
-                self._seal(state, action)
+            case SealMember() | NoteVoters():
+                self._write_down(state, action)
             case ConfirmLoss() | ConfirmSilence() | SealSeed() | RetireMember() | DropSeed() | OpenSeed():
                 self._recover(state, action, report)
             case ReplaceMember():
@@ -215,21 +216,36 @@ class Actor(Generic[Cluster]):
         with suppress(NotFound):  # deleted meanwhile: the watch will say so
             self._objects(desired).edit(resources.BUDGETS, desired.name, found.metadata.uid, [change])
 
-    def _seal(self, state: ClusterState, action: SealMember) -> None:
+    def _write_down(self, state: ClusterState, action: SealMember | NoteVoters) -> None:
         """First the claim, if it is there, then the peer: a claim that is seen later is marked later."""
-        desired = state.desired
-        notes = {
-            improbable.CLUSTER_ID_ANNOTATION: action.cluster_id,
-            improbable.MEMBER_ID_ANNOTATION: action.member_id,
-            improbable.SIZE_ANNOTATION: str(action.cluster_size),
-            improbable.VERSION_ANNOTATION: state.by_name[action.name].asked_version,
-        }
+        desired, claim = state.desired, state.by_name[action.name].claim
         objects = self._objects(desired)
-        claim = state.by_name[action.name].claim
-        if claim is not None and (claim.cluster_id, claim.member_id) != (action.cluster_id, action.member_id):
-            objects.patch(resources.CLAIMS, action.name, {"metadata": {"annotations": notes}})
-        bootstrap = peer_bootstrap(desired, action.name, Resuming(token=desired.token))
-        objects.patch(resources.PEERS, action.name, {"spec": {"bootstrap": msgspec.to_builtins(bootstrap)}})
+        if claim is not None and (notes := _notes(state, action, claim)):
+            change = {"metadata": {"uid": claim.uid, "annotations": notes}}
+            objects.patch(resources.CLAIMS, action.name, change)
+        if isinstance(action, SealMember):
+            bootstrap = peer_bootstrap(desired, action.name, Resuming(token=desired.token))
+            spec = {"bootstrap": msgspec.to_builtins(bootstrap)}
+            objects.patch(resources.PEERS, action.name, {"spec": spec})
+
+
+def _notes(state: ClusterState, action: SealMember | NoteVoters, claim: ClaimFacts) -> dict[str, str | None]:
+    """The annotations that a claim is given, without what earlier versions wrote; empty for none."""
+    voters: dict[str, str | None] = {
+        improbable.VOTERS_ANNOTATION: ",".join(action.voters),
+        improbable.VOTERS_REVISION_ANNOTATION: str(action.revision),
+        improbable.SIZE_ANNOTATION: None,
+    }
+    if isinstance(action, NoteVoters):
+        return voters
+    if (claim.cluster_id, claim.member_id) == (action.cluster_id, action.member_id):
+        return {}
+    return {
+        improbable.CLUSTER_ID_ANNOTATION: action.cluster_id,
+        improbable.MEMBER_ID_ANNOTATION: action.member_id,
+        improbable.VERSION_ANNOTATION: state.by_name[action.name].asked_version,
+        **voters,
+    }
 
 
 def _key(desired: DesiredCluster) -> Key:

@@ -215,8 +215,6 @@ STARTED = {"true": True, "false": False}
 def claim_facts(claim: Claim) -> ClaimFacts:
     """What matters of a claim, and what births wrote on it."""
     notes = claim.metadata.annotations
-    founders = notes.get(improbable.FOUNDERS_ANNOTATION, "")
-    size = notes.get(improbable.SIZE_ANNOTATION, "")
     return ClaimFacts(
         name=claim.metadata.name,
         uid=claim.metadata.uid,
@@ -226,12 +224,23 @@ def claim_facts(claim: Claim) -> ClaimFacts:
         is_started=STARTED.get(notes.get(improbable.STARTED_ANNOTATION, "")),
         cluster_uid=notes.get(improbable.CLUSTER_UID_ANNOTATION, ""),
         token=notes.get(improbable.TOKEN_ANNOTATION, ""),
-        founders=tuple(founders.split(",")) if founders else (),
+        founders=_list(notes, improbable.FOUNDERS_ANNOTATION),
         cluster_id=notes.get(improbable.CLUSTER_ID_ANNOTATION, ""),
         member_id=notes.get(improbable.MEMBER_ID_ANNOTATION, ""),
-        cluster_size=int(size) if size.isdecimal() else 0,
+        voters=_list(notes, improbable.VOTERS_ANNOTATION),
+        voters_revision=_number(notes, improbable.VOTERS_REVISION_ANNOTATION),
         version=notes.get(improbable.VERSION_ANNOTATION, ""),
     )
+
+
+def _list(notes: dict[str, str], name: str) -> tuple[str, ...]:
+    text = notes.get(name, "")
+    return tuple(text.split(",")) if text else ()
+
+
+def _number(notes: dict[str, str], name: str) -> int:
+    text = notes.get(name, "")
+    return int(text) if text.isdecimal() else 0
 
 
 def peer_facts(peer: EtcdPeer) -> PeerFacts:

@@ -218,10 +218,12 @@ class Recoverer:
         bootstrap = persistent.peer_bootstrap(desired, name, Resuming(token=recovery.token))
         spec = {"op": "replace", "path": "/spec/bootstrap", "value": msgspec.to_builtins(bootstrap)}
         self.objects.edit(resources.PEERS, name, member.peer.uid, [spec])
+        member_id = hex_id(served.members[0].id)
         notes = {
             improbable.CLUSTER_ID_ANNOTATION: hex_id(served.cluster_id),
-            improbable.MEMBER_ID_ANNOTATION: hex_id(served.members[0].id),
-            improbable.SIZE_ANNOTATION: "1",
+            improbable.MEMBER_ID_ANNOTATION: member_id,
+            improbable.VOTERS_ANNOTATION: f"{name}={member_id}",
+            improbable.VOTERS_REVISION_ANNOTATION: "1",
             improbable.VERSION_ANNOTATION: recovery.version,
         }
         changes: list[RawObject] = [

@@ -89,8 +89,9 @@ def claim(name: str, **changes: Any) -> ClaimFacts:
 
 
 def old_claim(name: str, *, size: int = 3, **changes: Any) -> ClaimFacts:
-    """A claim of a cluster that was born."""
-    marked = claim(name, cluster_id=CLUSTER_ID, member_id=f"id-{name}", cluster_size=size)
+    """A claim of a cluster that has served, whose voters were `size` members."""
+    voters = tuple(f"db-{number}=id-db-{number}" for number in range(size))
+    marked = claim(name, cluster_id=CLUSTER_ID, member_id=f"id-{name}", voters=voters, voters_revision=1)
     return replace(marked, **changes)
 
 
@@ -161,8 +162,17 @@ def changed(state: ClusterState, name: str, **changes: Any) -> ClusterState:
 
 
 def without(state: ClusterState, *names: str) -> ClusterState:
-    """`state` without some members."""
-    return replace(state, members=tuple(m for m in state.members if m.name not in names))
+    """`state` without some members, of which no claim tells any more."""
+    return noted(replace(state, members=tuple(m for m in state.members if m.name not in names)))
+
+
+def noted(state: ClusterState) -> ClusterState:
+    """`state` whose claims that say who votes all tell it as it is."""
+    voters = tuple(f"{voter.name}={voter.id}" for voter in state.voters)
+    for member in state.members:
+        if member.claim is not None and member.claim.voters:
+            state = changed(state, member.name, claim=replace(member.claim, voters=voters, voters_revision=2))
+    return state
 
 
 def down(state: ClusterState, *names: str, **changes: Any) -> ClusterState:

@@ -20,6 +20,7 @@ from etcd_operator.core.actions import (
     Founding,
     KeepBudget,
     MoveLeader,
+    NoteVoters,
     OpenSeed,
     PadLog,
     Promote,
@@ -58,8 +59,8 @@ def apply(world: World, cache: Cache, state: ClusterState, action: Action) -> se
             return _make(world, action, uid)
         case CreateMember():
             return _create_member(world, world.resource, action)
-        case SealMember():
-            return _seal(world, state, action)
+        case SealMember() | NoteVoters():
+            return _write_down(world, state, action)
         case ReplaceMember():
             return _replace(world, state, action)
         case AddLearner() | Promote() | MoveLeader() | RemoveMember() | PadLog():
@@ -124,6 +125,16 @@ def _create_member(world: World, resource: Resource, action: CreateMember) -> se
     return {"pods"}
 
 
+def _write_down(world: World, state: ClusterState, action: SealMember | NoteVoters) -> set[str]:
+    if isinstance(action, SealMember):
+        return _seal(world, state, action)
+    claim, seen = world.claims.get(action.name), state.by_name[action.name].claim
+    if claim is None or seen is None or claim.uid != seen.uid:
+        raise Refused("the claim is gone")
+    world.claims[action.name] = replace(claim, voters=action.voters, voters_revision=action.revision)
+    return {"claims"}
+
+
 def _seal(world: World, state: ClusterState, action: SealMember) -> set[str]:
     claim, peer = world.claims.get(action.name), world.peers.get(action.name)
     if claim is None:
@@ -132,7 +143,8 @@ def _seal(world: World, state: ClusterState, action: SealMember) -> set[str]:
         claim,
         cluster_id=action.cluster_id,
         member_id=action.member_id,
-        cluster_size=action.cluster_size,
+        voters=action.voters,
+        voters_revision=action.revision,
         version=state.by_name[action.name].asked_version,
     )
     if peer is None:

@@ -295,7 +295,8 @@ def _claim_facts(name: str, claim: Claim) -> ClaimFacts:
         founders=claim.founders,
         cluster_id=claim.cluster_id,
         member_id=claim.member_id,
-        cluster_size=claim.cluster_size,
+        voters=claim.voters,
+        voters_revision=claim.voters_revision,
         version=claim.version,
     )
 

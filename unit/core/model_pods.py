@@ -30,7 +30,8 @@ class Claim:
     cluster_uid: str = ""
     cluster_id: str = ""
     member_id: str = ""
-    cluster_size: int = 0
+    voters: tuple[str, ...] = ()
+    voters_revision: int = 0
     version: str = ""
     is_terminating: bool = False
 

@@ -155,12 +155,17 @@ def _claims_conflict(world: World, _state: ClusterState) -> bool:
 
 
 def _claims_are_missing(world: World, _state: ClusterState) -> bool:
-    claims = list(world.claims.values())
-    size = max((claim.cluster_size for claim in claims), default=0)
-    if not size and claims and not any(claim.is_started for claim in claims):
+    """Of those that voted last, by the newest data that is left; before that, of the initial members."""
+    claims = world.claims
+    disks = [disk for disk in world.existing_disks() if disk.cluster_id]
+    if any(claim.cluster_id for claim in claims.values()):
+        newest = max(disks, key=lambda disk: disk.committed, default=Disk())
+        voters = {entry.name: entry.id for entry in newest.voters}
+        left = [name for name in voters if name in claims and claims[name].member_id in ("", voters[name])]
+        return len(left) < quorum(len(voters))
+    if not any(claim.is_started for claim in claims.values()):
         return False
-    needed = quorum(size or max(len(claim.founders) for claim in claims)) if claims else 0
-    return 0 < len(claims) < needed
+    return len(claims) < quorum(max(len(claim.founders) for claim in claims.values()))
 
 
 def _is_uncertain(world: World, state: ClusterState) -> bool:

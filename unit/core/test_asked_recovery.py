@@ -26,7 +26,7 @@ from etcd_operator.core.actions import (
 from etcd_operator.core.members import ClaimFacts, Member, Trouble
 from etcd_operator.core.plan import plan
 from etcd_operator.core.rules.asked_recovery import SILENCE, name_of, offer, recover, refused
-from etcd_operator.core.rules.bootstrap import seal
+from etcd_operator.core.rules.claims import seal
 from etcd_operator.core.rules.objects import repair
 from etcd_operator.core.rules.protect import min_available
 from etcd_operator.core.rules.quorum_lost import MOVED_ON
@@ -104,7 +104,7 @@ def served(revision: int = 7 + REVISION_BUMP, **seed: Any) -> ClusterState:
 
 
 def sealed_claim() -> ClaimFacts:
-    return claim("db-3", token=f"{TOKEN}-1", cluster_id=NEW_ID, member_id="id-db-3", cluster_size=1)
+    return claim("db-3", token=f"{TOKEN}-1", cluster_id=NEW_ID, member_id="id-db-3", voters=("db-3=id-db-3",))
 
 
 # Before it begins

@@ -5,7 +5,7 @@ A failing run prints the steps that lead to it (and a blob for `@reproduce_failu
 
 import pytest
 from hypothesis import strategies as st
-from hypothesis.stateful import initialize
+from hypothesis.stateful import initialize, rule
 
 from unit.core.model import World
 from unit.core.model_life import BORN_WITH, MERCY, SIZES, Life
@@ -20,6 +20,14 @@ class Memberships(Life):
         self.is_merciful = is_merciful
         self.be_born(World(is_persistent=is_persistent, size=size))
         self.world.resize(asked)
+
+    @rule(size=SIZES)
+    def the_resource_is_created_again(self, size: int) -> None:
+        """With the claims that are there: their number, and who voted, is known from them only."""
+        if self.world.is_persistent:
+            self.world.delete_cluster()
+            self.world.create_cluster(size)
+            self.operator.restart()
 
 
 TestMemberships = pytest.mark.exhaustive(Memberships.TestCase)

@@ -1,15 +1,16 @@
 """A persistent cluster made again on the claims of an earlier one; sealing."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from etcd_operator.api.record import Bootstrap
-from etcd_operator.core.actions import CreateMember, Founding, Remember, SealMember, Stage
+from etcd_operator.core.actions import CreateMember, Founding, NoteVoters, Remember, SealMember, Stage
 from etcd_operator.core.desired import Record
 from etcd_operator.core.members import ClaimFacts, Member
 from etcd_operator.core.plan import plan
-from etcd_operator.core.rules.bootstrap import seal
+from etcd_operator.core.rules.claims import seal
 from etcd_operator.core.state import ClusterState
 from unit.core.builders import (
     CLUSTER_ID,
@@ -18,6 +19,7 @@ from unit.core.builders import (
     born,
     changed,
     claim,
+    entry,
     ephemeral,
     founding,
     old_claim,
@@ -124,9 +126,10 @@ def test_claims_of_different_origin_are_not_touched(claims: tuple[ClaimFacts, ..
 
 @pytest.mark.parametrize(
     ("left", "size", "resumes"),
-    [(1, 1, True), (1, 2, False), (1, 3, False), (2, 3, True), (2, 4, False), (2, 5, False), (3, 5, True)],
+    [(1, 1, True), (1, 2, True), (1, 3, False), (2, 3, True), (2, 4, True), (2, 5, False), (3, 5, True)],
 )
-def test_old_claims_resume_only_with_a_quorum_of_what_they_were(left: int, size: int, resumes: bool) -> None:
+def test_old_claims_resume_unless_a_quorum_is_missing_for_sure(left: int, size: int, resumes: bool) -> None:
+    """Of an even number half may be a quorum: one of the others may have been taken out since."""
     made = plan(on_claims(*(old_claim(f"db-{i}", size=size) for i in range(left))))
 
     assert made.reason == ("Resuming" if resumes else "ClaimsMissing")
@@ -135,11 +138,54 @@ def test_old_claims_resume_only_with_a_quorum_of_what_they_were(left: int, size:
     assert (made.stage is Stage.HELD) is not resumes
 
 
-def test_the_largest_size_written_on_the_claims_counts() -> None:
-    made = plan(on_claims(old_claim("db-0", size=1), old_claim("db-1", size=5)))
+def voting(*numbers: int) -> tuple[str, ...]:
+    return tuple(f"db-{number}=id-db-{number}" for number in numbers)
 
-    assert made.reason == "ClaimsMissing"
-    assert "db-0, db-1 of a cluster of 5" in made.message
+
+NOTED = [
+    pytest.param({0: ((0, 1, 2), 7), 1: ((0, 1, 2), 7)}, True, id="shrunk from 5 to 3"),
+    pytest.param({0: ((0, 1, 2), 7), 3: ((0, 1, 2, 3, 4), 6)}, False, id="one of those was taken out"),
+    pytest.param({0: ((0, 1, 2, 3, 4), 9), 1: ((0, 1, 2, 3, 4), 9)}, False, id="grown from 3 to 5"),
+    pytest.param({0: ((0, 1, 2), 7), 1: ((0, 1, 2, 3, 4), 6)}, True, id="the newer one counts"),
+    pytest.param({0: ((0, 1, 2), 6), 1: ((0, 1, 2, 3, 4), 7)}, False, id="also if it is larger"),
+]
+
+
+@pytest.mark.parametrize(("left", "resumes"), NOTED)
+def test_the_voters_that_were_written_last_decide(
+    left: dict[int, tuple[tuple[int, ...], int]], resumes: bool
+) -> None:
+    claims = [
+        old_claim(f"db-{number}", voters=voting(*voters), voters_revision=revision)
+        for number, (voters, revision) in left.items()
+    ]
+    made = plan(on_claims(*claims, size=5))
+
+    assert made.reason == ("Resuming" if resumes else "ClaimsMissing")
+
+
+def test_a_claim_of_an_earlier_member_of_that_name_is_none_of_a_voter() -> None:
+    former = old_claim("db-1", member_id="former")
+
+    assert plan(on_claims(old_claim("db-0"), former)).reason == "ClaimsMissing"
+    assert plan(on_claims(old_claim("db-0"), replace(former, member_id=""))).reason == "Resuming"
+
+
+def test_claims_of_earlier_versions_that_do_not_tell_who_voted_resume() -> None:
+    made = plan(on_claims(old_claim("db-1", voters=(), voters_revision=0)))
+
+    assert made.reason == "Resuming"
+
+
+def test_who_is_missing_is_told_before_anybody_deletes_what_is_left() -> None:
+    made = plan(on_claims(old_claim("db-1", size=5), old_claim("db-4", size=5)))
+
+    assert "of a cluster of db-0, db-1, db-2, db-3, db-4 only db-1, db-4 are left" in made.message
+    assert (
+        "restore the missing claims. Delete those that are left only to begin with an empty" in made.message
+    )
+    others = plan(on_claims(old_claim("db-7", size=3)))
+    assert "only none are left" in others.message
 
 
 @pytest.mark.parametrize("claims", [(old_claim("db-0"),), (old_claim("db-0"), claim("db-1", token="other"))])
@@ -165,7 +211,9 @@ def test_members_that_answer_are_sealed_after_the_latch() -> None:
     made = plan(_unsealed("db-0", "db-2"))
 
     assert made.actions == tuple(
-        SealMember(name=name, cluster_id=CLUSTER_ID, member_id=f"id-{name}", cluster_size=3)
+        SealMember(
+            name=name, cluster_id=CLUSTER_ID, member_id=f"id-{name}", voters=voting(0, 1, 2), revision=1
+        )
         for name in ("db-0", "db-2")
     )
     assert (made.reason, made.stage) == ("Sealing", Stage.WORKING)
@@ -183,6 +231,58 @@ def test_a_peer_that_was_made_again_before_its_claim_was_marked_has_it_marked() 
 
     assert made is not None
     assert [action.name for action in made.actions if isinstance(action, SealMember)] == ["db-1"]
+
+
+def test_a_change_of_voters_is_written_on_the_claims_of_all_of_them() -> None:
+    state = changed(born(voters=4), "db-3", claim=None)
+    for name in NAMES:
+        state = changed(state, name, claim=old_claim(name))
+
+    made = plan(state)
+    assert made.actions == tuple(NoteVoters(name=n, voters=voting(0, 1, 2, 3), revision=2) for n in NAMES)
+    assert (made.stage, made.is_quiet) == (Stage.WORKING, True)
+
+
+def test_the_rest_of_a_change_that_was_cut_off_is_written_under_the_same_revision() -> None:
+    four: dict[str, Any] = {"voters": voting(0, 1, 2, 3), "voters_revision": 5}
+    state = born(voters=4)
+    for name in ("db-0", "db-2", "db-3"):
+        state = changed(state, name, claim=old_claim(name, **four))
+    state = changed(state, "db-1", claim=old_claim("db-1"))
+
+    assert plan(state).actions == (NoteVoters(name="db-1", voters=voting(0, 1, 2, 3), revision=5),)
+
+
+def test_what_is_known_again_is_newer_than_all_that_was_written_between() -> None:
+    state = changed(born(), "db-0", claim=old_claim("db-0", voters=voting(0, 1), voters_revision=5))
+
+    assert plan(state).actions == (NoteVoters(name="db-0", voters=voting(0, 1, 2), revision=6),)
+
+
+NO_NOTE = [
+    pytest.param({"has_quorum": False}, id="no quorum says so"),
+    pytest.param({"strangers": (entry("other"),)}, id="etcd lists a member that nobody here made"),
+]
+
+
+@pytest.mark.parametrize("changes", NO_NOTE)
+def test_who_votes_is_not_written_without_a_quorum_that_tells_all(changes: dict[str, object]) -> None:
+    state = changed(born(), "db-0", claim=old_claim("db-0", size=1))
+
+    assert seal(state) is not None
+    assert seal(replace(state, **changes)) is None  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"is_terminating": True}, id="that is being deleted"),
+        pytest.param({"member_id": ""}, id="that is not marked yet"),
+    ],
+)
+def test_nothing_is_written_on_a_claim(changes: dict[str, Any]) -> None:
+    found = old_claim("db-0", size=1, **changes)
+    assert seal(changed(born(), "db-0", claim=found, answer=None)) is None
 
 
 NO_SEAL = [

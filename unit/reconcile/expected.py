@@ -37,7 +37,7 @@ def assert_finished(
     if kind is COREOS:
         _assert_ephemeral(status, names, max(numbers, default=size - 1), version)
     else:
-        _assert_persistent(bench, status, names, cluster_id, version, founded=not numbers)
+        _assert_persistent(bench, status, names, cluster_id, version)
     bench.rest()
 
 
@@ -64,9 +64,7 @@ def _assert_ephemeral(status: Json, names: list[str], last: int, version: str) -
     assert (status["currentVersion"], status.get("targetVersion", "")) == (version, "")
 
 
-def _assert_persistent(
-    bench: Bench, status: Json, names: list[str], cluster_id: str, version: str, *, founded: bool
-) -> None:
+def _assert_persistent(bench: Bench, status: Json, names: list[str], cluster_id: str, version: str) -> None:
     assert [(m["name"], m["healthy"]) for m in status["members"]] == [(name, True) for name in names]
     assert (status["replicas"], status["readyReplicas"]) == (len(names), len(names))
     ids = {m.name: f"{m.id:x}" for m in bench.etcd.etcd.members}
@@ -79,8 +77,7 @@ def _assert_persistent(
         notes = bench.get(CLAIMS, name)["metadata"]["annotations"]
         assert notes["etcd.improbable.io/cluster-id"] == cluster_id
         assert notes["etcd.improbable.io/member-id"] == ids[name]
-        if founded:
-            assert notes["etcd.improbable.io/cluster-size"] == str(len(names))
+        assert notes["etcd.improbable.io/voters"] == ",".join(f"{n}={ids[n]}" for n in names)
 
 
 def template_of(replica_set: Json) -> dict[str, Any]:

@@ -153,6 +153,6 @@ def test_a_member_whose_claim_is_gone_is_sealed_all_the_same() -> None:
         member_id = acts.state.by_name["c-2"].id
         made.edit(PEERS, "c-2", {"spec": {"bootstrap": {"initialClusterState": "New"}}})
 
-        acts.act(SealMember(name="c-2", cluster_id="c0de", member_id=member_id, cluster_size=3))
+        acts.act(SealMember(name="c-2", cluster_id="c0de", member_id=member_id, voters=(), revision=1))
 
         assert made.get(PEERS, "c-2")["spec"]["bootstrap"]["initialClusterState"] == "Existing"

@@ -353,7 +353,8 @@ def test_a_marked_claim_says_all_of_its_birth() -> None:
         f"{prefix}started": "true",
         f"{prefix}cluster-id": "feed",
         f"{prefix}member-id": "1",
-        f"{prefix}cluster-size": "2",
+        f"{prefix}voters": "db-0=1,db-1=2",
+        f"{prefix}voters-revision": "7",
     }
     found = _claim(marked, status={"phase": "Bound"}, metadata={"deletionTimestamp": OLD})
 
@@ -368,7 +369,8 @@ def test_a_marked_claim_says_all_of_its_birth() -> None:
         founders=("db-0", "db-1"),
         cluster_id="feed",
         member_id="1",
-        cluster_size=2,
+        voters=("db-0=1", "db-1=2"),
+        voters_revision=7,
     )
 
 
@@ -377,9 +379,9 @@ def test_whether_an_initial_member_was_started(text: str, is_started: bool | Non
     assert claim_facts(_claim({"etcd.improbable.io/started": text})).is_started is is_started
 
 
-@pytest.mark.parametrize("size", ["", "many", "-1", "1.5"])
-def test_a_size_that_is_no_number_is_none(size: str) -> None:
-    assert claim_facts(_claim({"etcd.improbable.io/cluster-size": size})).cluster_size == 0
+@pytest.mark.parametrize("text", ["", "many", "-1", "1.5"])
+def test_a_revision_that_is_no_number_is_none(text: str) -> None:
+    assert claim_facts(_claim({"etcd.improbable.io/voters-revision": text})).voters_revision == 0
 
 
 @pytest.mark.parametrize(

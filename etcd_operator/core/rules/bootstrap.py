@@ -24,11 +24,9 @@ from etcd_operator.core.actions import (
     Plan,
     Remember,
     ReplaceMember,
-    SealMember,
-    Stage,
 )
 from etcd_operator.core.desired import Record
-from etcd_operator.core.members import ClaimFacts, Member, quorum
+from etcd_operator.core.members import Member
 from etcd_operator.core.names import founder_names
 from etcd_operator.core.rules.objects import missing_services
 from etcd_operator.core.rules.protect import missing_budget
@@ -52,26 +50,8 @@ def found(state: ClusterState) -> Plan | None:
     return _latch(state, bootstrap) or _continue(state, bootstrap)
 
 
-def seal(state: ClusterState) -> Plan | None:
-    """After the latch, persistent members refuse to start without their data.
-
-    While a recovery is under way there are members of two clusters; its seed is sealed by `SealSeed`.
-    """
-    if not state.record.is_born or not state.desired.is_persistent or state.record.is_recovering:
-        return None
-    actions = [action for member in state.members if (action := _seal(state, member))]
-    if not actions:
-        return None
-    return Plan(
-        actions=tuple(actions),
-        stage=Stage.WORKING,
-        reason="Sealing",
-        message="protecting members against empty volumes",
-        is_quiet=True,
-    )
-
-
 def _begin(state: ClusterState) -> Plan:
+    """Of a cluster that finds no claims: those are for `rules.resume`."""
     if any(member.pod or member.peer for member in state.members):
         return Plan.hold(
             "RecordMissing",
@@ -79,15 +59,13 @@ def _begin(state: ClusterState) -> Plan:
             "restore the status, or delete the resource and create it again",
             requeue_after=10.0,
         )
-    claims = [member.claim for member in state.members if member.claim is not None]
-    if claims:
-        return _resume(claims)
     names = founder_names(state.desired)
     bootstrap = Bootstrap(members=names, token=state.desired.uid, version=state.desired.version)
-    return _create(bootstrap, names)
+    return create(bootstrap, names)
 
 
-def _create(bootstrap: Bootstrap, names: tuple[str, ...]) -> Plan:
+def create(bootstrap: Bootstrap, names: tuple[str, ...]) -> Plan:
+    """Write down the bootstrap, then make its members of these names."""
     record = Record(bootstrap=bootstrap, next_ordinal=len(bootstrap.members))
     start = Founding(founders=bootstrap.members, token=bootstrap.token)
     members: list[Action] = [
@@ -105,52 +83,6 @@ def _create(bootstrap: Bootstrap, names: tuple[str, ...]) -> Plan:
 def _initial_members(bootstrap: Bootstrap, names: Iterable[str]) -> list[Action]:
     start = Founding(founders=bootstrap.members, token=bootstrap.token)
     return [CreateMember(name=name, start=start, version=bootstrap.version) for name in names]
-
-
-def _resume(claims: list[ClaimFacts]) -> Plan:
-    """Old claims decide: the data of a cluster that was here before is used, never overwritten."""
-    if any(claim.is_terminating for claim in claims):
-        return Plan.hold("ClaimTerminating", "waiting for deleted claims to go", requeue_after=1.0)
-    names = ", ".join(claim.name for claim in claims)
-    ids = {claim.cluster_id for claim in claims if claim.cluster_id}
-    tokens = {claim.token for claim in claims}
-    if len(ids) > 1 or len(tokens) != 1 or "" in tokens:
-        return Plan.hold(
-            "ClaimsConflict",
-            f"the claims {names} hold data of different origin: nothing is touched; "
-            "delete the claims that do not belong to this cluster",
-            requeue_after=10.0,
-        )
-    founders = next((claim.founders for claim in claims if claim.founders), ())
-    bootstrap = Bootstrap(members=founders, token=tokens.pop())
-    if not ids:
-        return _go_on(claims, bootstrap)
-    size = max(claim.cluster_size for claim in claims)
-    if len(claims) < quorum(size):
-        return _too_few(names, size)
-    born = Record(bootstrap=bootstrap, cluster_id=ids.pop())
-    return Plan.act(Remember(record=born), reason="Resuming", message=f"resuming on the data of {names}")
-
-
-def _go_on(claims: list[ClaimFacts], bootstrap: Bootstrap) -> Plan:
-    """A bootstrap that nobody saw finished: all of it, or with what is left of one that was started."""
-    left = tuple(claim.name for claim in claims)
-    if len(left) >= len(bootstrap.members):
-        return _create(bootstrap, bootstrap.members)
-    if all(claim.is_started is False for claim in claims):
-        return _create(bootstrap, bootstrap.members)  # nothing that is left has ever run
-    if any(claim.is_started for claim in claims) and len(left) >= quorum(len(bootstrap.members)):
-        return _create(bootstrap, left)
-    return _too_few(", ".join(left), len(bootstrap.members))
-
-
-def _too_few(names: str, size: int) -> Plan:
-    return Plan.hold(
-        "ClaimsMissing",
-        f"only {names} of a cluster of {size} are left, too few to go on: nothing is touched; "
-        "restore the missing claims, or delete these and create the cluster again",
-        requeue_after=10.0,
-    )
 
 
 def _latch(state: ClusterState, bootstrap: Bootstrap) -> Plan | None:
@@ -269,21 +201,3 @@ def _keeps_data(state: ClusterState, name: str) -> bool:
     if state.desired.is_persistent:
         return member.claim is not None
     return member.pod is not None and not member.pod.is_finished
-
-
-def _seal(state: ClusterState, member: Member) -> SealMember | None:
-    """Seal only a member that has answered: one that never started would refuse for ever.
-
-    The unsealed rest is always less than a quorum, so it cannot found anything. A peer that
-    was made again in between is sealed from the start, but its claim is still without marks.
-    """
-    if member.peer is None or member.answer is None:
-        return None
-    if member.peer.is_sealed and (member.claim is None or member.claim.member_id):
-        return None
-    return SealMember(
-        name=member.name,
-        cluster_id=state.record.cluster_id,
-        member_id=member.answer.member_id,
-        cluster_size=len(state.voters),
-    )

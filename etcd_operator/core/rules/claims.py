@@ -1,0 +1,88 @@
+"""What is written on the claims of members once a quorum has served: who they are, and who votes.
+
+Claims outlive the resource and its status, so that a cluster that is created again knows from them how many
+of its members must be there (`rules.resume`).
+"""
+
+from dataclasses import dataclass
+
+from etcd_operator.core.actions import NoteVoters, Plan, SealMember, Stage
+from etcd_operator.core.members import ClaimFacts, Member
+from etcd_operator.core.state import ClusterState
+
+
+def seal(state: ClusterState) -> Plan | None:
+    """After the latch, persistent members refuse to start without their data, and claims tell who votes.
+
+    While a recovery is under way there are members of two clusters; its seed is sealed by `SealSeed`.
+    """
+    if not state.record.is_born or not state.desired.is_persistent or state.record.is_recovering:
+        return None
+    voters = Voters.of(state)
+    seals = [action for member in state.members if (action := _seal(state, member, voters))]
+    notes = _notes(state, voters, {action.name for action in seals})
+    if not seals and not notes:
+        return None
+    return Plan(
+        actions=(*seals, *notes),
+        stage=Stage.WORKING,
+        reason="Sealing",
+        message="protecting members against empty volumes",
+        is_quiet=True,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Voters:
+    """Who votes now, as `name=ID`, and the revision under which that is written.
+
+    The newest revision counts: a change may be cut off when only some of the claims tell it.
+    """
+
+    members: tuple[str, ...]
+    revision: int
+
+    @classmethod
+    def of(cls, state: ClusterState) -> "Voters":
+        """Under the revision of the claims that say so already, or else one beyond all that was written."""
+        members = tuple(f"{voter.name}={voter.id}" for voter in state.voters)
+        claims = [member.claim for member in state.members if member.claim is not None]
+        newest = max((claim.voters_revision for claim in claims), default=0)
+        known = any((claim.voters_revision, claim.voters) == (newest, members) for claim in claims)
+        return cls(members=members, revision=newest if known else newest + 1)
+
+
+def _notes(state: ClusterState, voters: Voters, sealed: set[str]) -> list[NoteVoters]:
+    """For the claims of voters that tell something else than a quorum does now."""
+    if not state.has_quorum or state.strangers:
+        return []
+    return [
+        NoteVoters(name=voter.name, voters=voters.members, revision=voters.revision)
+        for voter in state.voters
+        if voter.name not in sealed and _tells_other(voter.claim, voters)
+    ]
+
+
+def _tells_other(claim: ClaimFacts | None, voters: Voters) -> bool:
+    if claim is None or claim.is_terminating or not claim.member_id:
+        return False
+    return claim.voters != voters.members
+
+
+def _seal(state: ClusterState, member: Member, voters: Voters) -> SealMember | None:
+    """Seal only a member that has answered: one that never started would refuse for ever.
+
+    The unsealed rest is always less than a quorum, so it cannot found anything. A peer that
+    was made again in between is sealed from the start, but its claim is still without marks.
+    """
+    if member.peer is None or member.answer is None:
+        return None
+    if member.peer.is_sealed and (member.claim is None or member.claim.member_id):
+        return None
+    return SealMember(
+        name=member.name,
+        cluster_id=state.record.cluster_id,
+        member_id=member.answer.member_id,
+        voters=voters.members,
+        revision=voters.revision,
+    )

@@ -1,0 +1,93 @@
+"""A persistent cluster that is created again: its record is gone, and the claims tell what it was.
+
+Each claim says how its cluster was bootstrapped and, once a quorum served, who voted when that was last
+known. Nothing is ever started empty here that may have had data: members with data start from it, or the
+cluster waits for a person.
+"""
+
+from collections.abc import Sequence
+
+from etcd_operator.api.record import Bootstrap
+from etcd_operator.core.actions import Plan, Remember
+from etcd_operator.core.desired import Record
+from etcd_operator.core.members import ClaimFacts, quorum
+from etcd_operator.core.rules.bootstrap import create
+from etcd_operator.core.state import ClusterState
+
+RECHECK = 10.0
+"""Seconds between looks while a person has to act."""
+
+
+def resume(state: ClusterState) -> Plan | None:
+    """Go on with what is on the claims of an earlier resource of this name."""
+    if state.record.is_born or state.record.bootstrap is not None:
+        return None
+    claims = [member.claim for member in state.members if member.claim is not None]
+    if not claims or any(member.pod or member.peer for member in state.members):
+        return None
+    return _resume(claims)
+
+
+def _resume(claims: list[ClaimFacts]) -> Plan:
+    """Old claims decide: the data of a cluster that was here before is used, never overwritten."""
+    if any(claim.is_terminating for claim in claims):
+        return Plan.hold("ClaimTerminating", "waiting for deleted claims to go", requeue_after=1.0)
+    names = ", ".join(claim.name for claim in claims)
+    ids = {claim.cluster_id for claim in claims if claim.cluster_id}
+    tokens = {claim.token for claim in claims}
+    if len(ids) > 1 or len(tokens) != 1 or "" in tokens:
+        return Plan.hold(
+            "ClaimsConflict",
+            f"the claims {names} hold data of different origin: nothing is touched; "
+            "delete the claims that do not belong to this cluster",
+            requeue_after=RECHECK,
+        )
+    founders = next((claim.founders for claim in claims if claim.founders), ())
+    bootstrap = Bootstrap(members=founders, token=tokens.pop())
+    if not ids:
+        return _go_on(claims, bootstrap)
+    missing = _missing(claims)
+    if missing is not None:
+        return missing
+    born = Record(bootstrap=bootstrap, cluster_id=ids.pop())
+    return Plan.act(Remember(record=born), reason="Resuming", message=f"resuming on the data of {names}")
+
+
+def _missing(claims: list[ClaimFacts]) -> Plan | None:
+    """Hold where fewer than half of those that voted last are left; a removed member is none of them.
+
+    Not where half are: one of the others may have been taken out just before it could be written. To start
+    too few does no harm, because etcd knows for itself who voted; nor does it where nothing is written.
+    """
+    newest = max(claims, key=lambda claim: claim.voters_revision)
+    voters = dict(voter.split("=", 1) for voter in newest.voters)
+    left = [claim.name for claim in claims if _is_voter(claim, voters)]
+    return _too_few(left, tuple(voters)) if len(left) * 2 < len(voters) else None
+
+
+def _is_voter(claim: ClaimFacts, voters: dict[str, str]) -> bool:
+    """Whether the data is that of a voter: one that never told its ID has none, or that of this name."""
+    return claim.name in voters and claim.member_id in ("", voters[claim.name])
+
+
+def _go_on(claims: list[ClaimFacts], bootstrap: Bootstrap) -> Plan:
+    """A bootstrap that nobody saw finished: all of it, or with what is left of one that was started."""
+    left = tuple(claim.name for claim in claims)
+    if len(left) >= len(bootstrap.members):
+        return create(bootstrap, bootstrap.members)
+    if all(claim.is_started is False for claim in claims):
+        return create(bootstrap, bootstrap.members)  # nothing that is left has ever run
+    if any(claim.is_started for claim in claims) and len(left) >= quorum(len(bootstrap.members)):
+        return create(bootstrap, left)
+    return _too_few(left, bootstrap.members)
+
+
+def _too_few(left: Sequence[str], members: Sequence[str]) -> Plan:
+    return Plan.hold(
+        "ClaimsMissing",
+        f"of the claims of a cluster of {', '.join(members)} only {', '.join(left) or 'none'} are left, "
+        "too few for a quorum: nothing is touched; restore the missing claims. Delete those that are left "
+        "only to begin with an empty cluster: what they hold is lost then (docs/operations.md says how to "
+        "get at it)",
+        requeue_after=RECHECK,
+    )
