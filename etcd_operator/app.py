@@ -292,7 +292,9 @@ class Operator:
         workers = self._settings.workers
 
         def gated(key: Key) -> Result:
-            return reconcile(key) if self._may_act() else Result(requeue_after=NOT_LEADING_RECHECK)
+            if not self._may_act():
+                return Result(requeue_after=NOT_LEADING_RECHECK, is_done=False)
+            return reconcile(key)
 
         return Controller(
             name,

@@ -8,21 +8,26 @@ that call `reconcile(key)`. What it promises:
 
       Result()                    forget its failures
       Result(requeue_after=s)     forget its failures, again in s seconds
+      Result(is_done=False)       it waits for something (answers, caches): neither success nor failure
       Throttled                   again with back-off, but not before the server's retry_after
-      TerminalError               forgotten until a new event: repeating it cannot help
+      TerminalError               not before a new event: repeating it cannot help
       any other OperatorError     again with back-off
       any other exception         a bug ("panic"): counted apart, logged with its traceback,
                                   again with back-off
 
   So one key's failure never stops the others, nor its worker.
-- `enqueue` (something changed) starts the key's back-off afresh and runs it without delay.
+- `enqueue` (something about it changed) runs a key without delay; one that has just failed as
+  `backoff` allows. `restart` (what is asked of it changed) starts its back-off afresh. `resume`
+  (what its last pass waited for is there) runs it unless it waits for its retry.
+- A key that goes on failing comes to the longest wait, whatever its passes write and wake; keys
+  that fail, or whose passes hang, leave workers to the others (`workqueue`, `crew`).
 - Keys may be enqueued before `start`: they wait for the workers, which makes `start` the gate that
   leader election opens.
 - `stop` lets the passes in hand end and begins no other. A controller has one life: after `stop`
   keys are refused, and a process that leads again needs a new controller.
 
 Not promised: a limit on how long a pass takes. A pass that hangs holds its worker and its key;
-`longest_running_seconds` of the queue's gauges shows it, and `trouble` names it.
+`longest_running_seconds` and `stalled_seconds` of the queue's gauges show it, and `trouble` names it.
 """
 
 import logging
@@ -33,8 +38,9 @@ from typing import Protocol
 
 from etcd_operator.clock import Clock
 from etcd_operator.engine.backoff import Backoff
+from etcd_operator.engine.crew import Crew
 from etcd_operator.engine.delay import DelayQueue
-from etcd_operator.engine.threads import Loop, OnCrash, join_all
+from etcd_operator.engine.threads import OnCrash, join_all
 from etcd_operator.engine.workqueue import QueueGauges, QueueMetrics, ShutDown, WorkQueue
 from etcd_operator.errors import OperatorError, TerminalError, Throttled
 from etcd_operator.keys import Key
@@ -44,9 +50,13 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """A pass that went well; look again in `requeue_after` seconds (None: at the next event)."""
+    """A pass that went well; look again in `requeue_after` seconds (None: at the next event).
+
+    is_done: false for a pass that ended before it could do anything, because it waits for something.
+    """
 
     requeue_after: float | None = None
+    is_done: bool = True
 
 
 Reconcile = Callable[[Key], Result]
@@ -93,8 +103,8 @@ class Controller:
         self._metrics = metrics
         self._is_started = self._is_stopping = False
         self._queue: WorkQueue[Key] = WorkQueue(clock, metrics)
-        self._delay = DelayQueue(f"{name}-delay", self._queue.add, clock=clock, on_crash=on_crash)
-        self._workers = tuple(Loop(f"{name}-worker-{n}", self._work, on_crash) for n in range(workers))
+        self._delay = DelayQueue(f"{name}-delay", self.resume, clock=clock, on_crash=on_crash)
+        self._crew = Crew(name, self._queue, self._work, workers=workers, on_crash=on_crash)
         if metrics is not None:
             metrics.observe(self._queue)
 
@@ -105,8 +115,16 @@ class Controller:
 
     def enqueue(self, key: Key) -> None:
         """Reconcile `key` as soon as a worker is free: something about it has changed."""
+        self._run_in(self._backoff.hurry(key), key)
+
+    def restart(self, key: Key) -> None:
+        """Reconcile `key` as soon as a worker is free: what is asked of it has changed."""
         self._backoff.forget(key)
-        self._queue.add(key)
+        self._run_in(0.0, key)
+
+    def resume(self, key: Key) -> None:
+        """Reconcile `key` now if it does not wait for its retry: its last pass waited for this."""
+        self._run_in(self._backoff.left(key), key)
 
     def enqueue_after(self, key: Key, seconds: float) -> None:
         """Reconcile `key` in `seconds`, or earlier if anything else asks for that."""
@@ -116,8 +134,7 @@ class Controller:
         """Start the workers; a second time is a `RuntimeError`."""
         self._is_started = True
         self._delay.start()
-        for worker in self._workers:
-            worker.start()
+        self._crew.start()
 
     def trouble(self, limit: float) -> str:
         """What has not moved for more than `limit` seconds and should have; empty when all is well.
@@ -142,25 +159,33 @@ class Controller:
         self._is_stopping = True
         self._delay.stop()
         self._queue.shut_down()
-        late = join_all((*self._workers, self._delay.loop), deadline)
+        late = join_all((*self._crew.threads, self._delay.loop), deadline)
         if late:
             _LOG.error("controller did not stop", extra={"controller": self.name, "threads": late})
         return not late
 
-    def _work(self) -> None:
-        while True:
-            try:
-                key = self._queue.get()
-            except ShutDown:
-                return
-            try:
-                if not self._is_stopping:
-                    self._process(key)
-            finally:
-                self._queue.done(key)
+    def _run_in(self, seconds: float, key: Key) -> None:
+        if seconds > 0:
+            self._delay.add_after(key, seconds)
+        else:
+            self._queue.add(key, is_late=self._backoff.failures(key) > 0)
+
+    def _work(self, timeout: float | None) -> bool:
+        """Take one key and make its pass; false if there was none in time, or will be none any more."""
+        try:
+            key = self._queue.get(timeout)
+        except (ShutDown, TimeoutError):
+            return False
+        try:
+            if not self._is_stopping:
+                self._process(key)
+        finally:
+            self._queue.done(key)
+        return True
 
     def _process(self, key: Key) -> None:
         started = self._clock.monotonic()
+        self._backoff.begin(key)
         try:
             with self._around(key):
                 outcome = self._settle(key, self._attempt(key))
@@ -178,14 +203,15 @@ class Controller:
     def _settle(self, key: Key, ending: Result | Exception) -> str:
         """Decide what the end of a pass means for `key`; returns its name in the metrics."""
         match ending:
-            case Result(requeue_after=seconds):
-                self._backoff.forget(key)
+            case Result(requeue_after=seconds, is_done=is_done):
+                if is_done:
+                    self._backoff.forget(key)
                 if seconds is None:
                     return "success"
                 self._again(key, seconds)
                 return "requeue_after"
             case TerminalError():
-                self._backoff.forget(key)
+                self._failed(key)
                 _LOG.error("reconcile gave up", extra=_about(key, ending))
                 return "terminal"
             case Throttled():
@@ -196,14 +222,21 @@ class Controller:
                 return "error"
             case _:
                 _LOG.error("reconcile panicked", exc_info=ending, extra=_about(key, ending))
-                self._again(key, self._backoff.failed(key))
+                self._again(key, self._failed(key))
                 return "panic"
 
     def _retry(self, key: Key, error: OperatorError, *, at_least: float = 0.0) -> None:
-        delay = max(at_least, self._backoff.failed(key))
+        delay = self._failed(key, at_least=at_least)
         about = {"retry_in": round(delay, 3), "failures": self._backoff.failures(key)}
         _LOG.warning("reconcile failed", extra=_about(key, error) | about)
         self._again(key, delay)
+
+    def _failed(self, key: Key, *, at_least: float = 0.0) -> float:
+        """Count the failure; what happened to the key meanwhile must not run it at once."""
+        delay = self._backoff.failed(key, at_least=at_least)
+        if self._queue.retract(key):
+            self.enqueue(key)
+        return delay
 
     def _again(self, key: Key, seconds: float) -> None:
         self._delay.add_after(key, seconds)

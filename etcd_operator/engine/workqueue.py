@@ -1,29 +1,39 @@
-"""A queue of keys for level-triggered work.
+"""A queue of keys for level-triggered work, in two lines.
 
 What it promises:
 
-1. Fair: items are taken in the order in which they were added.
+1. Fair: items of a line are taken in the order in which they were added. Items that have failed
+   go to a second line, the *late* ones: of them only `late_limit` are in work at once, and while
+   others wait only one of each `TURN` items taken is a late one. So however many fail, and
+   however long they take, the others find a worker.
 2. One worker per item: an item that is being processed is handed to nobody else, and an
    item added many times before it is taken is taken once.
 3. Many producers and many consumers may use it at once, from any thread.
 4. Nothing is lost: an item added while it is being processed is processed again, after the
-   worker at it has called `done`.
+   worker at it has called `done`, unless that worker has taken the addition back (`retract`).
 5. It drains: after `shut_down` new items are refused, those waiting are still handed out, and
    then every `get` raises `ShutDown`; `shut_down_with_drain` also waits for the work in hand.
 
 What it does not promise: persistence, a bound on its length (it holds at most one entry per
 distinct item), or a limit on how long a worker keeps an item; `longest_running_seconds` shows
-one that hangs. Whoever takes an item must call `done`, also after a failure.
+one that hangs, `stalled_seconds` that nobody takes what waits. Whoever takes an item must call
+`done`, also after a failure.
 """
 
 import threading
-from collections import deque
+from collections import OrderedDict
 from collections.abc import Hashable
+from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from etcd_operator.clock import Clock
 
 T = TypeVar("T", bound=Hashable)
+
+TURN = 8
+"""While others wait, one of so many items taken is a late one."""
+
+NO_LIMIT = 1 << 30
 
 
 class ShutDown(Exception):
@@ -67,77 +77,128 @@ class QueueGauges(Protocol):
         """For how long the oldest item in flight has been worked at; 0 without any."""
         ...
 
+    def stalled_seconds(self) -> float:
+        """For how long something has waited and nothing was taken; 0 when nothing waits."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """Since when (monotonic) an item is due, or in work; and its line."""
+
+    since: float
+    is_late: bool
+
 
 class WorkQueue(Generic[T]):
     """The queue described above.
 
-    Invariant: an item is in `_waiting` or in `_started`, never in both; `_added` holds the items
-    that are due for processing: all of `_waiting`, and those of `_started` that were added again.
+    Invariant: an item is in a line or in `_started`, never in both; `_added` holds the items
+    that are due for processing: those of both lines, and those of `_started` that were added again.
     """
 
     def __init__(self, clock: Clock, metrics: QueueMetrics | None = None) -> None:
         self._clock = clock
         self._metrics = metrics
-        self._waiting: deque[T] = deque()
-        self._added: dict[T, float] = {}
-        self._started: dict[T, float] = {}
-        self._taken_at = clock.monotonic()
+        self._lines: dict[bool, OrderedDict[T, None]] = {False: OrderedDict(), True: OrderedDict()}
+        self._added: dict[T, _Mark] = {}
+        self._started: dict[T, _Mark] = {}
+        self._late_limit = NO_LIMIT
+        self._taken_at = self._reported_at = clock.monotonic()
+        self._is_watched = False
+        self._in_a_row = 0
         self._is_shut_down = False
         lock = threading.Lock()
         self._available = threading.Condition(lock)
         self._drained = threading.Condition(lock)
+        self._stirred = threading.Condition(lock)
 
-    def add(self, item: T) -> None:
-        """Mark `item` as due; one that is already due stays where it is in the line."""
+    def add(self, item: T, *, is_late: bool = False) -> None:
+        """Mark `item` as due; one that is already due stays where it is, or leaves the late line."""
         with self._available:
-            if self._is_shut_down or item in self._added:
+            known = self._added.get(item)
+            if self._is_shut_down or (known is not None and (is_late or not known.is_late)):
                 return
-            self._added[item] = self._clock.monotonic()
+            since = known.since if known is not None else self._clock.monotonic()
+            self._added[item] = _Mark(since, is_late)
             if item not in self._started:
+                self._lines[True].pop(item, None)
                 self._append(item)
-        if self._metrics is not None:
+        if self._metrics is not None and known is None:
             self._metrics.added()
 
     def get(self, timeout: float | None = None) -> T:
-        """Take the oldest item, waiting for one at most `timeout` seconds (None: until shut-down).
+        """Take an item, waiting for one at most `timeout` seconds (None: until shut-down).
 
         Raises `TimeoutError` when none came, `ShutDown` when none will come any more.
         """
         deadline = None if timeout is None else self._clock.monotonic() + timeout
         with self._available:
-            while not self._waiting:
-                if self._is_shut_down:
+            while (line := self._next_line()) is None:
+                if self._is_shut_down and not self.depth:
                     raise ShutDown
                 self._wait(self._available, deadline)
-            item = self._waiting.popleft()
-            now = self._clock.monotonic()
-            waited = now - self._added.pop(item)
-            self._started[item] = self._taken_at = now
+            item, _ = line.popitem(last=False)
+            now = self._taken_at = self._clock.monotonic()
+            mark = self._added.pop(item)
+            self._started[item] = _Mark(now, mark.is_late)
+            self._in_a_row = 0 if mark.is_late else self._in_a_row + 1
         if self._metrics is not None:
-            self._metrics.taken(waited)
+            self._metrics.taken(now - mark.since)
         return item
 
     def done(self, item: T) -> None:
-        """End the work at `item`; if it was added meanwhile it joins the end of the line.
+        """End the work at `item`; if it was added meanwhile it joins the end of its line.
 
         Raises `ValueError` for an item that nobody has taken: two workers would share it next.
         """
         with self._available:
             if item not in self._started:
                 raise ValueError(f"not in work: {item}")
-            worked = self._clock.monotonic() - self._started.pop(item)
+            mark = self._started.pop(item)
+            worked = self._clock.monotonic() - mark.since
             if item in self._added:
                 self._append(item)
             elif not self._started:
                 self._drained.notify_all()
+            if mark.is_late:
+                self._available.notify()
         if self._metrics is not None:
             self._metrics.finished(worked)
+
+    def retract(self, item: T) -> bool:
+        """Take back that `item`, which is in work, was added meanwhile; false if it was not."""
+        with self._available:
+            return item in self._started and self._added.pop(item, None) is not None
+
+    def allow_late(self, limit: int) -> None:
+        """Let so many late items be in work at once."""
+        with self._available:
+            self._late_limit = limit
+            self._available.notify_all()
+
+    def await_stall(self, seconds: float) -> bool:
+        """Wait until nothing was taken for so long while something waited; false when shut down.
+
+        Whatever was before the call does not count. For one thread.
+        """
+        with self._stirred:
+            self._reported_at = self._clock.monotonic()
+            while not self._is_shut_down:
+                now = self._clock.monotonic()
+                left = seconds - min(self._stalled(), now - self._reported_at)
+                if self.depth and left <= 0:
+                    return True
+                self._is_watched = not self.depth
+                self._clock.wait(self._stirred, left if self.depth else None)
+        return False
 
     def shut_down(self) -> None:
         """Refuse new items; workers get what waits, then `ShutDown`. Returns at once; idempotent."""
         with self._available:
             self._is_shut_down = True
             self._available.notify_all()
+            self._stirred.notify_all()
 
     def shut_down_with_drain(self, timeout: float | None = None) -> None:
         """Shut down and wait until all that was accepted has been processed.
@@ -148,13 +209,13 @@ class WorkQueue(Generic[T]):
         self.shut_down()
         deadline = None if timeout is None else self._clock.monotonic() + timeout
         with self._drained:
-            while self._waiting or self._started:
+            while self.depth or self._started:
                 self._wait(self._drained, deadline)
 
     @property
     def depth(self) -> int:
         """How many items wait for a worker."""
-        return len(self._waiting)
+        return sum(map(len, self._lines.values()))
 
     @property
     def in_flight(self) -> int:
@@ -165,25 +226,41 @@ class WorkQueue(Generic[T]):
         """How long the items in flight have been worked at, added up."""
         return sum(self._running())
 
-    def stalled_seconds(self) -> float:
-        """For how long items have been waiting while none was taken; 0 when none waits."""
-        with self._available:
-            if not self._waiting:
-                return 0.0
-            return self._clock.monotonic() - max(self._taken_at, self._added[self._waiting[0]])
-
     def longest_running_seconds(self) -> float:
         """For how long the oldest item in flight has been worked at; 0 without any."""
         return max(self._running(), default=0.0)
 
+    def stalled_seconds(self) -> float:
+        """For how long something has waited and nothing was taken; 0 when nothing waits."""
+        with self._available:
+            return self._stalled()
+
     def _running(self) -> list[float]:
         with self._available:
             now = self._clock.monotonic()
-            return [now - started for started in self._started.values()]
+            return [now - mark.since for mark in self._started.values()]
+
+    def _stalled(self) -> float:
+        oldest = min(
+            (self._added[next(iter(line))].since for line in self._lines.values() if line), default=None
+        )
+        return 0.0 if oldest is None else self._clock.monotonic() - max(oldest, self._taken_at)
+
+    def _next_line(self) -> OrderedDict[T, None] | None:
+        """The line whose first item is to be taken next; None if there is none that may."""
+        others, late = self._lines[False], self._lines[True]
+        in_work = sum(mark.is_late for mark in self._started.values())
+        may_late = late and (in_work < self._late_limit or self._is_shut_down)
+        if others and not (may_late and self._in_a_row >= TURN - 1):
+            return others
+        return late if may_late else None
 
     def _append(self, item: T) -> None:
-        self._waiting.append(item)
+        self._lines[self._added[item].is_late][item] = None
         self._available.notify()
+        if self._is_watched:
+            self._is_watched = False
+            self._stirred.notify_all()
 
     def _wait(self, condition: threading.Condition, deadline: float | None) -> None:
         """Wait once on `condition`; raises `TimeoutError` when the deadline has passed."""

@@ -41,6 +41,10 @@ class QueueGauges(Protocol):
         """For how long the oldest key in flight has been worked at."""
         ...
 
+    def stalled_seconds(self) -> float:
+        """For how long keys have waited and none was taken."""
+        ...
+
 
 class Metrics:
     """Everything the operator counts."""
@@ -171,6 +175,7 @@ class ControllerMetrics:
         self._queues.depth.labels(self._name).set_function(lambda: queue.depth)
         self._queues.unfinished.labels(self._name).set_function(queue.unfinished_seconds)
         self._queues.longest.labels(self._name).set_function(queue.longest_running_seconds)
+        self._queues.stalled.labels(self._name).set_function(queue.stalled_seconds)
         self._active.set_function(lambda: queue.in_flight)
 
     def added(self) -> None:
@@ -218,6 +223,12 @@ class _QueueFamilies:
         self.longest = Gauge(
             "workqueue_longest_running_processor_seconds",
             "Seconds that the oldest work in progress has taken.",
+            label,
+            registry=registry,
+        )
+        self.stalled = Gauge(
+            "etcd_operator_workqueue_stalled_seconds",
+            "Seconds for which keys have waited and no worker has taken one.",
             label,
             registry=registry,
         )

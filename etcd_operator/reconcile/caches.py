@@ -81,13 +81,20 @@ class Caches(Generic[Cluster]):
         """What belongs to a cluster, ordered by name."""
         return informer.store.by_index(BY_CLUSTER, str(key)) if informer is not None else ()
 
-    def wake(self, enqueue: Callable[[Key], None]) -> None:
-        """Queue a cluster's key whenever the cluster or anything that belongs to it changes."""
+    def wake(self, enqueue: Callable[[Key], None], restart: Callable[[Key], None]) -> None:
+        """Queue a cluster's key whenever the cluster or anything that belongs to it changes.
+
+        `restart` it when somebody asks for something else: what failed before may pass now.
+        """
 
         def on_cluster(old: Cluster | None, new: Cluster | None) -> None:
             value = new or old
             if value is not None:
-                enqueue(Key(value.metadata.namespace, value.metadata.name))
+                key = Key(value.metadata.namespace, value.metadata.name)
+                if old is None or new is None or _asked(old.metadata) != _asked(new.metadata):
+                    restart(key)
+                else:
+                    enqueue(key)
 
         def on_part(old: Object | None, new: Object | None) -> None:
             for value in (old, new):
@@ -103,6 +110,17 @@ class Caches(Generic[Cluster]):
         self.clusters.add_handler(on_cluster)
         for informer in self.parts():
             informer.add_handler(on_budget if informer is self.budgets else on_part)
+
+
+def _asked(metadata: ObjectMeta) -> tuple[object, ...]:
+    """What people change of a cluster; our own writes of its status change none of this."""
+    return (
+        metadata.uid,
+        metadata.generation,
+        metadata.annotations,
+        metadata.labels,
+        metadata.deletion_timestamp,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

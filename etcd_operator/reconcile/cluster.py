@@ -85,7 +85,7 @@ class ClusterReconciler(Generic[Cluster]):
             return Result()
         state = self.observer.observe(key, cluster)
         if state is None:
-            return Result()
+            return Result(is_done=False)
         self.upgrades.saw(key, state)
         return _Pass(self, key, cluster, state).run()
 
@@ -105,7 +105,7 @@ class _Pass(Generic[Cluster]):
     def run(self) -> Result:
         """Act; then write what was seen, however that went. Raises what failed, so that it is tried again."""
         if not self._state.is_fresh or self._state.desired.is_deleting:
-            return Result(requeue_after=self._plan.requeue_after)
+            return Result(requeue_after=self._plan.requeue_after, is_done=self._state.is_fresh)
         failure = attempt(self._act)
         if isinstance(failure, NotLeading):
             raise failure

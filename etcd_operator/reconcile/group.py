@@ -15,7 +15,7 @@ from etcd_operator.clock import Clock
 from etcd_operator.dialects.base import Defaults, Dialect
 from etcd_operator.dialects.coreos import CoreosDialect
 from etcd_operator.dialects.improbable import ImprobableDialect
-from etcd_operator.engine.backoff import Backoff, TokenBucket
+from etcd_operator.engine.backoff import Backoff
 from etcd_operator.engine.controller import Controller, Reconcile
 from etcd_operator.etcd.client import OnCall
 from etcd_operator.keys import Key
@@ -86,11 +86,11 @@ def build_groups(wiring: Wiring, source: Source) -> tuple[Group, ...]:
 
 
 def new_backoff(clock: Clock) -> Backoff[Key]:
-    """5 ms doubling to 30 s for a key, 10 a second over all keys after a burst of 100.
+    """5 ms doubling to 30 s for a key.
 
     client-go's cap of 1000 s is for cosmetic objects; these are quorums.
     """
-    return Backoff(TokenBucket(clock, rate=10.0, burst=100), base=0.005, cap=30.0)
+    return Backoff(clock, base=0.005, cap=30.0)
 
 
 def _improbable(wiring: Wiring, caches: Caches[improbable.EtcdCluster], rival: Rival) -> Group:
@@ -98,7 +98,7 @@ def _improbable(wiring: Wiring, caches: Caches[improbable.EtcdCluster], rival: R
     if peers is None:
         raise TypeError("persistent members need a cache of peers")
     expectations, of_peers = Expectations(), Expectations()
-    to_cluster = _Later()
+    to_cluster, answered = _Later(), _Later()
     writer, for_peers = (
         PeerStatusWriter(client=wiring.client, peers=peers, expectations=noted, clock=wiring.clock)
         for noted in (expectations, of_peers)
@@ -120,15 +120,15 @@ def _improbable(wiring: Wiring, caches: Caches[improbable.EtcdCluster], rival: R
         caches,
         dialect,
         expectations,
-        to_cluster,
+        answered,
         rival=rival,
         peer_trouble=peer_reconciler.trouble,
         peer_status=writer,
     )
     clusters = wiring.new_controller("improbable-cluster", reconciler.reconcile)
     peer_controller = wiring.new_controller("improbable-peer", peer_reconciler.reconcile)
-    to_cluster.target = clusters.enqueue
-    caches.wake(clusters.enqueue)
+    to_cluster.target, answered.target = clusters.enqueue, clusters.resume
+    caches.wake(clusters.enqueue, clusters.restart)
     _wake_peers(caches, peer_controller.enqueue)
     return Group(
         name=improbable.GROUP,
@@ -140,13 +140,13 @@ def _improbable(wiring: Wiring, caches: Caches[improbable.EtcdCluster], rival: R
 
 
 def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], rival: Rival) -> Group:
-    to_cluster = _Later()
+    to_cluster, answered = _Later(), _Later()
     reconciler = _reconciler(
-        wiring, caches, CoreosDialect(wiring.defaults), Expectations(), to_cluster, rival=rival
+        wiring, caches, CoreosDialect(wiring.defaults), Expectations(), answered, rival=rival
     )
     clusters = wiring.new_controller("coreos-cluster", reconciler.reconcile)
-    to_cluster.target = clusters.enqueue
-    caches.wake(clusters.enqueue)
+    to_cluster.target, answered.target = clusters.enqueue, clusters.resume
+    caches.wake(clusters.enqueue, clusters.restart)
     return Group(
         name=coreos.GROUP,
         informers=tuple(caches.all()),
@@ -165,13 +165,15 @@ def _reconciler(  # noqa: PLR0913 -- wiring: each part can be exchanged
     caches: Caches[Cluster],
     dialect: Dialect[Cluster],
     expectations: Expectations,
-    wake: Callable[[Key], None],
+    answered: Callable[[Key], None],
     *,
     rival: Rival,
     peer_trouble: PeerTrouble = lambda _: None,
     peer_status: PeerStatusWriter | None = None,
 ) -> ClusterReconciler[Cluster]:
-    prober = Prober(deadline=wiring.probe_deadline, on_done=wake, on_call=wiring.on_call, clock=wiring.clock)
+    prober = Prober(
+        deadline=wiring.probe_deadline, on_done=answered, on_call=wiring.on_call, clock=wiring.clock
+    )
     observer = Observer(
         caches=caches,
         dialect=dialect,

@@ -99,7 +99,7 @@ class PeerReconciler:
             self._doubted_since.pop(key, None)
             return Result()
         if not self.expectations.are_met(key):
-            return Result(requeue_after=CATCH_UP)
+            return Result(requeue_after=CATCH_UP, is_done=False)
         if peer.metadata.deletion_timestamp is not None:
             self._clean_up(key, peer)
             return Result()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from etcd_operator.engine.backoff import Backoff, TokenBucket
+from etcd_operator.engine.backoff import Backoff
 from unit.fakes.clock import FakeClock
 
 
@@ -13,71 +13,102 @@ def clock() -> FakeClock:
     return FakeClock()
 
 
-def generous(clock: FakeClock) -> TokenBucket:
-    return TokenBucket(clock, rate=1e9, burst=10**9)
-
-
 def steady() -> float:
     """A random source that never shortens a wait."""
     return 0.0
 
 
 def test_each_failure_doubles_the_wait_up_to_the_cap(clock: FakeClock) -> None:
-    backoff: Backoff[str] = Backoff(generous(clock), base=1, cap=60, random=steady)
+    backoff: Backoff[str] = Backoff(clock, base=1, cap=60, random=steady)
     assert [backoff.failed("a") for _ in range(8)] == [1, 2, 4, 8, 16, 32, 60, 60]
 
 
 def test_items_back_off_apart(clock: FakeClock) -> None:
-    backoff: Backoff[str] = Backoff(generous(clock), base=1, random=steady)
+    backoff: Backoff[str] = Backoff(clock, base=1, random=steady)
     assert [backoff.failed(item) for item in "aab"] == [1, 2, 1]
 
 
 def test_a_forgotten_item_starts_afresh_and_costs_no_memory(clock: FakeClock) -> None:
-    backoff: Backoff[str] = Backoff(generous(clock), base=1, random=steady)
+    backoff: Backoff[str] = Backoff(clock, base=1, random=steady)
     backoff.failed("a")
     backoff.failed("a")
     assert backoff.failures("a") == 2
     backoff.forget("a")
     backoff.forget("never seen")
-    assert not backoff._failures
+    assert not backoff._records
     assert backoff.failures("a") == 0
-    assert not backoff._failures
+    assert not backoff._records
     assert backoff.failed("a") == 1
 
 
-@given(st.floats(0, 1, exclude_max=True), st.integers(20, 3000))
+@given(st.floats(0, 1, exclude_max=True), st.integers(20, 1100))
 def test_after_many_failures_the_wait_is_half_to_all_of_the_cap(random: float, failures: int) -> None:
-    backoff: Backoff[str] = Backoff(generous(FakeClock()), random=lambda: random)
-    backoff._failures["a"] = failures
+    backoff: Backoff[str] = Backoff(FakeClock(), cap=60, random=lambda: random)
+    for _ in range(failures):
+        backoff.failed("a")
     assert 30 <= backoff.failed("a") <= 60
 
 
 def test_waits_are_spread_by_default(clock: FakeClock) -> None:
-    backoff: Backoff[int] = Backoff(generous(clock), base=1)
+    backoff: Backoff[int] = Backoff(clock, base=1)
     assert len({backoff.failed(item) for item in range(20)}) > 1
 
 
-def test_a_bucket_gives_its_burst_at_once_and_then_its_rate(clock: FakeClock) -> None:
-    bucket = TokenBucket(clock, rate=10, burst=3)
-    assert [bucket.reserve() for _ in range(5)] == pytest.approx([0, 0, 0, 0.1, 0.2])
-    clock.advance(0.2)
-    assert bucket.reserve() == pytest.approx(0.1)
+def test_a_thousand_items_that_fail_make_none_of_them_wait_longer_than_the_cap(clock: FakeClock) -> None:
+    backoff: Backoff[int] = Backoff(clock)
+    for _ in range(20):
+        assert max(backoff.failed(item) for item in range(1000)) <= 30
+    assert backoff.failed(1000) <= 0.005
 
 
-def test_a_bucket_holds_no_more_than_its_burst(clock: FakeClock) -> None:
-    bucket = TokenBucket(clock, rate=10, burst=2)
-    clock.advance(3600)
-    assert [bucket.reserve() for _ in range(3)] == pytest.approx([0, 0, 0.1])
+def test_an_item_waits_from_its_failure_to_its_next_try(clock: FakeClock) -> None:
+    backoff: Backoff[str] = Backoff(clock, base=4, random=steady)
+    assert backoff.left("a") == 0
+    backoff.failed("a")
+    clock.advance(1)
+    assert backoff.left("a") == 3
+    clock.advance(4)
+    assert backoff.left("a") == 0
+    backoff.failed("a")
+    backoff.begin("a")
+    backoff.begin("never seen")
+    assert (backoff.left("a"), backoff.failures("a")) == (0, 2)
 
 
-def test_the_larger_of_both_limits_holds(clock: FakeClock) -> None:
-    backoff: Backoff[str] = Backoff(TokenBucket(clock, rate=0.5, burst=1), base=1, random=steady)
-    assert backoff.failed("a") == 1  # its own wait
-    assert backoff.failed("b") == 2  # the bucket's
+def test_of_two_tries_in_a_row_an_event_hastens_one(clock: FakeClock) -> None:
+    backoff: Backoff[str] = Backoff(clock, base=8, random=steady)
+    backoff.failed("a")
+    assert backoff.hurry("a") == 1
+    clock.advance(0.25)
+    assert (backoff.hurry("a"), backoff.left("a")) == (0.75, 0.75)
+    clock.advance(1)
+    backoff.begin("a")
+    assert backoff.failed("a") == 16
+    assert backoff.hurry("a") == 16  # the event may have come of the try itself
+    clock.advance(16)
+    backoff.begin("a")
+    assert backoff.failed("a") == 30
+    assert backoff.hurry("a") == 1
+
+
+def test_an_event_hastens_no_short_wait_and_nothing_that_does_not_wait(clock: FakeClock) -> None:
+    backoff: Backoff[str] = Backoff(clock, base=0.5, random=steady)
+    assert backoff.hurry("a") == 0
+    backoff.failed("a")
+    assert backoff.hurry("a") == 0.5
+    assert backoff.failed("a") == 1
+    assert backoff.failed("a") == 2
+    assert backoff.hurry("a") == 1  # none has been hastened yet
+
+
+def test_an_event_does_not_undercut_what_a_server_asked_for(clock: FakeClock) -> None:
+    backoff: Backoff[str] = Backoff(clock, base=8, random=steady)
+    assert backoff.failed("a", at_least=5) == 8
+    assert backoff.hurry("a") == 5
 
 
 def test_failures_of_many_threads_are_all_counted(clock: FakeClock) -> None:
-    backoff: Backoff[str] = Backoff(generous(clock))
+    backoff: Backoff[str] = Backoff(clock)
     threads = [threading.Thread(target=lambda: [backoff.failed("a") for _ in range(500)]) for _ in range(8)]
     for thread in threads:
         thread.start()

@@ -3,11 +3,13 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 
 import pytest
 
 from etcd_operator.clock import SystemClock
-from etcd_operator.engine.backoff import Backoff, TokenBucket
+from etcd_operator.engine import crew
+from etcd_operator.engine.backoff import Backoff
 from etcd_operator.engine.controller import Controller, Result
 from etcd_operator.engine.workqueue import QueueGauges
 from etcd_operator.errors import Conflict, InvalidSpec, NotFound, Throttled
@@ -49,7 +51,7 @@ class World:
         self.crashes = Crashes()
         self.passes: list[tuple[Key, float]] = []
         self.script: Callable[[Key], Result] = lambda _: Result()
-        self.backoff: Backoff[Key] = Backoff(TokenBucket(self.clock), base=1, random=lambda: 0.0)
+        self.backoff: Backoff[Key] = Backoff(self.clock, base=1, random=lambda: 0.0)
         self.controller = self.make()
 
     def make(self, **options: object) -> Controller:
@@ -69,6 +71,10 @@ class World:
     def rest(self, passes: int) -> None:
         """Wait until that many passes have been made and nothing is left to do now."""
         eventually(lambda: self._is_at_rest() and len(self.metrics.outcomes()) == passes, self.clock)
+
+    def idle(self) -> None:
+        """Wait until nothing is left to do now."""
+        eventually(self._is_at_rest, self.clock)
 
     def _is_at_rest(self) -> bool:
         """No key is due, waits for a worker or is in work: what time has brought has been done."""
@@ -202,18 +208,131 @@ def test_a_terminal_error_waits_for_a_new_event(running: World, caplog: pytest.L
     assert running.metrics.outcomes() == ["terminal", "success"]
 
 
-def test_a_new_event_runs_a_failing_key_at_once_and_starts_its_back_off_afresh(running: World) -> None:
+def test_a_change_of_what_is_asked_runs_a_failing_key_at_once_and_starts_its_back_off_afresh(
+    running: World,
+) -> None:
     running.script = raising(Conflict("moved"))
     running.controller.enqueue(A)
     for passes, seconds in ((1, 1), (2, 2), (3, 1)):
         running.rest(passes)
         running.clock.advance(seconds)
     running.rest(3)  # the next try is three seconds away
-    running.controller.enqueue(A)
+    running.controller.restart(A)
     running.rest(4)
     running.clock.advance(1)
     running.rest(5)
     assert running.times() == [0, 1, 3, 4, 5]
+
+
+def test_an_event_brings_one_retry_forward_and_not_the_next(running: World) -> None:
+    running.script = raising(Conflict("moved"))
+    running.controller.enqueue(A)
+    running.rest(1)
+    for _ in range(70):
+        running.clock.advance(0.5)
+        running.controller.enqueue(A)
+        running.idle()
+    assert running.times() == [0, 1, 2, 6, 7, 23, 24]
+
+
+def test_what_a_pass_waited_for_brings_no_retry_forward(running: World) -> None:
+    running.script = raising(Conflict("moved"))
+    running.controller.enqueue(A)
+    running.rest(1)
+    running.clock.advance(0.5)
+    running.controller.resume(A)
+    running.rest(1)
+    running.clock.advance(0.5)
+    running.rest(2)
+    assert running.times() == [0, 1]
+
+
+def longest_wait(times: list[float]) -> float:
+    return max(after - before for before, after in pairwise(times))
+
+
+def test_a_key_that_fails_reaches_the_cap_though_it_waits_for_answers_first(running: World) -> None:
+    """As a cluster does: a pass without answers asks for them, and comes back when they are there."""
+    fails: list[float] = []
+
+    def script(key: Key) -> Result:
+        if len(running.passes) % 2:
+            running.controller.resume(key)
+            return Result(is_done=False)
+        fails.append(running.clock.monotonic())
+        raise Conflict("moved")
+
+    running.script = script
+    running.controller.enqueue(A)
+    running.rest(2)
+    while running.clock.monotonic() < 150:
+        running.clock.advance(1)
+        running.idle()
+    assert fails == [0, 1, 3, 7, 15, 31, 61, 91, 121]
+
+
+def test_a_key_that_fails_reaches_the_cap_though_its_passes_wake_it(running: World) -> None:
+    """As its own writes do: each pass changes something, and the watch reports it."""
+
+    def script(key: Key) -> Result:
+        running.controller.enqueue(key)
+        raise Conflict("moved")
+
+    running.script = script
+    running.controller.enqueue(A)
+    running.rest(1)
+    while running.clock.monotonic() < 600:
+        running.clock.advance(1)
+        running.idle()
+    assert longest_wait(running.times()) == 30
+    assert len([when for when in running.times() if when > 60]) <= 2 * 540 / 31 + 1
+
+
+def test_a_thousand_keys_that_fail_neither_delay_another_nor_each_other(world: World) -> None:
+    bad = [Key("bad", f"{n}") for n in range(1000)]
+    entered, release = threading.Event(), threading.Event()
+
+    def script(key: Key) -> Result:
+        if key == B:
+            entered.set()
+            assert release.wait(10)
+        if key.namespace == "bad":
+            raise Conflict("moved")
+        return Result()
+
+    world.script = script
+    world.controller.start()
+    for key in bad:
+        world.controller.enqueue(key)
+    world.rest(1000)
+    while world.clock.monotonic() < 127:
+        world.clock.advance(1)
+        world.idle()
+    assert all(world.times(key) == [0, 1, 3, 7, 15, 31, 61, 91, 121] for key in bad)
+
+    world.controller.enqueue(B)  # holds the one worker until all others are due
+    assert entered.wait(10)
+    world.clock.advance(30)
+    eventually(lambda: world.controller.gauges.depth == 1000, world.clock)
+    before = len(world.passes)
+    world.controller.enqueue(A)
+    release.set()
+    world.rest(9000 + 1000 + 2)
+    assert world.passes[before][0] == A
+
+
+def test_a_key_that_was_given_up_waits_if_its_own_passes_wake_it(running: World) -> None:
+    def script(key: Key) -> Result:
+        running.controller.enqueue(key)
+        raise InvalidSpec("size must be odd")
+
+    running.script = script
+    running.controller.enqueue(A)
+    running.rest(1)
+    while running.clock.monotonic() < 600:
+        running.clock.advance(1)
+        running.idle()
+    assert longest_wait(running.times()) == 30
 
 
 def test_an_event_during_a_pass_causes_another_pass(running: World) -> None:
@@ -358,7 +477,10 @@ def test_a_worker_that_hangs_is_reported_and_can_be_seen_in_the_gauges(
     release.set()
 
 
-def test_a_pass_that_hangs_and_a_queue_that_stands_still_are_trouble(running: World) -> None:
+def test_a_pass_that_hangs_and_a_queue_that_stands_still_are_trouble(
+    running: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(crew, "MOST", 1)  # as if all spare workers hung, too
     release, entered = threading.Event(), threading.Event()
 
     def script(_: Key) -> Result:
@@ -375,9 +497,10 @@ def test_a_pass_that_hangs_and_a_queue_that_stands_still_are_trouble(running: Wo
     assert running.controller.trouble(100) == ""
     running.clock.advance(1)
     assert running.controller.trouble(100) == "t: a worker has been in one pass for 101 s"
+    (mark,) = running.controller._queue._started.values()
     running.controller._queue._started.clear()  # as if the worker were gone without a trace
     assert running.controller.trouble(50) == "t: 1 keys wait, and none was taken for 51 s"
-    running.controller._queue._started[A] = running.clock.monotonic()
+    running.controller._queue._started[A] = mark
     release.set()
     running.rest(2)
     running.clock.advance(1000)
@@ -447,7 +570,7 @@ def test_many_workers_reconcile_many_keys_each_by_one_at_a_time() -> None:
             raise Conflict("again")
         return Result(requeue_after=0.001) if passes[key] < 5 else Result()
 
-    backoff: Backoff[Key] = Backoff(TokenBucket(clock, rate=1e6, burst=1000), base=0.001)
+    backoff: Backoff[Key] = Backoff(clock, base=0.001)
     controller = Controller("t", reconcile, workers=8, clock=clock, backoff=backoff, on_crash=crashes)
     keys = [Key("default", f"k{n}") for n in range(50)]
     controller.start()

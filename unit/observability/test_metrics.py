@@ -5,7 +5,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from etcd_operator.clock import SystemClock
-from etcd_operator.engine.backoff import Backoff, TokenBucket
+from etcd_operator.engine.backoff import Backoff
 from etcd_operator.engine.controller import Controller, ControllerMetrics, Result
 from etcd_operator.engine.workqueue import WorkQueue
 from etcd_operator.errors import Conflict, InvalidSpec
@@ -54,6 +54,7 @@ def test_a_queue_is_measured_as_it_works_and_when_it_is_scraped(metrics: Metrics
     assert of("work_duration_seconds_sum") == 4
     assert of("unfinished_work_seconds") == 7
     assert of("longest_running_processor_seconds") == 7
+    assert value(metrics, "etcd_operator_workqueue_stalled_seconds", name="clusters") == 4
     assert value(metrics, "controller_runtime_active_workers", controller="clusters") == 1
 
 
@@ -74,7 +75,7 @@ def controller(metrics: Metrics) -> Iterator[Controller]:
             case _:
                 return Result()
 
-    backoff: Backoff[Key] = Backoff(TokenBucket(clock), base=60)
+    backoff: Backoff[Key] = Backoff(clock, base=60)
     mine = metrics.controller("clusters", workers=2)
     crashes = Crashes()
     made = Controller(

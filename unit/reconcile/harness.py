@@ -132,12 +132,17 @@ class Passes(Controller):
         self._schedule = schedule
         self.passes = 0
 
-    def enqueue(self, key: Key) -> None:
-        self._backoff.forget(key)
-        self._schedule.now(self, key)
+    def _run_in(self, seconds: float, key: Key) -> None:
+        if seconds > 0:
+            self._schedule.after(self, key, seconds)
+        else:
+            self._schedule.now(self, key)
 
     def run(self, key: Key) -> None:
-        """One pass."""
+        """One pass, unless the key waits for its retry and was only due for another reason."""
+        if left := self._backoff.left(key):
+            self._schedule.after(self, key, left)
+            return
         self.passes += 1
         self._process(key)
 

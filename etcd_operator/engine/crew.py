@@ -1,0 +1,104 @@
+"""The threads of a controller: its workers, and spare ones while all of those are held up.
+
+A pass may wait for an API server that does not answer, for a minute at worst. When something
+waits and nobody has taken anything for `STALL` seconds, as many spare workers are started as there
+are workers, up to `MOST` times as many in all. A spare one ends when it finds nothing to do.
+
+Of the late keys (see `workqueue`) never so many are in work that less than half of the workers
+are left for the others.
+"""
+
+import threading
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from etcd_operator.engine.threads import Loop, OnCrash
+from etcd_operator.engine.workqueue import WorkQueue
+
+T = TypeVar("T")
+
+STALL = 1.0
+"""Seconds; longer than any pass whose servers answer."""
+
+MOST = 4
+"""Times as many workers as there are usually."""
+
+IDLE = 1.0
+"""Seconds without anything to do after which a spare worker ends."""
+
+
+class Crew(Generic[T]):
+    """Runs `work(timeout)` in each thread until it returns false.
+
+    `work` takes one item, waiting at most `timeout` seconds (None: for ever), and deals with it; it
+    returns false when there was none in that time, or will be none any more.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        queue: WorkQueue[T],
+        work: Callable[[float | None], bool],
+        *,
+        workers: int,
+        on_crash: OnCrash,
+    ) -> None:
+        self._name = name
+        self._queue = queue
+        self._work = work
+        self._on_crash = on_crash
+        self._steady = workers
+        self._lock = threading.Lock()
+        self._threads = {n: self._loop(f"worker-{n}", self._run) for n in range(workers)}
+        self._watch = self._loop("spares", self._await_stalls)
+        self._started = workers
+
+    @property
+    def size(self) -> int:
+        """How many workers there are now, spare ones included."""
+        return len(self._threads)
+
+    def start(self) -> None:
+        """Start the workers; a second time is a `RuntimeError`."""
+        self._limit_late()
+        for thread in self._threads.values():
+            thread.start()
+        self._watch.start()  # last: it adds others
+
+    @property
+    def threads(self) -> tuple[Loop, ...]:
+        """What ends after the queue's shut-down, to be joined by the owner."""
+        with self._lock:
+            return (*self._threads.values(), self._watch)
+
+    def _run(self) -> None:
+        while self._work(None):
+            pass
+
+    def _await_stalls(self) -> None:
+        while self._queue.await_stall(STALL):
+            for _ in range(min(self._steady, MOST * self._steady - self.size)):
+                self._start_spare()
+            self._limit_late()
+
+    def _start_spare(self) -> None:
+        with self._lock:
+            number = self._started
+            self._started += 1
+            self._threads[number] = self._loop(f"spare-{number}", lambda: self._run_spare(number))
+            self._threads[number].start()
+
+    def _run_spare(self, number: int) -> None:
+        try:
+            while self._work(IDLE):
+                pass
+        finally:
+            with self._lock:
+                del self._threads[number]
+            self._limit_late()
+
+    def _limit_late(self) -> None:
+        self._queue.allow_late(max(1, self.size - (self._steady + 1) // 2))
+
+    def _loop(self, name: str, body: Callable[[], None]) -> Loop:
+        return Loop(f"{self._name}-{name}", body, self._on_crash)

@@ -1,0 +1,145 @@
+"""Passes that hang leave workers to the others."""
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from etcd_operator.engine.backoff import Backoff
+from etcd_operator.engine.controller import Controller, Result
+from etcd_operator.engine.crew import IDLE, MOST, STALL
+from etcd_operator.errors import Unavailable
+from etcd_operator.keys import Key
+from unit.engine.support import Crashes, eventually
+from unit.fakes.clock import FakeClock
+
+WORKERS = 4
+
+
+class Hangs:
+    """A controller; passes over keys whose name begins with `hang` last until `release`."""
+
+    def __init__(self) -> None:
+        self.clock = FakeClock()
+        self.crashes = Crashes()
+        self.release = threading.Event()
+        self.fails = False
+        self.hanging: list[Key] = []
+        self.passed: list[Key] = []
+        backoff: Backoff[Key] = Backoff(self.clock, base=1, random=lambda: 0.0)
+        self.controller = Controller(
+            "t",
+            self._reconcile,
+            workers=WORKERS,
+            clock=self.clock,
+            backoff=backoff,
+            on_crash=self.crashes,
+        )
+
+    def _reconcile(self, key: Key) -> Result:
+        if key.name.startswith("hang"):
+            if self.fails:
+                self.passed.append(key)
+                raise Unavailable("no answer")
+            self.hanging.append(key)
+            assert self.release.wait(30)
+        self.passed.append(key)
+        return Result()
+
+    def hang(self, count: int) -> None:
+        """That many keys hang; what lies before the first stall is waited for."""
+        for n in range(count):
+            self.controller.enqueue(Key("default", f"hang-{n}"))
+
+    @property
+    def size(self) -> int:
+        return self.controller._crew.size
+
+    def let_pass(self, seconds: float) -> None:
+        self.clock.advance(seconds)
+
+
+@pytest.fixture
+def waiting() -> Iterator[Hangs]:
+    made = Hangs()
+    yield made
+    made.release.set()
+    assert made.controller.stop(5)
+    assert not made.crashes
+
+
+@pytest.fixture
+def hangs(waiting: Hangs) -> Hangs:
+    waiting.controller.start()
+    return waiting
+
+
+def test_keys_that_waited_for_the_start_are_no_reason_for_spare_workers(waiting: Hangs) -> None:
+    """As those of a process that did not lead for an hour."""
+    waiting.hang(WORKERS + 1)
+    waiting.let_pass(3600)
+    waiting.controller.start()
+    eventually(lambda: waiting.controller._queue._reported_at == 3600)
+    waiting.let_pass(STALL / 2)
+    assert waiting.size == WORKERS
+    waiting.let_pass(STALL / 2)
+    eventually(lambda: waiting.size > WORKERS, waiting.clock)
+
+
+def test_a_key_behind_workers_that_hang_is_taken_within_a_second(hangs: Hangs) -> None:
+    hangs.hang(WORKERS)
+    eventually(lambda: len(hangs.hanging) == WORKERS)
+    healthy = Key("default", "healthy")
+    hangs.controller.enqueue(healthy)
+    hangs.let_pass(STALL - 0.01)
+    assert hangs.size == WORKERS
+    hangs.let_pass(0.01)
+    eventually(lambda: healthy in hangs.passed, hangs.clock)
+    assert hangs.size == 2 * WORKERS
+
+
+def test_there_are_never_more_than_so_many_spare_workers(hangs: Hangs) -> None:
+    hangs.hang(MOST * WORKERS + 3)
+    for held in range(1, MOST + 1):
+        eventually(lambda held=held: len(hangs.hanging) == held * WORKERS, hangs.clock)  # type: ignore[misc]
+        hangs.let_pass(STALL)
+    eventually(lambda: hangs.controller._queue._reported_at == hangs.clock.monotonic(), hangs.clock)
+    assert hangs.size == len(hangs.hanging) == MOST * WORKERS
+    hangs.let_pass(STALL / 2)
+    assert hangs.controller.gauges.stalled_seconds() == STALL * 1.5
+
+
+def test_a_spare_worker_ends_when_it_finds_nothing_to_do(hangs: Hangs) -> None:
+    hangs.hang(WORKERS + 1)
+    eventually(lambda: len(hangs.hanging) == WORKERS)
+    hangs.let_pass(STALL)
+    eventually(lambda: len(hangs.hanging) == WORKERS + 1, hangs.clock)
+    hangs.release.set()
+    eventually(lambda: len(hangs.passed) == WORKERS + 1)
+    hangs.let_pass(IDLE)
+    eventually(lambda: hangs.size == WORKERS, hangs.clock)
+
+
+def test_keys_that_failed_before_and_hang_now_leave_workers_to_others(hangs: Hangs) -> None:
+    hangs.fails = True
+    hangs.hang(WORKERS)
+    eventually(lambda: len(hangs.passed) == WORKERS)
+    hangs.fails = False
+    hangs.let_pass(1.0)
+    eventually(lambda: len(hangs.hanging) == WORKERS // 2, hangs.clock)
+    healthy = Key("default", "healthy")
+    hangs.controller.enqueue(healthy)
+    eventually(lambda: healthy in hangs.passed)  # without a spare worker: time stands still
+    assert hangs.size == WORKERS
+    assert len(hangs.hanging) == WORKERS // 2
+
+
+def test_keys_that_failed_before_get_spare_workers_too(hangs: Hangs) -> None:
+    hangs.fails = True
+    hangs.hang(WORKERS)
+    eventually(lambda: len(hangs.passed) == WORKERS)
+    hangs.fails = False
+    hangs.let_pass(1.0)
+    eventually(lambda: len(hangs.hanging) == WORKERS // 2, hangs.clock)
+    hangs.let_pass(STALL)
+    eventually(lambda: len(hangs.hanging) == WORKERS, hangs.clock)
