@@ -64,6 +64,7 @@ WRITES: dict[Right, str] = {
         "etcdpeers",
         "delete",
     ): "reconcile/removal.py; reconcile/upgrade.py",
+    ("etcd.improbable.io", "etcdpeers", "operate"): "manifests/policies/etcd-operator-peers.yaml",
     ("etcd.improbable.io", "etcdpeers", "get"): "reconcile/objects.py: whose it is",
     (
         "etcd.improbable.io",

@@ -1,8 +1,11 @@
 """Admission policies: what a schema cannot say, said without a webhook.
 
 Warnings about sizes never stop a write; a PUT without `metadata.resourceVersion`, as the
-coreos.com documents show it, gets the current one filled in. All of them fail open: if a
-policy cannot be evaluated, the write goes on as if it did not exist.
+coreos.com documents show it, gets the current one filled in. These fail open: if a policy
+cannot be evaluated, the write goes on as if it did not exist.
+
+EtcdPeers are written by whoever holds the right `operate` on them, which the operator's role
+gives; everybody else is refused (decision 017).
 
 MutatingAdmissionPolicy is served from Kubernetes 1.36 on; older API servers do not know it.
 """
@@ -10,12 +13,16 @@ MutatingAdmissionPolicy is served from Kubernetes 1.36 on; older API servers do 
 from typing import Any
 
 from etcd_operator.api import coreos, improbable
+from etcd_operator.api.rules import PEERS_ARE_MADE
 
 Manifest = dict[str, Any]
 
 API_VERSION = "admissionregistration.k8s.io/v1"
 PREFIX = "etcd-operator-"
 LARGEST_SENSIBLE = 7
+
+OPERATE = "operate"
+"""The verb on etcdpeers without which nobody may write one. The API server has no such verb of its own."""
 
 _EVEN = (
     "'an even number of members (' + string(variables.size) + ') survives no more failures than ' + "
@@ -40,6 +47,7 @@ def policies() -> tuple[Manifest, ...]:
         ),
         *_scale_warning(),
         *_fill_resource_version(),
+        *_operator_only(),
     )
 
 
@@ -106,6 +114,58 @@ def _fill_resource_version() -> tuple[Manifest, Manifest]:
         _manifest("MutatingAdmissionPolicy", name, spec),
         _manifest("MutatingAdmissionPolicyBinding", name, {"policyName": name}),
     )
+
+
+_MAY_OPERATE = (
+    f"authorizer.group('{improbable.GROUP}').resource('etcdpeers')"
+    f".namespace(request.namespace).check('{OPERATE}').allowed()"
+)
+
+
+def _operator_only() -> tuple[Manifest, Manifest]:
+    """Nobody but the operator creates EtcdPeers, or changes what it reads of them; everybody may delete.
+
+    The garbage collector, which has no such right, takes finalizers and owners away and changes nothing
+    else. Annotations are not read.
+    """
+    name = f"{PREFIX}peers"
+    unchanged = (
+        "object.spec == oldObject.spec",
+        "object.metadata.?labels.orValue({}) == oldObject.metadata.?labels.orValue({})",
+        _none_new("finalizers", "o == x"),
+        _none_new(
+            "ownerReferences",
+            "o.uid == x.uid && o.?controller.orValue(false) == x.?controller.orValue(false)",
+        ),
+    )
+    harmless = " && ".join(["request.operation == 'UPDATE'", *unchanged])
+    spec = {
+        "failurePolicy": "Fail",
+        "matchConstraints": {
+            "resourceRules": [
+                _on(["CREATE", "UPDATE"], improbable.GROUP, improbable.VERSION, "etcdpeers"),
+            ]
+        },
+        "validations": [
+            {
+                "expression": f"({harmless}) || {_MAY_OPERATE}",
+                "message": f"{PEERS_ARE_MADE} (only who has the right '{OPERATE}' on etcdpeers writes them)",
+                "reason": "Forbidden",
+            }
+        ],
+    }
+    return (
+        _manifest("ValidatingAdmissionPolicy", name, spec),
+        _manifest(
+            "ValidatingAdmissionPolicyBinding", name, {"policyName": name, "validationActions": ["Deny"]}
+        ),
+    )
+
+
+def _none_new(field: str, same: str) -> str:
+    """CEL: every `x` in a list of the metadata was there before, as an `o` that is the same."""
+    place = f"metadata.?{field}.orValue([])"
+    return f"object.{place}.all(x, oldObject.{place}.exists(o, {same}))"
 
 
 def _on(operations: list[str], group: str, version: str, *resources: str) -> Manifest:

@@ -23,6 +23,8 @@ VERSION_PATTERN = (
     rf"^v?3\\.[{OLDEST_MINOR}-{NEWEST_MINOR}]\\.(0|[1-9][0-9]*)(-[0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*)?$"
 )
 NAME_PATTERN = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
+LABEL_PATTERN = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+MOST_MEMBERS = 100
 
 # Bounds that only serve to let the API server work out beforehand what a rule may cost.
 BOUNDS = {
@@ -30,6 +32,11 @@ BOUNDS = {
     "status.currentVersion": {"maxLength": 64},
     "status.clusterVersion": {"maxLength": 64},
     "spec.clusterName": {"maxLength": LONGEST_LABEL},
+    "spec.bootstrap.initialClusterToken": {"maxLength": LONGEST_LABEL},
+    "spec.bootstrap.survivor": {"maxLength": 253},
+    "spec.bootstrap.static.initialCluster": {"maxItems": MOST_MEMBERS},
+    "spec.bootstrap.static.initialCluster[].name": {"maxLength": LONGEST_LABEL},
+    "spec.bootstrap.static.initialCluster[].host": {"maxLength": 253},
     "spec.podTemplate.metadata.annotations": {"maxProperties": 64},
     "spec.podTemplate.metadata.labels": {"maxProperties": 64},
 }
@@ -226,16 +233,7 @@ def _storage_size(claim: str) -> Rule:
 
 CLAIM = "spec.storage.volumeClaimTemplate"
 _PREFIXED = f"k.startsWith('{improbable.RESERVED_PREFIX}')"
-
-PEERED_CLUSTER = (
-    *_name_rules(LONGEST_PEERED_NAME),
-    SUPPORTED_VERSION,
-    *PEERED_VERSION_CHANGES,
-    *(
-        _frozen(field, changeable="spec.replicas and spec.version")
-        for field in ("storage", "podTemplate", "affinity")
-    ),
-    _storage_size(CLAIM),
+_RESERVED_NAMES = (
     _reserved(
         "spec.podTemplate.metadata.annotations",
         _PREFIXED,
@@ -246,6 +244,18 @@ PEERED_CLUSTER = (
         f"{_PREFIXED} || k == 'app.kubernetes.io/name'",
         f"app.kubernetes.io/name and labels that begin with {improbable.RESERVED_PREFIX} are",
     ),
+)
+
+PEERED_CLUSTER = (
+    *_name_rules(LONGEST_PEERED_NAME),
+    SUPPORTED_VERSION,
+    *PEERED_VERSION_CHANGES,
+    *(
+        _frozen(field, changeable="spec.replicas and spec.version")
+        for field in ("storage", "podTemplate", "affinity")
+    ),
+    _storage_size(CLAIM),
+    *_RESERVED_NAMES,
     Rule(
         name="one-affinity",
         at="spec",
@@ -254,19 +264,69 @@ PEERED_CLUSTER = (
     ),
 )
 
-# A rule cannot see who writes. It need not: what nobody may change, the operator included,
-# covers every edit that would do harm, and works wherever the operator runs. What is left,
-# the version and how etcd starts, is put right by the operator's next pass.
+
+PEERS_ARE_MADE = "EtcdPeers are made by the operator: create an EtcdCluster instead"
+
+
+def _host_of(member: str) -> str:
+    """CEL, at `spec` of a peer: the pattern of a host that a member of its cluster has, in any namespace."""
+    return f"'^' + {member} + '\\\\.' + self.clusterName + '\\\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?\\\\.svc$'"
+
+
+# A rule cannot see who writes; an admission policy does (`api.policies`). What nobody may write, the
+# operator included, stands here, and works wherever the operator runs. The namespace cannot be seen
+# either, nor the record of the cluster: `dialects.peers` compares with both.
 PEER = (
     Rule(
         name="name-length",
         at="",
         field=".metadata.name",
         holds=f"self.metadata.name.size() <= {LONGEST_LABEL}",
-        message=f"must have at most {LONGEST_LABEL} characters; EtcdPeers are made by the operator: "
-        "create an EtcdCluster instead",
+        message=f"must have at most {LONGEST_LABEL} characters; {PEERS_ARE_MADE}",
+    ),
+    Rule(
+        name="name-of-member",
+        at="",
+        field=".metadata.name",
+        # Not one pattern with the name in it: the API server puts the cost of that beyond all bounds.
+        holds="self.metadata.name.startsWith(self.spec.clusterName + '-') && "
+        "self.metadata.name.substring(self.spec.clusterName.size() + 1).matches('^[0-9]+$')",
+        message=f"must be that of its cluster and a number, like my-cluster-0; {PEERS_ARE_MADE}",
+    ),
+    Rule(
+        name="cluster-name",
+        at="spec.clusterName",
+        holds=f"self.matches('{NAME_PATTERN}')",
+        message=f"must be the name of an EtcdCluster; {PEERS_ARE_MADE}",
+    ),
+    Rule(
+        name="token-form",
+        at="spec.bootstrap.initialClusterToken",
+        holds=f"self.matches('{LABEL_PATTERN}')",
+        message="must have only lower-case letters, digits and '-', and be that of its cluster; "
+        f"{PEERS_ARE_MADE}",
+    ),
+    Rule(
+        name="member-hosts",
+        at="spec",
+        field=".bootstrap.static.initialCluster",
+        holds="self.bootstrap.static.initialCluster.all(m, "
+        "m.name.matches('^' + self.clusterName + '-[0-9]+$') && "
+        f"m.host.matches({_host_of('m.name')}))",
+        message="must have members of this cluster only, each with its own host, like "
+        f"my-cluster-0.my-cluster.my-namespace.svc; {PEERS_ARE_MADE}",
+    ),
+    Rule(
+        name="survivor-host",
+        at="spec",
+        field=".bootstrap.survivor",
+        holds="!has(self.bootstrap.survivor) || self.bootstrap.survivor == '' || "
+        f"""self.bootstrap.survivor.matches({_host_of("self.clusterName + '-[0-9]+'")})""",
+        message="must be the host of a member of this cluster, like "
+        f"my-cluster-0.my-cluster.my-namespace.svc; {PEERS_ARE_MADE}",
     ),
     SUPPORTED_VERSION,
+    *_RESERVED_NAMES,
     *(
         _frozen(field, changeable="spec.version and spec.bootstrap")
         for field in ("clusterName", "storage", "podTemplate")

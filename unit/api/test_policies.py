@@ -1,4 +1,4 @@
-from etcd_operator.api.policies import PREFIX, Manifest, policies
+from etcd_operator.api.policies import OPERATE, PREFIX, Manifest, policies
 
 
 def _spec(kind: str, name: str) -> Manifest:
@@ -21,8 +21,22 @@ def test_sizes_are_warned_about_and_never_refused() -> None:
         assert _spec("ValidatingAdmissionPolicyBinding", name)["validationActions"] == ["Warn"]
 
 
-def test_a_policy_that_cannot_be_evaluated_stops_no_write() -> None:
-    assert {p["spec"]["failurePolicy"] for p in policies() if p["kind"].endswith("Policy")} == {"Ignore"}
+def test_a_policy_that_cannot_be_evaluated_stops_no_write_but_that_of_an_etcdpeer() -> None:
+    failing = {
+        p["metadata"]["name"].removeprefix(PREFIX)
+        for p in policies()
+        if p["kind"].endswith("Policy") and p["spec"]["failurePolicy"] != "Ignore"
+    }
+    assert failing == {"peers"}
+
+
+def test_etcdpeers_are_denied_to_everybody_without_the_right_to_operate_and_deletable_by_all() -> None:
+    (rule,) = _spec("ValidatingAdmissionPolicy", "peers")["matchConstraints"]["resourceRules"]
+    assert rule["resources"] == ["etcdpeers"]  # not their status, which nothing is read from
+    assert rule["operations"] == ["CREATE", "UPDATE"]
+    assert _spec("ValidatingAdmissionPolicyBinding", "peers")["validationActions"] == ["Deny"]
+    (check,) = _spec("ValidatingAdmissionPolicy", "peers")["validations"]
+    assert f".check('{OPERATE}')" in check["expression"]
 
 
 def test_a_resource_version_is_filled_in_for_the_object_and_its_status() -> None:

@@ -34,7 +34,9 @@ PEER: Manifest = {
         "bootstrap": {
             "initialClusterState": "Existing",
             "initialClusterToken": "token",
-            "static": {"initialCluster": [{"name": "no-cluster-0", "host": "no-cluster-0.no-cluster"}]},
+            "static": {
+                "initialCluster": [{"name": "no-cluster-0", "host": "no-cluster-0.no-cluster.default.svc"}]
+            },
         },
     },
 }
@@ -63,7 +65,8 @@ def changed(base: Manifest, changes: Changes) -> Manifest:
 class Case:
     """`base` with `changes` is refused in these words; `edits` means that `base` exists already.
 
-    rule: the name of the CEL rule that answers; empty when the schema itself does.
+    rule: the name of the CEL rule that answers; empty when the schema itself does, or a policy.
+    user: who asks; empty for an administrator, anybody else has all rights on EtcdPeers but `operate`.
     """
 
     typed: str
@@ -72,6 +75,7 @@ class Case:
     sees: str
     rule: str = ""
     edits: bool = False
+    user: str = ""
 
 
 AT_LEAST_ONE = "in body should be greater than or equal to 1"
@@ -83,6 +87,7 @@ NO_NAME = (
 CLAIM = "spec/storage/volumeClaimTemplate"
 REQUESTS = f"{CLAIM}/resources/requests"
 METADATA = "spec/podTemplate/metadata"
+BOOTSTRAP = "spec/bootstrap"
 NO_SIZE = (
     "spec.storage.volumeClaimTemplate.resources.requests: Invalid value: storage must be more than 0: "
     "give the size of each member's volume, like 8Gi"
@@ -151,6 +156,29 @@ def _names(base: Manifest, longest: int) -> tuple[Case, ...]:
         for name in ("my.cluster", "1st-cluster")
     )
     return (length, *forms)
+
+
+def _reserved_names(base: Manifest) -> tuple[Case, ...]:
+    note = Case(
+        typed="annotation etcd.improbable.io/mine",
+        base=base,
+        changes={METADATA: {"annotations": {"etcd.improbable.io/mine": "yes"}}},
+        rule="reserved-annotations",
+        sees="spec.podTemplate.metadata.annotations: Invalid value: annotations that begin with "
+        "etcd.improbable.io/ are reserved for the operator: remove them",
+    )
+    labels = (
+        Case(
+            typed=f"label {label}",
+            base=base,
+            changes={METADATA: {"labels": {label: "mine"}}},
+            rule="reserved-labels",
+            sees="spec.podTemplate.metadata.labels: Invalid value: app.kubernetes.io/name and labels that "
+            "begin with etcd.improbable.io/ are reserved for the operator: remove them",
+        )
+        for label in ("etcd.improbable.io/mine", "app.kubernetes.io/name")
+    )
+    return (note, *labels)
 
 
 def running_persistent(version: str) -> Manifest:
@@ -243,25 +271,7 @@ PERSISTENT_CASES = (
         sees='spec.storage.volumeClaimTemplate.volumeMode: Unsupported value: "Block": '
         'supported values: "Filesystem"',
     ),
-    Case(
-        typed="annotation etcd.improbable.io/mine",
-        base=PERSISTENT,
-        changes={METADATA: {"annotations": {"etcd.improbable.io/mine": "yes"}}},
-        rule="reserved-annotations",
-        sees="spec.podTemplate.metadata.annotations: Invalid value: annotations that begin with "
-        "etcd.improbable.io/ are reserved for the operator: remove them",
-    ),
-    *(
-        Case(
-            typed=f"label {label}",
-            base=PERSISTENT,
-            changes={METADATA: {"labels": {label: "mine"}}},
-            rule="reserved-labels",
-            sees="spec.podTemplate.metadata.labels: Invalid value: app.kubernetes.io/name and labels that "
-            "begin with etcd.improbable.io/ are reserved for the operator: remove them",
-        )
-        for label in ("etcd.improbable.io/mine", "app.kubernetes.io/name")
-    ),
+    *_reserved_names(PERSISTENT),
     Case(
         typed="affinity in both places",
         base=PERSISTENT,
@@ -326,15 +336,92 @@ PERSISTENT_CASES = (
 )
 
 PEER_CHANGEABLE = "spec.version and spec.bootstrap"
+PEERS_ARE_MADE = "EtcdPeers are made by the operator: create an EtcdCluster instead"
+NO_HOST = "each with its own host, like my-cluster-0.my-cluster.my-namespace.svc"
+ONLY_OPERATOR = (
+    f"denied request: {PEERS_ARE_MADE} (only who has the right 'operate' on etcdpeers writes them)"
+)
 PEER_CASES = (
+    Case(
+        typed="an EtcdPeer, unless you are the operator or an administrator",
+        base=PEER,
+        changes={},
+        user="somebody",
+        sees=ONLY_OPERATOR,
+    ),
+    *(
+        Case(
+            typed=f"another {field} for a peer that exists, unless you are those",
+            base=PEER,
+            changes={path: value},
+            edits=True,
+            user="somebody",
+            sees=ONLY_OPERATOR,
+        )
+        for field, path, value in (
+            ("version", "spec/version", "3.6.17"),
+            ("label", "metadata/labels", {"etcd.improbable.io/cluster-name": "other"}),
+            ("finalizer", "metadata/finalizers", ["etcdpeer.etcd.improbable.io/pvc-cleanup"]),
+        )
+    ),
     Case(
         typed="a name of 64 characters",
         base=PEER,
         changes={"metadata/name": "n" * 64},
         rule="name-length",
-        sees="metadata.name: Invalid value: must have at most 63 characters; EtcdPeers are made by the "
-        "operator: create an EtcdCluster instead",
+        sees=f"metadata.name: Invalid value: must have at most 63 characters; {PEERS_ARE_MADE}",
     ),
+    Case(
+        typed="name: other-0, with clusterName: no-cluster",
+        base=PEER,
+        changes={"metadata/name": "other-0"},
+        rule="name-of-member",
+        sees="metadata.name: Invalid value: must be that of its cluster and a number, like my-cluster-0; "
+        f"{PEERS_ARE_MADE}",
+    ),
+    Case(
+        typed="clusterName: No.Cluster",
+        base=PEER,
+        changes={"spec/clusterName": "No.Cluster"},
+        rule="cluster-name",
+        sees='spec.clusterName: Invalid value: "No.Cluster": must be the name of an EtcdCluster; '
+        f"{PEERS_ARE_MADE}",
+    ),
+    Case(
+        typed="initialClusterToken: My/Token",
+        base=PEER,
+        changes={f"{BOOTSTRAP}/initialClusterToken": "My/Token"},
+        rule="token-form",
+        sees='spec.bootstrap.initialClusterToken: Invalid value: "My/Token": must have only lower-case '
+        f"letters, digits and '-', and be that of its cluster; {PEERS_ARE_MADE}",
+    ),
+    *(
+        Case(
+            typed=f"initialCluster: {name} at {host}",
+            base=PEER,
+            changes={f"{BOOTSTRAP}/static/initialCluster": [{"name": name, "host": host}]},
+            rule="member-hosts",
+            sees="spec.bootstrap.static.initialCluster: Invalid value: must have members of this cluster "
+            f"only, {NO_HOST}; {PEERS_ARE_MADE}",
+        )
+        for name, host in (
+            ("no-cluster-0", "10.0.0.1"),
+            ("no-cluster-0", "no-cluster-1.no-cluster.default.svc"),
+            ("other-0", "other-0.no-cluster.default.svc"),
+        )
+    ),
+    *(
+        Case(
+            typed=f"survivor: {host}",
+            base=PEER,
+            changes={f"{BOOTSTRAP}/survivor": host},
+            rule="survivor-host",
+            sees="spec.bootstrap.survivor: Invalid value: must be the host of a member of this cluster, like "
+            f"my-cluster-0.my-cluster.my-namespace.svc; {PEERS_ARE_MADE}",
+        )
+        for host in ("10.0.0.1", "other-0.other.default.svc", "no-cluster-0.no-cluster.default.svc:2379,x")
+    ),
+    *_reserved_names(PEER),
     Case(
         typed='version: "latest"',
         base=PEER,
@@ -430,6 +517,8 @@ INTRODUCTION = """\
 Written by `hack/generate-bad-input`; each line is tested on a real API server. Nothing of what is
 refused here reaches the operator: what is stored stays as it was. `kubectl` puts
 `The EtcdCluster "NAME" is invalid:` before the words in the table.
+
+Nobody but the operator, or an administrator with all rights, writes EtcdPeers. Whoever may delete them may.
 
 Two things are admitted with a warning: an even number of members, and more than seven.
 

@@ -11,14 +11,14 @@ import subprocess
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 
 from etcd_operator.api.crd import crds
 from etcd_operator.api.policies import policies
-from unit.api.contract.cases import EPHEMERAL, Manifest, changed
+from unit.api.contract.cases import EPHEMERAL, PEER, Manifest, changed
 
 DEADLINE = 20.0
 
@@ -43,10 +43,16 @@ class Kubectl:
     path: str
     config: str
     namespace: str
+    user: str = ""
+
+    def by(self, user: str) -> "Kubectl":
+        """The same as somebody else; as the administrator for an empty name."""
+        return replace(self, user=user)
 
     def __call__(self, *arguments: str, given: Any = None) -> Answer:
+        where = ["--kubeconfig", self.config, "--namespace", self.namespace]
         done = subprocess.run(
-            [self.path, "--kubeconfig", self.config, "--namespace", self.namespace, *arguments],
+            [self.path, *where, *([f"--as={self.user}"] if self.user else []), *arguments],
             input=None if given is None else json.dumps(given),
             capture_output=True,
             text=True,
@@ -76,7 +82,7 @@ class Kubectl:
     def store(self, manifest: Manifest) -> Manifest:
         """Create under a name of its own, status included; what was stored."""
         name = f"c{uuid.uuid4().hex[:10]}"
-        wanted = changed(manifest, {"metadata/name": name})
+        wanted = named(manifest, name)
         answer = self.create(wanted, "-o", "json")
         assert answer.code == 0, answer.err
         if "status" in wanted:
@@ -85,6 +91,21 @@ class Kubectl:
             answer = self("patch", kind, name, "--subresource=status", "--type=merge", "-p", patch)
             assert answer.code == 0, answer.err
         return wanted
+
+
+def named(manifest: Manifest, name: str) -> Manifest:
+    """The same under another name; a peer, whose name follows from its cluster's, of another cluster."""
+    if manifest["kind"] != "EtcdPeer":
+        return changed(manifest, {"metadata/name": name})
+    member = {"name": f"{name}-0", "host": f"{name}-0.{name}.default.svc"}
+    return changed(
+        manifest,
+        {
+            "metadata/name": member["name"],
+            "spec/clusterName": name,
+            "spec/bootstrap/static/initialCluster": [member],
+        },
+    )
 
 
 def wait_for(claim: Callable[[], bool], what: str) -> None:
@@ -105,6 +126,10 @@ def kubectl() -> Iterator[Kubectl]:
     kubectl = Kubectl(path, config, f"crd-{uuid.uuid4().hex[:8]}")
     install(kubectl)
     assert kubectl("create", "namespace", kubectl.namespace).code == 0
+    rights = ["--verb=get,list,watch,create,update,patch,delete", "--resource=etcdpeers.etcd.improbable.io"]
+    assert kubectl("create", "role", "peers", *rights).code == 0
+    assert kubectl("create", "rolebinding", "peers", "--role=peers", "--user=somebody").code == 0
+    wait_for(lambda: "denied request" in kubectl.by("somebody").try_out(PEER).err, "peers are denied")
     yield kubectl
     kubectl("delete", "namespace", kubectl.namespace, "--wait=false")
 

@@ -14,8 +14,8 @@ def _identity(case: Case) -> str:
 def test_bad_input_is_refused_in_the_documented_words(kubectl: Kubectl, case: Case) -> None:
     if case.edits:
         stored = kubectl.store(case.base)
-        answer = kubectl.replace(changed(stored, case.changes))
+        answer = kubectl.by(case.user).replace(changed(stored, case.changes))
     else:
-        answer = kubectl.try_out(changed(case.base, case.changes))
+        answer = kubectl.by(case.user).try_out(changed(case.base, case.changes))
     assert answer.code != 0
     assert case.sees in answer.err

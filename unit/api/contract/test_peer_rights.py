@@ -1,0 +1,32 @@
+"""Who may do what with EtcdPeers, on a real API server: what is refused stands in `cases`."""
+
+import pytest
+
+from unit.api.contract.cases import PEER
+from unit.api.contract.conftest import Kubectl, named
+
+pytestmark = pytest.mark.cluster
+KIND = "etcdpeers.etcd.improbable.io"
+
+
+def test_somebody_may_annotate_and_delete_what_the_operator_made(kubectl: Kubectl) -> None:
+    name = kubectl.store(PEER)["metadata"]["name"]
+    kept = '{"metadata":{"finalizers":["example.com/kept"]}}'
+    assert kubectl("patch", KIND, name, "--type=merge", "-p", kept).code == 0
+    for words in (
+        ("annotate", KIND, name, "note=mine"),
+        ("delete", KIND, name, "--wait=false"),
+        ("patch", KIND, name, "--type=merge", "-p", '{"metadata":{"finalizers":null}}'),
+        ("wait", KIND, name, "--for=delete", "--timeout=20s"),
+    ):
+        answer = kubectl.by("somebody")(*words)
+        assert answer.code == 0 or "NotFound" in answer.err, answer.err
+
+
+def test_whoever_has_the_right_to_operate_may_create(kubectl: Kubectl) -> None:
+    operator = kubectl.by("an-operator")
+    rights = ["--verb=get,create,operate", f"--resource={KIND}"]
+    assert kubectl("create", "role", "operators", *rights).code == 0
+    assert kubectl("create", "rolebinding", "operators", "--role=operators", "--user=an-operator").code == 0
+    answer = operator.create(named(PEER, "made-by-an-operator"))
+    assert answer.code == 0, answer.err
