@@ -172,20 +172,45 @@ def _plural(kind: str) -> str:
     return lower.removesuffix("y") + "ies" if lower.endswith("y") else lower + "s"
 
 
+def test_whoever_deploys_may_keep_the_right_to_write_definitions_to_himself() -> None:
+    whole, bare = documents("deployment.yaml"), documents("deployment-no-install.yaml")
+    assert [each["kind"] for each in bare] == [each["kind"] for each in whole]
+    asked = [r for r in rules("deployment.yaml", "ClusterRole") if r["apiGroups"][0] not in DEFINITIONS]
+    assert rules("deployment-no-install.yaml", "ClusterRole") == asked
+    assert rules("deployment-no-install.yaml", "Role") == rules("deployment.yaml", "Role")
+    (container,) = bare[-1]["spec"]["template"]["spec"]["containers"]
+    assert container["args"] == ["run", "--no-install-crds"]
+
+
+def test_user_roles_reach_users_through_the_roles_of_kubernetes() -> None:
+    aggregate = "rbac.authorization.k8s.io/aggregate-to-"
+    view, edit = documents("user-roles.yaml")
+    assert view["metadata"]["labels"] == {f"{aggregate}view": "true"}
+    assert edit["metadata"]["labels"] == {f"{aggregate}edit": "true", f"{aggregate}admin": "true"}
+    assert {verb for _, _, verb in rights(view["rules"])} == {"get", "list", "watch"}
+
+
+def test_no_user_role_gives_what_only_the_operator_may() -> None:
+    given = rights(rules("user-roles.yaml", "ClusterRole"))
+    reads = ("get", "list", "watch")
+    assert not [right for right in given if right[1].endswith("/status") and right[2] not in reads]
+    assert {verb for _, resource, verb in given if resource == "etcdpeers"} == {*reads, "delete"}
+
+
 def test_the_lease_that_may_be_written_is_the_one_in_use() -> None:
     named = [r["resourceNames"] for r in rules("deployment.yaml", "Role") if "resourceNames" in r]
     assert named == [[LEASE_NAME]]
 
 
 def test_deleting_the_deployment_deletes_no_definition() -> None:
-    for path in ("deployment.yaml", "namespaced/deployment.yaml"):
+    for path in ("deployment.yaml", "deployment-no-install.yaml", "namespaced/deployment.yaml"):
         kinds = {each["kind"] for each in documents(path)}
         assert not kinds & {"CustomResourceDefinition", "Namespace"}
 
 
 DEPLOYMENTS = [
     pytest.param(next(d for d in documents(path) if d["kind"] == "Deployment"), id=path)
-    for path in ("deployment.yaml", "namespaced/deployment.yaml")
+    for path in ("deployment.yaml", "deployment-no-install.yaml", "namespaced/deployment.yaml")
 ]
 
 
