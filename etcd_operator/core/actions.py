@@ -157,6 +157,21 @@ class RemoveMember:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RemoveCorrupt:
+    """Take a member with corrupt data out of etcd's list, if a quorum of others has equal data, live."""
+
+    name: str
+    member_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DisarmCorrupt:
+    """Let etcd take writes again: the member with the corrupt data is out, and the others have equal data."""
+
+    member_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteMember:
     """Remove the objects of a member that etcd no longer lists, its data included."""
 
@@ -243,6 +258,8 @@ Action = (
     | Promote
     | MoveLeader
     | RemoveMember
+    | RemoveCorrupt
+    | DisarmCorrupt
     | DeleteMember
     | DropPod
     | ReplaceMember

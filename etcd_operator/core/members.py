@@ -135,6 +135,8 @@ class Answer:
     leader: the member it follows, empty without one. ids are hexadecimal.
     revision: of the newest change of data that it has applied.
     errors: what etcd complains of, in its own words; an alarm of one member stands in every answer.
+    corrupt: IDs of the members whose data etcd found to differ (alarm CORRUPT); `ANYBODY` where it
+    cannot say whose.
     """
 
     member_id: str
@@ -145,6 +147,7 @@ class Answer:
     revision: int = 0
     is_learner: bool = False
     errors: tuple[str, ...] = ()
+    corrupt: frozenset[str] = frozenset()
     members: tuple[EtcdMember, ...] = ()
 
     @property
@@ -154,12 +157,15 @@ class Answer:
 
     @property
     def ails(self) -> bool:
-        """Whether it has no leader, or reports an error other than a full store.
+        """Whether it has no leader, its data differs, or it reports an error that is no alarm.
 
-        A full store still answers reads, takes deletions and changes its members, so who reports
-        one is as good a member as any: one that is lost must be replaced there, too.
+        Every member reports every alarm. Beside a full store, or corrupt data of one member, the others
+        still answer reads and change their members, so who reports an alarm is as good a member as any:
+        one that is lost must be replaced there, too.
         """
-        return not self.leader or any(OUT_OF_SPACE not in error for error in self.errors)
+        if not self.leader or self.member_id in self.corrupt:
+            return True
+        return any(not any(alarm in error for alarm in ALARMS) for error in self.errors)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,6 +180,15 @@ class Refusal:
 
 OUT_OF_SPACE = "NOSPACE"
 """In the words of etcd's alarm (`memberID:... alarm:NOSPACE`, 3.4 to 3.7 alike)."""
+
+CORRUPT = "CORRUPT"
+"""The same for data that differs: etcd then refuses puts and deletions, but neither reads nor changes of
+members (3.5 to 3.7), until the alarm is disarmed; the removal of the member does not disarm it."""
+
+ALARMS = (OUT_OF_SPACE, CORRUPT)
+
+ANYBODY = "0"
+"""The member that etcd names where it cannot say whose data is the wrong one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,7 +266,7 @@ class Member:
 
     @property
     def health(self) -> Health:
-        """Healthy is: it answers, follows a leader and reports no error but a full store."""
+        """Healthy is: it answers, follows a leader, reports no error, and no alarm names it."""
         if self.answer is None:
             return Health.NO_ANSWER if self.refusal is None else Health.REFUSED
         return Health.UNHEALTHY if self.answer.ails else Health.HEALTHY

@@ -87,6 +87,12 @@ class ClusterState:
         """Whether etcd takes no puts because a quota is used up."""
         return any(v.answer is not None and v.answer.is_out_of_space for v in self.voters)
 
+    @cached_property
+    def corrupt(self) -> frozenset[str]:
+        """IDs of the members whose data etcd found to differ (see `Answer.corrupt`)."""
+        answers = (voter.answer for voter in self.voters)
+        return frozenset(named for answer in answers if answer is not None for named in answer.corrupt)
+
     def holder_of(self, member: Member) -> ClaimFacts | PodFacts | None:
         """What a member's data lives and dies with: its claim if it is persistent, its pod otherwise."""
         return member.claim if self.desired.is_persistent else member.pod

@@ -8,6 +8,7 @@ Degraded, so that `kubectl describe` says what the operator waits for.
 from etcd_operator.api.meta import Condition
 from etcd_operator.api.record import is_repeated
 from etcd_operator.core.actions import Plan, Stage
+from etcd_operator.core.members import ANYBODY
 from etcd_operator.core.paths import lowest
 from etcd_operator.core.state import ClusterState
 
@@ -33,6 +34,19 @@ OUT_OF_SPACE = (
     ),
 )
 """Reason and sentence for a full store."""
+
+
+def data_corrupt(state: ClusterState) -> tuple[str, str]:
+    """Reason and sentence for data that differs between members."""
+    known = {member.id: member.name for member in state.members if member.id}
+    names = sorted(known.get(named, f"a member that was removed, ID {named}") for named in state.corrupt)
+    whose = "of some member" if ANYBODY in state.corrupt else f"of {', '.join(names)}"
+    message = (
+        f"etcd found the data {whose} to differ and takes no writes (alarm CORRUPT): a member that "
+        "is named is replaced while a quorum of others agrees; otherwise compare "
+        "`etcdctl endpoint hashkv --cluster`, remove who is wrong, then `etcdctl alarm disarm`"
+    )
+    return "DataCorrupt", message
 
 
 def auth_enabled(state: ClusterState) -> tuple[str, str]:
@@ -117,6 +131,8 @@ def _degraded(state: ClusterState, plan: Plan) -> Verdict:
         return True, plan.reason, plan.message
     if state.record.is_recovering:
         return True, "Recovering", plan.message
+    if state.corrupt:
+        return True, *data_corrupt(state)
     upgrade = state.record.upgrade
     on_purpose = upgrade.member if upgrade is not None else ""
     ailing = [v.name for v in state.voters if not v.is_healthy and v.name != on_purpose]

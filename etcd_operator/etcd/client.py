@@ -105,9 +105,9 @@ class EtcdClient:
             return False
         return True
 
-    def hash_kv(self, revision: int = 0) -> HashKV:
+    def hash_kv(self, revision: int = 0, *, deadline: float | None = None) -> HashKV:
         """The member's hash of all keys up to `revision` (0: its newest)."""
-        response = self._call(methods.HASH_KV, pb.HashKVRequest(revision=revision))
+        response = self._call(methods.HASH_KV, pb.HashKVRequest(revision=revision), deadline=deadline)
         return HashKV(
             hash=response.hash,
             revision=response.hash_revision or revision or response.header.revision,

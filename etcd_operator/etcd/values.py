@@ -1,5 +1,6 @@
 """etcd's replies as frozen values, so that protobuf messages stay inside this package."""
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
@@ -36,6 +37,25 @@ class MemberList:
     members: tuple[Member, ...]
 
 
+class AlarmKind(Enum):
+    """Why etcd refuses writes: no space is left, or members' data differs."""
+
+    NOSPACE = "NOSPACE"
+    CORRUPT = "CORRUPT"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alarm:
+    """An alarm about a member (0: etcd cannot say which); it stays until disarmed."""
+
+    member_id: int
+    kind: AlarmKind
+
+
+# As etcd prints the message of an alarm: 3.7 with one space or two, all without a member that is 0.
+_ALARM = re.compile(r"(?:memberID:(\d+)\s+)?alarm:(NOSPACE|CORRUPT)")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
     """What one member says of itself. Sizes are in bytes.
@@ -63,6 +83,12 @@ class Status:
     errors: tuple[str, ...]
 
     @property
+    def alarms(self) -> tuple[Alarm, ...]:
+        """The active alarms of all members, as far as this one has heard."""
+        found = (match for error in self.errors for match in _ALARM.finditer(error))
+        return tuple(Alarm(member_id=int(match[1] or 0), kind=AlarmKind(match[2])) for match in found)
+
+    @property
     def is_leader(self) -> bool:
         """Whether the member holds itself to be the leader."""
         return self.leader == self.member_id
@@ -83,21 +109,6 @@ class KeyValue:
 
     value: bytes
     mod_revision: int
-
-
-class AlarmKind(Enum):
-    """Why etcd refuses writes."""
-
-    NOSPACE = "NOSPACE"
-    CORRUPT = "CORRUPT"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Alarm:
-    """An alarm raised by a member; it stays until disarmed."""
-
-    member_id: int
-    kind: AlarmKind
 
 
 def member_of(message: pb.Member) -> Member:

@@ -24,6 +24,7 @@ from etcd_operator.core.actions import (
     CreateMember,
     CreateMemberService,
     DeleteMember,
+    DisarmCorrupt,
     DropPod,
     DropSeed,
     KeepBudget,
@@ -34,6 +35,7 @@ from etcd_operator.core.actions import (
     Promote,
     RecoveryAction,
     Remember,
+    RemoveCorrupt,
     RemoveMember,
     ReplaceMember,
     Resuming,
@@ -82,7 +84,7 @@ class Actor(Generic[Cluster]):
         if not self.may_act():
             raise NotLeading("leadership of the operator is in doubt: not acting")
         match action:
-            case AddLearner() | Promote() | MoveLeader() | RemoveMember():
+            case AddLearner() | Promote() | MoveLeader() | RemoveMember() | RemoveCorrupt() | DisarmCorrupt():
                 self._change(state, action, report)
             case DeleteMember():
                 self._delete(state, action.name, report)
@@ -125,7 +127,10 @@ class Actor(Generic[Cluster]):
                 assert_never(action)
 
     def _change(
-        self, state: ClusterState, action: AddLearner | Promote | MoveLeader | RemoveMember, report: Report
+        self,
+        state: ClusterState,
+        action: AddLearner | Promote | MoveLeader | RemoveMember | RemoveCorrupt | DisarmCorrupt,
+        report: Report,
     ) -> None:
         """Change etcd's list. Whatever comes of it, what was seen before is outdated."""
         removed: frozenset[str] = frozenset()
@@ -141,7 +146,12 @@ class Actor(Generic[Cluster]):
                 case MoveLeader():
                     membership.move_leader(action)
                     report("LeaderMoved", f"moved the leadership to {action.name}")
-                case RemoveMember():
+                case DisarmCorrupt():
+                    membership.disarm_corrupt(action.member_id)
+                    report("AlarmDisarmed", f"disarmed the alarm CORRUPT of {action.member_id}")
+                case RemoveMember() | RemoveCorrupt():
+                    if isinstance(action, RemoveCorrupt):
+                        membership.assert_corrupt(action.member_id)
                     assert_others_stay(self.client, state, action.name)
                     if membership.remove(action.name, action.member_id):
                         report("MemberRemoved", f"removed {action.name}, ID {action.member_id}")

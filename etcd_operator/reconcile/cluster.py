@@ -24,7 +24,7 @@ from etcd_operator.core.status import MILESTONES, QUIET_HOLDS, WARNINGS
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.engine.controller import Result
 from etcd_operator.errors import Forbidden, Invalid, NotFound, NotLeading, OperatorError
-from etcd_operator.etcd.errors import NotInSync, UnhealthyCluster
+from etcd_operator.etcd.errors import Corrupt, NotInSync, UnhealthyCluster
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client, PatchKind
 from etcd_operator.reconcile.act import Actor
@@ -47,7 +47,7 @@ RETRY_HELD = 10.0
 NAMESPACE_GOING = "because it is being terminated"
 """The API server's words for a create in a namespace that is being deleted."""
 
-SAID_AND_WAITED_FOR = (NameTaken, Forbidden, Invalid, UnhealthyCluster, NotInSync)
+SAID_AND_WAITED_FOR = (NameTaken, Forbidden, Invalid, UnhealthyCluster, NotInSync, Corrupt)
 """Failures that a pass waits for at a pace of its own; all others are the engine's to repeat."""
 
 ETCD_RETRY = 0.25
@@ -229,9 +229,10 @@ def held_by(error: Exception, words: str) -> Plan:
             return Plan.hold("Forbidden", words, requeue_after=RETRY_HELD)
         case Invalid():
             return Plan.hold("Refused", words, requeue_after=RETRY_HELD)
+        case Corrupt():
+            return Plan.hold("DataCorrupt", words, requeue_after=RETRY_HELD)
         case Overridden():
             return Plan.hold("Overridden", words)
-        case OperatorError():
-            return Plan.hold(REQUEST_FAILED, words)
         case _:
-            return Plan.hold("InternalError", words)
+            reason = REQUEST_FAILED if isinstance(error, OperatorError) else "InternalError"
+            return Plan.hold(reason, words)

@@ -12,7 +12,7 @@ from etcd_operator.build.steps import FETCH
 from etcd_operator.core.members import Answer, ClaimFacts, EtcdMember, PeerFacts, PodFacts, Refusal, Trouble
 from etcd_operator.decoding import decoder
 from etcd_operator.etcd import probe as etcd
-from etcd_operator.etcd.values import Member, hex_id
+from etcd_operator.etcd.values import AlarmKind, Member, hex_id
 from etcd_operator.kube.views import Claim, ContainerState, ContainerStatus, Pod, ReplicaSet
 
 CONTAINER = "etcd"
@@ -271,6 +271,7 @@ def answer_of(reply: etcd.Answer | etcd.Refused | etcd.NoAnswer | None) -> Answe
         revision=status.revision,
         is_learner=status.is_learner,
         errors=status.errors,
+        corrupt=frozenset(hex_id(a.member_id) for a in status.alarms if a.kind is AlarmKind.CORRUPT),
         members=tuple(_entry(member) for member in reply.members or ()),
     )
 

@@ -13,18 +13,21 @@ from typing import TypeVar
 
 from etcd_operator.build.urls import CLIENT_PORT, endpoint
 from etcd_operator.core.actions import MoveLeader
-from etcd_operator.core.members import Member
+from etcd_operator.core.members import Member, quorum
 from etcd_operator.core.state import ClusterState
 from etcd_operator.errors import AlreadyExists, Conflict, Unavailable
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient, OnCall
-from etcd_operator.etcd.errors import UnhealthyCluster
-from etcd_operator.etcd.values import MemberList, hex_id
+from etcd_operator.etcd.errors import Corrupt, UnhealthyCluster
+from etcd_operator.etcd.values import Alarm, AlarmKind, MemberList, hex_id
 
 T = TypeVar("T")
 
 DEADLINE = 2.0
 """Seconds for one call; a worker waits no longer than that for one cluster."""
+
+HASH_DEADLINE = 10.0
+"""Seconds for the hash of all that one member has: a few gigabytes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,6 +68,40 @@ class Membership:
         if leader is None:
             raise Unavailable("no leader is known")
         self._client(leader).move_leader(int(action.member_id, 16))
+
+    def assert_corrupt(self, member_id: str) -> None:
+        """The alarm still names the member, and the others agree. Raises Conflict, Corrupt."""
+        named = Alarm(member_id=int(member_id, 16), kind=AlarmKind.CORRUPT)
+        if named not in self._client(_last(self._trusted())).alarms():
+            raise Conflict(f"etcd does not hold the data of {member_id} to differ any more: looking again")
+        self._assert_equal()
+
+    def disarm_corrupt(self, member_id: str) -> None:
+        """Disarm the alarm of a member that is out, if all others agree. Raises Conflict, Corrupt."""
+        if int(member_id, 16) in {member.id for member in self._listed().members}:
+            raise Conflict(f"{member_id} is a member again: not disarming its alarm")
+        self._assert_equal()
+        self._voter().disarm(Alarm(member_id=int(member_id, 16), kind=AlarmKind.CORRUPT))
+
+    def _assert_equal(self) -> None:
+        """Every healthy voter that no alarm names has the same data, and they are a quorum of all voters."""
+        voters = [self._client(voter) for voter in self._trusted()]
+        listed = self._client(_last(self._trusted())).member_list(linearizable=True).members
+        if len(voters) < quorum(sum(not member.is_learner for member in listed)):
+            raise Conflict("too few voters are left to agree on the data: looking again")
+        revision = max(voter.status().revision for voter in voters)
+        hashes = [voter.hash_kv(revision, deadline=HASH_DEADLINE) for voter in voters]
+        if len({found.compact_revision for found in hashes}) > 1:
+            raise Conflict("members are not compacted alike yet: looking again")
+        if len({found.hash for found in hashes}) > 1:
+            names = ", ".join(voter.name for voter in self._trusted())
+            raise Corrupt(
+                f"the data of {names} differs, too, at revision {revision}: nobody is removed; compare "
+                "`etcdctl endpoint hashkv --cluster`, remove who is wrong, then `etcdctl alarm disarm`"
+            )
+
+    def _trusted(self) -> list[Member]:
+        return [voter for voter in self.state.healthy_voters if voter.id not in self.state.corrupt]
 
     def append_nothing(self, entries: int) -> None:
         """Make the log longer without changing anything, by as much as a worker's time allows."""

@@ -16,6 +16,7 @@ from etcd_operator.core.actions import (
     CreateMember,
     CreateMemberService,
     DeleteMember,
+    DisarmCorrupt,
     DropPod,
     Founding,
     KeepBudget,
@@ -25,6 +26,7 @@ from etcd_operator.core.actions import (
     PadLog,
     Promote,
     Remember,
+    RemoveCorrupt,
     RemoveMember,
     ReplaceMember,
     Resuming,
@@ -32,7 +34,7 @@ from etcd_operator.core.actions import (
     SealMember,
     SealSeed,
 )
-from etcd_operator.core.members import ClaimFacts, Member, PodFacts
+from etcd_operator.core.members import ClaimFacts, Member, PodFacts, quorum
 from etcd_operator.core.state import ClusterState
 from unit.core.model import Peer, Resource, World
 from unit.core.model_etcd import EtcdRefused
@@ -63,7 +65,15 @@ def apply(world: World, cache: Cache, state: ClusterState, action: Action) -> se
             return _write_down(world, state, action)
         case ReplaceMember():
             return _replace(world, state, action)
-        case AddLearner() | Promote() | MoveLeader() | RemoveMember() | PadLog():
+        case (
+            AddLearner()
+            | Promote()
+            | MoveLeader()
+            | RemoveMember()
+            | RemoveCorrupt()
+            | DisarmCorrupt()
+            | PadLog()
+        ):
             _change(world, state, action)
         case DeleteMember() | DropPod():
             _take_away(world, cache, state, action)
@@ -185,10 +195,17 @@ def _replace(world: World, state: ClusterState, action: ReplaceMember) -> set[st
 
 
 def _change(
-    world: World, state: ClusterState, action: AddLearner | Promote | MoveLeader | RemoveMember | PadLog
+    world: World,
+    state: ClusterState,
+    action: AddLearner | Promote | MoveLeader | RemoveMember | RemoveCorrupt | DisarmCorrupt | PadLog,
 ) -> None:
     try:
         match action:
+            case RemoveCorrupt():
+                _assert_corrupt(world, state, action.member_id)
+                _remove(world, state, action)
+            case DisarmCorrupt():
+                _disarm(world, state, action.member_id)
             case AddLearner():
                 _add(world, state, action.name)
             case Promote():
@@ -218,12 +235,45 @@ def _add(world: World, state: ClusterState, name: str) -> None:
         world.losses.append(f"the number of {name} is used again")
 
 
-def _remove(world: World, state: ClusterState, action: RemoveMember) -> None:
+def _remove(world: World, state: ClusterState, action: RemoveMember | RemoveCorrupt) -> None:
     asked = _voter(world, state, but=action.name)
     if action.member_id in world.listed(asked):
         _assert_as_planned(world, state, asked)
         _assert_others_stay(world, state, action.name)
         world.remove(asked, action.member_id)
+
+
+def _assert_corrupt(world: World, state: ClusterState, member_id: str) -> None:
+    group = world.group_of(_process(world, _trusted(state)[-1]))
+    if group is None or member_id not in group.leader.disk.corrupt:
+        raise Refused("no alarm names it")
+    _assert_equal(world, state)
+
+
+def _disarm(world: World, state: ClusterState, member_id: str) -> None:
+    _assert_equal(world, state)
+    asked = _voter(world, state)
+    if member_id in world.listed(asked):
+        raise Refused("it is a member again")
+    world.disarm(asked, member_id)
+
+
+def _assert_equal(world: World, state: ClusterState) -> None:
+    """Every healthy voter that is not named has all that the others have, and they are a quorum."""
+    asked = [_process(world, voter) for voter in _trusted(state)]
+    listed = world.listed(asked[-1]).values()
+    revision = max(process.disk.revision for process in asked)
+    if len(asked) < quorum(sum(not entry.is_learner for entry in listed)):
+        raise Refused("too few are left to agree")
+    if any(process.disk.revision < revision for process in asked):
+        raise Refused("required revision is a future revision")
+
+
+def _trusted(state: ClusterState) -> list[Member]:
+    trusted = [voter for voter in state.healthy_voters if voter.id not in state.corrupt]
+    if not trusted:
+        raise Refused("no healthy voter to ask")
+    return trusted
 
 
 def _lists(world: World, state: ClusterState, name: str) -> bool:

@@ -8,7 +8,7 @@ never returns, its process ends as soon as it is told.
 
 from dataclasses import replace
 
-from etcd_operator.core.members import quorum
+from etcd_operator.core.members import ANYBODY, quorum
 from unit.core.model_raft import Disk, Entry, Group, Process, Raft
 from unit.core.model_versions import minor
 
@@ -110,6 +110,19 @@ class Etcd(Raft):
             raise EtcdRefused("not leader, or bad leader transferee")
         self._follow(heir, group)
         self.leaders[group.cluster_id] = member_id
+
+    def name_corrupt(self, name: str) -> None:
+        """The leader finds the data of a member to differ; empty: it cannot say whose."""
+        for group in self.groups(led=True):
+            named = [entry.id for entry in group.entries.values() if entry.name == name]
+            group.leader.disk.corrupt.update(named if name else [ANYBODY])
+            self._commit(group)
+
+    def disarm(self, asked: Process, member_id: str) -> None:
+        """Raises EtcdRefused without a quorum."""
+        group = self._serving(asked)
+        group.leader.disk.corrupt.discard(member_id)
+        self._commit(group)
 
     def pad(self, asked: Process, entries: int) -> None:
         """Append entries that change nothing. Raises EtcdRefused without a quorum."""

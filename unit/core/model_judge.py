@@ -14,6 +14,7 @@ from etcd_operator.core.actions import (
     CreateMember,
     CreateMemberService,
     DeleteMember,
+    DisarmCorrupt,
     DropPod,
     KeepBudget,
     MoveLeader,
@@ -23,6 +24,7 @@ from etcd_operator.core.actions import (
     Plan,
     Promote,
     Remember,
+    RemoveCorrupt,
     RemoveMember,
     ReplaceMember,
     RetireMember,
@@ -35,7 +37,7 @@ from unit.core.model import World
 from unit.core.model_raft import Group, Process
 from unit.core.model_versions import minor
 
-MEMBERSHIP = (AddLearner, Promote, RemoveMember)
+MEMBERSHIP = (AddLearner, Promote, RemoveMember, RemoveCorrupt)
 HARMLESS = (
     Remember,
     CreateClientService,
@@ -46,6 +48,7 @@ HARMLESS = (
     NoteVoters,
     MoveLeader,
     PadLog,
+    DisarmCorrupt,
     ConfirmLoss,
     SealSeed,
     OpenSeed,
@@ -78,6 +81,10 @@ def _verdict(world: World, state: ClusterState, action: Action, removed: set[str
             return f"the objects of a member that etcd lists are deleted: {action}" if is_listed else ""
         case ReplaceMember():
             return _verdict_on_stop(world, state, action)
+        case RemoveCorrupt():
+            trusted = [v for v in state.healthy_voters if v.id not in state.corrupt]
+            too_few = len(trusted) < state.quorum or action.name in {voter.name for voter in trusted}
+            return f"only {len(trusted)} are not named: {action}" if too_few else ""
         case Promote() | RemoveMember() | RetireMember() | DropPod():
             return ""  # judged by what becomes of it, see model_acts.py, model_etcd.py and model_recovery.py
         case _:

@@ -90,6 +90,15 @@ class Life(Machine):
         else:
             self.world.fail(name)
 
+    @rule(which=WHICH)
+    def data_is_found_to_differ(self, which: int) -> None:
+        self.world.name_corrupt(self._pick({**self.world.pods, "": None}, which) or "")
+
+    @rule()
+    def a_person_disarms_all_alarms(self) -> None:
+        for disk in self.world.disks.values():
+            disk.corrupt.clear()
+
     @rule(is_on=st.booleans())
     def authentication_is_switched(self, is_on: bool) -> None:
         self.world.wants_user = is_on
@@ -160,6 +169,8 @@ class Life(Machine):
 
     def _faults_stop(self) -> None:
         super()._faults_stop()
+        if self.is_merciful:
+            self.a_person_disarms_all_alarms()
         self.world.wants_user = False
 
     def _judge_end(self, made: Plan) -> None:

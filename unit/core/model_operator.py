@@ -178,6 +178,7 @@ class Operator:
             committed=process.disk.committed,
             revision=process.disk.revision,
             is_learner=is_learner(process),
+            corrupt=frozenset(process.disk.corrupt),
             members=() if is_learner(process) else list_of(process.disk),
         )
 

@@ -31,6 +31,7 @@ class Disk(Log):
     members: etcd's list at `committed`, by ID. published: members known to have been there.
     revision: of the newest write, as etcd counts.
     is_removed: its process was told that it is no member any more.
+    corrupt: IDs of members that alarms name, as far as this log goes.
     """
 
     cluster_id: str = ""
@@ -41,6 +42,7 @@ class Disk(Log):
     revision: int = 0
     published: set[str] = field(default_factory=set)
     is_removed: bool = False
+    corrupt: set[str] = field(default_factory=set)
 
     @property
     def voters(self) -> list[Entry]:
@@ -52,13 +54,13 @@ class Disk(Log):
         if self.committed < leader.saved_at - KEPT:
             self.saved_at = leader.saved_at
         self.minor, self.old_at = leader.minor, leader.old_at
-        self.members = dict(leader.members)
+        self.members, self.corrupt = dict(leader.members), set(leader.corrupt)
         self.committed, self.revision = leader.committed, leader.revision
         self.writes, self.published = set(leader.writes), set(leader.published)
 
     def restore(self, other: "Disk") -> None:
         """Take what a snapshot of another member holds: nothing of its log, at revisions far ahead."""
-        self.writes, self.minor = set(other.writes), other.minor
+        self.writes, self.minor, self.corrupt = set(other.writes), other.minor, set(other.corrupt)
         self.revision = other.revision + REVISION_BUMP
 
     @property
@@ -217,7 +219,7 @@ class Raft:
     def write(self, preferred: Iterable[int] = ()) -> None:
         """A client writes to each serving quorum: no more members than needed have it when it is told so."""
         for group in self.groups(led=True):
-            if not any(self.takes_clients(process) for process in group.up):
+            if group.leader.disk.corrupt or not any(self.takes_clients(process) for process in group.up):
                 continue
             number = next(self._numbers)
             group.leader.disk.writes.add(number)

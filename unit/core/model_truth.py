@@ -1,7 +1,7 @@
 """Whether the reason of a plan that rests is true in the model world."""
 
 from etcd_operator.core.actions import Joining, Plan
-from etcd_operator.core.members import quorum
+from etcd_operator.core.members import ANYBODY, quorum
 from etcd_operator.core.state import ClusterState
 from unit.core.model import World
 from unit.core.model_raft import Disk, Entry
@@ -190,7 +190,19 @@ def _claim_is_in_the_way(world: World, state: ClusterState) -> bool:
     )
 
 
+def _too_few_agree(world: World, _state: ClusterState) -> bool:
+    """Somebody is named, or nobody in particular, and the voters that are not are no quorum."""
+    for group in world.groups(led=True):
+        named, voters = group.leader.disk.corrupt, group.leader.disk.voters
+        rest = [process for process in group.voters if process.disk.member_id not in named]
+        is_listed = any(entry.id in named for entry in group.entries.values())
+        if ANYBODY in named or (is_listed and len(rest) < quorum(len(voters))):
+            return True
+    return False
+
+
 _CHECKS = {
+    "DataCorrupt": _too_few_agree,
     "ClaimLost": _claim_is_lost,
     "Settled": _is_settled,
     "QuorumLost": _lacks_a_quorum,

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from etcd_operator.core.members import Health, Member, ordinal_of, quorum
+from etcd_operator.core.members import Health, Member, Refusal, ordinal_of, quorum
 from etcd_operator.core.names import founder_names, member_name
 from unit.core.builders import answer, born, changed, down, entry, ephemeral, persistent, pod
 
+BAD = ("memberID:7 alarm:CORRUPT ",)
 FULL = ("memberID:7 alarm:NOSPACE ",)
 
 
@@ -50,7 +51,13 @@ def test_founders_are_numbered_from_zero() -> None:
         (Member(name="db-0"), Health.NO_ANSWER),
         (Member(name="db-0", answer=answer("db-0")), Health.HEALTHY),
         (Member(name="db-0", answer=answer("db-0", leader="")), Health.UNHEALTHY),
-        (Member(name="db-0", answer=answer("db-0", errors=("memberID:7 alarm:CORRUPT ",))), Health.UNHEALTHY),
+        (Member(name="db-0", answer=answer("db-0", errors=("something else",))), Health.UNHEALTHY),
+        (Member(name="db-0", answer=answer("db-0", errors=BAD, corrupt=frozenset({"7"}))), Health.HEALTHY),
+        (
+            Member(name="db-0", answer=answer("db-0", errors=BAD, corrupt=frozenset({"id-db-0"}))),
+            Health.UNHEALTHY,
+        ),
+        (Member(name="db-0", refusal=Refusal()), Health.REFUSED),
         (Member(name="db-0", answer=answer("db-0", errors=FULL)), Health.HEALTHY),
         (Member(name="db-0", answer=answer("db-0", leader="", errors=FULL)), Health.UNHEALTHY),
         (Member(name="db-0", answer=answer("db-0", errors=(*FULL, "corrupt"))), Health.UNHEALTHY),
@@ -59,10 +66,13 @@ def test_founders_are_numbered_from_zero() -> None:
         "silent",
         "follows a leader",
         "without a leader",
-        "with an alarm",
+        "with an error",
+        "beside a member with corrupt data",
+        "with corrupt data",
+        "wants a user",
         "with a full store",
         "with a full store and without a leader",
-        "with a full store and another alarm",
+        "with a full store and an error",
     ],
 )
 def test_the_health_of_a_member(member: Member, health: Health) -> None:

@@ -10,10 +10,12 @@ import trustme
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt
 
 from etcd_operator.errors import Unavailable
-from etcd_operator.etcd import errors
+from etcd_operator.etcd import errors, methods
+from etcd_operator.etcd import rpc_pb2 as pb
 from etcd_operator.etcd.channel import Channels, TlsCredentials
 from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.etcd.probe import Answer, NoAnswer, Probe, Refused, probe
+from etcd_operator.etcd.values import Alarm, AlarmKind
 from unit.etcd.real import RealEtcdCluster, free_address
 from unit.etcd.support import eventually
 
@@ -214,6 +216,42 @@ def test_a_learner_that_wants_a_user_does_not_serve(real: RealEtcdCluster, chann
     real.ctl("auth", "enable", endpoint=endpoint)
     eventually(lambda: answers_of(probe(channels, real.endpoints)) == {Refused})
     assert serving(probe(channels, real.endpoints)) == {endpoint}
+
+
+def test_an_alarm_of_corrupt_data_stops_writes_and_outlives_the_member(
+    real: RealEtcdCluster, channels: Channels
+) -> None:
+    real.found("m0", "m1", "m2")
+    ready(real, channels)
+    first = EtcdClient(channels, real.endpoint("m0"))
+    last = EtcdClient(channels, real.endpoint("m2")).status().member_id
+    revision = first.put(b"key", b"value")
+    alarm = Alarm(member_id=last, kind=AlarmKind.CORRUPT)
+    raise_alarm(channels, real.endpoint("m0"), last)
+    raise_alarm(channels, real.endpoint("m0"), 0)
+
+    everybody = Alarm(member_id=0, kind=AlarmKind.CORRUPT)
+    clients = [EtcdClient(channels, endpoint) for endpoint in real.endpoints]
+    eventually(lambda: all(set(client.status().alarms) == {alarm, everybody} for client in clients))
+    first.disarm(everybody)
+    assert first.alarms() == (alarm,)
+    with pytest.raises(errors.Corrupt):
+        first.put(b"key", b"other")
+    assert first.has_quorum(deadline=5.0)
+    assert len({client.hash_kv(revision).hash for client in clients}) == 1
+
+    eventually(lambda: any(client.member_remove(last) for client in clients[:2]), within=30.0)
+    assert first.alarms() == (alarm,)
+    with pytest.raises(errors.Corrupt):
+        first.put(b"key", b"other")
+    first.disarm(alarm)
+    assert first.put(b"key", b"other") == revision + 1
+
+
+def raise_alarm(channels: Channels, endpoint: str, member_id: int) -> None:
+    """As the leader of an etcd that checks for corruption does."""
+    request = pb.AlarmRequest(action=pb.AlarmRequest.ACTIVATE, memberID=member_id, alarm=pb.AlarmType.CORRUPT)
+    channels.connection(endpoint).unary(methods.ALARM_DISARM)(request, timeout=5.0)
 
 
 def test_a_client_certificate_is_shown_and_the_server_name_checked(binaries: Path, tmp_path: Path) -> None:

@@ -153,6 +153,8 @@ class _Answers:
         return pb.RangeResponse(header=self.header(), kvs=kvs, count=1)
 
     def put(self, request: pb.PutRequest) -> pb.PutResponse:
+        if any(kind == "CORRUPT" for _, kind in self.cluster.alarms):
+            raise Refusal(grpc.StatusCode.DATA_LOSS, "etcdserver: corrupt cluster")
         self.cluster.put(request.key, request.value)
         return pb.PutResponse(header=self.header())
 

@@ -439,6 +439,23 @@ def test_an_answer_is_told_in_hexadecimal() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("errors", "corrupt"),
+    [
+        ((), set()),
+        (("etcdserver: no leader", "memberID:171 alarm:NOSPACE "), set()),
+        (("memberID:171 alarm:CORRUPT ",), {"ab"}),  # 3.5, 3.6
+        (("memberID:171  alarm:CORRUPT", "memberID:172 alarm:CORRUPT"), {"ab", "ac"}),  # 3.7
+        (("alarm:CORRUPT ",), {"0"}),
+    ],
+)
+def test_an_alarm_names_the_members_whose_data_differs(errors: tuple[str, ...], corrupt: set[str]) -> None:
+    found = answer_of(probe.Answer(status=_status(errors=errors), members=None))
+
+    assert found is not None
+    assert found.corrupt == corrupt
+
+
 def test_an_answer_without_leader_and_list() -> None:
     found = answer_of(probe.Answer(status=_status(member_id=1), members=None))
 

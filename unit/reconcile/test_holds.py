@@ -88,6 +88,42 @@ def test_a_full_store_is_told_and_keeps_nobody_from_being_replaced(make: Callabl
         assert_finished(made, kind, 3, numbers)
 
 
+@MAKERS
+def test_a_member_with_corrupt_data_is_replaced_and_writes_are_taken_again(make: Callable[..., Any]) -> None:
+    kind, body = make()
+    with born(kind, body) as made:
+        etcd, last = made.etcd.etcd, member_names(kind, 3)[-1]
+        before = {member.id for member in etcd.members}
+        named = etcd.member(last).id
+        etcd.member(last).hash = 77
+        etcd.alarms.add((named, "CORRUPT"))
+        made.run_until(lambda: made.reason(kind) == "DataCorrupt")
+        assert last in made.condition(kind, "Degraded")["message"]
+        made.settle()
+        assert not etcd.alarms
+        assert {member.id for member in etcd.members} > before - {named}
+        assert named not in {member.id for member in etcd.members}
+        assert {"MemberRemoved", "AlarmDisarmed"} <= set(made.told())
+        assert_finished(made, kind, 3, (0, 1, 3) if kind is COREOS else (0, 1, 2))
+
+
+@MAKERS
+def test_nobody_is_removed_for_corrupt_data_while_the_others_differ_too(make: Callable[..., Any]) -> None:
+    kind, body = make()
+    with born(kind, body) as made:
+        etcd, names = made.etcd.etcd, member_names(kind, 3)
+        before = {member.id for member in etcd.members}
+        etcd.member(names[0]).hash = 77
+        etcd.alarms.add((etcd.member(names[2]).id, "CORRUPT"))
+        made.run_until(lambda: "differs, too" in made.condition(kind, "Degraded").get("message", ""))
+        made.wait(60.0)
+        assert (made.reason(kind), made.condition(kind, "Available")["status"]) == ("DataCorrupt", "True")
+        assert {member.id for member in etcd.members} == before
+        etcd.member(names[0]).hash = None
+        made.settle()
+        assert not etcd.alarms
+
+
 def is_ready(made: Any) -> bool:
     """Whether every pod counts for the disruption budget."""
     pods = made.api.objects.select(PODS)

@@ -48,6 +48,15 @@ def removable(state: ClusterState) -> Member | None:
     return lost
 
 
+def removable_corrupt(state: ClusterState) -> Member | None:
+    """A listed member whose data etcd found to differ, while a quorum of all voters is not named."""
+    if not state.record.is_born or not state.has_quorum:
+        return None
+    trusted = sum(voter.is_healthy and voter.id not in state.corrupt for voter in state.voters)
+    named = next((member for member in state.members if member.id in state.corrupt), None)
+    return named if trusted >= state.quorum else None
+
+
 def is_lost(state: ClusterState, member: Member) -> bool:
     """Whether a member that etcd lists has lost its data for good."""
     if member.is_healthy:

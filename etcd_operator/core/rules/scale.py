@@ -23,7 +23,7 @@ from etcd_operator.core.members import Member, quorum
 from etcd_operator.core.names import member_name
 from etcd_operator.core.paths import joining_version
 from etcd_operator.core.rules.objects import joining
-from etcd_operator.core.rules.recover import is_lost, removable
+from etcd_operator.core.rules.recover import is_lost, removable, removable_corrupt
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.stuck import start_again
 
@@ -48,15 +48,17 @@ def strays(state: ClusterState) -> Plan | None:
 
 
 def outdated_learner(state: ClusterState) -> Plan | None:
-    """Take a learner that has not started out again before a lost voter goes.
+    """Take a learner that has not started out again before a lost voter, or one with corrupt data, goes.
 
     Its flags list the members as they were. etcd compares them with the list before it writes
     anything, and refuses for ever once a member is gone (`member count is unequal`).
     """
     learner = _learner(state)
-    if learner is None or learner.entry is None or learner.entry.name or removable(state) is None:
+    if learner is None or learner.entry is None or learner.entry.name:
         return None
-    return _take_out(state, learner.name, learner.id, f"{learner.name} has not started and a voter is lost")
+    if removable(state) is None and removable_corrupt(state) is None:
+        return None
+    return _take_out(state, learner.name, learner.id, f"{learner.name} has not started and a voter must go")
 
 
 def finish_learner(state: ClusterState) -> Plan | None:
@@ -106,7 +108,7 @@ def down(state: ClusterState) -> Plan | None:
         names = ", ".join(voter.name for voter in rest if not _stays(voter))
         return Plan.hold("QuorumAtRisk", f"not shrinking while {names} do not serve", requeue_after=1.0)
     return Plan.act(
-        *_lead_elsewhere(state, victim, healthy),
+        *lead_elsewhere(state, victim, healthy),
         RemoveMember(name=victim.name, member_id=victim.id),
         reason="ScalingDown",
         message=f"removing {victim.name}",
@@ -214,7 +216,7 @@ def _by_departure(state: ClusterState, members: Iterable[Member]) -> list[Member
     return sorted(members, key=lambda member: member.ordinal, reverse=state.desired.is_persistent)
 
 
-def _lead_elsewhere(state: ClusterState, victim: Member, healthy: list[Member]) -> list[Action]:
+def lead_elsewhere(state: ClusterState, victim: Member, healthy: list[Member]) -> list[Action]:
     """Hand leadership to the member that stays the longest, so that it moves once and not at each step.
 
     But to one that was only just promoted only if there is no other: it may have much to catch up.

@@ -1,0 +1,41 @@
+"""A member whose data differs from the others' is taken out; growing puts another in its place.
+
+etcd compares the members' data where it is told to, and names who differs by an alarm. From then on it
+refuses writes, for all members. Its word alone removes nobody: a leader with corrupt data names its
+followers. So the others have to be a quorum of all voters, and their data has to be equal, which is read
+live right before the removal (`reconcile.membership`). The alarm outlives the member: it is disarmed
+when the member is out, after another such look. Whatever else cannot be decided is left to a person.
+"""
+
+from etcd_operator.core.actions import DisarmCorrupt, Plan, RemoveCorrupt
+from etcd_operator.core.members import ANYBODY
+from etcd_operator.core.rules.recover import removable_corrupt
+from etcd_operator.core.rules.scale import STEP, lead_elsewhere
+from etcd_operator.core.state import ClusterState
+from etcd_operator.core.status import data_corrupt
+
+RECHECK = 10.0
+"""Seconds between looks while a person has to decide."""
+
+
+def replace(state: ClusterState) -> Plan | None:
+    """Remove the member that is named, then disarm the alarm; or say what has to be decided."""
+    if not state.corrupt or not state.record.is_born or not state.has_quorum:
+        return None
+    reason, message = data_corrupt(state)
+    named = removable_corrupt(state)
+    if named is not None:
+        heirs = [voter for voter in state.healthy_voters if voter is not named]
+        return Plan.act(
+            *lead_elsewhere(state, named, heirs),
+            RemoveCorrupt(name=named.name, member_id=named.id),
+            reason=reason,
+            message=message,
+            requeue_after=STEP,
+        )
+    listed = {entry.id for entry in state.etcd_members}
+    out = sorted(state.corrupt - listed - {ANYBODY})
+    if out and not state.corrupt & (listed | {ANYBODY}):
+        action = DisarmCorrupt(member_id=out[0])
+        return Plan.act(action, reason=reason, message=message, requeue_after=STEP)
+    return Plan.hold(reason, message, requeue_after=RECHECK)
