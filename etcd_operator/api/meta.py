@@ -4,7 +4,7 @@ Only the fields that the operator reads are declared; the rest of an object is n
 written back (writes are patches), so nothing a user or another controller set is lost.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Any, Literal
 
 import msgspec
@@ -61,11 +61,12 @@ class Condition(Value, frozen=True, kw_only=True, omit_defaults=False):
 
 
 def merge_conditions(
-    previous: Iterable[Condition], wanted: Iterable[Condition], now: str
+    previous: Iterable[Condition], wanted: Iterable[Condition], now: str, *, own: Collection[str]
 ) -> tuple[Condition, ...]:
     """Stamp `wanted` conditions: `lastTransitionTime` moves only when the status does.
 
-    `now` is RFC 3339 in UTC. Conditions of `previous` that are not wanted are dropped.
+    `now` is RFC 3339 in UTC. own: the types that are the operator's to write: of these, conditions of
+    `previous` that are not wanted are dropped; those of other types are somebody else's and stay.
     """
     before = {condition.type: condition for condition in previous}
 
@@ -75,4 +76,7 @@ def merge_conditions(
         since = old.last_transition_time if old is not None and unchanged else now
         return msgspec.structs.replace(condition, last_transition_time=since)
 
-    return tuple(stamp(condition) for condition in wanted)
+    stamped = tuple(stamp(condition) for condition in wanted)
+    if strange := {condition.type for condition in stamped} - set(own):
+        raise ValueError(f"conditions that are not the operator's own: {sorted(strange)}")
+    return (*stamped, *(condition for kind, condition in before.items() if kind not in own))

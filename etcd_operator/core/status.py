@@ -23,6 +23,9 @@ MILESTONES = {
 WARNINGS = frozenset({"QuorumLost", "RecoveryStarted", "Recovered"})
 """Reasons of Events that a person should see, though they tell of something done."""
 
+CONDITIONS = frozenset({"Available", "Progressing", "Degraded", "DataLossPossible"})
+"""The types of conditions that `conditions` can give; others in a status are somebody else's."""
+
 QUIET_HOLDS = frozenset({"Paused", "Deleting"})
 """Holds that are the user's own wish: nothing is wrong."""
 

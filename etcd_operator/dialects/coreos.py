@@ -13,7 +13,7 @@ from etcd_operator.build import ephemeral, seed
 from etcd_operator.core.actions import Plan, Resuming, Seeding, Stage, Start
 from etcd_operator.core.desired import DesiredCluster, Durability, Record
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.status import cluster_version, conditions, member_names
+from etcd_operator.core.status import CONDITIONS, cluster_version, conditions, member_names
 from etcd_operator.dialects.base import Defaults, desired_of, image_for, parse_spec, record_fields
 from etcd_operator.errors import InvalidSpec
 
@@ -75,7 +75,7 @@ class CoreosDialect:
                 unready=tuple(name for name in names if name not in healthy),
             ),
             next_ordinal=state.record.next_ordinal,
-            conditions=merge_conditions(previous.conditions, conditions(state, plan), now),
+            conditions=merge_conditions(previous.conditions, conditions(state, plan), now, own=CONDITIONS),
             **record_fields(state.record, now=now),
         )
         return dict(msgspec.to_builtins(status))

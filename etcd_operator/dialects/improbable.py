@@ -15,7 +15,7 @@ from etcd_operator.core.actions import Plan, Start
 from etcd_operator.core.desired import DesiredCluster, Durability, Record
 from etcd_operator.core.members import EtcdMember
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.status import cluster_version, conditions, member_names
+from etcd_operator.core.status import CONDITIONS, cluster_version, conditions, member_names
 from etcd_operator.dialects.base import Defaults, desired_of, image_for, parse_spec, record_fields
 from etcd_operator.errors import InvalidSpec
 
@@ -81,7 +81,7 @@ class ImprobableDialect:
             leader=leader.name if leader is not None else "",
             cluster_version=cluster_version(state) or previous.cluster_version,
             endpoints=tuple(url(self.member_host(desired, member.name), CLIENT_PORT) for member in members),
-            conditions=merge_conditions(previous.conditions, conditions(state, plan), now),
+            conditions=merge_conditions(previous.conditions, conditions(state, plan), now, own=CONDITIONS),
             **record_fields(state.record, now=now),
         )
         return dict(msgspec.to_builtins(status))

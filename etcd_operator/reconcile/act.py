@@ -5,7 +5,6 @@ How objects are written stands in `reconcile.objects`, changes of etcd's list in
 """
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Generic, assert_never
 
@@ -13,6 +12,7 @@ import msgspec
 
 from etcd_operator.api import improbable
 from etcd_operator.api.meta import RawObject
+from etcd_operator.build import budget
 from etcd_operator.build.persistent import peer_bootstrap
 from etcd_operator.build.urls import CLIENT_PORT, PEER_PORT, endpoint, url
 from etcd_operator.core.actions import (
@@ -53,11 +53,12 @@ from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.resources import Resource
+from etcd_operator.kube.views import Budget
 from etcd_operator.reconcile.caches import Caches, Cluster
 from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.holders import assert_others_run, assert_others_stay
 from etcd_operator.reconcile.membership import Membership
-from etcd_operator.reconcile.objects import Objects, Report
+from etcd_operator.reconcile.objects import CHANGED, Objects, Overridden, Report
 from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.recovery import Recoverer
 from etcd_operator.reconcile.removal import Removal
@@ -217,14 +218,20 @@ class Actor(Generic[Cluster]):
             report(reason, f"created {resource.kind} {body['metadata']['name']}")
 
     def _keep_budget(self, desired: DesiredCluster, body: RawObject, report: Report) -> None:
-        """Make it, or replace what somebody made of it."""
+        """Make it, or put right what somebody made of it. Raises Overridden."""
         found = self.caches.budgets.store.get(_key(desired))
         if found is None or found.metadata.controller_uid != desired.uid:
             self._create(resources.BUDGETS, body, desired, report, "BudgetCreated")
             return
-        change: RawObject = {"op": "add", "path": "/spec", "value": body["spec"]}
-        with suppress(NotFound):  # deleted meanwhile: the watch will say so
-            self._objects(desired).edit(resources.BUDGETS, desired.name, found.metadata.uid, [change])
+        changes = budget.changes(found.spec, body)
+        try:
+            stored = self._objects(desired).edited(
+                resources.BUDGETS, desired.name, found.metadata.uid, changes, Budget
+            )
+        except NotFound:
+            return  # deleted meanwhile: the watch will say so
+        if not budget.is_as_asked(stored.spec, body):
+            raise Overridden(f"PodDisruptionBudget {desired.name} is not stored as asked for: {CHANGED}")
 
     def _write_down(self, state: ClusterState, action: SealMember | NoteVoters) -> None:
         """First the claim, if it is there, then the peer: a claim that is seen later is marked later."""

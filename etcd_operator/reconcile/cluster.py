@@ -47,7 +47,7 @@ RETRY_HELD = 10.0
 NAMESPACE_GOING = "because it is being terminated"
 """The API server's words for a create in a namespace that is being deleted."""
 
-SAID_AND_WAITED_FOR = (NameTaken, Forbidden, Invalid, UnhealthyCluster, NotInSync, Corrupt)
+SAID_AND_WAITED_FOR = (NameTaken, Overridden, Forbidden, Invalid, UnhealthyCluster, NotInSync, Corrupt)
 """Failures that a pass waits for at a pace of its own; all others are the engine's to repeat."""
 
 ETCD_RETRY = 0.25
@@ -232,7 +232,7 @@ def held_by(error: Exception, words: str) -> Plan:
         case Corrupt():
             return Plan.hold("DataCorrupt", words, requeue_after=RETRY_HELD)
         case Overridden():
-            return Plan.hold("Overridden", words)
+            return Plan.hold("Overridden", words, requeue_after=RETRY_HELD)
         case _:
             reason = REQUEST_FAILED if isinstance(error, OperatorError) else "InternalError"
             return Plan.hold(reason, words)

@@ -8,6 +8,7 @@ written is told to `wrote`, so that the next pass waits until the caches show it
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.decoding import convert
@@ -36,6 +37,21 @@ class Overridden(RetryableError):
     """The API server took a write and stored something else in a field that the operator relies on."""
 
 
+CHANGED = "an admission policy or webhook changes it back"
+"""Why a write is taken and has no effect."""
+
+Stored = TypeVar("Stored", bound="HasMetadata")
+
+
+class HasMetadata(Protocol):
+    """Any object as read."""
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """Its metadata."""
+        ...
+
+
 @dataclass(frozen=True, kw_only=True)
 class Objects:
     """The objects of one namespace, as far as one cluster or peer writes them.
@@ -61,14 +77,28 @@ class Objects:
     def patch(
         self, resource: Resource, name: str, patch: RawObject, kind: PatchKind = PatchKind.MERGE
     ) -> None:
-        """Change some fields. With `metadata.uid` in it: of that object only, or Conflict."""
-        self._note(resource, name, self.client.patch(resource, self.key(name), patch, Written, kind=kind))
+        """Change some fields. With `metadata.uid` in it: of that object only, or Conflict.
+
+        Raises Overridden if labels or annotations of it are not stored.
+        """
+        written = self.client.patch(resource, self.key(name), patch, Written, kind=kind)
+        self._note(resource, name, written)
+        lost = _not_stored(patch.get("metadata", {}), written.metadata)
+        if lost:
+            raise Overridden(f"{resource.kind} {name} is stored without {', '.join(lost)}: {CHANGED}")
 
     def edit(self, resource: Resource, name: str, uid: str, changes: list[RawObject]) -> None:
         """Apply operations of a JSON patch to the object that was seen. Raises Invalid if it is another."""
+        self.edited(resource, name, uid, changes, Written)
+
+    def edited(
+        self, resource: Resource, name: str, uid: str, changes: list[RawObject], kind: type[Stored]
+    ) -> Stored:
+        """As `edit`; what is stored then."""
         patch: list[RawObject] = [{"op": "test", "path": "/metadata/uid", "value": uid}, *changes]
-        written = self.client.patch(resource, self.key(name), patch, Written, kind=PatchKind.JSON)
+        written = self.client.patch(resource, self.key(name), patch, kind, kind=PatchKind.JSON)
         self._note(resource, name, written)
+        return written
 
     def remove(self, resource: Resource, name: str, uid: str) -> None:
         """Delete the object that was seen; one that is gone already is fine. Raises Conflict on another."""
@@ -79,7 +109,7 @@ class Objects:
         """The key of an object of that name."""
         return Key(self.namespace, name)
 
-    def _note(self, resource: Resource, name: str, written: Written) -> None:
+    def _note(self, resource: Resource, name: str, written: HasMetadata) -> None:
         self.wrote(resource, self.key(name), written.metadata.resource_version)
 
     def _ours(self, resource: Resource, wanted: ObjectMeta) -> Written:
@@ -103,3 +133,10 @@ class Objects:
 def _is_marked(found: ObjectMeta, wanted: ObjectMeta) -> bool:
     """What has no owner (a claim) is recognised by its labels."""
     return all(found.labels.get(name) == value for name, value in wanted.labels.items())
+
+
+def _not_stored(asked: RawObject, stored: ObjectMeta) -> list[str]:
+    """The labels and annotations of a patch that an object does not have."""
+    wanted = {**asked.get("labels", {}), **asked.get("annotations", {})}
+    found = {**stored.labels, **stored.annotations}
+    return sorted(name for name, value in wanted.items() if value is not None and found.get(name) != value)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Generic
 
+from etcd_operator.build.budget import is_as_asked
 from etcd_operator.build.urls import CLIENT_PORT, PEER_PORT, endpoint, host_of, url
 from etcd_operator.clock import Clock
 from etcd_operator.core.desired import DesiredCluster
@@ -152,12 +153,15 @@ class Observer(Generic[Cluster]):
         return service is not None and service.metadata.controller_uid == desired.uid
 
     def _budget(self, desired: DesiredCluster) -> int | None:
-        """What our budget asks for; None if it is missing or somebody has made something else of it."""
+        """What our budget asks for; None if it is missing or somebody has made something else of it.
+
+        What others add to it is theirs: only what it counts and asks for is compared.
+        """
         budget = self.caches.budgets.store.get(Key(desired.namespace, desired.name))
         if budget is None or budget.metadata.controller_uid != desired.uid:
             return None
         least = budget.spec.get("minAvailable")
-        if not isinstance(least, int) or budget.spec != self.dialect.budget(desired, least)["spec"]:
+        if not isinstance(least, int) or not is_as_asked(budget.spec, self.dialect.budget(desired, least)):
             return None
         return least
 

@@ -23,7 +23,7 @@ import msgspec
 
 from etcd_operator.api import improbable
 from etcd_operator.api.improbable import EtcdPeer
-from etcd_operator.api.meta import RawObject
+from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.build import persistent
 from etcd_operator.clock import Clock
 from etcd_operator.core.members import Trouble
@@ -206,7 +206,7 @@ class PeerReconciler:
         found = caches.replica_sets.store.get(key)
         if found is not None and found.metadata.controller_uid == peer.metadata.uid:
             if _digest(found.metadata.annotations) != _digest(wanted["metadata"]["annotations"]):
-                self._retemplate(key, found.metadata.uid, wanted)
+                self._retemplate(key, found.metadata, wanted)
             return None
         self._make_claim(key, peer, caches.claims)
         wait = self._wait_to_start(key, peer, caches.claims)
@@ -280,14 +280,17 @@ class PeerReconciler:
         digest = hashlib.sha256(template).hexdigest()[:16]
         return {**body, "metadata": {**body["metadata"], "annotations": {TEMPLATE_ANNOTATION: digest}}}
 
-    def _retemplate(self, key: Key, uid: str, wanted: RawObject) -> None:
+    def _retemplate(self, key: Key, found: ObjectMeta, wanted: RawObject) -> None:
         """Change what the next pod is made from; the running one is left alone."""
+        notes = wanted["metadata"]["annotations"]
         changes: list[RawObject] = [
-            {"op": "add", "path": "/metadata/annotations", "value": wanted["metadata"]["annotations"]},
+            # Annotations of others stay; an object without any has nothing to add a single one to.
+            {"op": "add", "path": "/metadata/annotations", "value": {**found.annotations, **notes}},
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": found.resource_version},
             {"op": "replace", "path": "/spec/template", "value": wanted["spec"]["template"]},
         ]
         with suppress(NotFound):  # deleted meanwhile: the watch will say so
-            self._objects(key).edit(resources.REPLICA_SETS, key.name, uid, changes)
+            self._objects(key).edit(resources.REPLICA_SETS, key.name, found.uid, changes)
 
 
 def _cluster_of(peer: EtcdPeer) -> Key:

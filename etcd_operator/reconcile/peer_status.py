@@ -64,7 +64,7 @@ class PeerStatusWriter:
         status = msgspec.structs.replace(
             peer.status,
             observed_generation=peer.metadata.generation,
-            conditions=merge_conditions(peer.status.conditions, [wanted], self._now()),
+            conditions=merge_conditions(peer.status.conditions, [wanted], self._now(), own={wanted.type}),
         )
         self._replace(Key(peer.metadata.namespace, peer.metadata.name), peer, status)
 
@@ -103,7 +103,7 @@ def _status(peer: EtcdPeer, member: Member, now: str) -> PeerStatus:
         observed_generation=peer.metadata.generation,
         server_version=answer.version if answer is not None else previous.server_version,
         member_id=answer.member_id if answer is not None else previous.member_id,
-        conditions=merge_conditions(previous.conditions, [wanted], now),
+        conditions=merge_conditions(previous.conditions, [wanted], now, own={wanted.type}),
     )
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from etcd_operator.api import improbable
 from etcd_operator.core.members import Member
 from etcd_operator.core.state import ClusterState
-from etcd_operator.errors import NotFound
+from etcd_operator.errors import Conflict, NotFound
 from etcd_operator.kube import resources
-from etcd_operator.kube.views import Service
+from etcd_operator.kube.views import Service, Written
 from etcd_operator.reconcile.objects import Objects, Report
 
 
@@ -55,10 +55,28 @@ class Removal:
             # The finalizer first: it makes the claim go before the last trace of the member.
             if not peer.is_for_cleanup:
                 # With the uid: a peer that was made again meanwhile must not take its claim along some day.
-                note = {"uid": peer.uid, "finalizers": [improbable.CLEANUP_FINALIZER]}
-                self.objects.patch(resources.PEERS, name, {"metadata": note})
+                self._add_finalizer(name, peer.uid)
             self.objects.remove(resources.PEERS, name, peer.uid)
             self.report("PeerRemoved", f"removed EtcdPeer {name}{self.whose}")
         elif peer is None and claim is not None and not claim.is_terminating:
             self.objects.remove(resources.CLAIMS, name, claim.uid)
             self.report("PVCRemoved", f"removed PersistentVolumeClaim {name}{self.whose}")
+
+    def _add_finalizer(self, name: str, uid: str) -> None:
+        """Beside those of others, which wait for something, too."""
+        found = self.objects.client.get(resources.PEERS, self.objects.key(name), Written).metadata
+        if found.uid != uid:
+            raise Conflict(f"the EtcdPeer {name} was made again: looking again")
+        self.objects.edit(
+            resources.PEERS,
+            name,
+            uid,
+            [
+                {"op": "replace", "path": "/metadata/resourceVersion", "value": found.resource_version},
+                {
+                    "op": "add",
+                    "path": "/metadata/finalizers",
+                    "value": [*found.finalizers, improbable.CLEANUP_FINALIZER],
+                },
+            ],
+        )

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from etcd_operator.api.meta import Condition, merge_conditions
@@ -10,7 +11,7 @@ from etcd_operator.core.actions import Plan
 from etcd_operator.core.members import Member
 from etcd_operator.core.plan import plan
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.status import cluster_version, conditions, member_names
+from etcd_operator.core.status import CONDITIONS, cluster_version, conditions, member_names
 from unit.core.builders import answer, born, changed, down, ephemeral, founding, old_claim, persistent, unborn
 
 PAUSED = persistent(is_paused=True)
@@ -154,14 +155,31 @@ def _condition(status: str, reason: str = "R", since: str = "", message: str = "
 def test_the_transition_time_moves_only_with_the_status(
     before: list[Condition], wanted: Condition, since: str
 ) -> None:
-    (merged,) = merge_conditions(before, [wanted], NOW)
+    (merged,) = merge_conditions(before, [wanted], NOW, own={"Available"})
 
     assert merged.last_transition_time == since
     assert (merged.status, merged.reason, merged.message) == (wanted.status, wanted.reason, wanted.message)
 
 
 def test_conditions_that_are_no_longer_wanted_are_dropped() -> None:
-    assert merge_conditions([_condition("True")], [], NOW) == ()
+    assert merge_conditions([_condition("True")], [], NOW, own={"Available"}) == ()
+
+
+def test_a_condition_that_somebody_else_wrote_stays_as_it_is() -> None:
+    before = [_condition("False"), msgspec.structs.replace(_condition("True"), type="example.com/Scanned")]
+    merged = merge_conditions(before, [_condition("True")], NOW, own={"Available"})
+
+    assert [(c.type, c.last_transition_time == NOW) for c in merged] == [
+        ("Available", True),
+        ("example.com/Scanned", False),
+    ]
+
+
+def test_a_condition_that_is_not_among_the_operators_own_is_never_written() -> None:
+    surprise = msgspec.structs.replace(_condition("True"), type="Surprise")
+
+    with pytest.raises(ValueError, match="Surprise"):
+        merge_conditions([], [surprise], NOW, own=CONDITIONS)
 
 
 def test_a_birth_tells_the_members_that_it_is_about_to_make() -> None:

@@ -251,9 +251,9 @@ class Bench:
     def is_settled(self, kind: Kind, name: str) -> bool:
         """Whether the status says that everything is as asked."""
         status = self.status(kind, name)
-        told = {c["type"]: c["status"] for c in status.get("conditions") or ()}
+        # Others there may be: DataLossPossible is true for ever after a recovery, or somebody else's.
+        told = {c["type"]: c["status"] for c in status.get("conditions") or () if c["type"] in CONDITIONS}
         generation = self.get(kind, name)["metadata"]["generation"]
-        told.pop("DataLossPossible", None)  # true for ever after a recovery
         return told == CONDITIONS and status["observedGeneration"] == generation
 
     @property

@@ -22,7 +22,7 @@ EDITS: dict[str, Json] = {
     "fewer": {"spec": {"minAvailable": 0}},
     "a percentage": {"spec": {"minAvailable": "34%"}},
     "other pods": {"spec": {"selector": {"matchLabels": {"more": "narrow"}}}},
-    "evict what is sick": {"spec": {"unhealthyPodEvictionPolicy": "AlwaysAllow"}},
+    "the same in other words": {"spec": {"minAvailable": None, "maxUnavailable": 1}},
 }
 
 

@@ -24,6 +24,14 @@ PatchFormat = Literal["json", "merge", "strategic", "apply"]
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 
+Mutate = Callable[[Kind, Json], None]
+"""A mutating admission policy: changes what is about to be stored, in place."""
+
+
+def change_nothing(_kind: Kind, _obj: Json) -> None:
+    """No policy."""
+
+
 class Objects:
     """Creates, changes and deletes objects in a `Store` by the rules of their kinds."""
 
@@ -31,6 +39,7 @@ class Objects:
         self.store = store
         self.kinds = served
         self.collector = Collector(store, served, self.delete, self._settle)
+        self.mutate: Mutate = change_nothing
         self._clock = clock
         self._made = 0
         self._suffixes = random.Random(0)
@@ -81,6 +90,7 @@ class Objects:
         if kind == kinds.CLAIMS:
             meta["finalizers"] = [*(meta.get("finalizers") or ()), rules.CLAIM_PROTECTION]
         rules.add_defaults(kind, obj, self._allocate_ip)
+        self.mutate(kind, obj)
         rules.check_new(kind, obj)
         stored = self.store.put(kind, obj)
         if kind == kinds.CRDS:
@@ -170,6 +180,7 @@ class Objects:
             raise conflict(kind, name, f"Precondition failed: UID in precondition: {meta['uid']}")
         new = rules.carry_over(kind, current, wanted, status_only=status_only)
         rules.add_defaults(kind, new, self._allocate_ip)
+        self.mutate(kind, new)
         rules.check_change(kind, current, new)
         if kind.has_generation and rules.moves_generation(current, new):
             new["metadata"]["generation"] += 1
