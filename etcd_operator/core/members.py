@@ -197,6 +197,7 @@ class Member:
 
     has_replica_set: a persistent founder that may have been started (see `reconcile.peer`).
     never_led: its only process so far is alive and has never seen a leader.
+    silent_for: seconds since it was heard, or first asked; 0 while it answers, and where nobody is asked.
     trouble: what keeps it from running.
     snapshots: raft snapshots that its process has saved; None where nobody asked, or got no answer.
     """
@@ -211,14 +212,20 @@ class Member:
     answer: Answer | None = None
     refusal: Refusal | None = None
     never_led: bool = False
+    silent_for: float = 0.0
     trouble: Trouble | None = None
     snapshots: int | None = None
 
     def joined(
-        self, *, entry: EtcdMember | None, answer: Answer | None, refusal: Refusal | None = None
+        self,
+        *,
+        entry: EtcdMember | None,
+        answer: Answer | None,
+        refusal: Refusal | None = None,
+        silent_for: float = 0.0,
     ) -> "Member":
         """This member with what etcd says of it."""
-        return replace(self, entry=entry, answer=answer, refusal=refusal)
+        return replace(self, entry=entry, answer=answer, refusal=refusal, silent_for=silent_for)
 
     def counted(self, snapshots: int | None) -> "Member":
         """This member with the number of raft snapshots that its process has saved."""

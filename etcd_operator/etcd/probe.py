@@ -67,11 +67,13 @@ class Probe:
     `quorum`: True is proven. False: a voter was asked and could not prove it in time.
     None: nobody could be asked.
     vitals: what pages of members said, by endpoint; added by whoever asked for them.
+    silent_for: seconds since who is silent was heard, or first asked; added by whoever asks again and again.
     """
 
     answers: Mapping[str, Answer | Refused | NoAnswer]
     quorum: bool | None
     vitals: Mapping[str, Vitals] = field(default_factory=dict)
+    silent_for: Mapping[str, float] = field(default_factory=dict)
 
 
 def probe(

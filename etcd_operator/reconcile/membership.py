@@ -113,8 +113,8 @@ class Membership:
 
     def _assert_as_planned(self, listed: MemberList) -> None:
         """An earlier change may have taken effect, late, behind the look that the plan rests on."""
-        planned = {entry.id for entry in self.state.etcd_members}
-        if {hex_id(member.id) for member in listed.members} != planned:
+        planned = {(entry.id, entry.is_learner) for entry in self.state.etcd_members}
+        if {(hex_id(member.id), member.is_learner) for member in listed.members} != planned:
             raise Conflict("etcd's members have changed since they were looked at: looking again")
 
     def _listed(self, but: str = "") -> MemberList:

@@ -13,6 +13,7 @@ from etcd_operator.build.budget import is_as_asked
 from etcd_operator.build.urls import CLIENT_PORT, PEER_PORT, endpoint, host_of, url
 from etcd_operator.clock import Clock
 from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.core.lists import listed
 from etcd_operator.core.members import Answer, EtcdMember, Member, PeerFacts, PodFacts, Trouble, ordinal_of
 from etcd_operator.core.state import ClusterState
 from etcd_operator.dialects.base import Dialect
@@ -182,16 +183,17 @@ class Observer(Generic[Cluster]):
         }
         own = of_one_history(desired.record, own)
         # A learner gives no list, so however far it has come its answer cannot be the one.
-        tellers = tellers_of(desired.record, [answer for answer in own.values() if answer.members])
-        best = max(tellers, key=lambda answer: answer.committed, default=None)
-        listed = best.members if best is not None else ()
-        named = {entry.id: self._name_of(desired, entry) for entry in listed}
-        entries = {named[entry.id]: entry for entry in listed if _is_numbered(named[entry.id], desired)}
-        strangers = tuple(entry for entry in listed if entry not in entries.values())
+        found = listed(tellers_of(desired.record, [answer for answer in own.values() if answer.members]))
+        named = {entry.id: self._name_of(desired, entry) for entry in found}
+        entries = {named[entry.id]: entry for entry in found if _is_numbered(named[entry.id], desired)}
+        strangers = tuple(entry for entry in found if entry not in entries.values())
         names = sorted({*objects, *entries}, key=ordinal_of)
         members = tuple(
             (objects.get(name) or Member(name=name)).joined(
-                entry=entries.get(name), answer=own.get(name), refusal=refusal_of(replies.get(name))
+                entry=entries.get(name),
+                answer=own.get(name),
+                refusal=refusal_of(replies.get(name)),
+                silent_for=_silence(objects.get(name), look),
             )
             for name in names
         )
@@ -231,6 +233,11 @@ def _endpoints(members: Iterable[Member]) -> frozenset[str]:
         for m in members
         if m.pod is not None and m.pod.ip and m.pod.is_running
     )
+
+
+def _silence(member: Member | None, look: Probe) -> float:
+    pod = member.pod if member is not None else None
+    return look.silent_for.get(endpoint(pod.ip, CLIENT_PORT), 0.0) if pod is not None else 0.0
 
 
 def _is_newer(pod: Pod, other: Pod) -> bool:

@@ -16,7 +16,7 @@ that was just removed is not waited for at all: its process ends, or hangs for a
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import structlog
 
@@ -62,6 +62,13 @@ class _Slot:
     voters: tuple[str, ...] = ()
     wanted: Wanted = nothing
     read: frozenset[Reading] = frozenset()
+    silent_since: dict[str, float] = field(default_factory=dict)
+
+    def silent_for(self, look: Probe, now: float) -> dict[str, float]:
+        """Seconds since each that is silent was heard, or first asked."""
+        silent = [at for at, reply in look.answers.items() if isinstance(reply, NoAnswer)]
+        self.silent_since = {at: self.silent_since.get(at, now) for at in silent}
+        return {at: now - since for at, since in self.silent_since.items()}
 
 
 class Prober:
@@ -163,7 +170,8 @@ class Prober:
             if look.quorum and slot.heard & slot.endpoints - slot.leaving - _answering(look):
                 look = self._look(slot, patience=self._deadline)
             slot.read = slot.wanted(look)
-            look = replace(look, vitals=read(slot.read))
+            silent_for = slot.silent_for(look, self._clock.monotonic())
+            look = replace(look, vitals=read(slot.read), silent_for=silent_for)
         except Unavailable:
             pass  # closed meanwhile: the cluster has been deleted, or the operator ends
         except Exception:

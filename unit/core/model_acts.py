@@ -309,7 +309,8 @@ def _assert_still_there(
 
 
 def _assert_as_planned(world: World, state: ClusterState, asked: Process) -> None:
-    if set(world.listed(asked)) != {entry.id for entry in state.etcd_members}:
+    planned = {(entry.id, entry.is_learner) for entry in state.etcd_members}
+    if {(entry.id, entry.is_learner) for entry in world.listed(asked).values()} != planned:
         raise Refused("the members have changed since")
 
 

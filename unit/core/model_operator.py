@@ -12,6 +12,7 @@ from typing import Any
 
 from etcd_operator.core.actions import Plan, Remember
 from etcd_operator.core.desired import DesiredCluster, Durability, Record
+from etcd_operator.core.lists import listed
 from etcd_operator.core.members import (
     Answer,
     ClaimFacts,
@@ -50,6 +51,7 @@ class Operator:
     awaited: set[str] = field(default_factory=set)
     acted: Counter[str] = field(default_factory=Counter)
     unavailable_for: float = 0.0
+    silent: dict[str, tuple[str, float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.restart()
@@ -57,6 +59,7 @@ class Operator:
     def restart(self) -> None:
         """Everything is forgotten; new caches begin with a list, which is never stale."""
         self.awaited.clear()
+        self.silent.clear()
         self.catch_up()
 
     def catch_up(self) -> None:
@@ -80,14 +83,15 @@ class Operator:
         heard = self._answers(resource.record)
         voting = [p for p in heard.values() if not is_learner(p)]
         answers, tellers = ({}, []) if self.world.wants_user else (heard, voting)
-        best = max(_listened_to(resource.record, tellers), key=lambda p: p.disk.committed, default=None)
-        entries = {_name_at(entry): entry for entry in list_of(best.disk)} if best is not None else {}
+        said = [self._answer(process) for process in _listened_to(resource.record, tellers)]
+        entries = {_name_at(entry): entry for entry in listed([answer for answer in said if answer])}
         names = sorted(self._object_names() | set(entries), key=ordinal_of)
         members = tuple(
             self._member(name).joined(
                 entry=entries.get(name),
                 answer=self._answer(answers.get(name)),
                 refusal=self._refusal(heard.get(name)),
+                silent_for=self._silence(name, heard.get(name)),
             )
             for name in names
         )
@@ -181,6 +185,15 @@ class Operator:
             corrupt=frozenset(process.disk.corrupt),
             members=() if is_learner(process) else list_of(process.disk),
         )
+
+    def _silence(self, name: str, heard: Process | None) -> float:
+        """As `reconcile.prober` remembers it, but faster: each look counts as half a minute."""
+        pod = self._pod(name)
+        since = self.silent.pop(name, ("", 0.0))
+        if heard is not None or pod is None or not pod.is_running:
+            return 0.0
+        self.silent[name] = (pod.uid, since[1] + 30.0 if since[0] == pod.uid else 0.0)
+        return self.silent[name][1]
 
     def _refusal(self, process: Process | None) -> Refusal | None:
         if process is None or not self.world.wants_user:

@@ -22,8 +22,15 @@ from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import EtcdMember, Member, quorum
 from etcd_operator.core.names import member_name
 from etcd_operator.core.plan import plan
+from etcd_operator.core.rules.scale import (
+    LONG_SILENCE,
+    TOO_LONG,
+    finish_learner,
+    outdated_learner,
+    strays,
+    up,
+)
 from etcd_operator.core.rules.scale import down as shrink
-from etcd_operator.core.rules.scale import finish_learner, outdated_learner, strays, up
 from etcd_operator.core.state import ClusterState
 from unit.core.builders import (
     IMAGE_TROUBLE,
@@ -169,6 +176,36 @@ def test_a_learner_that_has_not_started_is_waited_for() -> None:
     made = plan(_learner(_sized(persistent(), 5), "db-3", answer=None))
 
     assert (made.actions, made.stage, made.message) == ((), Stage.WORKING, "waiting for db-3 to start")
+
+
+@pytest.mark.parametrize("seconds", [LONG_SILENCE, TOO_LONG - 1.0])
+def test_a_learner_that_runs_and_answers_nobody_is_told_after_a_while(seconds: float) -> None:
+    silent = _learner(_sized(persistent(), 5), "db-3", answer=None, silent_for=seconds)
+    made = plan(silent)
+
+    assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "LearnerSilent")
+    assert "db-3" in made.message
+    wait = plan(changed(silent, "db-3", silent_for=LONG_SILENCE - 1.0))
+    assert (wait.stage, wait.message) == (Stage.WORKING, "waiting for db-3 to start")
+
+
+@pytest.mark.parametrize(
+    "listed", [entry("db-3", is_learner=True), _unstarted("db-3")], ids=["was up", "never"]
+)
+def test_a_learner_that_answers_nobody_for_too_long_is_taken_out(listed: EtcdMember) -> None:
+    state = _learner(_sized(persistent(), 5), "db-3", answer=None, silent_for=TOO_LONG, entry=listed)
+
+    assert _kinds(plan(state)) == ["RemoveMember", "DeleteMember"]
+
+
+def test_a_learner_that_answers_nobody_goes_at_once_when_it_is_in_the_way() -> None:
+    silent = _learner(_sized(ephemeral(), 5), "db-0003", answer=None, silent_for=LONG_SILENCE)
+    asked = replace(silent, desired=replace(silent.desired, version="3.7.3"))
+
+    for state in (down(silent, "db-0001"), asked):
+        assert "RemoveMember" in _kinds(plan(state))
+        early = plan(changed(state, "db-0003", silent_for=LONG_SILENCE - 1.0))
+        assert "RemoveMember" not in _kinds(early)
 
 
 def test_a_learner_that_cannot_start_says_why() -> None:

@@ -68,6 +68,18 @@ def test_members_that_want_a_user_are_asked_for_the_quorum_and_missed_when_silen
     assert looker.calls.count("Status") == 2 * len(NAMES)
 
 
+def test_it_is_remembered_how_long_a_member_has_been_silent(looker: Looker) -> None:
+    silent = looker.etcd.member("m1").endpoint
+    looker.etcd.freeze("m1")
+    assert looker.look().silent_for == {silent: 0.0}
+    looker.clock.advance(70.0)
+    assert looker.look().silent_for == {silent: 70.0}
+    looker.etcd.thaw("m1")
+    assert looker.look().silent_for == {}
+    looker.etcd.freeze("m1")
+    assert looker.look().silent_for == {silent: 0.0}
+
+
 @pytest.mark.parametrize(("leaving", "times"), [("m1", 1), ("m0", 2)])
 def test_only_a_member_that_stays_is_asked_a_second_time(looker: Looker, leaving: str, times: int) -> None:
     looker.look()

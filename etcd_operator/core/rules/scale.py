@@ -30,6 +30,15 @@ from etcd_operator.core.stuck import start_again
 STEP = 0.1
 """Seconds between looks while a member starts or catches up: neither wakes anybody."""
 
+LONG_SILENCE = 120.0
+"""Seconds of silence after which a learner that runs is worth a word."""
+
+TOO_LONG = 600.0
+"""Seconds of silence after which it is taken out: some gigabytes have come from the leader by then."""
+
+RECHECK = 2.0
+"""Seconds between looks at a learner that has been silent for long."""
+
 
 def strays(state: ClusterState) -> Plan | None:
     """Remove the objects of members that a quorum no longer lists."""
@@ -84,7 +93,7 @@ def finish_learner(state: ClusterState) -> Plan | None:
         )
     is_going = learner.pod is not None and learner.pod.is_terminating
     if learner.answer is None or is_going:
-        return Plan.wait("ScalingUp", f"waiting for {name} to start", requeue_after=STEP)
+        return _await_answer(state, learner)
     return Plan.act(
         Promote(name=name, member_id=entry.id),
         reason="ScalingUp",
@@ -133,6 +142,32 @@ def up(state: ClusterState) -> Plan | None:
     if former is not None:
         return Plan.wait("ScalingUp", f"waiting for the former {name} to go", requeue_after=STEP)
     return _join(state, name, (AddLearner(name=name),))
+
+
+def _await_answer(state: ClusterState, learner: Member) -> Plan:
+    """Wait for a learner that runs; say when that takes long, and begin again when it takes too long.
+
+    What hangs or is cut off does not come up by itself, but one that gets much data from the leader does.
+    So the first bound only says so, and holds where the learner is in the way: of another member's
+    repair, or of an upgrade. The second is long, and therefore all the back-off that attempts need.
+    """
+    name = learner.name
+    if learner.silent_for < LONG_SILENCE:
+        return Plan.wait("ScalingUp", f"waiting for {name} to start", requeue_after=STEP)
+    if learner.silent_for >= TOO_LONG or _is_wanted_otherwise(state):
+        return _take_out(state, name, learner.id, f"{name} runs and answers nobody: beginning again")
+    return Plan.hold(
+        "LearnerSilent",
+        f"{name} joins, but has run for {LONG_SILENCE / 60:.0f} minutes without an answer: see its log; "
+        f"after {TOO_LONG / 60:.0f} minutes, or when it is in the way, it is taken out to begin again",
+        requeue_after=RECHECK,
+    )
+
+
+def _is_wanted_otherwise(state: ClusterState) -> bool:
+    """Whether something waits for the learner that it cannot be done beside."""
+    versions = {voter.asked_version for voter in state.voters} - {"", state.desired.version}
+    return bool(versions) or any(not voter.is_healthy for voter in state.voters)
 
 
 def _learner(state: ClusterState) -> Member | None:
