@@ -30,7 +30,8 @@ from etcd_operator.keys import Key
 from etcd_operator.kube.auth import load
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.events import Recorder
-from etcd_operator.kube.lease import Elector
+from etcd_operator.kube.lease import Candidate, Elector
+from etcd_operator.kube.own_pod import OwnPod
 from etcd_operator.kube.transport import Timeouts
 from etcd_operator.leadership import Leadership
 from etcd_operator.observability import files
@@ -72,11 +73,12 @@ log = structlog.get_logger()
 
 
 class Operator:
-    """One process of the operator, from `run` to its exit code."""
+    """One process of the operator, from `run` to its exit code. `pod` is where it runs, claimed for it."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, pod: OwnPod | None = None) -> None:
         decoding.build_all()  # before there is a second thread
         self._settings = settings
+        self._pod = pod
         self._clock = SystemClock()
         self._metrics = Metrics()
         self._ended = threading.Event()
@@ -256,6 +258,9 @@ class Operator:
     def _may_act(self) -> bool:
         return self._leadership is None or self._leadership.is_leader()
 
+    def _leads_for(self, seconds: float) -> bool:
+        return self._leadership is None or self._leadership.leads_for(seconds)
+
     def _on_crash(self, name: str, error: BaseException) -> None:
         self._fail(f"thread {name} crashed: {error}")
 
@@ -283,6 +288,7 @@ class Operator:
             on_upgrade=self._metrics.upgraded,
             on_leaderless=self._metrics.leaderless,
             may_act=self._may_act,
+            leads_for=self._leads_for,
         )
 
     def _source(self) -> Source:
@@ -312,7 +318,7 @@ class Operator:
         return Elector(
             Client(self._transport, timeouts=timeouts, on_request=self._metrics.on_request),
             Key(self._settings.lease_namespace or self._settings.namespace or "default", LEASE_NAME),
-            self._identity,
+            Candidate(self._identity, self._pod),
             clock=self._clock,
             on_started_leading=on_started,
             on_stopped_leading=on_stopped,

@@ -55,12 +55,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(settings: Settings) -> int:
     from etcd_operator.app import LAST_SECONDS, Operator, end_in
+    from etcd_operator.kube.own_pod import claim
     from etcd_operator.observability.logs import configure
 
     form: Any = settings.log_format
     configure(level=settings.log_level.upper(), form=form)
     try:
-        operator = Operator(settings)
+        operator = Operator(settings, claim(os.environ))
         threading.excepthook = operator.on_uncaught
         code = operator.run()
         end_in(LAST_SECONDS, code=code)  # the interpreter would wait for any thread that is left

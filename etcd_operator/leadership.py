@@ -46,6 +46,10 @@ class Leadership:
         """Whether this process leads now. Ask right before each act."""
         return self._elector.is_leader()
 
+    def leads_for(self, seconds: float) -> bool:
+        """Whether this process leads, and no other can within `seconds`: for changes of etcd's members."""
+        return self._elector.leads_for(seconds)
+
     def stop(self, timeout: float) -> bool:
         """Stop renewing, after the workers have been joined; whether all ended in `timeout` seconds."""
         with self._lock:

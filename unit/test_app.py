@@ -18,7 +18,7 @@ from etcd_operator import app, decoding, health
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.events import Recorder
-from etcd_operator.kube.lease import Elector, Timing
+from etcd_operator.kube.lease import Candidate, Elector, Timing
 from etcd_operator.settings import Settings
 from unit.fakes.apiserver import Cut
 from unit.fakes.apiserver.faults import Fault, Request, Stall, no_fault
@@ -36,11 +36,11 @@ class QuickOperator(app.Operator):
         return Elector(
             Client(self._transport),
             Key("default", app.LEASE_NAME),
-            self._identity,
+            Candidate(self._identity),
             clock=self._clock,
             on_started_leading=on_started,
             on_stopped_leading=on_stopped,
-            timing=Timing(lease_duration=1.0, renew_deadline=0.8, retry_period=0.2),
+            timing=Timing(lease_duration=1.0, renew_deadline=0.8, retry_period=0.2, early=0.5),
         )
 
 

@@ -115,13 +115,13 @@ def test_all_types_are_built_before_the_first_thread(tmp_path: Path) -> None:
 import sys, threading
 import msgspec
 from etcd_operator import app, decoding
-from etcd_operator.kube.lease import _Lease
+from etcd_operator.kube.lease_record import Lease
 from etcd_operator.settings import Settings
 app.Operator(Settings(kubeconfig=sys.argv[1], listen="127.0.0.1:0"))
 assert threading.active_count() == 1
 kinds = set(decoding._structs(msgspec.Struct))
-assert _Lease in kinds and kinds <= set(decoding._decoders)
-decoding.decoder(_Lease)
+assert Lease in kinds and kinds <= set(decoding._decoders)
+decoding.decoder(Lease)
 assert not decoding.built_late()
 decoding.decoder(list[int])
 assert decoding.built_late() == ("list[int]",)

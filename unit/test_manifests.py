@@ -17,7 +17,9 @@ from etcd_operator.app import LEASE_NAME
 from etcd_operator.dialects.base import Defaults
 from etcd_operator.dialects.coreos import CoreosDialect
 from etcd_operator.dialects.improbable import ImprobableDialect
+from etcd_operator.kube import own_pod
 from etcd_operator.kube.resources import Selection
+from etcd_operator.kube.witness import NODE_LEASES
 from etcd_operator.reconcile import caches
 from etcd_operator.settings import DEFAULT_ETCD_REPOSITORY, DEFAULT_ETCD_VERSION, Settings
 
@@ -78,6 +80,7 @@ CALLS = {
     "kube/events.py": {"create", "patch"},
     "kube/lease.py": {"create", "get", "replace"},
     "kube/reflector.py": {"list"},
+    "kube/witness.py": {"get"},
     "reconcile/cluster.py": {"patch"},
     "reconcile/holders.py": {"get"},
     "reconcile/install.py": {"patch"},
@@ -90,6 +93,9 @@ CALLS = {
     "reconcile/upgrade.py": {"delete"},
 }
 """Where the verbs are called. A new entry here is a reason to look at `WRITES` and the manifests."""
+
+NODES: set[Right] = {("", "nodes", "get")}
+"""Of `kube/witness.py`, where there is a ClusterRole; its other reads are of pods and Leases."""
 
 LEASE: set[Right] = {("coordination.k8s.io", "leases", verb) for verb in ("create", "get", "update")}
 DEFINITIONS = ("apiextensions.k8s.io", "admissionregistration.k8s.io")
@@ -108,8 +114,12 @@ def documents(path: str) -> list[Document]:
     return [each for each in yaml.safe_load_all((MANIFESTS / path).read_text()) if each]
 
 
-def rules(path: str, kind: str) -> list[Document]:
-    return [rule for each in documents(path) if each["kind"] == kind for rule in each["rules"]]
+def rules(path: str, kind: str, namespace: str | None = None) -> list[Document]:
+    """The rules of all roles of a kind; those of a namespace, if one is named."""
+    roles = [each for each in documents(path) if each["kind"] == kind]
+    if namespace is not None:
+        roles = [each for each in roles if each["metadata"]["namespace"] == namespace]
+    return [rule for role in roles for rule in role["rules"]]
 
 
 def rights(given: list[Document]) -> list[Right]:
@@ -141,8 +151,15 @@ def test_the_cluster_role_grants_what_the_code_uses_and_no_more(monkeypatch: pyt
     granted = rights(
         [r for r in rules("deployment.yaml", "ClusterRole") if r["apiGroups"][0] not in DEFINITIONS]
     )
-    assert sorted(granted) == sorted({*WRITES, *watched(monkeypatch)})
-    assert sorted(rights(rules("deployment.yaml", "Role"))) == sorted(LEASE)
+    assert sorted(granted) == sorted({*WRITES, *NODES, *watched(monkeypatch)})
+    assert sorted(rights(rules("deployment.yaml", "Role", "default"))) == sorted(LEASE)
+
+
+def test_kubelets_leases_may_only_be_read() -> None:
+    assert rights(rules("deployment.yaml", "Role", NODE_LEASES)) == [("coordination.k8s.io", "leases", "get")]
+    bindings = [each for each in documents("deployment.yaml") if each["kind"] == "RoleBinding"]
+    assert [each["metadata"]["namespace"] for each in bindings] == ["default", NODE_LEASES]
+    assert {each["subjects"][0]["namespace"] for each in bindings} == {"default"}
 
 
 def test_a_namespaced_operator_needs_the_same_rights_in_its_namespace_alone(
@@ -228,6 +245,19 @@ def test_the_operator_runs_without_privileges(deployment: Document) -> None:
 
 
 @pytest.mark.parametrize("deployment", DEPLOYMENTS)
+def test_the_operator_knows_its_pod(deployment: Document) -> None:
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    told = {each["name"]: each["valueFrom"]["fieldRef"]["fieldPath"] for each in container["env"]}
+    fields = {
+        "uid": "metadata.uid",
+        "name": "metadata.name",
+        "namespace": "metadata.namespace",
+        "node": "spec.nodeName",
+    }
+    assert {field: told[variable] for field, variable in own_pod.VARIABLES.items()} == fields
+
+
+@pytest.mark.parametrize("deployment", DEPLOYMENTS)
 def test_the_operator_is_asked_where_it_listens(deployment: Document) -> None:
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
     (port,) = container["ports"]
@@ -245,7 +275,9 @@ def test_the_two_deployments_differ_only_in_what_they_serve() -> None:
     )
     (container,) = one["spec"]["template"]["spec"]["containers"]
     assert container.pop("args") == ["run", "--no-install-crds"]
-    assert [variable["name"] for variable in container.pop("env")] == ["ETCD_OPERATOR_NAMESPACE"]
+    own, *variables = container["env"]
+    assert own["name"] == "ETCD_OPERATOR_NAMESPACE"
+    container["env"] = variables
     assert everywhere["spec"]["template"]["spec"]["containers"][0].pop("args") == ["run"]
     assert everywhere["metadata"].pop("namespace") == "default"
     assert one == everywhere

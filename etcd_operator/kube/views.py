@@ -118,6 +118,23 @@ class Claim(Value, frozen=True, kw_only=True):
     status: ClaimStatus = ClaimStatus()
 
 
+class NodeStatus(Value, frozen=True, kw_only=True):
+    """A node's status."""
+
+    conditions: tuple[PodCondition, ...] = ()
+
+
+class Node(Value, frozen=True, kw_only=True):
+    """A node: whether it is ready."""
+
+    status: NodeStatus = NodeStatus()
+
+    @property
+    def is_ready(self) -> bool:
+        """What the control plane says of its kubelet."""
+        return any(each.type == "Ready" and each.status == "True" for each in self.status.conditions)
+
+
 class ReplicaSetCondition(Value, frozen=True, kw_only=True):
     """A ReplicaSet's condition; `ReplicaFailure` says why no pod can be made."""
 

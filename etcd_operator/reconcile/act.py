@@ -76,6 +76,7 @@ class Actor(Generic[Cluster]):
     prober: Prober
     on_call: OnCall
     may_act: Callable[[], bool]
+    leads_for: Callable[[float], bool]
 
     def act(self, state: ClusterState, action: Action, report: Report) -> None:
         """Carry out one action other than `Remember`, which is a status write.
@@ -202,7 +203,7 @@ class Actor(Generic[Cluster]):
 
     def _membership(self, state: ClusterState) -> Membership:
         channels = self.prober.channels(_key(state.desired))
-        return Membership(channels=channels, state=state, on_call=self.on_call)
+        return Membership(channels=channels, state=state, on_call=self.on_call, leads_for=self.leads_for)
 
     def _peer_url(self, desired: DesiredCluster, name: str) -> str:
         return url(self.dialect.member_host(desired, name), PEER_PORT)

@@ -43,8 +43,9 @@ NewController = Callable[[str, Reconcile], Controller]
 class Wiring:
     """What all groups share.
 
-    probe_deadline, resync: in seconds. may_act: whether this process leads right now
-    (a process without leader election always does). on_upgrade, on_leaderless: see `UpgradeWatch`.
+    probe_deadline, resync: in seconds. may_act: whether this process leads right now; leads_for: whether it
+    leads and no other process can within so many seconds (a process without leader election always does).
+    on_upgrade, on_leaderless: see `UpgradeWatch`.
     """
 
     client: Client
@@ -58,6 +59,7 @@ class Wiring:
     on_upgrade: Seconds
     on_leaderless: Seconds
     may_act: Callable[[], bool] = lambda: True
+    leads_for: Callable[[float], bool] = lambda _seconds: True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,6 +198,7 @@ def _reconciler(  # noqa: PLR0913 -- wiring: each part can be exchanged
             prober=prober,
             on_call=wiring.on_call,
             may_act=wiring.may_act,
+            leads_for=wiring.leads_for,
         ),
         marker=PodMarker(
             client=wiring.client,

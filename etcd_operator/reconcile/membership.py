@@ -4,6 +4,9 @@ What was planned rests on a look that may be a second old. Right before an act t
 is read again, linearizably: a change that is already there is not repeated, a change that
 was planned for other members than etcd lists now is not made, and a member that etcd still
 lists never loses its objects.
+
+etcd has no precondition that would refuse the change of an operator that does not lead any more. So each is
+asked for only while no other operator can lead before its deadline is over (decision 011).
 """
 
 from collections.abc import Callable, Sequence
@@ -37,6 +40,7 @@ class Membership:
     channels: Channels
     state: ClusterState
     on_call: OnCall
+    leads_for: Callable[[float], bool]
 
     def add_learner(self, peer_url: str) -> bool:
         """Register a learner; false if it is listed already. Raises `UnhealthyCluster`, Conflict, others."""
@@ -52,7 +56,9 @@ class Membership:
 
     def promote(self, member_id: str) -> bool:
         """Let a learner vote; false if it does already. Raises `NotInSync`."""
-        return self._voter().member_promote(int(member_id, 16))
+        voter = self._voter()
+        self._assert_leads()
+        return voter.member_promote(int(member_id, 16))
 
     def remove(self, name: str, member_id: str) -> bool:
         """Take a member out; false if it is out already. Asked of a member that stays. Raises Conflict."""
@@ -67,6 +73,7 @@ class Membership:
         leader = self.state.leader
         if leader is None:
             raise Unavailable("no leader is known")
+        self._assert_leads()
         self._client(leader).move_leader(int(action.member_id, 16))
 
     def assert_corrupt(self, member_id: str) -> None:
@@ -130,8 +137,17 @@ class Membership:
         able = self._able(but)
         for voter in able[:-1]:
             with suppress(UnhealthyCluster):
-                return change(self._client(voter))
-        return change(self._client(_last(able)))
+                return self._changed(change, voter)
+        return self._changed(change, _last(able))
+
+    def _changed(self, change: Callable[[EtcdClient], T], voter: Member) -> T:
+        client = self._client(voter)
+        self._assert_leads()
+        return change(client)
+
+    def _assert_leads(self) -> None:
+        if not self.leads_for(DEADLINE):
+            raise Unavailable("leadership of the operator could not be confirmed: not changing members")
 
     def _voter(self, but: str = "") -> EtcdClient:
         return self._client(_last(self._able(but)[:1]))

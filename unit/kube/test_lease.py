@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
-from etcd_operator.kube.lease import Elector, Timing
+from etcd_operator.kube.lease import Candidate, Elector, Timing
+from etcd_operator.kube.own_pod import OwnPod
 from etcd_operator.kube.transport import Transport
 from unit.fakes.apiserver import Answer, ApiServer, Cut, Fault, Hook, Request, Stall, no_fault
 from unit.fakes.apiserver.kinds import LEASES
@@ -47,9 +48,9 @@ class Bench:
         self.client = Client(Transport(pool=pool, base_url=api.url))
         self.calls: list[str] = []
 
-    def elector(self, identity: str, clock: FakeClock | None = None) -> Elector:
+    def elector(self, identity: str, clock: FakeClock | None = None, pod: OwnPod | None = None) -> Elector:
         return Elector(
-            self.client, KEY, identity,
+            self.client, KEY, Candidate(identity, pod),
             clock=clock or self.clock,
             on_started_leading=lambda: self.calls.append(f"{identity} started"),
             on_stopped_leading=lambda: self.calls.append(f"{identity} stopped"),
@@ -192,7 +193,16 @@ def test_a_release_that_fails_raises_nothing(bench: Bench) -> None:
     assert not first.release()
 
 
-@pytest.mark.parametrize("bad", [{"renew_deadline": 15.0}, {"retry_period": 9.0}, {"lease_duration": 15.5}])
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {"renew_deadline": 15.0},
+        {"retry_period": 9.0},
+        {"lease_duration": 15.5},
+        {"early": 2.4},  # the holder may be about to renew
+        {"early": 15.0},
+    ],
+)
 def test_times_that_leave_no_room_are_refused(bad: dict[str, float]) -> None:
     with pytest.raises(ValueError, match="lease"):
         Timing(**bad)

@@ -22,6 +22,7 @@ from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.transport import Abort, Answer, Request, Timeouts, Transport
 from etcd_operator.reconcile.caches import Source
 from etcd_operator.reconcile.group import Wiring, build_groups, new_backoff
+from etcd_operator.reconcile.membership import DEADLINE as MEMBERSHIP_DEADLINE
 from etcd_operator.reconcile.objects import Objects
 from unit.fakes.apiserver import ApiServer, Json
 from unit.fakes.apiserver.selectors import matches_labels
@@ -178,6 +179,7 @@ class Operator:
             Client(MortalTransport(api.url, Mortality()), timeouts=TIMEOUTS), instance="test", clock=clock
         )
         self.upgrades: list[float] = []
+        self.leads_for_long_enough = True
         self._shown: dict[Informer[Any], tuple[int, int | None]] = {}
         wiring = Wiring(
             client=client,
@@ -190,6 +192,7 @@ class Operator:
             resync=RESYNC,
             on_upgrade=self.upgrades.append,
             on_leaderless=lambda _seconds: None,
+            leads_for=lambda seconds: seconds == MEMBERSHIP_DEADLINE and self.leads_for_long_enough,
         )
         watching = Client(MortalTransport(api.url, Mortality()))
         self.groups = build_groups(wiring, Source(client=watching, namespace="", on_crash=_never))

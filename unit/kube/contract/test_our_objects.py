@@ -6,7 +6,7 @@ from etcd_operator.clock import SystemClock
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.events import MEMBER_ADDED, Recorder, Reference
-from etcd_operator.kube.lease import Elector
+from etcd_operator.kube.lease import Candidate, Elector
 from etcd_operator.kube.transport import Transport
 from unit.kube.contract.harness import Subject, unique
 
@@ -41,7 +41,7 @@ def test_a_lease_of_ours_is_taken_renewed_released_and_taken_by_another(
     key = Key(subject.namespace, unique("lease"))
     first, second = (
         Elector(
-            client, key, who,
+            client, key, Candidate(who),
             clock=SystemClock(), on_started_leading=lambda: None, on_stopped_leading=lambda: None,
         )
         for who in ("first", "second")

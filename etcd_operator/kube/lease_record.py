@@ -1,0 +1,100 @@
+"""What a Lease says: who holds it, since when, and in which pod that process runs.
+
+The pod is in an annotation, together with the identity of the holder that wrote it: it counts only while
+that very holder has the Lease. A holder that knows nothing of pods (an older version, a process outside of
+one) leaves the annotation as it was, and it means nothing.
+"""
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from etcd_operator.decoding import decoder
+from etcd_operator.kube.own_pod import OwnPod
+from etcd_operator.kube.resources import LEASES
+
+HOLDER_ANNOTATION = "etcd.improbable.io/lease-holder"
+
+
+class Spec(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Kubernetes' own part."""
+
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+
+class _Holder(msgspec.Struct, frozen=True):
+    identity: str
+    pod: OwnPod
+
+
+class Lease(msgspec.Struct, frozen=True):
+    """The object; its metadata is written back as it was read: labels and owners are not ours."""
+
+    metadata: dict[str, Any]
+    spec: Spec = Spec()
+
+    @property
+    def version(self) -> str:
+        """Changes with every write."""
+        return str(self.metadata["resourceVersion"])
+
+    @property
+    def pod(self) -> OwnPod | None:
+        """The holder's; None if it has none, or none that it wrote itself."""
+        text = (self.metadata.get("annotations") or {}).get(HOLDER_ANNOTATION)
+        if not text:
+            return None
+        try:
+            holder = decoder(_Holder).decode(text)
+        except msgspec.DecodeError:
+            return None
+        return holder.pod if holder.identity == self.spec.holder_identity else None
+
+
+def held(old: Lease | None, identity: str, *, seconds: int, now: datetime) -> Spec:
+    """The spec with which `identity` takes or renews the Lease."""
+    before = old.spec if old is not None else Spec()
+    renews = before.holder_identity == identity
+    changes = 0 if old is None else (before.lease_transitions or 0) + (0 if renews else 1)
+    return Spec(
+        holder_identity=identity,
+        lease_duration_seconds=seconds,
+        acquire_time=before.acquire_time if renews else micro_time(now),
+        renew_time=micro_time(now),
+        lease_transitions=changes,
+    )
+
+
+def released(old: Spec, now: datetime) -> Spec:
+    """The spec of a Lease that is given up.
+
+    A duration of 1 shows those who count by the record alone that nothing is left to wait for.
+    """
+    return msgspec.structs.replace(
+        old, holder_identity="", lease_duration_seconds=1, renew_time=micro_time(now)
+    )
+
+
+def document(metadata: dict[str, Any], spec: Spec, pod: OwnPod | None) -> dict[str, Any]:
+    """The whole object for a create or a replace. `pod` is that of `spec`'s holder."""
+    notes = dict(metadata.get("annotations") or {})
+    notes.pop(HOLDER_ANNOTATION, None)
+    if pod is not None and spec.holder_identity:
+        holder = _Holder(identity=spec.holder_identity, pod=pod)
+        notes[HOLDER_ANNOTATION] = msgspec.json.encode(holder).decode()
+    return {
+        "apiVersion": LEASES.api_version,
+        "kind": LEASES.kind,
+        "metadata": {**metadata, "annotations": notes},
+        "spec": msgspec.to_builtins(spec),
+    }
+
+
+def micro_time(moment: datetime) -> str:
+    """As `metav1.MicroTime` is written: UTC with six digits of a second."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

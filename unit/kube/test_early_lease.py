@@ -1,0 +1,382 @@
+"""When the Lease of a holder that has ended is taken before it expires, and when it is not."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+import urllib3
+
+from etcd_operator.kube.lease import Candidate, Elector, Sighting
+from etcd_operator.kube.lease_record import HOLDER_ANNOTATION, Lease, Spec, document, micro_time
+from etcd_operator.kube.own_pod import OwnPod
+from unit.fakes.apiserver import Answer, ApiServer, Cut, Fault, Request, Stall, no_fault
+from unit.fakes.apiserver.kinds import LEASES, NAMESPACES, NODES, PODS
+from unit.fakes.apiserver.refusals import Refusal
+from unit.kube.contract.harness import until
+from unit.kube.test_lease import KEY, Bench, SkewedClock
+
+NODE = "node-1"
+EARLY = 3.0
+CALL = 2.0
+"""The longest call that changes etcd's members."""
+
+
+def pod(number: int) -> OwnPod:
+    return OwnPod(uid=f"uid-{number}", name=f"operator-{number}", namespace="default", node=NODE)
+
+
+class World(Bench):
+    """Pods of operators on a node, which works unless a test says otherwise."""
+
+    def __init__(self, api: ApiServer, pool: urllib3.PoolManager) -> None:
+        super().__init__(api, pool)
+        api.objects.create(NAMESPACES, "", {"metadata": {"name": "kube-node-lease"}})
+        api.objects.create(NODES, "", {"metadata": {"name": NODE}})
+        self.node_is("True")
+        self.renew_node()
+
+    def start(self, name: str, own: OwnPod | None, *, skew: float = 0.0) -> Elector:
+        """An operator begins to run; `own` is its pod, which is made unless it is there."""
+        clock = SkewedClock(self.clock)
+        clock.skew = timedelta(seconds=skew)
+        return self.elector(name, clock, self._running(own) if own is not None else None)
+
+    def _running(self, own: OwnPod) -> OwnPod:
+        """The pod with the UID that the API server gave it."""
+        found = {each["metadata"]["name"]: each for each in self.api.objects.select(PODS, "default")}
+        spec = {"nodeName": own.node, "containers": [{"name": "etcd-operator", "image": "i"}]}
+        body = {"metadata": {"name": own.name}, "spec": spec}
+        made = found.get(own.name) or self.api.objects.create(PODS, "default", body)
+        return msgspec.structs.replace(own, uid=made["metadata"]["uid"])
+
+    def delete_pod(self, own: OwnPod) -> None:
+        """By force: it is gone at once, whatever its process does."""
+        self.api.objects.delete(PODS, "default", own.name, grace=0)
+
+    def node_is(self, ready: str) -> None:
+        status = {"status": {"conditions": [{"type": "Ready", "status": ready}]}}
+        self.api.objects.patch(NODES, "", NODE, status, "merge", subresource="status")
+
+    def renew_node(self, age: float = 0.0) -> None:
+        """The kubelet's own Lease, renewed `age` seconds ago."""
+        renewed = micro_time(self.clock.now() - timedelta(seconds=age))
+        spec = {"renewTime": renewed, "leaseDurationSeconds": 40, "holderIdentity": NODE}
+        with suppress(Refusal):
+            self.api.objects.delete(LEASES, "kube-node-lease", NODE)
+        self.api.objects.create(LEASES, "kube-node-lease", {"metadata": {"name": NODE}, "spec": spec})
+
+    def asked(self, elector: Elector) -> bool:
+        """What an elector that does not run says once its wait for a renewal is over."""
+        said: list[bool] = []
+        asking = threading.Thread(target=lambda: said.append(elector.leads_for(CALL)))
+        asking.start()
+        until(lambda: self.clock.waiting == 1 or bool(said))
+        self.clock.advance(EARLY - CALL)
+        asking.join(5.0)
+        (answer,) = said
+        return answer
+
+    def seconds_until_taken(self, elector: Elector, *, others: tuple[Elector, ...] = ()) -> float:
+        """Let time pass, a tenth of a second at a time, while `elector` tries and `others` renew."""
+        for tenths in range(400):
+            for other in others if tenths % 20 == 0 else ():
+                other._attempt()
+            elector._attempt()
+            if elector.is_leader():
+                return tenths / 10
+            self.clock.advance(0.1)
+        return float("inf")
+
+
+@pytest.fixture
+def world() -> Iterator[World]:
+    with ApiServer() as api, urllib3.PoolManager(maxsize=8) as pool:
+        yield World(api, pool)
+
+
+def lease_of(holder: str | None, own: OwnPod | None, seconds: int | None = 15) -> Lease:
+    body = document({"resourceVersion": "1"}, Spec(holder_identity=holder), own)
+    return Lease(body["metadata"], Spec(holder_identity=holder, lease_duration_seconds=seconds))
+
+
+@pytest.mark.parametrize(
+    ("lease", "ours", "age", "free"),
+    [
+        pytest.param(lease_of("", None), None, 0.0, True, id="released"),
+        pytest.param(lease_of(None, None), None, 0.0, True, id="never held"),
+        pytest.param(lease_of("me", None), None, 0.0, True, id="ours"),
+        pytest.param(lease_of("x", None), None, 14.9, False, id="another's"),
+        pytest.param(lease_of("x", None), None, 15.0, True, id="another's, expired"),
+        pytest.param(lease_of("x", None, 60), None, 59.9, False, id="as long as its holder says"),
+        pytest.param(lease_of("x", None, None), None, 14.9, False, id="without a duration: ours counts"),
+        pytest.param(lease_of("x", pod(1)), pod(1), 0.0, True, id="our predecessor's in this pod"),
+        pytest.param(lease_of("x", pod(1)), pod(2), 0.0, False, id="another pod's"),
+        pytest.param(lease_of("x", pod(1)), None, 0.0, False, id="a pod's, we have none"),
+        pytest.param(lease_of("x", None), pod(1), 0.0, False, id="one without a pod, we have one"),
+    ],
+)
+def test_when_a_lease_is_free(lease: Lease, ours: OwnPod | None, age: float, free: bool) -> None:
+    assert Sighting(lease, 100.0).is_free(Candidate("me", ours), 100.0 + age, 15.0) is free
+
+
+@pytest.mark.parametrize("note", ["", "{", "[]", '{"identity":"x"}', '{"identity":"x","pod":{"uid":1}}'])
+def test_a_note_that_nobody_of_us_wrote_names_no_pod(note: str) -> None:
+    lease = Lease({"resourceVersion": "1", "annotations": {HOLDER_ANNOTATION: note}}, Spec("x"))
+    assert lease.pod is None
+
+
+def test_the_pod_of_a_former_holder_is_not_that_of_the_present_one() -> None:
+    """An older version of the operator leaves the annotation as it was."""
+    former = lease_of("former", pod(1))
+    assert former.pod == pod(1)
+    assert Lease(former.metadata, Spec(holder_identity="older version")).pod is None
+
+
+def test_a_restarted_container_takes_the_lease_at_once(world: World) -> None:
+    world.start("first", pod(1))._attempt()
+    second = world.start("second", pod(1))
+    second._attempt()
+    assert second.is_leader()
+    assert world.lease()["leaseTransitions"] == 1
+
+
+def test_a_holder_with_the_same_name_of_pod_and_another_uid_is_somebody_else(world: World) -> None:
+    world.start("first", pod(1))._attempt()
+    world.delete_pod(pod(1))
+    world.node_is("False")
+    second = world.start("second", pod(1))
+    assert world.seconds_until_taken(second) >= 15.0
+
+
+def test_the_last_renewal_of_a_dead_predecessor_costs_one_more_try(world: World) -> None:
+    first, second = world.start("first", pod(1)), world.start("second", pod(1))
+    first._attempt()
+
+    def renew_between(request: Request) -> Fault | None:
+        if request.method == "PUT":
+            world.api.before = no_fault
+            world.clock.advance(0.1)
+            first._attempt()
+        return None
+
+    world.api.before = renew_between
+    second._attempt()
+    assert not second.is_leader()
+    world.clock.advance(second._next_try() - world.clock.monotonic())
+    assert world.clock.monotonic() < 0.4
+    second._attempt()
+    assert second.is_leader()
+
+
+def test_a_holder_whose_pod_is_gone_is_replaced_after_three_seconds(world: World) -> None:
+    first, second = world.start("first", pod(1)), world.start("second", pod(2))
+    first._attempt()
+    world.delete_pod(pod(1))
+    assert world.seconds_until_taken(second) == EARLY
+    first._attempt()
+    assert not first.is_leader()
+
+
+def test_it_is_tried_at_that_very_moment(world: World) -> None:
+    first, second = world.start("first", pod(1)), world.start("second", pod(2))
+    first._attempt()
+    world.delete_pod(pod(1))
+    tries = 0
+    while not second.is_leader():
+        second._attempt()
+        tries += 1
+        if not second.is_leader():
+            world.clock.advance(max(0.0, second._next_try() - world.clock.monotonic()))
+    assert world.clock.monotonic() == pytest.approx(EARLY)
+    assert tries < 10
+
+
+def still_there(world: World, own: OwnPod) -> None:
+    """Nothing happens to the pod."""
+
+
+def being_deleted(world: World, own: OwnPod) -> None:
+    note = {"metadata": {"finalizers": ["test/stays"]}}
+    world.api.objects.patch(PODS, "default", own.name, note, "merge")
+    world.delete_pod(own)
+
+
+def node_not_ready(world: World, own: OwnPod) -> None:
+    world.delete_pod(own)
+    world.node_is("False")
+
+
+def node_unknown(world: World, own: OwnPod) -> None:
+    world.delete_pod(own)
+    world.node_is("Unknown")
+
+
+def node_gone(world: World, own: OwnPod) -> None:
+    world.delete_pod(own)
+    world.api.objects.delete(NODES, "", NODE)
+
+
+def kubelet_silent(world: World, own: OwnPod) -> None:
+    """The node's condition still says Ready: nobody has noticed yet."""
+    world.delete_pod(own)
+    world.renew_node(age=20.0)
+
+
+def kubelet_without_a_lease(world: World, own: OwnPod) -> None:
+    world.delete_pod(own)
+    world.api.objects.delete(LEASES, "kube-node-lease", NODE)
+
+
+def kubelets_lease_without_a_time(world: World, own: OwnPod) -> None:
+    world.delete_pod(own)
+    world.api.objects.patch(LEASES, "kube-node-lease", NODE, {"spec": {"renewTime": None}}, "merge")
+
+
+def forbidden(plural: str, world: World, own: OwnPod) -> None:
+    world.delete_pod(own)
+    world.api.before = lambda request: (
+        Answer(code=403, reason="Forbidden")
+        if request.plural == plural and not request.path.endswith("/operator")
+        else None
+    )
+
+
+NOT_EARLY = {
+    "the pod is there": still_there,
+    "the pod is being deleted": being_deleted,
+    "its node is not ready": node_not_ready,
+    "its node is unknown": node_unknown,
+    "its node is gone": node_gone,
+    "its kubelet is silent": kubelet_silent,
+    "its kubelet has no Lease": kubelet_without_a_lease,
+    "its kubelet's Lease has no time": kubelets_lease_without_a_time,
+    "no right to read nodes": lambda world, own: forbidden("nodes", world, own),
+    "no right to read the node's Lease": lambda world, own: forbidden("leases", world, own),
+    "no right to read pods": lambda world, own: forbidden("pods", world, own),
+}
+
+
+@pytest.mark.parametrize("happens", NOT_EARLY.values(), ids=NOT_EARLY)
+def test_otherwise_the_lease_has_to_expire(world: World, happens: Any) -> None:
+    first, second = world.start("first", pod(1)), world.start("second", pod(2))
+    first._attempt()
+    happens(world, pod(1))
+    assert world.seconds_until_taken(second) == pytest.approx(15.0, abs=0.11)
+
+
+def test_rights_that_are_missing_are_asked_for_once(world: World) -> None:
+    first, second = world.start("first", pod(1)), world.start("second", pod(2))
+    first._attempt()
+    forbidden("nodes", world, pod(1))
+    world.seconds_until_taken(second)
+    assert len([e for e in world.api.log if e.request.plural == "nodes" and e.code == 403]) == 1
+
+
+@pytest.mark.parametrize(
+    ("skew", "early"), [(-15.0, True), (0.0, True), (15.0, True), (60.0, False), (-60.0, False)]
+)
+def test_clocks_of_machines_may_differ_a_little(world: World, skew: float, early: bool) -> None:
+    """Only the kubelet's time stamp is compared with our wall clock; too far apart means to wait."""
+    first, second = world.start("first", pod(1)), world.start("second", pod(2), skew=skew)
+    first._attempt()
+    world.delete_pod(pod(1))
+    assert (world.seconds_until_taken(second) == EARLY) is early
+
+
+def test_a_process_that_outlives_its_pod_and_renews_keeps_the_lease(world: World) -> None:
+    first, second = world.start("first", pod(1)), world.start("second", pod(2))
+    first._attempt()
+    world.delete_pod(pod(1))
+    assert world.seconds_until_taken(second, others=(first,)) == float("inf")
+    assert first.is_leader()
+
+
+def test_a_process_that_outlives_its_pod_without_a_word_changes_no_members(world: World) -> None:
+    """It is cut off from the API server, but perhaps not from etcd."""
+    first, second = world.start("first", pod(1)), world.start("second", pod(2))
+    first._attempt()
+    assert first.leads_for(CALL)
+    world.delete_pod(pod(1))
+    world.clock.advance(1.0)
+    assert first.leads_for(CALL)  # a call that begins now ends before anybody else leads
+    world.clock.advance(0.1)
+    assert not world.asked(first)
+    assert world.seconds_until_taken(second) == pytest.approx(EARLY, abs=0.11)
+    assert first.is_leader(), "this test is about one that has not noticed"
+
+
+def test_a_holder_without_a_pod_leads_for_as_long_as_it_leads(world: World) -> None:
+    """Nobody takes its lease early: the margin after its deadline is there for the longest call."""
+    alone = world.start("alone", None)
+    alone._attempt()
+    world.clock.advance(9.9)
+    assert alone.leads_for(CALL)
+    world.clock.advance(0.1)
+    assert not alone.leads_for(CALL)
+
+
+def test_one_that_does_not_lead_does_not_renew_to_find_out(world: World) -> None:
+    first, second = world.start("first", pod(1)), world.start("second", pod(2))
+    first._attempt()
+    before = len(world.api.log)
+    assert not second.leads_for(CALL)
+    assert len(world.api.log) == before
+
+
+def test_a_leader_that_is_asked_renews_at_once(world: World) -> None:
+    first = world.start("first", pod(1))
+    first.start()
+    until(first.is_leader)
+    until(lambda: world.clock.waiting == 2)
+    world.clock.advance(1.5)
+    until(lambda: world.clock.waiting == 2)
+    before = world.lease()["renewTime"]
+    assert first.leads_for(CALL)
+    assert world.lease()["renewTime"] != before
+    assert first.stop(5.0)
+
+
+def test_a_leader_whose_renewal_hangs_does_not_lead_for_long_enough(world: World) -> None:
+    first, stall = world.start("first", pod(1)), Stall()
+    first.start()
+    until(first.is_leader)
+    until(lambda: world.clock.waiting == 2)
+    world.api.before = lambda _: stall
+    world.clock.advance(1.5)
+    said: list[bool] = []
+    asking = threading.Thread(target=lambda: said.append(first.leads_for(CALL)))
+    asking.start()
+    until(lambda: world.clock.waiting == 2)  # that of the deadline, and the one that asks
+    world.clock.advance(1.1)
+    asking.join(5.0)
+    assert said == [False]
+    assert first.is_leader()
+    stall.released.set()
+    assert first.stop(5.0)
+
+
+def test_a_lost_reply_does_not_make_a_leader_surer_than_it_is(world: World) -> None:
+    first = world.start("first", pod(1))
+    first._attempt()
+    world.clock.advance(1.1)
+    world.api.after = lambda request: Cut() if request.is_write else None
+    first._attempt()
+    world.api.after = no_fault
+    assert not world.asked(first)
+
+
+def test_the_annotations_of_others_stay(world: World) -> None:
+    first = world.start("first", pod(1))
+    first._attempt()
+    world.api.objects.patch(LEASES, *KEY, {"metadata": {"annotations": {"team": "db"}}}, "merge")
+    first._attempt()
+    notes = world.api.objects.get(LEASES, *KEY)["metadata"]["annotations"]
+    assert notes["team"] == "db"
+    assert json.loads(notes[HOLDER_ANNOTATION])["identity"] == "first"
+    assert first.release()
+    assert world.api.objects.get(LEASES, *KEY)["metadata"]["annotations"] == {"team": "db"}
