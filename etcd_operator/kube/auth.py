@@ -1,8 +1,9 @@
 """Where the API server is and how to prove who we are.
 
 Uses the configuration loader of the `kubernetes` package only (kubeconfig, exec plugins,
-in-cluster token, TLS, proxies), never its typed APIs: they cost a hundred times the time and
-memory and drop unknown fields. The import itself costs about 0.3 s and is made when called.
+TLS, proxies), never its typed APIs: they cost a hundred times the time and memory and drop
+unknown fields. The import itself costs half a second and is made when called: not in a pod
+without a proxy, which is on its way back to work (`service_account`).
 
 Order: an explicit kubeconfig; else the pod's service account; else `$KUBECONFIG` or
 `~/.kube/config`. Tokens are refreshed by the loader's own hook (a mounted token is read again
@@ -15,8 +16,10 @@ import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.request import getproxies
 
 from etcd_operator.errors import OperatorError, Unavailable
+from etcd_operator.kube import service_account
 from etcd_operator.kube.transport import Transport
 
 
@@ -26,12 +29,18 @@ def load(kubeconfig: str = "", *, pool_size: int = 32) -> Transport:
     `pool_size` is how many connections are kept: watches + workers + 4 or more. One clear
     `OperatorError` if there is no configuration or it cannot be used.
     """
+    source = _source(kubeconfig)
+    if not source and not getproxies():
+        return service_account.load(pool_size=pool_size)
+    return _by_package(source, pool_size)
+
+
+def _by_package(source: str, pool_size: int) -> Transport:
     from kubernetes.client.configuration import Configuration
     from kubernetes.client.rest import RESTClientObject
 
     configuration = Configuration()
     configuration.connection_pool_maxsize = pool_size
-    source = _source(kubeconfig)
     try:
         _read(source, configuration)
         pool = RESTClientObject(configuration).pool_manager

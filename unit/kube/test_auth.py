@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
-from etcd_operator.errors import OperatorError, Unavailable
+from etcd_operator.errors import OperatorError
 from etcd_operator.keys import Key
 from etcd_operator.kube import auth
 from etcd_operator.kube.client import Client
@@ -119,54 +119,4 @@ def test_an_unusable_kubeconfig_is_one_clear_line(tmp_path: Path, text: str | No
 
 def test_no_configuration_at_all_says_what_to_do() -> None:
     with pytest.raises(OperatorError, match=r"not in a pod and .*KUBECONFIG"):
-        auth.load()
-
-
-@pytest.fixture
-def in_pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The files and variables of a service account."""
-    from kubernetes.config import incluster_config
-
-    (tmp_path / "token").write_text("one")
-    (tmp_path / "ca.crt").write_text("certificate")
-    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
-    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(tmp_path / "ca.crt"))
-    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
-    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
-    return tmp_path
-
-
-def test_in_a_pod_the_service_account_is_used_and_its_token_read_again(
-    in_pod: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import datetime
-
-    transport = auth.load()
-    assert transport._base_url == "https://10.0.0.1:443"
-    assert transport._headers() == {"Authorization": "bearer one"}
-    (in_pod / "token").write_text("two")
-
-    class Later(datetime.datetime):
-        @classmethod
-        def now(cls, tz: datetime.tzinfo | None = None) -> "Later":
-            return cls.fromtimestamp(super().now(tz).timestamp() + 120, tz)
-
-    monkeypatch.setattr("kubernetes.config.incluster_config.datetime.datetime", Later)
-    assert transport._headers() == {"Authorization": "bearer two"}
-    (in_pod / "token").unlink()
-    monkeypatch.setattr(Later, "now", classmethod(lambda cls, tz=None: cls(2100, 1, 1)))
-    with pytest.raises(Unavailable, match="cannot refresh the credentials"):
-        transport._headers()
-
-
-def test_in_a_pod_of_an_ipv6_cluster_the_address_gets_its_brackets(
-    in_pod: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00:10::1")
-    assert auth.load()._base_url == "https://[fd00:10::1]:443"
-
-
-def test_a_pod_without_a_token_is_one_clear_line(in_pod: Path) -> None:
-    (in_pod / "token").unlink()
-    with pytest.raises(OperatorError, match=r"^cannot use the service account of the pod: .*token file"):
         auth.load()
