@@ -1,10 +1,10 @@
 """The composition root: what is made of what, what starts and stops in which order.
 
-start   status page, definitions, caches, then (as leader) the controllers of each group
-        whose caches are complete. All that may wait for the API server runs in a thread of its
-        own, so that the main thread hears a signal at any time.
-stop    controllers, events, probers, caches, and only then the lease: nobody else may
-        lead while a worker of ours can still write. After a failure, within seconds.
+start   status page; caches, lease and definitions at the same time; then (as leader) the controllers of
+        each group whose caches are complete. All that may wait for the API server runs in a thread of
+        its own, so that the main thread hears a signal at any time.
+stop    controllers, and only then the lease: nobody else may lead while a worker of ours can still write.
+        Then events, probers, caches, which no successor waits for. After a failure, within seconds.
 """
 
 import math
@@ -100,6 +100,7 @@ class Operator:
         self._heart = Loop("pulse", self._beat, self._on_crash)
         self._first = Loop("start", self._begin, self._on_crash)
         self._installer = Installer(self._client, wait=self._ended.wait)
+        self._defined = threading.Event()
         self._unreached = "not asked yet"
         self._files = files.Watch()
         self._page = StatusServer(
@@ -156,10 +157,6 @@ class Operator:
         except OperatorError as error:
             self._fail(str(error))
             return
-        if self._settings.install_crds:
-            self._installer.try_all()
-        if self._ended.is_set():
-            return
         for informer in self._informers():
             informer.start()
         if self._leadership is not None:
@@ -167,6 +164,9 @@ class Operator:
         else:
             self._metrics.leader(True)  # noqa: FBT003 -- the metric's one value
             self._lead()
+        if self._settings.install_crds:
+            self._installer.try_all()  # while the caches are filled and the Lease is sought
+        self._defined.set()
         namespace = self._settings.namespace or "all"
         log.info(
             "started", identity=self._identity, namespace=namespace, open_files_limit=files.limits().soft
@@ -205,16 +205,16 @@ class Operator:
         late = [] if self._first.join(left(2.0)) else [self._first.name]
         writers = [c.name for group in self._groups for c in group.controllers if not c.stop(left(10.0))]
         writers += [loop.name for loop in (*self._starters, self._heart) if not loop.join(left(2.0))]
+        if self._leadership is not None:
+            late += [] if self._leadership.stop(left(2.0)) else ["lease"]
+            if not writers:
+                self._leadership.release()
         for group in self._groups:
             group.pulse.stop()
         late += [] if self._recorder.stop(left(2.0)) else ["events"]
         for group in self._groups:
             group.prober.stop()
         late += [informer.name for informer in self._informers() if not informer.stop(left(2.0))]
-        if self._leadership is not None:
-            late += [] if self._leadership.stop(left(2.0)) else ["lease"]
-            if not writers:
-                self._leadership.release()
         late += [] if self._page.stop(left(2.0)) else ["status-server"]
         code = 3 if writers else 1 if self._failure else 0
         if writers or late:
@@ -233,11 +233,14 @@ class Operator:
 
     def _starter(self, group: Group) -> Callable[[], None]:
         def start() -> None:
-            """Open the gate once the group's caches are complete and the other's clusters are known."""
+            """Open the gate once the group's caches are complete and the other's clusters are known.
+
+            Nor before the definitions were applied: an older one would drop fields that we write.
+            """
             others = [other.informers[0] for other in self._groups if other is not group]
             while not self._ended.is_set():
                 known = all(o.has_synced or isinstance(o.last_error, NotFound) for o in others)
-                if group.has_synced and known:
+                if self._defined.is_set() and group.has_synced and known:
                     for controller in group.controllers:
                         controller.start()
                     log.info("group_started", group=group.name)
@@ -245,6 +248,8 @@ class Operator:
                 waiting = next((i for i in (*group.informers, *others) if not i.has_synced), None)
                 if waiting is not None:
                     waiting.wait_synced(0.5)
+                else:
+                    self._defined.wait(0.5)
 
         return start
 

@@ -47,12 +47,14 @@ class QuickOperator(app.Operator):
 class Running:
     """An operator in a thread; `stop` does what its SIGTERM handler does."""
 
-    def __init__(self, made: Bench, home: Path, *, leader_elect: bool = False) -> None:
+    def __init__(
+        self, made: Bench, home: Path, *, leader_elect: bool = False, install_crds: bool = False
+    ) -> None:
         settings = Settings(
             kubeconfig=str(made.api.write_kubeconfig(home / "config")),
             leader_elect=leader_elect,
             lease_namespace="default",
-            install_crds=False,
+            install_crds=install_crds,
             listen="127.0.0.1:0",
             probe_deadline=0.5,
         )
@@ -182,6 +184,41 @@ def test_a_released_lease_is_taken_over_without_waiting_for_its_end(made: Bench,
         leader, other = sorted(operators, key=lambda operator: not operator.leads)
         assert leader.stop() == 0
         until(made, lambda: other.leads)
+
+
+def test_the_lease_is_released_before_what_no_successor_waits_for(made: Bench, tmp_path: Path) -> None:
+    still: list[set[str]] = []
+
+    def note(request: Request) -> None:
+        if request.plural == "leases" and request.body and not request.body["spec"].get("holderIdentity"):
+            still.append({thread.name.partition("-")[0] for thread in threading.enumerate()})
+
+    made.api.before = note
+    with running(made, tmp_path, leader_elect=True) as (operator,):
+        until(made, lambda: operator.leads)
+        assert operator.stop() == 0
+    (threads,) = still
+    assert "informer" in threads
+    assert not [name for name in threads if "worker" in name]
+
+
+def test_the_lease_and_the_caches_do_not_wait_for_the_definitions_but_the_controllers_do(
+    made: Bench, tmp_path: Path
+) -> None:
+    stall = Stall()
+    made.api.before = lambda request: stall if request.plural == "customresourcedefinitions" else None
+    made.create(*ephemeral(size=1))
+    with running(made, tmp_path, leader_elect=True, install_crds=True) as (operator,):
+        try:
+            until(made, lambda: operator.leads)
+            until(made, lambda: all(informer.has_synced for informer in operator.operator._informers()))
+            assert not [c for group in operator.operator._groups for c in group.controllers if c._is_started]
+            assert not made.objects()["pods"]
+        finally:
+            made.api.before = no_fault
+            stall.released.set()
+        until(made, lambda: serves(made))
+        assert operator.stop() == 0
 
 
 def test_a_group_whose_crds_are_missing_does_not_stop_the_other(made: Bench, tmp_path: Path) -> None:
