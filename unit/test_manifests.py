@@ -35,9 +35,13 @@ Right = tuple[str, str, str]
 
 WRITES: dict[Right, str] = {
     ("", "pods", "create"): "reconcile/act.py: CreateMember, ephemeral",
-    ("", "pods", "delete"): "reconcile/removal.py: a removed member",
+    (
+        "",
+        "pods",
+        "delete",
+    ): "reconcile/removal.py: a removed member; reconcile/remount.py; reconcile/act.py: DropPod",
     ("", "pods", "patch"): "reconcile/upgrade.py: another version; reconcile/recovery.py: SealSeed, OpenSeed",
-    ("", "pods", "get"): "reconcile/objects.py: whose it is, when the name is taken; reconcile/holders.py",
+    ("", "pods", "get"): "reconcile/objects.py: whose it is, when the name is taken; holders.py, remount.py",
     ("", "pods/status", "patch"): "reconcile/marks.py",
     ("", "services", "create"): "reconcile/act.py: CreateClientService, CreateMemberService",
     ("", "services", "delete"): "reconcile/removal.py: a removed member",
@@ -46,7 +50,11 @@ WRITES: dict[Right, str] = {
     ("", "persistentvolumeclaims", "create"): "reconcile/peer.py",
     ("", "persistentvolumeclaims", "delete"): "reconcile/peer.py, reconcile/removal.py: a removed member",
     ("", "persistentvolumeclaims", "get"): "reconcile/objects.py: whose it is; reconcile/holders.py",
-    ("", "persistentvolumeclaims", "patch"): "reconcile/act.py: SealMember, NoteVoters; reconcile/upgrade.py",
+    (
+        "",
+        "persistentvolumeclaims",
+        "patch",
+    ): "reconcile/act.py: SealMember, NoteVoters; peer.py; remount.py; upgrade.py",
     ("", "events", "create"): "kube/events.py",
     ("", "events", "patch"): "kube/events.py: the same fact again",
     ("apps", "replicasets", "create"): "reconcile/peer.py",
@@ -89,6 +97,7 @@ CALLS = {
     "reconcile/peer.py": {"delete", "patch"},
     "reconcile/peer_status.py": {"patch"},
     "reconcile/recovery.py": {"get"},
+    "reconcile/remount.py": {"get"},
     "reconcile/removal.py": {"get"},
     "reconcile/upgrade.py": {"delete"},
 }

@@ -42,6 +42,9 @@ CLUSTER_ID_ANNOTATION = f"{GROUP}/cluster-id"
 VOTERS_ANNOTATION = f"{GROUP}/voters"
 """The members that vote, as `name=ID,name=ID`; of claims that differ the larger revision is right."""
 
+MISSING_ANNOTATION = f"{GROUP}/data-missing-in"
+"""The UID of a pod whose process reported that its data is missing, until one runs on it."""
+
 VOTERS_REVISION_ANNOTATION = f"{GROUP}/voters-revision"
 SIZE_ANNOTATION = f"{GROUP}/cluster-size"
 """What earlier versions wrote: the number of voters when the cluster was bootstrapped. It is removed."""

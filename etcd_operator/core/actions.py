@@ -126,6 +126,23 @@ class NoteVoters:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RemakePod:
+    """Delete a persistent member's pod that reports that its data is missing; its ReplicaSet makes another.
+
+    Its claim is marked with that pod first: only another one that reports the same is believed.
+    """
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClearMissing:
+    """Take that mark off a claim: its member runs on its data after all."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AddLearner:
     """Register a non-voting member: it cannot cost quorum while it catches up."""
 
@@ -254,6 +271,8 @@ Action = (
     | CreateMember
     | SealMember
     | NoteVoters
+    | RemakePod
+    | ClearMissing
     | AddLearner
     | Promote
     | MoveLeader

@@ -80,6 +80,7 @@ class ClaimFacts:
     """A persistent member's claim and what earlier births wrote on it (empty when nothing).
 
     voters: who voted when that was last written, as `name=ID`; of two the larger voters_revision is newer.
+    missing_in: the pod (its UID) that reported that the data is missing; empty since the member runs on it.
     is_started: whether an initial member may have run on it; None where that is not written.
     cluster_uid: of the EtcdCluster that it was made for.
     version: of etcd, the one that was last asked to run on it.
@@ -98,6 +99,7 @@ class ClaimFacts:
     member_id: str = ""
     voters: tuple[str, ...] = ()
     voters_revision: int = 0
+    missing_in: str = ""
     version: str = ""
 
 

@@ -43,6 +43,7 @@ RULES: tuple[Rule, ...] = (
     guard.strange,
     quorum_lost.recover,
     asked_recovery.recover,
+    recover.remount,
     scale.outdated_learner,
     recover.lost_member,
     protect.budget,

@@ -15,9 +15,11 @@ from etcd_operator.api.meta import RawObject
 from etcd_operator.build import budget
 from etcd_operator.build.persistent import peer_bootstrap
 from etcd_operator.build.urls import CLIENT_PORT, PEER_PORT, endpoint, url
+from etcd_operator.clock import Clock
 from etcd_operator.core.actions import (
     Action,
     AddLearner,
+    ClearMissing,
     ConfirmLoss,
     ConfirmSilence,
     CreateClientService,
@@ -34,6 +36,7 @@ from etcd_operator.core.actions import (
     PadLog,
     Promote,
     RecoveryAction,
+    RemakePod,
     Remember,
     RemoveCorrupt,
     RemoveMember,
@@ -61,6 +64,7 @@ from etcd_operator.reconcile.membership import Membership
 from etcd_operator.reconcile.objects import CHANGED, Objects, Overridden, Report
 from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.recovery import Recoverer
+from etcd_operator.reconcile.remount import Remount
 from etcd_operator.reconcile.removal import Removal
 from etcd_operator.reconcile.upgrade import replace_member
 
@@ -75,6 +79,7 @@ class Actor(Generic[Cluster]):
     expectations: Expectations
     prober: Prober
     on_call: OnCall
+    clock: Clock
     may_act: Callable[[], bool]
     leads_for: Callable[[float], bool]
 
@@ -94,6 +99,9 @@ class Actor(Generic[Cluster]):
                 self._drop(state, action.name, report)
             case SealMember() | NoteVoters():
                 self._write_down(state, action)
+            case RemakePod() | ClearMissing():
+                remount = Remount(objects=self._objects(state.desired), state=state, report=report)
+                remount.act(action, now=self.clock.now())
             case ConfirmLoss() | ConfirmSilence() | SealSeed() | RetireMember() | DropSeed() | OpenSeed():
                 self._recover(state, action, report)
             case ReplaceMember():

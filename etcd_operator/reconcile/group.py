@@ -197,6 +197,7 @@ def _reconciler(  # noqa: PLR0913 -- wiring: each part can be exchanged
             expectations=expectations,
             prober=prober,
             on_call=wiring.on_call,
+            clock=wiring.clock,
             may_act=wiring.may_act,
             leads_for=wiring.leads_for,
         ),

@@ -11,6 +11,7 @@ from typing import Any, assert_never
 from etcd_operator.core.actions import (
     Action,
     AddLearner,
+    ClearMissing,
     ConfirmLoss,
     CreateClientService,
     CreateMember,
@@ -25,6 +26,7 @@ from etcd_operator.core.actions import (
     OpenSeed,
     PadLog,
     Promote,
+    RemakePod,
     Remember,
     RemoveCorrupt,
     RemoveMember,
@@ -61,7 +63,7 @@ def apply(world: World, cache: Cache, state: ClusterState, action: Action) -> se
             return _make(world, action, uid)
         case CreateMember():
             return _create_member(world, world.resource, action)
-        case SealMember() | NoteVoters():
+        case SealMember() | NoteVoters() | RemakePod() | ClearMissing():
             return _write_down(world, state, action)
         case ReplaceMember():
             return _replace(world, state, action)
@@ -135,14 +137,31 @@ def _create_member(world: World, resource: Resource, action: CreateMember) -> se
     return {"pods"}
 
 
-def _write_down(world: World, state: ClusterState, action: SealMember | NoteVoters) -> set[str]:
+def _write_down(
+    world: World, state: ClusterState, action: SealMember | NoteVoters | RemakePod | ClearMissing
+) -> set[str]:
     if isinstance(action, SealMember):
         return _seal(world, state, action)
     claim, seen = world.claims.get(action.name), state.by_name[action.name].claim
     if claim is None or seen is None or claim.uid != seen.uid:
         raise Refused("the claim is gone")
-    world.claims[action.name] = replace(claim, voters=action.voters, voters_revision=action.revision)
+    if isinstance(action, NoteVoters):
+        claim = replace(claim, voters=action.voters, voters_revision=action.revision)
+    elif isinstance(action, RemakePod):
+        claim = replace(claim, missing_in=_remade(world, state, action.name))
+    else:
+        claim = replace(claim, missing_in="")
+    world.claims[action.name] = claim
     return {"claims"}
+
+
+def _remade(world: World, state: ClusterState, name: str) -> str:
+    """The pod that is deleted, if it is still the one that was seen and does not run."""
+    pod, seen = world.pods.get(name), state.by_name[name].pod
+    if pod is None or seen is None or pod.uid != seen.uid or pod.is_running:
+        raise Refused(f"the pod of {name} is not what it was")
+    world.delete_pod(name)
+    return pod.uid
 
 
 def _seal(world: World, state: ClusterState, action: SealMember) -> set[str]:

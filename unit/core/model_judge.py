@@ -9,6 +9,7 @@ no quorum there is none.
 from etcd_operator.core.actions import (
     Action,
     AddLearner,
+    ClearMissing,
     ConfirmLoss,
     CreateClientService,
     CreateMember,
@@ -23,6 +24,7 @@ from etcd_operator.core.actions import (
     PadLog,
     Plan,
     Promote,
+    RemakePod,
     Remember,
     RemoveCorrupt,
     RemoveMember,
@@ -46,6 +48,8 @@ HARMLESS = (
     CreateMember,
     SealMember,
     NoteVoters,
+    RemakePod,
+    ClearMissing,
     MoveLeader,
     PadLog,
     DisarmCorrupt,
@@ -66,7 +70,20 @@ def judge(world: World, state: ClusterState, made: Plan) -> None:
     if changes and not state.has_quorum:
         wrong.append(f"a change of members without a quorum: {made}")
     removed = {action.name for action in made.actions if isinstance(action, RemoveMember)}
+    if made.reason == "Replacing":
+        wrong += [
+            f"{name} is taken out, but its data is there" for name in removed if _has_data(world, state, name)
+        ]
     wrong += [said for action in made.actions if (said := _verdict(world, state, action, removed))]
+
+
+def _has_data(world: World, state: ClusterState, name: str) -> bool:
+    """Whether a member that calls its data missing has it, on a volume that was not mounted."""
+    pod, claim = state.by_name[name].pod, world.claims.get(name)
+    if pod is None or not pod.has_no_data or claim is None or claim.is_terminating:
+        return False
+    disk = world.disks.get(claim.uid)
+    return disk is not None and bool(disk.cluster_id) and not disk.is_removed
 
 
 def _verdict(world: World, state: ClusterState, action: Action, removed: set[str]) -> str:

@@ -78,6 +78,12 @@ class Life(Machine):
         if name is not None and is_sealed and self._may_lose({name}):
             self.world.wipe(name)
 
+    @rule(which=WHICH)
+    def a_volume_is_not_mounted(self, which: int) -> None:
+        name = self._pick(self.world.pods, which)
+        if name is not None and name in self.world.claims:
+            self.world.unmount(name)
+
     @rule(which=WHICH, how=st.sampled_from(["kubectl", "at once", "fails"]))
     def a_pod_is_lost(self, which: int, how: str) -> None:
         name = self._pick(self.world.pods, which)

@@ -311,6 +311,7 @@ def _claim_facts(name: str, claim: Claim) -> ClaimFacts:
         member_id=claim.member_id,
         voters=claim.voters,
         voters_revision=claim.voters_revision,
+        missing_in=claim.missing_in,
         version=claim.version,
     )
 

@@ -32,6 +32,7 @@ class Claim:
     member_id: str = ""
     voters: tuple[str, ...] = ()
     voters_revision: int = 0
+    missing_in: str = ""
     version: str = ""
     is_terminating: bool = False
 
@@ -41,6 +42,7 @@ class Pod:
     """A pod as its kubelet reports it.
 
     version: the one of its image; pulled: of the image that it has. is_opened: a seed that clients reach.
+    is_unmounted: its volume is not there in this pod, and its etcd finds an empty directory.
     """
 
     uid: str
@@ -55,6 +57,7 @@ class Pod:
     restarts: int = 0
     has_no_data: bool = False
     can_never_join: bool = False
+    is_unmounted: bool = False
     has_fetched: bool = False
     is_opened: bool = False
     is_finished: bool = False
@@ -136,7 +139,7 @@ class Pods(Etcd):
             trouble = Trouble(reason="ErrImagePull", message="no such image")
             self.pods[name] = replace(pod, trouble=trouble)
             return
-        disk = self._disk(name)
+        disk = Disk() if pod.is_unmounted else self._disk(name)
         if isinstance(pod.start, Seeding) and not pod.has_fetched and not disk.is_removed:
             has_fetched = self._fetch(pod.start, disk)
             self.pods[name] = replace(pod, pulled=pod.version, has_fetched=has_fetched, trouble=None)
@@ -226,6 +229,13 @@ class Pods(Etcd):
         """The volume of a sealed member loses its data, and its pod with it."""
         self.remove_pod(name)
         self.disks[self.claims[name].uid] = Disk()
+
+    def unmount(self, name: str) -> None:
+        """The process of a member that starts from its data only ends, and its pod has lost its mount."""
+        pod = self.pods[name]
+        if isinstance(pod.start, Resuming) and not self.claims[name].missing_in:
+            self.kill(name)
+            self.pods[name] = replace(self.pods[name], is_unmounted=True)
 
     def _is_usable(self, name: str) -> bool:
         """Whether a claim is there and no ending pod still holds the lock on its data."""

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.core.actions import RemoveMember
+from etcd_operator.core.actions import ClearMissing, RemakePod, RemoveMember
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import Answer, Trouble
 from etcd_operator.core.plan import plan
-from etcd_operator.core.rules.recover import CRASHES, lost_member
+from etcd_operator.core.rules.recover import CRASHES, lost_member, remount
 from etcd_operator.core.state import ClusterState
-from unit.core.builders import born, changed, down, ephemeral, founding, old_claim, peer, persistent, pod
+from unit.core.builders import born, changed, down, ephemeral, founding, old_claim, persistent, pod
 
 
 def _lost(cluster: DesiredCluster, name: str, **changes: Any) -> ClusterState:
@@ -34,6 +34,8 @@ def _answer_of(state: ClusterState, name: str) -> Answer:
 REFUSES: Any = {"is_running": False, "has_no_data": True, "restarts": 1}
 
 BROKEN: Any = {"is_running": False, "has_broken_data": True, "restarts": CRASHES}
+
+MISSED = old_claim("db-1", missing_in="another pod")
 
 LOST = [
     pytest.param(_lost(ephemeral(), "db-0001", pod=None), "db-0001", id="an ephemeral pod that is gone"),
@@ -71,19 +73,19 @@ LOST = [
         id="a claim whose volume is gone",
     ),
     pytest.param(
-        _lost(persistent(), "db-1", pod=pod("db-1", **REFUSES), peer=peer("db-1")),
+        _lost(persistent(), "db-1", pod=pod("db-1", **REFUSES), claim=MISSED),
         "db-1",
-        id="a persistent member that says twice that it has no data",
+        id="a persistent member that says twice in a second pod that it has no data",
+    ),
+    pytest.param(
+        _lost(persistent(), "db-1", pod=pod("db-1", **{**BROKEN, "restarts": 1}), claim=MISSED),
+        "db-1",
+        id="a persistent member that says in a second pod, too, that its data is broken",
     ),
     pytest.param(
         _lost(ephemeral(), "db-0001", pod=pod("db-0001", **REFUSES)),
         "db-0001",
         id="an ephemeral member that says twice that it has no data",
-    ),
-    pytest.param(
-        _lost(persistent(), "db-1", pod=pod("db-1", **BROKEN)),
-        "db-1",
-        id="a persistent member that says again and again that its data is broken",
     ),
     pytest.param(
         _lost(ephemeral(), "db-0001", pod=pod("db-0001", **BROKEN)),
@@ -154,6 +156,14 @@ KEPT = [
     pytest.param(
         replace(_lost(ephemeral(), "db-0001", pod=None), has_quorum=False), id="any member without a quorum"
     ),
+    pytest.param(
+        _lost(persistent(), "db-1", pod=pod("db-1", **{**REFUSES, "restarts": 0}), claim=MISSED),
+        id="a member that says once in a second pod that it has no data",
+    ),
+    pytest.param(
+        _lost(persistent(), "db-1", pod=pod("db-1", is_running=False, restarts=9), claim=MISSED),
+        id="a member that had no data in its first pod, and crashes in the second for another reason",
+    ),
     pytest.param(founding(ephemeral()), id="a cluster that is not born"),
     pytest.param(
         down(_lost(ephemeral(), "db-0001", pod=None), "db-0002"),
@@ -173,6 +183,60 @@ def test_a_member_is_taken_out_when_its_data_cannot_come_back(state: ClusterStat
 @pytest.mark.parametrize("state", KEPT)
 def test_a_member_is_kept_while_its_data_may_come_back(state: ClusterState) -> None:
     assert lost_member(state) is None
+
+
+FIRST = old_claim("db-1", missing_in="pod-db-1")
+
+REMADE = [
+    pytest.param(_lost(persistent(), "db-1", pod=pod("db-1", **REFUSES)), id="no data"),
+    pytest.param(_lost(persistent(), "db-1", pod=pod("db-1", **BROKEN)), id="broken data"),
+    pytest.param(
+        _lost(persistent(), "db-1", pod=pod("db-1", **REFUSES), claim=FIRST), id="marked, but not deleted yet"
+    ),
+    pytest.param(
+        replace(_lost(persistent(), "db-1", pod=pod("db-1", **REFUSES), entry=None), has_quorum=False),
+        id="without a quorum: it may bring one back",
+    ),
+]
+
+
+@pytest.mark.parametrize("state", REMADE)
+def test_the_first_pod_that_reports_missing_data_is_made_anew(state: ClusterState) -> None:
+    made = plan(state)
+
+    assert made.actions == (RemakePod(name="db-1"),)
+    assert (made.reason, made.requeue_after) == ("Remounting", 0.05)
+
+
+NOT_REMADE = [
+    pytest.param(_lost(ephemeral(), "db-0001", pod=pod("db-0001", **REFUSES)), id="its data goes with it"),
+    pytest.param(
+        _lost(persistent(), "db-1", pod=pod("db-1", **REFUSES), claim=MISSED), id="it is the second"
+    ),
+    pytest.param(
+        _lost(persistent(), "db-1", pod=pod("db-1", is_terminating=True, **REFUSES)), id="it is going already"
+    ),
+    pytest.param(_lost(persistent(), "db-1", pod=None), id="there is none"),
+    pytest.param(_lost(persistent(), "db-1", pod=pod("db-1", **REFUSES), claim=None), id="its claim is gone"),
+    pytest.param(
+        _lost(persistent(), "db-1", pod=pod("db-1", **REFUSES), claim=replace(FIRST, is_terminating=True)),
+        id="its claim is going",
+    ),
+    pytest.param(_lost(persistent(), "db-1", pod=pod("db-1", **REFUSES), entry=None), id="it is no member"),
+    pytest.param(founding(persistent()), id="a cluster that is not born"),
+]
+
+
+@pytest.mark.parametrize("state", NOT_REMADE)
+def test_a_pod_is_not_made_anew(state: ClusterState) -> None:
+    assert remount(state) is None
+
+
+def test_a_member_that_runs_on_its_data_after_all_is_believed_again() -> None:
+    state = changed(born(), "db-1", claim=MISSED)
+
+    assert plan(state).actions == (ClearMissing(name="db-1"),)
+    assert not any(isinstance(action, ClearMissing) for action in plan(down(state, "db-1")).actions)
 
 
 def test_a_lost_member_goes_before_a_trouble_is_only_told() -> None:

@@ -1,5 +1,6 @@
 """Acts on a world that is not, or not any more, as the plan saw it: it is left alone."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from etcd_operator.core.actions import (
     Action,
     AddLearner,
     DeleteMember,
+    RemakePod,
     RemoveMember,
     ReplaceMember,
     SealMember,
@@ -37,9 +39,10 @@ class Acts:
             state = self._of.observer.observe(KEY, cluster)
             made.operator.catch_up()
         self.state: ClusterState = state
+        self.told: list[str] = []
 
     def act(self, action: Action) -> None:
-        self._of.actor.act(self.state, action, lambda _reason, _message: None)
+        self._of.actor.act(self.state, action, lambda reason, _: self.told.append(reason))
 
     def remove(self, name: str) -> None:
         self.act(RemoveMember(name=name, member_id=self.state.by_name[name].id))
@@ -156,3 +159,28 @@ def test_a_member_whose_claim_is_gone_is_sealed_all_the_same() -> None:
         acts.act(SealMember(name="c-2", cluster_id="c0de", member_id=member_id, voters=(), revision=1))
 
         assert made.get(PEERS, "c-2")["spec"]["bootstrap"]["initialClusterState"] == "Existing"
+
+
+def test_a_pod_that_runs_by_now_is_not_made_anew() -> None:
+    with born(*persistent(size=3)) as made:
+        acts = Acts(made, IMPROBABLE)
+        before = made.get(CLAIMS, "c-2")
+
+        with pytest.raises(Conflict, match="is not what it was"):
+            acts.act(RemakePod(name="c-2"))
+        assert (made.get(CLAIMS, "c-2"), acts.told) == (before, [])
+
+
+@pytest.mark.parametrize("has_claim", [False, True], ids=["claim", "pod"])
+def test_a_pod_is_not_made_anew_where_a_part_of_its_member_is_missing(has_claim: bool) -> None:
+    with born(*persistent(size=3)) as made:
+        acts = Acts(made, IMPROBABLE)
+        members = tuple(
+            replace(member, pod=None) if has_claim else replace(member, claim=None)
+            for member in acts.state.members
+        )
+        acts.state = replace(acts.state, members=members)
+        before = made.objects()
+
+        acts.act(RemakePod(name="c-2"))
+        assert (made.objects(), acts.told) == (before, [])

@@ -6,7 +6,7 @@ of its members must be there (`rules.resume`).
 
 from dataclasses import dataclass
 
-from etcd_operator.core.actions import NoteVoters, Plan, SealMember, Stage
+from etcd_operator.core.actions import ClearMissing, NoteVoters, Plan, SealMember, Stage
 from etcd_operator.core.members import ClaimFacts, Member
 from etcd_operator.core.state import ClusterState
 
@@ -21,10 +21,11 @@ def seal(state: ClusterState) -> Plan | None:
     voters = Voters.of(state)
     seals = [action for member in state.members if (action := _seal(state, member, voters))]
     notes = _notes(state, voters, {action.name for action in seals})
-    if not seals and not notes:
+    cleared = [ClearMissing(name=m.name) for m in state.members if _has_its_data(m)]
+    if not seals and not notes and not cleared:
         return None
     return Plan(
-        actions=(*seals, *notes),
+        actions=(*seals, *notes, *cleared),
         stage=Stage.WORKING,
         reason="Sealing",
         message="protecting members against empty volumes",
@@ -50,6 +51,10 @@ class Voters:
         newest = max((claim.voters_revision for claim in claims), default=0)
         known = any((claim.voters_revision, claim.voters) == (newest, members) for claim in claims)
         return cls(members=members, revision=newest if known else newest + 1)
+
+
+def _has_its_data(member: Member) -> bool:
+    return member.is_healthy and member.claim is not None and bool(member.claim.missing_in)
 
 
 def _notes(state: ClusterState, voters: Voters, sealed: set[str]) -> list[NoteVoters]:
