@@ -66,12 +66,14 @@ class Probe:
 
     `quorum`: True is proven. False: a voter was asked and could not prove it in time.
     None: nobody could be asked.
+    is_cut_short: whether time was over before all calls had ended.
     vitals: what pages of members said, by endpoint; added by whoever asked for them.
     silent_for: seconds since who is silent was heard, or first asked; added by whoever asks again and again.
     """
 
     answers: Mapping[str, Answer | Refused | NoAnswer]
     quorum: bool | None
+    is_cut_short: bool = False
     vitals: Mapping[str, Vitals] = field(default_factory=dict)
     silent_for: Mapping[str, float] = field(default_factory=dict)
 
@@ -196,9 +198,10 @@ class _Look:
                 self._take_reply()
                 self._seek_proof()
         finally:
+            is_cut_short = not self._is_complete()
             self._let_go()
         answers = {endpoint: asked.answer() for endpoint, asked in self._asked.items()}
-        return Probe(answers=answers, quorum=self._quorum())
+        return Probe(answers=answers, quorum=self._quorum(), is_cut_short=is_cut_short)
 
     def _ask(self, asked: _Asked, method: Method[Request, Response], request: Request) -> None:
         sent = time.monotonic()

@@ -2,10 +2,16 @@
 
 A pass asks for a look (`take`). If there is none, one is begun on a thread of the prober
 and the pass ends; when the members have answered, or the deadline is over, the key is
-queued again and that pass takes the result. So a cluster whose members are silent costs
-a thread of this pool for the deadline, and no other cluster waits for it.
+resumed and that pass takes the result.
 
 A look is used once, and soon: what a pass decides rests on answers that came after whatever woke it.
+
+Silence costs time, so it is waited for where it holds up no others (`Lane`): the first question has
+`PATIENCE` only. A cluster that proved no quorum in that time, or of which one more member is silent,
+is asked again with the whole deadline, on other threads. A cluster that has had no quorum for
+`LASTING_SILENCE`, with the same pods, has threads of its own, which many such clusters fill without
+delaying anybody else; who was silent before is waited for no longer than `PATIENCE` there, but for
+one look in `FULL_LOOK_SECONDS`.
 
 A member that answered the last time and is silent now is asked once more, with the whole
 deadline: on a busy machine a short silence is common, and each one told is a status write.
@@ -13,10 +19,13 @@ One whose pod is being deleted is not: it falls silent for good, and the rest ne
 that was just removed is not waited for at all: its process ends, or hangs for a second or two.
 """
 
+import math
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from enum import Enum
 
 import structlog
 
@@ -30,11 +39,27 @@ from etcd_operator.keys import Key
 from etcd_operator.reconcile.pulse import Settled
 from etcd_operator.reconcile.readings import Wanted, nothing
 
-THREADS = 16
-"""Silent clusters that can be looked at at the same time."""
+
+class Lane(Enum):
+    """Threads that looks share with others like them; the value is how many.
+
+    QUICK: each first question, for `PATIENCE` at most. CONFIRM: questions with the whole deadline.
+    SILENT: clusters that have had no quorum for long; three hundred are each asked every ten seconds.
+    """
+
+    QUICK = 48
+    CONFIRM = 64
+    SILENT = 16
+
 
 PATIENCE = 0.5
-"""Seconds for members that are silent while others prove a quorum, at the first try."""
+"""Seconds for members that are silent, at the first question."""
+
+FULL_LOOK_SECONDS = 30.0
+"""Between two looks with the whole deadline at a cluster that has had no quorum for long."""
+
+LASTING_SILENCE = 10.0
+"""Seconds without a quorum and without a change of the pods: longer than members take to start."""
 
 FRESH = 30.0
 """Seconds that a look may wait for its pass; where the Lease was lost it would be left lying.
@@ -62,6 +87,9 @@ class _Slot:
     voters: tuple[str, ...] = ()
     wanted: Wanted = nothing
     read: frozenset[Reading] = frozenset()
+    has_no_quorum: bool = False
+    unproven_since: float = 0.0
+    fully_at: float = -math.inf
     silent_since: dict[str, float] = field(default_factory=dict)
 
     def silent_for(self, look: Probe, now: float) -> dict[str, float]:
@@ -83,7 +111,10 @@ class Prober:
         self._on_call = on_call
         self._lock = threading.Lock()
         self._slots: dict[Key, _Slot] = {}
-        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="prober")
+        self._lanes = {
+            lane: ThreadPoolExecutor(lane.value, thread_name_prefix=f"prober-{lane.name.lower()}")
+            for lane in Lane
+        }
         self._is_stopped = False
 
     def take(
@@ -100,7 +131,7 @@ class Prober:
         No endpoints need no look: the result is empty at once.
         """
         if not endpoints:
-            return Probe(answers={}, quorum=None)
+            return NOTHING
         with self._lock:
             slot = self._slots.get(key)
             if slot is None:
@@ -110,12 +141,12 @@ class Prober:
             if look is not None and is_fresh and endpoints <= slot.endpoints and wanted(look) <= slot.read:
                 return look
             if not slot.is_under_way and not self._is_stopped:
-                slot.channels.retain(endpoints)
+                lane, step = self._way(slot, endpoints)
                 slot.endpoints, slot.is_under_way, slot.is_outdated = endpoints, True, False
                 slot.removed &= endpoints
                 slot.leaving = leaving | slot.removed
                 slot.wanted, slot.read = wanted, frozenset()
-                self._pool.submit(self._run, key, slot)
+                self._submit(lane, step, key, slot)
             return None
 
     def invalidate(self, key: Key, *, removed: frozenset[str] = frozenset()) -> None:
@@ -161,38 +192,90 @@ class Prober:
             slots = list(self._slots.values())
         for slot in slots:
             slot.channels.close()
-        self._pool.shutdown(wait=True, cancel_futures=True)
+        for lane in self._lanes.values():
+            lane.shutdown(wait=True, cancel_futures=True)
 
-    def _run(self, key: Key, slot: _Slot) -> None:
-        look = Probe(answers={}, quorum=None)
+    def _way(self, slot: _Slot, endpoints: frozenset[str]) -> "tuple[Lane, _Step]":
+        """Where and how a look is begun."""
+        now = self._clock.monotonic()
+        if not slot.has_no_quorum or endpoints != slot.endpoints:
+            slot.unproven_since = now
+            return Lane.QUICK, self._ask
+        if now - slot.unproven_since < LASTING_SILENCE:
+            return Lane.CONFIRM, self._ask_fully
+        return Lane.SILENT, self._ask_silent
+
+    def _submit(self, lane: Lane, step: "_Step", key: Key, slot: _Slot) -> None:
+        with suppress(RuntimeError):  # stopped meanwhile
+            self._lanes[lane].submit(self._guarded, step, key, slot)
+
+    def _guarded(self, step: "_Step", key: Key, slot: _Slot) -> None:
         try:
-            look = self._look(slot, patience=PATIENCE)
-            if look.quorum and slot.heard & slot.endpoints - slot.leaving - _answering(look):
-                look = self._look(slot, patience=self._deadline)
+            step(key, slot)
+        except Unavailable:  # closed meanwhile: the cluster has been deleted, or the operator ends
+            self._finish(key, slot, NOTHING)
+        except Exception:
+            log.exception("probe_crashed", cluster=str(key))
+            self._finish(key, slot, NOTHING)
+
+    def _ask(self, key: Key, slot: _Slot) -> None:
+        look = self._look(slot, deadline=PATIENCE, patience=PATIENCE)
+        if self._is_final(slot, look):
+            self._finish(key, slot, look)
+        else:
+            self._submit(Lane.CONFIRM, self._ask_fully, key, slot)
+
+    def _ask_fully(self, key: Key, slot: _Slot) -> None:
+        look = self._look(slot, deadline=self._deadline, patience=self._deadline)
+        slot.fully_at = self._clock.monotonic()
+        self._finish(key, slot, look)
+
+    def _ask_silent(self, key: Key, slot: _Slot) -> None:
+        look = self._look(slot, deadline=PATIENCE, patience=PATIENCE)
+        is_recent = self._clock.monotonic() - slot.fully_at < FULL_LOOK_SECONDS
+        if self._is_final(slot, look) or (is_recent and _answering(look) == slot.heard):
+            self._finish(key, slot, look)
+        elif is_recent:  # something has changed: it may be on its way back
+            self._submit(Lane.CONFIRM, self._ask_fully, key, slot)
+        else:
+            self._ask_fully(key, slot)
+
+    def _is_final(self, slot: _Slot, look: Probe) -> bool:
+        """Whether a longer look would show no more."""
+        if look.quorum:
+            return not slot.heard & slot.endpoints - slot.leaving - _answering(look)
+        return not look.is_cut_short or self._deadline <= PATIENCE
+
+    def _finish(self, key: Key, slot: _Slot, look: Probe) -> None:
+        if look is not NOTHING:
             slot.read = slot.wanted(look)
             silent_for = slot.silent_for(look, self._clock.monotonic())
             look = replace(look, vitals=read(slot.read), silent_for=silent_for)
-        except Unavailable:
-            pass  # closed meanwhile: the cluster has been deleted, or the operator ends
-        except Exception:
-            log.exception("probe_crashed", cluster=str(key))
         with self._lock:
             slot.is_under_way = False
             slot.look, slot.made_at = None if slot.is_outdated else look, self._clock.monotonic()
             slot.heard, slot.voters = _answering(look), _voters(look)
+            slot.has_no_quorum = not look.quorum
             is_stopped = self._is_stopped
         if not is_stopped:
             self._on_done(key)
 
-    def _look(self, slot: _Slot, *, patience: float) -> Probe:
+    def _look(self, slot: _Slot, *, deadline: float, patience: float) -> Probe:
+        within = min(deadline, self._deadline)
+        slot.channels.retain(slot.endpoints)
         return probe(
             slot.channels,
             slot.endpoints,
-            deadline=self._deadline,
-            patience=min(patience, self._deadline),
+            deadline=within,
+            patience=min(patience, within),
             removed=slot.removed,
             on_call=self._on_call,
         )
+
+
+_Step = Callable[[Key, _Slot], None]
+
+NOTHING = Probe(answers={}, quorum=None)
 
 
 def _voters(look: Probe) -> tuple[str, ...]:

@@ -3,15 +3,17 @@
 import threading
 import time
 from collections.abc import Collection, Iterator
+from typing import Any
 from unittest.mock import patch
 
 import pytest
 from structlog.testing import capture_logs
 
+from etcd_operator.etcd import probe as etcd
 from etcd_operator.etcd.probe import Answer, NoAnswer, Probe, Refused
 from etcd_operator.etcd.vitals import Page, Reading, Vitals
 from etcd_operator.reconcile import prober
-from etcd_operator.reconcile.prober import FRESH, RECENT
+from etcd_operator.reconcile.prober import FRESH, FULL_LOOK_SECONDS, LASTING_SILENCE, RECENT
 from unit.reconcile.looker import DEADLINE, KEY, NAMES, PATIENCE, Looker, looking
 
 
@@ -179,7 +181,7 @@ def test_pages_are_read_on_the_probers_thread_once_it_is_known_who_answers(looke
 
     assert look is not None
     assert look.vitals == {frozen: Vitals(leaders_seen=0)}
-    assert [name.partition("_")[0] for name in readers] == ["prober"]
+    assert [name.partition("-")[0] for name in readers] == ["prober"]
 
 
 def test_a_look_without_the_pages_that_a_pass_needs_is_not_used(looker: Looker) -> None:
@@ -196,3 +198,83 @@ def test_a_look_without_the_pages_that_a_pass_needs_is_not_used(looker: Looker) 
     look = looker.prober.take(KEY, looker.endpoints, wanted=of_all)
     assert look is not None
     assert look.vitals.keys() == looker.endpoints
+
+
+class Threads:
+    """On which threads, and with which deadline, a prober asks."""
+
+    def __init__(self, looker: Looker) -> None:
+        self._looker = looker
+        self.asked: list[tuple[str, float]] = []
+
+    def probe(self, *args: Any, deadline: float, **options: Any) -> Probe:
+        self.asked.append((threading.current_thread().name.split("-")[1].partition("_")[0], deadline))
+        return etcd.probe(*args, deadline=deadline, **options)
+
+    def of_look(self, after: float = 0.0) -> list[tuple[str, float]]:
+        """Those of one look that is begun `after` so many seconds."""
+        self._looker.clock.advance(after)
+        self.asked.clear()
+        self._looker.look()
+        return self.asked[:]
+
+
+@pytest.fixture
+def threads(looker: Looker) -> Iterator[Threads]:
+    made = Threads(looker)
+    with (
+        patch.object(prober, "probe", made.probe),
+        patch.object(prober, "PATIENCE", SHORT),
+        patch.object(looker.prober, "_deadline", FULL),
+    ):
+        yield made
+
+
+SHORT, FULL = 1.0, 1.3
+QUICK, CONFIRM = ("quick", SHORT), ("confirm", FULL)
+
+
+def test_whoever_is_silent_is_waited_for_on_other_threads(looker: Looker, threads: Threads) -> None:
+    for name in NAMES:
+        looker.etcd.freeze(name)
+    assert threads.of_look() == [QUICK, CONFIRM]
+    assert threads.of_look(LASTING_SILENCE - 0.1) == [CONFIRM]
+    assert threads.of_look(0.1) == [("silent", SHORT)]
+
+
+def test_a_lasting_silence_is_given_the_whole_deadline_now_and_then(looker: Looker, threads: Threads) -> None:
+    for name in NAMES:
+        looker.etcd.freeze(name)
+    threads.of_look()
+    assert threads.of_look(FULL_LOOK_SECONDS) == [("silent", SHORT), ("silent", FULL)]
+    assert threads.of_look(FULL_LOOK_SECONDS - 0.1) == [("silent", SHORT)]
+
+
+@pytest.mark.parametrize(("back", "quorum"), [(NAMES[:1], False), (NAMES, True)])
+def test_who_comes_back_is_heard_among_the_silent(
+    looker: Looker, threads: Threads, back: tuple[str, ...], quorum: bool
+) -> None:
+    for name in NAMES:
+        looker.etcd.freeze(name)
+    threads.of_look()
+    for name in back:
+        looker.etcd.thaw(name)
+    asked = threads.of_look(LASTING_SILENCE)
+    assert asked == [("silent", SHORT)] + ([] if quorum else [CONFIRM])
+    assert bool(looker.look().quorum) is quorum
+
+
+def test_a_silent_cluster_whose_pods_change_is_asked_at_once(looker: Looker, threads: Threads) -> None:
+    for name in NAMES[:2]:
+        looker.etcd.freeze(name)
+    threads.of_look()
+    assert threads.of_look(LASTING_SILENCE)[0] == ("silent", SHORT)
+    looker.endpoints = frozenset(sorted(looker.endpoints)[1:])
+    assert threads.of_look()[0] == QUICK
+
+
+def test_a_member_that_falls_silent_is_asked_again_on_other_threads(looker: Looker, threads: Threads) -> None:
+    assert threads.of_look() == [QUICK]
+    looker.etcd.freeze("m1")
+    assert threads.of_look() == [QUICK, CONFIRM]
+    assert threads.of_look() == [QUICK]
