@@ -40,7 +40,11 @@ WRITES: dict[Right, str] = {
         "pods",
         "delete",
     ): "reconcile/removal.py: a removed member; reconcile/remount.py; reconcile/act.py: DropPod",
-    ("", "pods", "patch"): "reconcile/upgrade.py: another version; reconcile/recovery.py: SealSeed, OpenSeed",
+    (
+        "",
+        "pods",
+        "patch",
+    ): "reconcile/upgrade.py: another version; recovery.py; marks.py: labels",
     ("", "pods", "get"): "reconcile/objects.py: whose it is, when the name is taken; holders.py, remount.py",
     ("", "pods/status", "patch"): "reconcile/marks.py",
     ("", "services", "create"): "reconcile/act.py: CreateClientService, CreateMemberService",

@@ -9,6 +9,7 @@ neither a new process in the same pod can ever found again (docs/architecture.md
 from dataclasses import dataclass
 
 from etcd_operator.core.members import Member, PodFacts
+from etcd_operator.core.routes import foreign
 from etcd_operator.core.state import ClusterState
 
 
@@ -28,11 +29,15 @@ class Mark:
 
 
 def marks(state: ClusterState) -> tuple[Mark, ...]:
-    """The pods whose marks are not as they should be; nothing in a world that cannot be judged."""
-    is_split = bool(state.cluster_ids - {state.record.cluster_id})
-    if not state.record.is_born or state.conflict or is_split:
+    """The pods whose marks are not as they should be; nothing in a world that cannot be judged.
+
+    Of two clusters under one name it is only known that who answers for the other one does not serve.
+    """
+    if not state.record.is_born or state.conflict:
         return ()
-    found = (_mark(state, member, member.pod) for member in state.members if member.pod is not None)
+    is_split = bool(state.cluster_ids - {state.record.cluster_id})
+    judged = foreign(state) if is_split else state.members
+    found = (_mark(state, member, member.pod) for member in judged if member.pod is not None)
     return tuple(mark for mark in found if mark is not None)
 
 
@@ -53,6 +58,8 @@ SERVES = "MemberServes"
 
 
 def _verdict(state: ClusterState, member: Member) -> tuple[str, str]:
+    if member in foreign(state):
+        return "OtherCluster", "it answers for another cluster than the one on record"
     if not state.has_quorum:
         return "QuorumLost", "no quorum answers"
     if member.refusal is not None:
@@ -72,5 +79,5 @@ def _verdict(state: ClusterState, member: Member) -> tuple[str, str]:
 
 def _may_seal(state: ClusterState, member: Member) -> bool:
     """A voter that answers has its data, and needs its first flags no more. A pause ends all acts."""
-    votes = member.entry is not None and not member.entry.is_learner
+    votes = member.entry is not None and not member.entry.is_learner and member not in foreign(state)
     return votes and member.answer is not None and not state.desired.is_paused

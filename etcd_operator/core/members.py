@@ -50,6 +50,7 @@ class PodFacts:
     can_never_join: its last process said that it is not let in with the flags or the data that it has.
     has_fetched: the seed of a recovery has all of its survivor's data.
     started_lately: its process is so young that clients may not have come back to it yet.
+    is_routed: the Service for clients selects it.
     version: of etcd, the one that an ephemeral member's pod asks for.
     """
 
@@ -71,6 +72,7 @@ class PodFacts:
     can_never_join: bool = False
     has_fetched: bool = False
     started_lately: bool = False
+    is_routed: bool = True
     trouble: Trouble | None = None
     version: str = ""
 

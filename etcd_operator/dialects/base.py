@@ -82,6 +82,11 @@ class Dialect(Protocol[Cluster_contra]):
         """The names of what is written on members' pods."""
         ...
 
+    @property
+    def route_label(self) -> str:
+        """The label without which the Service for clients does not select a pod, and nothing else differs."""
+        ...
+
     def member(self, cluster: DesiredCluster, name: str, start: Start) -> RawObject:
         """The object that runs a member: a Pod or an EtcdPeer."""
         ...

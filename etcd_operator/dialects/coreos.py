@@ -107,6 +107,11 @@ class CoreosDialect:
         """The names of what is written on members' pods."""
         return coreos.POD_MARKS
 
+    @property
+    def route_label(self) -> str:
+        """Who lacks it is a seed that does not serve yet, or is kept from clients."""
+        return coreos.APP_LABEL
+
     def member(self, cluster: DesiredCluster, name: str, start: Start) -> RawObject:
         """The pod. Raises TypeError for a start from old data: an ephemeral pod has none."""
         if isinstance(start, Resuming):

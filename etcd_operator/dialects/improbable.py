@@ -112,6 +112,11 @@ class ImprobableDialect:
         """The names of what is written on members' pods."""
         return improbable.POD_MARKS
 
+    @property
+    def route_label(self) -> str:
+        """Neither the ReplicaSet nor the budget selects by it."""
+        return improbable.TOKEN_LABEL
+
     def member(self, cluster: DesiredCluster, name: str, start: Start) -> RawObject:
         """The EtcdPeer."""
         return persistent.peer(cluster, name, start)

@@ -10,10 +10,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Generic
 
+import structlog
+
 from etcd_operator.api.meta import RawObject
 from etcd_operator.build.urls import PEER_PORT, url
 from etcd_operator.clock import Clock
 from etcd_operator.core.marks import Mark, marks
+from etcd_operator.core.routes import Route, routes
 from etcd_operator.core.state import ClusterState
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.errors import NotFound, NotLeading
@@ -25,6 +28,8 @@ from etcd_operator.kube.views import Pod, Written
 from etcd_operator.reconcile.caches import Cluster
 from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.failures import Attempts
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +53,10 @@ class PodMarker(Generic[Cluster]):
             if not self.may_act():
                 raise NotLeading("leadership of the operator is in doubt: not acting")
             attempts.make(partial(self._write, state, mark))
+        for route in routes(state):
+            if not self.may_act():
+                raise NotLeading("leadership of the operator is in doubt: not acting")
+            attempts.make(partial(self._write_route, state, route))
         attempts.end()
 
     def _write(self, state: ClusterState, mark: Mark) -> None:
@@ -65,6 +74,21 @@ class PodMarker(Generic[Cluster]):
             )
         except NotFound:
             return  # deleted meanwhile
+        cluster = Key(desired.namespace, desired.name)
+        self.expectations.wrote(cluster, self.pods, key, written.metadata.resource_version)
+
+    def _write_route(self, state: ClusterState, route: Route) -> None:
+        """Let the Service for clients select a pod, or not."""
+        desired = state.desired
+        selector = self.dialect.client_service(desired)["spec"]["selector"]
+        labels = selector if route.is_open else {self.dialect.route_label: None}
+        patch: RawObject = {"metadata": {"uid": route.pod.uid, "labels": labels}}
+        key = Key(desired.namespace, route.pod.name)
+        try:
+            written = self.client.patch(resources.PODS, key, patch, Written, kind=PatchKind.MERGE)
+        except NotFound:
+            return  # deleted meanwhile
+        log.warning("routed" if route.is_open else "kept_from_clients", pod=str(key))
         cluster = Key(desired.namespace, desired.name)
         self.expectations.wrote(cluster, self.pods, key, written.metadata.resource_version)
 

@@ -6,7 +6,7 @@ that has not started has no name yet and is matched by its peer URL.
 """
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic
 
 from etcd_operator.build.budget import is_as_asked
@@ -116,7 +116,11 @@ class Observer(Generic[Cluster]):
             name = self._member_of(pod, desired)
             if name and _is_numbered(name, desired) and (name not in found or _is_newer(pod, found[name])):
                 found[name] = pod
-        return {name: pod_facts(pod, now=now) for name, pod in found.items()}
+        selector = self.dialect.client_service(desired)["spec"]["selector"].items()
+        return {
+            name: replace(pod_facts(pod, now=now), is_routed=selector <= pod.metadata.labels.items())
+            for name, pod in found.items()
+        }
 
     def _member_of(self, pod: Pod, desired: DesiredCluster) -> str:
         """The member that a pod runs; empty for a pod that is not this cluster's."""

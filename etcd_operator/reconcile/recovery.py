@@ -65,10 +65,14 @@ def of_one_history(record: Record, answers: dict[str, Answer]) -> dict[str, Answ
 
 
 def tellers_of(record: Record, answers: Iterable[Answer]) -> list[Answer]:
-    """Whose member list counts: never that of the old cluster once the new one tells its own."""
+    """Whose member list counts: that of the cluster on record, if any of it answers.
+
+    But never that of the old cluster once the new one tells its own.
+    """
     answers = list(answers)
-    if record.recovery is None:
-        return answers
+    known = [answer for answer in answers if answer.cluster_id == record.cluster_id]
+    if record.recovery is None or (known and not record.is_recovering):
+        return known or answers
     new = [answer for answer in answers if answer.cluster_id != record.recovery.replaces]
     return new or answers
 

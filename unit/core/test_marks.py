@@ -129,7 +129,10 @@ def test_some_pods_are_left_alone(told: Any) -> None:
 JUDGED_BY_NOBODY = [
     pytest.param(founding(persistent(), has_quorum=True), id="before the birth is latched"),
     pytest.param(born(conflict="the other group was here first"), id="a name that is another's"),
-    pytest.param(changed(born(), "db-2", answer=answer("db-2", cluster_id="other")), id="two clusters"),
+    pytest.param(
+        changed(down(born(), "db-0", "db-1"), "db-2", answer=answer("db-2", cluster_id="other")),
+        id="another cluster than the one on record",
+    ),
 ]
 
 

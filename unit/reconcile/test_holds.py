@@ -8,6 +8,7 @@ import pytest
 from unit.fakes.apiserver import Answer, Json, Kind
 from unit.fakes.apiserver.faults import Fault, Request
 from unit.fakes.apiserver.kinds import BUDGETS, CLAIMS, EVENTS, PODS, REPLICA_SETS, SERVICES
+from unit.fakes.etcd import FakeEtcdCluster
 from unit.reconcile.bench import COREOS, IMPROBABLE, PEERS, bench, born, ephemeral, persistent
 from unit.reconcile.expected import assert_finished, member_names
 
@@ -122,6 +123,44 @@ def test_nobody_is_removed_for_corrupt_data_while_the_others_differ_too(make: Ca
         etcd.member(names[0]).hash = None
         made.settle()
         assert not etcd.alarms
+
+
+def routed(made: Any) -> set[str]:
+    """The members that the Service for clients selects."""
+    selector = made.get(SERVICES, "c")["spec"]["selector"].items()
+    pods = [pod["metadata"] for pod in made.api.objects.select(PODS)]
+    return {
+        pod["labels"].get("etcd.improbable.io/peer-name", pod["name"])
+        for pod in pods
+        if selector <= pod["labels"].items()
+    }
+
+
+@MAKERS
+def test_clients_reach_only_members_of_the_cluster_on_record(make: Callable[..., Any]) -> None:
+    kind, body = make()
+    other = FakeEtcdCluster(cluster_id=0xFEED)
+    with born(kind, body) as made:
+        names, etcd = member_names(kind, 3), made.etcd.etcd
+        member, pods = etcd.member(names[2]), made.objects()["pods"]
+        address, peer_url = member.endpoint, member.peer_urls[0]
+        assert routed(made) == set(names)
+        etcd.stop(names[2])
+        other.found({names[2]: peer_url})
+        other.start(names[2], peer_url=peer_url, address=address)
+        try:
+            made.run_until(lambda: made.reason(kind) == "SplitBrain")
+            made.run_until(lambda: routed(made) == set(names[:2]))
+            assert names[2] in made.condition(kind, "Degraded")["message"]
+            made.wait(60.0)
+            assert made.objects()["pods"] == pods
+            made.rest()
+        finally:
+            other.close()
+        etcd.start(names[2], peer_url=peer_url, address=address)
+        made.settle()
+        assert routed(made) == set(names)
+        assert_finished(made, kind, 3)
 
 
 def is_ready(made: Any) -> bool:

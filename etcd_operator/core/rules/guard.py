@@ -1,6 +1,7 @@
 """Reasons to do nothing at all: these come before every other rule."""
 
 from etcd_operator.core.actions import Plan
+from etcd_operator.core.routes import foreign
 from etcd_operator.core.rules.protect import missing_budget
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import auth_enabled
@@ -54,9 +55,11 @@ def split(state: ClusterState) -> Plan | None:
         ids.discard(state.record.recovery.replaces)
     if len(ids) < 2:
         return None
+    names = ", ".join(member.name for member in foreign(state))
+    kept = f"clients are kept from {names}, nothing else" if names else "nothing"
     return Plan.hold(
         "SplitBrain",
-        f"members belong to different clusters ({', '.join(sorted(ids))}): nothing is touched; "
+        f"members belong to different clusters ({', '.join(sorted(ids))}): {kept} is touched; "
         "stop the members that do not belong here",
         requeue_after=10.0,
     )

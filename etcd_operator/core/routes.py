@@ -1,0 +1,47 @@
+"""Which members clients reach by the cluster's Service.
+
+The Service selects by labels of the pods. A member that answers for another etcd cluster than the one on
+record would give clients another cluster's data under this one's name; so its pod loses a label that the
+Service selects by, and gets it back when it answers for the right cluster again. Nothing else of such a
+member is touched: a person has to say which data is wanted (`rules.guard.split`).
+
+Only where a member of the cluster on record answers: otherwise it may be the record that is wrong, and a
+Service without members serves nobody.
+"""
+
+from dataclasses import dataclass
+
+from etcd_operator.core.members import Member, PodFacts
+from etcd_operator.core.state import ClusterState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """A pod that clients have to reach from now on, or must not reach any more."""
+
+    name: str
+    pod: PodFacts
+    is_open: bool
+
+
+def foreign(state: ClusterState) -> tuple[Member, ...]:
+    """The members that answer for another cluster, beside at least one of the cluster on record."""
+    recorded = state.record.cluster_id
+    if not recorded or state.record.is_recovering or recorded not in state.cluster_ids:
+        return ()
+    return tuple(m for m in state.answers if m.answer is not None and m.answer.cluster_id != recorded)
+
+
+def routes(state: ClusterState) -> tuple[Route, ...]:
+    """The pods whose labels are not as they should be; nothing while the cluster is not to be acted on."""
+    recorded, desired = state.record.cluster_id, state.desired
+    is_known = bool(recorded) and recorded in state.cluster_ids and not state.record.is_recovering
+    if not is_known or state.conflict or desired.is_paused or desired.is_deleting:
+        return ()
+    outside = foreign(state)
+    wanted = ((member, member.pod, member not in outside) for member in state.answers)
+    return tuple(
+        Route(name=member.name, pod=pod, is_open=is_open)
+        for member, pod, is_open in wanted
+        if pod is not None and not pod.is_terminating and pod.is_routed is not is_open
+    )
