@@ -12,6 +12,7 @@ from etcd_operator.core.actions import (
     CreateMember,
     MoveLeader,
     PadLog,
+    RemakePod,
     Remember,
     RemoveMember,
     ReplaceMember,
@@ -603,7 +604,14 @@ def test_a_member_that_crashes_at_its_new_version_is_not_taken_for_lost(state: C
     "state", [_crashing("db-1"), _crashing("db-2", OLD)], ids=["not in hand", "put back"]
 )
 def test_a_member_whose_data_is_broken_whatever_the_version_is(state: ClusterState) -> None:
-    assert isinstance(plan(state).actions[0], RemoveMember)
+    """Also to the pod that is made anew to see whether it is the same in that one."""
+    (remade,) = plan(state).actions
+    assert isinstance(remade, RemakePod)
+    claim = state.by_name[remade.name].claim
+    assert claim is not None
+
+    again = changed(state, remade.name, claim=replace(claim, missing_in="the pod before"))
+    assert isinstance(plan(again).actions[0], RemoveMember)
 
 
 # Other wishes
