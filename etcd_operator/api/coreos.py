@@ -23,6 +23,15 @@ VERSION_ANNOTATION = "etcd.version"
 POD_MARKS = PodMarks(GROUP)
 
 
+class PodPolicy(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What users may set on the member pods.
+
+    security_context: of the pod, in place of the whole default; None for the default.
+    """
+
+    security_context: RawObject | None = None
+
+
 class ClusterSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The spec of an EtcdCluster; all of it may be left out but the size (here or at the top)."""
 
@@ -31,6 +40,7 @@ class ClusterSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     paused: bool = False
     node_selector: dict[str, str] = {}
     anti_affinity: bool = False
+    pod: PodPolicy = PodPolicy()
 
 
 class MembersStatus(Value, frozen=True, kw_only=True, omit_defaults=False):

@@ -70,11 +70,10 @@ def _numbered_cluster() -> Manifest:
     schema = _object(of_type(coreos.ClusterSpec), of_type(coreos.ClusterStatus))
     spec = at(schema, "spec")
     schema["properties"]["size"] = dict(at(spec, "size"))
+    at(spec, "pod")["properties"]["securityContext"] = piece("PodSecurityContext")
     for field, kind in rules.UNBUILT.items():
-        spec["properties"][field] = {"type": kind}
-        if kind == "object":
-            # Whatever is inside is not looked at: the whole field is refused by a rule.
-            spec["properties"][field]["x-kubernetes-preserve-unknown-fields"] = True
+        above, _, name = field.rpartition(".")
+        at(spec, above)["properties"][name] = _refused(kind)
     return _definition(
         group=coreos.GROUP,
         version=coreos.VERSION,
@@ -91,6 +90,13 @@ def _numbered_cluster() -> Manifest:
         ],
         scale=_scale("size"),
     )
+
+
+def _refused(kind: str) -> Schema:
+    """A field that a rule refuses: whatever is inside is not looked at."""
+    anything = {"x-kubernetes-preserve-unknown-fields": True}
+    inside: dict[str, Schema] = {"object": anything, "array": {"items": {"type": "object", **anything}}}
+    return {"type": kind, **inside.get(kind, {})}
 
 
 def _object(spec: Schema, status: Schema) -> Schema:
@@ -116,6 +122,7 @@ def _fill_pod_template(schema: Schema) -> None:
     template = at(schema, "spec.podTemplate")["properties"]
     template["resources"] = piece("ResourceRequirements")
     template["affinity"] = piece("Affinity")
+    template["securityContext"] = piece("PodSecurityContext")
     template["tolerations"]["items"] = piece("Toleration")
     template["topologySpreadConstraints"]["items"] = piece("TopologySpreadConstraint")
 

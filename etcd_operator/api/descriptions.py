@@ -5,6 +5,10 @@ Pieces "as in a pod" are described at their top only: `kubectl explain pod.spec`
 
 from etcd_operator.api.rules import UNBUILT
 
+_SECURITY = (
+    "The security context of the pods, as in a pod; in place of the whole default, which is what the Pod "
+    "Security Standard restricted asks for: user, group and fsGroup 65532, seccomp profile RuntimeDefault."
+)
 _STORAGE = {
     "spec.storage": "Where the members keep their data. Cannot change once the cluster exists.",
     "spec.storage.volumeClaimTemplate": "The spec of each member's PersistentVolumeClaim; "
@@ -22,6 +26,7 @@ _POD_TEMPLATE = {
     "spec.podTemplate.tolerations": "Taints that the pods tolerate, as in a pod.",
     "spec.podTemplate.topologySpreadConstraints": "How pods spread over zones and nodes, as in a pod.",
     "spec.podTemplate.priorityClassName": "The PriorityClass of the pods.",
+    "spec.podTemplate.securityContext": _SECURITY,
 }
 _CONDITIONS = {
     "status.conditions": "What is true of this object now, with reasons.",
@@ -114,6 +119,8 @@ NUMBERED_CLUSTER = {
     "spec.paused": "While true the operator only looks at this cluster and changes nothing.",
     "spec.nodeSelector": "Labels of the nodes that pods may run on.",
     "spec.antiAffinity": "While true no two members of the cluster run on one node.",
+    "spec.pod": "What is put on the members' pods.",
+    "spec.pod.securityContext": _SECURITY,
     **{f"spec.{field}": "Not supported yet: refused." for field in UNBUILT},
     **_OBSERVED,
     "status.phase": "Creating, Running or Failed.",

@@ -58,6 +58,9 @@ the claims of all initial members have existed), `"false"` until then. Older cla
 RESTORED_ANNOTATION = f"{GROUP}/restored"
 """`"true"` on the claim of a seed: its data directory is the one that a snapshot was restored into."""
 
+NON_ROOT_ANNOTATION = f"{GROUP}/non-root"
+"""`"true"` on a claim that was made for an etcd that is not root (`build.security`)."""
+
 TOKEN_LABEL = f"{GROUP}/cluster-token"
 """On pods: the token of the etcd cluster that the member belongs to. Clients' Service selects by it."""
 

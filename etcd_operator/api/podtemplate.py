@@ -11,7 +11,10 @@ class TemplateMetadata(Value, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class PodTemplate(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What users may set on the member pods; fixed once the cluster exists."""
+    """What users may set on the member pods; fixed once the cluster exists.
+
+    security_context: of the pod, in place of the whole default; None for the default.
+    """
 
     metadata: TemplateMetadata = TemplateMetadata()
     resources: RawObject = {}
@@ -20,3 +23,4 @@ class PodTemplate(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     tolerations: tuple[RawObject, ...] = ()
     topology_spread_constraints: tuple[RawObject, ...] = ()
     priority_class_name: str = ""
+    security_context: RawObject | None = None

@@ -41,12 +41,22 @@ BOUNDS = {
     "spec.podTemplate.metadata.labels": {"maxProperties": 64},
 }
 
-# The unbuilt fields of coreos.com documents, with the type each has there.
+# The unbuilt fields of coreos.com documents by their path below the spec, with the type each has there.
 UNBUILT = {
     "backup": "object",
     "restore": "object",
     "selfHosted": "object",
-    "pod": "object",
+    "pod.labels": "object",
+    "pod.annotations": "object",
+    "pod.nodeSelector": "object",
+    "pod.affinity": "object",
+    "pod.antiAffinity": "boolean",
+    "pod.resources": "object",
+    "pod.tolerations": "array",
+    "pod.etcdEnv": "array",
+    "pod.persistentVolumeClaimSpec": "object",
+    "pod.busyboxImage": "string",
+    "pod.DNSTimeoutInSecond": "integer",
     "TLS": "object",
     "repository": "string",
     "baseImage": "string",
@@ -354,11 +364,12 @@ NUMBERED_CLUSTER = (
     *(
         Rule(
             name=f"unbuilt-{field}",
-            at="spec",
-            field=f".{field}",
-            holds=f"!has(self.{field})",
+            at=".".join(("spec", *above)),
+            field=f".{name}",
+            holds=f"!has(self.{name})",
             message=f"spec.{field} is not supported yet: remove it",
         )
         for field in UNBUILT
+        for *above, name in (field.split("."),)
     ),
 )

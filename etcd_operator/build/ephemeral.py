@@ -6,6 +6,7 @@ from etcd_operator.build.budget import budget as disruption_budget
 from etcd_operator.build.options import Options, as_flags, etcd_options, fixed, from_pod, told_by_pod
 from etcd_operator.build.owner import owned_by
 from etcd_operator.build.pod import DATA_VOLUME, etcd_pod_spec
+from etcd_operator.build.security import security
 from etcd_operator.build.service import service
 from etcd_operator.build.urls import CLIENT_PORT, METRICS_PORT, PEER_PORT
 from etcd_operator.core.actions import Founding, Joining
@@ -69,6 +70,7 @@ def pod(cluster: DesiredCluster, name: str, start: Founding | Joining) -> RawObj
         cluster.pod_template,
         container,
         marks=coreos.POD_MARKS,
+        security=security(cluster.pod_template),
         data_volume={"emptyDir": {}},
         extra={},
     )

@@ -13,6 +13,7 @@ from etcd_operator.build.budget import budget as disruption_budget
 from etcd_operator.build.options import Options, as_environment, etcd_options, fixed, from_pod, told_by_pod
 from etcd_operator.build.owner import owned_by
 from etcd_operator.build.pod import DATA_VOLUME, etcd_pod_spec, go_max_procs
+from etcd_operator.build.security import Security, security
 from etcd_operator.build.service import service
 from etcd_operator.build.steps import UNSEALED, add_steps
 from etcd_operator.build.urls import CLIENT_PORT, METRICS_PORT, PEER_PORT, url
@@ -117,8 +118,11 @@ def peer_bootstrap(cluster: DesiredCluster, name: str, start: Start) -> PeerBoot
     )
 
 
-def claim(peer: EtcdPeer) -> RawObject:
-    """The claim, with no owner: marked with the etcd cluster and the EtcdCluster that it is made for."""
+def claim(peer: EtcdPeer, *, is_root_owned: bool = False) -> RawObject:
+    """The claim, with no owner: marked with the etcd cluster and the EtcdCluster that it is made for.
+
+    is_root_owned: etcd will be root on it (see `build.security`).
+    """
     notes = {
         improbable.TOKEN_ANNOTATION: peer.spec.bootstrap.initial_cluster_token,
         improbable.CLUSTER_UID_ANNOTATION: peer.metadata.controller_uid,
@@ -129,6 +133,8 @@ def claim(peer: EtcdPeer) -> RawObject:
         notes[improbable.STARTED_ANNOTATION] = "false"
     if peer.spec.bootstrap.survivor:
         notes[improbable.RESTORED_ANNOTATION] = "true"
+    if not is_root_owned and peer.spec.pod_template.security_context is None:
+        notes[improbable.NON_ROOT_ANNOTATION] = "true"
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -142,11 +148,14 @@ def claim(peer: EtcdPeer) -> RawObject:
     }
 
 
-def replica_set(peer: EtcdPeer, image: str, *, is_restored: bool = False) -> RawObject:
+def replica_set(
+    peer: EtcdPeer, image: str, *, is_restored: bool = False, is_root_owned: bool = False
+) -> RawObject:
     """The peer's ReplicaSet of one pod.
 
     A changed template leaves the running pod alone and applies to the next one.
     is_restored: its claim is, or will be, that of a seed.
+    is_root_owned: its claim was made when etcd ran as root (see `build.security`).
     """
     name, namespace = peer.metadata.name, peer.metadata.namespace
     labels = _peer_labels(peer)
@@ -158,12 +167,20 @@ def replica_set(peer: EtcdPeer, image: str, *, is_restored: bool = False) -> Raw
         "spec": {
             "replicas": 1,
             "selector": {"matchLabels": labels},
-            "template": _pod_template(peer, image, labels, RESTORED_DIR if is_restored else DATA_DIR),
+            "template": _pod_template(
+                peer,
+                image,
+                labels,
+                RESTORED_DIR if is_restored else DATA_DIR,
+                security(peer.spec.pod_template, is_root_owned=is_root_owned),
+            ),
         },
     }
 
 
-def _pod_template(peer: EtcdPeer, image: str, labels: dict[str, str], data_dir: str) -> RawObject:
+def _pod_template(
+    peer: EtcdPeer, image: str, labels: dict[str, str], data_dir: str, rights: Security
+) -> RawObject:
     template = peer.spec.pod_template
     name, cluster = peer.metadata.name, peer.spec.cluster_name
     host = member_host(cluster, peer.metadata.namespace, name)
@@ -189,7 +206,14 @@ def _pod_template(peer: EtcdPeer, image: str, labels: dict[str, str], data_dir: 
     }
     volume: RawObject = {"persistentVolumeClaim": {"claimName": name}}
     notes = {**template.metadata.annotations, **from_pod(options, improbable.POD_MARKS)}
-    spec = etcd_pod_spec(template, container, marks=improbable.POD_MARKS, data_volume=volume, extra=extra)
+    spec = etcd_pod_spec(
+        template,
+        container,
+        marks=improbable.POD_MARKS,
+        security=rights,
+        data_volume=volume,
+        extra=extra,
+    )
     token = bootstrap.initial_cluster_token
     if bootstrap.survivor:
         notes |= UNSEALED

@@ -13,6 +13,7 @@ from decimal import Decimal, InvalidOperation
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.podmarks import PodMarks
 from etcd_operator.api.podtemplate import PodTemplate
+from etcd_operator.build.security import Security
 
 STOP_SECONDS = 30
 """A leader that is stopped hands over within 7 s; the rest is reserve for slow disks."""
@@ -25,6 +26,7 @@ def etcd_pod_spec(
     container: RawObject,
     *,
     marks: PodMarks,
+    security: Security,
     data_volume: RawObject,
     extra: RawObject,
 ) -> RawObject:
@@ -35,8 +37,9 @@ def etcd_pod_spec(
     data_volume: the source of the volume `etcd-data`.
     extra: more fields of the pod spec (hostname, hostAliases ...).
     """
+    rights: RawObject = {"securityContext": security.container}
     spec: RawObject = {
-        "containers": [{**container, **_resources(template), **_LAST_WORDS, **_SECURITY}],
+        "containers": [{**container, **_resources(template), **_LAST_WORDS, **rights}],
         "readinessGates": [{"conditionType": marks.serves}],
         "volumes": [{"name": DATA_VOLUME, **data_volume}],
         "restartPolicy": "Always",
@@ -45,7 +48,7 @@ def etcd_pod_spec(
         # Dozens of variables for services that etcd never asks for, some named ETCD_...: etcd would
         # read those as configuration.
         "enableServiceLinks": False,
-        "securityContext": {"seccompProfile": {"type": "RuntimeDefault"}},
+        "securityContext": security.pod,
     }
     if template.affinity:
         spec["affinity"] = template.affinity
@@ -59,8 +62,6 @@ def etcd_pod_spec(
         spec["priorityClassName"] = template.priority_class_name
     return {**spec, **extra}
 
-
-_SECURITY: RawObject = {"securityContext": {"allowPrivilegeEscalation": False}}
 
 # Why etcd refused to start stands in its log only; so it comes into the pod's status as well.
 _LAST_WORDS: RawObject = {"terminationMessagePolicy": "FallbackToLogsOnError"}

@@ -122,14 +122,15 @@ class CoreosDialect:
 
 
 def _pod_template(name: str, spec: ClusterSpec) -> PodTemplate:
+    template = PodTemplate(node_selector=spec.node_selector, security_context=spec.pod.security_context)
     if not spec.anti_affinity:
-        return PodTemplate(node_selector=spec.node_selector)
+        return template
     term: RawObject = {
         "labelSelector": {"matchLabels": {coreos.CLUSTER_LABEL: name}},
         "topologyKey": "kubernetes.io/hostname",
     }
     affinity: RawObject = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
-    return PodTemplate(node_selector=spec.node_selector, affinity=affinity)
+    return msgspec.structs.replace(template, affinity=affinity)
 
 
 def _pods(state: ClusterState) -> int:

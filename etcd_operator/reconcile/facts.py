@@ -67,6 +67,15 @@ NEVER_LET_IN = ("member count is unequal", "data-dir used by this member must be
 """etcd, started with a list of members that is not true any more, or on the data of a removed member."""
 
 
+NO_RIGHTS = "permission denied"
+"""The end of etcd's last words where its data is not its own (3.5 to 3.7, at each start; measured)."""
+
+NOT_ITS_OWN = (
+    "the volume does not belong to the user that etcd runs as, probably because its storage class does not "
+    "apply fsGroup: its data is not touched; what to do is in docs/operations.md, As whom etcd runs"
+)
+
+
 def pod_facts(pod: Pod, *, now: datetime) -> PodFacts:
     """What matters of a member's pod."""
     status = next((c for c in pod.status.container_statuses if c.name == CONTAINER), None)
@@ -163,8 +172,10 @@ def _trouble(pod: Pod, state: ContainerState, now: datetime) -> Trouble | None:
         )
     for waiting in (*(c.state.waiting for c in pod.status.init_container_statuses), state.waiting):
         if waiting is not None and waiting.reason not in PASSING_REASONS:
-            said = waiting.message or waiting.reason
-            return Trouble(reason=waiting.reason, message=_last_words(pod) or said)
+            last = _last_words(pod)
+            if last.endswith(NO_RIGHTS):
+                return Trouble(reason="PermissionDenied", message=f"{last}: {NOT_ITS_OWN}")
+            return Trouble(reason=waiting.reason, message=last or waiting.message or waiting.reason)
     unscheduled = next(
         (c for c in pod.status.conditions if c.type == "PodScheduled" and c.status == "False"), None
     )

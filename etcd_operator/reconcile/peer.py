@@ -227,7 +227,8 @@ class PeerReconciler:
             return
         if self._others_may_have_served(key, peer):
             raise ClaimLost(f"PersistentVolumeClaim {key.name} was lost while the cluster was founded")
-        if self._objects(key).create(resources.CLAIMS, persistent.claim(peer)):
+        body = persistent.claim(peer, is_root_owned=self._is_root_owned(peer, claim))
+        if self._objects(key).create(resources.CLAIMS, body):
             self.report(peer, "PVCCreated", f"created PersistentVolumeClaim {key.name}")
 
     def _note_start(self, key: Key, peer: EtcdPeer, claim: Claim | None) -> None:
@@ -275,10 +276,22 @@ class PeerReconciler:
         # Only the claim outlives everything: a peer that is made again does not know what it once was.
         notes = claim.metadata.annotations if claim is not None else {}
         is_restored = bool(peer.spec.bootstrap.survivor) or improbable.RESTORED_ANNOTATION in notes
-        body = persistent.replica_set(peer, image, is_restored=is_restored)
+        is_root_owned = self._is_root_owned(peer, claim)
+        body = persistent.replica_set(peer, image, is_restored=is_restored, is_root_owned=is_root_owned)
         template = msgspec.json.encode(body["spec"]["template"], order="deterministic")
         digest = hashlib.sha256(template).hexdigest()[:16]
         return {**body, "metadata": {**body["metadata"], "annotations": {TEMPLATE_ANNOTATION: digest}}}
+
+    def _is_root_owned(self, peer: EtcdPeer, claim: Claim | None) -> bool:
+        """Whether etcd is root on the peer's claim: see `build.security`.
+
+        A claim that is to be made is like the others of its cluster. So a cluster whose storage suits only
+        root grows, is healed and is recovered as before.
+        """
+        if claim is not None:
+            return not _is_for_non_root(claim)
+        others = self.caches.of_cluster(self.caches.claims, _cluster_of(peer))
+        return any(not _is_for_non_root(other) for other in others)
 
     def _retemplate(self, key: Key, found: ObjectMeta, wanted: RawObject) -> None:
         """Change what the next pod is made from; the running one is left alone."""
@@ -303,6 +316,10 @@ def _initial_members(key: Key, peer: EtcdPeer) -> tuple[Key, ...]:
 
 def _is_started(claim: Claim | None) -> bool:
     return claim is not None and claim.metadata.annotations.get(improbable.STARTED_ANNOTATION) == "true"
+
+
+def _is_for_non_root(claim: Claim) -> bool:
+    return claim.metadata.annotations.get(improbable.NON_ROOT_ANNOTATION) == "true"
 
 
 def _digest(annotations: dict[str, str]) -> str:

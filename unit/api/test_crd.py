@@ -74,7 +74,9 @@ def test_every_field_of_ours_is_explained(crd: Manifest) -> None:
     raw = {
         path
         for path in fields(_schema(crd))
-        if re.search(r"volumeClaimTemplate\.|ffinity\.|resources\.|tolerations\[|Constraints\[", path)
+        if re.search(
+            r"(volumeClaimTemplate|ffinity|resources|securityContext)\.|(tolerations|Constraints)\[", path
+        )
     }
     silent = {path for path in fields(_schema(crd)) if not at(_schema(crd), path).get("description")}
     assert silent - raw == {"apiVersion", "kind", "metadata", "metadata.name"}

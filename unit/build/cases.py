@@ -15,9 +15,12 @@ from unit.dialects.builders import DEFAULTS, bare, durable
 
 IMAGE = "quay.io/coreos/etcd:v3.6.16"
 
+SECURITY: dict[str, Any] = {"runAsUser": 1001, "fsGroup": 1001, "supplementalGroups": [7]}
+POD: dict[str, Any] = {"securityContext": SECURITY}
+
 PLAIN_BARE = CoreosDialect(DEFAULTS).desired(bare())
 FULL_BARE = CoreosDialect(DEFAULTS).desired(
-    bare({"size": 5, "version": "v3.5.35", "nodeSelector": {"disk": "ssd"}, "antiAffinity": True})
+    bare({"size": 5, "version": "v3.5.35", "nodeSelector": {"disk": "ssd"}, "antiAffinity": True, "pod": POD})
 )
 
 TEMPLATE: dict[str, Any] = {
@@ -30,6 +33,7 @@ TEMPLATE: dict[str, Any] = {
         {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "ScheduleAnyway"}
     ],
     "priorityClassName": "high",
+    "securityContext": SECURITY,
 }
 CLAIM: dict[str, Any] = {
     "volumeClaimTemplate": {

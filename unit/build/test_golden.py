@@ -49,6 +49,8 @@ MANIFESTS = {
     "persistent-replica-set-seed-sealed": persistent.replica_set(
         peer_of(PLAIN, "db-3", RESUMING), IMAGE, is_restored=True
     ),
+    "persistent-claim-root": persistent.claim(peer_of(PLAIN), is_root_owned=True),
+    "persistent-replica-set-root": persistent.replica_set(peer_of(PLAIN), IMAGE, is_root_owned=True),
     "persistent-claim": persistent.claim(peer_of(PLAIN)),
     "persistent-claim-full": persistent.claim(peer_of(FULL)),
     "persistent-replica-set": persistent.replica_set(peer_of(PLAIN), IMAGE),

@@ -1,5 +1,6 @@
 """Kubernetes objects and etcd's answers as facts."""
 
+import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,6 +13,7 @@ from etcd_operator.etcd import probe
 from etcd_operator.etcd.values import Member, Status
 from etcd_operator.kube.views import Claim, Pod, ReplicaSet
 from etcd_operator.reconcile.facts import (
+    NOT_ITS_OWN,
     answer_of,
     claim_facts,
     instant,
@@ -54,6 +56,20 @@ LAST_WORDS = [
     ),
     ('{"level":"warn","msg":"slow"}\n{broken', "back-off"),
     ("panic: " + "x" * 999, "panic: " + "x" * 293),
+]
+
+
+FORBIDDEN = [
+    (
+        json.dumps({"level": "warn", "msg": "failed to start etcd", "error": "open .touch"})
+        + "\n"
+        + json.dumps({"level": "fatal", "msg": "discovery failed", "error": "open x: permission denied"}),
+        "discovery failed: open x: permission denied",
+    ),
+    (
+        json.dumps({"level": "fatal", "msg": "no snapshots", "error": "mkdir snap: permission denied"}),
+        "no snapshots: mkdir snap: permission denied",
+    ),
 ]
 
 
@@ -126,6 +142,14 @@ UNSCHEDULED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulab
         pytest.param(pod({"state": {"waiting": {"reason": "ContainerCreating"}}}), None, id="creating"),
         pytest.param(pod({"state": {"waiting": {"reason": "PodInitializing"}}}), None, id="initializing"),
         pytest.param(pod({"state": {"waiting": {}}}), None, id="waiting for no reason"),
+        *(
+            pytest.param(
+                pod({**BACK_OFF, "lastState": {"terminated": {"exitCode": 1, "message": log}}}),
+                Trouble(reason="PermissionDenied", message=f"{words}: {NOT_ITS_OWN}"),
+                id=words,
+            )
+            for log, words in FORBIDDEN
+        ),
         pytest.param(pod(BACK_OFF), Trouble(reason="CrashLoopBackOff", message="back-off"), id="crash loop"),
         *(
             pytest.param(

@@ -41,6 +41,16 @@ AFFINITY = {
         ]
     }
 }
+SECURITY = {
+    "runAsNonRoot": True,
+    "runAsUser": 1001,
+    "runAsGroup": 1001,
+    "fsGroup": 1001,
+    "fsGroupChangePolicy": "Always",
+    "supplementalGroups": [7],
+    "seccompProfile": {"type": "RuntimeDefault"},
+    "seLinuxOptions": {"level": "s0:c123,c456"},
+}
 POD_TEMPLATE = {
     "metadata": {"annotations": {"prometheus.io/port": "2379"}, "labels": {"team": "storage"}},
     "resources": {"requests": {"cpu": "200m", "memory": "200Mi"}, "limits": {"cpu": 1}},
@@ -50,6 +60,7 @@ POD_TEMPLATE = {
         {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {}}
     ],
     "priorityClassName": "high",
+    "securityContext": SECURITY,
 }
 OLDEST = {**changed(EPHEMERAL, {"spec": ABSENT}), "size": 1}
 
@@ -69,8 +80,14 @@ GOOD: dict[str, tuple[Manifest, Changes]] = {
     "an explicit null, which counts as absent": (EPHEMERAL, {"spec/version": None}),
     "everything of coreos.com": (
         EPHEMERAL,
-        {"spec/paused": True, "spec/antiAffinity": True, "spec/nodeSelector": {"disk": "fast"}},
+        {
+            "spec/paused": True,
+            "spec/antiAffinity": True,
+            "spec/nodeSelector": {"disk": "fast"},
+            "spec/pod": {"securityContext": SECURITY},
+        },
     ),
+    "an empty security context": (PERSISTENT, {"spec/podTemplate": {"securityContext": {}}}),
     "a peer": (PEER, {}),
 }
 
