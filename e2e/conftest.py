@@ -6,6 +6,7 @@ $ETCD_OPERATOR_KUBECONFIG     a cluster to use; without it that of hack/cluster 
 Tests marked `exclusive` break what all tests stand on. Two runs:
     pytest e2e -n 3 -m "not exclusive"
     pytest e2e -m exclusive
+Every namespace enforces the Pod Security Standard `restricted`, except for tests marked `unrestricted`.
 Tests marked `long` take minutes or need three nodes; they run only if -m names them (docs/development.md).
 """
 
@@ -28,12 +29,15 @@ from e2e.support.testbed import Testbed, TestbedError, find_testbed
 FOLDER = "ETCD_OPERATOR_E2E_FOLDER"
 """Where the workers of one run find the operator's process."""
 
+RESTRICTED = "pod-security.kubernetes.io/enforce=restricted"
+
 REPORT = pytest.StashKey[pytest.TestReport]()
 STARTED = pytest.StashKey[OperatorProcess]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "exclusive: breaks what other tests stand on; run without -n")
+    config.addinivalue_line("markers", "unrestricted: in a namespace that admits pods of every kind")
     config.addinivalue_line("markers", "long: takes minutes or three nodes; runs only when -m names it")
 
 
@@ -120,6 +124,8 @@ def make_space(
     def make() -> Space:
         namespace = f"e2e-{uuid4().hex[:8]}"
         kubectl("create", "namespace", namespace)
+        if request.node.get_closest_marker("unrestricted") is None:
+            kubectl("label", "namespace", namespace, RESTRICTED)
         made.append(Space(namespace, testbed, kubectl.within(namespace), api, operator))
         return made[-1]
 

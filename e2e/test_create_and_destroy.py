@@ -76,6 +76,7 @@ def test_writes_through_all_members_are_kept_and_a_settled_cluster_is_left_alone
     assert_consistent(space, document)
 
 
+@pytest.mark.unrestricted
 def test_a_client_pod_reaches_the_cluster_by_its_name(space: Space) -> None:
     document = space.created(ephemeral(size=1))
     name = document["metadata"]["name"]

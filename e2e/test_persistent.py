@@ -30,6 +30,7 @@ def value_at_each(space: Space, document: Document, key: bytes) -> list[bytes | 
     return [each.value if each is not None else None for each in found]
 
 
+@pytest.mark.unrestricted
 def test_the_sample_is_reached_by_name_survives_deletion_and_comes_back_with_its_data(space: Space) -> None:
     document = persistent()
     space.kubectl("apply", "-f", SAMPLE)

@@ -1,5 +1,6 @@
 """The data directories of members on this machine, to lose them as a broken disk would."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -27,3 +28,9 @@ def empty(space: Space, pod: Document) -> None:
     assert found, f"{folder} holds no data of {pod['metadata']['name']}"
     for each in found:
         shutil.rmtree(each)
+
+
+def give_to_root(space: Space, pod: Document) -> None:
+    """Make root the owner of all that is on a member's volume."""
+    for path in folder_of(space, pod).rglob("*"):
+        os.chown(path, 0, 0)
