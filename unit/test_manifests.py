@@ -1,9 +1,7 @@
 """The manifests that users apply: the rights they give, the examples they show."""
 
 import json
-import re
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -18,170 +16,13 @@ from etcd_operator.dialects.base import Defaults
 from etcd_operator.dialects.coreos import CoreosDialect
 from etcd_operator.dialects.improbable import ImprobableDialect
 from etcd_operator.kube import own_pod
-from etcd_operator.kube.resources import Selection
 from etcd_operator.kube.witness import NODE_LEASES
-from etcd_operator.reconcile import caches
 from etcd_operator.settings import DEFAULT_ETCD_REPOSITORY, DEFAULT_ETCD_VERSION, Settings
+from unit.rights import DEFINITIONS, MANIFESTS, Document, documents, rights, rules
 
-ROOT = Path(__file__).resolve().parent.parent
-MANIFESTS = ROOT / "manifests"
 EXAMPLES = MANIFESTS / "examples"
 CLUSTERS = sorted(EXAMPLES.rglob("*.yaml"))
 DEFAULTS = Defaults(repository=DEFAULT_ETCD_REPOSITORY, version=DEFAULT_ETCD_VERSION)
-
-Document = dict[str, Any]
-Right = tuple[str, str, str]
-"""`(API group, resource, verb)`."""
-
-WRITES: dict[Right, str] = {
-    ("", "pods", "create"): "reconcile/act.py: CreateMember, ephemeral",
-    (
-        "",
-        "pods",
-        "delete",
-    ): "reconcile/removal.py: a removed member; reconcile/remount.py; reconcile/act.py: DropPod",
-    (
-        "",
-        "pods",
-        "patch",
-    ): "reconcile/upgrade.py: another version; recovery.py; marks.py: labels",
-    ("", "pods", "get"): "reconcile/objects.py: whose it is, when the name is taken; holders.py, remount.py",
-    ("", "pods/status", "patch"): "reconcile/marks.py",
-    ("", "services", "create"): "reconcile/act.py: CreateClientService, CreateMemberService",
-    ("", "services", "delete"): "reconcile/removal.py: a removed member",
-    ("", "services", "get"): "reconcile/objects.py: whose it is",
-    ("", "services", "patch"): "reconcile/recovery.py: clients are taken over",
-    ("", "persistentvolumeclaims", "create"): "reconcile/peer.py",
-    ("", "persistentvolumeclaims", "delete"): "reconcile/peer.py, reconcile/removal.py: a removed member",
-    ("", "persistentvolumeclaims", "get"): "reconcile/objects.py: whose it is; reconcile/holders.py",
-    (
-        "",
-        "persistentvolumeclaims",
-        "patch",
-    ): "reconcile/act.py: SealMember, NoteVoters; peer.py; remount.py; upgrade.py",
-    ("", "events", "create"): "kube/events.py",
-    ("", "events", "patch"): "kube/events.py: the same fact again",
-    ("apps", "replicasets", "create"): "reconcile/peer.py",
-    ("apps", "replicasets", "delete"): "reconcile/peer.py: a removed member",
-    ("apps", "replicasets", "get"): "reconcile/objects.py: whose it is",
-    ("apps", "replicasets", "patch"): "reconcile/peer.py: a new template",
-    ("policy", "poddisruptionbudgets", "create"): "reconcile/act.py: KeepBudget",
-    ("policy", "poddisruptionbudgets", "get"): "reconcile/objects.py: whose it is",
-    ("policy", "poddisruptionbudgets", "patch"): "reconcile/act.py: KeepBudget",
-    ("coreos.com", "etcdclusters/status", "patch"): "reconcile/cluster.py",
-    ("coreos.com", "etcdclusters/finalizers", "update"): "build/owner.py: blockOwnerDeletion",
-    ("etcd.improbable.io", "etcdclusters/status", "patch"): "reconcile/cluster.py",
-    ("etcd.improbable.io", "etcdclusters/finalizers", "update"): "build/owner.py: blockOwnerDeletion",
-    ("etcd.improbable.io", "etcdpeers", "create"): "reconcile/act.py: CreateMember, persistent",
-    (
-        "etcd.improbable.io",
-        "etcdpeers",
-        "delete",
-    ): "reconcile/removal.py; reconcile/upgrade.py",
-    ("etcd.improbable.io", "etcdpeers", "operate"): "manifests/policies/etcd-operator-peers.yaml",
-    ("etcd.improbable.io", "etcdpeers", "get"): "reconcile/objects.py: whose it is",
-    (
-        "etcd.improbable.io",
-        "etcdpeers",
-        "patch",
-    ): "reconcile/act.py: SealMember; reconcile/removal.py",
-    ("etcd.improbable.io", "etcdpeers/status", "patch"): "reconcile/peer_status.py",
-    ("etcd.improbable.io", "etcdpeers/finalizers", "update"): "build/owner.py: blockOwnerDeletion",
-}
-CALLS = {
-    "kube/events.py": {"create", "patch"},
-    "kube/lease.py": {"create", "get", "replace"},
-    "kube/reflector.py": {"list"},
-    "kube/witness.py": {"get"},
-    "reconcile/cluster.py": {"patch"},
-    "reconcile/holders.py": {"get"},
-    "reconcile/install.py": {"patch"},
-    "reconcile/marks.py": {"patch"},
-    "reconcile/objects.py": {"create", "delete", "get", "patch"},
-    "reconcile/peer.py": {"delete", "patch"},
-    "reconcile/peer_status.py": {"patch"},
-    "reconcile/recovery.py": {"get"},
-    "reconcile/remount.py": {"get"},
-    "reconcile/removal.py": {"get"},
-    "reconcile/upgrade.py": {"delete"},
-}
-"""Where the verbs are called. A new entry here is a reason to look at `WRITES` and the manifests."""
-
-NODES: set[Right] = {("", "nodes", "get")}
-"""Of `kube/witness.py`, where there is a ClusterRole; its other reads are of pods and Leases."""
-
-LEASE: set[Right] = {("coordination.k8s.io", "leases", verb) for verb in ("create", "get", "update")}
-DEFINITIONS = ("apiextensions.k8s.io", "admissionregistration.k8s.io")
-
-
-def test_no_verb_is_called_that_the_table_of_rights_does_not_know() -> None:
-    calls: dict[str, set[str]] = {}
-    for path in (ROOT / "etcd_operator").rglob("*.py"):
-        name = path.relative_to(ROOT / "etcd_operator").as_posix()
-        for verb in re.findall(r"\b_?client\.(create|delete|get|list|patch|replace)\(", path.read_text()):
-            calls.setdefault(name, set()).add(verb)
-    assert calls == CALLS
-
-
-def documents(path: str) -> list[Document]:
-    return [each for each in yaml.safe_load_all((MANIFESTS / path).read_text()) if each]
-
-
-def rules(path: str, kind: str, namespace: str | None = None) -> list[Document]:
-    """The rules of all roles of a kind; those of a namespace, if one is named."""
-    roles = [each for each in documents(path) if each["kind"] == kind]
-    if namespace is not None:
-        roles = [each for each in roles if each["metadata"]["namespace"] == namespace]
-    return [rule for role in roles for rule in role["rules"]]
-
-
-def rights(given: list[Document]) -> list[Right]:
-    return [
-        (group, resource, verb)
-        for rule in given
-        for group in rule["apiGroups"]
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
-    ]
-
-
-def watched(monkeypatch: pytest.MonkeyPatch) -> set[Right]:
-    """What the caches list and watch, from the code that makes them."""
-    seen: list[Selection] = []
-
-    class Listed:
-        def __init__(self, client: Any, selection: Selection, kind: Any, **options: Any) -> None:
-            seen.append(selection)
-
-    monkeypatch.setattr(caches, "Informer", Listed)
-    source = caches.Source(client=None, namespace="", on_crash=None)  # type: ignore[arg-type]
-    caches.coreos_caches(source)
-    caches.improbable_caches(source)
-    return {(s.resource.group, s.resource.plural, verb) for s in seen for verb in ("list", "watch")}
-
-
-def test_the_cluster_role_grants_what_the_code_uses_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    granted = rights(
-        [r for r in rules("deployment.yaml", "ClusterRole") if r["apiGroups"][0] not in DEFINITIONS]
-    )
-    assert sorted(granted) == sorted({*WRITES, *NODES, *watched(monkeypatch)})
-    assert sorted(rights(rules("deployment.yaml", "Role", "default"))) == sorted(LEASE)
-
-
-def test_kubelets_leases_may_only_be_read() -> None:
-    assert rights(rules("deployment.yaml", "Role", NODE_LEASES)) == [("coordination.k8s.io", "leases", "get")]
-    bindings = [each for each in documents("deployment.yaml") if each["kind"] == "RoleBinding"]
-    assert [each["metadata"]["namespace"] for each in bindings] == ["default", NODE_LEASES]
-    assert {each["subjects"][0]["namespace"] for each in bindings} == {"default"}
-
-
-def test_a_namespaced_operator_needs_the_same_rights_in_its_namespace_alone(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    kinds = {each["kind"] for each in documents("namespaced/deployment.yaml")}
-    assert kinds == {"ServiceAccount", "Role", "RoleBinding", "Deployment"}
-    granted = rights(rules("namespaced/deployment.yaml", "Role"))
-    assert sorted(granted) == sorted({*WRITES, *watched(monkeypatch), *LEASE})
 
 
 @pytest.mark.parametrize("group", DEFINITIONS)
@@ -225,6 +66,19 @@ def test_no_user_role_gives_what_only_the_operator_may() -> None:
     reads = ("get", "list", "watch")
     assert not [right for right in given if right[1].endswith("/status") and right[2] not in reads]
     assert {verb for _, resource, verb in given if resource == "etcdpeers"} == {*reads, "delete"}
+
+
+def test_kubelets_leases_may_only_be_read() -> None:
+    given = rules("deployment.yaml", "Role", namespace=NODE_LEASES)
+    assert rights(given) == [("coordination.k8s.io", "leases", "get")]
+    bindings = [each for each in documents("deployment.yaml") if each["kind"] == "RoleBinding"]
+    assert [each["metadata"]["namespace"] for each in bindings] == ["default", NODE_LEASES]
+    assert {each["subjects"][0]["namespace"] for each in bindings} == {"default"}
+
+
+def test_a_namespaced_operator_has_rights_in_its_namespace_alone() -> None:
+    kinds = {each["kind"] for each in documents("namespaced/deployment.yaml")}
+    assert kinds == {"ServiceAccount", "Role", "RoleBinding", "Deployment"}
 
 
 def test_the_lease_that_may_be_written_is_the_one_in_use() -> None:

@@ -24,6 +24,7 @@ from unit.fakes.clock import FakeClock
 from unit.fakes.world import World
 from unit.reconcile.etcds import Etcds, Process
 from unit.reconcile.harness import MARK, RESYNC, Operator
+from unit.rights import all_taken, granted
 
 COREOS, IMPROBABLE, PEERS = OPERATOR_KINDS
 MEMBER_KINDS = {"services": SERVICES, "pods": PODS, "peers": PEERS, "sets": REPLICA_SETS, "claims": CLAIMS}
@@ -305,6 +306,8 @@ def bench(clock: FakeClock | None = None) -> Iterator[Bench]:
             with relisting, patch.object(prober, "probe", made.look):
                 yield made
             assert not made.etcds.unsafe
+            asked = all_taken(exchange.request for exchange in api.log)
+            assert asked <= granted(), f"manifests do not allow {sorted(asked - granted())}"
         finally:
             made.kill()
             made.etcds.close()

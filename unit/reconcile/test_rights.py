@@ -1,0 +1,137 @@
+"""The manifests give the operator what it asks of the API server, and nothing else.
+
+That nothing is missing is seen by every test on a bench; that nothing is unused, here.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from etcd_operator.kube import resources
+from etcd_operator.kube.client import Client
+from etcd_operator.kube.own_pod import OwnPod
+from etcd_operator.kube.witness import Witness
+from etcd_operator.reconcile.install import Installer
+from unit.fakes.apiserver import ApiServer, Kind
+from unit.fakes.apiserver.kinds import BUDGETS, CLAIMS, NODES, PODS, REPLICA_SETS, SERVICES
+from unit.fakes.clock import FakeClock
+from unit.reconcile import test_asked_recovery, test_quorum_lost
+from unit.reconcile.bench import COREOS, PEERS, Bench, bench, ephemeral, persistent
+from unit.reconcile.harness import TIMEOUTS, Mortality, MortalTransport, objects_of
+from unit.rights import DEFINITIONS, UNASKED, Right, all_taken, granted
+from unit.test_app import running, until
+
+MADE = {
+    resources.SERVICES: SERVICES,
+    resources.BUDGETS: BUDGETS,
+    resources.PODS: PODS,
+    resources.PEERS: PEERS,
+    resources.CLAIMS: CLAIMS,
+    resources.REPLICA_SETS: REPLICA_SETS,
+}
+"""What the operator creates, and finds out whose it is when the name is taken: a reply may have been lost."""
+
+
+def make_again(made: Bench) -> None:
+    """Create one object of each kind once more, as after a reply that was lost."""
+    for resource, kind in MADE.items():
+        for name in made.names(kind)[:1]:
+            stored = made.get(kind, name)
+            metadata = {k: v for k, v in stored["metadata"].items() if k != "resourceVersion"}
+            assert not objects_of(made.api).create(resource, {**stored, "metadata": metadata})
+
+
+@contextmanager
+def lived(kind: Kind, body: dict[str, Any]) -> Iterator[Bench]:
+    """A cluster that was upgraded, made smaller and larger again."""
+    with bench() as made:
+        made.start()
+        made.create(kind, body)
+        made.settle()
+        made.etcd.put(b"key", b"value")
+        for spec in (
+            {"version": "3.6.17"},
+            {"size" if kind is COREOS else "replicas": 2},
+            {"size" if kind is COREOS else "replicas": 3},
+        ):
+            made.edit(kind, "c", {"spec": spec})
+            made.settle()
+        make_again(made)
+        yield made
+
+
+def a_life_of_an_ephemeral_cluster() -> frozenset[Right]:
+    with lived(*ephemeral(version="3.6.16")) as made:
+        test_quorum_lost.lose(made, *(int(name[-4:]) for name in made.objects()["pods"][:2]))
+        made.settle()
+        made.events()
+        return all_taken(exchange.request for exchange in made.api.log)
+
+
+def a_life_of_a_persistent_cluster() -> frozenset[Right]:
+    with lived(*persistent()) as made:
+        test_asked_recovery.lost_for_long(made)
+        test_asked_recovery.ask(made)
+        made.settle()
+        made.events()
+        return all_taken(exchange.request for exchange in made.api.log)
+
+
+def a_leader(home: Path) -> frozenset[Right]:
+    with bench() as made, running(made, home, leader_elect=True):
+        until(made, lambda: any(write.request.method == "PUT" for write in made.api.writes))
+        return all_taken(exchange.request for exchange in made.api.log)
+
+
+def a_successor() -> frozenset[Right]:
+    """Who looks whether a leader that is silent has ended: its pod, its node, and what its kubelet renews."""
+    with ApiServer() as api:
+        client = Client(MortalTransport(api.url, Mortality()), timeouts=TIMEOUTS)
+        witness = Witness(client, FakeClock())
+        pod = OwnPod(uid="uid", namespace="default", name="etcd-operator-x", node="node-1")
+        ready = {"conditions": [{"type": "Ready", "status": "True"}]}
+        api.objects.create(NODES, "", {"metadata": {"name": "node-1"}})
+        api.objects.patch(NODES, "", "node-1", {"status": ready}, "merge", subresource="status")
+        assert witness.gone_since(pod) is not None
+        assert not witness.node_works("node-1")  # nothing renews its Lease
+        return all_taken(exchange.request for exchange in api.log)
+
+
+def the_definitions() -> frozenset[Right]:
+    with ApiServer() as api:
+        client = Client(MortalTransport(api.url, Mortality()), timeouts=TIMEOUTS)
+        assert Installer(client, wait=lambda _: True).try_all()
+        applied = all_taken(exchange.request for exchange in api.log)
+    # A real API server asks for this right, too, when an apply makes the object.
+    return applied | {(group, resource, "create") for group, resource, _ in applied}
+
+
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, frozenset[Right]]:
+    """What the operator asks of the API server, by occasion."""
+    return {
+        "ephemeral": a_life_of_an_ephemeral_cluster(),
+        "persistent": a_life_of_a_persistent_cluster(),
+        "leader": a_leader(tmp_path_factory.mktemp("home")),
+        "successor": a_successor(),
+        "definitions": the_definitions(),
+    }
+
+
+def test_the_operator_asks_for_everything_that_it_may(asked: dict[str, frozenset[Right]]) -> None:
+    assert granted() == frozenset(UNASKED).union(*asked.values())
+
+
+def test_who_does_not_install_definitions_needs_no_right_to_them(asked: dict[str, frozenset[Right]]) -> None:
+    assert granted("deployment-no-install.yaml") == granted() - asked["definitions"]
+    assert {group for group, _, _ in asked["definitions"]} == set(DEFINITIONS)
+
+
+def test_an_operator_of_one_namespace_lacks_only_what_is_outside_of_it(
+    asked: dict[str, frozenset[Right]],
+) -> None:
+    """Nodes: it waits for the Lease of a dead leader to expire."""
+    assert granted("namespaced/deployment.yaml") == granted() - asked["definitions"] - {("", "nodes", "get")}
