@@ -25,9 +25,9 @@ OPERATE = "operate"
 """The verb on etcdpeers without which nobody may write one. The API server has no such verb of its own."""
 
 _EVEN = (
-    "'an even number of members (' + string(variables.size) + ') survives no more failures than ' + "
-    "string(variables.size - 1) + ' and is slower: better ' + string(variables.size - 1) + ' or ' + "
-    "string(variables.size + 1)"
+    "'with ' + string(variables.size) + ' members ' + (variables.size == 2 ? 'none' : "
+    "string(variables.size / 2 - 1)) + ' may fail, the same as with ' + string(variables.size - 1) + "
+    "', and writes are slower: better ' + string(variables.size - 1) + ' or ' + string(variables.size + 1)"
 )
 _MANY = (
     "string(variables.size) + ' members make every write wait for ' + string(variables.size / 2 + 1) + "
