@@ -107,7 +107,7 @@ def assert_told(space: Space, document: Document) -> None:
     assert {"UpgradeStarted", "LeaderMoved", "MemberUpgraded", "UpgradeFinished"} <= reasons
     status = space.status(document)
     assert "upgrade" not in status
-    assert status.get("currentVersion", status.get("clusterVersion")) == "3.7.3"
+    assert (status["currentVersion"], status.get("clusterVersion", "3.7.0")) == ("3.7.3", "3.7.0")
     if document["apiVersion"] != COREOS:
         peers = space.api.all_of(resources.PEERS, space.namespace)
         assert {peer["status"]["serverVersion"] for peer in peers} == {"3.7.3"}

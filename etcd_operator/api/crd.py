@@ -39,7 +39,7 @@ def _peered_cluster() -> Manifest:
         columns=[
             _column("Replicas", ".spec.replicas", kind="integer"),
             _column("Ready", ".status.readyReplicas", kind="integer"),
-            _column("Version", ".status.clusterVersion"),
+            _column("Version", ".status.currentVersion"),
             _column("Status", '.status.conditions[?(@.type=="Available")].reason'),
             _AGE,
         ],

@@ -95,6 +95,8 @@ class ClusterStatus(Value, frozen=True, kw_only=True):
     """The status of an EtcdCluster.
 
     `bootstrap`, `cluster_id`, `recovery`, `upgrade` are the operator's memory.
+
+    cluster_version: etcd's own, such as 3.6.0. current_version: the lowest that a voter runs.
     """
 
     observed_generation: int = 0
@@ -104,6 +106,7 @@ class ClusterStatus(Value, frozen=True, kw_only=True):
     members: tuple[MemberStatus, ...] = ()
     leader: str = ""
     cluster_version: str = ""
+    current_version: str = ""
     cluster_id: str = msgspec.field(default="", name="clusterID")
     bootstrap: Bootstrap | None = None
     recovery: Recovery | None = None

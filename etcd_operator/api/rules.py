@@ -30,7 +30,6 @@ MOST_MEMBERS = 100
 BOUNDS = {
     "spec.version": {"maxLength": 64},
     "status.currentVersion": {"maxLength": 64},
-    "status.clusterVersion": {"maxLength": 64},
     "spec.clusterName": {"maxLength": LONGEST_LABEL},
     "spec.bootstrap.initialClusterToken": {"maxLength": LONGEST_LABEL},
     "spec.bootstrap.survivor": {"maxLength": 253},
@@ -144,15 +143,15 @@ _GIVEN = "(has({0}.spec) && has({0}.spec.version))"
 _WANTED = "self.spec.version"
 
 
-def _version_changes(running: str) -> tuple[Rule, ...]:
+def _version_changes() -> tuple[Rule, ...]:
     """What a change of spec.version must keep to, judged from what runs and not from what was asked.
 
-    running: the field of status with the lowest version that any member runs; the API server carries
-    status over into every edit of the spec. A cluster that has never served may be given any version.
+    status.currentVersion is the lowest version that any member runs; the API server carries status over
+    into every edit of the spec. A cluster that has never served may be given any version.
     In CEL, `v[0]` is what runs and `v[1]` what is asked for, each as [major, minor, patch].
     """
-    status = f"oldSelf.?status.?{running}"
-    base = f"(oldSelf.status.{running})"
+    status = "oldSelf.?status.?currentVersion"
+    base = "(oldSelf.status.currentVersion)"
     unchanged = f"({_GIVEN.format('oldSelf')} && {_same_version(_WANTED, 'oldSelf.spec.version')})"
     free = (
         f"!{_GIVEN.format('self')} || {unchanged} || {status}.orValue('') == '' || "
@@ -203,8 +202,7 @@ def _version_changes(running: str) -> tuple[Rule, ...]:
     )
 
 
-PEERED_VERSION_CHANGES = _version_changes("clusterVersion")
-NUMBERED_VERSION_CHANGES = _version_changes("currentVersion")
+VERSION_CHANGES = _version_changes()
 
 
 def _frozen(field: str, *, changeable: str) -> Rule:
@@ -259,7 +257,7 @@ _RESERVED_NAMES = (
 PEERED_CLUSTER = (
     *_name_rules(LONGEST_PEERED_NAME),
     SUPPORTED_VERSION,
-    *PEERED_VERSION_CHANGES,
+    *VERSION_CHANGES,
     *(
         _frozen(field, changeable="spec.replicas and spec.version")
         for field in ("storage", "podTemplate", "affinity")
@@ -360,7 +358,7 @@ NUMBERED_CLUSTER = (
         message="spec.size is missing: give the number of members, like 3",
     ),
     SUPPORTED_VERSION,
-    *NUMBERED_VERSION_CHANGES,
+    *VERSION_CHANGES,
     *(
         Rule(
             name=f"unbuilt-{field}",

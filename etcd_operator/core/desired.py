@@ -54,6 +54,7 @@ class DesiredCluster:
     version: of etcd, `X.Y.Z` without `v`; image: the whole reference.
     recover: the name of the recovery that its user asks for; empty for none.
     unavailable_since: since when its status says so (RFC 3339); empty while it is available.
+    cluster_version: etcd's own, as its status last had it; None where the status has no such field.
     """
 
     api_version: str
@@ -74,6 +75,7 @@ class DesiredCluster:
     problem: str = ""
     recover: str = ""
     unavailable_since: str = ""
+    cluster_version: str | None = None
 
     @property
     def is_persistent(self) -> bool:

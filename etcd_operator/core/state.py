@@ -23,6 +23,7 @@ class ClusterState:
     has_quorum: a linearizable read has just passed.
     age: seconds since the resource was made.
     unavailable_for: seconds since status says that no quorum answers; 0 while one does.
+    cluster_version: etcd's own, as it reports it now or as last known; empty while it is not known.
     """
 
     desired: DesiredCluster
@@ -35,6 +36,7 @@ class ClusterState:
     has_quorum: bool = False
     age: float = 0.0
     unavailable_for: float = 0.0
+    cluster_version: str = ""
 
     @property
     def record(self) -> Record:

@@ -11,6 +11,7 @@ from etcd_operator.core.actions import Plan, Stage
 from etcd_operator.core.members import ANYBODY
 from etcd_operator.core.paths import lowest
 from etcd_operator.core.state import ClusterState
+from etcd_operator.core.versions import is_agreed
 
 MILESTONES = {
     "ClusterCreated": "ClusterCreated",
@@ -156,7 +157,15 @@ def member_names(state: ClusterState) -> tuple[str, ...]:
     )
 
 
-def cluster_version(state: ClusterState) -> str:
+def current_version(state: ClusterState) -> str:
     """The lowest version that voters run: what the whole cluster can do; empty while none is known."""
     found = lowest(state)
     return str(found) if found is not None else ""
+
+
+def awaits_cluster_version(state: ClusterState) -> bool:
+    """Whether etcd's cluster version is not yet what it will be: it follows the members within seconds."""
+    if state.desired.cluster_version is None or not state.has_quorum:
+        return False
+    running = (voter.answer.version for voter in state.voters if voter.answer is not None)
+    return not is_agreed(state.cluster_version, running)

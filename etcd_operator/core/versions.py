@@ -4,6 +4,8 @@ Users write `3.6.16` or `v3.6.16`; inside, a version is a `semver.Version`, on i
 carries the `v`.
 """
 
+from collections.abc import Iterable
+
 from semver import Version
 
 from etcd_operator.api.rules import NEWEST_MINOR, OLDEST_MINOR
@@ -31,6 +33,16 @@ def parse_version(text: str) -> Version:
 def image_of(repository: str, version: Version) -> str:
     """The image that runs `version`: `repository:vX.Y.Z`, the tag of etcd's official images."""
     return f"{repository}:v{version}"
+
+
+def is_agreed(cluster_version: str, running: Iterable[str]) -> bool:
+    """Whether etcd's cluster version is the one that members of these versions come to, so that it stays.
+
+    That is the minor version of the lowest of them, as `X.Y.0`. Nothing is to be expected while no
+    version is known.
+    """
+    known = [Version.parse(version) for version in running if Version.is_valid(version)]
+    return not known or cluster_version == f"{min(known).major}.{min(known).minor}.0"
 
 
 def can_restore(version: str) -> bool:

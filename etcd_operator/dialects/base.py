@@ -100,11 +100,12 @@ def desired_of(
     durability: Durability,
     record: Record,
     conditions: tuple[Condition, ...] = (),
+    cluster_version: str | None = None,
 ) -> DesiredCluster:
     """The cluster that a resource asks for.
 
     asked: reads the spec into fields of DesiredCluster; the InvalidSpec it raises becomes `problem`.
-    conditions: those last written.
+    conditions, cluster_version: those last written.
     """
     try:
         fields = asked()
@@ -120,6 +121,7 @@ def desired_of(
         durability=durability,
         record=record,
         unavailable_since=unavailable_since(conditions),
+        cluster_version=cluster_version,
         is_deleting=metadata.deletion_timestamp is not None,
         **fields,
     )

@@ -13,7 +13,7 @@ from etcd_operator.build import ephemeral, seed
 from etcd_operator.core.actions import Plan, Resuming, Seeding, Stage, Start
 from etcd_operator.core.desired import DesiredCluster, Durability, Record
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.status import CONDITIONS, cluster_version, conditions, member_names
+from etcd_operator.core.status import CONDITIONS, conditions, current_version, member_names
 from etcd_operator.dialects.base import Defaults, desired_of, image_for, parse_spec, record_fields
 from etcd_operator.errors import InvalidSpec
 
@@ -60,7 +60,7 @@ class CoreosDialect:
     def status(self, cluster: EtcdCluster, state: ClusterState, plan: Plan, *, now: str) -> RawObject:
         """The whole status as written; what cannot be observed now keeps its last value."""
         previous, desired = cluster.status, state.desired
-        version = cluster_version(state) or previous.current_version
+        version = current_version(state) or previous.current_version
         names = member_names(state)
         healthy = {member.name for member in state.members if member.is_serving}
         status = ClusterStatus(

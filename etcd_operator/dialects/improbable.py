@@ -15,7 +15,7 @@ from etcd_operator.core.actions import Plan, Start
 from etcd_operator.core.desired import DesiredCluster, Durability, Record
 from etcd_operator.core.members import EtcdMember
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.status import CONDITIONS, cluster_version, conditions, member_names
+from etcd_operator.core.status import CONDITIONS, conditions, current_version, member_names
 from etcd_operator.dialects.base import Defaults, desired_of, image_for, parse_spec, record_fields
 from etcd_operator.errors import InvalidSpec
 
@@ -46,6 +46,7 @@ class ImprobableDialect:
                 upgrade=status.upgrade,
             ),
             conditions=status.conditions,
+            cluster_version=status.cluster_version,
         )
 
     def _asked(self, cluster: EtcdCluster) -> dict[str, Any]:
@@ -79,7 +80,8 @@ class ImprobableDialect:
             selector=f"{improbable.CLUSTER_LABEL}={desired.name}",
             members=members,
             leader=leader.name if leader is not None else "",
-            cluster_version=cluster_version(state) or previous.cluster_version,
+            cluster_version=state.cluster_version or previous.cluster_version,
+            current_version=current_version(state) or previous.current_version,
             endpoints=tuple(url(self.member_host(desired, member.name), CLIENT_PORT) for member in members),
             conditions=merge_conditions(previous.conditions, conditions(state, plan), now, own=CONDITIONS),
             **record_fields(state.record, now=now),

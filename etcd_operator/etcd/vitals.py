@@ -37,10 +37,12 @@ class Vitals:
 
     leaders_seen: changes of leader since it started; 0 means that it has never followed one.
     snapshots_saved: raft snapshots saved since it started.
+    cluster_version: the version that its cluster has agreed on, such as 3.6.0.
     """
 
     leaders_seen: int | None = None
     snapshots_saved: int | None = None
+    cluster_version: str | None = None
 
 
 PORTS = {Page.METRICS: 2381}
@@ -54,6 +56,8 @@ def _line(name: str) -> re.Pattern[bytes]:
 
 _SNAPSHOTS_SAVED = _line("etcd_debugging_snap_save_total_duration_seconds_count")
 _LEADERS_SEEN = _line("etcd_server_leader_changes_seen_total")
+_CLUSTER_VERSION = re.compile(rb'^etcd_cluster_version\{cluster_version="(\d+\.\d+)"\} 1\n', re.MULTILINE)
+"""Versions that were agreed on before stay on the page, with 0."""
 _OK = re.compile(rb"HTTP/1\.[01] 200 ")
 _CHUNK = 1 << 16
 _MAX_PAGE = 4 * 1024 * 1024
@@ -120,7 +124,14 @@ def _from_metrics(known: Vitals, page: bytes) -> Vitals:
         known,
         leaders_seen=_counter(_LEADERS_SEEN, page),
         snapshots_saved=_counter(_SNAPSHOTS_SAVED, page),
+        cluster_version=_cluster_version(page),
     )
+
+
+def _cluster_version(page: bytes) -> str | None:
+    """As etcd's `/version` has it: the patch version of a cluster is always 0."""
+    found = _CLUSTER_VERSION.search(page)
+    return None if found is None else f"{found.group(1).decode()}.0"
 
 
 def _counter(line: re.Pattern[bytes], page: bytes) -> int | None:

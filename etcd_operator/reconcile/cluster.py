@@ -20,7 +20,7 @@ from etcd_operator.clock import Clock
 from etcd_operator.core.actions import Plan, Remember, Stage
 from etcd_operator.core.plan import plan
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.status import MILESTONES, QUIET_HOLDS, WARNINGS
+from etcd_operator.core.status import MILESTONES, QUIET_HOLDS, WARNINGS, awaits_cluster_version
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.engine.controller import Result
 from etcd_operator.errors import Forbidden, Invalid, NotFound, NotLeading, OperatorError
@@ -43,6 +43,9 @@ Record = Callable[[Any, str, str, bool], None]
 
 RETRY_HELD = 10.0
 """Seconds until something that only a person or another controller can change is tried again."""
+
+RETRY_VERSION = 2.5
+"""Seconds until etcd's cluster version is read again: its leader compares the members' every 5 s."""
 
 NAMESPACE_GOING = "because it is being terminated"
 """The API server's words for a create in a namespace that is being deleted."""
@@ -173,6 +176,8 @@ class _Pass(Generic[Cluster]):
     def _next_look(self) -> float:
         if self._plan.requeue_after is not None:
             return self._plan.requeue_after
+        if awaits_cluster_version(self._state):
+            return RETRY_VERSION
         return self._of.resync * (0.9 + 0.2 * self._of.jitter())
 
     def _report(self, reason: str, message: str) -> None:

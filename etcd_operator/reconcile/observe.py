@@ -32,7 +32,7 @@ from etcd_operator.reconcile.facts import (
     replica_set_trouble,
 )
 from etcd_operator.reconcile.prober import Prober
-from etcd_operator.reconcile.readings import judged, wanted
+from etcd_operator.reconcile.readings import cluster_version, judged, wanted
 from etcd_operator.reconcile.recovery import of_one_history, tellers_of
 
 Rival = Callable[[Key], str]
@@ -79,6 +79,7 @@ class Observer(Generic[Cluster]):
             has_quorum=look.quorum is True,
             age=age,
             unavailable_for=(now - instant(since)).total_seconds() if since else 0.0,
+            cluster_version=cluster_version(desired, look),
         )
 
     def _objects(self, key: Key, desired: DesiredCluster) -> dict[str, Member]:

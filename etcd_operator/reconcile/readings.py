@@ -2,15 +2,19 @@
 
 Pages are read on the prober's threads, after the members were asked, and only those that this
 module names (see `etcd.vitals`): at a bootstrap that has lost a pod, which of the silent initial
-members have never served; before 3.7, who has saved a raft snapshot.
+members have never served; before 3.7, who has saved a raft snapshot; and when the members' versions
+have changed, until etcd has followed, the version that the cluster has agreed on.
 """
 
 from collections.abc import Callable, Collection
+
+from semver import Version
 
 from etcd_operator.build.urls import CLIENT_PORT, endpoint
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import Member
 from etcd_operator.core.paths import has_old_entries, needs_snapshots
+from etcd_operator.core.versions import is_agreed
 from etcd_operator.etcd.probe import Answer, Probe
 from etcd_operator.etcd.vitals import NOTHING, Page, Reading, Vitals
 
@@ -25,12 +29,16 @@ def nothing(_: Probe) -> frozenset[Reading]:
 
 def wanted(desired: DesiredCluster, members: Collection[Member]) -> Wanted:
     """The pages on which decisions about this cluster depend now."""
+    asked: list[Wanted] = []
     if _asks_for_snapshots(desired):
-        return _of_old_versions
+        asked.append(_of_old_versions)
     if _asks_for_proof(desired, members):
         fresh = frozenset(at for member in members if (at := _unrestarted(member)))
-        return lambda look: _of_silent(fresh, look)
-    return nothing
+        asked.append(lambda look: _of_silent(fresh, look))
+    if desired.cluster_version is not None:
+        known = desired.cluster_version
+        asked.append(lambda look: _of_one_voter(known, look))
+    return lambda look: frozenset().union(*(each(look) for each in asked))
 
 
 def judged(desired: DesiredCluster, members: tuple[Member, ...], look: Probe) -> tuple[Member, ...]:
@@ -40,6 +48,12 @@ def judged(desired: DesiredCluster, members: tuple[Member, ...], look: Probe) ->
     if _asks_for_proof(desired, members):
         return tuple(_with_proof(member, look) for member in members)
     return members
+
+
+def cluster_version(desired: DesiredCluster, look: Probe) -> str:
+    """etcd's own, as a page of this look has it, else as last known; empty when it is not known."""
+    read = [Version.parse(each.cluster_version) for each in look.vitals.values() if each.cluster_version]
+    return str(max(read)) if read else desired.cluster_version or ""
 
 
 def _asks_for_snapshots(desired: DesiredCluster) -> bool:
@@ -61,6 +75,18 @@ def _of_old_versions(look: Probe) -> frozenset[Reading]:
         for at, reply in look.answers.items()
         if isinstance(reply, Answer) and has_old_entries(reply.status.version)
     )
+
+
+def _of_one_voter(known: str, look: Probe) -> frozenset[Reading]:
+    """The page of the voter that has come the furthest, unless its cluster version is as known already."""
+    voters = {
+        at: reply.status
+        for at, reply in look.answers.items()
+        if isinstance(reply, Answer) and not reply.status.is_learner
+    }
+    if not look.quorum or is_agreed(known, (status.version for status in voters.values())):
+        return frozenset()
+    return frozenset([Reading(max(voters, key=lambda at: (voters[at].raft_applied_index, at)), Page.METRICS)])
 
 
 def _of_silent(endpoints: frozenset[str], look: Probe) -> frozenset[Reading]:

@@ -11,7 +11,13 @@ from etcd_operator.core.actions import Plan
 from etcd_operator.core.members import Member
 from etcd_operator.core.plan import plan
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.status import CONDITIONS, cluster_version, conditions, member_names
+from etcd_operator.core.status import (
+    CONDITIONS,
+    awaits_cluster_version,
+    conditions,
+    current_version,
+    member_names,
+)
 from unit.core.builders import answer, born, changed, down, ephemeral, founding, old_claim, persistent, unborn
 
 PAUSED = persistent(is_paused=True)
@@ -115,11 +121,33 @@ def test_a_cluster_can_do_what_its_oldest_member_can(versions: tuple[str, ...], 
     for number, version in enumerate(versions):
         state = changed(state, f"db-{number}", answer=answer(f"db-{number}", version=version))
 
-    assert cluster_version(state) == lowest
+    assert current_version(state) == lowest
 
 
 def test_without_an_answer_the_version_is_not_known() -> None:
-    assert cluster_version(founding(persistent())) == ""
+    assert current_version(founding(persistent())) == ""
+
+
+@pytest.mark.parametrize(
+    ("reported", "awaits"), [("3.6.0", False), ("3.5.0", True), ("3.0.0", True), ("", True)]
+)
+def test_the_cluster_version_is_awaited_until_it_is_that_of_the_lowest_member(
+    reported: str, awaits: bool
+) -> None:
+    state = replace(born(persistent(cluster_version=reported)), cluster_version=reported)
+    assert awaits_cluster_version(state) is awaits
+    assert not awaits_cluster_version(replace(state, has_quorum=False))
+    mixed = changed(state, "db-1", answer=answer("db-1", version="3.5.35"))
+    assert awaits_cluster_version(mixed) is (reported != "3.5.0")
+
+
+def test_a_cluster_version_that_no_status_shows_is_not_awaited() -> None:
+    assert not awaits_cluster_version(born(ephemeral()))
+
+
+def test_nothing_is_awaited_of_members_whose_version_is_not_known() -> None:
+    state = down(born(persistent(cluster_version="")), "db-0", "db-1", "db-2")
+    assert not awaits_cluster_version(replace(state, has_quorum=True))
 
 
 # Times

@@ -58,6 +58,7 @@ def test_the_least_persistent_cluster() -> None:
         image="quay.io/coreos/etcd:v3.6.16",
         durability=Durability.PERSISTENT,
         claim_template=STORAGE["volumeClaimTemplate"],
+        cluster_version="",
     )
 
 

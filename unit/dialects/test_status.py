@@ -72,7 +72,7 @@ def test_the_status_of_a_settled_ephemeral_cluster() -> None:
 
 
 def test_the_status_of_a_settled_persistent_cluster() -> None:
-    status = told(born())
+    status = told(replace(born(), cluster_version="3.6.0"))
     conditions = status.pop("conditions")
 
     members: list[dict[str, Any]] = [
@@ -86,7 +86,8 @@ def test_the_status_of_a_settled_persistent_cluster() -> None:
         "selector": "etcd.improbable.io/cluster-name=db",
         "members": members,
         "leader": "db-0",
-        "clusterVersion": "3.6.16",
+        "clusterVersion": "3.6.0",
+        "currentVersion": "3.6.16",
         "clusterID": CLUSTER_ID,
         "bootstrap": {"members": DURABLE_NAMES, "token": TOKEN, "version": "3.6.16"},
         "endpoints": [f"http://{name}.db.ns.svc:2379" for name in DURABLE_NAMES],
@@ -148,11 +149,11 @@ def test_the_target_version_stands_there_only_on_the_way() -> None:
 def test_stale_data_stays_visible_while_nobody_answers() -> None:
     silent = down(born(has_quorum=False), *DURABLE_NAMES)
     silent = replace(silent, members=tuple(replace(m, entry=None) for m in silent.members))
-    before = msgspec.convert(told(born()), improbable.ClusterStatus)
+    before = msgspec.convert(told(replace(born(), cluster_version="3.6.0")), improbable.ClusterStatus)
     status = told(silent, before)
 
     assert status["members"] == _json(before.members)
-    assert status["clusterVersion"] == "3.6.16"
+    assert (status["clusterVersion"], status["currentVersion"]) == ("3.6.0", "3.6.16")
     assert status["endpoints"] == list(before.endpoints)
     assert "leader" not in status
     by_type = {c["type"]: c for c in status["conditions"]}

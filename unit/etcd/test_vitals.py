@@ -15,6 +15,7 @@ from etcd_operator.etcd.vitals import NOTHING, Page, Reading, Vitals, read
 
 SAVED = b"etcd_debugging_snap_save_total_duration_seconds_count"
 LEADERS = b"etcd_server_leader_changes_seen_total"
+AGREED = b'etcd_cluster_version{cluster_version="%s"} %d\n'
 DEADLINE = 0.5
 SLACK = 2.0
 """Seconds that a busy machine may take longer."""
@@ -75,6 +76,9 @@ def metrics(*hosts: str) -> list[Reading]:
         (SAVED + b"_else 3\n", NOTHING),
         (LEADERS + b" 0\n", Vitals(leaders_seen=0)),
         (LEADERS + b" 2\n" + SAVED + b" 1\n", Vitals(leaders_seen=2, snapshots_saved=1)),
+        (AGREED % (b"3.5", 0) + AGREED % (b"3.6", 1), Vitals(cluster_version="3.6.0")),
+        (AGREED % (b"3.10", 1), Vitals(cluster_version="3.10.0")),
+        ((AGREED % (b"3.6", 1))[:-1], NOTHING),
         (b"", NOTHING),
     ],
 )

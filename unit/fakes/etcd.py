@@ -13,6 +13,9 @@ elected at once, and a wiped founder that would corrupt a real cluster is just r
 `on_write(method, applied)` is called before and after each change; raising `Refusal` there
 fails the call before it, or loses its reply. `damage` changes the bytes of snapshots.
 
+The cluster version (`3.6`) follows the lowest version of the members, unless `holds_version`: a real
+leader compares them every 5 s.
+
 Of the log it knows two things: that 3.7 does not start on entries that 3.5 wrote unless a raft
 snapshot of 3.6 lies behind them, and that one is saved every `snapshot_every` entries.
 """
@@ -97,6 +100,8 @@ class FakeEtcdCluster:
         self.writes: list[str] = []
         self.snapshot_every = 1500
         self.has_old_entries = False
+        self.cluster_version = ""
+        self.holds_version = False
         self.on_write: Callable[[str, bool], None] | None = None
         self.damage: Callable[[bytes], bytes] | None = None
         self._clock = clock
@@ -299,7 +304,17 @@ class FakeEtcdCluster:
             self.leader = None
         elif self.leader not in able:
             self._lead(able[0])
+        if self.has_quorum and not self.holds_version:
+            self._agree()
         self.changed.notify_all()
+
+    def _agree(self) -> None:
+        """The cluster version: 3.0 until all members can be asked, then the lowest, and never back."""
+        started = [member for member in self.members if member.is_alive]
+        known = [tuple(map(int, member.version.split("-")[0].split(".")[:2])) for member in started]
+        lowest = min(known) if len(started) == len(self.members) else (3, 0)
+        agreed = tuple(map(int, self.cluster_version.split("."))) if self.cluster_version else lowest
+        self.cluster_version = ".".join(map(str, max(lowest, agreed)))
 
     def _lead(self, member: FakeMember) -> None:
         self.leader = member

@@ -6,9 +6,10 @@ tells that it has never seen a leader. A start that real etcd refuses leaves the
 A member that is started without data after it has served is noted in `unsafe`: no test may end so.
 """
 
+import socket
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 from etcd_operator.build.urls import METRICS_PORT
 from etcd_operator.clock import Clock
@@ -210,8 +211,7 @@ class Etcds:
         if not process.has_met:
             process.etcd.freeze(name)
             self._meet(process)
-        may_be_asked = not process.has_met or process.etcd.has_old_entries
-        if may_be_asked and self.serves_metrics:
+        if self.serves_metrics:
             self._pages[running.uid] = _Page(running.ip, process, member)
         if process.has_met:
             process.served.update(member.id for member in process.etcd.members if member.is_running)
@@ -233,27 +233,34 @@ class _Page:
     """The metrics page of one process, at the address of its pod."""
 
     def __init__(self, ip: str, process: Process, member: FakeMember) -> None:
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                body = b"etcd_server_leader_changes_seen_total %d\n" % process.has_met
-                saved = process.etcd.snapshots(member)
-                body += b"etcd_debugging_snap_save_total_duration_seconds_count %d\n" % saved
-                self.send_response(200)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as the base class
-                """Nothing on the terminal."""
-
-        self._server = ThreadingHTTPServer((ip, METRICS_PORT), Handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), name="metrics")
+        self._process, self._member = process, member
+        self._socket = socket.create_server((ip, METRICS_PORT))
+        self._thread = threading.Thread(target=self._serve, name="metrics")
         self._thread.start()
 
     def close(self) -> None:
-        self._server.shutdown()
-        self._server.server_close()
+        self._socket.shutdown(socket.SHUT_RDWR)  # wakes the thread, which no poll has to
         self._thread.join()
+        self._socket.close()
+
+    def _serve(self) -> None:
+        with suppress(OSError):  # closed
+            while True:
+                client, _ = self._socket.accept()
+                with client, suppress(OSError):
+                    client.settimeout(1.0)
+                    client.recv(4096)
+                    client.sendall(b"HTTP/1.0 200 OK\r\n\r\n" + self._body())
+
+    def _body(self) -> bytes:
+        etcd = self._process.etcd
+        lines = [
+            f"etcd_server_leader_changes_seen_total {self._process.has_met:d}",
+            f"etcd_debugging_snap_save_total_duration_seconds_count {etcd.snapshots(self._member)}",
+        ]
+        if etcd.cluster_version:
+            lines.append(f'etcd_cluster_version{{cluster_version="{etcd.cluster_version}"}} 1')
+        return "".join(f"{line}\n" for line in lines).encode()
 
 
 def _options(running: Running) -> Options:

@@ -65,6 +65,8 @@ def _assert_ephemeral(status: Json, names: list[str], last: int, version: str) -
 
 
 def _assert_persistent(bench: Bench, status: Json, names: list[str], cluster_id: str, version: str) -> None:
+    cluster_version = f"{version.rpartition('.')[0]}.0"
+    assert (status["currentVersion"], status["clusterVersion"]) == (version, cluster_version)
     assert [(m["name"], m["healthy"]) for m in status["members"]] == [(name, True) for name in names]
     assert (status["replicas"], status["readyReplicas"]) == (len(names), len(names))
     ids = {m.name: f"{m.id:x}" for m in bench.etcd.etcd.members}

@@ -183,7 +183,7 @@ def _reserved_names(base: Manifest) -> tuple[Case, ...]:
 
 def running_persistent(version: str) -> Manifest:
     """A cluster that has served, whose lowest member runs `version`."""
-    return changed(PERSISTENT, {"spec/version": version, "status/clusterVersion": version})
+    return changed(PERSISTENT, {"spec/version": version, "status/currentVersion": version})
 
 
 def running_ephemeral(version: str) -> Manifest:

@@ -1,0 +1,78 @@
+"""etcd's own cluster version in status: read by the prober, only until it is what the members come to."""
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from unittest.mock import patch
+
+from etcd_operator.etcd import vitals
+from etcd_operator.etcd.vitals import Reading, Vitals
+from etcd_operator.reconcile import prober
+from unit.reconcile.bench import COREOS, IMPROBABLE, Bench, born, ephemeral, persistent
+
+
+@contextmanager
+def readings() -> Iterator[list[Reading]]:
+    """Every page that is read."""
+    seen: list[Reading] = []
+    plainly = vitals.read
+
+    def read(wanted: Collection[Reading]) -> dict[str, Vitals]:
+        seen.extend(wanted)
+        return plainly(wanted)
+
+    with patch.object(prober, "read", read):
+        yield seen
+
+
+def versions(made: Bench) -> tuple[str, str]:
+    status = made.status(IMPROBABLE)
+    return status["clusterVersion"], status["currentVersion"]
+
+
+def test_it_is_read_of_one_member_when_a_cluster_begins_and_then_no_more() -> None:
+    with readings() as seen, born(*persistent()) as made:
+        made.settle()
+        assert versions(made) == ("3.6.0", "3.6.16")
+        assert seen
+        seen.clear()
+        made.rest(10)
+        assert seen == []
+
+
+def test_it_follows_a_minor_upgrade_when_etcd_has_followed() -> None:
+    with born(*persistent(version="3.5.35")) as made:
+        assert versions(made) == ("3.5.0", "3.5.35")
+        made.etcd.etcd.holds_version = True
+        made.edit(IMPROBABLE, "c", {"spec": {"version": "3.6.16"}})
+        made.run_until(lambda: versions(made) == ("3.5.0", "3.6.16"))
+        with made.etcd.etcd.changed:
+            made.etcd.etcd.holds_version = False
+            made.etcd.etcd._settle()
+        began = made.clock.monotonic()
+        made.run_until(lambda: versions(made) == ("3.6.0", "3.6.16"))
+        assert made.clock.monotonic() - began < 10  # and not at the next look at a settled cluster
+
+
+def test_a_patch_upgrade_reads_nothing() -> None:
+    with born(*persistent()) as made:
+        made.settle()
+        with readings() as seen:
+            made.edit(IMPROBABLE, "c", {"spec": {"version": "3.6.17"}})
+            made.settle()
+        assert versions(made) == ("3.6.0", "3.6.17")
+        assert seen == []
+
+
+def test_what_was_known_stays_while_nobody_tells() -> None:
+    with born(*persistent(size=1)) as made:
+        made.settle()
+        made.etcd.etcd.freeze("c-0")
+        made.run_until(lambda: made.reason(IMPROBABLE) == "QuorumLost")
+        assert versions(made) == ("3.6.0", "3.6.16")
+
+
+def test_the_group_that_has_no_such_field_reads_nothing() -> None:
+    with readings() as seen, born(*ephemeral()) as made:
+        made.settle()
+        assert "clusterVersion" not in made.status(COREOS)
+        assert seen == []
