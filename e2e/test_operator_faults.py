@@ -12,8 +12,9 @@ from contextlib import ExitStack
 import pytest
 
 from e2e.support.checks import assert_at_rest, assert_consistent, assert_nothing_doubled
-from e2e.support.clusters import Document, ephemeral, persistent
+from e2e.support.clusters import ephemeral, persistent
 from e2e.support.kubectl import Kubectl
+from e2e.support.making import seconds_until_made
 from e2e.support.operators import DeployedOperator, Operator
 from e2e.support.resizing import RATE, assert_claims_are_their_members, scale, settle
 from e2e.support.space import Space
@@ -125,21 +126,6 @@ def test_an_api_server_away_in_the_middle_of_a_resize_changes_nothing_and_work_r
     for document in (steady, resized, ephemeral("after")):
         assert_consistent(space, document)
         assert_nothing_doubled(space, document)
-
-
-def seconds_until_made(space: Space, document: Document) -> float:
-    """Create a cluster; the time until the operator has made all its objects."""
-    began = time.monotonic()
-    space.create(document)
-    names = [document["metadata"]["name"]] + [f"{document['metadata']['name']}-{n:04}" for n in range(3)]
-
-    def is_made() -> bool:
-        selector = f"etcd_cluster={document['metadata']['name']}"
-        pods, services = (space.names(kind, selector) for kind in (resources.PODS, resources.SERVICES))
-        return pods == names[1:] and services == names
-
-    wait_until(is_made, 60, f"the objects of {names[0]} are made")
-    return time.monotonic() - began
 
 
 @pytest.mark.timeout(300)

@@ -130,6 +130,31 @@ class DeployedOperator(Operator):
             self._kubectl.testbed.fault("kill", f"{self._namespace}/{pod}", self.NAME)
         self._kubectl("delete", "pod", pod, "--wait=false")
 
+    def kill_process(self) -> None:
+        """SIGKILL, and nothing else: the kubelet starts its container again, at once the first time."""
+        for pod in self.pods():
+            with contextlib.suppress(TestbedError):  # it has ended, or not begun, by itself
+                self._kubectl.testbed.fault("kill", f"{self._namespace}/{pod['metadata']['name']}", self.NAME)
+
+    def delete_by_force(self) -> None:
+        """Take its pods out of the API without waiting for what the kubelet says of them."""
+        names = [pod["metadata"]["name"] for pod in self.pods()]
+        if names:
+            self._kubectl("delete", "pod", *names, "--force", "--grace-period=0", "--wait=false")
+
+    def silence_and_delete(self) -> None:
+        """Delete by force what can neither act, nor renew its Lease, nor release it any more."""
+        for pod in self.pods():
+            name = f"{self._namespace}/{pod['metadata']['name']}"
+            self._kubectl.testbed.fault("freeze", name, self.NAME)
+        self.delete_by_force()
+
+    def renew(self) -> None:
+        """A new pod, ready, whose container has never ended, and which leads."""
+        self.stop()
+        self.start()
+        wait_until(lambda: self.metric("leader_election_master_status") == 1, START_SECONDS, "it leads")
+
     def stop(self) -> None:
         self.scale(0)
 

@@ -1,0 +1,81 @@
+"""An operator that was struck down, and so has not released its Lease: its successor acts within seconds."""
+
+import time
+
+import pytest
+
+from e2e.support.checks import assert_consistent, assert_nothing_doubled
+from e2e.support.clusters import ephemeral, persistent
+from e2e.support.making import seconds_until_made
+from e2e.support.operators import DeployedOperator, Operator
+from e2e.support.resizing import assert_claims_are_their_members, members_of, scale, settle
+from e2e.support.space import Space
+from e2e.support.strikes import Striker
+
+pytestmark = pytest.mark.exclusive
+
+LEASE_SECONDS = 15.0
+"""How long a Lease lasts that nobody renews."""
+
+STRIKES = 3
+STRIKE_EVERY = 5.0
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize(("way", "goal"), [("killed", 2.0), ("deleted-by-force", 5.0)])
+def test_an_operator_acts_again_long_before_the_lease_of_its_predecessor_expires(
+    space: Space, operator: Operator, way: str, goal: float
+) -> None:
+    """The goals are those of a quiet machine, and printed; what is asserted holds on any.
+
+    A process that is deleted by force has a second, in which it may act and release its Lease: not here.
+    """
+    if not isinstance(operator, DeployedOperator):
+        pytest.skip("the process for development runs without election")
+    strike = operator.kill_process if way == "killed" else operator.silence_and_delete
+    normal = seconds_until_made(space, ephemeral("before", size=1))
+    took = []
+    for number in range(STRIKES):
+        operator.renew()
+        strike()
+        took.append(seconds_until_made(space, ephemeral(f"after-{number}", size=1)))
+        operator.wait_ready()
+    median = sorted(took)[STRIKES // 2]
+    figures = ", ".join(f"{each:.2f}" for each in took)
+    print(f"acts again {figures} s after it was {way} (goal: {goal} s; alive: {normal:.2f} s)")
+    assert median - normal < LEASE_SECONDS, took
+
+
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        pytest.param((3, 5, 3), id="1-3-5-3"),
+        pytest.param((3, 5, 3) * 4, id="1-3-5-3-four-times", marks=pytest.mark.long),
+    ],
+)
+def test_sizes_are_reached_while_the_operator_is_struck_every_five_seconds(
+    space: Space, operator: Operator, sizes: tuple[int, ...]
+) -> None:
+    if not isinstance(operator, DeployedOperator):
+        pytest.skip("the process for development runs without election")
+    documents = [ephemeral("ephemeral", size=1), persistent("persistent", replicas=1)]
+    for document in documents:
+        space.create(document)
+    for document in documents:
+        settle(space, document)
+    before = [assert_consistent(space, document) for document in documents]
+    operator.renew()
+    began = time.monotonic()
+    with Striker(operator, every=STRIKE_EVERY) as striker:
+        for size in sizes:
+            documents = [scale(space, document, size) for document in documents]
+            for document in documents:
+                settle(space, document, within=200)
+            print(f"{size} members each after {time.monotonic() - began:.0f} s, {striker.count} strikes")
+    operator.wait_ready()
+    for document, cluster_id in zip(documents, before, strict=True):
+        settle(space, document)
+        assert assert_consistent(space, document) == cluster_id
+        assert_nothing_doubled(space, document, members=members_of(space, document))
+    assert_claims_are_their_members(space, documents[1])
