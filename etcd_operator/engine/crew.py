@@ -1,8 +1,8 @@
-"""The threads of a controller: its workers, and spare ones while all of those are held up.
+"""The threads of a controller: its workers, and spare ones while those are held up.
 
 A pass may wait for an API server that does not answer, for a minute at worst. When something
-waits and nobody has taken anything for `STALL` seconds, as many spare workers are started as there
-are workers, up to `MOST` times as many in all. A spare one ends when it finds nothing to do.
+has waited for `STALL` seconds, and a pass has lasted as long, as many spare workers are started as
+there are workers, up to `MOST` times as many in all. A spare one ends when it finds nothing to do.
 
 Of the late keys (see `workqueue`) never so many are in work that less than half of the workers
 are left for the others.
@@ -50,7 +50,7 @@ class Crew(Generic[T]):
         self._steady = workers
         self._lock = threading.Lock()
         self._threads = {n: self._loop(f"worker-{n}", self._run) for n in range(workers)}
-        self._watch = self._loop("spares", self._await_stalls)
+        self._watch = self._loop("spares", self._await_hold_ups)
         self._started = workers
 
     @property
@@ -75,8 +75,8 @@ class Crew(Generic[T]):
         while self._work(None):
             pass
 
-    def _await_stalls(self) -> None:
-        while self._queue.await_stall(STALL):
+    def _await_hold_ups(self) -> None:
+        while self._queue.await_hold_up(STALL):
             for _ in range(min(self._steady, MOST * self._steady - self.size)):
                 self._start_spare()
             self._limit_late()

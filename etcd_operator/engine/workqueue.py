@@ -104,7 +104,7 @@ class WorkQueue(Generic[T]):
         self._added: dict[T, _Mark] = {}
         self._started: dict[T, _Mark] = {}
         self._late_limit = NO_LIMIT
-        self._taken_at = self._reported_at = clock.monotonic()
+        self._taken_at = self._watched_since = clock.monotonic()
         self._is_watched = False
         self._in_a_row = 0
         self._is_shut_down = False
@@ -177,16 +177,15 @@ class WorkQueue(Generic[T]):
             self._late_limit = limit
             self._available.notify_all()
 
-    def await_stall(self, seconds: float) -> bool:
-        """Wait until nothing was taken for so long while something waited; false when shut down.
+    def await_hold_up(self, seconds: float) -> bool:
+        """Wait until something has waited for so long, and something been in work for so long.
 
-        Whatever was before the call does not count. For one thread.
+        False when shut down. Whatever was before the call does not count. For one thread.
         """
         with self._stirred:
-            self._reported_at = self._clock.monotonic()
+            began = self._watched_since = self._clock.monotonic()
             while not self._is_shut_down:
-                now = self._clock.monotonic()
-                left = seconds - min(self._stalled(), now - self._reported_at)
+                left = seconds - min(self._held_up(), self._clock.monotonic() - began)
                 if self.depth and left <= 0:
                     return True
                 self._is_watched = not self.depth
@@ -241,10 +240,19 @@ class WorkQueue(Generic[T]):
             return [now - mark.since for mark in self._started.values()]
 
     def _stalled(self) -> float:
-        oldest = min(
+        oldest = self._oldest()
+        return 0.0 if oldest is None else self._clock.monotonic() - max(oldest, self._taken_at)
+
+    def _held_up(self) -> float:
+        """For how long something has waited, and something else been in work; 0 without either."""
+        oldest, begun = self._oldest(), min((mark.since for mark in self._started.values()), default=None)
+        return 0.0 if oldest is None or begun is None else self._clock.monotonic() - max(oldest, begun)
+
+    def _oldest(self) -> float | None:
+        """Since when the first of either line has waited."""
+        return min(
             (self._added[next(iter(line))].since for line in self._lines.values() if line), default=None
         )
-        return 0.0 if oldest is None else self._clock.monotonic() - max(oldest, self._taken_at)
 
     def _next_line(self) -> OrderedDict[T, None] | None:
         """The line whose first item is to be taken next; None if there is none that may."""

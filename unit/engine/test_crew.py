@@ -79,7 +79,7 @@ def test_keys_that_waited_for_the_start_are_no_reason_for_spare_workers(waiting:
     waiting.hang(WORKERS + 1)
     waiting.let_pass(3600)
     waiting.controller.start()
-    eventually(lambda: waiting.controller._queue._reported_at == 3600)
+    eventually(lambda: waiting.controller._queue._watched_since == 3600)
     waiting.let_pass(STALL / 2)
     assert waiting.size == WORKERS
     waiting.let_pass(STALL / 2)
@@ -103,7 +103,7 @@ def test_there_are_never_more_than_so_many_spare_workers(hangs: Hangs) -> None:
     for held in range(1, MOST + 1):
         eventually(lambda held=held: len(hangs.hanging) == held * WORKERS, hangs.clock)  # type: ignore[misc]
         hangs.let_pass(STALL)
-    eventually(lambda: hangs.controller._queue._reported_at == hangs.clock.monotonic(), hangs.clock)
+    eventually(lambda: hangs.controller._queue._watched_since == hangs.clock.monotonic(), hangs.clock)
     assert hangs.size == len(hangs.hanging) == MOST * WORKERS
     hangs.let_pass(STALL / 2)
     assert hangs.controller.gauges.stalled_seconds() == STALL * 1.5

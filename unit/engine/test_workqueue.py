@@ -1,6 +1,7 @@
 import threading
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from hypothesis import strategies as st
@@ -279,26 +280,60 @@ def test_what_was_added_while_in_work_can_be_taken_back(queue: WorkQueue[str]) -
     assert queue.depth == 0
 
 
-def test_a_stall_is_reported_once_in_its_time(queue: WorkQueue[str], clock: FakeClock) -> None:
-    stalls: list[float] = []
+@contextmanager
+def watching(queue: WorkQueue[str], clock: FakeClock, seconds: float) -> Iterator[list[float]]:
+    """When it was reported that something is held up for so long."""
+    times: list[float] = []
 
     def watch() -> None:
-        while queue.await_stall(2.0):
-            stalls.append(clock.monotonic())
+        while queue.await_hold_up(seconds):
+            times.append(clock.monotonic())
 
     thread = threading.Thread(target=watch)
     thread.start()
     eventually(lambda: clock.waiting == 1)
-    clock.advance(10)
-    queue.add("a")
-    for expected in ([12.0], [12.0, 14.0]):
-        clock.advance(1.0)
-        clock.advance(1.0)
-        eventually(lambda expected=expected: stalls == expected, clock)  # type: ignore[misc]
+    yield times
     queue.shut_down()
-    thread.join(2)
+    thread.join(2)  # well before the fake clock's own five seconds
     assert not thread.is_alive()
-    assert stalls == [12, 14]
+
+
+def test_what_waits_behind_a_long_pass_is_reported_once_in_its_time(
+    queue: WorkQueue[str], clock: FakeClock
+) -> None:
+    with watching(queue, clock, 2.0) as times:
+        queue.add("long")
+        queue.get()
+        clock.advance(10)
+        queue.add("a")
+        for expected in ([12.0], [12.0, 14.0]):
+            clock.advance(1.0)
+            clock.advance(1.0)
+            eventually(lambda expected=expected: times == expected, clock)  # type: ignore[misc]
+
+
+def test_one_long_pass_is_enough_though_others_go_on(queue: WorkQueue[str], clock: FakeClock) -> None:
+    with watching(queue, clock, 2.0) as times:
+        for item in ("long", "a", "b"):
+            queue.add(item)
+        queue.get()
+        clock.advance(1.5)
+        queue.done(queue.get())
+        clock.advance(0.5)
+        eventually(lambda: times == [2.0], clock)
+        assert queue.stalled_seconds() == 0.5
+
+
+def test_a_long_line_that_moves_is_no_reason_for_a_report(queue: WorkQueue[str], clock: FakeClock) -> None:
+    with watching(queue, clock, 2.0) as times:
+        for n in range(10):
+            queue.add(f"{n}")
+        for _ in range(9):
+            item = queue.get()
+            clock.advance(1.0)
+            queue.done(item)
+        queue.get()
+    assert times == []
 
 
 def test_many_producers_and_workers_lose_nothing_and_never_share_an_item() -> None:
