@@ -34,9 +34,9 @@ def member_service(cluster: DesiredCluster, name: str) -> RawObject:
     select by the label that lets them in.
     """
     labels = _member_labels(cluster, name)
-    selector = {label: labels[label] for label in (coreos.CLUSTER_LABEL, coreos.NODE_LABEL)}
     ports = (("server", PEER_PORT), ("client", CLIENT_PORT))
-    return service(_metadata(cluster, name, labels), selector, *ports, headless=False)
+    metadata = _metadata(cluster, name, labels)
+    return service(metadata, member_selector(cluster, name), *ports, headless=False)
 
 
 def budget(cluster: DesiredCluster, min_available: int) -> RawObject:
@@ -88,6 +88,11 @@ def _options(name: str, start: Founding | Joining) -> Options:
         state="new" if is_founding else "existing",
         token=start.token,
     )
+
+
+def member_selector(cluster: DesiredCluster, name: str) -> dict[str, str]:
+    """The labels by which a member's pod is found, whether clients are let in or not."""
+    return {coreos.CLUSTER_LABEL: cluster.name, coreos.NODE_LABEL: name}
 
 
 def _member_labels(cluster: DesiredCluster, name: str) -> dict[str, str]:

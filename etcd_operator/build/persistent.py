@@ -244,8 +244,13 @@ def _environment(peer: EtcdPeer, options: Options) -> list[RawObject]:
     return [*written, *told_by_pod(improbable.POD_MARKS)]
 
 
+def member_labels(cluster_name: str, name: str) -> dict[str, str]:
+    """What all objects of a member carry."""
+    return {**cluster_labels(cluster_name), improbable.PEER_LABEL: name}
+
+
 def _peer_labels(peer: EtcdPeer) -> dict[str, str]:
-    return {**cluster_labels(peer.spec.cluster_name), improbable.PEER_LABEL: peer.metadata.name}
+    return member_labels(peer.spec.cluster_name, peer.metadata.name)
 
 
 def _owner_of(cluster: DesiredCluster) -> list[RawObject]:

@@ -30,6 +30,15 @@ class CreateMemberService:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreLabels:
+    """Give a member's pod the labels back by which it is known; pod, uid: which one."""
+
+    name: str
+    pod: str
+    uid: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KeepBudget:
     """Make or change the budget by which evictions leave at least so many members that serve."""
 
@@ -268,6 +277,7 @@ Action = (
     | CreateClientService
     | CreateMemberService
     | KeepBudget
+    | RestoreLabels
     | CreateMember
     | SealMember
     | NoteVoters

@@ -21,6 +21,12 @@ def ordinal_of(name: str) -> int:
     return int(name.rpartition("-")[2])
 
 
+def is_numbered(name: str, cluster: str) -> bool:
+    """Whether this is the name of a member of a cluster of that name."""
+    prefix, _, number = name.rpartition("-")
+    return prefix == cluster and number.isdecimal()
+
+
 class Health(Enum):
     """What the last look at a member showed."""
 
@@ -75,6 +81,15 @@ class PodFacts:
     is_routed: bool = True
     trouble: Trouble | None = None
     version: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unlabelled:
+    """A pod that runs a member of this cluster and lacks labels by which it is known."""
+
+    name: str
+    uid: str
+    member: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

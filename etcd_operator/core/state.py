@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from etcd_operator.core.desired import DesiredCluster, Record
-from etcd_operator.core.members import ClaimFacts, EtcdMember, Member, PodFacts, quorum
+from etcd_operator.core.members import ClaimFacts, EtcdMember, Member, PodFacts, Unlabelled, quorum
 
 IN_STEP = 10
 """Entries of the log that members may differ by only because they were asked one after the other."""
@@ -16,6 +16,7 @@ class ClusterState:
 
     members: every member known to Kubernetes or to etcd, by number.
     strangers: entries of etcd's list that nobody here made.
+    unlabelled: pods of its members that somebody took labels from.
     budget: how many members an eviction must leave, as our disruption budget says now; None if it
     is missing or not as we made it.
     conflict: what stands in the way under one of our names, in one sentence; empty if nothing.
@@ -29,6 +30,7 @@ class ClusterState:
     desired: DesiredCluster
     members: tuple[Member, ...] = ()
     strangers: tuple[EtcdMember, ...] = ()
+    unlabelled: tuple[Unlabelled, ...] = ()
     has_client_service: bool = False
     budget: int | None = None
     conflict: str = ""

@@ -21,7 +21,7 @@ MILESTONES = {
 }
 """Plans that are an Event of their own once their actions are done, by reason, and its reason."""
 
-WARNINGS = frozenset({"QuorumLost", "RecoveryStarted", "Recovered"})
+WARNINGS = frozenset({"CleanupGivenUp", "LabelsRestored", "QuorumLost", "RecoveryStarted", "Recovered"})
 """Reasons of Events that a person should see, though they tell of something done."""
 
 CONDITIONS = frozenset({"Available", "Progressing", "Degraded", "DataLossPossible"})

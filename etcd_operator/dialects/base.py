@@ -65,6 +65,10 @@ class Dialect(Protocol[Cluster_contra]):
         """The member that peers reach under a host name; empty for a stranger's."""
         ...
 
+    def member_labels(self, cluster: DesiredCluster, name: str) -> dict[str, str]:
+        """By which a member's pod and claim are known: to caches, and to what selects them."""
+        ...
+
     def client_service(self, cluster: DesiredCluster) -> RawObject:
         """The address for clients."""
         ...

@@ -90,6 +90,10 @@ class CoreosDialect:
         del cluster
         return host
 
+    def member_labels(self, cluster: DesiredCluster, name: str) -> dict[str, str]:
+        """Without the one that lets clients in: a seed gets that when it serves."""
+        return ephemeral.member_selector(cluster, name)
+
     def client_service(self, cluster: DesiredCluster) -> RawObject:
         """One address for all members."""
         return ephemeral.client_service(cluster)

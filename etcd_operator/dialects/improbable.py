@@ -97,6 +97,10 @@ class ImprobableDialect:
         name = host.partition(".")[0]
         return name if host == self.member_host(cluster, name) else ""
 
+    def member_labels(self, cluster: DesiredCluster, name: str) -> dict[str, str]:
+        """Those by which its ReplicaSet selects, too."""
+        return persistent.member_labels(cluster.name, name)
+
     def client_service(self, cluster: DesiredCluster) -> RawObject:
         """The headless service."""
         return persistent.client_service(cluster)

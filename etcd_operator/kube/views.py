@@ -71,10 +71,24 @@ class ReadinessGate(Value, frozen=True, kw_only=True):
     condition_type: str
 
 
+class ClaimSource(Value, frozen=True, kw_only=True):
+    """The claim that a volume is."""
+
+    claim_name: str = ""
+
+
+class Volume(Value, frozen=True, kw_only=True):
+    """A volume of a pod, as far as it is a claim."""
+
+    persistent_volume_claim: ClaimSource | None = None
+
+
 class PodSpec(Value, frozen=True, kw_only=True):
-    """Where a pod runs, and what its readiness asks for."""
+    """Where a pod runs, under which name, on which claims, and what its readiness asks for."""
 
     node_name: str = ""
+    hostname: str = ""
+    volumes: tuple[Volume, ...] = ()
     readiness_gates: tuple[ReadinessGate, ...] = ()
 
 
@@ -84,6 +98,12 @@ class Pod(Value, frozen=True, kw_only=True):
     metadata: ObjectMeta
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
+
+    @property
+    def claims(self) -> frozenset[str]:
+        """The names of the claims that it uses."""
+        sources = (volume.persistent_volume_claim for volume in self.spec.volumes)
+        return frozenset(source.claim_name for source in sources if source is not None)
 
 
 class Service(Value, frozen=True, kw_only=True):

@@ -41,6 +41,7 @@ from etcd_operator.core.actions import (
     RemoveCorrupt,
     RemoveMember,
     ReplaceMember,
+    RestoreLabels,
     Resuming,
     RetireMember,
     SealMember,
@@ -60,6 +61,7 @@ from etcd_operator.kube.views import Budget
 from etcd_operator.reconcile.caches import Caches, Cluster
 from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.holders import assert_others_run, assert_others_stay
+from etcd_operator.reconcile.labels import assert_gone_as_seen
 from etcd_operator.reconcile.membership import Membership
 from etcd_operator.reconcile.objects import CHANGED, Objects, Overridden, Report
 from etcd_operator.reconcile.prober import Prober
@@ -115,7 +117,12 @@ class Actor(Generic[Cluster]):
     def _make(
         self,
         desired: DesiredCluster,
-        action: CreateClientService | CreateMemberService | KeepBudget | CreateMember | Remember,
+        action: CreateClientService
+        | CreateMemberService
+        | RestoreLabels
+        | KeepBudget
+        | CreateMember
+        | Remember,
         report: Report,
     ) -> None:
         match action:
@@ -125,6 +132,10 @@ class Actor(Generic[Cluster]):
             case CreateMemberService():
                 body = self.dialect.member_service(desired, action.name)
                 self._create(resources.SERVICES, body, desired, report, "ServiceCreated")
+            case RestoreLabels():
+                note = {"uid": action.uid, "labels": self.dialect.member_labels(desired, action.name)}
+                self._objects(desired).patch(resources.PODS, action.pod, {"metadata": note})
+                report("LabelsRestored", f"gave Pod {action.pod} the labels back by which it is known")
             case KeepBudget():
                 self._keep_budget(desired, self.dialect.budget(desired, action.min_available), report)
             case CreateMember():
@@ -162,6 +173,8 @@ class Actor(Generic[Cluster]):
                 case RemoveMember() | RemoveCorrupt():
                     if isinstance(action, RemoveCorrupt):
                         membership.assert_corrupt(action.member_id)
+                    labels = self.dialect.member_labels(state.desired, action.name)
+                    assert_gone_as_seen(self._objects(state.desired), state, action.name, labels)
                     assert_others_stay(self.client, state, action.name)
                     if membership.remove(action.name, action.member_id):
                         report("MemberRemoved", f"removed {action.name}, ID {action.member_id}")

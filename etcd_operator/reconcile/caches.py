@@ -6,6 +6,7 @@ cluster that its label names. Nothing is read from the API server during a pass.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
 
 from etcd_operator.api import coreos, improbable
@@ -36,12 +37,16 @@ Object = TypeVar("Object", bound=Part)
 
 @dataclass(frozen=True, kw_only=True)
 class Caches(Generic[Cluster]):
-    """The informers of one API group. `label` names the cluster on what belongs to it."""
+    """The informers of one API group. `label` names the cluster on what belongs to it.
+
+    unlabelled: pods that lack this label, and carry another one that only members' pods have.
+    """
 
     label: str
     resource: resources.Resource
     clusters: Informer[Cluster]
     pods: Informer[Pod]
+    unlabelled: Informer[Pod]
     services: Informer[Service]
     budgets: Informer[Budget]
     peers: Informer[improbable.EtcdPeer] | None = None
@@ -51,6 +56,7 @@ class Caches(Generic[Cluster]):
     def all(self) -> Iterator[Informer[Any]]:
         """Every informer."""
         yield self.clusters
+        yield self.unlabelled
         yield from self.parts()
 
     def parts(self) -> Iterator[Informer[Any]]:
@@ -108,6 +114,7 @@ class Caches(Generic[Cluster]):
                 on_part(old, new)
 
         self.clusters.add_handler(on_cluster)
+        self.unlabelled.add_handler(partial(_on_unlabelled, enqueue))
         for informer in self.parts():
             informer.add_handler(on_budget if informer is self.budgets else on_part)
 
@@ -123,6 +130,12 @@ def _asked(metadata: ObjectMeta) -> tuple[object, ...]:
     )
 
 
+def _on_unlabelled(enqueue: Callable[[Key], None], old: Pod | None, new: Pod | None) -> None:
+    """Queue the cluster that a pod was made for; it stands in its name."""
+    if new is not None and old is None:
+        enqueue(Key(new.metadata.namespace, member_of(new).rpartition("-")[0]))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
     """Where caches are filled from."""
@@ -136,6 +149,13 @@ class Source:
         return Informer(
             self.client, Selection(resource=resource, namespace=self.namespace), kind, on_crash=self.on_crash
         )
+
+    def unlabelled(self, label: str, other: str) -> Informer[Pod]:
+        """Pods that lack the label which names their cluster, and have the `other`."""
+        selection = Selection(
+            resource=resources.PODS, namespace=self.namespace, label_selector=f"{other},!{label}"
+        )
+        return Informer(self.client, selection, Pod, on_crash=self.on_crash)
 
     def parts(self, resource: resources.Resource, kind: type[Object], label: str) -> Informer[Object]:
         """All objects whose `label` names a cluster."""
@@ -153,6 +173,11 @@ class Source:
         )
 
 
+def member_of(pod: Pod) -> str:
+    """The member that a pod was made for, whatever its labels say: its host name, or its own name."""
+    return pod.spec.hostname or pod.metadata.name
+
+
 def coreos_caches(source: Source) -> Caches[coreos.EtcdCluster]:
     """The informers of coreos.com."""
     label = coreos.CLUSTER_LABEL
@@ -161,6 +186,7 @@ def coreos_caches(source: Source) -> Caches[coreos.EtcdCluster]:
         resource=resources.COREOS_CLUSTERS,
         clusters=source.clusters(resources.COREOS_CLUSTERS, coreos.EtcdCluster),
         pods=source.parts(resources.PODS, Pod, label),
+        unlabelled=source.unlabelled(label, coreos.NODE_LABEL),
         services=source.parts(resources.SERVICES, Service, label),
         budgets=source.parts(resources.BUDGETS, Budget, label),
     )
@@ -174,6 +200,7 @@ def improbable_caches(source: Source) -> Caches[improbable.EtcdCluster]:
         resource=resources.IMPROBABLE_CLUSTERS,
         clusters=source.clusters(resources.IMPROBABLE_CLUSTERS, improbable.EtcdCluster),
         pods=source.parts(resources.PODS, Pod, label),
+        unlabelled=source.unlabelled(label, improbable.TOKEN_LABEL),
         services=source.parts(resources.SERVICES, Service, label),
         budgets=source.parts(resources.BUDGETS, Budget, label),
         peers=source.parts(resources.PEERS, improbable.EtcdPeer, label),

@@ -12,6 +12,7 @@ from typing import Any
 from etcd_operator.api import coreos, improbable
 from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.clock import Clock
+from etcd_operator.core.status import WARNINGS
 from etcd_operator.dialects.base import Defaults, Dialect
 from etcd_operator.dialects.coreos import CoreosDialect
 from etcd_operator.dialects.improbable import ImprobableDialect
@@ -288,7 +289,8 @@ def _peer_reporter(
     def report(peer: EtcdPeer, reason: str, message: str) -> None:
         cluster = caches.clusters.store.get(Key(peer.metadata.namespace, peer.spec.cluster_name))
         if cluster is not None:
-            recorder.tell(_reference(caches, cluster), "Normal", reason, message)
+            kind: EventType = "Warning" if reason in WARNINGS else "Normal"
+            recorder.tell(_reference(caches, cluster), kind, reason, message)
 
     return report
 

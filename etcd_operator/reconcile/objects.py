@@ -10,6 +10,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+import structlog
+
+from etcd_operator.api import improbable
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.decoding import convert
 from etcd_operator.errors import AlreadyExists, NotFound, RetryableError
@@ -17,6 +20,8 @@ from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client, PatchKind
 from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Written
+
+log = structlog.get_logger()
 
 Wrote = Callable[[Resource, Key, str], None]
 """Told of every write but removals: resource, key, the new resourceVersion."""
@@ -112,14 +117,36 @@ class Objects:
     def _note(self, resource: Resource, name: str, written: HasMetadata) -> None:
         self.wrote(resource, self.key(name), written.metadata.resource_version)
 
+    def find_own(self, resource: Resource, body: RawObject) -> bool:
+        """Whether the object is there, live, and stays; it is given labels back that it lost."""
+        wanted = convert(body["metadata"], ObjectMeta)
+        try:
+            found = self.client.get(resource, self.key(wanted.name), Written)
+        except NotFound:
+            return False
+        if found.metadata.deletion_timestamp is not None or not _is_ours(found.metadata, wanted):
+            return False
+        self._note(resource, wanted.name, self._labelled(resource, found, wanted))
+        return True
+
+    def _labelled(self, resource: Resource, found: Written, wanted: ObjectMeta) -> Written:
+        """The object, with the labels that it should have."""
+        have = found.metadata.labels
+        lost = {label: value for label, value in wanted.labels.items() if have.get(label) != value}
+        if not lost:
+            return found
+        log.warning("labels_restored", kind=resource.kind, name=wanted.name, labels=sorted(lost))
+        patch = {"metadata": {"uid": found.metadata.uid, "labels": lost}}
+        return self.client.patch(resource, self.key(wanted.name), patch, Written, kind=PatchKind.MERGE)
+
     def _ours(self, resource: Resource, wanted: ObjectMeta) -> Written:
         name = f"{resource.kind} {wanted.name}"
         try:
             found = self.client.get(resource, self.key(wanted.name), Written)
         except NotFound as error:
             raise NameTaken(f"{name} is just being removed", is_passing=True) from error
-        if found.metadata.controller_uid == wanted.controller_uid and _is_marked(found.metadata, wanted):
-            return found
+        if found.metadata.deletion_timestamp is None and _is_ours(found.metadata, wanted):
+            return self._labelled(resource, found, wanted)
         is_predecessor = {(o.kind, o.name) for o in found.metadata.owner_references} == {
             (o.kind, o.name) for o in wanted.owner_references
         }
@@ -130,9 +157,15 @@ class Objects:
         )
 
 
-def _is_marked(found: ObjectMeta, wanted: ObjectMeta) -> bool:
-    """What has no owner (a claim) is recognised by its labels."""
-    return all(found.labels.get(name) == value for name, value in wanted.labels.items())
+def _is_ours(found: ObjectMeta, wanted: ObjectMeta) -> bool:
+    """Whether an object under a name of ours is what we would make. Labels prove nothing: anybody sets them.
+
+    By its owner; what has none (a claim), by the token of the etcd cluster that it was made for.
+    """
+    if wanted.controller_uid:
+        return found.controller_uid == wanted.controller_uid
+    token = wanted.annotations.get(improbable.TOKEN_ANNOTATION)
+    return token is not None and found.annotations.get(improbable.TOKEN_ANNOTATION) == token
 
 
 def _not_stored(asked: RawObject, stored: ObjectMeta) -> list[str]:

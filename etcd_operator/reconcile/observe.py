@@ -14,7 +14,16 @@ from etcd_operator.build.urls import CLIENT_PORT, PEER_PORT, endpoint, host_of, 
 from etcd_operator.clock import Clock
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.lists import listed
-from etcd_operator.core.members import Answer, EtcdMember, Member, PeerFacts, PodFacts, Trouble, ordinal_of
+from etcd_operator.core.members import (
+    Answer,
+    EtcdMember,
+    Member,
+    PeerFacts,
+    PodFacts,
+    Trouble,
+    is_numbered,
+    ordinal_of,
+)
 from etcd_operator.core.state import ClusterState
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.etcd.probe import Probe
@@ -31,6 +40,7 @@ from etcd_operator.reconcile.facts import (
     refusal_of,
     replica_set_trouble,
 )
+from etcd_operator.reconcile.labels import unlabelled
 from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.readings import cluster_version, judged, wanted
 from etcd_operator.reconcile.recovery import of_one_history, tellers_of
@@ -72,6 +82,7 @@ class Observer(Generic[Cluster]):
             desired=desired,
             members=judged(desired, members, look),
             strangers=strangers,
+            unlabelled=unlabelled(self.caches, self.dialect, key, desired),
             has_client_service=self._owns_service(desired, desired.name),
             budget=self._budget(desired),
             conflict=self._conflict(key, desired),
@@ -89,12 +100,12 @@ class Observer(Generic[Cluster]):
         peers = {
             peer.metadata.name: peer_facts(peer)
             for peer in caches.of_cluster(caches.peers, key)
-            if peer.metadata.controller_uid == desired.uid and _is_numbered(peer.metadata.name, desired)
+            if peer.metadata.controller_uid == desired.uid and is_numbered(peer.metadata.name, desired.name)
         }
         claims = {
             claim.metadata.name: claim_facts(claim)
             for claim in caches.of_cluster(caches.claims, key)
-            if _is_numbered(claim.metadata.name, desired)
+            if is_numbered(claim.metadata.name, desired.name)
         }
         names: set[str] = {*pods, *peers, *claims, *self._member_services(key, desired)}
         return {
@@ -115,7 +126,11 @@ class Observer(Generic[Cluster]):
         found: dict[str, Pod] = {}
         for pod in self.caches.of_cluster(self.caches.pods, key):
             name = self._member_of(pod, desired)
-            if name and _is_numbered(name, desired) and (name not in found or _is_newer(pod, found[name])):
+            if (
+                name
+                and is_numbered(name, desired.name)
+                and (name not in found or _is_newer(pod, found[name]))
+            ):
                 found[name] = pod
         selector = self.dialect.client_service(desired)["spec"]["selector"].items()
         return {
@@ -152,7 +167,7 @@ class Observer(Generic[Cluster]):
             return set()
         services = self.caches.of_cluster(self.caches.services, key)
         owned = (s.metadata.name for s in services if s.metadata.controller_uid == desired.uid)
-        return {name for name in owned if _is_numbered(name, desired)}
+        return {name for name in owned if is_numbered(name, desired.name)}
 
     def _owns_service(self, desired: DesiredCluster, name: str) -> bool:
         service = self.caches.services.store.get(Key(desired.namespace, name))
@@ -190,7 +205,7 @@ class Observer(Generic[Cluster]):
         # A learner gives no list, so however far it has come its answer cannot be the one.
         found = listed(tellers_of(desired.record, [answer for answer in own.values() if answer.members]))
         named = {entry.id: self._name_of(desired, entry) for entry in found}
-        entries = {named[entry.id]: entry for entry in found if _is_numbered(named[entry.id], desired)}
+        entries = {named[entry.id]: entry for entry in found if is_numbered(named[entry.id], desired.name)}
         strangers = tuple(entry for entry in found if entry not in entries.values())
         names = sorted({*objects, *entries}, key=ordinal_of)
         members = tuple(
@@ -252,8 +267,3 @@ def _is_newer(pod: Pod, other: Pod) -> bool:
         return value.metadata.deletion_timestamp is None, value.metadata.creation_timestamp
 
     return rank(pod) > rank(other)
-
-
-def _is_numbered(name: str, desired: DesiredCluster) -> bool:
-    prefix, _, number = name.rpartition("-")
-    return prefix == desired.name and number.isdecimal()

@@ -31,13 +31,14 @@ from etcd_operator.core.versions import image_of, parse_version
 from etcd_operator.dialects.base import Defaults
 from etcd_operator.dialects.peers import content_problem, ownership_problem
 from etcd_operator.engine.controller import Result
-from etcd_operator.errors import Forbidden, Invalid, NotFound, TerminalError
+from etcd_operator.errors import Conflict, Forbidden, Invalid, NotFound, TerminalError
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
-from etcd_operator.kube.client import Client, PatchKind
+from etcd_operator.kube.client import Client
 from etcd_operator.kube.informer import Informer
-from etcd_operator.kube.views import Claim, Written
+from etcd_operator.kube.views import Claim
 from etcd_operator.reconcile.caches import Caches
+from etcd_operator.reconcile.cleanup import RETRY, Cleanup, Report
 from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.failures import REQUEST_FAILED, Failures
 from etcd_operator.reconcile.objects import NameTaken, Objects
@@ -64,10 +65,6 @@ class PeerRefused(TerminalError):
 
 class ClaimLost(TerminalError):
     """A founder's claim is gone although others may have served: no empty one may take its place."""
-
-
-Report = Callable[[EtcdPeer, str, str], None]
-"""`(peer, reason, sentence)`: an Event on the cluster of the peer, or (`disown`) its own status."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,8 +98,7 @@ class PeerReconciler:
         if not self.expectations.are_met(key):
             return Result(requeue_after=CATCH_UP, is_done=False)
         if peer.metadata.deletion_timestamp is not None:
-            self._clean_up(key, peer)
-            return Result()
+            return self._clean_up(key, peer)
         cluster = self._cluster(peer)
         foreign = ownership_problem(peer, cluster)
         problem = foreign or (content_problem(peer, cluster) if cluster is not None else "")
@@ -151,36 +147,16 @@ class PeerReconciler:
         self.failures.passed(key)
         return self.troubles.pop(key, None) is not None
 
-    def _clean_up(self, key: Key, peer: EtcdPeer) -> None:
-        """The member was removed for good: its claim goes, then the peer may.
+    def _clean_up(self, key: Key, peer: EtcdPeer) -> Result:
+        """Its member was removed for good; what cannot be deleted is tried again, whatever the reason."""
+        failure = self._cleanup.finish(key, peer, with_claim=self._was_made_for(key, peer))
+        if failure is None:
+            return Result()
+        return self._held(key, peer, REQUEST_FAILED, failure, RETRY)
 
-        The ReplicaSet goes first, or it would start the removed member again and again until
-        the garbage collector comes.
-        """
-        if improbable.CLEANUP_FINALIZER not in peer.metadata.finalizers:
-            return
-        if self._was_made_for(key, peer):
-            self._delete_objects(key)
-            self.report(peer, "PVCRemoved", f"removed PersistentVolumeClaim {key.name}")
-        rest = [name for name in peer.metadata.finalizers if name != improbable.CLEANUP_FINALIZER]
-        patch: list[RawObject] = [
-            {"op": "test", "path": "/metadata/uid", "value": peer.metadata.uid},
-            {"op": "replace", "path": "/metadata/resourceVersion", "value": peer.metadata.resource_version},
-            {"op": "replace", "path": "/metadata/finalizers", "value": rest},
-        ]
-        with suppress(NotFound):
-            self.client.patch(resources.PEERS, key, patch, Written, kind=PatchKind.JSON)
-
-    def _delete_objects(self, key: Key) -> None:
-        caches = self.caches
-        for resource, informer in (
-            (resources.REPLICA_SETS, caches.replica_sets),
-            (resources.CLAIMS, caches.claims),
-        ):
-            found = informer.store.get(key) if informer is not None else None
-            if found is not None and found.metadata.deletion_timestamp is None:
-                with suppress(NotFound):
-                    self.client.delete(resource, key, uid=found.metadata.uid)
+    @property
+    def _cleanup(self) -> Cleanup:
+        return Cleanup(client=self.client, clock=self.clock, report=self.report)
 
     @property
     def _peers(self) -> Any:
@@ -207,6 +183,8 @@ class PeerReconciler:
         if found is not None and found.metadata.controller_uid == peer.metadata.uid:
             if _digest(found.metadata.annotations) != _digest(wanted["metadata"]["annotations"]):
                 self._retemplate(key, found.metadata, wanted)
+            if caches.claims.store.get(key) is None:
+                self._objects(key).find_own(resources.CLAIMS, persistent.claim(peer))
             return None
         self._make_claim(key, peer, caches.claims)
         wait = self._wait_to_start(key, peer, caches.claims)
@@ -226,6 +204,8 @@ class PeerReconciler:
         if claim is not None and claim.metadata.deletion_timestamp is None:
             return
         if self._others_may_have_served(key, peer):
+            if self._objects(key).find_own(resources.CLAIMS, persistent.claim(peer)):
+                raise Conflict(f"PersistentVolumeClaim {key.name} is there after all: looking again")
             raise ClaimLost(f"PersistentVolumeClaim {key.name} was lost while the cluster was founded")
         body = persistent.claim(peer, is_root_owned=self._is_root_owned(peer, claim))
         if self._objects(key).create(resources.CLAIMS, body):

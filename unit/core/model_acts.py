@@ -31,6 +31,7 @@ from etcd_operator.core.actions import (
     RemoveCorrupt,
     RemoveMember,
     ReplaceMember,
+    RestoreLabels,
     Resuming,
     RetireMember,
     SealMember,
@@ -59,7 +60,7 @@ def apply(world: World, cache: Cache, state: ClusterState, action: Action) -> se
     match action:
         case Remember():
             return _remember(world, world.resource, state, action)
-        case CreateClientService() | CreateMemberService() | KeepBudget():
+        case CreateClientService() | CreateMemberService() | KeepBudget() | RestoreLabels():
             return _make(world, action, uid)
         case CreateMember():
             return _create_member(world, world.resource, action)
@@ -98,8 +99,13 @@ def _recover(
         raise Refused(str(error)) from error
 
 
-def _make(world: World, action: CreateClientService | CreateMemberService | KeepBudget, uid: str) -> set[str]:
+def _make(
+    world: World, action: CreateClientService | CreateMemberService | KeepBudget | RestoreLabels, uid: str
+) -> set[str]:
     match action:
+        case RestoreLabels():
+            world.unlabelled.discard(action.uid)
+            return {"pods", "unlabelled"}
         case CreateClientService():
             world.services.setdefault("db", uid)
         case CreateMemberService():
@@ -257,6 +263,7 @@ def _add(world: World, state: ClusterState, name: str) -> None:
 def _remove(world: World, state: ClusterState, action: RemoveMember | RemoveCorrupt) -> None:
     asked = _voter(world, state, but=action.name)
     if action.member_id in world.listed(asked):
+        _assert_gone_as_seen(world, state, action.name)
         _assert_as_planned(world, state, asked)
         _assert_others_stay(world, state, action.name)
         world.remove(asked, action.member_id)
@@ -302,6 +309,16 @@ def _lists(world: World, state: ClusterState, name: str) -> bool:
     except EtcdRefused as error:
         raise Refused(str(error)) from error
     return name in {entry.name for entry in listed.values()}
+
+
+def _assert_gone_as_seen(world: World, state: ClusterState, name: str) -> None:
+    member = state.by_name.get(name)
+    seen = state.holder_of(member) if member is not None else None
+    held: Mapping[str, Claim | Pod] = world.claims if world.is_persistent else world.pods
+    now = held.get(name)
+    if now is not None and not now.is_terminating and (seen is None or seen.uid != now.uid):
+        world.unlabelled.discard(now.uid)
+        raise Refused(f"what holds the data of {name} is there after all")
 
 
 def _assert_others_stay(world: World, state: ClusterState, leaving: str) -> None:

@@ -142,6 +142,12 @@ class Life(Machine):
             process.is_unheard = is_unheard
 
     @rule(which=WHICH)
+    def a_pod_loses_its_labels(self, which: int) -> None:
+        name = self._pick(self.world.pods, which)
+        if name is not None and not self.world.is_persistent:
+            self.world.unlabelled.add(self.world.pods[name].uid)
+
+    @rule(which=WHICH)
     def a_claim_is_made_late(self, which: int) -> None:
         """The answer to its creation was a timeout; it is applied after the member was taken out again."""
         if self.world.is_persistent:

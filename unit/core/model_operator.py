@@ -22,6 +22,7 @@ from etcd_operator.core.members import (
     PodFacts,
     Refusal,
     Trouble,
+    Unlabelled,
     ordinal_of,
 )
 from etcd_operator.core.paths import has_old_entries, needs_snapshots
@@ -34,7 +35,7 @@ from unit.core.model_judge import judge
 from unit.core.model_pods import Claim, Pod
 from unit.core.model_raft import Disk, Process
 
-KINDS = ("resource", "pods", "going", "peers", "claims", "services", "budget")
+KINDS = ("resource", "pods", "unlabelled", "going", "peers", "claims", "services", "budget")
 
 MODELLED = tuple(rule for rule in RULES if rule not in (asked_recovery.recover, asked_recovery.offer))
 """The rules in their order. Nobody in the model gives up persistent members: a lost quorum of them rests."""
@@ -71,6 +72,11 @@ class Operator:
         """The watch of one kind catches up."""
         found = getattr(self.world, kind)
         self.cache[kind] = dict(found) if isinstance(found, dict) else found
+        without = self.world.unlabelled
+        if kind == "pods":
+            self.cache[kind] = {name: pod for name, pod in found.items() if pod.uid not in without}
+        elif kind == "unlabelled":
+            self.cache[kind] = tuple(pod for pod in self.world.pods.values() if pod.uid in without)
         self.awaited.discard(kind)
 
     # observing
@@ -100,6 +106,11 @@ class Operator:
         return ClusterState(
             desired=desired,
             members=members,
+            unlabelled=tuple(
+                Unlabelled(name=pod.name, uid=pod.uid, member=pod.name)
+                for pod in self.cache["unlabelled"]
+                if not pod.is_terminating
+            ),
             has_client_service="db" in self.cache["services"],
             budget=self.cache["budget"],
             is_fresh=not self.awaited,

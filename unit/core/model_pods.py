@@ -70,6 +70,7 @@ class Pods(Etcd):
     """Everything that runs, and what it runs on.
 
     going: pods of persistent members that are being deleted, by uid; `pods` are all others, by member.
+    unlabelled: pods of ephemeral members that somebody took labels from, by uid.
     away: nodes that are cut off or switched off. unpullable: members whose nodes get no image that is new.
     """
 
@@ -79,6 +80,7 @@ class Pods(Etcd):
         self.pods: dict[str, Pod] = {}
         self.going: dict[str, Pod] = {}
         self.claims: dict[str, Claim] = {}
+        self.unlabelled: set[str] = set()
         self.away: set[int] = set()
         self.unpullable: set[str] = set()
 

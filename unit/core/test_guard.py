@@ -128,12 +128,13 @@ def test_of_several_reasons_the_first_in_order_is_told(first: int) -> None:
 
 
 def test_the_rules_stand_in_the_order_of_the_design() -> None:
-    assert [rule.__name__ for rule in RULES][:8] == [
+    assert [rule.__name__ for rule in RULES][:9] == [
         "deleting",
         "paused",
         "invalid",
         "stale",
         "conflicting",
+        "restore",
         "split",
         "repair",
         "locked",

@@ -106,21 +106,34 @@ class World:
 
     def _replicate(self, replica_set: Json) -> None:
         meta, spec = replica_set["metadata"], replica_set["spec"]
-        pods = [
-            pod
-            for pod in self._objects.select(PODS, meta["namespace"])
-            if not pod["metadata"].get("deletionTimestamp")
-            and pod["status"]["phase"] not in ("Failed", "Succeeded")
-            and any(owner["uid"] == meta["uid"] for owner in pod["metadata"].get("ownerReferences") or ())
-        ]
+        pods = self._claimed(replica_set)
         for _ in range(spec["replicas"] - len(pods)):
             self._objects.create(PODS, meta["namespace"], _pod_of(replica_set))
+        pods.sort(key=lambda pod: (not _is_ready(pod), pod["metadata"]["creationTimestamp"]))
         for pod in pods[spec["replicas"] :]:
             self._objects.delete(PODS, meta["namespace"], pod["metadata"]["name"])
         patch = {"status": {"replicas": spec["replicas"], "observedGeneration": meta["generation"]}}
         self._objects.patch(
             REPLICA_SETS, meta["namespace"], meta["name"], patch, "merge", subresource="status"
         )
+
+    def _claimed(self, replica_set: Json) -> list[Json]:
+        """Its pods, once those without its labels are let go and those of nobody with them are taken."""
+        meta, wanted = replica_set["metadata"], replica_set["spec"]["selector"]["matchLabels"]
+        mine = []
+        for pod in self._objects.select(PODS, meta["namespace"]):
+            about = pod["metadata"]
+            if about.get("deletionTimestamp") or pod["status"]["phase"] in ("Failed", "Succeeded"):
+                continue
+            owners = about.get("ownerReferences") or []
+            owns = any(owner["uid"] == meta["uid"] for owner in owners)
+            fits = wanted.items() <= (about.get("labels") or {}).items()
+            if owns != fits and (owns or not owners):
+                note = {"ownerReferences": _owners_of_pod(replica_set) if fits else []}
+                self._objects.patch(PODS, meta["namespace"], about["name"], {"metadata": note}, "merge")
+            if fits and (owns or not owners):
+                mine.append(pod)
+        return mine
 
     # the volume binder and the claim protection controller
 
@@ -290,6 +303,12 @@ class World:
 
 def _pod_of(replica_set: Json) -> Json:
     meta, template = replica_set["metadata"], replica_set["spec"]["template"]
+    own = {"generateName": meta["name"] + "-", "ownerReferences": _owners_of_pod(replica_set)}
+    return {"metadata": {**(template.get("metadata") or {}), **own}, "spec": template["spec"]}
+
+
+def _owners_of_pod(replica_set: Json) -> list[Json]:
+    meta = replica_set["metadata"]
     owner = {
         "apiVersion": REPLICA_SETS.api_version,
         "kind": REPLICA_SETS.kind,
@@ -298,8 +317,13 @@ def _pod_of(replica_set: Json) -> Json:
         "controller": True,
         "blockOwnerDeletion": True,
     }
-    own = {"generateName": meta["name"] + "-", "ownerReferences": [owner]}
-    return {"metadata": {**(template.get("metadata") or {}), **own}, "spec": template["spec"]}
+    return [owner]
+
+
+def _is_ready(pod: Json) -> bool:
+    told = {c["type"]: c["status"] for c in pod["status"].get("conditions") or ()}
+    gates = [gate["conditionType"] for gate in pod["spec"].get("readinessGates") or ()]
+    return all(told.get(kind) == "True" for kind in ("Ready", *gates))
 
 
 def _main(pod: Json) -> Json:

@@ -53,6 +53,7 @@ class Etcds:
         self._api = api
         self._clock = clock
         self._where: dict[str, tuple[Running, Process, FakeMember]] = {}
+        self._waiting: dict[str, Running] = {}
         self._crashing: dict[str, tuple[Running, str]] = {}
         self._pages: dict[str, _Page] = {}
         self.holds_seeds = ""
@@ -112,6 +113,12 @@ class Etcds:
         options = _options(running)
         if "initial-cluster" not in options:
             return
+        if any(other.claims and other.claims == running.claims for other, _, _ in self._where.values()):
+            self._waiting[running.uid] = running  # for etcd's lock on its data directory
+            return
+        self._go_on(running, options)
+
+    def _go_on(self, running: Running, options: Options) -> None:
         try:
             if running.image.rpartition(":v")[2] in self.broken_versions:
                 raise StartRefused("it crashes")
@@ -125,7 +132,11 @@ class Etcds:
         page = self._pages.pop(running.uid, None)
         if page is not None:
             page.close()
+        self._waiting.pop(running.uid, None)
         self._end(running.uid)
+        for other in [other for other in self._waiting.values() if other.claims == running.claims]:
+            del self._waiting[other.uid]
+            self.start(other)
 
     def report(self) -> bool:
         """Removed members end themselves; kubelets tell of containers that crash. Whether anything is new."""

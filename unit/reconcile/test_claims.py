@@ -1,13 +1,14 @@
 """Claims of members that came and went: what this cluster made is cleaned up, whatever became of a write."""
 
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 
 from unit.fakes.apiserver import Answer, Json
 from unit.fakes.apiserver.faults import Fault, Request
 from unit.fakes.apiserver.kinds import CLAIMS
-from unit.reconcile.bench import IMPROBABLE, Bench, born, persistent
+from unit.reconcile.bench import IMPROBABLE, PEERS, Bench, born, persistent
 from unit.reconcile.expected import assert_finished
 
 
@@ -101,3 +102,67 @@ def test_claims_that_an_earlier_version_marked_are_brought_up_to_date_once() -> 
 
 def message(made: Bench) -> str:
     return str(made.condition(IMPROBABLE, "Degraded")["message"])
+
+
+def refusing_to_delete(code: int, reason: str) -> Callable[[Request], Fault | None]:
+    """Claims cannot be deleted."""
+
+    def hook(request: Request) -> Fault | None:
+        is_meant = request.plural == "persistentvolumeclaims" and request.method == "DELETE"
+        return Answer(code=code, reason=reason, message="a webhook says no") if is_meant else None
+
+    return hook
+
+
+@pytest.mark.parametrize(("code", "reason"), [(403, "Forbidden"), (500, "InternalError"), (422, "Invalid")])
+def test_a_claim_that_cannot_be_deleted_holds_the_deletion_of_its_peer_for_minutes_and_not_for_ever(
+    code: int, reason: str
+) -> None:
+    with born(*persistent()) as made:
+        made.api.before = refusing_to_delete(code, reason)
+        resize(made, 2)
+        made.run_until(lambda: "deletionTimestamp" in made.get(PEERS, "c-2")["metadata"])
+        made.wait(240.0)
+        assert "c-2" in made.names(PEERS)
+        made.wait(120.0)
+        assert "c-2" not in made.names(PEERS)
+        assert "c-2" in made.names(CLAIMS)
+        (given_up,) = (event for event in made.events() if event["reason"] == "CleanupGivenUp")
+        assert given_up["type"] == "Warning"
+        assert "a webhook says no" in given_up["message"]
+        made.api.before = lambda _: None
+        made.settle()
+        assert_finished(made, IMPROBABLE, 2, (0, 1))
+
+
+def test_a_claim_that_cannot_be_deleted_for_a_moment_goes_with_its_peer() -> None:
+    with born(*persistent()) as made:
+        made.api.before = refusing_to_delete(403, "Forbidden")
+        resize(made, 2)
+        made.run_until(lambda: "deletionTimestamp" in made.get(PEERS, "c-2")["metadata"])
+        made.wait(30.0)
+        made.api.before = lambda _: None
+        made.settle()
+        assert_finished(made, IMPROBABLE, 2, (0, 1))
+
+
+def test_the_claim_of_a_removed_member_goes_although_no_cache_shows_it() -> None:
+    with born(*persistent()) as made:
+        resize(made, 2)
+        made.run_until(lambda: "deletionTimestamp" in made.get(PEERS, "c-2")["metadata"])
+        labels = dict.fromkeys(made.get(CLAIMS, "c-2")["metadata"]["labels"])
+        made.edit(CLAIMS, "c-2", {"metadata": {"labels": labels}})
+        made.settle()
+        assert_finished(made, IMPROBABLE, 2, (0, 1))
+
+
+def test_a_claim_that_somebody_put_in_the_place_of_ours_outlives_the_member() -> None:
+    with born(*persistent()) as made:
+        labels = made.get(CLAIMS, "c-2")["metadata"]["labels"]
+        resize(made, 2)
+        made.run_until(lambda: "deletionTimestamp" in made.get(PEERS, "c-2")["metadata"])
+        made.lose_claim("c-2")
+        made.create(CLAIMS, {"metadata": {"name": "c-2", "labels": labels}, "spec": {}})
+        made.run_until(lambda: "c-2" not in made.names(PEERS))
+        made.wait(20.0)
+        assert "deletionTimestamp" not in made.get(CLAIMS, "c-2")["metadata"]
