@@ -60,6 +60,8 @@ FILES_SECONDS = 30.0
 REACH_DELAYS = (0.5, 5.0)
 """Between two attempts to reach the API server: at first, and at most."""
 
+EVENT_TIMEOUTS = Timeouts(connect=2.0, read=5.0, total=5.0)
+
 POOL_SIZE = 40
 """Connections kept to the API server: watches + workers + events + lease, and some."""
 
@@ -86,7 +88,9 @@ class Operator:
         transport = load(settings.kubeconfig, pool_size=POOL_SIZE)
         self._client = Client(transport, on_request=self._metrics.on_request)
         self._identity = f"{socket.gethostname()}_{uuid4().hex[:8]}"
-        self._recorder = Recorder(self._client, instance=self._identity, clock=self._clock)
+        # One that hangs must not keep those of other clusters for long.
+        events = Client(transport, timeouts=EVENT_TIMEOUTS, on_request=self._metrics.on_request)
+        self._recorder = Recorder(events, instance=self._identity, clock=self._clock)
         self._transport = transport
         self._leadership = (
             Leadership(self._new_elector, on_first=self._lead, on_change=self._metrics.leader)

@@ -8,17 +8,18 @@ Promises
   and one in five minutes; here a cluster of seven members makes some 50 different Events while it is born
   and upgraded, and each is a step that someone may have to account for: 60, and one in 30 s.
 - A post that fails is tried again a few times, unless trying cannot help; then it is dropped, counted, and
-  logged once.
+  logged once. Others are posted meanwhile.
 - `stop` sends what is queued for as long as its deadline allows and says whether everything was sent.
 
 Not promised: delivery. Nothing may be decided by an Event.
 """
 
+import heapq
 import secrets
 import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC
 from typing import Any, Literal
 
@@ -78,6 +79,16 @@ class _Fact:
     message: str
 
 
+@dataclass(slots=True, order=True, kw_only=True)
+class _Post:
+    """A fact that is to be posted when it is `due` (monotonic); `name` is of its Event, for all tries."""
+
+    due: float = 0.0
+    fact: _Fact = field(compare=False)
+    name: str = field(default="", compare=False)
+    tries: int = field(default=0, compare=False)
+
+
 @dataclass(slots=True)
 class _Told:
     """The Event that already says a fact."""
@@ -124,7 +135,8 @@ class Recorder:
         self._clock = clock
         self._capacity = capacity
         self._changed = threading.Condition()
-        self._queue: deque[_Fact] = deque()
+        self._queue: deque[_Post] = deque()
+        self._again: list[_Post] = []  # a heap, the earliest first
         self._limiter = Limiter(clock, burst=burst, refill_seconds=refill_seconds)
         self._dropped: Counter[str] = Counter()
         self._stopping = False
@@ -141,12 +153,12 @@ class Recorder:
         with self._changed:
             if self._stopping:
                 self._dropped["stopped"] += 1
-            elif len(self._queue) >= self._capacity:
+            elif len(self._queue) + len(self._again) >= self._capacity:
                 self._dropped["full"] += 1
             elif not self._limiter.admits(about.uid):
                 self._dropped["limited"] += 1
             else:
-                self._queue.append(_Fact(about, event_type, reason, message[:_MAX_MESSAGE]))
+                self._queue.append(_Post(fact=_Fact(about, event_type, reason, message[:_MAX_MESSAGE])))
                 self._changed.notify_all()
 
     @property
@@ -164,54 +176,60 @@ class Recorder:
         if self._thread.ident is not None:
             self._thread.join(timeout)
         with self._changed:
-            self._dropped["stopped"] += len(self._queue)
-            sent = not self._queue and not self._thread.is_alive()
+            left = len(self._queue) + len(self._again)
+            self._dropped["stopped"] += left
+            sent = not left and not self._thread.is_alive()
             self._queue.clear()
+            self._again.clear()
         return sent
 
     # the posting thread
 
     def _drain(self) -> None:
-        while (fact := self._next()) is not None:
-            self._deliver(fact)
+        while (post := self._next()) is not None:
+            self._deliver(post)
 
-    def _next(self) -> _Fact | None:
+    def _next(self) -> _Post | None:
+        """What is to be posted now, waiting for it; None at the end."""
         with self._changed:
-            while not self._queue and not self._stopping:
-                self._clock.wait(self._changed, None)
-            if not self._queue or self._has_given_up():
-                return None
-            return self._queue.popleft()
+            while not self._has_given_up():
+                now = self._clock.monotonic()
+                is_due = bool(self._again) and self._again[0].due <= now
+                if self._queue and not is_due:
+                    return self._queue.popleft()
+                if self._again and (is_due or self._stopping):  # a stop waits for no other try
+                    return heapq.heappop(self._again)
+                if self._stopping:
+                    return None
+                self._clock.wait(self._changed, self._again[0].due - now if self._again else None)
+        return None
 
     def _has_given_up(self) -> bool:
         return self._gives_up_at is not None and self._clock.monotonic() >= self._gives_up_at
 
-    def _deliver(self, fact: _Fact) -> None:
-        name = self._new_name(fact)
-        for tries_left in reversed(range(_TRIES)):
-            try:
-                self._post(fact, name)
-            except RetryableError as error:
-                if tries_left and self._pause(_FIRST_PAUSE * 2 ** (_TRIES - 1 - tries_left)):
-                    continue
-                self._drop(fact, error)
-            except OperatorError as error:
-                self._drop(fact, error)
-            return
+    def _deliver(self, post: _Post) -> None:
+        post.name = post.name or self._new_name(post.fact)
+        post.tries += 1
+        try:
+            self._post(post.fact, post.name)
+        except RetryableError as error:
+            if post.tries < _TRIES:
+                self._retry(post)
+            else:
+                self._drop(post.fact, error)
+        except OperatorError as error:
+            self._drop(post.fact, error)
+
+    def _retry(self, post: _Post) -> None:
+        with self._changed:
+            post.due = self._clock.monotonic() + _FIRST_PAUSE * 2 ** (post.tries - 1)
+            heapq.heappush(self._again, post)
 
     def _drop(self, fact: _Fact, error: OperatorError) -> None:
         with self._changed:
             self._dropped["failed"] += 1
         object_name = str(Key(fact.about.namespace, fact.about.name))
         log.warning("event_dropped", reason=fact.reason, object=object_name, error=str(error))
-
-    def _pause(self, seconds: float) -> bool:
-        """Wait before another try; false when there is no time for one: a stop does not wait."""
-        until = self._clock.monotonic() + seconds
-        with self._changed:
-            while not self._stopping and (left := until - self._clock.monotonic()) > 0:
-                self._clock.wait(self._changed, left)
-            return not self._has_given_up()
 
     def _post(self, fact: _Fact, name: str) -> None:
         told = self._told.get(fact)

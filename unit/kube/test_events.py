@@ -12,6 +12,7 @@ from etcd_operator.kube.client import Client
 from etcd_operator.kube.events import LEADER_MOVED, MEMBER_ADDED, Limiter, Recorder, Reference
 from etcd_operator.kube.transport import Transport
 from unit.fakes.apiserver import Answer, ApiServer, Cut, OnWrite, Stall, no_fault
+from unit.fakes.apiserver.faults import Request
 from unit.fakes.apiserver.kinds import EVENTS
 from unit.fakes.clock import FakeClock
 from unit.kube.contract.harness import until
@@ -160,6 +161,27 @@ def test_a_post_that_keeps_failing_is_given_up_counted_and_logged_once(bench: Be
     assert [log["event"] for log in logs] == ["event_dropped"]
     assert [event["message"] for event in bench.events()] == ["later"]
     assert len(bench.api.writes) == 5
+
+
+def test_facts_that_cannot_be_posted_hold_up_no_others(bench: Bench) -> None:
+    """As those of a namespace whose webhook is down."""
+
+    def refuse(request: Request) -> Answer | None:
+        return (
+            Answer(code=500) if request.is_write and request.body["involvedObject"]["name"] == "c" else None
+        )
+
+    bench.api.before = refuse
+    recorder = bench.recorder()
+    recorder.start()
+    for n in range(20):
+        recorder.tell(CLUSTER, "Normal", MEMBER_ADDED, f"c-{n:04}")
+    recorder.tell(OTHER, "Normal", MEMBER_ADDED, "d-0001")
+    until(lambda: len(bench.events()) == 1)  # time stands still: no second try has begun
+    bench.api.before = no_fault
+    bench.pass_time_until(lambda: len(bench.events()) == 21)
+    assert recorder.stop(5.0)
+    assert not any(recorder.dropped.values())
 
 
 def test_a_refusal_that_cannot_pass_later_is_not_tried_again(bench: Bench) -> None:
