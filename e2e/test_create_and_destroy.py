@@ -9,6 +9,7 @@ from e2e.support.clusters import Document, ephemeral
 from e2e.support.kubectl import Kubectl
 from e2e.support.members import Members
 from e2e.support.proxy import put_whole
+from e2e.support.shell import etcdctl_in_shell, start_shell
 from e2e.support.space import Space
 from e2e.support.testbed import ROOT
 from e2e.support.waiting import wait_until
@@ -80,8 +81,24 @@ def test_writes_through_all_members_are_kept_and_a_settled_cluster_is_left_alone
 def test_a_client_pod_reaches_the_cluster_by_its_name(space: Space) -> None:
     document = space.created(ephemeral(size=1))
     name = document["metadata"]["name"]
-    listed = run_etcdctl_in_a_pod(space, "--endpoints", f"http://{name}:2379", "member", "list")
+    start_shell(space)
+    listed = etcdctl_in_shell(space, "--endpoints", f"http://{name}:2379", "member", "list")
     assert f"{name}-0000" in listed
+
+
+@pytest.mark.unrestricted
+def test_a_client_pod_reaches_every_member_by_the_endpoints_in_status(space: Space) -> None:
+    document = space.created(ephemeral())
+    endpoints = space.status(document)["endpoints"]
+    assert endpoints == [f"http://{name}.{space.namespace}.svc:2379" for name in NAMES]
+    start_shell(space)
+    for endpoint in endpoints:
+        assert "is healthy" in etcdctl_in_shell(space, "--endpoints", endpoint, "endpoint", "health")
+    together = ("--endpoints", ",".join(endpoints))
+    etcdctl_in_shell(space, *together, "put", "foo", "bar")
+    # A client that fails over: what the first endpoint was is gone before the operator has done anything.
+    space.kubectl("delete", "pod", NAMES[0], "--wait=false", "--grace-period=1")
+    assert etcdctl_in_shell(space, *together, "get", "foo").split() == ["foo", "bar"]
 
 
 def test_a_whole_object_put_without_a_resource_version_works_through_kubectl_proxy(space: Space) -> None:
@@ -141,23 +158,6 @@ def etcdctl(kubectl: Kubectl, *words: str) -> str:
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
-
-
-def run_etcdctl_in_a_pod(space: Space, *words: str) -> str:
-    """The document's shell pod: start it once, run etcdctl in it."""
-    sleep = "while true; do sleep 30; done;"
-    space.kubectl(
-        "run",
-        "etcd-shell",
-        "--image=localhost/etcd-shell:dev",
-        "--restart=Never",
-        "--",
-        "/bin/sh",
-        "-c",
-        sleep,
-    )
-    space.kubectl("wait", "pod/etcd-shell", "--for=condition=Ready", "--timeout=60s")
-    return space.kubectl("exec", "etcd-shell", "--", "etcdctl", *words)
 
 
 def test_a_deleted_clusters_members_do_not_answer_any_more(space: Space) -> None:

@@ -56,6 +56,7 @@ class ClusterStatus(Value, frozen=True, kw_only=True):
     `bootstrap`, `cluster_id`, `next_ordinal`, `recovery`, `upgrade` are the operator's memory.
 
     next_ordinal: the number of the next member ever made; it only grows.
+    endpoints: client URL of each member that etcd lists, for clients that fail over by themselves.
     """
 
     observed_generation: int = 0
@@ -65,6 +66,7 @@ class ClusterStatus(Value, frozen=True, kw_only=True):
     current_version: str = ""
     target_version: str = ""
     members: MembersStatus = MembersStatus()
+    endpoints: tuple[str, ...] = ()
     cluster_id: str = msgspec.field(default="", name="clusterID")
     bootstrap: Bootstrap | None = None
     recovery: Recovery | None = None

@@ -86,7 +86,7 @@ PEERED_CLUSTER = {
     "X.Y.0.",
     "status.currentVersion": "The lowest version of etcd that a voting member runs.",
     **_BOOTSTRAP,
-    "status.endpoints": "URLs for clients.",
+    "status.endpoints": "Each member's URL for clients.",
     **_CONDITIONS,
 }
 
@@ -133,6 +133,7 @@ NUMBERED_CLUSTER = {
     "status.members": "The members by name.",
     "status.members.ready": "Members that serve.",
     "status.members.unready": "Members that do not.",
+    "status.endpoints": "Each member's URL for clients.",
     **_BOOTSTRAP,
     "status.nextOrdinal": "The number of the next member; numbers are never used again.",
     **_CONDITIONS,

@@ -10,6 +10,7 @@ from etcd_operator.api.meta import RawObject, merge_conditions
 from etcd_operator.api.podmarks import PodMarks
 from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.build import ephemeral, seed
+from etcd_operator.build.urls import CLIENT_PORT, url
 from etcd_operator.core.actions import Plan, Resuming, Seeding, Stage, Start
 from etcd_operator.core.desired import DesiredCluster, Durability, Record
 from etcd_operator.core.state import ClusterState
@@ -74,6 +75,7 @@ class CoreosDialect:
                 ready=tuple(name for name in names if name in healthy),
                 unready=tuple(name for name in names if name not in healthy),
             ),
+            endpoints=_endpoints(state) or previous.endpoints,
             next_ordinal=state.record.next_ordinal,
             conditions=merge_conditions(previous.conditions, conditions(state, plan), now, own=CONDITIONS),
             **record_fields(state.record, now=now),
@@ -123,6 +125,12 @@ class CoreosDialect:
         if isinstance(start, Seeding):
             return seed.pod(cluster, name, start)
         return ephemeral.pod(cluster, name, start)
+
+
+def _endpoints(state: ClusterState) -> tuple[str, ...]:
+    """Client URLs, by the members' own Services; with the namespace, so that they hold in every other one."""
+    names = (member.name for member in state.members if member.entry is not None)
+    return tuple(url(f"{name}.{state.desired.namespace}.svc", CLIENT_PORT) for name in names)
 
 
 def _pod_template(name: str, spec: ClusterSpec) -> PodTemplate:

@@ -63,6 +63,7 @@ def test_the_status_of_a_settled_ephemeral_cluster() -> None:
         "selector": "etcd_cluster=db",
         "currentVersion": "3.6.16",
         "members": {"ready": BARE_NAMES, "unready": []},
+        "endpoints": [f"http://{name}.ns.svc:2379" for name in BARE_NAMES],
         "clusterID": CLUSTER_ID,
         "bootstrap": {"members": BARE_NAMES, "token": TOKEN, "version": "3.6.16"},
         "nextOrdinal": 3,
@@ -159,6 +160,15 @@ def test_stale_data_stays_visible_while_nobody_answers() -> None:
     by_type = {c["type"]: c for c in status["conditions"]}
     assert by_type["Available"]["status"] == "False"
     assert by_type["Degraded"]["reason"] == "QuorumLost"
+
+
+def test_endpoints_of_an_ephemeral_cluster_are_of_members_that_etcd_lists() -> None:
+    state = changed(born(ephemeral()), "db-0001", entry=None)
+    assert told_bare(state)["endpoints"] == ["http://db-0000.ns.svc:2379", "http://db-0002.ns.svc:2379"]
+    silent = replace(state, members=tuple(replace(member, entry=None) for member in state.members))
+    before = coreos.ClusterStatus(endpoints=("http://db-0000.ns.svc:2379",))
+    assert told_bare(silent, before)["endpoints"] == ["http://db-0000.ns.svc:2379"]
+    assert "endpoints" not in told_bare(founding(ephemeral()))
 
 
 def test_the_last_known_version_of_an_ephemeral_cluster_stays_visible() -> None:

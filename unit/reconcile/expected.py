@@ -61,6 +61,7 @@ def _assert_ephemeral(status: Json, names: list[str], last: int, version: str) -
     assert (status["phase"], status["size"]) == ("Running", len(names))
     assert status["nextOrdinal"] > last
     assert status["members"] == {"ready": names, "unready": []}
+    assert status["endpoints"] == [f"http://{name}.default.svc:2379" for name in names]
     assert (status["currentVersion"], status.get("targetVersion", "")) == (version, "")
 
 
