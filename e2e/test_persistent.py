@@ -9,6 +9,7 @@ import pytest
 from e2e.support.checks import assert_at_rest, assert_consistent, assert_nothing_doubled
 from e2e.support.clusters import Document, persistent
 from e2e.support.members import Members
+from e2e.support.shell import etcdctl_in_shell, start_shell
 from e2e.support.space import Space
 from e2e.support.testbed import ROOT
 from e2e.support.waiting import hold_for, wait_until
@@ -31,27 +32,28 @@ def value_at_each(space: Space, document: Document, key: bytes) -> list[bytes | 
 
 
 @pytest.mark.unrestricted
+def test_etcdctl_finds_the_members_by_the_srv_records_of_the_service(space: Space) -> None:
+    document = space.created(persistent())
+    start_shell(space)
+    discovery = ("--discovery-srv", "my-cluster", "--insecure-discovery")
+    etcdctl_in_shell(space, *discovery, "put", "foo", "bar")
+    assert etcdctl_in_shell(space, *discovery, "get", "foo").split() == ["foo", "bar"]
+    listed = etcdctl_in_shell(space, *discovery, "member", "list")
+    assert all(f"my-cluster-{number}" in listed for number in range(3)), listed
+    wait_until(lambda: space.status(document)["clusterVersion"] == "3.6.0", 20, "etcd agrees on its version")
+
+
+@pytest.mark.unrestricted
 def test_the_sample_is_reached_by_name_survives_deletion_and_comes_back_with_its_data(space: Space) -> None:
     document = persistent()
     space.kubectl("apply", "-f", SAMPLE)
     space.wait_serving(document)
     assert_nothing_doubled(space, document)
-    shell = "while true; do sleep 30; done;"
-    space.kubectl(
-        "run",
-        "etcd-shell",
-        "--image=localhost/etcd-shell:dev",
-        "--restart=Never",
-        "--",
-        "/bin/sh",
-        "-c",
-        shell,
-    )
-    space.kubectl("wait", "pod/etcd-shell", "--for=condition=Ready", "--timeout=60s")
-    etcdctl = ("exec", "etcd-shell", "--", "etcdctl", "--endpoints", "http://my-cluster:2379")
-    listed = space.kubectl(*etcdctl, "member", "list")
+    start_shell(space)
+    address = ("--endpoints", "http://my-cluster:2379")
+    listed = etcdctl_in_shell(space, *address, "member", "list")
     assert all(f"my-cluster-{number}" in listed for number in range(3)), listed
-    space.kubectl(*etcdctl, "put", "foo", "bar")
+    etcdctl_in_shell(space, *address, "put", "foo", "bar")
     space.kubectl("delete", "po", "etcd-shell", "--grace-period=1")
     before = assert_consistent(space, document)
     space.wait_settled(document)  # the birth's marks are on every claim
