@@ -31,6 +31,8 @@ FOLDER = "ETCD_OPERATOR_E2E_FOLDER"
 
 RESTRICTED = "pod-security.kubernetes.io/enforce=restricted"
 
+LAST = "test_rights.py"
+
 REPORT = pytest.StashKey[pytest.TestReport]()
 STARTED = pytest.StashKey[OperatorProcess]()
 
@@ -42,7 +44,8 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the long tests out unless they are asked for."""
+    """Leave the long tests out unless they are asked for; what judges all others comes last."""
+    items.sort(key=lambda item: item.path.name == LAST)
     if "long" in config.option.markexpr:
         return
     left_out = [item for item in items if item.get_closest_marker("long") is not None]

@@ -123,3 +123,38 @@ def test_a_namespace_goes_also_in_the_middle_of_a_creation(space: Space) -> None
         "the namespace is gone",
         every=1.0,
     )
+
+
+def test_a_peer_made_by_hand_makes_nothing_and_says_what_to_do_instead(space: Space) -> None:
+    """By an administrator: everybody else is refused when he types it (unit/api/contract)."""
+    other = persistent("mine", replicas=1)
+    member = {"name": "mine-0", "host": f"mine-0.mine.{space.namespace}.svc"}
+    bootstrap = {
+        "initialClusterState": "Existing",
+        "initialClusterToken": "token",
+        "static": {"initialCluster": [member]},
+        "survivor": "mine-1.mine.another-namespace.svc",
+    }
+    spec = {
+        "clusterName": "mine",
+        "version": "3.6.16",
+        "storage": other["spec"]["storage"],
+        "bootstrap": bootstrap,
+    }
+    labels = {"etcd.improbable.io/cluster-name": "mine"}
+    peer = {
+        "apiVersion": IMPROBABLE,
+        "kind": "EtcdPeer",
+        "metadata": {"name": "mine-0", "labels": labels},
+        "spec": spec,
+    }
+    space.kubectl.create(peer)
+
+    def refused() -> bool:
+        stored = space.kubectl.json("get", "etcdpeer", "mine-0")
+        conditions = stored.get("status", {}).get("conditions", [])
+        return any("create an EtcdCluster instead" in each["message"] for each in conditions)
+
+    wait_until(refused, 20, "its status says why nothing is done")
+    assert space.names(resources.CLAIMS) == []
+    assert space.names(resources.REPLICA_SETS) == []

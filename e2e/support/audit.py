@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+POD = "authentication.kubernetes.io/pod-name"
+
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
 
 
@@ -23,6 +25,8 @@ class Request:
     namespace: str
     name: str
     code: int
+    group: str = ""
+    pod: str = ""
 
     @property
     def is_write(self) -> bool:
@@ -81,6 +85,17 @@ class Window:
         return [*((path, self._offset) for path in old), (self._log, 0)]
 
 
+def all_of(log: Path, user: str) -> Iterator[Request]:
+    """Every request of a user that the log, and what was renamed for a new one, still has."""
+    for path in sorted(log.parent.glob("audit*.log")):
+        with path.open(encoding="utf-8") as lines:
+            for line in lines:
+                if user in line and line.endswith("\n"):
+                    found = _parsed(line, user)
+                    if found is not None:
+                        yield found
+
+
 def tally(requests: list[Request]) -> str:
     """`3 create pods, 2 patch etcdclusters/status`."""
     counts = Counter(request.kind for request in requests)
@@ -101,4 +116,6 @@ def _parsed(line: str, user: str) -> Request | None:
         namespace=about.get("namespace", ""),
         name=about.get("name", ""),
         code=entry.get("responseStatus", {}).get("code", 0),
+        group=about.get("apiGroup", ""),
+        pod=next(iter(entry["user"].get("extra", {}).get(POD, [])), ""),
     )

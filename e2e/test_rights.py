@@ -1,0 +1,66 @@
+"""What the operator asked of the API server in all these tests, against what its manifests allow.
+
+Read from the audit log, of every pod that was made from the same template as those that run: so of both runs,
+the tests beside one another and those that need the cluster for themselves. This one is the last.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from e2e.support.audit import Request, all_of
+from e2e.support.operators import DeployedOperator, Operator
+from e2e.support.testbed import Testbed
+from unit.rights import UNASKED, Right, granted
+
+pytestmark = pytest.mark.exclusive
+
+ENOUGH = 40
+"""Namespaces of tests in which this operator has worked: fewer are not all tests."""
+
+RARE: dict[Right, str] = {
+    **UNASKED,
+    ("etcd.improbable.io", "etcdpeers", "get"): "a reply was lost and the cache is behind",
+    ("apps", "replicasets", "get"): "the same",
+    ("policy", "poddisruptionbudgets", "get"): "the same",
+    ("", "nodes", "get"): "a leader is silent, and its pod is gone",
+    ("apiextensions.k8s.io", "customresourcedefinitions", "create"): "asked with the patch that makes it",
+    **{
+        ("admissionregistration.k8s.io", f"{kind}admission{part}", "create"): "the same"
+        for kind in ("mutating", "validating")
+        for part in ("policies", "policybindings")
+    },
+}
+"""Rights that no system test uses for sure, and when they are; unit/reconcile/test_rights.py uses them."""
+
+
+def right_of(request: Request) -> Right:
+    """The right that a request takes."""
+    subresource = f"/{request.subresource}" if request.subresource else ""
+    return request.group, request.resource + subresource, request.verb
+
+
+@pytest.fixture(scope="module")
+def asked(testbed: Testbed, operator: Operator) -> list[Request]:
+    """The requests of the operator that runs, and of those before it that were the same."""
+    if not testbed.is_local or not isinstance(operator, DeployedOperator):
+        pytest.skip("needs the audit log, and an operator that has only the rights of its manifests")
+    template = {pod["metadata"]["labels"]["pod-template-hash"] for pod in operator.pods()}
+    return list(_of_templates(all_of(testbed.audit_log, operator.user), template))
+
+
+def _of_templates(requests: Iterator[Request], templates: set[str]) -> Iterator[Request]:
+    starts = tuple(f"{DeployedOperator.NAME}-{template}-" for template in templates)
+    return (request for request in requests if request.resource and request.pod.startswith(starts))
+
+
+def test_nothing_was_asked_that_the_manifests_do_not_allow(asked: list[Request]) -> None:
+    assert asked
+    assert {right_of(request) for request in asked} - granted() == set()
+
+
+def test_the_manifests_allow_nothing_that_is_never_asked(asked: list[Request]) -> None:
+    spaces = {request.namespace for request in asked if request.namespace.startswith("e2e-")}
+    if len(spaces) < ENOUGH:
+        pytest.skip(f"only {len(spaces)} tests have run with this operator: run all of e2e first")
+    assert granted() - {right_of(request) for request in asked} - set(RARE) == set()
