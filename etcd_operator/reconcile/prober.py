@@ -2,7 +2,7 @@
 
 A pass asks for a look (`take`). If there is none, one is begun on a thread of the prober
 and the pass ends; when the members have answered, or the deadline is over, the key is
-resumed and that pass takes the result.
+resumed and that pass uses the result.
 
 A look is used once, and soon: what a pass decides rests on answers that came after whatever woke it.
 
@@ -11,7 +11,7 @@ Silence costs time, so it is waited for where it holds up no others (`Lane`): th
 is asked again with the whole deadline, on other threads. A cluster that has had no quorum for
 `LASTING_SILENCE`, with the same pods, has threads of its own, which many such clusters fill without
 delaying anybody else; who was silent before is waited for no longer than `PATIENCE` there, but for
-one look in `FULL_LOOK_SECONDS`.
+one probe in `FULL_PROBE_SECONDS`.
 
 A member that answered the last time and is silent now is asked once more, with the whole
 deadline: on a busy machine a short silence is common, and each one told is a status write.
@@ -41,7 +41,7 @@ from etcd_operator.reconcile.readings import Wanted, nothing
 
 
 class Lane(Enum):
-    """Threads that looks share with others like them; the value is how many.
+    """Threads that probes share with others like them; the value is how many.
 
     QUICK: each first question, for `PATIENCE` at most. CONFIRM: questions with the whole deadline.
     SILENT: clusters that have had no quorum for long; three hundred are each asked every ten seconds.
@@ -55,11 +55,11 @@ class Lane(Enum):
 PATIENCE = 0.5
 """Seconds for members that are silent, at the first question."""
 
-FULL_LOOK_SECONDS = 30.0
-"""Between two looks with the whole deadline at a cluster that has had no quorum for long."""
+FULL_PROBE_SECONDS = 30.0
+"""Between two probes with the whole deadline at a cluster that has had no quorum for long."""
 
 LASTING_SILENCE = 10.0
-"""Seconds without a quorum and without a change of the pods: longer than members take to start."""
+"""Seconds without a quorum and without a change of the pods: longer than members need to start."""
 
 FRESH = 30.0
 """Seconds that a look may wait for its pass; where the Lease was lost it would be left lying.
@@ -127,7 +127,7 @@ class Prober:
         """A look at `endpoints` (`host:port`) made for this pass; None: one is under way.
 
         leaving: those of them that are expected to fall silent and not worth a second question.
-        wanted: pages to be read as well; a look without them is not used.
+        wanted: pages to be read as well; a result without them is not used.
         No endpoints need no look: the result is empty at once.
         """
         if not endpoints:
@@ -196,7 +196,7 @@ class Prober:
             lane.shutdown(wait=True, cancel_futures=True)
 
     def _way(self, slot: _Slot, endpoints: frozenset[str]) -> "tuple[Lane, _Step]":
-        """Where and how a look is begun."""
+        """Where and how a probe is begun."""
         now = self._clock.monotonic()
         if not slot.has_no_quorum or endpoints != slot.endpoints:
             slot.unproven_since = now
@@ -232,7 +232,7 @@ class Prober:
 
     def _ask_silent(self, key: Key, slot: _Slot) -> None:
         look = self._look(slot, deadline=PATIENCE, patience=PATIENCE)
-        is_recent = self._clock.monotonic() - slot.fully_at < FULL_LOOK_SECONDS
+        is_recent = self._clock.monotonic() - slot.fully_at < FULL_PROBE_SECONDS
         if self._is_final(slot, look) or (is_recent and _answering(look) == slot.heard):
             self._finish(key, slot, look)
         elif is_recent:  # something has changed: it may be on its way back
@@ -241,7 +241,7 @@ class Prober:
             self._ask_fully(key, slot)
 
     def _is_final(self, slot: _Slot, look: Probe) -> bool:
-        """Whether a longer look would show no more."""
+        """Whether a longer probe would show no more."""
         if look.quorum:
             return not slot.heard & slot.endpoints - slot.leaving - _answering(look)
         return not look.is_cut_short or self._deadline <= PATIENCE

@@ -13,7 +13,7 @@ from etcd_operator.etcd import probe as etcd
 from etcd_operator.etcd.probe import Answer, NoAnswer, Probe, Refused
 from etcd_operator.etcd.vitals import Page, Reading, Vitals
 from etcd_operator.reconcile import prober
-from etcd_operator.reconcile.prober import FRESH, FULL_LOOK_SECONDS, LASTING_SILENCE, RECENT
+from etcd_operator.reconcile.prober import FRESH, FULL_PROBE_SECONDS, LASTING_SILENCE, RECENT
 from unit.reconcile.looker import DEADLINE, KEY, NAMES, PATIENCE, Looker, looking
 
 
@@ -246,8 +246,8 @@ def test_a_lasting_silence_is_given_the_whole_deadline_now_and_then(looker: Look
     for name in NAMES:
         looker.etcd.freeze(name)
     threads.of_look()
-    assert threads.of_look(FULL_LOOK_SECONDS) == [("silent", SHORT), ("silent", FULL)]
-    assert threads.of_look(FULL_LOOK_SECONDS - 0.1) == [("silent", SHORT)]
+    assert threads.of_look(FULL_PROBE_SECONDS) == [("silent", SHORT), ("silent", FULL)]
+    assert threads.of_look(FULL_PROBE_SECONDS - 0.1) == [("silent", SHORT)]
 
 
 @pytest.mark.parametrize(("back", "quorum"), [(NAMES[:1], False), (NAMES, True)])

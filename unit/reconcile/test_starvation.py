@@ -25,6 +25,8 @@ DEAD = 300
 CHANGES = 40
 HEALTHY = Key("ns", "healthy")
 RECHECK = 2.0
+NOISE = 0.005
+"""Seconds: on a busy machine the medians of two runs without any dead cluster differ by as much."""
 DEADLINE = 2.0
 
 
@@ -163,7 +165,7 @@ def test_a_change_is_acted_on_as_soon_beside_three_hundred_dead_clusters(
         waiting = {lane: operator.prober._lanes[lane]._work_queue.qsize() for lane in Lane}
     found = {"before": quantiles(before), "at first": quantiles(at_first), "beside": quantiles(beside)}
     assert all(count <= DEAD for count in waiting.values()), waiting
-    assert statistics.median(beside) <= 1.2 * statistics.median(before) + 0.005, found
+    assert statistics.median(beside) <= 1.2 * statistics.median(before) + NOISE, found
 
 
 def quantiles(seconds: list[float]) -> list[float]:
