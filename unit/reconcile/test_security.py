@@ -9,6 +9,7 @@ from etcd_operator.build.security import AS_ROOT, RESTRICTED
 from unit.fakes.apiserver import Json
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, REPLICA_SETS
 from unit.reconcile.bench import IMPROBABLE, PEERS, Bench, born, persistent
+from unit.reconcile.test_asked_recovery import ask, lost_for_long
 
 MARK = "etcd.improbable.io/non-root"
 
@@ -96,6 +97,18 @@ def test_an_upgrade_makes_peers_anew_that_can_read_what_root_wrote() -> None:
 def test_a_lost_member_of_a_cluster_from_before_is_replaced_as_it_was() -> None:
     with from_before() as made:
         made.lose_claim("c-1")
+        made.settle()
+
+        assert is_root(made) == {"c-0": True, "c-1": True, "c-2": True}
+
+
+def test_a_cluster_from_before_is_recovered_as_it_was() -> None:
+    """On storage that suits root alone a seed of another user would never start."""
+    with from_before() as made:
+        lost_for_long(made)
+        ask(made)
+        made.run_until(lambda: "c-3" in made.names(REPLICA_SETS))
+        assert is_root(made)["c-3"]
         made.settle()
 
         assert is_root(made) == {"c-0": True, "c-1": True, "c-2": True}
