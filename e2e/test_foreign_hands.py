@@ -1,0 +1,155 @@
+"""What others do to our objects: policies that add fields to them, and people who take their labels away."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from e2e.support.checks import assert_at_rest, assert_consistent
+from e2e.support.clusters import COREOS, Document, ephemeral, persistent
+from e2e.support.kubectl import as_stream
+from e2e.support.members import Members
+from e2e.support.space import Space
+from e2e.support.waiting import hold_for, wait_until
+from etcd_operator.kube import resources
+
+KINDS = [pytest.param(ephemeral, id="ephemeral"), pytest.param(persistent, id="persistent")]
+SINCE_1_36 = "admissionregistration.k8s.io/v1"
+NOTE = "example.com~1seen"
+CLUSTER_LABEL = {COREOS: "etcd_cluster"}
+PERSISTENT_LABEL = "etcd.improbable.io/cluster-name"
+ANNOTATED = (
+    "(has(object.metadata.annotations) ? "
+    f"[JSONPatch{{op: 'add', path: '/metadata/annotations/{NOTE}', value: 'yes'}}]"
+    " : [JSONPatch{op: 'add', path: '/metadata/annotations', value: {'example.com/seen': 'yes'}}])"
+)
+LABELLED = "[JSONPatch{op: 'add', path: '/metadata/labels/team', value: 'storage'}]"
+PARTS = {
+    "pods": ("", "v1", [], ["pods"]),
+    "services": ("", "v1", ["/spec/sessionAffinity", "ClientIP"], ["services"]),
+    "budgets": (
+        "policy", "v1", ["/spec/unhealthyPodEvictionPolicy", "AlwaysAllow"], ["poddisruptionbudgets"],
+    ),
+    "claims": ("", "v1", [], ["persistentvolumeclaims"]),
+    "sets": ("apps", "v1", ["/spec/template/metadata/annotations/" + NOTE, "yes"], ["replicasets"]),
+    "peers": ("etcd.improbable.io", "v1alpha1", [], ["etcdpeers"]),
+}  # fmt: skip
+
+
+def adding(space: Space, name: str) -> list[Document]:
+    """A policy that adds a label, an annotation and, where there is one to add, a field; and its binding."""
+    group, version, field, plurals = PARTS[name]
+    expression = f"{ANNOTATED} + {LABELLED}"
+    if field:
+        expression += f" + [JSONPatch{{op: 'add', path: '{field[0]}', value: '{field[1]}'}}]"
+    rule = {
+        "apiGroups": [group],
+        "apiVersions": [version],
+        "operations": ["CREATE", "UPDATE"],
+        "resources": plurals,
+    }
+    full = f"{space.namespace}-{name}"
+    where = {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": space.namespace}}}
+    policy = {
+        "failurePolicy": "Fail",
+        "reinvocationPolicy": "Never",
+        "matchConstraints": {"resourceRules": [rule], **where},
+        "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": expression}}],
+    }
+    return [
+        _definition("MutatingAdmissionPolicy", full, policy),
+        _definition("MutatingAdmissionPolicyBinding", full, {"policyName": full}),
+    ]
+
+
+def _definition(kind: str, name: str, spec: Document) -> Document:
+    return {"apiVersion": SINCE_1_36, "kind": kind, "metadata": {"name": name}, "spec": spec}
+
+
+@pytest.fixture
+def policies(space: Space) -> Iterator[None]:
+    """The policies, until the test is over, and in this namespace only."""
+    if "mutatingadmissionpolicies" not in space.kubectl("api-resources", "-o", "name"):
+        pytest.skip("mutating admission policies need Kubernetes 1.36")
+    made = [document for name in PARTS for document in adding(space, name)]
+    try:
+        for document in made:
+            space.kubectl.create(document)
+        probe = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "probe"}}
+        probe["metadata"]["labels"] = {"probe": "1"}  # type: ignore[index]
+        wait_until(lambda: _is_applied(space, probe), 60, "the policies are in force", every=0.5)
+        yield
+    finally:
+        for document in made:
+            space.kubectl("delete", document["kind"], document["metadata"]["name"], "--ignore-not-found")
+
+
+def _is_applied(space: Space, probe: Document) -> bool:
+    """Whether an object made now is changed on its way: the API server learns of policies with a delay."""
+    full = {**probe, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"no": "pods"}}}}
+    space.kubectl.create(full)
+    found = space.api.get(resources.BUDGETS, space.namespace, "probe") or {}
+    space.kubectl("delete", "poddisruptionbudget", "probe")
+    return bool(found.get("spec", {}).get("unhealthyPodEvictionPolicy") == "AlwaysAllow")
+
+
+def resize(space: Space, document: Document, size: int) -> None:
+    field = "size" if document["apiVersion"] == COREOS else "replicas"
+    document["spec"][field] = size
+    space.kubectl.apply(document)
+    space.wait_serving(document, within=120)
+    space.wait_settled(document)
+
+
+@pytest.mark.usefixtures("policies")
+@pytest.mark.parametrize("kind", KINDS)
+def test_under_policies_that_add_to_each_object_everything_works_and_nothing_is_written_at_rest(
+    space: Space, kind: Any
+) -> None:
+    document = space.created(kind())
+    space.wait_settled(document)
+    assert_at_rest(space, 20)
+    resize(space, document, 4)
+    resize(space, document, 3)
+    assert_at_rest(space, 10)
+    assert_consistent(space, document)
+    for pod in space.pods(document):
+        assert pod["metadata"]["labels"]["team"] == "storage"
+    budget = space.api.get(resources.BUDGETS, space.namespace, document["metadata"]["name"]) or {}
+    assert budget["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
+    space.kubectl("delete", "-f", "-", stdin=as_stream(document))
+    space.wait_pods_gone(document)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_members_whose_pods_lost_their_label_stay_members(space: Space, kind: Any) -> None:
+    document = space.created(kind(**{"size" if kind is ephemeral else "replicas": 5}))
+    space.wait_settled(document)
+    label = CLUSTER_LABEL.get(document["apiVersion"], PERSISTENT_LABEL)
+    before = identities(space, document)
+    with Members() as members:
+        ids = member_ids(members, space.pods(document))
+    names = [name for name, _ in before][:2]
+    for name in names:
+        space.kubectl("label", "pod", name, f"{label}-")
+    wait_until(
+        lambda: identities(space, document) == before,
+        30,
+        lambda: f"the pods are those there were: {identities(space, document)} instead of {before}",
+    )
+    hold_for(5, lambda: identities(space, document) == before, "no other pods")
+    space.wait_serving(document)
+    with Members() as members:
+        assert ids == member_ids(members, space.pods(document))
+    space.wait_settled(document)
+    assert_consistent(space, document)
+
+
+def member_ids(members: Members, pods: list[Document]) -> set[int]:
+    """The IDs of the members that run in these pods."""
+    return {said.status.member_id for said in members.ask(pods)}
+
+
+def identities(space: Space, document: Document) -> list[tuple[str, str]]:
+    """The members' pods, by name and UID."""
+    return sorted((pod["metadata"]["name"], pod["metadata"]["uid"]) for pod in space.pods(document))
