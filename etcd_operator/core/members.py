@@ -50,6 +50,7 @@ class PodFacts:
 
     has_run: its etcd has been started at least once; restarts: how often again.
     is_finished: it will never run again. is_on_lost_node: its node has been silent for too long.
+    node: where it runs, if it was made so long ago that its node may have been silent for too long.
     is_gated: it is ready only while it is told to serve; serves: what it is told, None for nothing yet.
     is_sealed: a new process in it starts from its data only. has_no_data: its last process said that
     it found none. has_broken_data: its last process said that it cannot read what it found.
@@ -69,6 +70,7 @@ class PodFacts:
     has_restarted: bool = False
     is_finished: bool = False
     is_on_lost_node: bool = False
+    node: str = ""
     is_terminating: bool = False
     is_gated: bool = False
     serves: bool | None = None

@@ -94,6 +94,7 @@ def pod_facts(pod: Pod, *, now: datetime) -> PodFacts:
         has_restarted=has_ended,
         is_finished=pod.status.phase in ("Failed", "Succeeded"),
         is_on_lost_node=state.running is not None and _is_forsaken(pod, now),
+        node=pod.spec.node_name if now - instant(pod.metadata.creation_timestamp) > LOST_NODE_GRACE else "",
         is_terminating=pod.metadata.deletion_timestamp is not None,
         is_gated=marks is not None,
         serves=_serves(pod, marks) if marks is not None else None,
@@ -157,7 +158,8 @@ def _is_forsaken(pod: Pod, now: datetime) -> bool:
     """Whether its node has been silent for too long.
 
     The node's own controller turns Ready off when the node stops reporting, and gives no reason;
-    the kubelet gives one, ReadinessGatesNotReady for a member that does not serve.
+    the kubelet gives one, ReadinessGatesNotReady for a member that does not serve. A pod that was not
+    ready then says nothing: see `reconcile.nodes`.
     """
     ready = next((c for c in pod.status.conditions if c.type == "Ready"), None)
     if ready is None or ready.status != "False" or ready.reason:

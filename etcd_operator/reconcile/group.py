@@ -30,6 +30,7 @@ from etcd_operator.reconcile.cluster import ClusterReconciler
 from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.failures import Failures
 from etcd_operator.reconcile.marks import PodMarker
+from etcd_operator.reconcile.nodes import Nodes
 from etcd_operator.reconcile.observe import Observer, PeerTrouble, Rival
 from etcd_operator.reconcile.peer import PeerReconciler
 from etcd_operator.reconcile.peer_status import PeerStatusWriter
@@ -185,6 +186,7 @@ def _reconciler(  # noqa: PLR0913 -- wiring: each part can be exchanged
         clock=wiring.clock,
         rival=rival,
         peer_trouble=peer_trouble,
+        is_node_lost=Nodes(wiring.client, wiring.clock).is_lost,
     )
     return ClusterReconciler(
         client=wiring.client,

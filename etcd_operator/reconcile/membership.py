@@ -88,6 +88,7 @@ class Membership:
         if int(member_id, 16) in {member.id for member in self._listed().members}:
             raise Conflict(f"{member_id} is a member again: not disarming its alarm")
         self._assert_equal()
+        self._assert_leads()
         self._voter().disarm(Alarm(member_id=int(member_id, 16), kind=AlarmKind.CORRUPT))
 
     def _assert_equal(self) -> None:

@@ -48,6 +48,9 @@ from etcd_operator.reconcile.recovery import of_one_history, tellers_of
 Rival = Callable[[Key], str]
 """When the same-named resource of the other group was made (`creationTimestamp`); empty without one."""
 
+IsNodeLost = Callable[[str], bool]
+"""Whether the node of that name has been silent for too long."""
+
 PeerTrouble = Callable[[Key], Trouble | None]
 """Why a peer's objects cannot be made."""
 
@@ -63,6 +66,7 @@ class Observer(Generic[Cluster]):
     clock: Clock
     rival: Rival
     peer_trouble: PeerTrouble
+    is_node_lost: IsNodeLost
 
     def observe(self, key: Key, cluster: Cluster) -> ClusterState | None:
         """The state of `cluster` now; None: members are being asked and the key will come back."""
@@ -80,7 +84,7 @@ class Observer(Generic[Cluster]):
         since = desired.unavailable_since
         return ClusterState(
             desired=desired,
-            members=judged(desired, members, look),
+            members=judged(desired, tuple(self._placed(desired, member) for member in members), look),
             strangers=strangers,
             unlabelled=unlabelled(self.caches, self.dialect, key, desired),
             has_client_service=self._owns_service(desired, desired.name),
@@ -168,6 +172,14 @@ class Observer(Generic[Cluster]):
         services = self.caches.of_cluster(self.caches.services, key)
         owned = (s.metadata.name for s in services if s.metadata.controller_uid == desired.uid)
         return {name for name in owned if is_numbered(name, desired.name)}
+
+    def _placed(self, desired: DesiredCluster, member: Member) -> Member:
+        """The member, lost with its node if that is known of the node alone (see `reconcile.nodes`)."""
+        pod = member.pod
+        is_silent = member.answer is None and member.refusal is None
+        if pod is None or desired.is_persistent or not is_silent or pod.is_on_lost_node or not pod.node:
+            return member
+        return replace(member, pod=replace(pod, is_on_lost_node=self.is_node_lost(pod.node)))
 
     def _owns_service(self, desired: DesiredCluster, name: str) -> bool:
         service = self.caches.services.store.get(Key(desired.namespace, name))

@@ -1,0 +1,75 @@
+"""Which nodes have been silent for too long.
+
+When a node stops reporting, its controller turns Ready off on the pods that were ready, and that tells it
+(see `facts`). A pod that was not ready keeps its last condition, whatever becomes of the node: there only
+the Node itself says so. It is read live, because that is seldom needed: for a member that is silent and was
+made long before. An operator for one namespace may not read nodes; there, such a member is lost when its
+pod is deleted, by default five minutes later.
+"""
+
+import threading
+from dataclasses import dataclass
+
+import structlog
+
+from etcd_operator.clock import Clock
+from etcd_operator.errors import Forbidden, NotFound, OperatorError
+from etcd_operator.keys import Key
+from etcd_operator.kube.client import Client
+from etcd_operator.kube.resources import NODES
+from etcd_operator.kube.views import Node
+from etcd_operator.reconcile.facts import LOST_NODE_GRACE, instant
+
+RECHECK = 10.0
+"""Seconds for which an answer is used, whatever it was: many members may ask about one node."""
+
+FORBIDDEN_RECHECK = 600.0
+"""Seconds until a node is asked for again that may not be read."""
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    until: float
+    node: Node | None
+
+
+class Nodes:
+    """Reads nodes by name. Safe from any thread; raises nothing: what is not known is not lost."""
+
+    def __init__(self, client: Client, clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+        self._known: dict[str, _Known] = {}
+        self._lock = threading.Lock()
+
+    def is_lost(self, name: str) -> bool:
+        """Whether its kubelet has been silent for longer than members on it are waited for."""
+        node = self._read(name)
+        ready = next((c for c in node.status.conditions if c.type == "Ready"), None) if node else None
+        if ready is None or ready.status != "Unknown":
+            return False
+        return self._clock.now() - instant(ready.last_transition_time) > LOST_NODE_GRACE
+
+    def _read(self, name: str) -> Node | None:
+        now = self._clock.monotonic()
+        with self._lock:
+            known = self._known.get(name)
+        if known is None or known.until <= now:
+            node, seconds = self._asked(name)
+            known = _Known(now + seconds, node)
+            with self._lock:
+                self._known[name] = known
+        return known.node
+
+    def _asked(self, name: str) -> tuple[Node | None, float]:
+        try:
+            return self._client.get(NODES, Key("", name), Node), RECHECK
+        except Forbidden:
+            return None, FORBIDDEN_RECHECK
+        except NotFound:
+            return None, RECHECK
+        except OperatorError as error:
+            log.info("node_not_read", node=name, error=str(error))
+            return None, RECHECK
