@@ -146,4 +146,4 @@ def install(kubectl: Kubectl) -> None:
     assert kubectl("api-resources").code == 0
     elsewhere = Kubectl(kubectl.path, kubectl.config, "default")
     even = changed(EPHEMERAL, {"spec/size": 2})
-    wait_for(lambda: "even number" in elsewhere.try_out(even).err, "policies in force")
+    wait_for(lambda: "writes are slower" in elsewhere.try_out(even).err, "policies in force")
