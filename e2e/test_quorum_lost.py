@@ -153,7 +153,7 @@ def test_a_cluster_whose_data_is_all_gone_is_left_alone_until_it_is_deleted(spac
     space.created(document)
 
 
-def test_persistent_members_are_given_up_only_by_name_and_keep_their_numbers(space: Space) -> None:
+def test_persistent_members_are_given_up_only_by_name_and_their_claims_are_kept(space: Space) -> None:
     document = space.created(persistent())
     space.wait_settled(document)
     before = assert_consistent(space, document)
@@ -174,16 +174,21 @@ def test_persistent_members_are_given_up_only_by_name_and_keep_their_numbers(spa
     wait_until(lambda: available(space, document) == "True", 120, lambda: f"{space.status(document)}")
     print(f"served again {time.monotonic() - began:.2f} s after it was asked for")
     wait_until(
-        lambda: space.names(resources.PEERS) == [f"my-cluster-{number}" for number in range(3)],
+        lambda: space.names(resources.PEERS) == [f"my-cluster-{number}" for number in (0, 1, 3)],
         120,
-        lambda: f"members 0 to 2, now {space.status(document)}",
+        lambda: f"members 0, 1 and the seed, now {space.status(document)}",
     )
     space.wait_settled(document, within=120)
     print(f"settled {time.monotonic() - began:.2f} s after it was asked for")
     writer.verify()
     assert assert_consistent(space, document) != before
-    assert_nothing_doubled(space, document)
     status = space.status(document)
+    assert status["keptClaims"] == ["my-cluster-2"]
+    assert "my-cluster-2" in space.names(resources.CLAIMS)
+    assert ("Normal", "PVCKept") in space.told("my-cluster")
+    space.kubectl("delete", "pvc", "my-cluster-2")
+    wait_until(lambda: "keptClaims" not in space.status(document), 60, "what was kept is gone")
+    assert_nothing_doubled(space, document)
     assert (status["recovery"]["survivor"], status["recovery"]["replaces"]) == ("my-cluster-2", before)
     assert condition(space.stored(document), "DataLossPossible")["status"] == "True"
     told = space.told("my-cluster")

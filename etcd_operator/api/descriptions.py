@@ -86,6 +86,7 @@ PEERED_CLUSTER = {
     "X.Y.0.",
     "status.currentVersion": "The lowest version of etcd that a voting member runs.",
     **_BOOTSTRAP,
+    "status.keptClaims": "Claims of members that a recovery gave up: yours to keep or to delete.",
     "status.endpoints": "Each member's URL for clients.",
     **_CONDITIONS,
 }

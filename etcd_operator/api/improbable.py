@@ -55,6 +55,13 @@ STARTED_ANNOTATION = f"{GROUP}/started"
 """On the claim of an initial member: `"true"` from just before its first process can be started (by then
 the claims of all initial members have existed), `"false"` until then. Older claims do not say."""
 
+GIVEN_UP_ANNOTATION = f"{GROUP}/given-up-by"
+"""On the claim of a member that a recovery gave up: its name. The claim is kept until a person deletes it."""
+
+GIVEN_UP_AT_ANNOTATION = f"{GROUP}/given-up-at"
+DELETE_CLAIMS = "/delete-claims"
+"""After the name of a recovery in the annotation `recover`: claims that it gives up are deleted at once."""
+
 RESTORED_ANNOTATION = f"{GROUP}/restored"
 """`"true"` on the claim of a seed: its data directory is the one that a snapshot was restored into."""
 
@@ -111,6 +118,7 @@ class ClusterStatus(Value, frozen=True, kw_only=True):
     bootstrap: Bootstrap | None = None
     recovery: Recovery | None = None
     upgrade: Upgrade | None = None
+    kept_claims: tuple[str, ...] = ()
     endpoints: tuple[str, ...] = ()
     conditions: tuple[Condition, ...] = ()
 

@@ -256,10 +256,14 @@ class SealSeed:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetireMember:
     """Delete what is left of a member of the old cluster (ephemeral: pod and service; persistent: peer
-    and claim), if the seed serves, live."""
+    and claim), if the seed serves, live.
+
+    keeps_claim: mark the claim as given up instead, and leave it to a person.
+    """
 
     name: str
     seed: str
+    keeps_claim: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

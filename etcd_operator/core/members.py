@@ -99,6 +99,7 @@ class ClaimFacts:
     """A persistent member's claim and what earlier births wrote on it (empty when nothing).
 
     voters: who voted when that was last written, as `name=ID`; of two the larger voters_revision is newer.
+    given_up: the recovery that gave its member up; empty for all others.
     missing_in: the pod (its UID) that reported that the data is missing; empty since the member runs on it.
     is_started: whether an initial member may have run on it; None where that is not written.
     cluster_uid: of the EtcdCluster that it was made for.
@@ -119,6 +120,7 @@ class ClaimFacts:
     voters: tuple[str, ...] = ()
     voters_revision: int = 0
     missing_in: str = ""
+    given_up: str = ""
     version: str = ""
 
 

@@ -17,6 +17,8 @@ class ClusterState:
     members: every member known to Kubernetes or to etcd, by number.
     strangers: entries of etcd's list that nobody here made.
     unlabelled: pods of its members that somebody took labels from.
+    kept: claims of members that a recovery gave up. They are nobody's and stay until a person deletes them;
+    their numbers are taken.
     budget: how many members an eviction must leave, as our disruption budget says now; None if it
     is missing or not as we made it.
     conflict: what stands in the way under one of our names, in one sentence; empty if nothing.
@@ -31,6 +33,7 @@ class ClusterState:
     members: tuple[Member, ...] = ()
     strangers: tuple[EtcdMember, ...] = ()
     unlabelled: tuple[Unlabelled, ...] = ()
+    kept: tuple[ClaimFacts, ...] = ()
     has_client_service: bool = False
     budget: int | None = None
     conflict: str = ""
@@ -121,19 +124,6 @@ class ClusterState:
     def quorum(self) -> int:
         """How many voters must agree."""
         return quorum(len(self.voters))
-
-    @property
-    def target(self) -> int:
-        """How many voters there shall be for now.
-
-        One more than asked for while the seed of a persistent cluster is among them, whose number is
-        beyond the size: the last of its proper members joins before it leaves.
-        """
-        size, bootstrap = self.desired.size, self.record.bootstrap
-        if bootstrap is None or not self.desired.is_persistent or len(self.voters) != size:
-            return size
-        has_seed = any((v.name,) == bootstrap.members and v.ordinal >= size for v in self.voters)
-        return size + 1 if has_seed else size
 
     def is_attempt(self, claim: ClaimFacts) -> bool:
         """Whether a claim was made for a seed, of the recovery under way or before, that never served."""

@@ -82,6 +82,7 @@ class ImprobableDialect:
             leader=leader.name if leader is not None else "",
             cluster_version=state.cluster_version or previous.cluster_version,
             current_version=current_version(state) or previous.current_version,
+            kept_claims=tuple(claim.name for claim in state.kept),
             endpoints=tuple(url(self.member_host(desired, member.name), CLIENT_PORT) for member in members),
             conditions=merge_conditions(previous.conditions, conditions(state, plan), now, own=CONDITIONS),
             **record_fields(state.record, now=now),

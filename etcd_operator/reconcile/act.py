@@ -191,6 +191,7 @@ class Actor(Generic[Cluster]):
             on_call=self.on_call,
             state=state,
             member_at=self.dialect.member_at,
+            now=self.clock.now(),
             report=report,
         ).act(action)
 

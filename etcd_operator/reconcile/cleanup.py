@@ -64,7 +64,9 @@ class Cleanup:
             self._delete(
                 resources.CLAIMS,
                 key,
-                lambda found: found.annotations.get(improbable.TOKEN_ANNOTATION) == token,
+                lambda found: (
+                    found.annotations.get(improbable.TOKEN_ANNOTATION) == token and not is_kept(found)
+                ),
             )
         except OperatorError as error:
             return error
@@ -93,3 +95,8 @@ class Cleanup:
             self.client.patch(resources.PEERS, key, patch, Written, kind=PatchKind.JSON)
         except NotFound:
             return
+
+
+def is_kept(claim: ObjectMeta) -> bool:
+    """Whether it is a claim that a recovery gave up: nobody's, until a person deletes it."""
+    return improbable.GIVEN_UP_ANNOTATION in claim.annotations

@@ -241,6 +241,7 @@ def claim_facts(claim: Claim) -> ClaimFacts:
         cluster_id=notes.get(improbable.CLUSTER_ID_ANNOTATION, ""),
         member_id=notes.get(improbable.MEMBER_ID_ANNOTATION, ""),
         voters=_list(notes, improbable.VOTERS_ANNOTATION),
+        given_up=notes.get(improbable.GIVEN_UP_ANNOTATION, ""),
         missing_in=notes.get(improbable.MISSING_ANNOTATION, ""),
         voters_revision=_number(notes, improbable.VOTERS_REVISION_ANNOTATION),
         version=notes.get(improbable.VERSION_ANNOTATION, ""),

@@ -16,6 +16,7 @@ from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.lists import listed
 from etcd_operator.core.members import (
     Answer,
+    ClaimFacts,
     EtcdMember,
     Member,
     PeerFacts,
@@ -87,6 +88,7 @@ class Observer(Generic[Cluster]):
             members=judged(desired, tuple(self._placed(desired, member) for member in members), look),
             strangers=strangers,
             unlabelled=unlabelled(self.caches, self.dialect, key, desired),
+            kept=tuple(claim for claim in self._claims(key, desired).values() if claim.given_up),
             has_client_service=self._owns_service(desired, desired.name),
             budget=self._budget(desired),
             conflict=self._conflict(key, desired),
@@ -106,11 +108,7 @@ class Observer(Generic[Cluster]):
             for peer in caches.of_cluster(caches.peers, key)
             if peer.metadata.controller_uid == desired.uid and is_numbered(peer.metadata.name, desired.name)
         }
-        claims = {
-            claim.metadata.name: claim_facts(claim)
-            for claim in caches.of_cluster(caches.claims, key)
-            if is_numbered(claim.metadata.name, desired.name)
-        }
+        claims = {name: c for name, c in self._claims(key, desired).items() if not c.given_up}
         names: set[str] = {*pods, *peers, *claims, *self._member_services(key, desired)}
         return {
             name: Member(
@@ -124,6 +122,10 @@ class Observer(Generic[Cluster]):
             )
             for name in names
         }
+
+    def _claims(self, key: Key, desired: DesiredCluster) -> dict[str, ClaimFacts]:
+        found = self.caches.of_cluster(self.caches.claims, key)
+        return {c.metadata.name: claim_facts(c) for c in found if is_numbered(c.metadata.name, desired.name)}
 
     def _pods(self, key: Key, desired: DesiredCluster) -> dict[str, PodFacts]:
         now = self.clock.now()

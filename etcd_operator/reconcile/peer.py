@@ -38,7 +38,7 @@ from etcd_operator.kube.client import Client
 from etcd_operator.kube.informer import Informer
 from etcd_operator.kube.views import Claim
 from etcd_operator.reconcile.caches import Caches
-from etcd_operator.reconcile.cleanup import RETRY, Cleanup, Report
+from etcd_operator.reconcile.cleanup import RETRY, Cleanup, Report, is_kept
 from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.failures import REQUEST_FAILED, Failures
 from etcd_operator.reconcile.objects import NameTaken, Objects
@@ -201,6 +201,9 @@ class PeerReconciler:
 
     def _make_claim(self, key: Key, peer: EtcdPeer, claims: Informer[Claim]) -> None:
         claim = claims.store.get(key)
+        if claim is not None and is_kept(claim.metadata):
+            what = f"PersistentVolumeClaim {key.name}"
+            raise NameTaken(f"{what} was given up by a recovery: delete it to use its name", is_passing=False)
         if claim is not None and claim.metadata.deletion_timestamp is None:
             return
         if self._others_may_have_served(key, peer):

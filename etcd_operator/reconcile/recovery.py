@@ -12,6 +12,7 @@ and the acts on peers and claims where ephemeral members have pods and services 
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import assert_never
 
 import msgspec
@@ -34,6 +35,7 @@ from etcd_operator.core.actions import (
 )
 from etcd_operator.core.desired import DesiredCluster, Record
 from etcd_operator.core.members import Answer, Member, quorum
+from etcd_operator.core.rules.asked_recovery import name_of
 from etcd_operator.core.state import ClusterState
 from etcd_operator.errors import Conflict, NotFound, Unavailable
 from etcd_operator.etcd.channel import Channels
@@ -86,6 +88,7 @@ class Recoverer:
     on_call: OnCall
     state: ClusterState
     member_at: MemberAt
+    now: datetime
     report: Report
 
     def act(self, action: RecoveryAction) -> None:
@@ -102,7 +105,10 @@ class Recoverer:
                     self._seal_peer(action.name, served)
             case RetireMember():
                 self._assert_serves(action.seed, 0)
-                self._remove(action.name, " of the cluster that was lost")
+                if action.keeps_claim:
+                    self._keep_claim(action.name)
+                whose = " of the cluster that was lost"
+                self._remove(action.name, whose, keeps_claim=action.keeps_claim)
             case DropSeed():
                 self._assert_old_quorum()
                 self._remove(action.name, ", which is not needed any more")
@@ -157,8 +163,9 @@ class Recoverer:
             raise Conflict(f"{name} does not serve the recovered data: nothing of the old cluster is touched")
         return listed
 
-    def _remove(self, name: str, whose: str) -> None:
-        Removal(objects=self.objects, state=self.state, report=self.report, whose=whose).remove(name)
+    def _remove(self, name: str, whose: str, *, keeps_claim: bool = False) -> None:
+        removal = Removal(objects=self.objects, state=self.state, report=self.report, whose=whose)
+        removal.remove(name, keeps_claim=keeps_claim)
 
     def _patch(self, name: str, field: str, values: dict[str, str]) -> None:
         """Edit the pod that was seen, not one that has taken its name."""
@@ -235,6 +242,23 @@ class Recoverer:
             for key, text in notes.items()
         ]
         self.objects.edit(resources.CLAIMS, name, member.claim.uid, changes)
+
+    def _keep_claim(self, name: str) -> None:
+        """From this write on the claim is nobody's: no rule sees it but to leave its number alone."""
+        claim, recovery = self._member(name).claim, self.state.record.recovery
+        if claim is None or recovery is None:
+            return
+        notes = {
+            improbable.GIVEN_UP_ANNOTATION: name_of(recovery),
+            improbable.GIVEN_UP_AT_ANNOTATION: self.now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        }
+        change = {"metadata": {"uid": claim.uid, "annotations": notes}}
+        self.objects.patch(resources.CLAIMS, name, change)
+        self.report(
+            "PVCKept",
+            f"kept PersistentVolumeClaim {name} of the cluster that was lost: "
+            "delete it when its data is not needed any more",
+        )
 
     def _assert_leaderless(self, seed: str) -> None:
         """The last look before there is no way back: nobody of the old cluster follows a leader again."""

@@ -23,13 +23,13 @@ class Removal:
     report: Report
     whose: str
 
-    def remove(self, name: str) -> None:
+    def remove(self, name: str, *, keeps_claim: bool = False) -> None:
         """One step for a member; what is going already is left alone."""
         member = self.state.by_name.get(name)
         if member is None:
             return
         if self.state.desired.is_persistent:
-            self._remove_peer(member)
+            self._remove_peer(member, keeps_claim=keeps_claim)
         else:
             self._remove_pod(member)
 
@@ -48,16 +48,18 @@ class Removal:
         if service.metadata.controller_uid == self.state.desired.uid:
             self.objects.remove(resources.SERVICES, name, service.metadata.uid)
 
-    def _remove_peer(self, member: Member) -> None:
+    def _remove_peer(self, member: Member, *, keeps_claim: bool) -> None:
         """The peer goes with its claim, by its finalizer; a claim without a peer by itself."""
         name, peer, claim = member.name, member.peer, member.claim
         if peer is not None and not peer.is_terminating:
             # The finalizer first: it makes the claim go before the last trace of the member.
-            if not peer.is_for_cleanup:
+            if not peer.is_for_cleanup and not keeps_claim:
                 # With the uid: a peer that was made again meanwhile must not take its claim along some day.
                 self._add_finalizer(name, peer.uid)
             self.objects.remove(resources.PEERS, name, peer.uid)
             self.report("PeerRemoved", f"removed EtcdPeer {name}{self.whose}")
+        elif keeps_claim:
+            return
         elif peer is None and claim is not None and not claim.is_terminating:
             self.objects.remove(resources.CLAIMS, name, claim.uid)
             self.report("PVCRemoved", f"removed PersistentVolumeClaim {name}{self.whose}")

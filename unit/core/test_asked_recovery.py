@@ -14,9 +14,7 @@ from etcd_operator.core.actions import (
     CreateMember,
     DropSeed,
     OpenSeed,
-    Promote,
     Remember,
-    RemoveMember,
     Resuming,
     RetireMember,
     SealSeed,
@@ -28,9 +26,8 @@ from etcd_operator.core.plan import plan
 from etcd_operator.core.rules.asked_recovery import SILENCE, name_of, offer, recover, refused
 from etcd_operator.core.rules.claims import seal
 from etcd_operator.core.rules.objects import repair
-from etcd_operator.core.rules.protect import min_available
-from etcd_operator.core.rules.quorum_lost import MOVED_ON
-from etcd_operator.core.rules.scale import down, finish_learner, up
+from etcd_operator.core.rules.quorum_lost import MOVED_ON, next_recovery
+from etcd_operator.core.rules.scale import down, up
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
 from unit.core.builders import (
@@ -359,13 +356,34 @@ def latched(state: ClusterState) -> Remember:
 @pytest.mark.parametrize(
     "state", [served(), served(claim=sealed_claim())], ids=["not sealed yet", "sealed before"]
 )
-def test_when_the_seed_serves_it_is_sealed_the_others_go_and_clients_come(state: ClusterState) -> None:
+@pytest.mark.parametrize(
+    ("asked", "keeps"),
+    [
+        pytest.param(NAME, True, id="their claims stay"),
+        pytest.param(f"{NAME}/delete-claims", False, id="and so do their claims"),
+        pytest.param("", True, id="the annotation is gone"),
+        pytest.param("another/delete-claims", True, id="it speaks of another recovery"),
+    ],
+)
+def test_when_the_seed_serves_it_is_sealed_the_others_go_and_clients_come(
+    state: ClusterState, asked: str, keeps: bool
+) -> None:
+    state = replace(state, desired=replace(state.desired, recover=asked))
+    others = ("db-0", "db-1", "db-2")
     assert plan(state).actions == (
         SealSeed(name="db-3", revision=7 + MOVED_ON),
-        *(RetireMember(name=name, seed="db-3") for name in ("db-0", "db-1", "db-2")),
+        *(RetireMember(name=name, seed="db-3", keeps_claim=keeps) for name in others),
         OpenSeed(name="db-3"),
         latched(state),
     )
+
+
+def test_the_claim_of_a_seed_that_never_served_is_not_kept() -> None:
+    attempt = silent(served().desired, "db-4", claim=claim("db-4", token=f"{TOKEN}-0"))
+    state = served()
+    actions = plan(replace(state, members=(*state.members, attempt))).actions
+
+    assert RetireMember(name="db-4", seed="db-3") in actions
 
 
 @pytest.mark.parametrize(
@@ -388,7 +406,8 @@ def test_when_the_seed_serves_it_is_sealed_the_others_go_and_clients_come(state:
 def test_what_is_left_of_a_member_is_deleted_once(parts: Any, goes: bool) -> None:
     actions = plan(changed(served(), "db-0", **parts)).actions
 
-    assert (RetireMember(name="db-0", seed="db-3") in actions) is goes
+    retired = [action.name for action in actions if isinstance(action, RetireMember)]
+    assert ("db-0" in retired) is goes
 
 
 # The way back
@@ -468,37 +487,37 @@ def recovered(*numbers: int, size: int = 3) -> ClusterState:
     return replace(state, desired=cluster, members=members)
 
 
+def keeping(state: ClusterState, *numbers: int) -> ClusterState:
+    """With claims that the recovery gave up."""
+    return replace(state, kept=tuple(old_claim(f"db-{n}", given_up=NAME) for n in numbers))
+
+
 @pytest.mark.parametrize(
-    ("state", "added", "target"),
+    ("state", "added"),
     [
-        pytest.param(recovered(3), "db-0", 3, id="the seed is alone"),
-        pytest.param(recovered(0, 3), "db-1", 3, id="two of three"),
-        pytest.param(recovered(0, 1, 3), "db-2", 4, id="one more, in the place of the seed"),
-        pytest.param(recovered(3, size=1), "db-0", 2, id="a cluster of one"),
-        pytest.param(recovered(0, 1, 2), "", 3, id="as asked"),
-        pytest.param(recovered(0, 1, 2, 3, size=4), "", 4, id="the size is so that the seed has its place"),
+        pytest.param(recovered(3), "db-0", id="all claims were deleted"),
+        pytest.param(recovered(0, 3), "db-1", id="two of three"),
+        pytest.param(recovered(0, 1, 3), "", id="as asked: the seed is a member like others"),
+        pytest.param(recovered(3, size=1), "", id="a cluster of one"),
+        pytest.param(keeping(recovered(3), 0, 1, 2), "db-4", id="all are kept"),
+        pytest.param(keeping(recovered(3, 4), 0, 1, 2), "db-5", id="and one has joined"),
+        pytest.param(keeping(recovered(3), 0, 2), "db-1", id="one was deleted by a person"),
+        pytest.param(keeping(recovered(3, 4, 5), 0, 1), "", id="as asked, whatever is deleted later"),
+        pytest.param(recovered(3, 4, 5), "", id="also when all are"),
     ],
 )
-def test_members_join_under_their_own_numbers(state: ClusterState, added: str, target: int) -> None:
+def test_members_join_under_the_lowest_numbers_that_no_claim_has(state: ClusterState, added: str) -> None:
     made = up(state)
 
     assert made is None if not added else made is not None and made.actions[0] == AddLearner(name=added)
-    assert state.target == target
-    assert min_available(state) == target // 2 + 1
+    assert down(state) is None
 
 
-def test_the_last_to_join_is_let_vote_and_then_the_seed_leaves() -> None:
-    state = recovered(0, 1, 3)
-    learner = entry("db-2", is_learner=True)
-    said = answer("db-2", is_learner=True)
-    joining = (*state.members, silent(state.desired, "db-2", entry=learner, answer=said))
-    made = finish_learner(replace(state, members=joining))
-    assert made is not None
-    assert made.actions == (Promote(name="db-2", member_id=learner.id),)
+def test_a_later_recovery_takes_no_number_of_a_kept_claim() -> None:
+    state = keeping(lost(), 7)
+    survivor = state.by_name["db-2"]
 
-    made = down(recovered(0, 1, 2, 3))
-    assert made is not None
-    assert made.actions == (RemoveMember(name="db-3", member_id="id-db-3"),)
+    assert next_recovery(state, survivor).seed == "db-8"
 
 
 def test_a_number_whose_former_member_cannot_go_yet_is_left_for_later() -> None:

@@ -93,6 +93,26 @@ def test_a_bootstrap_that_may_have_lost_data_is_not_begun_again(started: dict[st
     assert (made.actions, made.reason) == ((), "ClaimsMissing")
 
 
+KEPT = old_claim("db-1", cluster_id="given up", given_up="a recovery")
+
+
+def test_claims_that_were_given_up_are_neither_used_nor_counted() -> None:
+    voters = ("db-3=id-db-3", "db-4=id-db-4", "db-5=id-db-5")
+    found = on_claims(*(old_claim(f"db-{n}", voters=voters) for n in (3, 4, 5)))
+
+    made = plan(replace(found, kept=(KEPT,)))
+    assert made.message == "resuming on the data of db-3, db-4, db-5, not on what was given up: db-1"
+    assert isinstance(made.actions[0], Remember)
+
+
+def test_a_new_cluster_does_not_start_on_what_an_earlier_one_gave_up() -> None:
+    made = plan(unborn(persistent(), kept=(KEPT,)))
+    assert (made.actions, made.reason, made.requeue_after) == ((), "ClaimInTheWay", 10.0)
+    assert "the claims db-1 were given up" in made.message
+
+    assert plan(unborn(persistent(size=1), kept=(KEPT,))).reason == "Creating"
+
+
 def test_one_marked_claim_is_enough_to_know_that_the_cluster_was_born() -> None:
     made = plan(on_claims(old_claim("db-0"), claim("db-1"), claim("db-2")))
 

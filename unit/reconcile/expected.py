@@ -20,14 +20,22 @@ def expected_objects(kind: Kind, names: list[str], name: str = "c") -> dict[str,
 
 
 def assert_finished(
-    bench: Bench, kind: Kind, size: int, numbers: tuple[int, ...] = (), version: str = "3.6.16"
+    bench: Bench,
+    kind: Kind,
+    size: int,
+    numbers: tuple[int, ...] = (),
+    version: str = "3.6.16",
+    kept: tuple[str, ...] = (),
 ) -> None:
     """The only cluster is as asked: objects, etcd, status and marks; then it rests.
 
-    `numbers` are those of the members of a cluster that has changed since it was founded.
+    `numbers` are those of the members of a cluster that has changed since it was founded; `kept` are claims
+    that a recovery gave up.
     """
     names = [member_names(kind, number + 1)[-1] for number in numbers] or member_names(kind, size)
-    assert bench.objects() == expected_objects(kind, names)
+    expected = expected_objects(kind, names)
+    expected["claims"] = sorted([*expected["claims"], *kept])
+    assert bench.objects() == expected
     process = bench.etcd
     assert sorted(process.running) == names
     assert [m.is_learner for m in process.etcd.members] == [False] * size
@@ -37,6 +45,7 @@ def assert_finished(
     if kind is COREOS:
         _assert_ephemeral(status, names, max(numbers, default=size - 1), version)
     else:
+        assert tuple(status.get("keptClaims", ())) == kept
         _assert_persistent(bench, status, names, cluster_id, version)
     bench.rest()
 

@@ -67,6 +67,7 @@ class Acts:
             on_call=ignore_call,
             state=self.state,
             member_at=self._member_at,
+            now=datetime.now(UTC),
             report=lambda reason, _: self.told.append(reason),
         ).act(action)
 

@@ -68,6 +68,7 @@ class Acts:
             on_call=ignore_call,
             state=ClusterState(desired=desired, members=members),
             member_at=dialect.member_at,
+            now=datetime.now(UTC),
             report=lambda reason, _: self.told.append(reason),
         )
 

@@ -8,8 +8,8 @@ in a manifest, never begins another recovery.
 
     asked for by name -> confirm the silence, live -> marker in status -> seed (EtcdPeer) under a
     number that nobody has -> it fetches, restores and serves -> sealed: there is no way back from
-    here -> all others are deleted with their claims -> clients are taken over -> latched ->
-    learners under the numbers that are asked for -> the seed leaves (`rules.scale`)
+    here -> all others are deleted, their claims kept and marked -> clients are taken over ->
+    latched -> learners under numbers that no kept claim has (`rules.scale`)
 
 Until the seed is sealed nothing of the old cluster is touched, and if a quorum of it answers
 again, the seed is thrown away instead: nothing is lost then. What is the same for ephemeral
@@ -20,7 +20,7 @@ from dataclasses import replace
 
 import msgspec
 
-from etcd_operator.api.improbable import RECOVER_ANNOTATION
+from etcd_operator.api.improbable import DELETE_CLAIMS, RECOVER_ANNOTATION
 from etcd_operator.api.record import Recovery
 from etcd_operator.core.actions import ConfirmSilence, CreateMember, DropSeed, Plan, Remember, Seeding
 from etcd_operator.core.members import Member, quorum
@@ -63,7 +63,7 @@ def offer(state: ClusterState) -> Plan | None:
 def refused(state: ClusterState) -> Plan | None:
     """Say so when a recovery is asked for that cannot be meant: nothing is lost."""
     asked, former = state.desired.recover, state.record.recovery
-    if not asked or (former is not None and asked == name_of(former)):
+    if not asked or (former is not None and _is_for(asked, former)):
         return None
     return Plan.hold(
         "RecoveryRefused",
@@ -75,6 +75,10 @@ def refused(state: ClusterState) -> Plan | None:
 def name_of(recovery: Recovery) -> str:
     """By which a person asks for this recovery, and for no other."""
     return f"{recovery.replaces}/{recovery.survivor}/{recovery.generation}"
+
+
+def _is_for(asked: str, recovery: Recovery) -> bool:
+    return asked.removesuffix(DELETE_CLAIMS) == name_of(recovery)
 
 
 def _offer(state: ClusterState) -> Plan | None:
@@ -109,7 +113,8 @@ def _answer_to(state: ClusterState, asked: str, recovery: Recovery, left: list[M
     name = name_of(recovery)
     how = (
         f"to give them up for good and recover from {source}, annotate the EtcdCluster with "
-        f"{RECOVER_ANNOTATION}={name} (writes that only they have are then missing)"
+        f"{RECOVER_ANNOTATION}={name} (writes that only they have are then missing; their claims are kept, "
+        f"with {DELETE_CLAIMS} after that name they are deleted)"
     )
     if not asked:
         return Plan.hold(
@@ -117,7 +122,7 @@ def _answer_to(state: ClusterState, asked: str, recovery: Recovery, left: list[M
             f"{silent}: no quorum answers, waiting for their data to come back; if it never will: {how}",
             requeue_after=RECHECK,
         )
-    if asked != name:
+    if not _is_for(asked, recovery):
         return Plan.hold(
             "RecoveryRefused",
             f"the annotation {RECOVER_ANNOTATION} asks for {asked}, which is not what can be recovered now; "
@@ -166,8 +171,15 @@ def _go_on(state: ClusterState, recovery: Recovery) -> Plan:
         return _offer(state) or _nobody(recovery)
     if state.has_quorum and seed.answer is not None and serves(seed.answer, recovery):
         rest = [m for m in state.members if m is not seed and not _is_leaving(m)]
-        return hand_over(state, recovery, seed.answer, rest)
+        return hand_over(state, recovery, seed.answer, rest, _kept(state, recovery, rest))
     return _await_seed(recovery, seed, left)
+
+
+def _kept(state: ClusterState, recovery: Recovery, given_up: list[Member]) -> set[str]:
+    """Members whose claims stay: all but attempts, unless this very recovery is asked to delete them."""
+    if state.desired.recover == name_of(recovery) + DELETE_CLAIMS:
+        return set()
+    return {m.name for m in given_up if m.claim is not None and not state.is_attempt(m.claim)}
 
 
 def _make(state: ClusterState, recovery: Recovery, left: list[Member]) -> Plan:

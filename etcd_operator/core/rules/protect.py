@@ -43,5 +43,5 @@ def min_available(state: ClusterState) -> int:
     voters = len(state.voters)
     if bootstrap is not None and not state.record.is_born:
         voters = len(bootstrap.members)
-    wanted = quorum(max(voters, state.target))
+    wanted = quorum(max(voters, state.desired.size))
     return max(wanted, state.budget or 0) if voters == 0 else wanted

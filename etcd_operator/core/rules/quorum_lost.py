@@ -20,6 +20,7 @@ Persistent members can come back with their data, so nothing can be proven of th
 given up by a person: see `rules.asked_recovery`, which shares what is public here.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from etcd_operator.api.record import REVISION_BUMP, Bootstrap, Recovery
@@ -254,8 +255,8 @@ def next_recovery(state: ClusterState, survivor: Member) -> Recovery:
     """The marker of a recovery from `survivor`, with a seed, and a token, that were never used before."""
     former = state.record.recovery
     generation = former.generation + 1 if former is not None else 1
-    used = max((member.ordinal + 1 for member in state.members), default=0)
-    number = max(state.record.next_ordinal, used)
+    names = [*(member.name for member in state.members), *(claim.name for claim in state.kept)]
+    number = max([state.record.next_ordinal, *(ordinal_of(name) + 1 for name in names)])
     return Recovery(
         generation=generation,
         survivor=survivor.name,
@@ -322,8 +323,17 @@ def _await_seed(state: ClusterState, recovery: Recovery, seed: Member) -> Plan |
     return Plan.wait("Recovering", message, requeue_after=poll)
 
 
-def hand_over(state: ClusterState, recovery: Recovery, answer: Answer, left: list[Member]) -> Plan:
-    """The seed serves: what is left of the old cluster goes, then clients come, then it is latched."""
+def hand_over(
+    state: ClusterState,
+    recovery: Recovery,
+    answer: Answer,
+    left: list[Member],
+    kept: Collection[str] = (),
+) -> Plan:
+    """The seed serves: what is left of the old cluster goes, then clients come, then it is latched.
+
+    kept: the members of which the claims stay.
+    """
     record = replace(
         state.record,
         cluster_id=answer.cluster_id,
@@ -331,7 +341,7 @@ def hand_over(state: ClusterState, recovery: Recovery, answer: Answer, left: lis
     )
     return Plan.act(
         SealSeed(name=recovery.seed, revision=recovery.revision + MOVED_ON),
-        *(RetireMember(name=member.name, seed=recovery.seed) for member in left),
+        *(RetireMember(name=m.name, seed=recovery.seed, keeps_claim=m.name in kept) for m in left),
         OpenSeed(name=recovery.seed),
         Remember(record=record),
         reason="Recovered",

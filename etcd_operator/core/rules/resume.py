@@ -11,6 +11,7 @@ from etcd_operator.api.record import Bootstrap
 from etcd_operator.core.actions import Plan, Remember
 from etcd_operator.core.desired import Record
 from etcd_operator.core.members import ClaimFacts, quorum
+from etcd_operator.core.names import founder_names
 from etcd_operator.core.rules.bootstrap import create
 from etcd_operator.core.state import ClusterState
 
@@ -22,13 +23,29 @@ def resume(state: ClusterState) -> Plan | None:
     """Go on with what is on the claims of an earlier resource of this name."""
     if state.record.is_born or state.record.bootstrap is not None:
         return None
-    claims = [member.claim for member in state.members if member.claim is not None]
-    if not claims or any(member.pod or member.peer for member in state.members):
+    if any(member.pod or member.peer for member in state.members):
         return None
-    return _resume(claims)
+    claims = [member.claim for member in state.members if member.claim is not None]
+    if claims:
+        return _resume(claims, state.kept)
+    return _in_the_way(state)
 
 
-def _resume(claims: list[ClaimFacts]) -> Plan:
+def _in_the_way(state: ClusterState) -> Plan | None:
+    """A new cluster must not start on what an earlier one gave up."""
+    names = set(founder_names(state.desired))
+    found = [claim.name for claim in state.kept if claim.name in names]
+    if not found:
+        return None
+    return Plan.hold(
+        "ClaimInTheWay",
+        f"the claims {', '.join(found)} were given up by a recovery of an earlier cluster and are kept: "
+        "delete them to begin with an empty cluster",
+        requeue_after=RECHECK,
+    )
+
+
+def _resume(claims: list[ClaimFacts], kept: Sequence[ClaimFacts]) -> Plan:
     """Old claims decide: the data of a cluster that was here before is used, never overwritten."""
     if any(claim.is_terminating for claim in claims):
         return Plan.hold("ClaimTerminating", "waiting for deleted claims to go", requeue_after=1.0)
@@ -50,7 +67,10 @@ def _resume(claims: list[ClaimFacts]) -> Plan:
     if missing is not None:
         return missing
     born = Record(bootstrap=bootstrap, cluster_id=ids.pop())
-    return Plan.act(Remember(record=born), reason="Resuming", message=f"resuming on the data of {names}")
+    message = f"resuming on the data of {names}"
+    if kept:
+        message += f", not on what was given up: {', '.join(claim.name for claim in kept)}"
+    return Plan.act(Remember(record=born), reason="Resuming", message=message)
 
 
 def _missing(claims: list[ClaimFacts]) -> Plan | None:

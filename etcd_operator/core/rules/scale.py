@@ -19,7 +19,7 @@ from etcd_operator.core.actions import (
     Remember,
     RemoveMember,
 )
-from etcd_operator.core.members import Member, quorum
+from etcd_operator.core.members import Member, ordinal_of, quorum
 from etcd_operator.core.names import member_name
 from etcd_operator.core.paths import joining_version
 from etcd_operator.core.rules.objects import joining
@@ -80,7 +80,7 @@ def finish_learner(state: ClusterState) -> Plan | None:
     was_lost = _is_losing_data(state, learner) or (
         is_lost(state, learner) if has_objects else bool(entry.name)
     )
-    if len(state.voters) >= state.target or was_lost:
+    if len(state.voters) >= state.desired.size or was_lost:
         why = f"{name} was lost while it joined" if was_lost else f"{name} is not needed"
         return _take_out(state, name, entry.id, why)
     if not has_objects:
@@ -127,7 +127,7 @@ def down(state: ClusterState) -> Plan | None:
 
 def up(state: ClusterState) -> Plan | None:
     """Add one learner, when every voter is healthy."""
-    if not _may_change(state) or len(state.voters) >= state.target:
+    if not _may_change(state) or len(state.voters) >= state.desired.size:
         return None
     if any(not voter.is_healthy for voter in state.voters):
         return None  # upkeep says which
@@ -211,9 +211,10 @@ def _taken(state: ClusterState, name: str) -> list[Action]:
 def _next_name(state: ClusterState) -> str:
     """Persistent: the lowest number that is free. Ephemeral: the next that was never used."""
     if state.desired.is_persistent:
-        taken, size = {voter.ordinal for voter in state.voters}, state.desired.size
+        size = state.desired.size
+        taken = {voter.ordinal for voter in state.voters} | {ordinal_of(claim.name) for claim in state.kept}
         free = [number for number in range(max(len(taken) + 1, size)) if number not in taken]
-        # What a recovery gave up may stay for as long as its node is silent: others come first.
+        # What a recovery deletes may stay for as long as its node is silent: others come first.
         ready = [number for number in free if number < size and not _is_given_up(state, number)]
         return member_name(state.desired, (ready or free)[0])
     seen = max((member.ordinal + 1 for member in state.members), default=0)
