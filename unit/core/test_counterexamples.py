@@ -4,6 +4,7 @@ Each test repeats the steps that a random run was reduced to. A new finding of `
 here first and fails; then what it shows is mended, in the product or in the model.
 """
 
+from unit.core.test_membership_model import Memberships
 from unit.core.test_recovery_model import Recoveries
 
 
@@ -16,4 +17,15 @@ def test_the_last_member_to_hear_of_a_promotion_is_left_with_one_that_has_heard_
     machine.operator_looks_at_the_world_as_it_is()
     machine.a_pod_is_lost(how="kubectl", which=0)
     machine.a_pod_is_lost(how="kubectl", which=3)
+    machine.teardown()
+
+
+def test_a_silent_member_is_not_removed_while_another_is_losing_its_data() -> None:
+    """Two of three serve, but one of them only until its pod ends: then the silent one is needed."""
+    machine = Memberships()
+    machine.begin(is_persistent=True, size=3, asked=1, is_merciful=True)
+    machine.a_claim_is_deleted(how="kubectl", which=0)
+    machine.a_node_falls_silent(node=1)
+    machine.operator_looks_at_the_world_as_it_is()
+    machine.a_node_is_replaced(node=0)
     machine.teardown()

@@ -112,10 +112,12 @@ def down(state: ClusterState) -> Plan | None:
         return None
     victim = _victim(state)
     rest = [voter for voter in state.voters if voter is not victim]
-    healthy = [voter for voter in rest if _stays(voter)]
+    healthy = [voter for voter in rest if _stays(voter) and not _goes_before(state, voter, victim)]
     if len(healthy) < quorum(len(rest)):
-        names = ", ".join(voter.name for voter in rest if not _stays(voter))
-        return Plan.hold("QuorumAtRisk", f"not shrinking while {names} do not serve", requeue_after=1.0)
+        names = ", ".join(voter.name for voter in rest if voter not in healthy)
+        return Plan.hold(
+            "QuorumAtRisk", f"not shrinking while {names} do not serve, or lose their data", requeue_after=1.0
+        )
     return Plan.act(
         *lead_elsewhere(state, victim, healthy),
         RemoveMember(name=victim.name, member_id=victim.id),
@@ -245,6 +247,11 @@ def _is_losing_data(state: ClusterState, voter: Member) -> bool:
 def _stays(voter: Member) -> bool:
     """Whether it serves and will go on to: a pod that is being deleted still answers for a moment."""
     return voter.is_healthy and not (voter.pod is not None and voter.pod.is_terminating)
+
+
+def _goes_before(state: ClusterState, voter: Member, victim: Member) -> bool:
+    """Whether a voter loses its data with its next restart while the victim, though silent, keeps its own."""
+    return _is_losing_data(state, voter) and not _is_losing_data(state, victim)
 
 
 def _by_departure(state: ClusterState, members: Iterable[Member]) -> list[Member]:
