@@ -29,3 +29,16 @@ def test_a_silent_member_is_not_removed_while_another_is_losing_its_data() -> No
     machine.operator_looks_at_the_world_as_it_is()
     machine.a_node_is_replaced(node=0)
     machine.teardown()
+
+
+def test_what_is_left_of_a_member_waits_while_an_alarm_names_the_only_voter() -> None:
+    """No voter is trusted, so nobody can be asked whether etcd still lists the member."""
+    machine = Recoveries()
+    machine.begin(size=3, asked=1, left={0})
+    machine.operator_looks_at_the_world_as_it_is()
+    machine.nature_goes_on()
+    machine.nature_goes_on()
+    machine.operator_looks_at_the_world_as_it_is()
+    machine.data_is_found_to_differ(which=2)
+    machine.the_seed_is_lost(is_deleted=False)
+    machine.teardown()

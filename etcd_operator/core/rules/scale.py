@@ -271,8 +271,11 @@ def lead_elsewhere(state: ClusterState, victim: Member, healthy: list[Member]) -
 
 
 def _may_change(state: ClusterState) -> bool:
-    """Whether etcd's list is to be trusted and can be changed at all."""
-    return state.record.is_born and state.has_quorum and bool(state.voters)
+    """Whether etcd's list is to be trusted, and there is a member to ask for a change of it.
+
+    Without one, as where an alarm names the only voter, other rules report the reason.
+    """
+    return state.record.is_born and state.has_quorum and bool(state.healthy_voters)
 
 
 def _is_left_over(state: ClusterState, member: Member) -> bool:
