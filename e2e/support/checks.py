@@ -36,7 +36,7 @@ def assert_consistent(space: Space, document: Document) -> str:
 def assert_nothing_doubled(space: Space, document: Document, *, members: list[str] | None = None) -> None:
     """Exactly the objects that the documents name, whatever the operator went through.
 
-    `members` are the names to expect, where ephemeral ones have been replaced by other numbers.
+    `members` are the names to expect, where members have other numbers than at first.
     """
     name, size = document["metadata"]["name"], size_of(document)
     if document["apiVersion"] == "coreos.com/v1":
@@ -44,7 +44,7 @@ def assert_nothing_doubled(space: Space, document: Document, *, members: list[st
         assert space.names(resources.PODS, f"etcd_cluster={name}") == members
         assert space.names(resources.SERVICES, f"etcd_cluster={name}") == sorted([name, *members])
         return
-    members = [f"{name}-{number}" for number in range(size)]
+    members = members or [f"{name}-{number}" for number in range(size)]
     selector = f"etcd.improbable.io/cluster-name={name}"
     assert space.names(resources.PEERS, selector) == members
     assert space.names(resources.REPLICA_SETS, selector) == members
