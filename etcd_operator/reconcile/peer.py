@@ -181,12 +181,13 @@ class PeerReconciler:
         wanted = self._replica_set(peer, caches.claims.store.get(key))
         found = caches.replica_sets.store.get(key)
         if found is not None and found.metadata.controller_uid == peer.metadata.uid:
+            if self._is_unseen(key, peer, caches.claims):
+                return CATCH_UP
             if _digest(found.metadata.annotations) != _digest(wanted["metadata"]["annotations"]):
                 self._retemplate(key, found.metadata, wanted)
-            if caches.claims.store.get(key) is None:
-                self._objects(key).find_own(resources.CLAIMS, persistent.claim(peer))
             return None
-        self._make_claim(key, peer, caches.claims)
+        if not self._make_claim(key, peer, caches.claims):
+            return CATCH_UP
         wait = self._wait_to_start(key, peer, caches.claims)
         if wait is not None:
             return wait
@@ -199,20 +200,29 @@ class PeerReconciler:
         wrote = self.expectations.noting(key, self.caches.of_resource)
         return Objects(client=self.client, namespace=key.namespace, wrote=wrote)
 
-    def _make_claim(self, key: Key, peer: EtcdPeer, claims: Informer[Claim]) -> None:
+    def _is_unseen(self, key: Key, peer: EtcdPeer, claims: Informer[Claim]) -> bool:
+        """Whether the claim is there, live, but in no cache: it says how etcd starts (see `_replica_set`)."""
+        return claims.store.get(key) is None and self._objects(key).find_own(
+            resources.CLAIMS, persistent.claim(peer)
+        )
+
+    def _make_claim(self, key: Key, peer: EtcdPeer, claims: Informer[Claim]) -> bool:
+        """Make the claim, if it is missing; false if it was there, but what it says is not known yet."""
         claim = claims.store.get(key)
         if claim is not None and is_kept(claim.metadata):
             what = f"PersistentVolumeClaim {key.name}"
             raise NameTaken(f"{what} was given up by a recovery: delete it to use its name", is_passing=False)
         if claim is not None and claim.metadata.deletion_timestamp is None:
-            return
+            return True
         if self._others_may_have_served(key, peer):
             if self._objects(key).find_own(resources.CLAIMS, persistent.claim(peer)):
                 raise Conflict(f"PersistentVolumeClaim {key.name} is there after all: looking again")
             raise ClaimLost(f"PersistentVolumeClaim {key.name} was lost while the cluster was founded")
         body = persistent.claim(peer, is_root_owned=self._is_root_owned(peer, claim))
-        if self._objects(key).create(resources.CLAIMS, body):
-            self.report(peer, "PVCCreated", f"created PersistentVolumeClaim {key.name}")
+        if not self._objects(key).create(resources.CLAIMS, body):
+            return False
+        self.report(peer, "PVCCreated", f"created PersistentVolumeClaim {key.name}")
+        return True
 
     def _note_start(self, key: Key, peer: EtcdPeer, claim: Claim | None) -> None:
         """Write on an initial member's claim that from now on there may be data on it."""

@@ -12,6 +12,7 @@ from unit.fakes.apiserver.kinds import BUDGETS, CLAIMS, PODS, REPLICA_SETS, SERV
 from unit.reconcile.bench import COREOS, IMPROBABLE, PEER_LABEL, PEERS, Bench, born, ephemeral, persistent
 from unit.reconcile.expected import assert_finished
 from unit.reconcile.test_acts import Acts
+from unit.reconcile.test_asked_recovery import ask, lost_for_long
 from unit.reconcile.test_protect import pod_of
 
 MAKERS = pytest.mark.parametrize("make", [ephemeral, persistent])
@@ -140,3 +141,24 @@ def test_a_claim_of_somebody_else_with_all_our_labels_is_not_ours() -> None:
         made.run_until(lambda: made.reason(IMPROBABLE) == "ClaimInTheWay")
         made.wait(20.0)
         assert made.objects()["peers"] == ["c-0", "c-1", "c-2"]
+
+
+@pytest.mark.parametrize("is_made_again", [False, True], ids=["ReplicaSet stays", "ReplicaSet is made again"])
+def test_a_recovered_member_starts_from_its_own_directory_while_its_claim_lacks_its_labels(
+    is_made_again: bool,
+) -> None:
+    """Only the claim says that its data is in the directory of a seed: in another one there is none."""
+    with born(*persistent()) as made:
+        lost_for_long(made)
+        ask(made)
+        made.settle()
+        template = made.get(REPLICA_SETS, "c-3")["spec"]["template"]
+        strip(made, CLAIMS, "c-3", *EVERY_LABEL[IMPROBABLE])
+        if is_made_again:
+            made.delete(REPLICA_SETS, "c-3")
+        for _ in range(40):
+            made.turn()
+            if "c-3" in made.names(REPLICA_SETS):
+                assert made.get(REPLICA_SETS, "c-3")["spec"]["template"] == template
+        made.settle()
+        assert_finished(made, IMPROBABLE, 3, (0, 1, 3), kept=("c-2",))
