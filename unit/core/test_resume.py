@@ -93,6 +93,20 @@ def test_a_bootstrap_that_may_have_lost_data_is_not_begun_again(started: dict[st
     assert (made.actions, made.reason) == ((), "ClaimsMissing")
 
 
+def test_a_claim_that_does_not_say_who_its_initial_members_were_begins_nothing() -> None:
+    """Left over from a member that joined and never answered: nobody knows of what cluster."""
+    made = plan(on_claims(claim("db-3", founders=())))
+
+    assert (made.actions, made.reason, made.requeue_after) == ((), "ClaimsConflict", 10.0)
+
+
+@pytest.mark.parametrize("voters", [("garbage",), ("db-0=id-db-0", ""), ("=",)])
+def test_voters_that_somebody_edited_on_a_claim_stop_no_pass(voters: tuple[str, ...]) -> None:
+    made = plan(on_claims(*(old_claim(name, voters=voters, voters_revision=3) for name in NAMES)))
+
+    assert made.reason in ("Resuming", "ClaimsMissing")
+
+
 KEPT = old_claim("db-1", cluster_id="given up", given_up="a recovery")
 
 

@@ -60,6 +60,13 @@ def _resume(claims: list[ClaimFacts], kept: Sequence[ClaimFacts]) -> Plan:
             requeue_after=RECHECK,
         )
     founders = next((claim.founders for claim in claims if claim.founders), ())
+    if not ids and not founders:
+        return Plan.hold(
+            "ClaimsConflict",
+            f"the claims {names} are of members that joined a cluster and never answered, and nothing says "
+            "of which one: delete them to begin with an empty cluster",
+            requeue_after=RECHECK,
+        )
     bootstrap = Bootstrap(members=founders, token=tokens.pop())
     if not ids:
         return _go_on(claims, bootstrap)
@@ -80,7 +87,8 @@ def _missing(claims: list[ClaimFacts]) -> Plan | None:
     too few does no harm, because etcd knows for itself who voted; nor does it where nothing is written.
     """
     newest = max(claims, key=lambda claim: claim.voters_revision)
-    voters = dict(voter.split("=", 1) for voter in newest.voters)
+    # Anybody can edit annotations: what is no `name=ID` names nobody, and must not end the pass.
+    voters = dict(voter.split("=", 1) for voter in newest.voters if "=" in voter)
     left = [claim.name for claim in claims if _is_voter(claim, voters)]
     return _too_few(left, tuple(voters)) if len(left) * 2 < len(voters) else None
 
