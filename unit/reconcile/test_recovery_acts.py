@@ -206,4 +206,10 @@ def test_the_list_of_the_old_cluster_counts_only_until_the_new_one_tells_its_own
 
     assert tellers_of(record, [old]) == [old]
     assert tellers_of(record, [old, new]) == [new]
-    assert tellers_of(Record(cluster_id=OLD), [old, new]) == [old, new]
+    assert tellers_of(Record(), [old, new]) == [old, new]
+
+
+def test_a_member_of_another_cluster_never_reports_the_list() -> None:
+    old, new = said(OLD), said(NEW)
+
+    assert tellers_of(Record(cluster_id=OLD), [old, new]) == [old]
