@@ -89,6 +89,7 @@ def test_a_client_pod_reaches_the_cluster_by_its_name(space: Space) -> None:
 @pytest.mark.unrestricted
 def test_a_client_pod_reaches_every_member_by_the_endpoints_in_status(space: Space) -> None:
     document = space.created(ephemeral())
+    space.wait_settled(document)
     endpoints = space.status(document)["endpoints"]
     assert endpoints == [f"http://{name}.{space.namespace}.svc:2379" for name in NAMES]
     start_shell(space)

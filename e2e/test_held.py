@@ -2,14 +2,14 @@
 
 import json
 
-from e2e.support.alarms import disarm, raise_no_space
+from e2e.support.alarms import disarm, raise_corrupt, raise_no_space
 from e2e.support.api import condition
 from e2e.support.checks import assert_consistent
 from e2e.support.clusters import COREOS, IMPROBABLE, ephemeral, persistent
 from e2e.support.resizing import member_ids, members_of, settle
 from e2e.support.space import Space
 from e2e.support.waiting import hold_for, wait_until
-from etcd_operator.api import coreos
+from etcd_operator.api import coreos, improbable
 from etcd_operator.kube import resources
 
 KINDS = {COREOS: "etcdcluster.coreos.com", IMPROBABLE: "etcdcluster.etcd.improbable.io"}
@@ -52,6 +52,46 @@ def test_a_full_store_is_told_and_keeps_nobody_from_being_replaced(space: Space)
     assert disarm(address) == 1
     settle(space, document)
     assert assert_consistent(space, document) == cluster_id
+
+
+def test_a_member_with_corrupt_data_is_replaced_and_writes_are_taken_again(space: Space) -> None:
+    document = space.created(ephemeral(name="corrupt"))
+    settle(space, document)
+    cluster_id = assert_consistent(space, document)
+    raise_corrupt(space.addresses(document)[0], int(member_ids(space, document)["corrupt-0001"], 16))
+    wait_until(lambda: "corrupt-0003" in members_of(space, document), 60, "a new member takes its place")
+    settle(space, document)
+    assert "corrupt-0001" not in members_of(space, document)
+    assert disarm(space.addresses(document)[0]) == 0
+    assert assert_consistent(space, document) == cluster_id
+
+
+def test_members_stay_ready_where_authentication_is_switched_on(space: Space) -> None:
+    document = space.created(persistent("locked", replicas=1))
+    settle(space, document)
+    (pod,) = space.pods(document)
+
+    def etcdctl(*words: str) -> None:
+        space.kubectl("exec", pod["metadata"]["name"], "--", "etcdctl", *words)
+
+    etcdctl("user", "add", "root:secret")
+    etcdctl("user", "grant-role", "root", "root")
+    etcdctl("auth", "enable")
+    held = space.wait_condition(document, "Degraded", "AuthEnabled")
+    assert "etcdctl auth disable" in held["message"]
+    assert condition(space.stored(document), "Available")["status"] == "True"
+    space.kubectl("delete", "etcdpeers.etcd.improbable.io", "locked-0", "--wait=false")
+    serves = improbable.POD_MARKS.serves
+
+    def is_back() -> bool:
+        pods = [each for each in space.pods(document) if each["metadata"]["uid"] != pod["metadata"]["uid"]]
+        return [condition(each, serves).get("status") for each in pods] == ["True"]
+
+    wait_until(is_back, 60, "the peer is made again and serves")
+    (pod,) = space.pods(document)
+    etcdctl("--user=root:secret", "auth", "disable")
+    settle(space, document)
+    assert_consistent(space, document)
 
 
 def test_a_storage_class_that_comes_late_lets_the_cluster_go_on(space: Space) -> None:

@@ -12,7 +12,15 @@ DEADLINE = 5.0
 
 def raise_no_space(address: str, member_id: int) -> None:
     """What a member does when its quota is used up; filling 2 GiB takes longer. Raises grpc.RpcError."""
-    alarm = pb.AlarmRequest(action=pb.AlarmRequest.ACTIVATE, memberID=member_id, alarm=pb.NOSPACE)
+    _raise(address, pb.AlarmRequest(action=pb.AlarmRequest.ACTIVATE, memberID=member_id, alarm=pb.NOSPACE))
+
+
+def raise_corrupt(address: str, member_id: int) -> None:
+    """What a leader does that finds the data of a member to differ. Raises grpc.RpcError."""
+    _raise(address, pb.AlarmRequest(action=pb.AlarmRequest.ACTIVATE, memberID=member_id, alarm=pb.CORRUPT))
+
+
+def _raise(address: str, alarm: pb.AlarmRequest) -> None:
     with grpc.insecure_channel(endpoint(address, CLIENT_PORT), (("grpc.enable_http_proxy", 0),)) as channel:
         call = channel.unary_unary(
             methods.ALARM_LIST.path,

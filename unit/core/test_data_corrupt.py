@@ -8,6 +8,7 @@ from etcd_operator.core.actions import DisarmCorrupt, MoveLeader, RemoveCorrupt,
 from etcd_operator.core.marks import marks
 from etcd_operator.core.members import ANYBODY
 from etcd_operator.core.plan import plan
+from etcd_operator.core.rules.scale import outdated_learner
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
 from unit.core.builders import born, changed, down, entry, ephemeral, persistent
@@ -69,9 +70,10 @@ def test_a_learner_that_has_not_started_goes_before_the_member_that_is_named() -
     state = named(born(persistent(size=4), voters=3), "id-db-1")
     learner = replace(entry("db-3", is_learner=True), name="")
     pending = replace(state.members[0], name="db-3", entry=learner, answer=None)
-    made = plan(replace(state, members=(*state.members, pending)))
+    joining = replace(state, members=(*state.members, pending))
 
-    assert RemoveMember(name="db-3", member_id="id-db-3") in made.actions
+    assert RemoveMember(name="db-3", member_id="id-db-3") in plan(joining).actions
+    assert outdated_learner(replace(joining, has_quorum=False)) is None
 
 
 UNDECIDED = [

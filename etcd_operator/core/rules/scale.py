@@ -290,11 +290,10 @@ def _is_left_over(state: ClusterState, member: Member) -> bool:
     if member.pod is not None or member.peer is not None or member.has_service:
         return True
     claim = member.claim
-    if claim is None:
-        return False
-    if claim.member_id:
+    if claim is not None and claim.member_id:
         return claim.cluster_id == state.record.cluster_id
-    return claim.cluster_uid == state.desired.uid and claim.token == state.desired.token
+    made = (claim.cluster_uid, claim.token) if claim is not None else ("", "")
+    return made == (state.desired.uid, state.desired.token)
 
 
 def _has_objects(state: ClusterState, member: Member) -> bool:
