@@ -54,7 +54,7 @@ def lived(kind: Kind, body: dict[str, Any]) -> Iterator[Bench]:
         made.etcd.put(b"key", b"value")
         for spec in (
             {"version": "3.6.17"},
-            {"size" if kind is COREOS else "replicas": 2},
+            {"size" if kind is COREOS else "replicas": 1},
             {"size" if kind is COREOS else "replicas": 3},
         ):
             made.edit(kind, "c", {"spec": spec})
