@@ -12,6 +12,7 @@ from etcd_operator.core.actions import (
     Stage,
 )
 from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.core.members import Member
 from etcd_operator.core.plan import plan
 from etcd_operator.core.rules.objects import missing_services, repair
 from etcd_operator.core.state import ClusterState
@@ -96,6 +97,15 @@ def test_without_a_quorum_an_empty_list_proves_nothing_and_the_peer_comes_back()
 
     assert made is not None
     assert made.actions == (CreateMember(name="db-1", start=Resuming(token=TOKEN), version=VERSION),)
+
+
+@pytest.mark.parametrize("token", ["", "another"])
+def test_without_a_quorum_no_peer_is_made_on_a_claim_that_proves_nothing(token: str) -> None:
+    """It may be a copy of a member's volume, and two processes of one member must never meet."""
+    state = down(born(has_quorum=False), "db-0", "db-2")
+    foreign = Member(name="db-3", claim=old_claim("db-3", token=token))
+
+    assert repair(replace(state, members=(*state.members, foreign))) is None
 
 
 def test_the_token_is_the_births_own_not_that_of_a_resource_made_later() -> None:

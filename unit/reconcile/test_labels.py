@@ -143,6 +143,22 @@ def test_a_claim_of_somebody_else_with_all_our_labels_is_not_ours() -> None:
         assert made.objects()["peers"] == ["c-0", "c-1", "c-2"]
 
 
+def test_no_member_is_started_on_a_claim_of_somebody_else_while_no_quorum_answers() -> None:
+    """Nobody reports who the members are then."""
+    with born(*persistent()) as made:
+        labels = made.get(CLAIMS, "c-2")["metadata"]["labels"]
+        made.create(
+            CLAIMS,
+            {"metadata": {"name": "c-3", "labels": {**labels, PEER_LABEL: "c-3"}}, "spec": {}},
+        )
+        frozen = made.etcd.running
+        for name in frozen:
+            made.etcd.etcd.freeze(name)
+        made.run_until(lambda: made.reason(IMPROBABLE) == "QuorumLost")
+        made.wait(20.0)
+        assert made.objects()["peers"] == ["c-0", "c-1", "c-2"]
+
+
 @pytest.mark.parametrize("is_made_again", [False, True], ids=["ReplicaSet stays", "ReplicaSet is made again"])
 def test_a_recovered_member_starts_from_its_own_directory_while_its_claim_lacks_its_labels(
     is_made_again: bool,

@@ -11,7 +11,7 @@ from etcd_operator.core.actions import (
     Plan,
     Resuming,
 )
-from etcd_operator.core.members import Member
+from etcd_operator.core.members import ClaimFacts, Member
 from etcd_operator.core.paths import joining_version
 from etcd_operator.core.state import ClusterState
 
@@ -84,7 +84,19 @@ def _resumed_version(state: ClusterState, member: Member) -> str:
 
 def _has_data(state: ClusterState, member: Member) -> bool:
     claim = member.claim
-    return claim is not None and not claim.is_terminating and not state.is_attempt(claim)
+    if claim is None or claim.is_terminating or state.is_attempt(claim):
+        return False
+    return member.entry is not None or _is_known(state, claim)
+
+
+def _is_known(state: ClusterState, claim: ClaimFacts) -> bool:
+    """Whether a claim was made for this etcd cluster; while nobody reports the list, only that proves it.
+
+    A copy of a member's volume under a free number must not run beside the member itself.
+    """
+    recovery = state.record.recovery
+    tokens = {state.desired.token, recovery.token if recovery is not None else ""}
+    return bool(claim.token) and claim.token in tokens
 
 
 def _belongs(state: ClusterState, member: Member) -> bool:
