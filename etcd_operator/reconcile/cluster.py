@@ -112,12 +112,12 @@ class _Pass(Generic[Cluster]):
         failure = attempt(self._act)
         if isinstance(failure, NotLeading):
             raise failure
-        self._plan = self._explained(failure)
         attempts = Attempts(self._of.clock)
+        attempts.make(partial(self._of.marker.write, self._state))
+        self._plan = self._explained(failure) if failure is not None else self._marked(attempts)
         if not self._plan.is_quiet:
             attempts.make(self._write_status)
             attempts.make(self._write_peers)
-        attempts.make(partial(self._of.marker.write, self._state))
         if failure is not None and not isinstance(failure, SAID_AND_WAITED_FOR):
             raise failure
         return self._ended(attempts)
@@ -133,6 +133,14 @@ class _Pass(Generic[Cluster]):
             return Plan.wait(self._plan.reason, str(failure), requeue_after=ETCD_RETRY)
         words = failures.failed(key, failure)
         return held_by(failure, words) if words else self._plan
+
+    def _marked(self, attempts: Attempts) -> Plan:
+        """The plan as status tells it where all was done but marks: pods would seem to serve, or not to."""
+        failure = next(iter(attempts.failures), None)
+        if isinstance(failure, NotLeading):
+            raise failure
+        explained = self._explained(failure)
+        return self._plan if self._plan.stage is Stage.HELD else explained
 
     def _ended(self, attempts: Attempts) -> Result:
         lasting = [error for error in attempts.failures if isinstance(error, (Forbidden, Invalid))]

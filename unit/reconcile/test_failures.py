@@ -161,6 +161,39 @@ def test_a_mark_that_cannot_be_written_keeps_no_other_one_from_being_written() -
         made.run_until(lambda: told(made, "c-0000") == "False")
 
 
+@MAKERS
+@pytest.mark.parametrize(
+    ("code", "kind_of_error", "reason"),
+    [(403, "Forbidden", "Forbidden"), (422, "Invalid", "Refused"), (500, "InternalError", "RequestFailed")],
+)
+def test_marks_that_cannot_be_written_are_said(
+    make: Callable[..., Any], code: int, kind_of_error: str, reason: str
+) -> None:
+    """A member that hangs would seem to serve for ever, or one that serves not to."""
+    kind, body = make()
+    with born(kind, body) as made:
+
+        def refused(request: Request) -> Fault | None:
+            is_mark = (request.plural, request.subresource, request.method) == ("pods", "status", "PATCH")
+            fault = Answer(code=code, reason=kind_of_error, message=WEBHOOK)
+            return fault if is_mark and "strategic" in request.content_type else None
+
+        name = made.etcd.running[1]
+        made.etcd.etcd.freeze(name)
+        made.run_until(lambda: told(made, name) == "False")
+        made.api.before = refused
+        made.etcd.etcd.thaw(name)
+        made.run_until(lambda: made.reason(kind) == reason)
+        assert WEBHOOK in made.condition(kind, "Degraded")["message"]
+        made.wait(20.0)
+        before = len([w for w in made.writes() if w.applied])
+        made.wait(60.0)
+        assert len([w for w in made.writes() if w.applied]) == before
+        made.api.before = lambda _: None
+        made.settle()
+        assert_finished(made, kind, 3)
+
+
 def test_the_status_of_one_peer_that_cannot_be_written_keeps_no_other_one_from_being_written() -> None:
     with born(*persistent()) as made:
 
