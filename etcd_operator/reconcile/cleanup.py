@@ -46,22 +46,24 @@ class Cleanup:
         """
         if improbable.CLEANUP_FINALIZER not in peer.metadata.finalizers:
             return None
-        failure = self._deleted(key, peer) if with_claim else None
+        result = self._deleted(key, peer) if with_claim else False
+        failure = result if isinstance(result, OperatorError) else None
         if failure is not None and not self._is_over(peer):
             return failure
         if failure is not None:
             left = f"PersistentVolumeClaim {key.name} of a removed member is left behind, delete it by hand"
             self.report(peer, "CleanupGivenUp", f"{left}: {failure}")
-        elif with_claim:
+        elif result:
             self.report(peer, "PVCRemoved", f"removed PersistentVolumeClaim {key.name}")
         self._let_go(key, peer)
         return None
 
-    def _deleted(self, key: Key, peer: EtcdPeer) -> OperatorError | None:
+    def _deleted(self, key: Key, peer: EtcdPeer) -> bool | OperatorError:
+        """Whether this deletes a claim; why not, if it cannot."""
         token = peer.spec.bootstrap.initial_cluster_token
         try:
             self._delete(resources.REPLICA_SETS, key, lambda found: found.controller_uid == peer.metadata.uid)
-            self._delete(
+            return self._delete(
                 resources.CLAIMS,
                 key,
                 lambda found: (
@@ -70,15 +72,16 @@ class Cleanup:
             )
         except OperatorError as error:
             return error
-        return None
 
-    def _delete(self, resource: Resource, key: Key, is_ours: Callable[[ObjectMeta], bool]) -> None:
+    def _delete(self, resource: Resource, key: Key, is_ours: Callable[[ObjectMeta], bool]) -> bool:
         try:
             found = self.client.get(resource, key, Written).metadata
-            if found.deletion_timestamp is None and is_ours(found):
-                self.client.delete(resource, key, uid=found.uid)
+            if found.deletion_timestamp is not None or not is_ours(found):
+                return False
+            self.client.delete(resource, key, uid=found.uid)
         except NotFound:
-            return
+            return False
+        return True
 
     def _is_over(self, peer: EtcdPeer) -> bool:
         since = instant(peer.metadata.deletion_timestamp or "")

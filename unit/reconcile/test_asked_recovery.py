@@ -137,6 +137,20 @@ def test_all_members_join_beside_claims_that_are_kept_whatever_happens(write: in
         assert_recovered(made, (0, 2), ("c-1",))
 
 
+def test_a_claim_that_was_kept_is_not_reported_as_removed() -> None:
+    """The operator dies after it has marked the claim, before it has deleted the peer."""
+    with lost_and_asked() as made:
+        notes = made.get(CLAIMS, "c-1")["metadata"]["annotations"]
+        made.start(dies_at=3, dies_on="persistentvolumeclaims")
+        assert not run_or_die(made, lambda: until_recovered(made))
+        assert made.get(CLAIMS, "c-1")["metadata"]["annotations"].keys() > notes.keys(), "it is marked"
+        assert "c-1" in made.names(PEERS)
+        made.start()
+        made.settle()
+        assert_recovered(made, (2,), ("c-1",))
+        assert "PVCRemoved" not in made.told(), "nor is one that was lost before"
+
+
 def test_claims_are_deleted_at_once_where_the_annotation_says_so() -> None:
     with born(*persistent(size=3)) as made:
         lost_for_long(made)
