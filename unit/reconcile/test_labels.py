@@ -178,3 +178,20 @@ def test_a_recovered_member_starts_from_its_own_directory_while_its_claim_lacks_
                 assert made.get(REPLICA_SETS, "c-3")["spec"]["template"] == template
         made.settle()
         assert_finished(made, IMPROBABLE, 3, (0, 1, 3), kept=("c-2",))
+
+
+def test_pods_that_run_without_their_labels_come_back_as_the_same_members() -> None:
+    """Nobody can find them; so nobody is told to delete the cluster without a look at them."""
+    kind, body = ephemeral()
+    with born(kind, body) as made:
+        before, writes = identities(made), list(made.etcd.etcd.writes)
+        pods = made.names(PODS)
+        for name in pods:
+            strip(made, PODS, name, *EVERY_LABEL[kind])
+        made.run_until(lambda: made.reason(kind) == "NoBackup")
+        assert "if pods run without these labels" in made.condition(kind, "Degraded")["message"]
+        for name in pods:
+            made.edit(PODS, name, {"metadata": {"labels": {"etcd_cluster": "c"}}})
+        made.settle()
+        assert (identities(made), made.etcd.etcd.writes) == (before, writes)
+        assert_finished(made, kind, 3)

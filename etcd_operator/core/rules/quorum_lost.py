@@ -122,8 +122,9 @@ def _begin(state: ClusterState) -> Plan | None:
     if not left.holders:
         return Plan.hold(
             "NoBackup",
-            "the data of all members is gone and there is no backup: nothing is founded in its place; "
-            "delete the cluster and create it again to begin with an empty one",
+            "no pod of a member is found by its labels (etcd_cluster, etcd_node): the data of all is gone "
+            "and nothing is founded in its place; if pods run without these labels, give them back; "
+            "if not, delete the cluster and create it again to begin with an empty one",
             requeue_after=RECHECK,
         )
     if not left.witnesses:
