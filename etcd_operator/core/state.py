@@ -27,6 +27,7 @@ class ClusterState:
     age: seconds since the resource was made.
     unavailable_for: seconds since status says that no quorum answers; 0 while one does.
     cluster_version: etcd's own, as it reports it now or as last known; empty while it is not known.
+    is_version_hidden: no page that has it could be read.
     """
 
     desired: DesiredCluster
@@ -42,6 +43,7 @@ class ClusterState:
     age: float = 0.0
     unavailable_for: float = 0.0
     cluster_version: str = ""
+    is_version_hidden: bool = False
 
     @property
     def record(self) -> Record:

@@ -164,8 +164,11 @@ def current_version(state: ClusterState) -> str:
 
 
 def awaits_cluster_version(state: ClusterState) -> bool:
-    """Whether etcd's cluster version is not yet what it will be: it follows the members within seconds."""
-    if state.desired.cluster_version is None or not state.has_quorum:
+    """Whether etcd's cluster version is not yet what it will be: it follows the members within seconds.
+
+    Where nobody reads it (a NetworkPolicy may keep the operator from the port) it is not asked for often.
+    """
+    if state.desired.cluster_version is None or not state.has_quorum or state.is_version_hidden:
         return False
     running = (voter.answer.version for voter in state.voters if voter.answer is not None)
     return not is_agreed(state.cluster_version, running)

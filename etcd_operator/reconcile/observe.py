@@ -43,7 +43,7 @@ from etcd_operator.reconcile.facts import (
 )
 from etcd_operator.reconcile.labels import unlabelled
 from etcd_operator.reconcile.prober import Prober
-from etcd_operator.reconcile.readings import cluster_version, judged, wanted
+from etcd_operator.reconcile.readings import cluster_version, is_version_hidden, judged, wanted
 from etcd_operator.reconcile.recovery import of_one_history, tellers_of
 
 Rival = Callable[[Key], str]
@@ -97,6 +97,7 @@ class Observer(Generic[Cluster]):
             age=age,
             unavailable_for=(now - instant(since)).total_seconds() if since else 0.0,
             cluster_version=cluster_version(desired, look),
+            is_version_hidden=is_version_hidden(look),
         )
 
     def _objects(self, key: Key, desired: DesiredCluster) -> dict[str, Member]:

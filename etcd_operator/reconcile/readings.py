@@ -56,6 +56,11 @@ def cluster_version(desired: DesiredCluster, look: Probe) -> str:
     return str(max(read)) if read else desired.cluster_version or ""
 
 
+def is_version_hidden(look: Probe) -> bool:
+    """Whether pages were asked for and none could be read."""
+    return bool(look.vitals) and all(each == NOTHING for each in look.vitals.values())
+
+
 def _asks_for_snapshots(desired: DesiredCluster) -> bool:
     return desired.record.is_born and not desired.problem and needs_snapshots(desired)
 

@@ -137,6 +137,7 @@ def test_the_cluster_version_is_awaited_until_it_is_that_of_the_lowest_member(
     state = replace(born(persistent(cluster_version=reported)), cluster_version=reported)
     assert awaits_cluster_version(state) is awaits
     assert not awaits_cluster_version(replace(state, has_quorum=False))
+    assert not awaits_cluster_version(replace(state, is_version_hidden=True))
     mixed = changed(state, "db-1", answer=answer("db-1", version="3.5.35"))
     assert awaits_cluster_version(mixed) is (reported != "3.5.0")
 

@@ -5,9 +5,10 @@ from contextlib import contextmanager
 from unittest.mock import patch
 
 from etcd_operator.etcd import vitals
-from etcd_operator.etcd.vitals import Reading, Vitals
+from etcd_operator.etcd.vitals import NOTHING, Reading, Vitals
 from etcd_operator.reconcile import prober
 from unit.reconcile.bench import COREOS, IMPROBABLE, Bench, born, ephemeral, persistent
+from unit.reconcile.harness import RESYNC
 
 
 @contextmanager
@@ -37,6 +38,21 @@ def test_it_is_read_of_one_member_when_a_cluster_begins_and_then_no_more() -> No
         seen.clear()
         made.rest(10)
         assert seen == []
+
+
+def test_a_page_that_is_never_readable_is_not_asked_for_again_and_again() -> None:
+    """As behind a NetworkPolicy without that port: each such question costs a thread a second."""
+    seen: list[Reading] = []
+
+    def unreadable(wanted: Collection[Reading]) -> dict[str, Vitals]:
+        seen.extend(wanted)
+        return {reading.endpoint: NOTHING for reading in wanted}
+
+    with patch.object(prober, "read", unreadable), born(*persistent()) as made:
+        made.settle()
+        seen.clear()
+        made.wait(6 * RESYNC)
+        assert 1 <= len(seen) <= 8
 
 
 def test_it_follows_a_minor_upgrade_when_etcd_has_followed() -> None:
