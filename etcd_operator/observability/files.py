@@ -4,6 +4,7 @@ Each etcd member costs a connection, and each connection a file descriptor. The 
 1024 ends at about 300 clusters of three, while the hard one is usually far higher.
 """
 
+import errno
 import math
 import resource
 from collections.abc import Callable
@@ -19,6 +20,8 @@ CLEAR = 0.7
 """The part below which it is over, and the next one is given again."""
 
 _OPEN = next((path for path in (Path("/proc/self/fd"), Path("/dev/fd")) if path.exists()), None)
+
+_NONE_LEFT = (errno.EMFILE, errno.ENFILE)
 
 log = structlog.get_logger()
 
@@ -47,8 +50,14 @@ def raise_limit() -> Limits:
 
 
 def open_files() -> int:
-    """How many descriptors this process has open; 0 where the system does not say."""
-    return sum(1 for _ in _OPEN.iterdir()) if _OPEN is not None else 0
+    """How many descriptors this process has open; 0 where the system does not say.
+
+    Counting needs one itself: when none is left, as many as are allowed.
+    """
+    try:
+        return sum(1 for _ in _OPEN.iterdir()) if _OPEN is not None else 0
+    except OSError as error:
+        return resource.getrlimit(resource.RLIMIT_NOFILE)[0] if error.errno in _NONE_LEFT else 0
 
 
 class Watch:

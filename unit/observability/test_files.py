@@ -21,9 +21,36 @@ print("ok")
 """
 
 
+EXHAUSTED = """
+import resource
+from structlog.testing import capture_logs
+from etcd_operator.observability import files
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+held = []
+try:
+    while True:
+        held.append(open("/dev/null"))
+except OSError:
+    pass
+with capture_logs() as logs:
+    files.Watch().check()
+assert [(line["event"], line["open"]) for line in logs] == [("open_files_near_limit", 64)], logs
+print("ok")
+"""
+
+
 def test_the_soft_limit_is_raised_to_the_hard_one_and_used() -> None:
     done = subprocess.run(
         [sys.executable, "-W", "ignore::ResourceWarning", "-c", RAISED],
+        capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2],
+    )  # fmt: skip
+    assert done.stdout == "ok\n", done.stderr
+
+
+def test_a_limit_that_is_reached_is_reported_although_counting_needs_a_file() -> None:
+    """The main thread counts: what it raises would end the process."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::ResourceWarning", "-c", EXHAUSTED],
         capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2],
     )  # fmt: skip
     assert done.stdout == "ok\n", done.stderr
