@@ -7,6 +7,8 @@ What it promises:
 - `/metrics` answers a scrape; every path answers HEAD as it answers GET; others answer 404.
 - A slow or silent client blocks nobody: each has a thread of its own, a time limit, and makes room
   (the oldest first) when there are too many of them.
+- A client that cannot be accepted, because the process has no file descriptor left, waits in the
+  backlog and costs no CPU.
 - `stop` cuts what is open and joins the threads. It waits for no client, and polls for nothing.
 
 Not promised: TLS or authentication. Nothing here is secret; a network policy may hide it.
@@ -18,6 +20,7 @@ import socket
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from socketserver import TCPServer, ThreadingMixIn
@@ -35,6 +38,9 @@ Render = Callable[[str], tuple[bytes, str]]
 
 _TEXT = "text/plain; charset=utf-8"
 _MAX_CLIENTS = 64
+
+FULL_SECONDS = 0.5
+"""Until the next try after a client could not be accepted: its socket stays readable all the time."""
 
 
 class StatusServer:
@@ -81,7 +87,14 @@ class StatusServer:
             selector.register(self._wake_reader, selectors.EVENT_READ)
             while all(key.fileobj is self._server for key, _ in selector.select()):
                 self._server.handle_request()
+                if self._server.is_full:
+                    self._pause()
         self._close()
+
+    def _pause(self) -> None:
+        self._wake_reader.settimeout(FULL_SECONDS)
+        with suppress(TimeoutError):
+            self._wake_reader.recv(1)  # ends at once when `stop` closes the other side
 
     def _close(self) -> None:
         self._server.server_close()
@@ -163,8 +176,16 @@ class _Server(ThreadingMixIn, TCPServer):
         self.socket = listener
         self.pages = pages
         self.client_timeout = client_timeout
+        self.is_full = False
         self._clients: dict[socket.socket, None] = {}
         self._lock = threading.Lock()
+
+    def get_request(self) -> Any:
+        """Accept a client; `is_full` while that fails."""
+        self.is_full = True
+        accepted = super().get_request()
+        self.is_full = False
+        return accepted
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Give the client a thread; the oldest of too many is cut off."""

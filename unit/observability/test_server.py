@@ -1,8 +1,11 @@
 import contextlib
+import errno
 import http.client
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
+from socketserver import TCPServer
 
 import pytest
 
@@ -223,3 +226,39 @@ def test_a_kernel_without_ipv6_is_served_on_ipv4(make: Make, monkeypatch: pytest
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no IPv6 here")
 def test_an_ipv6_address_is_written_in_brackets(make: Make) -> None:
     assert ask(make("[::1]:0"), "/healthz", host="::1")[0] == 200
+
+
+def test_a_client_that_cannot_be_accepted_is_left_waiting_without_a_busy_loop(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a free file descriptor the client stays in the backlog, and its socket readable."""
+    tries: list[float] = []
+    accept = TCPServer.get_request
+
+    def refused(server: TCPServer) -> object:
+        tries.append(time.monotonic())
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(TCPServer, "get_request", refused)
+    server = make(health={"a": well})
+    with socket.create_connection(("127.0.0.1", server.port), timeout=5) as client:
+        client.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
+        eventually(lambda: len(tries) >= 3)
+        assert tries[2] - tries[0] >= module.FULL_SECONDS * 1.9
+        monkeypatch.setattr(TCPServer, "get_request", accept)
+        assert b"200 OK" in client.recv(100)
+
+
+def test_a_server_that_cannot_accept_stops_at_once(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = threading.Event()
+
+    def refused(server: TCPServer) -> object:
+        tried.set()
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(module, "FULL_SECONDS", 3600.0)
+    monkeypatch.setattr(TCPServer, "get_request", refused)
+    server = make()
+    with socket.create_connection(("127.0.0.1", server.port), timeout=5):
+        assert tried.wait(5)
+        assert server.stop(5)
