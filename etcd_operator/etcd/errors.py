@@ -24,6 +24,8 @@ etcd's texts are the source (rpctypes of 3.5 to 3.7 agree on them); codes differ
 versions and calls, so a code only decides when the text is unknown.
 """
 
+import errno
+import os
 import re
 from typing import NamedTuple
 
@@ -86,6 +88,10 @@ class Corrupt(RetryableError):
     """Data is damaged: members differ, or a snapshot's bytes are not what etcd sent."""
 
 
+class NotAsked(RetryableError):
+    """This process lacks what it needs to ask (files, threads), so silence would say nothing of a member."""
+
+
 class MemberNotFound(NotFound):
     """No member has that ID."""
 
@@ -105,6 +111,8 @@ class _Refusal(NamedTuple):
     error: type[OperatorError]
     in_doubt: bool = False
 
+
+_NO_FILES = os.strerror(errno.EMFILE)
 
 # Matched as prefixes, in this order: one text begins another.
 _REFUSALS = (
@@ -176,6 +184,11 @@ def translate(code: grpc.StatusCode, details: str, *, call: str, is_write: bool)
 def is_connection_lost(code: grpc.StatusCode, details: str) -> bool:
     """Whether the connection itself failed; etcd also says UNAVAILABLE over a good one."""
     return code is grpc.StatusCode.UNAVAILABLE and _TEXT.match(details) is None
+
+
+def is_own_lack(details: str) -> bool:
+    """Whether a call ended before it left this process, for want of a file descriptor (EMFILE, ENFILE)."""
+    return _NO_FILES in details
 
 
 def _refusal(details: str) -> _Refusal | None:

@@ -11,7 +11,8 @@ Promises:
 - a member that wants a user is asked for the proof in any case: nothing else shows how it is;
 - no thread is kept per member and a healthy cluster costs no handshakes.
 
-It changes nothing and raises nothing but `Unavailable` for closed `Channels`.
+It changes nothing and raises nothing but `Unavailable` for closed `Channels`, and `NotAsked` when this
+process has no file descriptors left for connections: the silence would be its own.
 """
 
 import queue
@@ -28,7 +29,7 @@ from etcd_operator.etcd import methods
 from etcd_operator.etcd import rpc_pb2 as pb
 from etcd_operator.etcd.channel import Channels, Connection
 from etcd_operator.etcd.client import OnCall, ignore_call, quorum_read
-from etcd_operator.etcd.errors import AskedLearner, is_connection_lost, translate
+from etcd_operator.etcd.errors import AskedLearner, NotAsked, is_connection_lost, is_own_lack, translate
 from etcd_operator.etcd.methods import Method, Request, Response
 from etcd_operator.etcd.values import Member, Status, members_of, status_of
 from etcd_operator.etcd.vitals import Vitals
@@ -187,6 +188,7 @@ class _Look:
         self._replies: queue.SimpleQueue[_Call] = queue.SimpleQueue()
         self._under_way: set[_Call] = set()
         self._asked: dict[str, _Asked] = {}
+        self._not_asked = ""
 
     def run(self, endpoints: Iterable[str]) -> Probe:
         for endpoint in dict.fromkeys(endpoints):
@@ -200,6 +202,8 @@ class _Look:
         finally:
             is_cut_short = not self._is_complete()
             self._let_go()
+        if self._not_asked:
+            raise NotAsked(f"{self._not_asked} was not asked: this process has no file descriptor left")
         answers = {endpoint: asked.answer() for endpoint, asked in self._asked.items()}
         return Probe(answers=answers, quorum=self._quorum(), is_cut_short=is_cut_short)
 
@@ -231,6 +235,8 @@ class _Look:
             return
         if code not in _SILENCE and not is_connection_lost(code, details):
             call.asked.is_heard = True
+        if is_own_lack(details):
+            self._not_asked = call.asked.connection.endpoint
         where = f"{call.name} at {call.asked.connection.endpoint}"
         self._note_error(call, translate(code, details, call=where, is_write=False))
 

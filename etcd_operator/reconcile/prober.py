@@ -17,13 +17,15 @@ A member that answered the last time and is silent now is asked once more, with 
 deadline: on a busy machine a short silence is common, and each one told is a status write.
 One whose pod is being deleted is not: it falls silent for good, and the rest need not wait. One
 that was just removed is not waited for at all: its process ends, or hangs for a second or two.
+
+What goes wrong in this process (no thread, no file descriptor, a bug) is never shown as silence of
+members: the next `take` raises it, so that the pass fails and is tried again with back-off.
 """
 
 import math
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -33,6 +35,7 @@ from etcd_operator.clock import Clock
 from etcd_operator.errors import Unavailable
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import OnCall
+from etcd_operator.etcd.errors import NotAsked
 from etcd_operator.etcd.probe import Answer, NoAnswer, Probe, Refused, probe
 from etcd_operator.etcd.vitals import Reading, read
 from etcd_operator.keys import Key
@@ -79,6 +82,8 @@ class _Slot:
     channels: Channels
     is_under_way: bool = False
     is_outdated: bool = False
+    turn: int = 0
+    failure: str = ""
     look: Probe | None = None
     made_at: float = 0.0
     heard: frozenset[str] = frozenset()
@@ -129,6 +134,7 @@ class Prober:
         leaving: those of them that are expected to fall silent and not worth a second question.
         wanted: pages to be read as well; a result without them is not used.
         No endpoints need no look: the result is empty at once.
+        Raises NotAsked when the last one failed in this process, or none can be begun.
         """
         if not endpoints:
             return NOTHING
@@ -136,6 +142,9 @@ class Prober:
             slot = self._slots.get(key)
             if slot is None:
                 slot = self._slots[key] = _Slot(endpoints, Channels())
+            if slot.failure:
+                failure, slot.failure = slot.failure, ""
+                raise NotAsked(failure)
             look, slot.look = slot.look, None
             is_fresh = self._clock.monotonic() - slot.made_at <= FRESH
             if look is not None and is_fresh and endpoints <= slot.endpoints and wanted(look) <= slot.read:
@@ -146,7 +155,7 @@ class Prober:
                 slot.removed &= endpoints
                 slot.leaving = leaving | slot.removed
                 slot.wanted, slot.read = wanted, frozenset()
-                self._submit(lane, step, key, slot)
+                self._begin(lane, step, key, slot)
             return None
 
     def invalidate(self, key: Key, *, removed: frozenset[str] = frozenset()) -> None:
@@ -205,18 +214,35 @@ class Prober:
             return Lane.CONFIRM, self._ask_fully
         return Lane.SILENT, self._ask_silent
 
-    def _submit(self, lane: Lane, step: "_Step", key: Key, slot: _Slot) -> None:
-        with suppress(RuntimeError):  # stopped meanwhile
-            self._lanes[lane].submit(self._guarded, step, key, slot)
+    def _begin(self, lane: Lane, step: "_Step", key: Key, slot: _Slot) -> None:
+        try:
+            self._submit(lane, step, key, slot)
+        except RuntimeError as error:
+            slot.is_under_way = False
+            raise NotAsked(f"members were not asked: {error}") from error
 
-    def _guarded(self, step: "_Step", key: Key, slot: _Slot) -> None:
+    def _submit(self, lane: Lane, step: "_Step", key: Key, slot: _Slot) -> None:
+        """Raises RuntimeError if no thread can be started; what was put before the threads is void then."""
+        slot.turn += 1
+        try:
+            self._lanes[lane].submit(self._guarded, step, key, slot, slot.turn)
+        except RuntimeError:
+            slot.turn += 1
+            if not self._is_stopped:
+                raise
+
+    def _guarded(self, step: "_Step", key: Key, slot: _Slot, turn: int) -> None:
+        if turn != slot.turn:
+            return
         try:
             step(key, slot)
         except Unavailable:  # closed meanwhile: the cluster has been deleted, or the operator ends
             self._finish(key, slot, NOTHING)
-        except Exception:
+        except NotAsked as error:
+            self._fail(key, slot, str(error))
+        except Exception as error:
             log.exception("probe_crashed", cluster=str(key))
-            self._finish(key, slot, NOTHING)
+            self._fail(key, slot, f"members were not asked: {type(error).__name__}: {error}")
 
     def _ask(self, key: Key, slot: _Slot) -> None:
         look = self._look(slot, deadline=PATIENCE, patience=PATIENCE)
@@ -259,6 +285,11 @@ class Prober:
             is_stopped = self._is_stopped
         if not is_stopped:
             self._on_done(key)
+
+    def _fail(self, key: Key, slot: _Slot, failure: str) -> None:
+        with self._lock:
+            slot.is_under_way, slot.look, slot.failure = False, None, failure
+        self._on_done(key)
 
     def _look(self, slot: _Slot, *, deadline: float, patience: float) -> Probe:
         within = min(deadline, self._deadline)

@@ -1,7 +1,10 @@
 """The probe's promises, against the scripted etcd."""
 
+import subprocess
+import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import grpc
 import pytest
@@ -223,3 +226,41 @@ def test_an_unknown_refusal_still_leaves_a_value(
 
 def _refuse(_cluster: FakeEtcdCluster) -> bool:
     raise Refusal(grpc.StatusCode.INTERNAL, "etcdserver: something new")
+
+
+WITHOUT_FILES = """
+import os, resource
+from etcd_operator.etcd.channel import Channels
+from etcd_operator.etcd.errors import NotAsked
+from etcd_operator.etcd.probe import probe
+from unit.fakes.etcd import FakeEtcdCluster
+
+fake = FakeEtcdCluster()
+fake.found({"m0": "http://m0:2380"})
+endpoints = [fake.start("m0", peer_url="http://m0:2380").endpoint]
+connected = Channels()
+assert probe(connected, endpoints).quorum
+resource.setrlimit(resource.RLIMIT_NOFILE, (200, 200))
+held = []
+try:
+    while True:
+        held.append(os.open("/dev/null", os.O_RDONLY))
+except OSError:
+    pass
+assert probe(connected, endpoints).quorum
+try:
+    found = probe(Channels(), endpoints)
+except NotAsked as error:
+    found = f"{endpoints[0]} was not asked" in str(error)
+os.write(1, repr(found).encode())
+os._exit(0)
+"""
+
+
+def test_a_member_for_which_no_file_is_left_is_not_called_silent() -> None:
+    """Or all members of healthy clusters are reported as lost when the operator has too many connections."""
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_FILES],
+        capture_output=True, text=True, check=False, cwd=Path(__file__).parents[2], timeout=60,
+    )  # fmt: skip
+    assert done.stdout == "True", done.stdout + done.stderr

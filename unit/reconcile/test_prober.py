@@ -10,6 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from etcd_operator.etcd import probe as etcd
+from etcd_operator.etcd.errors import NotAsked
 from etcd_operator.etcd.probe import Answer, NoAnswer, Probe, Refused
 from etcd_operator.etcd.vitals import Page, Reading, Vitals
 from etcd_operator.reconcile import prober
@@ -140,6 +141,28 @@ def test_a_look_at_what_is_closed_meanwhile_is_no_crash(looker: Looker) -> None:
     with capture_logs() as said:
         assert looker.look() == Probe(answers={}, quorum=None)
     assert said == []
+
+
+def test_a_probe_that_fails_in_this_process_is_no_silence_of_members(looker: Looker) -> None:
+    """A pass that took it for one would report a lost quorum and take the members from their clients."""
+    looker.look()
+    with patch.object(prober, "probe", side_effect=RuntimeError("can't start new thread")), capture_logs():
+        assert looker.prober.take(KEY, looker.endpoints) is None
+        assert looker.done.acquire(timeout=10)
+        with pytest.raises(NotAsked, match="can't start new thread"):
+            looker.prober.take(KEY, looker.endpoints)
+    assert looker.look().quorum is True
+
+
+def test_a_cluster_that_got_no_thread_is_asked_once_there_are_threads_again(looker: Looker) -> None:
+    with patch.object(threading.Thread, "start", side_effect=RuntimeError("can't start new thread")):
+        for _ in range(3):
+            with pytest.raises(NotAsked, match="can't start new thread"):
+                looker.prober.take(KEY, looker.endpoints)
+    assert looker.look().quorum is True
+    looker.prober.stop()
+    assert not looker.done.acquire(timeout=0)  # what was left in the queue has asked nobody
+    assert looker.calls.count("Status") == len(looker.endpoints)
 
 
 def test_what_was_seen_before_etcd_was_changed_is_thrown_away(looker: Looker) -> None:
