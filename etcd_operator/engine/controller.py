@@ -9,7 +9,7 @@ that call `reconcile(key)`. What it promises:
       Result()                    forget its failures
       Result(requeue_after=s)     forget its failures, again in s seconds
       Result(is_done=False)       it waits for something (answers, caches): neither success nor failure
-      Throttled                   again with back-off, but not before the server's retry_after
+      Throttled                   again with back-off, not before the server's retry_after (a minute at most)
       TerminalError               not before a new event: repeating it cannot help
       any other OperatorError     again with back-off
       any other exception         a bug ("panic"): counted apart, logged with its traceback,
@@ -44,6 +44,9 @@ from etcd_operator.engine.threads import OnCrash, join_all
 from etcd_operator.engine.workqueue import QueueGauges, QueueMetrics, ShutDown, WorkQueue
 from etcd_operator.errors import OperatorError, TerminalError, Throttled
 from etcd_operator.keys import Key
+
+LONGEST_RETRY_AFTER = 60.0
+"""Seconds; a server, or a proxy whose clock is wrong, may ask for days, which nothing would cut short."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -215,7 +218,7 @@ class Controller:
                 _LOG.error("reconcile gave up", extra=_about(key, ending))
                 return "terminal"
             case Throttled():
-                self._retry(key, ending, at_least=ending.retry_after)
+                self._retry(key, ending, at_least=min(ending.retry_after, LONGEST_RETRY_AFTER))
                 return "error"
             case OperatorError():
                 self._retry(key, ending)

@@ -10,7 +10,7 @@ import pytest
 from etcd_operator.clock import SystemClock
 from etcd_operator.engine import crew
 from etcd_operator.engine.backoff import Backoff
-from etcd_operator.engine.controller import Controller, Result
+from etcd_operator.engine.controller import LONGEST_RETRY_AFTER, Controller, Result
 from etcd_operator.engine.workqueue import QueueGauges
 from etcd_operator.errors import Conflict, InvalidSpec, NotFound, Throttled
 from etcd_operator.keys import Key
@@ -179,6 +179,16 @@ def test_a_throttled_key_waits_as_long_as_the_server_asks(running: World) -> Non
     running.clock.advance(0.1)
     running.rest(2)
     assert running.times() == [0, 20]
+
+
+def test_a_server_that_asks_for_days_of_patience_gets_a_minute(running: World) -> None:
+    """Neither an event nor anything else but a changed spec would bring the key back earlier."""
+    running.script = raising(Throttled("busy", retry_after=86_400))
+    running.controller.enqueue(A)
+    running.rest(1)
+    running.clock.advance(LONGEST_RETRY_AFTER)
+    running.rest(2)
+    assert running.times() == [0, LONGEST_RETRY_AFTER]
 
 
 def test_a_throttled_key_that_goes_on_failing_backs_off_further(running: World) -> None:
