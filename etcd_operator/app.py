@@ -161,6 +161,8 @@ class Operator:
         except OperatorError as error:
             self._fail(str(error))
             return
+        if self._ended.is_set():
+            return  # asked to end before the API server was reached
         for informer in self._informers():
             informer.start()
         if self._leadership is not None:

@@ -297,3 +297,18 @@ def test_a_thread_that_cannot_be_started_ends_the_process_in_order(made: Bench, 
     error = RuntimeError("can't start new thread")
     with patch.object(Recorder, "start", side_effect=error), running(made, tmp_path) as (operator,):
         assert operator.join() == 1
+
+
+def test_a_process_that_is_to_end_before_it_reached_the_api_server_starts_nothing(
+    made: Bench, tmp_path: Path
+) -> None:
+    """Or it would take the Lease and write definitions while it ends."""
+    asked: list[Request] = []
+    made.api.before = asked.append
+    settings = Settings(kubeconfig=str(made.api.write_kubeconfig(tmp_path / "config")), listen="127.0.0.1:0")
+    operator = QuickOperator(settings)
+    operator._ended.set()
+    operator._begin()
+    assert operator._stop(time.monotonic() + DEADLINE) == 0
+    assert {request.plural for request in asked} <= {"leases"}  # whether there is one to be released
+    assert not any(request.method in ("POST", "PUT", "PATCH") for request in asked)

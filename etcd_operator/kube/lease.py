@@ -199,7 +199,7 @@ class Elector:
     # the renewing thread
 
     def _seek(self) -> None:
-        while self._attempt():
+        while not self._is_over() and self._attempt():
             with self._changed:
                 self._wait_until(self._next_try(), lambda: self._is_over() or self._is_asked)
                 self._is_asked = False

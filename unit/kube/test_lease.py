@@ -231,6 +231,18 @@ def test_a_running_elector_renews(bench: Bench) -> None:
     assert bench.calls == ["first started"]
 
 
+def test_an_elector_that_was_stopped_before_it_began_asks_for_nothing(bench: Bench) -> None:
+    """Or a process that ends while it starts takes the Lease along, after it was to be released."""
+    asked: list[Request] = []
+    bench.api.before = asked.append
+    first = bench.elector("first")
+    assert first.stop(0.0)
+    first.start()
+    assert first.stop(10.0)
+    assert not asked
+    assert bench.calls == []
+
+
 def test_a_leader_whose_renewal_hangs_stops_leading_on_time(bench: Bench) -> None:
     first, stall = bench.elector("first"), Stall()
     first.start()
