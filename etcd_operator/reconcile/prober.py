@@ -136,10 +136,12 @@ class Prober:
         No endpoints need no look: the result is empty at once.
         Raises NotAsked when the last one failed in this process, or none can be begun.
         """
-        if not endpoints:
-            return NOTHING
         with self._lock:
             slot = self._slots.get(key)
+            if not endpoints:
+                if slot is not None:
+                    slot.voters = ()  # who had a quorum is no more: there is none to be checked
+                return NOTHING
             if slot is None:
                 slot = self._slots[key] = _Slot(endpoints, Channels())
             if slot.failure:

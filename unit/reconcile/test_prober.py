@@ -28,6 +28,15 @@ def test_no_endpoints_need_no_look(looker: Looker) -> None:
     assert looker.prober.take(KEY, frozenset()) == Probe(answers={}, quorum=None)
 
 
+def test_a_cluster_without_endpoints_has_no_quorum_to_be_checked(looker: Looker) -> None:
+    """Or each quorum check asks a pod that is gone, and wakes its cluster, every two seconds for ever."""
+    looker.look()
+    looker.clock.advance(RECENT)
+    assert [cluster.key for cluster in looker.prober.settled()] == [KEY]
+    looker.prober.take(KEY, frozenset())
+    assert not looker.prober.settled()
+
+
 def test_a_look_is_used_once(looker: Looker) -> None:
     looker.look()
 
