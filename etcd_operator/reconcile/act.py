@@ -265,7 +265,8 @@ class Actor(Generic[Cluster]):
             objects.patch(resources.CLAIMS, action.name, change)
         if isinstance(action, SealMember):
             bootstrap = peer_bootstrap(desired, action.name, Resuming(token=desired.token))
-            spec = {"bootstrap": msgspec.to_builtins(bootstrap)}
+            # What is left out of a merge stays, and with a survivor no peer counts as sealed.
+            spec = {"bootstrap": {"survivor": None, **msgspec.to_builtins(bootstrap)}}
             objects.patch(resources.PEERS, action.name, {"spec": spec})
 
 
