@@ -30,6 +30,9 @@ CONDITIONS = frozenset({"Available", "Progressing", "Degraded", "DataLossPossibl
 QUIET_HOLDS = frozenset({"Paused", "Deleting"})
 """Holds that are the user's own wish: nothing is wrong."""
 
+PEER_REFUSED = "PeerRefused"
+"""Why nothing is done for an EtcdPeer that somebody has changed, also while its pod runs."""
+
 OUT_OF_SPACE = (
     "OutOfSpace",
     (
@@ -144,6 +147,9 @@ def _degraded(state: ClusterState, plan: Plan) -> Verdict:
         return True, "MemberUnhealthy", f"unhealthy or silent: {', '.join(ailing)}"
     if state.is_out_of_space:
         return True, *OUT_OF_SPACE
+    for member in state.members:
+        if member.trouble is not None and member.trouble.reason == PEER_REFUSED:
+            return True, PEER_REFUSED, f"{member.name}: {member.trouble.message}"
     return False, "AsExpected", "nothing is known to be wrong"
 
 

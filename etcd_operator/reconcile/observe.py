@@ -26,6 +26,7 @@ from etcd_operator.core.members import (
     ordinal_of,
 )
 from etcd_operator.core.state import ClusterState
+from etcd_operator.core.status import PEER_REFUSED
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.etcd.probe import Probe
 from etcd_operator.keys import Key
@@ -156,7 +157,9 @@ class Observer(Generic[Cluster]):
 
     def _trouble(self, peer: Key, pod: PodFacts | None) -> Trouble | None:
         if pod is not None:
-            return pod.trouble
+            refused = self.peer_trouble(peer)
+            is_refused = refused is not None and refused.reason == PEER_REFUSED
+            return pod.trouble or (refused if is_refused else None)
         if self.caches.replica_sets is None:
             return None
         replica_set = self.caches.replica_sets.store.get(peer)

@@ -8,7 +8,7 @@ import pytest
 from etcd_operator.api.meta import Condition, merge_conditions
 from etcd_operator.api.record import Bootstrap
 from etcd_operator.core.actions import Plan
-from etcd_operator.core.members import Member
+from etcd_operator.core.members import Member, Trouble
 from etcd_operator.core.plan import plan
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import (
@@ -100,6 +100,16 @@ def test_what_a_bootstrap_that_began_again_may_have_lost_is_told_for_good() -> N
 
     assert (loss.status, loss.reason) == ("True", "BootstrapRepeated")
     assert "all members failed" in loss.message
+
+
+def test_a_peer_that_is_refused_is_named_although_its_member_serves() -> None:
+    refused = Trouble(reason="PeerRefused", message="spec.clusterName is 'x'")
+    state = changed(
+        changed(born(), "db-0", trouble=replace(refused, reason="Other")), "db-1", trouble=refused
+    )
+    degraded = next(c for c in conditions(state, Plan.settled()) if c.type == "Degraded")
+    assert (degraded.status, degraded.reason) == ("True", "PeerRefused")
+    assert degraded.message == "db-1: spec.clusterName is 'x'"
 
 
 def test_a_silent_voter_is_named() -> None:

@@ -93,12 +93,22 @@ def test_a_cleanup_that_the_operator_did_not_ask_for_deletes_no_claim() -> None:
 def test_a_member_that_was_changed_by_hand_keeps_what_it_has(change: Json) -> None:
     with born(*persistent()) as made:
         template = made.get(REPLICA_SETS, "c-1")["spec"]["template"]
+        before = made.get(PEERS, "c-1")["spec"]
         made.edit(PEERS, "c-1", {"spec": change})
         for _ in range(20):
             made.turn()
             assert made.get(REPLICA_SETS, "c-1")["spec"]["template"] == template
         made.wait(30.0)
         assert made.get(REPLICA_SETS, "c-1")["spec"]["template"] == template
+        if made.get(PEERS, "c-1")["spec"] != before:  # how it starts is written anew when it is sealed again
+            assert made.reason(IMPROBABLE) == "PeerRefused", "although its pod runs"
+            assert made.condition(IMPROBABLE, "Degraded")["message"].startswith("c-1: spec.")
+        if "survivor" in str(change):
+            assert made.get(PEERS, "c-1")["spec"] == before, "or sealing it would hold up all else for ever"
+        made.rest()
+        made.delete(PEERS, "c-1")
+        made.settle()
+        assert_finished(made, IMPROBABLE, 3)
 
 
 def test_what_a_changed_member_asks_for_is_reported_and_mended_by_deleting_its_peer() -> None:
