@@ -7,6 +7,7 @@ from unittest.mock import patch
 
 import pytest
 
+from etcd_operator.etcd.errors import NotAsked
 from etcd_operator.etcd.probe import Probe
 from etcd_operator.reconcile import prober
 from unit.fakes.apiserver import Answer, Json, Kind
@@ -261,3 +262,15 @@ def test_without_the_right_to_mark_pods_status_goes_on(make: Make) -> None:
             may_mark = True
             made.run_until(lambda: told(made, name) == "False")
         made.run_until(lambda: told(made, name) == "True")
+
+
+@MAKERS
+def test_members_serve_on_while_the_operator_itself_cannot_ask_them(make: Make) -> None:
+    """Without threads or files of its own it knows nothing, which is no reason to move clients away."""
+    with born(*make()) as made:
+        members = [member.name for member in made.etcd.etcd.members]
+        assert [told(made, member) for member in members] == ["True"] * 3
+        with patch.object(prober, "probe", side_effect=NotAsked("no file descriptor is left")):
+            made.wait(10.0)
+        assert [told(made, member) for member in members] == ["True"] * 3
+        made.settle()
