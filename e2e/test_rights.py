@@ -24,6 +24,7 @@ RARE: dict[Right, str] = {
     ("apps", "replicasets", "get"): "the same",
     ("policy", "poddisruptionbudgets", "get"): "the same",
     ("", "nodes", "get"): "a leader is silent, and its pod is gone",
+    ("coordination.k8s.io", "leases", "create"): "there is no Lease yet of an operator before",
     ("apiextensions.k8s.io", "customresourcedefinitions", "create"): "asked with the patch that makes it",
     **{
         ("admissionregistration.k8s.io", f"{kind}admission{part}", "create"): "the same"
