@@ -27,16 +27,21 @@ class Route:
 def foreign(state: ClusterState) -> tuple[Member, ...]:
     """The members that answer for another cluster, beside at least one of the cluster on record."""
     recorded = state.record.cluster_id
-    if not recorded or state.record.is_recovering or recorded not in state.cluster_ids:
+    if not _is_known(state):
         return ()
     return tuple(m for m in state.answers if m.answer is not None and m.answer.cluster_id != recorded)
 
 
+def _is_known(state: ClusterState) -> bool:
+    """Whether a member answers for the cluster on record, and no recovery is about to replace that."""
+    recorded = state.record.cluster_id
+    return bool(recorded) and recorded in state.cluster_ids and not state.record.is_recovering
+
+
 def routes(state: ClusterState) -> tuple[Route, ...]:
     """The pods whose labels are not as they should be; nothing while the cluster is not to be acted on."""
-    recorded, desired = state.record.cluster_id, state.desired
-    is_known = bool(recorded) and recorded in state.cluster_ids and not state.record.is_recovering
-    if not is_known or state.conflict or desired.is_paused or desired.is_deleting:
+    desired = state.desired
+    if not _is_known(state) or state.conflict or desired.is_paused or desired.is_deleting:
         return ()
     outside = foreign(state)
     wanted = ((member, member.pod, member not in outside) for member in state.answers)
