@@ -19,7 +19,9 @@ from etcd_operator.errors import OperatorError
 from etcd_operator.kube import resources
 
 KINDS = [pytest.param(ephemeral, id="ephemeral"), pytest.param(persistent, id="persistent")]
-REFUSED = "violate the pod's disruption budget"
+REFUSED = "(TooManyRequests)"
+"""An eviction is refused with 429: the budget allows none, or its controller has not seen its last change."""
+
 RATE = 100.0
 """Puts per second through all members in turn."""
 
@@ -40,7 +42,7 @@ def wait_all_serve(space: Space, document: Document) -> None:
     space.wait_serving(document)
     wait_until(
         lambda: list(all_told(space, document).values()) == ["True"] * 3,
-        60,
+        120,
         lambda: f"all pods are told to serve: {all_told(space, document)}",
     )
 
@@ -78,11 +80,11 @@ def test_nothing_is_evicted_while_a_member_is_sick_and_afterwards_one_at_a_time(
     space.testbed.fault("freeze", sick)
     try:
         wait_until(
-            lambda: all_told(space, document)[pods[0]] == "False", 30, "the frozen member is told apart"
+            lambda: all_told(space, document)[pods[0]] == "False", 60, "the frozen member is told apart"
         )
         # Kubelet and disruption controller come after the mark: an eviction in between would pass.
         wait_until(
-            lambda: budget_of(space, document)["status"]["disruptionsAllowed"] == 0, 10, "none is allowed"
+            lambda: budget_of(space, document)["status"]["disruptionsAllowed"] == 0, 60, "none is allowed"
         )
         assert [evict(space, name) for name in pods[1:]] == [False, False]
     finally:
@@ -95,7 +97,7 @@ def test_nothing_is_evicted_while_a_member_is_sick_and_afterwards_one_at_a_time(
         Writer(lambda: space.addresses(document), per_second=RATE) as writer,
     ):
         for name in pods:
-            wait_until(lambda name=name: evict(space, name), 90, f"{name} may be evicted", every=0.5)  # type: ignore[misc]
+            wait_until(lambda name=name: evict(space, name), 150, f"{name} may be evicted", every=0.5)  # type: ignore[misc]
         wait_until(lambda: not set(all_told(space, document)) & set(pods), 60, "all three are others")
         wait_all_serve(space, document)
     writer.verify()

@@ -102,6 +102,12 @@ class Writer:
         """How many writes were acknowledged by now."""
         return self._count
 
+    @property
+    def newest_key(self) -> str:
+        """The key of the youngest acknowledged write; empty before the first."""
+        newest = max(range(KEYS), key=lambda index: self._keys[index].acknowledged)
+        return self._name(newest).decode() if self._keys[newest].acknowledged >= 0 else ""
+
     def gaps(self, least: float) -> list[tuple[float, float]]:
         """The times of at least `least` seconds without an acknowledged write: begin (monotonic), length."""
         return [
