@@ -14,7 +14,7 @@ from etcd_operator.kube import resources
 
 KINDS = {COREOS: "etcdcluster.coreos.com", IMPROBABLE: "etcdcluster.etcd.improbable.io"}
 
-SERVES = coreos.POD_MARKS.serves
+SERVES = coreos.POD_KEYS.serves
 
 
 def test_an_image_that_does_not_exist_is_named_and_other_clusters_are_served(space: Space) -> None:
@@ -33,7 +33,7 @@ def test_an_image_that_does_not_exist_is_named_and_other_clusters_are_served(spa
     assert members_of(space, broken) == [f"broken-000{number}" for number in range(3)]
 
 
-def test_a_full_store_is_told_and_keeps_nobody_from_being_replaced(space: Space) -> None:
+def test_a_full_store_is_reported_and_keeps_nobody_from_being_replaced(space: Space) -> None:
     document = space.created(ephemeral(name="full"))
     settle(space, document)
     cluster_id = assert_consistent(space, document)
@@ -81,7 +81,7 @@ def test_members_stay_ready_where_authentication_is_switched_on(space: Space) ->
     assert "etcdctl auth disable" in held["message"]
     assert condition(space.stored(document), "Available")["status"] == "True"
     space.kubectl("delete", "etcdpeers.etcd.improbable.io", "locked-0", "--wait=false")
-    serves = improbable.POD_MARKS.serves
+    serves = improbable.POD_KEYS.serves
 
     def is_back() -> bool:
         pods = [each for each in space.pods(document) if each["metadata"]["uid"] != pod["metadata"]["uid"]]
@@ -165,7 +165,7 @@ def test_a_namespace_goes_also_in_the_middle_of_a_creation(space: Space) -> None
     )
 
 
-def test_a_peer_made_by_hand_makes_nothing_and_says_what_to_do_instead(space: Space) -> None:
+def test_a_peer_made_by_hand_makes_nothing_and_reports_what_to_do_instead(space: Space) -> None:
     """By an administrator: everybody else is refused when he types it (unit/api/contract)."""
     other = persistent("mine", replicas=1)
     member = {"name": "mine-0", "host": f"mine-0.mine.{space.namespace}.svc"}

@@ -79,7 +79,7 @@ def test_a_leader_that_is_killed_or_hangs_is_waited_for_and_nothing_is_lost(spac
     assert member_ids(space, document) == ids, "a member was replaced whose data was there"
 
 
-def test_the_status_tells_within_seconds_that_a_majority_hangs(space: Space) -> None:
+def test_the_status_reports_within_seconds_that_a_majority_hangs(space: Space) -> None:
     """Kubernetes notices nothing of it: no pod changes, no connection ends."""
     if not space.testbed.is_local:
         pytest.skip("the processes of this cluster are not ours to signal")

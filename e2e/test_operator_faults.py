@@ -100,7 +100,7 @@ def test_an_api_server_away_in_the_middle_of_a_resize_changes_nothing_and_work_r
     space.wait_serving(ephemeral("before"))
     space.wait_settled(ephemeral("before"))
     before = operator.incarnation()
-    addresses, founders = space.addresses(steady), space.addresses(ephemeral("before"))
+    addresses, initial_members = space.addresses(steady), space.addresses(ephemeral("before"))
 
     resized = scale(space, ephemeral("before"), 5)
     wait_until(lambda: len(space.pods(resized)) > 3, 30, "the resize is under way", every=0.02)
@@ -108,7 +108,7 @@ def test_an_api_server_away_in_the_middle_of_a_resize_changes_nothing_and_work_r
     try:
         with (
             Writer(lambda: addresses) as writer,
-            Writer(lambda: founders, per_second=RATE) as resized_writer,
+            Writer(lambda: initial_members, per_second=RATE) as resized_writer,
         ):
             hold_for(outage, lambda: True, "the API server is away", every=0.5)
     finally:

@@ -56,7 +56,7 @@ def test_the_sample_is_reached_by_name_survives_deletion_and_comes_back_with_its
     etcdctl_in_shell(space, *address, "put", "foo", "bar")
     space.kubectl("delete", "po", "etcd-shell", "--grace-period=1")
     before = assert_consistent(space, document)
-    space.wait_settled(document)  # the birth's marks are on every claim
+    space.wait_settled(document)  # the bootstrap's marks are on every claim
 
     space.kubectl("delete", "-f", SAMPLE)
     space.wait_pods_gone(document)

@@ -17,8 +17,8 @@ from e2e.support.space import Space
 from e2e.support.testbed import ROOT
 from e2e.support.volumes import give_to_root
 from e2e.support.waiting import hold_for, wait_until
-from etcd_operator.build.security import USER
 from etcd_operator.kube import resources
+from etcd_operator.render.security import USER
 
 KINDS = [pytest.param(ephemeral, id="ephemeral"), pytest.param(persistent, id="persistent")]
 MARK = "etcd.improbable.io/non-root"
@@ -71,7 +71,9 @@ def test_what_a_namespace_refuses_is_said(space: Space) -> None:
 
 @pytest.mark.unrestricted
 @pytest.mark.timeout(300)
-def test_members_from_before_go_on_as_root_and_one_that_may_not_read_its_data_says_so(space: Space) -> None:
+def test_members_from_before_go_on_as_root_and_one_that_may_not_read_its_data_reports_so(
+    space: Space,
+) -> None:
     """The volumes of this Kubernetes are host paths: no fsGroup is applied to them."""
     document = space.created(persistent(version="3.5.34"))
     settle(space, document)

@@ -172,7 +172,7 @@ def lose_data(space: Space, pods: list[Document]) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_two_emptied_founders_found_nothing_while_the_third_with_the_data_is_away(
+def test_two_emptied_initial_members_found_nothing_while_the_third_with_the_data_is_away(
     space: Space, kind: Any
 ) -> None:
     if not space.testbed.is_local:

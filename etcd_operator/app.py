@@ -41,7 +41,7 @@ from etcd_operator.observability.server import Check, StatusServer
 from etcd_operator.reconcile.caches import Source
 from etcd_operator.reconcile.group import Group, Wiring, build_groups, new_backoff
 from etcd_operator.reconcile.install import Installer
-from etcd_operator.reconcile.pulse import BEAT_SECONDS
+from etcd_operator.reconcile.quorum_check import QUORUM_CHECK_SECONDS
 from etcd_operator.settings import Settings
 
 LEASE_NAME = "etcd-operator"
@@ -101,7 +101,7 @@ class Operator:
         self._starters = [
             Loop(f"{group.name}-starter", self._starter(group), self._on_crash) for group in self._groups
         ]
-        self._heart = Loop("pulse", self._beat, self._on_crash)
+        self._heart = Loop("pulse", self._check_quorums, self._on_crash)
         self._first = Loop("start", self._begin, self._on_crash)
         self._installer = Installer(self._client, wait=self._ended.wait)
         self._defined = threading.Event()
@@ -216,7 +216,7 @@ class Operator:
             if not writers:
                 self._leadership.release()
         for group in self._groups:
-            group.pulse.stop()
+            group.quorum_check.stop()
         late += [] if self._recorder.stop(left(2.0)) else ["events"]
         for group in self._groups:
             group.prober.stop()
@@ -259,12 +259,12 @@ class Operator:
 
         return start
 
-    def _beat(self) -> None:
+    def _check_quorums(self) -> None:
         """Feel the pulse of all clusters until the end, while this process leads."""
-        while not self._ended.wait(BEAT_SECONDS):
+        while not self._ended.wait(QUORUM_CHECK_SECONDS):
             if self._may_act():
                 for group in self._groups:
-                    group.pulse.beat()
+                    group.quorum_check.check()
 
     def _may_act(self) -> bool:
         return self._leadership is None or self._leadership.is_leader()

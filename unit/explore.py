@@ -22,12 +22,12 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from unit.core.model_machine import Machine
 from unit.core.test_membership_model import Memberships
-from unit.core.test_model import Births
+from unit.core.test_model import Bootstraps
 from unit.core.test_recovery_model import Recoveries
 from unit.core.test_upgrade_model import Upgrades
 
 MODELS: dict[str, type[Machine]] = {
-    model.__name__: model for model in (Births, Memberships, Upgrades, Recoveries)
+    model.__name__: model for model in (Bootstraps, Memberships, Upgrades, Recoveries)
 }
 RUNS = 100
 """Runs with one seed."""

@@ -6,10 +6,10 @@ import pytest
 
 from unit import explore
 from unit.core.model_machine import Machine
-from unit.core.test_model import Births
+from unit.core.test_model import Bootstraps
 
 
-class Failing(Births):
+class Failing(Bootstraps):
     """Finds something in the first run."""
 
     def teardown(self) -> None:
@@ -35,7 +35,7 @@ def test_what_is_no_time_is_refused(text: str) -> None:
 
 
 def test_a_seed_gives_the_same_runs_each_time() -> None:
-    first, again = explore.explore("Births", 7, runs=5), explore.explore("Births", 7, runs=5)
+    first, again = explore.explore("Bootstraps", 7, runs=5), explore.explore("Bootstraps", 7, runs=5)
     assert first == again
     assert first.failure == ""
     assert first.runs >= 5
@@ -43,7 +43,7 @@ def test_a_seed_gives_the_same_runs_each_time() -> None:
 
 
 def test_seeds_differ() -> None:
-    assert len({explore.explore("Births", number, runs=5).steps for number in range(4)}) > 1
+    assert len({explore.explore("Bootstraps", number, runs=5).steps for number in range(4)}) > 1
 
 
 def test_a_finding_is_reported_with_what_repeats_it(

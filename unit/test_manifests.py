@@ -16,7 +16,7 @@ from etcd_operator.dialects.base import Defaults
 from etcd_operator.dialects.coreos import CoreosDialect
 from etcd_operator.dialects.improbable import ImprobableDialect
 from etcd_operator.kube import own_pod
-from etcd_operator.kube.witness import NODE_LEASES
+from etcd_operator.kube.holder_pod import NODE_LEASES
 from etcd_operator.settings import DEFAULT_ETCD_REPOSITORY, DEFAULT_ETCD_VERSION, Settings
 from unit.rights import DEFINITIONS, MANIFESTS, Document, documents, rights, rules
 

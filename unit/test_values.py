@@ -41,7 +41,7 @@ def test_an_unanswered_write_may_have_been_applied_only_when_said_so() -> None:
     assert errors.Unavailable("x", maybe_applied=True).maybe_applied
 
 
-def test_a_throttled_call_waits_a_second_unless_told_otherwise() -> None:
+def test_a_throttled_call_waits_a_second_unless_reported_otherwise() -> None:
     assert errors.Throttled("x").retry_after == 1.0
     assert errors.Throttled("x", retry_after=7).retry_after == 7
 

@@ -3,9 +3,9 @@
 import grpc
 
 from e2e.support.members import Members
-from etcd_operator.build.urls import CLIENT_PORT, endpoint
 from etcd_operator.etcd import methods
 from etcd_operator.etcd import rpc_pb2 as pb
+from etcd_operator.render.urls import CLIENT_PORT, endpoint
 
 DEADLINE = 5.0
 

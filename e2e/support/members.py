@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from etcd_operator.build.urls import CLIENT_PORT, endpoint
 from etcd_operator.errors import OperatorError
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.etcd.values import MemberList, Status
+from etcd_operator.render.urls import CLIENT_PORT, endpoint
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 import msgspec
 
 from etcd_operator.api.meta import Condition, ObjectMeta, RawObject, Value
-from etcd_operator.api.podmarks import PodMarks
-from etcd_operator.api.record import Bootstrap, Recovery, Upgrade
+from etcd_operator.api.persisted import Bootstrap, Recovery, Upgrade
+from etcd_operator.api.podkeys import PodKeys
 
 GROUP = "coreos.com"
 VERSION = "v1"
@@ -20,7 +20,7 @@ APP_LABEL = "app"
 CLUSTER_LABEL = "etcd_cluster"
 NODE_LABEL = "etcd_node"
 VERSION_ANNOTATION = "etcd.version"
-POD_MARKS = PodMarks(GROUP)
+POD_KEYS = PodKeys(GROUP)
 
 
 class PodPolicy(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):

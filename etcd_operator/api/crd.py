@@ -8,9 +8,9 @@ them, so they hold without a webhook.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from etcd_operator.api import coreos, descriptions, improbable, rules
-from etcd_operator.api.rules import Rule
+from etcd_operator.api import coreos, descriptions, improbable, validations
 from etcd_operator.api.schema import Schema, at, fields, of_type, piece
+from etcd_operator.api.validations import Rule
 
 Manifest = dict[str, Any]
 
@@ -22,10 +22,10 @@ _AGE = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"
 
 def crds() -> tuple[Manifest, ...]:
     """All CustomResourceDefinitions."""
-    return (_peered_cluster(), _peer(), _numbered_cluster())
+    return (_improbable_cluster(), _peer(), _coreos_cluster())
 
 
-def _peered_cluster() -> Manifest:
+def _improbable_cluster() -> Manifest:
     schema = _object(of_type(improbable.ClusterSpec), of_type(improbable.ClusterStatus))
     _fill_storage(schema)
     _fill_pod_template(schema)
@@ -35,7 +35,7 @@ def _peered_cluster() -> Manifest:
         group=improbable.GROUP,
         version=improbable.VERSION,
         names=_names("EtcdCluster", shortNames=["etcd"]),
-        schema=_finished(schema, rules.PEERED_CLUSTER, descriptions.PEERED_CLUSTER),
+        schema=_finished(schema, validations.IMPROBABLE_CLUSTER, descriptions.IMPROBABLE_CLUSTER),
         columns=[
             _column("Replicas", ".spec.replicas", kind="integer"),
             _column("Ready", ".status.readyReplicas", kind="integer"),
@@ -56,7 +56,7 @@ def _peer() -> Manifest:
         group=improbable.GROUP,
         version=improbable.VERSION,
         names=_names("EtcdPeer"),
-        schema=_finished(schema, rules.PEER, descriptions.PEER),
+        schema=_finished(schema, validations.PEER, descriptions.PEER),
         columns=[
             _column("Cluster", ".spec.clusterName"),
             _column("Version", ".status.serverVersion"),
@@ -66,12 +66,12 @@ def _peer() -> Manifest:
     )
 
 
-def _numbered_cluster() -> Manifest:
+def _coreos_cluster() -> Manifest:
     schema = _object(of_type(coreos.ClusterSpec), of_type(coreos.ClusterStatus))
     spec = at(schema, "spec")
     schema["properties"]["size"] = dict(at(spec, "size"))
     at(spec, "pod")["properties"]["securityContext"] = piece("PodSecurityContext")
-    for field, kind in rules.UNBUILT.items():
+    for field, kind in validations.UNBUILT.items():
         above, _, name = field.rpartition(".")
         at(spec, above)["properties"][name] = _refused(kind)
     return _definition(
@@ -80,7 +80,7 @@ def _numbered_cluster() -> Manifest:
         # kubectl finds a resource by its singular and by its kind in lower case, which are one word. As the
         # singular of both groups it would mean this one in `kubectl scale EtcdCluster`.
         names=_names("EtcdCluster", singular="coreosetcdcluster", shortNames=["ec"]),
-        schema=_finished(schema, rules.NUMBERED_CLUSTER, descriptions.NUMBERED_CLUSTER),
+        schema=_finished(schema, validations.COREOS_CLUSTER, descriptions.COREOS_CLUSTER),
         columns=[
             _column("Size", ".status.size", kind="integer"),
             _column("Ready", '.status.conditions[?(@.type=="Available")].status'),
@@ -131,8 +131,8 @@ def _finished(schema: Schema, checks: Iterable[Rule], texts: Mapping[str, str]) 
     by_type = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
     at(schema, "status.conditions").update(by_type)
     known = set(fields(schema))
-    for path in known & set(rules.BOUNDS):
-        at(schema, path).update(rules.BOUNDS[path])
+    for path in known & set(validations.BOUNDS):
+        at(schema, path).update(validations.BOUNDS[path])
     for rule in checks:
         at(schema, rule.at).setdefault("x-kubernetes-validations", []).append(rule.rendered())
     for path, text in texts.items():

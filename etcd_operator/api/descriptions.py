@@ -3,7 +3,7 @@
 Pieces "as in a pod" are described at their top only: `kubectl explain pod.spec` has the rest.
 """
 
-from etcd_operator.api.rules import UNBUILT
+from etcd_operator.api.validations import UNBUILT
 
 _SECURITY = (
     "The security context of the pods, as in a pod; in place of the whole default, which is what the Pod "
@@ -41,7 +41,7 @@ _BOOTSTRAP = {
     "status.bootstrap": "How the cluster was founded; the operator's memory.",
     "status.bootstrap.members": "The members that founded the cluster.",
     "status.bootstrap.token": "etcd's initial cluster token.",
-    "status.bootstrap.version": "The version of etcd that the founders were started with.",
+    "status.bootstrap.version": "The version of etcd that the initial members were started with.",
     "status.upgrade": "The upgrade that is under way.",
     "status.upgrade.from": "The lowest version that ran when it began.",
     "status.upgrade.to": "The version that all members are taken to.",
@@ -63,7 +63,7 @@ _OBSERVED = {"status.observedGeneration": "The generation of the spec that this 
 
 _PARTS = {"spec": "What is asked for.", "status": "What the operator sees."}
 
-PEERED_CLUSTER = {
+IMPROBABLE_CLUSTER = {
     "": "An etcd cluster whose members keep their data on volumes of their own.",
     **_PARTS,
     "spec.replicas": "How many members the cluster has; odd numbers survive more.",
@@ -97,7 +97,7 @@ PEER = {
     "spec.clusterName": "The EtcdCluster that this member belongs to.",
     "spec.version": "The version of etcd.",
     "spec.bootstrap": "How this member's etcd starts.",
-    "spec.bootstrap.initialClusterState": "New founds a cluster, Existing never does.",
+    "spec.bootstrap.initialClusterState": "New bootstraps a cluster, Existing never does.",
     "spec.bootstrap.static": "The cluster that etcd is told of at its start.",
     "spec.bootstrap.static.initialCluster": "The members of that cluster.",
     "spec.bootstrap.static.initialCluster[].name": "The member's name.",
@@ -113,7 +113,7 @@ PEER = {
     **_CONDITIONS,
 }
 
-NUMBERED_CLUSTER = {
+COREOS_CLUSTER = {
     "": "An etcd cluster whose members keep their data as long as their pods live.",
     **_PARTS,
     "size": "The oldest place of spec.size, which wins over it.",

@@ -10,9 +10,9 @@ from typing import Annotated, Literal
 import msgspec
 
 from etcd_operator.api.meta import Condition, ObjectMeta, RawObject, Value
-from etcd_operator.api.podmarks import PodMarks
+from etcd_operator.api.persisted import Bootstrap, Recovery, Upgrade
+from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.api.podtemplate import PodTemplate
-from etcd_operator.api.record import Bootstrap, Recovery, Upgrade
 
 GROUP = "etcd.improbable.io"
 VERSION = "v1alpha1"
@@ -21,10 +21,10 @@ API_VERSION = f"{GROUP}/{VERSION}"
 CLUSTER_LABEL = f"{GROUP}/cluster-name"
 PEER_LABEL = f"{GROUP}/peer-name"
 RESERVED_PREFIX = f"{GROUP}/"
-POD_MARKS = PodMarks(GROUP)
+POD_KEYS = PodKeys(GROUP)
 
 RECOVER_ANNOTATION = f"{GROUP}/recover"
-"""On an EtcdCluster that lost its quorum: the recovery that is wanted (`core.rules.asked_recovery`)."""
+"""On an EtcdCluster that lost its quorum: the recovery that is wanted (`core.rules.manual_recovery`)."""
 
 PAUSED_ANNOTATION = f"{GROUP}/paused"
 """`"true"` on an EtcdCluster: nothing is done for it, its status goes on."""
@@ -37,7 +37,7 @@ TOKEN_ANNOTATION = f"{GROUP}/cluster-token"
 CLUSTER_UID_ANNOTATION = f"{GROUP}/cluster-uid"
 """The UID of the EtcdCluster that the claim was made for: only that one may remove it unasked."""
 
-FOUNDERS_ANNOTATION = f"{GROUP}/founders"
+INITIAL_MEMBERS_ANNOTATION = f"{GROUP}/initial members"
 CLUSTER_ID_ANNOTATION = f"{GROUP}/cluster-id"
 VOTERS_ANNOTATION = f"{GROUP}/voters"
 """The members that vote, as `name=ID,name=ID`; of claims that differ the larger revision is right."""
@@ -66,7 +66,7 @@ RESTORED_ANNOTATION = f"{GROUP}/restored"
 """`"true"` on the claim of a seed: its data directory is the one that a snapshot was restored into."""
 
 NON_ROOT_ANNOTATION = f"{GROUP}/non-root"
-"""`"true"` on a claim that was made for an etcd that is not root (`build.security`)."""
+"""`"true"` on a claim that was made for an etcd that is not root (`render.security`)."""
 
 TOKEN_LABEL = f"{GROUP}/cluster-token"
 """On pods: the token of the etcd cluster that the member belongs to. Clients' Service selects by it."""
@@ -147,10 +147,10 @@ class StaticBootstrap(Value, frozen=True, kw_only=True):
 class PeerBootstrap(Value, frozen=True, kw_only=True):
     """How this peer's etcd starts.
 
-    `New` founds a cluster. `Existing` with only itself starts from the data on its volume
+    `New` bootstraps a cluster. `Existing` with only itself starts from the data on its volume
     and refuses an empty one. `Existing` with a whole list joins a cluster that knows it.
     survivor: host of a member whose data is fetched and restored first, into a cluster of one (see
-    `build.steps`); empty for all but the seed of a recovery, and for that one once it serves.
+    `render.steps`); empty for all but the seed of a recovery, and for that one once it serves.
     """
 
     initial_cluster_state: Literal["New", "Existing"]

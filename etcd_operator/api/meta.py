@@ -77,6 +77,6 @@ def merge_conditions(
         return msgspec.structs.replace(condition, last_transition_time=since)
 
     stamped = tuple(stamp(condition) for condition in wanted)
-    if strange := {condition.type for condition in stamped} - set(own):
-        raise ValueError(f"conditions that are not the operator's own: {sorted(strange)}")
+    if unknown_members := {condition.type for condition in stamped} - set(own):
+        raise ValueError(f"conditions that are not the operator's own: {sorted(unknown_members)}")
     return (*stamped, *(condition for kind, condition in before.items() if kind not in own))

@@ -13,7 +13,7 @@ MutatingAdmissionPolicy is served from Kubernetes 1.36 on; older API servers do 
 from typing import Any
 
 from etcd_operator.api import coreos, improbable
-from etcd_operator.api.rules import PEERS_ARE_MADE
+from etcd_operator.api.validations import PEERS_ARE_MADE
 
 Manifest = dict[str, Any]
 

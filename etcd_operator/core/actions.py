@@ -7,14 +7,14 @@ repeat) is the business of `reconcile.act`.
 from dataclasses import dataclass
 from enum import Enum
 
-from etcd_operator.core.desired import Record
+from etcd_operator.core.desired import PersistedState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remember:
     """Write the record into status before anything rests on it."""
 
-    record: Record
+    persisted: PersistedState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +46,10 @@ class KeepBudget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Founding:
-    """Start as one of the founders: `--initial-cluster-state=new`, the whole list, their token."""
+class Bootstrapping:
+    """Start as one of the initial members: `--initial-cluster-state=new`, the whole list, their token."""
 
-    founders: tuple[str, ...]
+    initial_members: tuple[str, ...]
     token: str
 
 
@@ -76,7 +76,7 @@ class Seeding:
     token: str
 
 
-Start = Founding | Resuming | Joining | Seeding
+Start = Bootstrapping | Resuming | Joining | Seeding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,11 +111,11 @@ class PadLog:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SealMember:
+class SetExistingOnly:
     """From now on this member refuses to start without its data.
 
     Its claim is marked with the identity of cluster and member first, and with the voters (as in
-    `NoteVoters`), so that the data can be recognised when everything else is gone.
+    `AnnotateVoters`), so that the data can be recognised when everything else is gone.
     """
 
     name: str
@@ -126,7 +126,7 @@ class SealMember:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoteVoters:
+class AnnotateVoters:
     """Write on a member's claim who votes now (`name=ID` each), as something newer than smaller revisions."""
 
     name: str
@@ -243,7 +243,7 @@ class DropSeed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SealSeed:
+class SetSeedExistingOnly:
     """The seed serves: make its pod keep its data when it is started again.
 
     Only if, live, it is the only member of its cluster and has data up to `revision` at least.
@@ -273,7 +273,7 @@ class OpenSeed:
     name: str
 
 
-RecoveryAction = ConfirmLoss | ConfirmSilence | DropSeed | SealSeed | RetireMember | OpenSeed
+RecoveryAction = ConfirmLoss | ConfirmSilence | DropSeed | SetSeedExistingOnly | RetireMember | OpenSeed
 
 Action = (
     RecoveryAction
@@ -283,8 +283,8 @@ Action = (
     | KeepBudget
     | RestoreLabels
     | CreateMember
-    | SealMember
-    | NoteVoters
+    | SetExistingOnly
+    | AnnotateVoters
     | RemakePod
     | ClearMissing
     | AddLearner

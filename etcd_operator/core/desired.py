@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from etcd_operator.api.meta import RawObject
+from etcd_operator.api.persisted import Bootstrap, Recovery, Upgrade
 from etcd_operator.api.podtemplate import PodTemplate
-from etcd_operator.api.record import Bootstrap, Recovery, Upgrade
 
 
 class Durability(Enum):
@@ -20,8 +20,8 @@ class Durability(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Record:
-    """What the operator remembers about a cluster (see api/record.py).
+class PersistedState:
+    """What the operator remembers about a cluster (see api/persisted.py).
 
     cluster_id: hexadecimal, latched once a quorum has answered; empty until then.
     next_ordinal: the number that the next new ephemeral member takes; it only grows.
@@ -36,8 +36,8 @@ class Record:
     upgrade: Upgrade | None = None
 
     @property
-    def is_born(self) -> bool:
-        """Whether a quorum has ever answered: from then on nothing founds this cluster again."""
+    def is_bootstrapped(self) -> bool:
+        """Whether a quorum has ever answered: from then on nothing bootstraps this cluster again."""
         return bool(self.cluster_id)
 
     @property
@@ -67,7 +67,7 @@ class DesiredCluster:
     version: str
     image: str
     durability: Durability
-    record: Record = Record()
+    persisted: PersistedState = PersistedState()
     pod_template: PodTemplate = field(default_factory=PodTemplate)
     claim_template: RawObject = field(default_factory=dict)
     is_paused: bool = False
@@ -84,8 +84,8 @@ class DesiredCluster:
 
     @property
     def token(self) -> str:
-        """etcd's initial cluster token: that of the birth or the recovery that the cluster came out of."""
-        bootstrap = self.record.bootstrap
+        """etcd's initial cluster token: of the bootstrap or the recovery that made the cluster."""
+        bootstrap = self.persisted.bootstrap
         return bootstrap.token if bootstrap is not None else self.uid
 
     def at(self, version: str) -> "DesiredCluster":

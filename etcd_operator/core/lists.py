@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from etcd_operator.core.members import Answer, EtcdMember
 
-WITNESSES = 2
+NEEDED_REPORTS = 2
 """How many members have to list a voter as such; all of them, where fewer report a list."""
 
 
@@ -21,7 +21,7 @@ def listed(answers: Sequence[Answer]) -> tuple[EtcdMember, ...]:
         return ()
     same = [answer for answer in reporting if answer.cluster_id == best.cluster_id]
     votes = [entry.id for answer in same for entry in answer.members if not entry.is_learner]
-    needed = min(WITNESSES, len(same))
+    needed = min(NEEDED_REPORTS, len(same))
     return tuple(
         replace(entry, is_learner=entry.is_learner or votes.count(entry.id) < needed)
         for entry in best.members

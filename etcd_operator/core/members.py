@@ -21,7 +21,7 @@ def ordinal_of(name: str) -> int:
     return int(name.rpartition("-")[2])
 
 
-def is_numbered(name: str, cluster: str) -> bool:
+def is_member_name(name: str, cluster: str) -> bool:
     """Whether this is the name of a member of a cluster of that name."""
     prefix, _, number = name.rpartition("-")
     return prefix == cluster and number.isdecimal()
@@ -37,7 +37,7 @@ class Health(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trouble:
+class PodProblem:
     """Why a pod does not run, in Kubernetes' own words: a CamelCase reason and one sentence."""
 
     reason: str
@@ -52,7 +52,7 @@ class PodFacts:
     is_finished: it will never run again. is_on_lost_node: its node has been silent for too long.
     node: where it runs, if it was made so long ago that its node may have been silent for too long.
     is_gated: it is ready only while it is told to serve; serves: what it is told, None for nothing yet.
-    is_sealed: a new process in it starts from its data only. has_no_data: its last process said that
+    is_existing_only: a new process in it starts from its data only. has_no_data: its last process said that
     it found none. has_broken_data: its last process said that it cannot read what it found.
     can_never_join: its last process said that it is not let in with the flags or the data that it has.
     has_fetched: the seed of a recovery has all of its survivor's data.
@@ -74,14 +74,14 @@ class PodFacts:
     is_terminating: bool = False
     is_gated: bool = False
     serves: bool | None = None
-    is_sealed: bool = False
+    is_existing_only: bool = False
     has_no_data: bool = False
     has_broken_data: bool = False
     can_never_join: bool = False
     has_fetched: bool = False
     started_lately: bool = False
     is_routed: bool = True
-    trouble: Trouble | None = None
+    problem: PodProblem | None = None
     version: str = ""
 
 
@@ -96,7 +96,7 @@ class Unlabelled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimFacts:
-    """A persistent member's claim and what earlier births wrote on it (empty when nothing).
+    """A persistent member's claim and what earlier bootstraps wrote on it (empty when nothing).
 
     voters: who voted when that was last written, as `name=ID`; of two the larger voters_revision is newer.
     given_up: the recovery that gave its member up; empty for all others.
@@ -114,7 +114,7 @@ class ClaimFacts:
     is_started: bool | None = None
     cluster_uid: str = ""
     token: str = ""
-    founders: tuple[str, ...] = ()
+    initial_members: tuple[str, ...] = ()
     cluster_id: str = ""
     member_id: str = ""
     voters: tuple[str, ...] = ()
@@ -128,12 +128,12 @@ class ClaimFacts:
 class PeerFacts:
     """A persistent member's EtcdPeer.
 
-    is_sealed: its etcd refuses to start without data. is_for_cleanup: its claim goes with it.
+    is_existing_only: its etcd refuses to start without data. is_for_cleanup: its claim goes with it.
     """
 
     name: str
     uid: str
-    is_sealed: bool = False
+    is_existing_only: bool = False
     is_for_cleanup: bool = False
     is_terminating: bool = False
     version: str = ""
@@ -153,8 +153,8 @@ class EtcdMember:
 class Answer:
     """What one member said of itself.
 
-    committed: raft index that a quorum holds; right after a static birth it equals the
-    number of founders, and only a leader that a quorum followed ever raises it.
+    committed: raft index that a quorum holds; right after a static bootstrap it equals the
+    number of initial members, and only a leader that a quorum followed ever raises it.
     leader: the member it follows, empty without one. ids are hexadecimal.
     revision: of the newest change of data that it has applied.
     errors: what etcd complains of, in its own words; an alarm of one member stands in every answer.
@@ -218,7 +218,7 @@ ANYBODY = "0"
 class Member:
     """One member: its objects, its entry in etcd's list, its own answer or its refusal to give one.
 
-    has_replica_set: a persistent founder that may have been started (see `reconcile.peer`).
+    has_replica_set: a persistent initial member that may have been started (see `reconcile.peer`).
     never_led: its only process so far is alive and has never seen a leader.
     silent_for: seconds since it was heard, or first asked; 0 while it answers, and where nobody is asked.
     trouble: what keeps it from running.
@@ -236,7 +236,7 @@ class Member:
     refusal: Refusal | None = None
     never_led: bool = False
     silent_for: float = 0.0
-    trouble: Trouble | None = None
+    problem: PodProblem | None = None
     snapshots: int | None = None
 
     def joined(
@@ -262,7 +262,7 @@ class Member:
     def may_have_served(self) -> bool:
         """Whether its etcd was started and nothing proves that it never followed a leader.
 
-        A founder without quorum accepts connections but answers nothing, so silence alone
+        An initial member without quorum accepts connections but answers nothing, so silence alone
         proves nothing. `never_led` does, where the data is as old as the pod.
         """
         if self.has_replica_set or (self.claim is not None and self.claim.is_started):
@@ -279,7 +279,7 @@ class Member:
         return all(part.is_terminating for part in (self.pod, self.claim) if part is not None)
 
     @property
-    def asked_version(self) -> str:
+    def requested_version(self) -> str:
         """The version of etcd that its objects ask for; empty without them."""
         asked = self.peer or self.pod
         return asked.version if asked is not None else ""

@@ -9,6 +9,6 @@ def member_name(cluster: DesiredCluster, ordinal: int) -> str:
     return f"{cluster.name}-{ordinal:0{digits}d}"
 
 
-def founder_names(cluster: DesiredCluster) -> tuple[str, ...]:
+def initial_member_names(cluster: DesiredCluster) -> tuple[str, ...]:
     """The names of the first members, by number."""
     return tuple(member_name(cluster, ordinal) for ordinal in range(cluster.size))

@@ -8,24 +8,24 @@ the world and not at what was meant.
 
 from collections.abc import Callable
 
-from etcd_operator.core import upgrade
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.rules import (
-    asked_recovery,
     bootstrap,
     claims,
     data_corrupt,
     guard,
     labels,
+    manual_recovery,
     objects,
     protect,
     quorum_lost,
-    recover,
+    replace,
     resume,
     scale,
     upkeep,
 )
 from etcd_operator.core.state import ClusterState
+from etcd_operator.core.upgrade import state_machine
 
 Rule = Callable[[ClusterState], Plan | None]
 
@@ -40,25 +40,25 @@ RULES: tuple[Rule, ...] = (
     objects.repair,
     guard.locked,
     resume.resume,
-    bootstrap.found,
-    claims.seal,
-    guard.strange,
+    bootstrap.bootstrap,
+    claims.set_existing_only,
+    guard.unknown_members,
     quorum_lost.recover,
-    asked_recovery.recover,
-    recover.remount,
+    manual_recovery.recover,
+    replace.remount,
     scale.outdated_learner,
-    recover.lost_member,
+    replace.lost_member,
     protect.budget,
-    scale.strays,
+    scale.orphaned_objects,
     data_corrupt.replace,
     scale.finish_learner,
     scale.down,
-    upgrade.roll,
+    state_machine.roll,
     scale.up,
-    asked_recovery.offer,
+    manual_recovery.offer,
     upkeep.watch,
-    upgrade.refused,
-    asked_recovery.refused,
+    state_machine.refused,
+    manual_recovery.refused,
 )
 
 

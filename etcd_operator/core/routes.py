@@ -26,7 +26,7 @@ class Route:
 
 def foreign(state: ClusterState) -> tuple[Member, ...]:
     """The members that answer for another cluster, beside at least one of the cluster on record."""
-    recorded = state.record.cluster_id
+    recorded = state.persisted.cluster_id
     if not _is_known(state):
         return ()
     return tuple(m for m in state.answers if m.answer is not None and m.answer.cluster_id != recorded)
@@ -34,8 +34,8 @@ def foreign(state: ClusterState) -> tuple[Member, ...]:
 
 def _is_known(state: ClusterState) -> bool:
     """Whether a member answers for the cluster on record, and no recovery is about to replace that."""
-    recorded = state.record.cluster_id
-    return bool(recorded) and recorded in state.cluster_ids and not state.record.is_recovering
+    recorded = state.persisted.cluster_id
+    return bool(recorded) and recorded in state.cluster_ids and not state.persisted.is_recovering
 
 
 def routes(state: ClusterState) -> tuple[Route, ...]:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from etcd_operator.core.desired import DesiredCluster, Record
+from etcd_operator.core.desired import DesiredCluster, PersistedState
 from etcd_operator.core.members import ClaimFacts, EtcdMember, Member, PodFacts, Unlabelled, quorum
 
 IN_STEP = 10
@@ -15,7 +15,7 @@ class ClusterState:
     """The observed world of one cluster.
 
     members: every member known to Kubernetes or to etcd, by number.
-    strangers: entries of etcd's list that nobody here made.
+    unknown members: entries of etcd's list that nobody here made.
     unlabelled: pods of its members that somebody took labels from.
     kept: claims of members that a recovery gave up. They are nobody's and stay until a person deletes them;
     their numbers are taken.
@@ -32,7 +32,7 @@ class ClusterState:
 
     desired: DesiredCluster
     members: tuple[Member, ...] = ()
-    strangers: tuple[EtcdMember, ...] = ()
+    unknown_members: tuple[EtcdMember, ...] = ()
     unlabelled: tuple[Unlabelled, ...] = ()
     kept: tuple[ClaimFacts, ...] = ()
     has_client_service: bool = False
@@ -46,9 +46,9 @@ class ClusterState:
     is_version_hidden: bool = False
 
     @property
-    def record(self) -> Record:
+    def persisted(self) -> PersistedState:
         """What the operator remembers."""
-        return self.desired.record
+        return self.desired.persisted
 
     @cached_property
     def by_name(self) -> dict[str, Member]:
@@ -74,7 +74,7 @@ class ClusterState:
     def etcd_members(self) -> tuple[EtcdMember, ...]:
         """etcd's member list, as the voter that has seen the most of the log tells it (see observe)."""
         ours = (member.entry for member in self.members if member.entry is not None)
-        return (*ours, *self.strangers)
+        return (*ours, *self.unknown_members)
 
     @cached_property
     def voters(self) -> tuple[Member, ...]:
@@ -102,7 +102,7 @@ class ClusterState:
         answers = (voter.answer for voter in self.voters)
         return frozenset(named for answer in answers if answer is not None for named in answer.corrupt)
 
-    def holder_of(self, member: Member) -> ClaimFacts | PodFacts | None:
+    def storage_of(self, member: Member) -> ClaimFacts | PodFacts | None:
         """What a member's data lives and dies with: its claim if it is persistent, its pod otherwise."""
         return member.claim if self.desired.is_persistent else member.pod
 
@@ -129,6 +129,6 @@ class ClusterState:
 
     def is_attempt(self, claim: ClaimFacts) -> bool:
         """Whether a claim was made for a seed, of the recovery under way or before, that never served."""
-        bootstrap = self.record.bootstrap
+        bootstrap = self.persisted.bootstrap
         is_foreign = bootstrap is not None and claim.token not in ("", bootstrap.token)
-        return self.record.is_recovering and is_foreign and not claim.cluster_id
+        return self.persisted.is_recovering and is_foreign and not claim.cluster_id

@@ -6,11 +6,11 @@ Degraded, so that `kubectl describe` says what the operator waits for.
 """
 
 from etcd_operator.api.meta import Condition
-from etcd_operator.api.record import is_repeated
+from etcd_operator.api.persisted import is_repeated
 from etcd_operator.core.actions import Plan, Stage
 from etcd_operator.core.members import ANYBODY
-from etcd_operator.core.paths import lowest
 from etcd_operator.core.state import ClusterState
+from etcd_operator.core.upgrade.skew import lowest
 from etcd_operator.core.versions import is_agreed
 
 MILESTONES = {
@@ -98,17 +98,17 @@ MISSING = "writes that only lost members had are missing"
 
 
 def _available(state: ClusterState) -> Verdict:
-    if state.record.is_recovering:
+    if state.persisted.is_recovering:
         return False, "QuorumLost", "recovering: neither writes nor consistent reads are possible"
     if state.has_quorum:
         return True, "QuorumHealthy", "a quorum answers"
-    if not state.record.is_born:
+    if not state.persisted.is_bootstrapped:
         return False, "Creating", "the cluster has not served yet"
     return False, "QuorumLost", "no quorum answers: neither writes nor consistent reads are possible"
 
 
 def _loss(state: ClusterState) -> Verdict | None:
-    recovery, bootstrap = state.record.recovery, state.record.bootstrap
+    recovery, bootstrap = state.persisted.recovery, state.persisted.bootstrap
     if recovery is None:
         return _first_loss(state)
     if not recovery.replaces:
@@ -123,7 +123,7 @@ def _loss(state: ClusterState) -> Verdict | None:
 
 
 def _first_loss(state: ClusterState) -> Verdict | None:
-    bootstrap = state.record.bootstrap
+    bootstrap = state.persisted.bootstrap
     if bootstrap is None or not is_repeated(bootstrap.token):
         return None
     return True, "BootstrapRepeated", f"all members failed before the cluster ID was recorded: {MISSING}"
@@ -136,27 +136,27 @@ def _progressing(plan: Plan) -> Verdict:
 def _degraded(state: ClusterState, plan: Plan) -> Verdict:
     if plan.stage is Stage.HELD and plan.reason not in QUIET_HOLDS:
         return True, plan.reason, plan.message
-    if state.record.is_recovering:
+    if state.persisted.is_recovering:
         return True, "Recovering", plan.message
     if state.corrupt:
         return True, *data_corrupt(state)
-    upgrade = state.record.upgrade
+    upgrade = state.persisted.upgrade
     on_purpose = upgrade.member if upgrade is not None else ""
-    ailing = [v.name for v in state.voters if not v.is_healthy and v.name != on_purpose]
-    if ailing and plan.reason != "Creating":
-        return True, "MemberUnhealthy", f"unhealthy or silent: {', '.join(ailing)}"
+    unhealthy = [v.name for v in state.voters if not v.is_healthy and v.name != on_purpose]
+    if unhealthy and plan.reason != "Creating":
+        return True, "MemberUnhealthy", f"unhealthy or silent: {', '.join(unhealthy)}"
     if state.is_out_of_space:
         return True, *OUT_OF_SPACE
     for member in state.members:
-        if member.trouble is not None and member.trouble.reason == PEER_REFUSED:
-            return True, PEER_REFUSED, f"{member.name}: {member.trouble.message}"
+        if member.problem is not None and member.problem.reason == PEER_REFUSED:
+            return True, PEER_REFUSED, f"{member.name}: {member.problem.message}"
     return False, "AsExpected", "nothing is known to be wrong"
 
 
 def member_names(state: ClusterState) -> tuple[str, ...]:
-    """The members there are; while a birth is under way, those that it is about to make."""
-    bootstrap = state.record.bootstrap
-    if bootstrap is not None and not state.record.is_born:
+    """The members there are; while a bootstrap is under way, those that it is about to make."""
+    bootstrap = state.persisted.bootstrap
+    if bootstrap is not None and not state.persisted.is_bootstrapped:
         return bootstrap.members
     return tuple(
         member.name for member in state.members if member.pod is not None or member.entry is not None

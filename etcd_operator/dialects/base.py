@@ -7,9 +7,9 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from etcd_operator.api.meta import Condition, ObjectMeta, RawObject, Value
-from etcd_operator.api.podmarks import PodMarks
+from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.core.actions import Plan, Start
-from etcd_operator.core.desired import DesiredCluster, Durability, Record
+from etcd_operator.core.desired import DesiredCluster, Durability, PersistedState
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.versions import image_of, parse_version
 from etcd_operator.decoding import convert
@@ -62,7 +62,7 @@ class Dialect(Protocol[Cluster_contra]):
         ...
 
     def member_at(self, cluster: DesiredCluster, host: str) -> str:
-        """The member that peers reach under a host name; empty for a stranger's."""
+        """The member that peers reach under a host name; empty for an unknown member's."""
         ...
 
     def member_labels(self, cluster: DesiredCluster, name: str) -> dict[str, str]:
@@ -82,7 +82,7 @@ class Dialect(Protocol[Cluster_contra]):
         ...
 
     @property
-    def pod_marks(self) -> PodMarks:
+    def pod_keys(self) -> PodKeys:
         """The names of what is written on members' pods."""
         ...
 
@@ -102,7 +102,7 @@ def desired_of(
     *,
     api_version: str,
     durability: Durability,
-    record: Record,
+    persisted: PersistedState,
     conditions: tuple[Condition, ...] = (),
     cluster_version: str | None = None,
 ) -> DesiredCluster:
@@ -123,7 +123,7 @@ def desired_of(
         generation=metadata.generation,
         created=metadata.creation_timestamp,
         durability=durability,
-        record=record,
+        persisted=persisted,
         unavailable_since=unavailable_since(conditions),
         cluster_version=cluster_version,
         is_deleting=metadata.deletion_timestamp is not None,
@@ -145,15 +145,15 @@ def image_for(defaults: Defaults, version: str) -> tuple[str, str]:
     return str(parsed), image_of(defaults.repository, parsed)
 
 
-def record_fields(record: Record, *, now: str) -> dict[str, Any]:
+def persisted_fields(persisted: PersistedState, *, now: str) -> dict[str, Any]:
     """The operator's memory as the status types of both groups spell it."""
-    upgrade = record.upgrade
+    upgrade = persisted.upgrade
     if upgrade is not None and not upgrade.since:
         upgrade = msgspec.structs.replace(upgrade, since=now)
     return {
-        "bootstrap": record.bootstrap,
-        "cluster_id": record.cluster_id,
-        "recovery": record.recovery,
+        "bootstrap": persisted.bootstrap,
+        "cluster_id": persisted.cluster_id,
+        "recovery": persisted.recovery,
         "upgrade": upgrade,
     }
 

@@ -7,16 +7,16 @@ import msgspec
 from etcd_operator.api import coreos
 from etcd_operator.api.coreos import ClusterSpec, ClusterStatus, EtcdCluster, MembersStatus
 from etcd_operator.api.meta import RawObject, merge_conditions
-from etcd_operator.api.podmarks import PodMarks
+from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.api.podtemplate import PodTemplate
-from etcd_operator.build import ephemeral, seed
-from etcd_operator.build.urls import CLIENT_PORT, url
 from etcd_operator.core.actions import Plan, Resuming, Seeding, Stage, Start
-from etcd_operator.core.desired import DesiredCluster, Durability, Record
+from etcd_operator.core.desired import DesiredCluster, Durability, PersistedState
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import CONDITIONS, conditions, current_version, member_names
-from etcd_operator.dialects.base import Defaults, desired_of, image_for, parse_spec, record_fields
+from etcd_operator.dialects.base import Defaults, desired_of, image_for, parse_spec, persisted_fields
 from etcd_operator.errors import InvalidSpec
+from etcd_operator.render import ephemeral, seed
+from etcd_operator.render.urls import CLIENT_PORT, url
 
 
 class CoreosDialect:
@@ -33,7 +33,7 @@ class CoreosDialect:
             lambda: self._asked(cluster),
             api_version=coreos.API_VERSION,
             durability=Durability.EPHEMERAL,
-            record=Record(
+            persisted=PersistedState(
                 bootstrap=status.bootstrap,
                 cluster_id=status.cluster_id,
                 next_ordinal=status.next_ordinal,
@@ -76,9 +76,9 @@ class CoreosDialect:
                 unready=tuple(name for name in names if name not in healthy),
             ),
             endpoints=_endpoints(state) or previous.endpoints,
-            next_ordinal=state.record.next_ordinal,
+            next_ordinal=state.persisted.next_ordinal,
             conditions=merge_conditions(previous.conditions, conditions(state, plan), now, own=CONDITIONS),
-            **record_fields(state.record, now=now),
+            **persisted_fields(state.persisted, now=now),
         )
         return dict(msgspec.to_builtins(status))
 
@@ -109,9 +109,9 @@ class CoreosDialect:
         return ephemeral.budget(cluster, min_available)
 
     @property
-    def pod_marks(self) -> PodMarks:
+    def pod_keys(self) -> PodKeys:
         """The names of what is written on members' pods."""
-        return coreos.POD_MARKS
+        return coreos.POD_KEYS
 
     @property
     def route_label(self) -> str:
@@ -146,13 +146,13 @@ def _pod_template(name: str, spec: ClusterSpec) -> PodTemplate:
 
 
 def _pods(state: ClusterState) -> int:
-    """How many pods there are; while a birth is under way, how many it makes."""
-    if not state.record.is_born:
+    """How many pods there are; while a bootstrap is under way, how many it makes."""
+    if not state.persisted.is_bootstrapped:
         return len(member_names(state))
     return sum(member.pod is not None for member in state.members)
 
 
 def _phase(state: ClusterState, plan: Plan) -> Any:
-    if state.record.is_born:
+    if state.persisted.is_bootstrapped:
         return "Running"
     return "Failed" if plan.stage is Stage.HELD and plan.reason == "InvalidSpec" else "Creating"

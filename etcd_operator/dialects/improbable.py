@@ -7,17 +7,17 @@ import msgspec
 from etcd_operator.api import improbable
 from etcd_operator.api.improbable import ClusterSpec, ClusterStatus, EtcdCluster, MemberStatus
 from etcd_operator.api.meta import RawObject, merge_conditions
-from etcd_operator.api.podmarks import PodMarks
+from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.api.podtemplate import PodTemplate
-from etcd_operator.build import persistent
-from etcd_operator.build.urls import CLIENT_PORT, url
 from etcd_operator.core.actions import Plan, Start
-from etcd_operator.core.desired import DesiredCluster, Durability, Record
+from etcd_operator.core.desired import DesiredCluster, Durability, PersistedState
 from etcd_operator.core.members import EtcdMember
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import CONDITIONS, conditions, current_version, member_names
-from etcd_operator.dialects.base import Defaults, desired_of, image_for, parse_spec, record_fields
+from etcd_operator.dialects.base import Defaults, desired_of, image_for, parse_spec, persisted_fields
 from etcd_operator.errors import InvalidSpec
+from etcd_operator.render import persistent
+from etcd_operator.render.urls import CLIENT_PORT, url
 
 LONGEST_ASKED = 200
 """Characters of what somebody asks to recover: longer than any name of a recovery, short enough to quote."""
@@ -39,7 +39,7 @@ class ImprobableDialect:
             lambda: self._asked(cluster),
             api_version=improbable.API_VERSION,
             durability=Durability.PERSISTENT,
-            record=Record(
+            persisted=PersistedState(
                 bootstrap=status.bootstrap,
                 cluster_id=status.cluster_id,
                 recovery=status.recovery,
@@ -85,7 +85,7 @@ class ImprobableDialect:
             kept_claims=tuple(claim.name for claim in state.kept),
             endpoints=tuple(url(self.member_host(desired, member.name), CLIENT_PORT) for member in members),
             conditions=merge_conditions(previous.conditions, conditions(state, plan), now, own=CONDITIONS),
-            **record_fields(state.record, now=now),
+            **persisted_fields(state.persisted, now=now),
         )
         return dict(msgspec.to_builtins(status))
 
@@ -115,9 +115,9 @@ class ImprobableDialect:
         return persistent.budget(cluster, min_available)
 
     @property
-    def pod_marks(self) -> PodMarks:
+    def pod_keys(self) -> PodKeys:
         """The names of what is written on members' pods."""
-        return improbable.POD_MARKS
+        return improbable.POD_KEYS
 
     @property
     def route_label(self) -> str:
@@ -130,8 +130,8 @@ class ImprobableDialect:
 
 
 def _peers(state: ClusterState) -> int:
-    """How many EtcdPeers there are; while a birth is under way, how many it makes."""
-    if not state.record.is_born:
+    """How many EtcdPeers there are; while a bootstrap is under way, how many it makes."""
+    if not state.persisted.is_bootstrapped:
         return len(member_names(state))
     return sum(member.peer is not None for member in state.members)
 

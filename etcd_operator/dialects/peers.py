@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 from etcd_operator.api import improbable
 from etcd_operator.api.improbable import EtcdCluster, EtcdPeer
-from etcd_operator.build import persistent
 from etcd_operator.core.versions import parse_version
 from etcd_operator.dialects.improbable import reserved_names
 from etcd_operator.errors import InvalidSpec
+from etcd_operator.render import persistent
 
 INSTEAD = "EtcdPeers are made by the operator: delete this one, and create an EtcdCluster instead"
 
@@ -72,6 +72,6 @@ def _host(cluster: EtcdCluster, name: str) -> str | None:
 def _is_token(cluster: EtcdCluster, token: str) -> bool:
     """Whether it is that of the bootstrap or of a recovery, also of one whose record a later one replaced."""
     uid, status = cluster.metadata.uid, cluster.status
-    recorded = {record.token for record in (status.bootstrap, status.recovery) if record is not None}
+    recorded = {persisted.token for persisted in (status.bootstrap, status.recovery) if persisted is not None}
     generation = token.removeprefix(f"{uid}-")
     return token in {uid, *recorded} or (token != generation and generation.isdecimal())

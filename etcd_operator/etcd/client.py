@@ -18,8 +18,8 @@ from etcd_operator.etcd import methods
 from etcd_operator.etcd import rpc_pb2 as pb
 from etcd_operator.etcd.channel import Channels, Connection
 from etcd_operator.etcd.errors import (
-    AskedLearner,
     Corrupt,
+    LearnerAsked,
     MemberNotFound,
     NotLearner,
     is_connection_lost,
@@ -101,7 +101,7 @@ class EtcdClient:
             self._call(methods.RANGE, quorum_read(), deadline=deadline)
         except Forbidden:
             return True
-        except (Unavailable, AskedLearner):
+        except (Unavailable, LearnerAsked):
             return False
         return True
 

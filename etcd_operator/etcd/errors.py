@@ -7,7 +7,7 @@
     RetryableError
       NotInSync          the learner is not caught up (or not started): promote later
       NotLeader          MoveLeader was asked of a follower
-      AskedLearner       a learner answers Status and serializable reads only: ask a voter
+      LearnerAsked       a learner answers Status and serializable reads only: ask a voter
       TooManyLearners    (Conflict) one learner at a time
       PeerURLExists      (AlreadyExists) perhaps our own MemberAdd whose reply was lost
       RevisionUnavailable  the revision is compacted, or not yet on this member
@@ -64,7 +64,7 @@ class NotLeader(RetryableError):
     """Only the leader can do that."""
 
 
-class AskedLearner(RetryableError):
+class LearnerAsked(RetryableError):
     """A learner does not answer this call."""
 
 
@@ -88,7 +88,7 @@ class Corrupt(RetryableError):
     """Data is damaged: members differ, or a snapshot's bytes are not what etcd sent."""
 
 
-class NotAsked(RetryableError):
+class NotProbed(RetryableError):
     """This process lacks what it needs to ask (files, threads), so silence would say nothing of a member."""
 
 
@@ -121,7 +121,7 @@ _REFUSALS = (
     _Refusal("can only promote a learner member which is in sync with leader", NotInSync),
     _Refusal("can only promote a learner member", NotLearner),
     _Refusal("too many learner members in cluster", TooManyLearners),
-    _Refusal("rpc not supported for learner", AskedLearner),
+    _Refusal("rpc not supported for learner", LearnerAsked),
     _Refusal("not leader", NotLeader),
     _Refusal("bad leader transferee", Conflict),
     _Refusal("member not found", MemberNotFound),

@@ -11,7 +11,7 @@ Promises:
 - a member that wants a user is asked for the proof in any case: nothing else shows how it is;
 - no thread is kept per member and a healthy cluster costs no handshakes.
 
-It changes nothing and raises nothing but `Unavailable` for closed `Channels`, and `NotAsked` when this
+It changes nothing and raises nothing but `Unavailable` for closed `Channels`, and `NotProbed` when this
 process has no file descriptors left for connections: the silence would be its own.
 """
 
@@ -29,7 +29,7 @@ from etcd_operator.etcd import methods
 from etcd_operator.etcd import rpc_pb2 as pb
 from etcd_operator.etcd.channel import Channels, Connection
 from etcd_operator.etcd.client import OnCall, ignore_call, quorum_read
-from etcd_operator.etcd.errors import AskedLearner, NotAsked, is_connection_lost, is_own_lack, translate
+from etcd_operator.etcd.errors import LearnerAsked, NotProbed, is_connection_lost, is_own_lack, translate
 from etcd_operator.etcd.methods import Method, Request, Response
 from etcd_operator.etcd.values import Member, Status, members_of, status_of
 from etcd_operator.etcd.vitals import Vitals
@@ -203,7 +203,7 @@ class _Look:
             is_cut_short = not self._is_complete()
             self._let_go()
         if self._not_asked:
-            raise NotAsked(f"{self._not_asked} was not asked: this process has no file descriptor left")
+            raise NotProbed(f"{self._not_asked} was not asked: this process has no file descriptor left")
         answers = {endpoint: asked.answer() for endpoint, asked in self._asked.items()}
         return Probe(answers=answers, quorum=self._quorum(), is_cut_short=is_cut_short)
 
@@ -246,7 +246,7 @@ class _Look:
         elif call.name == methods.RANGE.name:
             # etcd confirms the read before it looks at rights (see EtcdClient.has_quorum).
             call.asked.gave_proof = isinstance(error, Forbidden)
-            call.asked.is_no_voter = isinstance(error, AskedLearner)
+            call.asked.is_no_voter = isinstance(error, LearnerAsked)
             self._hedge_at = self._start
 
     def _seek_proof(self) -> None:

@@ -5,7 +5,7 @@ Promises
   thread of its own drains. What does not fit is dropped and counted.
 - The same fact (object, type, reason, message) told again counts up one Event instead of making another.
 - One object cannot flood the API server: `burst` at once, then one every `refill_seconds`. client-go: 25
-  and one in five minutes; here a cluster of seven members makes some 50 different Events while it is born
+  and one in five minutes; here a cluster of seven members makes some 50 different Events while it is created
   and upgraded, and each is a step that someone may have to account for: 60, and one in 30 s.
 - A post that fails is tried again a few times, unless trying cannot help; then it is dropped, counted, and
   logged once. Others are posted meanwhile.

@@ -36,10 +36,10 @@ from etcd_operator.errors import AlreadyExists, Conflict, NotFound, OperatorErro
 from etcd_operator.keys import Key
 from etcd_operator.kube import lease_record
 from etcd_operator.kube.client import Client
+from etcd_operator.kube.holder_pod import HolderPods
 from etcd_operator.kube.lease_record import Lease, Spec
 from etcd_operator.kube.own_pod import OwnPod
 from etcd_operator.kube.resources import LEASES
-from etcd_operator.kube.witness import Witness
 
 log = structlog.get_logger()
 
@@ -126,7 +126,7 @@ class Elector:
         self._key = key
         self._candidate = candidate
         self._clock = clock
-        self._witness = Witness(client, clock)
+        self._holder_pods = HolderPods(client, clock)
         self._timing = timing or Timing()
         self._on_started, self._on_stopped = on_started_leading, on_stopped_leading
         self._random = Random()  # noqa: S311 - spreads retries, keeps no secret
@@ -294,9 +294,9 @@ class Elector:
         pod = sighting.lease.pod if sighting is not None else None
         if sighting is None or pod is None:
             return False
-        gone = self._witness.gone_since(pod)
+        gone = self._holder_pods.gone_since(pod)
         now = self._clock.monotonic()
-        if gone is not None or self._witness.is_leaving(pod):
+        if gone is not None or self._holder_pods.is_leaving(pod):
             self._due = now + _WATCHFUL
         if gone is None:
             return False
@@ -304,7 +304,7 @@ class Elector:
         if now < moment:
             self._due = min(now + _WATCHFUL, moment)
             return False
-        if not self._witness.node_works(pod.node):
+        if not self._holder_pods.node_works(pod.node):
             return False
         log.info("holder_is_gone", lease=str(self._key), pod=pod.name, node=pod.node)
         return True

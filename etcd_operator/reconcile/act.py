@@ -12,13 +12,11 @@ import msgspec
 
 from etcd_operator.api import improbable
 from etcd_operator.api.meta import RawObject
-from etcd_operator.build import budget
-from etcd_operator.build.persistent import peer_bootstrap
-from etcd_operator.build.urls import CLIENT_PORT, PEER_PORT, endpoint, url
 from etcd_operator.clock import Clock
 from etcd_operator.core.actions import (
     Action,
     AddLearner,
+    AnnotateVoters,
     ClearMissing,
     ConfirmLoss,
     ConfirmSilence,
@@ -31,7 +29,6 @@ from etcd_operator.core.actions import (
     DropSeed,
     KeepBudget,
     MoveLeader,
-    NoteVoters,
     OpenSeed,
     PadLog,
     Promote,
@@ -44,8 +41,8 @@ from etcd_operator.core.actions import (
     RestoreLabels,
     Resuming,
     RetireMember,
-    SealMember,
-    SealSeed,
+    SetExistingOnly,
+    SetSeedExistingOnly,
 )
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import ClaimFacts, Member
@@ -60,8 +57,8 @@ from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Budget
 from etcd_operator.reconcile.caches import Caches, Cluster
 from etcd_operator.reconcile.expectations import Expectations
-from etcd_operator.reconcile.holders import assert_others_run, assert_others_stay
 from etcd_operator.reconcile.labels import assert_gone_as_seen
+from etcd_operator.reconcile.member_storage import assert_others_run, assert_others_stay
 from etcd_operator.reconcile.membership import Membership
 from etcd_operator.reconcile.objects import CHANGED, Objects, Overridden, Report
 from etcd_operator.reconcile.prober import Prober
@@ -69,6 +66,9 @@ from etcd_operator.reconcile.recovery import Recoverer
 from etcd_operator.reconcile.remount import Remount
 from etcd_operator.reconcile.removal import Removal
 from etcd_operator.reconcile.upgrade import replace_member
+from etcd_operator.render import budget
+from etcd_operator.render.persistent import peer_bootstrap
+from etcd_operator.render.urls import CLIENT_PORT, PEER_PORT, endpoint, url
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,12 +99,19 @@ class Actor(Generic[Cluster]):
                 self._delete(state, action.name, report)
             case DropPod():
                 self._drop(state, action.name, report)
-            case SealMember() | NoteVoters():
+            case SetExistingOnly() | AnnotateVoters():
                 self._write_down(state, action)
             case RemakePod() | ClearMissing():
                 remount = Remount(objects=self._objects(state.desired), state=state, report=report)
                 remount.act(action, now=self.clock.now())
-            case ConfirmLoss() | ConfirmSilence() | SealSeed() | RetireMember() | DropSeed() | OpenSeed():
+            case (
+                ConfirmLoss()
+                | ConfirmSilence()
+                | SetSeedExistingOnly()
+                | RetireMember()
+                | DropSeed()
+                | OpenSeed()
+            ):
                 self._recover(state, action, report)
             case ReplaceMember():
                 self._replace(state, action)
@@ -256,35 +263,37 @@ class Actor(Generic[Cluster]):
         if not budget.is_as_asked(stored.spec, body):
             raise Overridden(f"PodDisruptionBudget {desired.name} is not stored as asked for: {CHANGED}")
 
-    def _write_down(self, state: ClusterState, action: SealMember | NoteVoters) -> None:
+    def _write_down(self, state: ClusterState, action: SetExistingOnly | AnnotateVoters) -> None:
         """First the claim, if it is there, then the peer: a claim that is seen later is marked later."""
         desired, claim = state.desired, state.by_name[action.name].claim
         objects = self._objects(desired)
         if claim is not None and (notes := _notes(state, action, claim)):
             change = {"metadata": {"uid": claim.uid, "annotations": notes}}
             objects.patch(resources.CLAIMS, action.name, change)
-        if isinstance(action, SealMember):
+        if isinstance(action, SetExistingOnly):
             bootstrap = peer_bootstrap(desired, action.name, Resuming(token=desired.token))
             # What is left out of a merge stays, and with a survivor no peer counts as sealed.
             spec = {"bootstrap": {"survivor": None, **msgspec.to_builtins(bootstrap)}}
             objects.patch(resources.PEERS, action.name, {"spec": spec})
 
 
-def _notes(state: ClusterState, action: SealMember | NoteVoters, claim: ClaimFacts) -> dict[str, str | None]:
+def _notes(
+    state: ClusterState, action: SetExistingOnly | AnnotateVoters, claim: ClaimFacts
+) -> dict[str, str | None]:
     """The annotations that a claim is given, without what earlier versions wrote; empty for none."""
     voters: dict[str, str | None] = {
         improbable.VOTERS_ANNOTATION: ",".join(action.voters),
         improbable.VOTERS_REVISION_ANNOTATION: str(action.revision),
         improbable.SIZE_ANNOTATION: None,
     }
-    if isinstance(action, NoteVoters):
+    if isinstance(action, AnnotateVoters):
         return voters
     if (claim.cluster_id, claim.member_id) == (action.cluster_id, action.member_id):
         return {}
     return {
         improbable.CLUSTER_ID_ANNOTATION: action.cluster_id,
         improbable.MEMBER_ID_ANNOTATION: action.member_id,
-        improbable.VERSION_ANNOTATION: state.by_name[action.name].asked_version,
+        improbable.VERSION_ANNOTATION: state.by_name[action.name].requested_version,
         **voters,
     }
 

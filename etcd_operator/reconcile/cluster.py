@@ -31,14 +31,14 @@ from etcd_operator.reconcile.act import Actor
 from etcd_operator.reconcile.caches import Caches, Cluster
 from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.failures import REQUEST_FAILED, Attempts, Failures, attempt
-from etcd_operator.reconcile.marks import PodMarker
 from etcd_operator.reconcile.objects import NameTaken, Overridden
 from etcd_operator.reconcile.observe import Observer
 from etcd_operator.reconcile.peer_status import PeerStatusWriter
 from etcd_operator.reconcile.prober import Prober
+from etcd_operator.reconcile.readiness import ReadinessWriter
 from etcd_operator.reconcile.upgrade import UpgradeWatch, news
 
-Record = Callable[[Any, str, str, bool], None]
+PersistedState = Callable[[Any, str, str, bool], None]
 """`(object, reason, sentence, is_warning)`: an Event on the object."""
 
 RETRY_HELD = 10.0
@@ -68,11 +68,11 @@ class ClusterReconciler(Generic[Cluster]):
     dialect: Dialect[Cluster]
     observer: Observer[Cluster]
     actor: Actor[Cluster]
-    marker: PodMarker[Cluster]
+    readiness_writer: ReadinessWriter[Cluster]
     prober: Prober
     expectations: Expectations
     clock: Clock
-    record: Record
+    persisted: PersistedState
     jitter: Callable[[], float]
     resync: float
     upgrades: UpgradeWatch
@@ -113,7 +113,7 @@ class _Pass(Generic[Cluster]):
         if isinstance(failure, NotLeading):
             raise failure
         attempts = Attempts(self._of.clock)
-        attempts.make(partial(self._of.marker.write, self._state))
+        attempts.make(partial(self._of.readiness_writer.write, self._state))
         self._plan = self._explained(failure) if failure is not None else self._marked(attempts)
         if not self._plan.is_quiet:
             attempts.make(self._write_status)
@@ -169,16 +169,16 @@ class _Pass(Generic[Cluster]):
             self._report(MILESTONES[self._plan.reason], self._plan.message)
 
     def _remember(self, action: Remember) -> None:
-        earlier, before = self._state, self._state.record.upgrade
-        self._state = replace(self._state, desired=replace(self._state.desired, record=action.record))
+        earlier, before = self._state, self._state.persisted.upgrade
+        self._state = replace(self._state, desired=replace(self._state.desired, persisted=action.persisted))
         try:
             self._write_status()
         except Exception:
             self._state = earlier  # what is written after the failure must not remember it in passing
             raise
-        for reason, message in news(before, action.record.upgrade, self._state):
+        for reason, message in news(before, action.persisted.upgrade, self._state):
             self._report(reason, message)
-        if before is not None and action.record.upgrade is None:
+        if before is not None and action.persisted.upgrade is None:
             self._of.upgrades.finished(before)
 
     def _next_look(self) -> float:
@@ -189,7 +189,7 @@ class _Pass(Generic[Cluster]):
         return self._of.resync * (0.9 + 0.2 * self._of.jitter())
 
     def _report(self, reason: str, message: str) -> None:
-        self._of.record(self._cluster, reason, message, reason in WARNINGS)
+        self._of.persisted(self._cluster, reason, message, reason in WARNINGS)
 
     def _write_status(self) -> None:
         """Replace the status if it differs from the one last seen; a concurrent edit is a Conflict."""
@@ -226,7 +226,7 @@ class _Pass(Generic[Cluster]):
             return
         known = [c for c in before.get("conditions", ()) if c["type"] == "Degraded" and c["status"] == "True"]
         if not any(c["reason"] == self._plan.reason for c in known):
-            self._of.record(self._cluster, self._plan.reason, self._plan.message, True)  # noqa: FBT003
+            self._of.persisted(self._cluster, self._plan.reason, self._plan.message, True)  # noqa: FBT003
 
 
 def held_by(error: Exception, words: str) -> Plan:

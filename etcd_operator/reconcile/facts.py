@@ -7,19 +7,27 @@ import msgspec
 
 from etcd_operator.api import coreos, improbable
 from etcd_operator.api.improbable import EtcdPeer
-from etcd_operator.api.podmarks import PodMarks
-from etcd_operator.build.steps import FETCH
-from etcd_operator.core.members import Answer, ClaimFacts, EtcdMember, PeerFacts, PodFacts, Refusal, Trouble
+from etcd_operator.api.podkeys import PodKeys
+from etcd_operator.core.members import (
+    Answer,
+    ClaimFacts,
+    EtcdMember,
+    PeerFacts,
+    PodFacts,
+    PodProblem,
+    Refusal,
+)
 from etcd_operator.decoding import decoder
 from etcd_operator.etcd import probe as etcd
 from etcd_operator.etcd.values import AlarmKind, Member, hex_id
 from etcd_operator.kube.views import Claim, ContainerState, ContainerStatus, Pod, ReplicaSet
+from etcd_operator.render.steps import FETCH
 
 CONTAINER = "etcd"
 
-MARKS = (coreos.POD_MARKS, improbable.POD_MARKS)
+KEYS = (coreos.POD_KEYS, improbable.POD_KEYS)
 
-_REFUSAL = Trouble(
+_REFUSAL = PodProblem(
     reason="DataLost", message="etcd refuses to start: its data directory is empty, which it was not before"
 )
 
@@ -81,9 +89,9 @@ def pod_facts(pod: Pod, *, now: datetime) -> PodFacts:
     status = next((c for c in pod.status.container_statuses if c.name == CONTAINER), None)
     state = status.state if status is not None else ContainerState()
     has_ended = status is not None and (status.restart_count > 0 or state.terminated is not None)
-    marks = next((m for m in MARKS if _is_gated(pod, m)), None)
-    is_sealed = marks is not None and marks.is_refusing(pod.metadata.annotations)
-    has_no_data = status is not None and _found_nothing(status, is_sealed=is_sealed)
+    keys = next((m for m in KEYS if _is_gated(pod, m)), None)
+    is_existing_only = keys is not None and keys.is_refusing(pod.metadata.annotations)
+    has_no_data = status is not None and _found_nothing(status, is_existing_only=is_existing_only)
     return PodFacts(
         name=pod.metadata.name,
         uid=pod.metadata.uid,
@@ -96,35 +104,35 @@ def pod_facts(pod: Pod, *, now: datetime) -> PodFacts:
         is_on_lost_node=state.running is not None and _is_forsaken(pod, now),
         node=pod.spec.node_name if now - instant(pod.metadata.creation_timestamp) > LOST_NODE_GRACE else "",
         is_terminating=pod.metadata.deletion_timestamp is not None,
-        is_gated=marks is not None,
-        serves=_serves(pod, marks) if marks is not None else None,
-        is_sealed=is_sealed,
+        is_gated=keys is not None,
+        serves=_serves(pod, keys) if keys is not None else None,
+        is_existing_only=is_existing_only,
         has_no_data=has_no_data,
         has_broken_data=status is not None and _says(status, BROKEN_DATA),
         can_never_join=status is not None and _says(status, NEVER_LET_IN),
         has_fetched=_has_fetched(pod),
         started_lately=_started_lately(state, now),
-        trouble=_REFUSAL if has_no_data and state.running is None else _trouble(pod, state, now),
+        problem=_REFUSAL if has_no_data and state.running is None else _problem(pod, state, now),
         version=pod.metadata.annotations.get(coreos.VERSION_ANNOTATION, ""),
     )
 
 
-def _is_gated(pod: Pod, marks: PodMarks) -> bool:
-    return any(gate.condition_type == marks.serves for gate in pod.spec.readiness_gates)
+def _is_gated(pod: Pod, keys: PodKeys) -> bool:
+    return any(gate.condition_type == keys.serves for gate in pod.spec.readiness_gates)
 
 
-def _serves(pod: Pod, marks: PodMarks) -> bool | None:
-    told = next((c for c in pod.status.conditions if c.type == marks.serves), None)
+def _serves(pod: Pod, keys: PodKeys) -> bool | None:
+    told = next((c for c in pod.status.conditions if c.type == keys.serves), None)
     return told.status == "True" if told is not None else None
 
 
-def _found_nothing(status: ContainerStatus, *, is_sealed: bool) -> bool:
+def _found_nothing(status: ContainerStatus, *, is_existing_only: bool) -> bool:
     """Whether the last process that ended said that its data directory was empty.
 
     A member that joins says so, too, when it does not reach the others; a sealed one asks nobody.
     """
     said = _said_in_failing(status)
-    return BOOTSTRAPPED in said or (is_sealed and NO_DATA in said)
+    return BOOTSTRAPPED in said or (is_existing_only and NO_DATA in said)
 
 
 def _says(status: ContainerStatus, words: tuple[str, ...]) -> bool:
@@ -140,7 +148,7 @@ def _said_in_failing(status: ContainerStatus) -> str:
 
 
 def _has_fetched(pod: Pod) -> bool:
-    """Whether the first step of a seed has ended well (see `build.steps`)."""
+    """Whether the first step of a seed has ended well (see `render.steps`)."""
     step = next((c for c in pod.status.init_container_statuses if c.name == FETCH), None)
     ended = step.state.terminated if step is not None else None
     return ended is not None and ended.reason == "Completed"
@@ -167,22 +175,22 @@ def _is_forsaken(pod: Pod, now: datetime) -> bool:
     return now - instant(ready.last_transition_time) > LOST_NODE_GRACE
 
 
-def _trouble(pod: Pod, state: ContainerState, now: datetime) -> Trouble | None:
+def _problem(pod: Pod, state: ContainerState, now: datetime) -> PodProblem | None:
     if pod.status.phase == "Failed":
-        return Trouble(
+        return PodProblem(
             reason=pod.status.reason or "PodFailed", message=pod.status.message or "the pod failed"
         )
     for waiting in (*(c.state.waiting for c in pod.status.init_container_statuses), state.waiting):
         if waiting is not None and waiting.reason not in PASSING_REASONS:
             last = _last_words(pod)
             if last.endswith(NO_RIGHTS):
-                return Trouble(reason="PermissionDenied", message=f"{last}: {NOT_ITS_OWN}")
-            return Trouble(reason=waiting.reason, message=last or waiting.message or waiting.reason)
+                return PodProblem(reason="PermissionDenied", message=f"{last}: {NOT_ITS_OWN}")
+            return PodProblem(reason=waiting.reason, message=last or waiting.message or waiting.reason)
     unscheduled = next(
         (c for c in pod.status.conditions if c.type == "PodScheduled" and c.status == "False"), None
     )
     if unscheduled is not None and now - instant(pod.metadata.creation_timestamp) > SCHEDULING_GRACE:
-        return Trouble(reason=unscheduled.reason or "Unschedulable", message=unscheduled.message)
+        return PodProblem(reason=unscheduled.reason or "Unschedulable", message=unscheduled.message)
     return None
 
 
@@ -212,21 +220,21 @@ def _failure(line: str) -> str:
     return ": ".join(str(entry[key]) for key in ("msg", "error") if entry.get(key))
 
 
-def replica_set_trouble(replica_set: ReplicaSet) -> Trouble | None:
+def replica_set_problem(replica_set: ReplicaSet) -> PodProblem | None:
     """Why a ReplicaSet cannot make its pod: quota, admission, missing rights."""
     failure = next(
         (c for c in replica_set.status.conditions if c.type == "ReplicaFailure" and c.status == "True"), None
     )
     if failure is None:
         return None
-    return Trouble(reason=failure.reason or "ReplicaFailure", message=failure.message)
+    return PodProblem(reason=failure.reason or "ReplicaFailure", message=failure.message)
 
 
 STARTED = {"true": True, "false": False}
 
 
 def claim_facts(claim: Claim) -> ClaimFacts:
-    """What matters of a claim, and what births wrote on it."""
+    """What matters of a claim, and what bootstraps wrote on it."""
     notes = claim.metadata.annotations
     return ClaimFacts(
         name=claim.metadata.name,
@@ -237,7 +245,7 @@ def claim_facts(claim: Claim) -> ClaimFacts:
         is_started=STARTED.get(notes.get(improbable.STARTED_ANNOTATION, "")),
         cluster_uid=notes.get(improbable.CLUSTER_UID_ANNOTATION, ""),
         token=notes.get(improbable.TOKEN_ANNOTATION, ""),
-        founders=_list(notes, improbable.FOUNDERS_ANNOTATION),
+        initial_members=_list(notes, improbable.INITIAL_MEMBERS_ANNOTATION),
         cluster_id=notes.get(improbable.CLUSTER_ID_ANNOTATION, ""),
         member_id=notes.get(improbable.MEMBER_ID_ANNOTATION, ""),
         voters=_list(notes, improbable.VOTERS_ANNOTATION),
@@ -265,7 +273,7 @@ def peer_facts(peer: EtcdPeer) -> PeerFacts:
     return PeerFacts(
         name=peer.metadata.name,
         uid=peer.metadata.uid,
-        is_sealed=bootstrap.initial_cluster_state == "Existing" and alone and not bootstrap.survivor,
+        is_existing_only=bootstrap.initial_cluster_state == "Existing" and alone and not bootstrap.survivor,
         is_for_cleanup=improbable.CLEANUP_FINALIZER in peer.metadata.finalizers,
         is_terminating=peer.metadata.deletion_timestamp is not None,
         version=peer.spec.version,

@@ -29,13 +29,13 @@ from etcd_operator.reconcile.caches import Caches, Cluster, Source, coreos_cache
 from etcd_operator.reconcile.cluster import ClusterReconciler
 from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.failures import Failures
-from etcd_operator.reconcile.marks import PodMarker
 from etcd_operator.reconcile.nodes import Nodes
-from etcd_operator.reconcile.observe import Observer, PeerTrouble, Rival
+from etcd_operator.reconcile.observe import ConflictingCluster, Observer, PeerProblem
 from etcd_operator.reconcile.peer import PeerReconciler
 from etcd_operator.reconcile.peer_status import PeerStatusWriter
 from etcd_operator.reconcile.prober import Prober
-from etcd_operator.reconcile.pulse import Pulse
+from etcd_operator.reconcile.quorum_check import QuorumCheck
+from etcd_operator.reconcile.readiness import ReadinessWriter
 from etcd_operator.reconcile.upgrade import Seconds, UpgradeWatch
 
 NewController = Callable[[str, Reconcile], Controller]
@@ -72,7 +72,7 @@ class Group:
     informers: tuple[Informer[Any], ...]
     controllers: tuple[Controller, ...]
     prober: Prober
-    pulse: Pulse
+    quorum_check: QuorumCheck
 
     @property
     def has_synced(self) -> bool:
@@ -84,8 +84,8 @@ def build_groups(wiring: Wiring, source: Source) -> tuple[Group, ...]:
     """Both groups, wired but not started."""
     persistent, ephemeral = improbable_caches(source), coreos_caches(source)
     return (
-        _improbable(wiring, persistent, rival=_rival(ephemeral)),
-        _coreos(wiring, ephemeral, rival=_rival(persistent)),
+        _improbable(wiring, persistent, conflicting_cluster=_conflicting_cluster(ephemeral)),
+        _coreos(wiring, ephemeral, conflicting_cluster=_conflicting_cluster(persistent)),
     )
 
 
@@ -97,7 +97,9 @@ def new_backoff(clock: Clock) -> Backoff[Key]:
     return Backoff(clock, base=0.005, cap=30.0)
 
 
-def _improbable(wiring: Wiring, caches: Caches[improbable.EtcdCluster], rival: Rival) -> Group:
+def _improbable(
+    wiring: Wiring, caches: Caches[improbable.EtcdCluster], conflicting_cluster: ConflictingCluster
+) -> Group:
     peers = caches.peers
     if peers is None:
         raise TypeError("persistent members need a cache of peers")
@@ -125,8 +127,8 @@ def _improbable(wiring: Wiring, caches: Caches[improbable.EtcdCluster], rival: R
         dialect,
         expectations,
         answered,
-        rival=rival,
-        peer_trouble=peer_reconciler.trouble,
+        conflicting_cluster=conflicting_cluster,
+        peer_problem=peer_reconciler.problem,
         peer_status=writer,
     )
     clusters = wiring.new_controller("improbable-cluster", reconciler.reconcile)
@@ -139,14 +141,21 @@ def _improbable(wiring: Wiring, caches: Caches[improbable.EtcdCluster], rival: R
         informers=tuple(caches.all()),
         controllers=(clusters, peer_controller),
         prober=reconciler.prober,
-        pulse=_pulse(wiring, reconciler.prober, to_cluster),
+        quorum_check=_quorum_check(wiring, reconciler.prober, to_cluster),
     )
 
 
-def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], rival: Rival) -> Group:
+def _coreos(
+    wiring: Wiring, caches: Caches[coreos.EtcdCluster], conflicting_cluster: ConflictingCluster
+) -> Group:
     to_cluster, answered = _Later(), _Later()
     reconciler = _reconciler(
-        wiring, caches, CoreosDialect(wiring.defaults), Expectations(), answered, rival=rival
+        wiring,
+        caches,
+        CoreosDialect(wiring.defaults),
+        Expectations(),
+        answered,
+        conflicting_cluster=conflicting_cluster,
     )
     clusters = wiring.new_controller("coreos-cluster", reconciler.reconcile)
     to_cluster.target, answered.target = clusters.enqueue, clusters.resume
@@ -156,12 +165,12 @@ def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], rival: Rival) ->
         informers=tuple(caches.all()),
         controllers=(clusters,),
         prober=reconciler.prober,
-        pulse=_pulse(wiring, reconciler.prober, to_cluster),
+        quorum_check=_quorum_check(wiring, reconciler.prober, to_cluster),
     )
 
 
-def _pulse(wiring: Wiring, prober: Prober, wake: Callable[[Key], None]) -> Pulse:
-    return Pulse(prober.settled, wake=wake, on_call=wiring.on_call)
+def _quorum_check(wiring: Wiring, prober: Prober, wake: Callable[[Key], None]) -> QuorumCheck:
+    return QuorumCheck(prober.settled, wake=wake, on_call=wiring.on_call)
 
 
 def _reconciler(  # noqa: PLR0913 -- wiring: each part can be exchanged
@@ -171,8 +180,8 @@ def _reconciler(  # noqa: PLR0913 -- wiring: each part can be exchanged
     expectations: Expectations,
     answered: Callable[[Key], None],
     *,
-    rival: Rival,
-    peer_trouble: PeerTrouble = lambda _: None,
+    conflicting_cluster: ConflictingCluster,
+    peer_problem: PeerProblem = lambda _: None,
     peer_status: PeerStatusWriter | None = None,
 ) -> ClusterReconciler[Cluster]:
     prober = Prober(
@@ -184,8 +193,8 @@ def _reconciler(  # noqa: PLR0913 -- wiring: each part can be exchanged
         prober=prober,
         expectations=expectations,
         clock=wiring.clock,
-        rival=rival,
-        peer_trouble=peer_trouble,
+        conflicting_cluster=conflicting_cluster,
+        peer_problem=peer_problem,
         is_node_lost=Nodes(wiring.client, wiring.clock).is_lost,
     )
     return ClusterReconciler(
@@ -204,7 +213,7 @@ def _reconciler(  # noqa: PLR0913 -- wiring: each part can be exchanged
             may_act=wiring.may_act,
             leads_for=wiring.leads_for,
         ),
-        marker=PodMarker(
+        readiness_writer=ReadinessWriter(
             client=wiring.client,
             pods=caches.pods,
             dialect=dialect,
@@ -215,7 +224,7 @@ def _reconciler(  # noqa: PLR0913 -- wiring: each part can be exchanged
         prober=prober,
         expectations=expectations,
         clock=wiring.clock,
-        record=_cluster_reporter(wiring.recorder, caches),
+        persisted=_cluster_reporter(wiring.recorder, caches),
         jitter=Random().random,  # noqa: S311 -- spreads looks over time, keeps no secret
         resync=wiring.resync,
         upgrades=UpgradeWatch(
@@ -237,7 +246,7 @@ class _Later:
             self.target(key)
 
 
-def _rival(other: Caches[Any]) -> Rival:
+def _conflicting_cluster(other: Caches[Any]) -> ConflictingCluster:
     def made(key: Key) -> str:
         cluster = other.clusters.store.get(key)
         return cluster.metadata.creation_timestamp if cluster is not None else ""

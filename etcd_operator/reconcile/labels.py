@@ -8,7 +8,7 @@ its labels back before anything is concluded from its absence.
 from etcd_operator.api import improbable
 from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.core.desired import DesiredCluster
-from etcd_operator.core.members import ClaimFacts, Member, PodFacts, Unlabelled, is_numbered
+from etcd_operator.core.members import ClaimFacts, Member, PodFacts, Unlabelled, is_member_name
 from etcd_operator.core.state import ClusterState
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.errors import Conflict, NotFound
@@ -35,7 +35,7 @@ def _is_unlabelled(
     caches: Caches[Cluster], dialect: Dialect[Cluster], desired: DesiredCluster, pod: Pod
 ) -> bool:
     meta, member = pod.metadata, member_of(pod)
-    if meta.deletion_timestamp is not None or not is_numbered(member, desired.name):
+    if meta.deletion_timestamp is not None or not is_member_name(member, desired.name):
         return False
     if dialect.member_labels(desired, member).items() <= meta.labels.items():
         return False
@@ -55,7 +55,7 @@ def assert_gone_as_seen(objects: Objects, state: ClusterState, name: str, labels
     labels back, so that the next look sees it.
     """
     member = state.by_name.get(name) or Member(name=name)
-    seen = state.holder_of(member)
+    seen = state.storage_of(member)
     resource = resources.CLAIMS if state.desired.is_persistent else resources.PODS
     try:
         found = objects.client.get(resource, objects.key(name), Written).metadata

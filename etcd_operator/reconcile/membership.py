@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
-from etcd_operator.build.urls import CLIENT_PORT, endpoint
 from etcd_operator.core.actions import MoveLeader
 from etcd_operator.core.members import Member, quorum
 from etcd_operator.core.state import ClusterState
@@ -23,6 +22,7 @@ from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient, OnCall
 from etcd_operator.etcd.errors import Corrupt, UnhealthyCluster
 from etcd_operator.etcd.values import Alarm, AlarmKind, MemberList, hex_id
+from etcd_operator.render.urls import CLIENT_PORT, endpoint
 
 T = TypeVar("T")
 

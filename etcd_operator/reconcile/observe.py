@@ -9,8 +9,6 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Generic
 
-from etcd_operator.build.budget import is_as_asked
-from etcd_operator.build.urls import CLIENT_PORT, PEER_PORT, endpoint, host_of, url
 from etcd_operator.clock import Clock
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.lists import listed
@@ -21,8 +19,8 @@ from etcd_operator.core.members import (
     Member,
     PeerFacts,
     PodFacts,
-    Trouble,
-    is_numbered,
+    PodProblem,
+    is_member_name,
     ordinal_of,
 )
 from etcd_operator.core.state import ClusterState
@@ -40,20 +38,22 @@ from etcd_operator.reconcile.facts import (
     peer_facts,
     pod_facts,
     refusal_of,
-    replica_set_trouble,
+    replica_set_problem,
 )
 from etcd_operator.reconcile.labels import unlabelled
 from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.readings import cluster_version, is_version_hidden, judged, wanted
-from etcd_operator.reconcile.recovery import of_one_history, tellers_of
+from etcd_operator.reconcile.recovery import authoritative, of_one_history
+from etcd_operator.render.budget import is_as_asked
+from etcd_operator.render.urls import CLIENT_PORT, PEER_PORT, endpoint, host_of, url
 
-Rival = Callable[[Key], str]
+ConflictingCluster = Callable[[Key], str]
 """When the same-named resource of the other group was made (`creationTimestamp`); empty without one."""
 
 IsNodeLost = Callable[[str], bool]
 """Whether the node of that name has been silent for too long."""
 
-PeerTrouble = Callable[[Key], Trouble | None]
+PeerProblem = Callable[[Key], PodProblem | None]
 """Why a peer's objects cannot be made."""
 
 
@@ -66,8 +66,8 @@ class Observer(Generic[Cluster]):
     prober: Prober
     expectations: Expectations
     clock: Clock
-    rival: Rival
-    peer_trouble: PeerTrouble
+    conflicting_cluster: ConflictingCluster
+    peer_problem: PeerProblem
     is_node_lost: IsNodeLost
 
     def observe(self, key: Key, cluster: Cluster) -> ClusterState | None:
@@ -80,14 +80,14 @@ class Observer(Generic[Cluster]):
         )
         if look is None:
             return None
-        members, strangers = self._joined(desired, objects, look)
+        members, unknown_members = self._joined(desired, objects, look)
         now = self.clock.now()
         age = (now - instant(desired.created)).total_seconds()
         since = desired.unavailable_since
         return ClusterState(
             desired=desired,
             members=judged(desired, tuple(self._placed(desired, member) for member in members), look),
-            strangers=strangers,
+            unknown_members=unknown_members,
             unlabelled=unlabelled(self.caches, self.dialect, key, desired),
             kept=tuple(claim for claim in self._claims(key, desired).values() if claim.given_up),
             has_client_service=self._owns_service(desired, desired.name),
@@ -108,7 +108,8 @@ class Observer(Generic[Cluster]):
         peers = {
             peer.metadata.name: peer_facts(peer)
             for peer in caches.of_cluster(caches.peers, key)
-            if peer.metadata.controller_uid == desired.uid and is_numbered(peer.metadata.name, desired.name)
+            if peer.metadata.controller_uid == desired.uid
+            and is_member_name(peer.metadata.name, desired.name)
         }
         claims = {name: c for name, c in self._claims(key, desired).items() if not c.given_up}
         names: set[str] = {*pods, *peers, *claims, *self._member_services(key, desired)}
@@ -120,14 +121,16 @@ class Observer(Generic[Cluster]):
                 peer=peers.get(name),
                 claim=claims.get(name),
                 pod=pods.get(name),
-                trouble=self._trouble(Key(desired.namespace, name), pods.get(name)),
+                problem=self._problem(Key(desired.namespace, name), pods.get(name)),
             )
             for name in names
         }
 
     def _claims(self, key: Key, desired: DesiredCluster) -> dict[str, ClaimFacts]:
         found = self.caches.of_cluster(self.caches.claims, key)
-        return {c.metadata.name: claim_facts(c) for c in found if is_numbered(c.metadata.name, desired.name)}
+        return {
+            c.metadata.name: claim_facts(c) for c in found if is_member_name(c.metadata.name, desired.name)
+        }
 
     def _pods(self, key: Key, desired: DesiredCluster) -> dict[str, PodFacts]:
         now = self.clock.now()
@@ -136,7 +139,7 @@ class Observer(Generic[Cluster]):
             name = self._member_of(pod, desired)
             if (
                 name
-                and is_numbered(name, desired.name)
+                and is_member_name(name, desired.name)
                 and (name not in found or _is_newer(pod, found[name]))
             ):
                 found[name] = pod
@@ -155,16 +158,16 @@ class Observer(Generic[Cluster]):
         replica_set = self.caches.replica_sets.store.get(Key(desired.namespace, name))
         return name if replica_set is not None and replica_set.metadata.uid == owner else ""
 
-    def _trouble(self, peer: Key, pod: PodFacts | None) -> Trouble | None:
+    def _problem(self, peer: Key, pod: PodFacts | None) -> PodProblem | None:
         if pod is not None:
-            refused = self.peer_trouble(peer)
+            refused = self.peer_problem(peer)
             is_refused = refused is not None and refused.reason == PEER_REFUSED
-            return pod.trouble or (refused if is_refused else None)
+            return pod.problem or (refused if is_refused else None)
         if self.caches.replica_sets is None:
             return None
         replica_set = self.caches.replica_sets.store.get(peer)
-        made = replica_set_trouble(replica_set) if replica_set is not None else None
-        return made or self.peer_trouble(peer)
+        made = replica_set_problem(replica_set) if replica_set is not None else None
+        return made or self.peer_problem(peer)
 
     def _has_replica_set(self, key: Key, peer: PeerFacts | None) -> bool:
         replica_sets = self.caches.replica_sets
@@ -177,7 +180,7 @@ class Observer(Generic[Cluster]):
             return set()
         services = self.caches.of_cluster(self.caches.services, key)
         owned = (s.metadata.name for s in services if s.metadata.controller_uid == desired.uid)
-        return {name for name in owned if is_numbered(name, desired.name)}
+        return {name for name in owned if is_member_name(name, desired.name)}
 
     def _placed(self, desired: DesiredCluster, member: Member) -> Member:
         """The member, lost with its node if that is known of the node alone (see `reconcile.nodes`)."""
@@ -219,12 +222,14 @@ class Observer(Generic[Cluster]):
             for name, answer in answers.items()
             if answer is not None and self._is_itself(desired, name, answer)
         }
-        own = of_one_history(desired.record, own)
+        own = of_one_history(desired.persisted, own)
         # A learner gives no list, so however far it has come its answer cannot be the one.
-        found = listed(tellers_of(desired.record, [answer for answer in own.values() if answer.members]))
+        found = listed(
+            authoritative(desired.persisted, [answer for answer in own.values() if answer.members])
+        )
         named = {entry.id: self._name_of(desired, entry) for entry in found}
-        entries = {named[entry.id]: entry for entry in found if is_numbered(named[entry.id], desired.name)}
-        strangers = tuple(entry for entry in found if entry not in entries.values())
+        entries = {named[entry.id]: entry for entry in found if is_member_name(named[entry.id], desired.name)}
+        unknown_members = tuple(entry for entry in found if entry not in entries.values())
         names = sorted({*objects, *entries}, key=ordinal_of)
         members = tuple(
             (objects.get(name) or Member(name=name)).joined(
@@ -235,10 +240,10 @@ class Observer(Generic[Cluster]):
             )
             for name in names
         )
-        return members, strangers
+        return members, unknown_members
 
     def _is_itself(self, desired: DesiredCluster, name: str, answer: Answer) -> bool:
-        """Whether it is this member that answered, and not a stranger that was given its old address."""
+        """Whether it is this member that answered, and not another one that was given its old address."""
         if answer.is_learner:
             return True
         entry = next((entry for entry in answer.members if entry.id == answer.member_id), None)
@@ -254,7 +259,7 @@ class Observer(Generic[Cluster]):
 
     def _conflict(self, key: Key, desired: DesiredCluster) -> str:
         """Why this resource may not use its names: the other group had them first."""
-        made = self.rival(key)
+        made = self.conflicting_cluster(key)
         if not made or desired.created < made:
             return ""
         if desired.created == made and desired.is_persistent:

@@ -24,9 +24,8 @@ import msgspec
 from etcd_operator.api import improbable
 from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.api.meta import ObjectMeta, RawObject
-from etcd_operator.build import persistent
 from etcd_operator.clock import Clock
-from etcd_operator.core.members import Trouble
+from etcd_operator.core.members import PodProblem
 from etcd_operator.core.versions import image_of, parse_version
 from etcd_operator.dialects.base import Defaults
 from etcd_operator.dialects.peers import content_problem, ownership_problem
@@ -42,6 +41,7 @@ from etcd_operator.reconcile.cleanup import RETRY, Cleanup, Report, is_kept
 from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.failures import REQUEST_FAILED, Failures
 from etcd_operator.reconcile.objects import NameTaken, Objects
+from etcd_operator.render import persistent
 
 TEMPLATE_ANNOTATION = f"{improbable.GROUP}/template"
 """On the ReplicaSet: digest of the pod template as rendered, because the stored one has defaults."""
@@ -49,7 +49,7 @@ TEMPLATE_ANNOTATION = f"{improbable.GROUP}/template"
 CATCH_UP = 0.05
 RETRY_HELD = 10.0
 
-FOUNDERS_RECHECK = 5.0
+INITIAL_MEMBERS_RECHECK = 5.0
 """Seconds; the claims' own events come first."""
 
 DOUBT_SECONDS = 2.0
@@ -64,7 +64,7 @@ class PeerRefused(TerminalError):
 
 
 class ClaimLost(TerminalError):
-    """A founder's claim is gone although others may have served: no empty one may take its place."""
+    """An initial member's claim is gone although others may have served: no empty one may take its place."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,13 +80,13 @@ class PeerReconciler:
     wake_cluster: Callable[[Key], None]
     clock: Clock
     failures: Failures
-    troubles: dict[Key, Trouble] = field(default_factory=dict)
+    problems: dict[Key, PodProblem] = field(default_factory=dict)
     _doubted_since: dict[Key, float] = field(default_factory=dict)
     _waiting_since: dict[Key, float] = field(default_factory=dict)
 
-    def trouble(self, peer: Key) -> Trouble | None:
+    def problem(self, peer: Key) -> PodProblem | None:
         """Why the last pass over a peer could not make its objects."""
-        return self.troubles.get(peer)
+        return self.problems.get(peer)
 
     def reconcile(self, key: Key) -> Result:
         """One pass. Raises the errors of the API server that are worth another try."""
@@ -145,7 +145,7 @@ class PeerReconciler:
     def _is_well(self, key: Key) -> bool:
         """Nothing keeps the peer's objects from being made; whether something did before."""
         self.failures.passed(key)
-        return self.troubles.pop(key, None) is not None
+        return self.problems.pop(key, None) is not None
 
     def _clean_up(self, key: Key, peer: EtcdPeer) -> Result:
         """Its member was removed for good; what cannot be deleted is tried again, whatever the reason."""
@@ -168,9 +168,9 @@ class PeerReconciler:
 
     def _say(self, key: Key, peer: EtcdPeer, reason: str, error: Exception) -> None:
         words = self.failures.failed(key, error)
-        trouble = Trouble(reason=reason, message=words)
-        if words and self.troubles.get(key) != trouble:
-            self.troubles[key] = trouble
+        problem = PodProblem(reason=reason, message=words)
+        if words and self.problems.get(key) != problem:
+            self.problems[key] = problem
             self.wake_cluster(_cluster_of(peer))
 
     def _make(self, key: Key, peer: EtcdPeer) -> float | None:
@@ -191,7 +191,7 @@ class PeerReconciler:
         wait = self._wait_to_start(key, peer, caches.claims)
         if wait is not None:
             return wait
-        self._note_start(key, peer, caches.claims.store.get(key))
+        self._annotate_start(key, peer, caches.claims.store.get(key))
         if self._objects(key).create(resources.REPLICA_SETS, wanted):
             self.report(peer, "ReplicaSetCreated", f"created ReplicaSet {key.name}")
         return None
@@ -224,7 +224,7 @@ class PeerReconciler:
         self.report(peer, "PVCCreated", f"created PersistentVolumeClaim {key.name}")
         return True
 
-    def _note_start(self, key: Key, peer: EtcdPeer, claim: Claim | None) -> None:
+    def _annotate_start(self, key: Key, peer: EtcdPeer, claim: Claim | None) -> None:
         """Write on an initial member's claim that from now on there may be data on it."""
         if claim is None or peer.spec.bootstrap.initial_cluster_state != "New" or _is_started(claim):
             return
@@ -241,7 +241,7 @@ class PeerReconciler:
         if peer.spec.bootstrap.initial_cluster_state == "New":
             found = [claims.store.get(member) for member in _initial_members(key, peer)]
             if None in found and not any(_is_started(each) for each in found):
-                return FOUNDERS_RECHECK
+                return INITIAL_MEMBERS_RECHECK
         claim = claims.store.get(key)
         if claim is None or claim.status.phase == "Bound":
             self._waiting_since.pop(key, None)
@@ -276,7 +276,7 @@ class PeerReconciler:
         return {**body, "metadata": {**body["metadata"], "annotations": {TEMPLATE_ANNOTATION: digest}}}
 
     def _is_root_owned(self, peer: EtcdPeer, claim: Claim | None) -> bool:
-        """Whether etcd is root on the peer's claim: see `build.security`.
+        """Whether etcd is root on the peer's claim: see `render.security`.
 
         A claim that is to be made is like the others of its cluster. So a cluster whose storage suits only
         root grows, is healed and is recovered as before.

@@ -44,7 +44,7 @@ class PeerStatusWriter:
             if peer is None or member.peer is None or peer.metadata.uid != member.peer.uid:
                 continue
             is_new = peer.status == PeerStatus()
-            if not is_new or member.peer.is_sealed or member.trouble is not None:
+            if not is_new or member.peer.is_existing_only or member.problem is not None:
                 cluster = Key(state.desired.namespace, state.desired.name)
                 attempts.make(partial(self._write, cluster, peer, member))
         attempts.end()
@@ -96,7 +96,7 @@ def _status(peer: EtcdPeer, member: Member, now: str) -> PeerStatus:
         type="Available",
         status="True" if member.is_serving else "False",
         reason="Healthy" if member.is_serving else _reason(member),
-        message=member.trouble.message if member.trouble is not None else "",
+        message=member.problem.message if member.problem is not None else "",
         observed_generation=peer.metadata.generation,
     )
     return PeerStatus(
@@ -109,5 +109,5 @@ def _status(peer: EtcdPeer, member: Member, now: str) -> PeerStatus:
 
 def _reason(member: Member) -> str:
     return (
-        member.trouble.reason if member.trouble is not None else member.health.name.title().replace("_", "")
+        member.problem.reason if member.problem is not None else member.health.name.title().replace("_", "")
     )

@@ -35,11 +35,11 @@ from etcd_operator.clock import Clock
 from etcd_operator.errors import Unavailable
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import OnCall
-from etcd_operator.etcd.errors import NotAsked
+from etcd_operator.etcd.errors import NotProbed
 from etcd_operator.etcd.probe import Answer, NoAnswer, Probe, Refused, probe
 from etcd_operator.etcd.vitals import Reading, read
 from etcd_operator.keys import Key
-from etcd_operator.reconcile.pulse import Settled
+from etcd_operator.reconcile.quorum_check import Settled
 from etcd_operator.reconcile.readings import Wanted, nothing
 
 
@@ -134,7 +134,7 @@ class Prober:
         leaving: those of them that are expected to fall silent and not worth a second question.
         wanted: pages to be read as well; a result without them is not used.
         No endpoints need no look: the result is empty at once.
-        Raises NotAsked when the last one failed in this process, or none can be begun.
+        Raises NotProbed when the last one failed in this process, or none can be begun.
         """
         with self._lock:
             slot = self._slots.get(key)
@@ -146,7 +146,7 @@ class Prober:
                 slot = self._slots[key] = _Slot(endpoints, Channels())
             if slot.failure:
                 failure, slot.failure = slot.failure, ""
-                raise NotAsked(failure)
+                raise NotProbed(failure)
             look, slot.look = slot.look, None
             is_fresh = self._clock.monotonic() - slot.made_at <= FRESH
             if look is not None and is_fresh and endpoints <= slot.endpoints and wanted(look) <= slot.read:
@@ -221,7 +221,7 @@ class Prober:
             self._submit(lane, step, key, slot)
         except RuntimeError as error:
             slot.is_under_way = False
-            raise NotAsked(f"members were not asked: {error}") from error
+            raise NotProbed(f"members were not asked: {error}") from error
 
     def _submit(self, lane: Lane, step: "_Step", key: Key, slot: _Slot) -> None:
         """Raises RuntimeError if no thread can be started; what was put before the threads is void then."""
@@ -240,7 +240,7 @@ class Prober:
             step(key, slot)
         except Unavailable:  # closed meanwhile: the cluster has been deleted, or the operator ends
             self._finish(key, slot, NOTHING)
-        except NotAsked as error:
+        except NotProbed as error:
             self._fail(key, slot, str(error))
         except Exception as error:
             log.exception("probe_crashed", cluster=str(key))

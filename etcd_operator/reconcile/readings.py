@@ -10,13 +10,13 @@ from collections.abc import Callable, Collection
 
 from semver import Version
 
-from etcd_operator.build.urls import CLIENT_PORT, endpoint
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import Member
-from etcd_operator.core.paths import has_old_entries, needs_snapshots
+from etcd_operator.core.upgrade.skew import has_old_entries, needs_snapshots
 from etcd_operator.core.versions import is_agreed
 from etcd_operator.etcd.probe import Answer, Probe
 from etcd_operator.etcd.vitals import NOTHING, Page, Reading, Vitals
+from etcd_operator.render.urls import CLIENT_PORT, endpoint
 
 Wanted = Callable[[Probe], frozenset[Reading]]
 """What has to be read, once it is known who answers."""
@@ -62,13 +62,13 @@ def is_version_hidden(look: Probe) -> bool:
 
 
 def _asks_for_snapshots(desired: DesiredCluster) -> bool:
-    return desired.record.is_born and not desired.problem and needs_snapshots(desired)
+    return desired.persisted.is_bootstrapped and not desired.problem and needs_snapshots(desired)
 
 
 def _asks_for_proof(desired: DesiredCluster, members: Collection[Member]) -> bool:
     """Whether an initial member's pod is missing or has ended before the cluster ID is on record."""
-    bootstrap = desired.record.bootstrap
-    if bootstrap is None or desired.record.is_born or desired.is_persistent:
+    bootstrap = desired.persisted.bootstrap
+    if bootstrap is None or desired.persisted.is_bootstrapped or desired.is_persistent:
         return False
     there = {m.name for m in members if m.pod is not None and not m.pod.is_finished}
     return not there.issuperset(bootstrap.members)

@@ -1,7 +1,7 @@
 """The acting half of a recovery: what is made sure live, and what is done to seed and survivors.
 
 A recovery cannot be preceded by a read through a quorum: there is none. Instead the very
-facts that it rests on are read again, live, right before its marker is written: the lost
+facts that it rests on are read again, live, right before its entry in status is written: the lost
 pods are not there, and no survivor knows of voters that could still elect a leader
 (`core.rules.quorum_lost` says why that is a proof). From then on each act is preceded by a
 linearizable read at the seed.
@@ -19,10 +19,7 @@ import msgspec
 
 from etcd_operator.api import improbable
 from etcd_operator.api.meta import RawObject
-from etcd_operator.api.record import Bootstrap
-from etcd_operator.build import persistent, seed
-from etcd_operator.build.steps import SEALED
-from etcd_operator.build.urls import CLIENT_PORT, endpoint, host_of
+from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.core.actions import (
     ConfirmLoss,
     ConfirmSilence,
@@ -31,11 +28,11 @@ from etcd_operator.core.actions import (
     RecoveryAction,
     Resuming,
     RetireMember,
-    SealSeed,
+    SetSeedExistingOnly,
 )
-from etcd_operator.core.desired import DesiredCluster, Record
+from etcd_operator.core.desired import DesiredCluster, PersistedState
 from etcd_operator.core.members import Answer, Member, quorum
-from etcd_operator.core.rules.asked_recovery import name_of
+from etcd_operator.core.rules.manual_recovery import name_of
 from etcd_operator.core.state import ClusterState
 from etcd_operator.errors import Conflict, NotFound, Unavailable
 from etcd_operator.etcd.channel import Channels
@@ -46,6 +43,9 @@ from etcd_operator.kube import resources
 from etcd_operator.kube.views import Pod, Service
 from etcd_operator.reconcile.objects import Objects, Report
 from etcd_operator.reconcile.removal import Removal
+from etcd_operator.render import persistent, seed
+from etcd_operator.render.steps import SEALED
+from etcd_operator.render.urls import CLIENT_PORT, endpoint, host_of
 
 DEADLINE = 2.0
 """Seconds for one call to etcd."""
@@ -54,10 +54,10 @@ MemberAt = Callable[[DesiredCluster, str], str]
 """The member that peers reach under a host name (see `dialects.base`)."""
 
 
-def of_one_history(record: Record, answers: dict[str, Answer]) -> dict[str, Answer]:
+def of_one_history(persisted: PersistedState, answers: dict[str, Answer]) -> dict[str, Answer]:
     """While a recovery is under way: without seeds of earlier attempts, which never served anybody."""
-    recovery = record.recovery
-    if recovery is None or not record.is_recovering:
+    recovery = persisted.recovery
+    if recovery is None or not persisted.is_recovering:
         return answers
     return {
         name: answer
@@ -66,16 +66,16 @@ def of_one_history(record: Record, answers: dict[str, Answer]) -> dict[str, Answ
     }
 
 
-def tellers_of(record: Record, answers: Iterable[Answer]) -> list[Answer]:
+def authoritative(persisted: PersistedState, answers: Iterable[Answer]) -> list[Answer]:
     """Whose member list counts: that of the cluster on record, if any of it answers.
 
     But never that of the old cluster once the new one tells its own.
     """
     answers = list(answers)
-    known = [answer for answer in answers if answer.cluster_id == record.cluster_id]
-    if record.recovery is None or (known and not record.is_recovering):
+    known = [answer for answer in answers if answer.cluster_id == persisted.cluster_id]
+    if persisted.recovery is None or (known and not persisted.is_recovering):
         return known or answers
-    new = [answer for answer in answers if answer.cluster_id != record.recovery.replaces]
+    new = [answer for answer in answers if answer.cluster_id != persisted.recovery.replaces]
     return new or answers
 
 
@@ -98,11 +98,11 @@ class Recoverer:
                 self._confirm(action)
             case ConfirmSilence():
                 self._confirm_silence(action)
-            case SealSeed():
+            case SetSeedExistingOnly():
                 served = self._assert_serves(action.name, action.revision)
                 self._patch(action.name, "annotations", SEALED)
                 if self.state.desired.is_persistent:
-                    self._seal_peer(action.name, served)
+                    self._set_peer_existing_only(action.name, served)
             case RetireMember():
                 self._assert_serves(action.seed, 0)
                 if action.keeps_claim:
@@ -113,7 +113,7 @@ class Recoverer:
                 self._assert_old_quorum()
                 self._remove(action.name, ", which is not needed any more")
             case OpenSeed() if self.state.desired.is_persistent:
-                self._take_clients_over()
+                self._move_clients()
             case OpenSeed():
                 self._patch(action.name, "labels", seed.opened(self.state.desired))
             case _:
@@ -144,7 +144,7 @@ class Recoverer:
         """Whatever the caches showed: by this member's own list, too few voters can be left."""
         listed = self._etcd(ip).member_list(linearizable=False)
         voters = [self._name_of(member) for member in listed.members if not member.is_learner]
-        is_other = hex_id(listed.cluster_id) != self.state.record.cluster_id
+        is_other = hex_id(listed.cluster_id) != self.state.persisted.cluster_id
         if is_other or sum(voter not in gone for voter in voters) >= quorum(len(voters)):
             raise Conflict(f"{name} knows of voters that may still elect a leader: not recovering")
 
@@ -157,7 +157,7 @@ class Recoverer:
         etcd = self._etcd(self._address(name))
         listed = etcd.member_list(linearizable=True)
         names = [self._name_of(member) for member in listed.members]
-        recovery = self.state.record.recovery
+        recovery = self.state.persisted.recovery
         is_new = recovery is not None and hex_id(listed.cluster_id) != recovery.replaces
         if not is_new or names != [name] or etcd.status().revision < revision:
             raise Conflict(f"{name} does not serve the recovered data: nothing of the old cluster is touched")
@@ -205,23 +205,23 @@ class Recoverer:
         """No survivor follows a leader now: there is no quorum that they know of."""
         for name, uid in action.survivors:
             status = self._etcd(self._ip_of(name, uid)).status()
-            if status.leader or hex_id(status.cluster_id) != self.state.record.cluster_id:
+            if status.leader or hex_id(status.cluster_id) != self.state.persisted.cluster_id:
                 raise Conflict(f"{name} follows a leader: not recovering")
         self.report("QuorumLost", action.message)
 
     def _assert_old_quorum(self) -> None:
         """A linearizable read at a member of the old cluster: nothing of it needs to be recovered."""
-        old = self.state.record.cluster_id
+        old = self.state.persisted.cluster_id
         for member in self.state.answers:
             if member.answer is not None and member.answer.cluster_id == old and member.is_healthy:
                 self._etcd(self._address(member.name)).member_list(linearizable=True)
                 return
         raise Conflict("no quorum of the old cluster answers after all: its recovery goes on")
 
-    def _seal_peer(self, name: str, served: MemberList) -> None:
+    def _set_peer_existing_only(self, name: str, served: MemberList) -> None:
         """First the peer: its next pod starts from the data. Then the claim: now there is no way back."""
         member, desired = self._member(name), self.state.desired
-        recovery = self.state.record.recovery
+        recovery = self.state.persisted.recovery
         if member.peer is None or member.claim is None or recovery is None:
             raise Unavailable(f"{name} has no peer or no claim")
         if not member.claim.cluster_id:
@@ -245,7 +245,7 @@ class Recoverer:
 
     def _keep_claim(self, name: str) -> None:
         """From this write on the claim is nobody's: no rule sees it but to leave its number alone."""
-        claim, recovery = self._member(name).claim, self.state.record.recovery
+        claim, recovery = self._member(name).claim, self.state.persisted.recovery
         if claim is None or recovery is None:
             return
         notes = {
@@ -266,14 +266,14 @@ class Recoverer:
             if member.name != seed and self._etcd(self._address(member.name)).status().leader:
                 raise Conflict(f"{member.name} follows a leader again: {seed} may not be needed")
 
-    def _take_clients_over(self) -> None:
+    def _move_clients(self) -> None:
         """Clients, and peers that look for names, find the members of the new cluster from now on."""
-        desired, recovery = self.state.desired, self.state.record.recovery
+        desired, recovery = self.state.desired, self.state.persisted.recovery
         found = self.objects.client.get(resources.SERVICES, self.objects.key(desired.name), Service)
         if found.metadata.controller_uid != desired.uid or recovery is None:
             raise Conflict(f"Service {desired.name} is not this cluster's")
         bootstrap = Bootstrap(members=(recovery.seed,), token=recovery.token)
-        renewed = replace(desired, record=replace(desired.record, bootstrap=bootstrap))
+        renewed = replace(desired, persisted=replace(desired.persisted, bootstrap=bootstrap))
         selector = persistent.client_service(renewed)["spec"]["selector"]
         change = {"op": "replace", "path": "/spec/selector", "value": selector}
         self.objects.edit(resources.SERVICES, desired.name, found.metadata.uid, [change])

@@ -13,7 +13,7 @@ from datetime import datetime
 
 from etcd_operator.api import coreos, improbable
 from etcd_operator.api.meta import RawObject
-from etcd_operator.api.record import Upgrade
+from etcd_operator.api.persisted import Upgrade
 from etcd_operator.clock import Clock
 from etcd_operator.core.actions import ReplaceMember
 from etcd_operator.core.members import Member
@@ -90,7 +90,7 @@ class UpgradeWatch:
         since = self._without_leader.pop(key, None)
         if since is not None:
             self.on_leaderless(now - since)
-        if state.record.upgrade is not None and (state.leader is None or not state.has_quorum):
+        if state.persisted.upgrade is not None and (state.leader is None or not state.has_quorum):
             self._without_leader[key] = now
 
     def finished(self, upgrade: Upgrade) -> None:

@@ -13,12 +13,12 @@ from benchmark.bed import LOOK_EVERY, Bed, Document
 from e2e.support.clusters import COREOS
 from e2e.support.members import Members
 from e2e.support.waiting import wait_until
-from etcd_operator.build.urls import PEER_PORT, url
 from etcd_operator.core.actions import Joining
 from etcd_operator.errors import Unavailable
 from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.etcd.errors import NotInSync, UnhealthyCluster
 from etcd_operator.kube import resources
+from etcd_operator.render.urls import PEER_PORT, url
 
 T = TypeVar("T")
 
@@ -34,11 +34,11 @@ class ByHand:
         self._namespace = namespace
         self._is_persistent = document["apiVersion"] != COREOS
         self._blueprint = floor.Blueprint(document, namespace)
-        self._names = list(self._blueprint.founders)
+        self._names = list(self._blueprint.initial_members)
         self._next = len(self._names)
 
     def create(self) -> None:
-        """Make the founders."""
+        """Make the initial members."""
         floor.create(self._bed.api, self._blueprint.objects(with_replica_sets=True), self._namespace)
 
     def resize(self, size: int) -> None:
@@ -61,7 +61,7 @@ class ByHand:
         peer_url = url(self._blueprint.host_of(name), PEER_PORT)
         leader = self._leader(members)
         added = _soon(lambda: leader.member_add((peer_url,), learner=True), UnhealthyCluster)
-        start = Joining(members=(*self._names, name), token=floor.BIRTH)
+        start = Joining(members=(*self._names, name), token=floor.BOOTSTRAP)
         made = self._blueprint.member(name, start, with_replica_sets=True)
         floor.create(self._bed.api, made, self._namespace)
         self._names.append(name)

@@ -53,7 +53,7 @@ parts of `resize`, each step beside the same step by hand on plain etcd
 parts of `upgrade`, each in both groups and with 1, 3 and 5 members, under 100 puts per second, beside the
 same roll by hand with a leader that is killed
   patch   3.5.34 -> 3.5.35
-  minor   a cluster born at 3.5.35 -> 3.6.16 -> 3.7.3
+  minor   a cluster bootstrapped at 3.5.35 -> 3.6.16 -> 3.7.3
           budgets: no acknowledged write lost, no identity changed; where the others can serve meanwhile no
           failed put, no write gap above 0.25 s, no leaderless window above 1 s; three members and a patch
           in 10 s

@@ -11,21 +11,21 @@ import msgspec
 from e2e.support.api import Api
 from e2e.support.clusters import COREOS
 from etcd_operator.api import coreos, improbable
-from etcd_operator.build import persistent
-from etcd_operator.core.actions import Founding, Start
+from etcd_operator.core.actions import Bootstrapping, Start
 from etcd_operator.core.desired import DesiredCluster
-from etcd_operator.core.names import founder_names, member_name
+from etcd_operator.core.names import initial_member_names, member_name
 from etcd_operator.dialects.base import Defaults
 from etcd_operator.dialects.coreos import CoreosDialect
 from etcd_operator.dialects.improbable import ImprobableDialect
 from etcd_operator.kube import resources
 from etcd_operator.kube.resources import Resource
+from etcd_operator.render import persistent
 from etcd_operator.settings import DEFAULT_ETCD_REPOSITORY, DEFAULT_ETCD_VERSION
 
 Document = dict[str, Any]
 Objects = list[tuple[Resource, Document]]
 
-BIRTH = "floor"
+BOOTSTRAP = "floor"
 """Tells clusters apart, as etcd's initial-cluster-token does."""
 
 DEFAULTS = Defaults(repository=DEFAULT_ETCD_REPOSITORY, version=DEFAULT_ETCD_VERSION)
@@ -50,7 +50,7 @@ class Blueprint:
         self._dialect: Any = (ImprobableDialect if self._is_persistent else CoreosDialect)(DEFAULTS)
         kind = improbable.EtcdCluster if self._is_persistent else coreos.EtcdCluster
         self._desired: DesiredCluster = self._dialect.desired(_stored(document, namespace, kind))
-        self.founders = founder_names(self._desired)
+        self.initial_members = initial_member_names(self._desired)
 
     def name_of(self, number: int) -> str:
         """The name of a member by its number."""
@@ -69,9 +69,9 @@ class Blueprint:
 
     def objects(self, *, with_replica_sets: bool = False) -> Objects:
         """Everything, in the order that serves first: what names, then what stores, then what runs."""
-        start = Founding(founders=self.founders, token=BIRTH)
+        start = Bootstrapping(initial_members=self.initial_members, token=BOOTSTRAP)
         made = [(resources.SERVICES, _free(self._dialect.client_service(self._desired)))]
-        for name in self.founders:
+        for name in self.initial_members:
             made += self.member(name, start, with_replica_sets=with_replica_sets)
         order = [resources.SERVICES, resources.CLAIMS, resources.PODS, resources.REPLICA_SETS]
         return sorted(made, key=lambda each: order.index(each[0]))

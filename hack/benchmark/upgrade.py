@@ -1,8 +1,8 @@
 """What a rolling upgrade costs its clients, against the same roll by hand with a leader that is killed.
 
-The operator takes one cluster along a whole path of versions. By hand each hop has a cluster of its own, born
-at the hop's first version: data that 3.5 wrote must be prepared before 3.7 reads it, which the operator sees
-to and a hand that only changes images does not.
+The operator takes one cluster along a whole path of versions. By hand each hop has a cluster of its own,
+bootstrapped at the hop's first version: data that 3.5 wrote must be prepared before 3.7 reads it, which the
+operator sees to and a hand that only changes images does not.
 """
 
 import time

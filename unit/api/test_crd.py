@@ -7,8 +7,8 @@ import pytest
 
 from etcd_operator.api import coreos, improbable
 from etcd_operator.api.crd import CATEGORY, Manifest, crds
-from etcd_operator.api.rules import UNBUILT
 from etcd_operator.api.schema import Schema, at, fields, of_type, piece
+from etcd_operator.api.validations import UNBUILT
 
 CRDS = {crd["metadata"]["name"]: crd for crd in crds()}
 PERSISTENT = CRDS["etcdclusters.etcd.improbable.io"]

@@ -1,4 +1,4 @@
-"""States for tests, in the words of the domain: `born(voters=3)`, `founding(3)`, `persistent(size=5)`.
+"""States for tests: `bootstrapped(voters=3)`, `founding(3)`, `persistent(size=5)`.
 
 Every builder gives a state with nothing wrong; a test says only what differs.
 """
@@ -6,8 +6,8 @@ Every builder gives a state with nothing wrong; a test says only what differs.
 from dataclasses import replace
 from typing import Any
 
-from etcd_operator.api.record import Bootstrap
-from etcd_operator.core.desired import DesiredCluster, Durability, Record
+from etcd_operator.api.persisted import Bootstrap
+from etcd_operator.core.desired import DesiredCluster, Durability, PersistedState
 from etcd_operator.core.members import (
     Answer,
     ClaimFacts,
@@ -15,11 +15,11 @@ from etcd_operator.core.members import (
     Member,
     PeerFacts,
     PodFacts,
+    PodProblem,
     Refusal,
-    Trouble,
     quorum,
 )
-from etcd_operator.core.names import founder_names, member_name
+from etcd_operator.core.names import initial_member_names, member_name
 from etcd_operator.core.state import ClusterState
 
 CLUSTER_ID = "cdf818194e3a8c32"
@@ -81,9 +81,9 @@ def pod(name: str, **changes: Any) -> PodFacts:
 
 
 def claim(name: str, **changes: Any) -> ClaimFacts:
-    """A bound claim of the birth `TOKEN`, not yet marked with a cluster ID."""
+    """A bound claim of the bootstrap `TOKEN`, not yet marked with a cluster ID."""
     facts = ClaimFacts(
-        name=name, uid=f"claim-{name}", is_bound=True, token=TOKEN, founders=("db-0", "db-1", "db-2")
+        name=name, uid=f"claim-{name}", is_bound=True, token=TOKEN, initial_members=("db-0", "db-1", "db-2")
     )
     return replace(facts, **changes)
 
@@ -96,12 +96,12 @@ def old_claim(name: str, *, size: int = 3, **changes: Any) -> ClaimFacts:
 
 
 def peer(name: str, **changes: Any) -> PeerFacts:
-    """A peer that still has its founding flags."""
+    """A peer that still has its bootstrap flags."""
     return replace(PeerFacts(name=name, uid=f"peer-{name}", version=VERSION), **changes)
 
 
 def silent(cluster: DesiredCluster, name: str, **changes: Any) -> Member:
-    """A founder that runs and says nothing."""
+    """An initial member that runs and says nothing."""
     if cluster.is_persistent:
         made = Member(name=name, peer=peer(name), claim=claim(name), pod=pod(name))
     else:
@@ -111,23 +111,23 @@ def silent(cluster: DesiredCluster, name: str, **changes: Any) -> Member:
 
 def serving(cluster: DesiredCluster, name: str, listed: tuple[EtcdMember, ...], **changes: Any) -> Member:
     """A healthy voter that is told to serve; sealed."""
-    told = pod(name, is_gated=True, serves=True, is_sealed=True)
+    told = pod(name, is_gated=True, serves=True, is_existing_only=True)
     made = silent(cluster, name, pod=told, entry=entry(name), answer=answer(name, listed))
     if cluster.is_persistent:
-        made = replace(made, peer=peer(name, is_sealed=True), claim=old_claim(name, size=len(listed)))
+        made = replace(made, peer=peer(name, is_existing_only=True), claim=old_claim(name, size=len(listed)))
     return replace(made, **changes)
 
 
-def unborn(cluster: DesiredCluster, **changes: Any) -> ClusterState:
+def not_bootstrapped(cluster: DesiredCluster, **changes: Any) -> ClusterState:
     """A new resource: nothing exists."""
     return ClusterState(desired=cluster, **changes)
 
 
 def founding(cluster: DesiredCluster, **changes: Any) -> ClusterState:
-    """The founders' objects are there and run; none serves yet."""
-    names = founder_names(cluster)
+    """The initial members' objects are there and run; none serves yet."""
+    names = initial_member_names(cluster)
     bootstrap = Bootstrap(members=names, token=TOKEN, version=VERSION)
-    begun = replace(cluster, record=Record(bootstrap=bootstrap, next_ordinal=len(names)))
+    begun = replace(cluster, persisted=PersistedState(bootstrap=bootstrap, next_ordinal=len(names)))
     state = ClusterState(
         desired=begun,
         members=tuple(silent(begun, name) for name in names),
@@ -137,15 +137,17 @@ def founding(cluster: DesiredCluster, **changes: Any) -> ClusterState:
     return replace(state, **changes)
 
 
-def born(cluster: DesiredCluster | None = None, *, voters: int | None = None, **changes: Any) -> ClusterState:
+def bootstrapped(
+    cluster: DesiredCluster | None = None, *, voters: int | None = None, **changes: Any
+) -> ClusterState:
     """A settled cluster with `voters` healthy voters, an hour old."""
     cluster = cluster or persistent(size=voters or 3)
     names = tuple(member_name(cluster, ordinal) for ordinal in range(voters or cluster.size))
     listed = tuple(entry(name) for name in names)
     bootstrap = Bootstrap(members=names, token=TOKEN, version=VERSION)
-    record = Record(bootstrap=bootstrap, cluster_id=CLUSTER_ID, next_ordinal=len(names))
+    persisted = PersistedState(bootstrap=bootstrap, cluster_id=CLUSTER_ID, next_ordinal=len(names))
     state = ClusterState(
-        desired=replace(cluster, record=record),
+        desired=replace(cluster, persisted=persisted),
         members=tuple(serving(cluster, name, listed) for name in names),
         has_client_service=True,
         budget=quorum(max(len(names), cluster.size)),
@@ -191,4 +193,4 @@ def refusing(state: ClusterState, *names: str, is_serving: bool = True) -> Clust
     return state
 
 
-IMAGE_TROUBLE = Trouble(reason="ErrImagePull", message="no such image")
+IMAGE_PROBLEM = PodProblem(reason="ErrImagePull", message="no such image")

@@ -8,8 +8,8 @@ last. Claims go when no pod uses them. Pods and nodes: model_pods.py.
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from etcd_operator.core.actions import Founding, Start
-from etcd_operator.core.desired import Record
+from etcd_operator.core.actions import Bootstrapping, Start
+from etcd_operator.core.desired import PersistedState
 from unit.core.model_pods import Claim, Pods
 
 
@@ -21,7 +21,7 @@ class Resource:
     size: int
     version: str
     writes: int
-    record: Record = field(default_factory=Record)
+    persisted: PersistedState = field(default_factory=PersistedState)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class World(Pods):
         self.peers: dict[str, Peer] = {}
         self.services: dict[str, str] = {}
         self.budget: int | None = None
-        self.founded_after_latch = False
+        self.bootstrapped_twice = False
         self.resource: Resource | None = None
         self.create_cluster(size, version)
 
@@ -105,12 +105,12 @@ class World(Pods):
         """A claim that was asked for on behalf of a member that nobody knows any more."""
         resource = self.resource
         listed = {entry.name for group in self.groups(led=True) for entry in group.entries.values()}
-        if resource is None or not resource.record.is_born or resource.record.bootstrap is None:
+        if resource is None or not resource.persisted.is_bootstrapped or resource.persisted.bootstrap is None:
             return
         if self.groups(led=True) and name not in {*self.claims, *self.peers, *listed}:
-            token = resource.record.bootstrap.token
+            token = resource.persisted.bootstrap.token
             uid = self.uid("claim")
-            self.claims[name] = Claim(uid=uid, cluster_uid=resource.uid, token=token, founders=())
+            self.claims[name] = Claim(uid=uid, cluster_uid=resource.uid, token=token, initial_members=())
 
     def delete_claim_gently(self, name: str) -> None:
         """As `kubectl delete`: it goes when no pod uses it."""
@@ -127,7 +127,7 @@ class World(Pods):
     # what controllers do
 
     def run_controllers(self) -> None:
-        """Claims, then, once all founders have theirs, ReplicaSets (see `reconcile.peer`) and pods."""
+        """Claims, then, once all initial members have theirs, ReplicaSets (see `reconcile.peer`) and pods."""
         for name, peer in list(self.peers.items()):
             if peer.is_terminating:
                 self._finish_peer(name, peer)
@@ -135,17 +135,17 @@ class World(Pods):
         staying = {name: peer for name, peer in self.peers.items() if not peer.is_terminating}
         for name, peer in staying.items():
             if peer.template is None and name not in self.claims and not self.is_claim_lost(name):
-                founders = peer.start.founders if isinstance(peer.start, Founding) else ()
+                initial_members = peer.start.initial_members if isinstance(peer.start, Bootstrapping) else ()
                 self.claims[name] = Claim(
                     uid=self.uid("claim"),
                     cluster_uid=self.resource.uid if self.resource is not None else "",
                     token=peer.start.token,
-                    founders=founders,
+                    initial_members=initial_members,
                 )
         for name, peer in staying.items():
             if peer.template is None and not self._may_start(name, peer):
                 continue
-            if peer.template is None and isinstance(peer.start, Founding):
+            if peer.template is None and isinstance(peer.start, Bootstrapping):
                 self.claims[name] = replace(self.claims[name], is_started=True)
             self.peers[name] = replace(peer, template=peer.start)
             if name not in self.pods:
@@ -160,11 +160,11 @@ class World(Pods):
         self._clean_up(name, peer)
 
     def is_claim_lost(self, name: str) -> bool:
-        """Whether a founder's claim is missing while another founder may have served."""
+        """Whether an initial member's claim is missing while another initial member may have served."""
         peer = self.peers.get(name)
-        if peer is None or peer.template is not None or not isinstance(peer.start, Founding):
+        if peer is None or peer.template is not None or not isinstance(peer.start, Bootstrapping):
             return False
-        others = [other for other in peer.start.founders if other != name]
+        others = [other for other in peer.start.initial_members if other != name]
         peers = (self.peers.get(other) for other in others)
         has_started = any(other is not None and other.template is not None for other in peers)
         return name not in self.claims and (has_started or self._any_started(others))
@@ -176,9 +176,9 @@ class World(Pods):
         claim = self.claims.get(name)
         if claim is None or claim.is_terminating:
             return False
-        if not isinstance(peer.start, Founding) or set(peer.start.founders) <= set(self.claims):
+        if not isinstance(peer.start, Bootstrapping) or set(peer.start.initial_members) <= set(self.claims):
             return True
-        return self._any_started(peer.start.founders)
+        return self._any_started(peer.start.initial_members)
 
     def _clean_up(self, name: str, peer: Peer) -> None:
         if peer.is_for_cleanup:

@@ -11,6 +11,8 @@ from typing import Any, assert_never
 from etcd_operator.core.actions import (
     Action,
     AddLearner,
+    AnnotateVoters,
+    Bootstrapping,
     ClearMissing,
     ConfirmLoss,
     CreateClientService,
@@ -19,10 +21,8 @@ from etcd_operator.core.actions import (
     DeleteMember,
     DisarmCorrupt,
     DropPod,
-    Founding,
     KeepBudget,
     MoveLeader,
-    NoteVoters,
     OpenSeed,
     PadLog,
     Promote,
@@ -34,8 +34,8 @@ from etcd_operator.core.actions import (
     RestoreLabels,
     Resuming,
     RetireMember,
-    SealMember,
-    SealSeed,
+    SetExistingOnly,
+    SetSeedExistingOnly,
 )
 from etcd_operator.core.members import ClaimFacts, Member, PodFacts, quorum
 from etcd_operator.core.state import ClusterState
@@ -64,7 +64,7 @@ def apply(world: World, cache: Cache, state: ClusterState, action: Action) -> se
             return _make(world, action, uid)
         case CreateMember():
             return _create_member(world, world.resource, action)
-        case SealMember() | NoteVoters() | RemakePod() | ClearMissing():
+        case SetExistingOnly() | AnnotateVoters() | RemakePod() | ClearMissing():
             return _write_down(world, state, action)
         case ReplaceMember():
             return _replace(world, state, action)
@@ -80,7 +80,7 @@ def apply(world: World, cache: Cache, state: ClusterState, action: Action) -> se
             _change(world, state, action)
         case DeleteMember() | DropPod():
             _take_away(world, cache, state, action)
-        case ConfirmLoss() | SealSeed() | RetireMember() | OpenSeed():
+        case ConfirmLoss() | SetSeedExistingOnly() | RetireMember() | OpenSeed():
             return _recover(world, state, action)
         case _:
             raise NotImplementedError(f"the model knows of nobody who gives up persistent members: {action}")
@@ -88,7 +88,7 @@ def apply(world: World, cache: Cache, state: ClusterState, action: Action) -> se
 
 
 def _recover(
-    world: World, state: ClusterState, action: ConfirmLoss | SealSeed | RetireMember | OpenSeed
+    world: World, state: ClusterState, action: ConfirmLoss | SetSeedExistingOnly | RetireMember | OpenSeed
 ) -> set[str]:
     try:
         if isinstance(action, ConfirmLoss):
@@ -122,13 +122,13 @@ def _remember(world: World, resource: Resource, state: ClusterState, action: Rem
     """Only if nobody has written since it was looked at; `generation` stands for the resourceVersion."""
     if resource.writes != state.desired.generation:
         raise Refused("the status was written by somebody else")
-    world.resource = replace(resource, record=action.record, writes=resource.writes + 1)
+    world.resource = replace(resource, persisted=action.persisted, writes=resource.writes + 1)
     return {"resource"}
 
 
 def _create_member(world: World, resource: Resource, action: CreateMember) -> set[str]:
-    if isinstance(action.start, Founding) and resource.record.is_born:
-        world.founded_after_latch = True
+    if isinstance(action.start, Bootstrapping) and resource.persisted.is_bootstrapped:
+        world.bootstrapped_twice = True
     version = action.version or resource.version
     if world.is_persistent:
         if action.name in world.peers and world.peers[action.name].is_terminating:
@@ -144,14 +144,14 @@ def _create_member(world: World, resource: Resource, action: CreateMember) -> se
 
 
 def _write_down(
-    world: World, state: ClusterState, action: SealMember | NoteVoters | RemakePod | ClearMissing
+    world: World, state: ClusterState, action: SetExistingOnly | AnnotateVoters | RemakePod | ClearMissing
 ) -> set[str]:
-    if isinstance(action, SealMember):
-        return _seal(world, state, action)
+    if isinstance(action, SetExistingOnly):
+        return _set_existing_only(world, state, action)
     claim, seen = world.claims.get(action.name), state.by_name[action.name].claim
     if claim is None or seen is None or claim.uid != seen.uid:
         raise Refused("the claim is gone")
-    if isinstance(action, NoteVoters):
+    if isinstance(action, AnnotateVoters):
         claim = replace(claim, voters=action.voters, voters_revision=action.revision)
     elif isinstance(action, RemakePod):
         claim = replace(claim, missing_in=_remade(world, state, action.name))
@@ -170,7 +170,7 @@ def _remade(world: World, state: ClusterState, name: str) -> str:
     return pod.uid
 
 
-def _seal(world: World, state: ClusterState, action: SealMember) -> set[str]:
+def _set_existing_only(world: World, state: ClusterState, action: SetExistingOnly) -> set[str]:
     claim, peer = world.claims.get(action.name), world.peers.get(action.name)
     if claim is None:
         raise Refused("the claim is gone")
@@ -180,7 +180,7 @@ def _seal(world: World, state: ClusterState, action: SealMember) -> set[str]:
         member_id=action.member_id,
         voters=action.voters,
         voters_revision=action.revision,
-        version=state.by_name[action.name].asked_version,
+        version=state.by_name[action.name].requested_version,
     )
     if peer is None:
         raise Refused("the peer is gone")
@@ -313,7 +313,7 @@ def _lists(world: World, state: ClusterState, name: str) -> bool:
 
 def _assert_gone_as_seen(world: World, state: ClusterState, name: str) -> None:
     member = state.by_name.get(name)
-    seen = state.holder_of(member) if member is not None else None
+    seen = state.storage_of(member) if member is not None else None
     held: Mapping[str, Claim | Pod] = world.claims if world.is_persistent else world.pods
     now = held.get(name)
     if now is not None and not now.is_terminating and (seen is None or seen.uid != now.uid):
@@ -323,7 +323,7 @@ def _assert_gone_as_seen(world: World, state: ClusterState, name: str) -> None:
 
 def _assert_others_stay(world: World, state: ClusterState, leaving: str) -> None:
     held = world.claims if world.is_persistent else world.pods
-    _assert_still_there(state, leaving, state.holder_of, held)
+    _assert_still_there(state, leaving, state.storage_of, held)
 
 
 def _assert_others_run(world: World, state: ClusterState, leaving: str) -> None:

@@ -17,9 +17,9 @@ class EtcdRefused(Exception):
     """etcd does not allow this change, or not yet."""
 
 
-def cluster_id_of(token: str, founders: int) -> str:
+def cluster_id_of(token: str, initial_members: int) -> str:
     """The ID of a cluster follows from how it was founded."""
-    return f"id({token},{founders})"
+    return f"id({token},{initial_members})"
 
 
 class Etcd(Raft):
@@ -27,14 +27,17 @@ class Etcd(Raft):
 
     # starting
 
-    def found(self, name: str, disk: Disk, founders: tuple[str, ...], token: str) -> bool:
+    def found(self, name: str, disk: Disk, initial_members: tuple[str, ...], token: str) -> bool:
         """Begin an empty member of a new cluster; false if another member remembers this one."""
-        cluster_id = cluster_id_of(token, len(founders))
+        cluster_id = cluster_id_of(token, len(initial_members))
         for process in self.alive():
             if process.disk.cluster_id == cluster_id and name in process.disk.published:
                 return False
-        disk.cluster_id, disk.member_id, disk.committed = cluster_id, f"id-{name}", len(founders)
-        entries = (Entry(id=f"id-{founder}", name=founder, is_started=True) for founder in founders)
+        disk.cluster_id, disk.member_id, disk.committed = cluster_id, f"id-{name}", len(initial_members)
+        entries = (
+            Entry(id=f"id-{initial_member}", name=initial_member, is_started=True)
+            for initial_member in initial_members
+        )
         disk.members = {entry.id: entry for entry in entries}
         return True
 

@@ -9,6 +9,7 @@ no quorum there is none.
 from etcd_operator.core.actions import (
     Action,
     AddLearner,
+    AnnotateVoters,
     ClearMissing,
     ConfirmLoss,
     CreateClientService,
@@ -19,7 +20,6 @@ from etcd_operator.core.actions import (
     DropPod,
     KeepBudget,
     MoveLeader,
-    NoteVoters,
     OpenSeed,
     PadLog,
     Plan,
@@ -31,8 +31,8 @@ from etcd_operator.core.actions import (
     ReplaceMember,
     RestoreLabels,
     RetireMember,
-    SealMember,
-    SealSeed,
+    SetExistingOnly,
+    SetSeedExistingOnly,
 )
 from etcd_operator.core.members import quorum
 from etcd_operator.core.state import ClusterState
@@ -48,15 +48,15 @@ HARMLESS = (
     KeepBudget,
     RestoreLabels,
     CreateMember,
-    SealMember,
-    NoteVoters,
+    SetExistingOnly,
+    AnnotateVoters,
     RemakePod,
     ClearMissing,
     MoveLeader,
     PadLog,
     DisarmCorrupt,
     ConfirmLoss,
-    SealSeed,
+    SetSeedExistingOnly,
     OpenSeed,
 )
 """What takes nothing away; a new action has to be put into one of the two, or be judged below."""
@@ -67,7 +67,7 @@ def judge(world: World, state: ClusterState, made: Plan) -> None:
     changes = [action for action in made.actions if isinstance(action, MEMBERSHIP)]
     replaced = [action for action in made.actions if isinstance(action, ReplaceMember)]
     wrong = world.losses
-    if len(changes) > 1 or (state.record.is_born and len(changes) + len(replaced) > 1):
+    if len(changes) > 1 or (state.persisted.is_bootstrapped and len(changes) + len(replaced) > 1):
         wrong.append(f"more than one change of members in {made}")
     if changes and not state.has_quorum:
         wrong.append(f"a change of members without a quorum: {made}")
@@ -113,7 +113,7 @@ def _verdict(world: World, state: ClusterState, action: Action, removed: set[str
 
 def _verdict_on_stop(world: World, state: ClusterState, action: ReplaceMember) -> str:
     """Whether a process that serves is stopped although it must not be."""
-    member, upgrade = state.by_name[action.name], state.record.upgrade
+    member, upgrade = state.by_name[action.name], state.persisted.upgrade
     group, process = _serving(world, action.name)
     if group is None or process is None or is_leaving(world, process):
         return ""

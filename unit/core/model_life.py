@@ -1,4 +1,4 @@
-"""Everything that may happen to a born cluster but what its subclass adds.
+"""Everything that may happen to a bootstrapped cluster but what its subclass adds.
 
 Where the data of a quorum survives everything (`is_merciful`), the run must end as asked, with every
 acknowledged write; otherwise it may end held, for a reason that is true.
@@ -26,12 +26,12 @@ MERCY = st.sampled_from([True, True, False])
 
 
 class Life(Machine):
-    """A born cluster, and everything that may happen to it."""
+    """A bootstrapped cluster, and everything that may happen to it."""
 
     is_merciful = True
 
-    def be_born(self, world: World) -> None:
-        """A birth that goes well."""
+    def be_bootstrapped(self, world: World) -> None:
+        """A bootstrap that goes well."""
         self.world, self.operator = world, Operator(world)
         size = self.operator.cache["resource"].size
         for _ in range(6):
@@ -74,8 +74,8 @@ class Life(Machine):
     def a_volume_is_wiped(self, which: int) -> None:
         name = self._pick(self.world.claims, which)
         peer = self.world.peers.get(name or "")
-        is_sealed = peer is not None and isinstance(peer.template, Resuming)
-        if name is not None and is_sealed and self._may_lose({name}):
+        is_existing_only = peer is not None and isinstance(peer.template, Resuming)
+        if name is not None and is_existing_only and self._may_lose({name}):
             self.world.wipe(name)
 
     @rule(which=WHICH)

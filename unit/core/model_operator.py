@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from etcd_operator.core.actions import Plan, Remember
-from etcd_operator.core.desired import DesiredCluster, Durability, Record
+from etcd_operator.core.desired import DesiredCluster, Durability, PersistedState
 from etcd_operator.core.lists import listed
 from etcd_operator.core.members import (
     Answer,
@@ -20,15 +20,15 @@ from etcd_operator.core.members import (
     Member,
     PeerFacts,
     PodFacts,
+    PodProblem,
     Refusal,
-    Trouble,
     Unlabelled,
     ordinal_of,
 )
-from etcd_operator.core.paths import has_old_entries, needs_snapshots
 from etcd_operator.core.plan import RULES
-from etcd_operator.core.rules import asked_recovery
+from etcd_operator.core.rules import manual_recovery
 from etcd_operator.core.state import ClusterState
+from etcd_operator.core.upgrade.skew import has_old_entries, needs_snapshots
 from unit.core.model import Peer, Resource, World
 from unit.core.model_acts import Refused, apply
 from unit.core.model_judge import judge
@@ -37,7 +37,7 @@ from unit.core.model_raft import Disk, Process
 
 KINDS = ("resource", "pods", "unlabelled", "going", "peers", "claims", "services", "budget")
 
-MODELLED = tuple(rule for rule in RULES if rule not in (asked_recovery.recover, asked_recovery.offer))
+MODELLED = tuple(rule for rule in RULES if rule not in (manual_recovery.recover, manual_recovery.offer))
 """The rules in their order. Nobody in the model gives up persistent members: a lost quorum of them rests."""
 
 Look = tuple[ClusterState, Plan]
@@ -86,10 +86,10 @@ class Operator:
         resource = self.cache["resource"]
         if resource is None:
             return None
-        heard = self._answers(resource.record)
+        heard = self._answers(resource.persisted)
         voting = [p for p in heard.values() if not is_learner(p)]
         answers, tellers = ({}, []) if self.world.wants_user else (heard, voting)
-        said = [self._answer(process) for process in _listened_to(resource.record, tellers)]
+        said = [self._answer(process) for process in _listened_to(resource.persisted, tellers)]
         entries = {_name_at(entry): entry for entry in listed([answer for answer in said if answer])}
         names = sorted(self._object_names() | set(entries), key=ordinal_of)
         members = tuple(
@@ -132,7 +132,7 @@ class Operator:
             version=resource.version,
             image="etcd",
             durability=kept,
-            record=resource.record,
+            persisted=resource.persisted,
         )
 
     def _object_names(self) -> set[str]:
@@ -146,7 +146,7 @@ class Operator:
         found: Pod | None = self.cache["pods"].get(name)
         return found or next((pod for pod in self.cache["going"].values() if pod.name == name), None)
 
-    def _answers(self, record: Record) -> dict[str, Process]:
+    def _answers(self, persisted: PersistedState) -> dict[str, Process]:
         """What answers where the cache knows of a running pod, by member; no seeds of earlier attempts."""
         found = {}
         for name in self._object_names():
@@ -154,8 +154,8 @@ class Operator:
             process = self.world.processes.get(pod.uid) if pod is not None and pod.is_running else None
             if process and process.has_led and not process.is_frozen and not process.is_unheard:
                 found[name] = process
-        recovery = record.recovery
-        if recovery is None or not record.is_recovering:
+        recovery = persisted.recovery
+        if recovery is None or not persisted.is_recovering:
             return found
         known = recovery.replaces
         return {n: p for n, p in found.items() if n == recovery.seed or p.disk.cluster_id == known}
@@ -169,7 +169,7 @@ class Operator:
             peer=_peer_facts(name, peer) if peer is not None else None,
             claim=_claim_facts(name, claim) if claim is not None else None,
             pod=self._pod_facts(pod) if pod is not None else None,
-            trouble=pod.trouble if pod is not None else self._peer_trouble(name),
+            problem=pod.problem if pod is not None else self._peer_problem(name),
         )
 
     def _pod_facts(self, pod: Pod) -> PodFacts:
@@ -178,8 +178,8 @@ class Operator:
         facts = replace(_pod_facts(pod), started_lately=process is not None and not process.is_seasoned)
         return replace(facts, version="") if self.world.is_persistent else facts
 
-    def _peer_trouble(self, name: str) -> Trouble | None:
-        return Trouble(reason="ClaimLost", message="lost") if self.world.is_claim_lost(name) else None
+    def _peer_problem(self, name: str) -> PodProblem | None:
+        return PodProblem(reason="ClaimLost", message="lost") if self.world.is_claim_lost(name) else None
 
     def _answer(self, process: Process | None) -> Answer | None:
         if process is None:
@@ -215,10 +215,10 @@ class Operator:
         self, desired: DesiredCluster, members: tuple[Member, ...], answers: dict[str, Process]
     ) -> tuple[Member, ...]:
         """As `reconcile.observe` asks them: who saved a raft snapshot, and who never saw a leader."""
-        if desired.record.is_born and needs_snapshots(desired):
+        if desired.persisted.is_bootstrapped and needs_snapshots(desired):
             old = {name for name, process in answers.items() if has_old_entries(process.version)}
             return tuple(m.counted(answers[m.name].snapshots) if m.name in old else m for m in members)
-        if desired.record.is_born or self.world.is_persistent or not _missing(desired, members):
+        if desired.persisted.is_bootstrapped or self.world.is_persistent or not _missing(desired, members):
             return members
         return tuple(self._proven(member) for member in members)
 
@@ -253,7 +253,9 @@ class Operator:
                 break
             self.acted[type(action).__name__] += 1
             if isinstance(action, Remember) and self.world.resource is not None:
-                written = replace(state.desired, record=action.record, generation=self.world.resource.writes)
+                written = replace(
+                    state.desired, persisted=action.persisted, generation=self.world.resource.writes
+                )
                 state = replace(state, desired=written)
             if loses_reply and number == min(stop_after, len(made.actions)):
                 self.awaited = waited
@@ -272,11 +274,11 @@ def planned(state: ClusterState) -> Plan:
     return next((opinion for rule in MODELLED if (opinion := rule(state))), Plan.settled())
 
 
-def _listened_to(record: Record, tellers: list[Process]) -> list[Process]:
+def _listened_to(persisted: PersistedState, tellers: list[Process]) -> list[Process]:
     """Never those of the old cluster once the new one tells its own list."""
-    if record.recovery is None:
+    if persisted.recovery is None:
         return tellers
-    new = [process for process in tellers if process.disk.cluster_id != record.recovery.replaces]
+    new = [process for process in tellers if process.disk.cluster_id != persisted.recovery.replaces]
     return new or tellers
 
 
@@ -286,7 +288,7 @@ def is_learner(process: Process) -> bool:
     return own is not None and own.is_learner
 
 
-def is_sealed(start: object) -> bool:
+def is_existing_only(start: object) -> bool:
     """Whether flags are those of a member that refuses to start without its data."""
     return type(start).__name__ == "Resuming"
 
@@ -314,10 +316,10 @@ def _claim_facts(name: str, claim: Claim) -> ClaimFacts:
         uid=claim.uid,
         is_bound=True,
         is_terminating=claim.is_terminating,
-        is_started=claim.is_started if claim.founders else None,
+        is_started=claim.is_started if claim.initial_members else None,
         cluster_uid=claim.cluster_uid,
         token=claim.token,
-        founders=claim.founders,
+        initial_members=claim.initial_members,
         cluster_id=claim.cluster_id,
         member_id=claim.member_id,
         voters=claim.voters,
@@ -331,7 +333,7 @@ def _peer_facts(name: str, peer: Peer) -> PeerFacts:
     return PeerFacts(
         name=name,
         uid=peer.uid,
-        is_sealed=is_sealed(peer.start),
+        is_existing_only=is_existing_only(peer.start),
         is_for_cleanup=peer.is_for_cleanup,
         is_terminating=peer.is_terminating,
         version=peer.version,
@@ -352,12 +354,12 @@ def _pod_facts(pod: Pod) -> PodFacts:
         has_no_data=pod.has_no_data,
         can_never_join=pod.can_never_join,
         has_fetched=pod.has_fetched,
-        trouble=pod.trouble,
+        problem=pod.problem,
         version=pod.version,
     )
 
 
 def _missing(desired: DesiredCluster, members: tuple[Member, ...]) -> bool:
     there = {m.name for m in members if m.pod is not None and not m.pod.is_finished}
-    bootstrap = desired.record.bootstrap
+    bootstrap = desired.persisted.bootstrap
     return bootstrap is not None and not there.issuperset(bootstrap.members)

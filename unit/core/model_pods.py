@@ -10,8 +10,8 @@ sealed members (before that no operator could know).
 
 from dataclasses import dataclass, replace
 
-from etcd_operator.core.actions import Founding, Joining, Resuming, Seeding, Start
-from etcd_operator.core.members import Trouble
+from etcd_operator.core.actions import Bootstrapping, Joining, Resuming, Seeding, Start
+from etcd_operator.core.members import PodProblem
 from unit.core.model_etcd import Etcd, cluster_id_of
 from unit.core.model_raft import Disk, Process
 from unit.core.model_versions import UNPULLABLE
@@ -25,7 +25,7 @@ class Claim:
 
     uid: str
     token: str
-    founders: tuple[str, ...]
+    initial_members: tuple[str, ...]
     is_started: bool = False
     cluster_uid: str = ""
     cluster_id: str = ""
@@ -63,7 +63,7 @@ class Pod:
     is_finished: bool = False
     is_on_lost_node: bool = False
     is_terminating: bool = False
-    trouble: Trouble | None = None
+    problem: PodProblem | None = None
 
 
 class Pods(Etcd):
@@ -138,13 +138,13 @@ class Pods(Etcd):
         if process is not None or (self.is_persistent and not self._is_usable(name)):
             return
         if pod.version in UNPULLABLE or (name in self.unpullable and pod.pulled != pod.version):
-            trouble = Trouble(reason="ErrImagePull", message="no such image")
-            self.pods[name] = replace(pod, trouble=trouble)
+            problem = PodProblem(reason="ErrImagePull", message="no such image")
+            self.pods[name] = replace(pod, problem=problem)
             return
         disk = Disk() if pod.is_unmounted else self._disk(name)
         if isinstance(pod.start, Seeding) and not pod.has_fetched and not disk.is_removed:
             has_fetched = self._fetch(pod.start, disk)
-            self.pods[name] = replace(pod, pulled=pod.version, has_fetched=has_fetched, trouble=None)
+            self.pods[name] = replace(pod, pulled=pod.version, has_fetched=has_fetched, problem=None)
             return
         self._start(pod, disk)
 
@@ -162,7 +162,7 @@ class Pods(Etcd):
         complaint = "removed" if disk.is_removed else self.releases.complaint(pod.version, disk)
         begins = not complaint and (disk.cluster_id or self._begins(pod, disk))
         if not begins:
-            trouble = Trouble(reason="CrashLoopBackOff", message=complaint or "etcd refuses to start")
+            problem = PodProblem(reason="CrashLoopBackOff", message=complaint or "etcd refuses to start")
             self.pods[pod.name] = replace(
                 pod,
                 is_running=False,
@@ -173,7 +173,7 @@ class Pods(Etcd):
                 has_no_data=isinstance(pod.start, Resuming) and not complaint,
                 can_never_join=disk.is_removed
                 or (isinstance(pod.start, Joining) and not complaint and self.are_unequal(pod.start.members)),
-                trouble=trouble,
+                problem=problem,
             )
             return
         self.pods[pod.name] = replace(
@@ -183,7 +183,7 @@ class Pods(Etcd):
             is_running=True,
             has_no_data=False,
             can_never_join=False,
-            trouble=None,
+            problem=None,
             has_restarted=pod.has_run,
             restarts=again,
         )
@@ -191,8 +191,8 @@ class Pods(Etcd):
 
     def _begins(self, pod: Pod, disk: Disk) -> bool:
         match pod.start:
-            case Founding():
-                return self.found(pod.name, disk, pod.start.founders, pod.start.token)
+            case Bootstrapping():
+                return self.found(pod.name, disk, pod.start.initial_members, pod.start.token)
             case Seeding():
                 return self.found(pod.name, disk, (pod.name,), pod.start.token)
             case Joining():
@@ -224,8 +224,8 @@ class Pods(Etcd):
         if self.is_persistent:
             del self.pods[name]
         else:
-            trouble = Trouble(reason="Evicted", message="the node was low on memory")
-            self.pods[name] = replace(pod, is_running=False, is_finished=True, trouble=trouble)
+            problem = PodProblem(reason="Evicted", message="the node was low on memory")
+            self.pods[name] = replace(pod, is_running=False, is_finished=True, problem=problem)
 
     def wipe(self, name: str) -> None:
         """The volume of a sealed member loses its data, and its pod with it."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from itertools import count
 
-from etcd_operator.api.record import REVISION_BUMP
+from etcd_operator.api.persisted import REVISION_BUMP
 from etcd_operator.core.members import quorum
 from unit.core.model_versions import KEPT, SNAPSHOT_EVERY, Log, Releases, cannot_read, minor
 
@@ -227,7 +227,7 @@ class Raft:
             self._commit(group, preferred)
             self.acknowledged.setdefault(group.cluster_id, set()).add(number)
             if len(self.acknowledged) > 1:
-                self.losses.append(f"born twice: {sorted(self.acknowledged)} all took writes")
+                self.losses.append(f"bootstrapped twice: {sorted(self.acknowledged)} all took writes")
 
     def write_much(self) -> None:
         """So much that those that are there save a raft snapshot."""

@@ -7,7 +7,7 @@ cluster never serves again, and nothing of it is deleted but what the new one ha
 
 from dataclasses import replace
 
-from etcd_operator.core.actions import ConfirmLoss, OpenSeed, RetireMember, SealSeed
+from etcd_operator.core.actions import ConfirmLoss, OpenSeed, RetireMember, SetSeedExistingOnly
 from etcd_operator.core.members import quorum
 from etcd_operator.core.state import ClusterState
 from unit.core.model import World
@@ -32,15 +32,17 @@ def confirm(world: World, state: ClusterState, action: ConfirmLoss) -> None:
             raise Changed(f"{name} is not what it was")
         assert process is not None
         voters = [entry.name for entry in process.disk.voters]
-        is_other = process.disk.cluster_id != state.record.cluster_id
+        is_other = process.disk.cluster_id != state.persisted.cluster_id
         if is_other or sum(voter not in action.gone for voter in voters) >= quorum(len(voters)):
             raise Changed(f"{name} knows of voters that may still elect a leader")
 
 
-def hand_over(world: World, state: ClusterState, action: SealSeed | RetireMember | OpenSeed) -> set[str]:
+def hand_over(
+    world: World, state: ClusterState, action: SetSeedExistingOnly | RetireMember | OpenSeed
+) -> set[str]:
     """From the old cluster to a seed that serves; the kinds of objects whose caches are waited for."""
     match action:
-        case SealSeed():
+        case SetSeedExistingOnly():
             _assert_serves(world, state, action.name, action.revision)
             _assert_seen(world, state, action.name)
         case RetireMember():
@@ -55,7 +57,7 @@ def hand_over(world: World, state: ClusterState, action: SealSeed | RetireMember
 
 def _assert_serves(world: World, state: ClusterState, name: str, revision: int) -> None:
     """A linearizable read at the seed: it leads a cluster of its own, with all that was to be saved."""
-    pod, recovery = state.by_name[name].pod, state.record.recovery
+    pod, recovery = state.by_name[name].pod, state.persisted.recovery
     process = world.processes.get(pod.uid) if pod is not None else None
     is_heard = process is not None and _tells(process) and not world.wants_user
     group = world.group_of(process) if process is not None and is_heard else None

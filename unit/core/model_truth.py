@@ -16,7 +16,7 @@ def is_true(world: World, state: ClusterState, made: Plan) -> bool:
 
 def waits_in_vain(world: World, state: ClusterState, made: Plan) -> bool:
     """Whether a seed waits for a survivor that does not tell what it has: only a person can give it up."""
-    recovery = state.record.recovery
+    recovery = state.persisted.recovery
     if made.reason != "Recovering" or recovery is None or recovery.seed not in world.pods:
         return False
     return not world.pods[recovery.seed].has_fetched and recovery.survivor not in _telling(world)
@@ -32,7 +32,7 @@ def story(world: World, state: ClusterState, made: Plan) -> str:
         "budget": world.budget,
         "processes": [(p.name, p.version, p.disk.member_id, p.disk.minor) for p in world.processes.values()],
         "asked": (state.desired.size, state.desired.version, sorted(world.releases.found_bad)),
-        "record": state.record,
+        "persisted": state.persisted,
         "lists": [list(group.entries.values()) for group in world.groups(led=True)],
     }
     told = "\n".join(f"{word}: {found}" for word, found in objects.items())
@@ -42,13 +42,13 @@ def story(world: World, state: ClusterState, made: Plan) -> str:
 def _is_settled(world: World, state: ClusterState) -> bool:
     """One quorum of exactly the asked size, all voters, and no object too many or too few."""
     groups = world.groups(led=True)
-    if len(groups) != 1 or groups[0].cluster_id != state.record.cluster_id:
+    if len(groups) != 1 or groups[0].cluster_id != state.persisted.cluster_id:
         return False
     (group,) = groups
     serving = sorted(process.name for process in group.up)
     listed = sorted(entry.name for entry in group.leader.disk.voters)
     is_whole = serving == listed and len(group.entries) == len(listed) == state.desired.size
-    is_whole = is_whole and _runs(world) == {state.desired.version} and state.record.upgrade is None
+    is_whole = is_whole and _runs(world) == {state.desired.version} and state.persisted.upgrade is None
     is_whole = is_whole and all(world.takes_clients(process) for process in group.up)
     if world.is_persistent:
         services = {"db"}
@@ -90,7 +90,7 @@ def _telling(world: World) -> set[str]:
 
 
 def _has_nothing(world: World, state: ClusterState) -> bool:
-    return not any(disk.cluster_id == state.record.cluster_id for disk in world.existing_disks())
+    return not any(disk.cluster_id == state.persisted.cluster_id for disk in world.existing_disks())
 
 
 def _can_serve_again(world: World) -> bool:
@@ -129,7 +129,7 @@ def _one_cannot_run(world: World, _state: ClusterState) -> bool:
 
 def _hand_cannot_run(world: World, state: ClusterState) -> bool:
     """At its version, or because it joins and there are no others any more."""
-    upgrade = state.record.upgrade
+    upgrade = state.persisted.upgrade
     if upgrade is None:
         return False
     asked = (world.peers if world.is_persistent else world.pods).get(upgrade.member)
@@ -145,8 +145,8 @@ def _is_unreachable(world: World, state: ClusterState) -> bool:
 
 def _must_wait(world: World, state: ClusterState) -> bool:
     """Somebody does not run, or would take the only copy of data with it."""
-    is_doomed = any(claim.is_terminating for claim in world.claims.values()) and len(state.voters) <= 2
-    return is_doomed or bool(_cannot_run(world))
+    is_going = any(claim.is_terminating for claim in world.claims.values()) and len(state.voters) <= 2
+    return is_going or bool(_cannot_run(world))
 
 
 def _claims_conflict(world: World, _state: ClusterState) -> bool:
@@ -165,12 +165,12 @@ def _claims_are_missing(world: World, _state: ClusterState) -> bool:
         return len(left) < quorum(len(voters))
     if not any(claim.is_started for claim in claims.values()):
         return False
-    return len(claims) < quorum(max(len(claim.founders) for claim in claims.values()))
+    return len(claims) < quorum(max(len(claim.initial_members) for claim in claims.values()))
 
 
 def _is_uncertain(world: World, state: ClusterState) -> bool:
-    """A founder's data is gone, and another one that is there may once have served."""
-    bootstrap = state.record.bootstrap
+    """An initial member's data is gone, and another one that is there may once have served."""
+    bootstrap = state.persisted.bootstrap
     assert bootstrap is not None
     ended = {name for name, pod in world.pods.items() if pod.is_finished and not world.is_persistent}
     holders = world.claims if world.is_persistent else world.pods
@@ -209,7 +209,7 @@ _CHECKS = {
     "ClaimsConflict": _claims_conflict,
     "ClaimsMissing": _claims_are_missing,
     "ClaimInTheWay": _claim_is_in_the_way,
-    "BirthUncertain": _is_uncertain,
+    "BootstrapUncertain": _is_uncertain,
     "CrashLoopBackOff": _one_cannot_run,
     "ErrImagePull": _one_cannot_run,
     "Evicted": _one_cannot_run,

@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from etcd_operator.core.actions import DisarmCorrupt, MoveLeader, RemoveCorrupt, RemoveMember, Stage
-from etcd_operator.core.marks import marks
 from etcd_operator.core.members import ANYBODY
 from etcd_operator.core.plan import plan
+from etcd_operator.core.readiness import readiness_updates
 from etcd_operator.core.rules.scale import outdated_learner
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
-from unit.core.builders import born, changed, down, entry, ephemeral, persistent
+from unit.core.builders import bootstrapped, changed, down, entry, ephemeral, persistent
 
 GONE = "a1"
 
@@ -27,28 +27,28 @@ def named(state: ClusterState, *ids: str) -> ClusterState:
 
 
 def test_only_the_member_that_is_named_stops_to_count() -> None:
-    state = named(born(persistent(size=3)), "id-db-1")
+    state = named(bootstrapped(persistent(size=3)), "id-db-1")
 
     assert [voter.name for voter in state.healthy_voters] == ["db-0", "db-2"]
-    assert [(mark.name, mark.serves) for mark in marks(state)] == [("db-1", False)]
+    assert [(mark.name, mark.serves) for mark in readiness_updates(state)] == [("db-1", False)]
 
 
 def test_an_alarm_that_names_nobody_in_particular_takes_nobody_away() -> None:
-    state = named(born(persistent(size=3)), ANYBODY)
+    state = named(bootstrapped(persistent(size=3)), ANYBODY)
 
     assert len(state.healthy_voters) == 3
-    assert marks(state) == ()
+    assert readiness_updates(state) == ()
 
 
 def test_a_member_that_is_lost_is_replaced_beside_an_alarm() -> None:
-    state = down(named(born(ephemeral(size=3)), ANYBODY), "db-0002", pod=None)
+    state = down(named(bootstrapped(ephemeral(size=3)), ANYBODY), "db-0002", pod=None)
 
     assert plan(state).actions == (RemoveMember(name="db-0002", member_id="id-db-0002"),)
 
 
 @pytest.mark.parametrize("cluster", [persistent(size=3), ephemeral(size=3)], ids=["persistent", "ephemeral"])
 def test_the_member_that_is_named_is_removed_while_a_quorum_is_not(cluster: object) -> None:
-    state = born(cluster)  # type: ignore[arg-type]
+    state = bootstrapped(cluster)  # type: ignore[arg-type]
     name = state.members[2].name
     made = plan(named(state, f"id-{name}"))
 
@@ -58,7 +58,7 @@ def test_the_member_that_is_named_is_removed_while_a_quorum_is_not(cluster: obje
 
 
 def test_a_leader_that_is_named_hands_over_first() -> None:
-    made = plan(named(born(persistent(size=3)), "id-db-0"))
+    made = plan(named(bootstrapped(persistent(size=3)), "id-db-0"))
 
     assert made.actions == (
         MoveLeader(name="db-1", member_id="id-db-1"),
@@ -67,7 +67,7 @@ def test_a_leader_that_is_named_hands_over_first() -> None:
 
 
 def test_a_learner_that_has_not_started_goes_before_the_member_that_is_named() -> None:
-    state = named(born(persistent(size=4), voters=3), "id-db-1")
+    state = named(bootstrapped(persistent(size=4), voters=3), "id-db-1")
     learner = replace(entry("db-3", is_learner=True), name="")
     pending = replace(state.members[0], name="db-3", entry=learner, answer=None)
     joining = replace(state, members=(*state.members, pending))
@@ -77,14 +77,22 @@ def test_a_learner_that_has_not_started_goes_before_the_member_that_is_named() -
 
 
 UNDECIDED = [
-    pytest.param(named(born(persistent(size=1)), "id-db-0"), id="the only member"),
-    pytest.param(named(born(persistent(size=2)), "id-db-1"), id="one against one"),
-    pytest.param(named(born(persistent(size=3)), "id-db-1", "id-db-2"), id="a leader names its followers"),
-    pytest.param(named(born(persistent(size=3)), ANYBODY), id="nobody in particular"),
-    pytest.param(named(born(persistent(size=3)), ANYBODY, GONE), id="nobody, and one that is out"),
-    pytest.param(down(named(born(persistent(size=3)), "id-db-1"), "db-2"), id="one of the others is silent"),
-    pytest.param(named(born(persistent(size=5), voters=2), "id-db-1"), id="growing would copy what is wrong"),
-    pytest.param(named(born(persistent(size=2, version="3.7.3")), "id-db-1"), id="an upgrade is asked for"),
+    pytest.param(named(bootstrapped(persistent(size=1)), "id-db-0"), id="the only member"),
+    pytest.param(named(bootstrapped(persistent(size=2)), "id-db-1"), id="one against one"),
+    pytest.param(
+        named(bootstrapped(persistent(size=3)), "id-db-1", "id-db-2"), id="a leader names its followers"
+    ),
+    pytest.param(named(bootstrapped(persistent(size=3)), ANYBODY), id="nobody in particular"),
+    pytest.param(named(bootstrapped(persistent(size=3)), ANYBODY, GONE), id="nobody, and one that is out"),
+    pytest.param(
+        down(named(bootstrapped(persistent(size=3)), "id-db-1"), "db-2"), id="one of the others is silent"
+    ),
+    pytest.param(
+        named(bootstrapped(persistent(size=5), voters=2), "id-db-1"), id="growing would copy what is wrong"
+    ),
+    pytest.param(
+        named(bootstrapped(persistent(size=2, version="3.7.3")), "id-db-1"), id="an upgrade is asked for"
+    ),
 ]
 
 
@@ -97,7 +105,7 @@ def test_where_too_few_are_left_to_agree_a_person_decides(state: ClusterState) -
 
 
 def test_the_alarm_of_a_member_that_is_out_is_disarmed() -> None:
-    made = plan(named(born(persistent(size=3)), GONE))
+    made = plan(named(bootstrapped(persistent(size=3)), GONE))
 
     assert made.actions == (DisarmCorrupt(member_id=GONE),)
     assert f"a member that was removed, ID {GONE}" in made.message
@@ -105,7 +113,7 @@ def test_the_alarm_of_a_member_that_is_out_is_disarmed() -> None:
 
 @pytest.mark.parametrize("is_paused", [True, False])
 def test_the_condition_names_the_member(is_paused: bool) -> None:
-    state = named(born(persistent(size=3, is_paused=is_paused)), "id-db-1")
+    state = named(bootstrapped(persistent(size=3, is_paused=is_paused)), "id-db-1")
     degraded = next(c for c in conditions(state, plan(state)) if c.type == "Degraded")
 
     assert (degraded.status, degraded.reason) == ("True", "DataCorrupt")
@@ -113,6 +121,6 @@ def test_the_condition_names_the_member(is_paused: bool) -> None:
 
 
 def test_without_a_quorum_an_alarm_decides_nothing() -> None:
-    state = replace(named(born(persistent(size=3)), "id-db-1"), has_quorum=False)
+    state = replace(named(bootstrapped(persistent(size=3)), "id-db-1"), has_quorum=False)
 
     assert plan(state).reason == "QuorumLost"

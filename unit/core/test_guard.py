@@ -11,15 +11,15 @@ from etcd_operator.core.rules import guard
 from etcd_operator.core.state import ClusterState
 from unit.core.builders import (
     answer,
-    born,
+    bootstrapped,
     changed,
     desired,
     down,
     ephemeral,
     founding,
+    not_bootstrapped,
     persistent,
     refusing,
-    unborn,
     without,
 )
 
@@ -28,11 +28,16 @@ PAUSED = persistent(is_paused=True)
 INVALID = persistent(problem="spec.replicas is missing")
 
 HELD = [
-    pytest.param(unborn(DELETING), "Deleting", None, id="a deleted cluster is left to its owner references"),
-    pytest.param(unborn(PAUSED), "Paused", None, id="a paused cluster is left alone"),
-    pytest.param(unborn(INVALID), "InvalidSpec", None, id="an invalid spec is not acted on"),
     pytest.param(
-        unborn(persistent(), conflict="db is taken"), "NameConflict", 10.0, id="a taken name is left alone"
+        not_bootstrapped(DELETING), "Deleting", None, id="a deleted cluster is left to its owner references"
+    ),
+    pytest.param(not_bootstrapped(PAUSED), "Paused", None, id="a paused cluster is left alone"),
+    pytest.param(not_bootstrapped(INVALID), "InvalidSpec", None, id="an invalid spec is not acted on"),
+    pytest.param(
+        not_bootstrapped(persistent(), conflict="db is taken"),
+        "NameConflict",
+        10.0,
+        id="a taken name is left alone",
     ),
 ]
 
@@ -51,12 +56,12 @@ def test_nothing_is_done_while_something_outside_must_change(
 
 
 def test_a_hold_repeats_what_the_user_must_know() -> None:
-    assert plan(unborn(INVALID)).message == "spec.replicas is missing"
-    assert plan(unborn(persistent(), conflict="db is taken")).message == "db is taken"
+    assert plan(not_bootstrapped(INVALID)).message == "spec.replicas is missing"
+    assert plan(not_bootstrapped(persistent(), conflict="db is taken")).message == "db is taken"
 
 
 def test_a_stale_picture_is_looked_at_again_soon_and_is_no_trouble() -> None:
-    made = plan(unborn(persistent(), is_fresh=False))
+    made = plan(not_bootstrapped(persistent(), is_fresh=False))
 
     assert (made.actions, made.stage, made.reason) == ((), Stage.WORKING, "CatchingUp")
     assert made.requeue_after == guard.STALE_RECHECK
@@ -67,7 +72,9 @@ def test_a_stale_picture_is_looked_at_again_soon_and_is_no_trouble() -> None:
     [guard.deleting, guard.paused, guard.invalid, guard.stale, guard.conflicting, guard.split, guard.locked],
 )
 @pytest.mark.parametrize(
-    "state", [unborn(persistent()), founding(ephemeral()), born()], ids=["new", "founding", "born"]
+    "state",
+    [not_bootstrapped(persistent()), founding(ephemeral()), bootstrapped()],
+    ids=["new", "founding", "bootstrapped"],
 )
 def test_a_cluster_with_nothing_in_its_way_passes_every_guard(rule: object, state: ClusterState) -> None:
     assert callable(rule)
@@ -87,8 +94,8 @@ def test_two_cluster_ids_among_the_answers_are_a_split_brain() -> None:
     assert made.requeue_after == 10.0
 
 
-def test_one_answer_of_another_cluster_than_the_latched_one_is_a_split_brain() -> None:
-    state = born(voters=1)
+def test_one_answer_of_another_cluster_than_the_recorded_one_is_a_split_brain() -> None:
+    state = bootstrapped(voters=1)
     stranger = answer("db-0", cluster_id="feed")
 
     made = plan(changed(state, "db-0", answer=stranger))
@@ -97,7 +104,7 @@ def test_one_answer_of_another_cluster_than_the_latched_one_is_a_split_brain() -
 
 
 def test_the_ids_of_a_split_brain_are_named_in_a_steady_order() -> None:
-    state = changed(born(voters=1), "db-0", answer=answer("db-0", cluster_id="0a"))
+    state = changed(bootstrapped(voters=1), "db-0", answer=answer("db-0", cluster_id="0a"))
     made = guard.split(state)
     assert made is not None
     assert "(0a, cdf818194e3a8c32)" in made.message
@@ -109,10 +116,10 @@ ORDER = ["Deleting", "Paused", "InvalidSpec", "CatchingUp", "NameConflict", "Spl
 
 def _with_every_reason_from(first: int) -> ClusterState:
     cluster = desired(is_deleting=first <= 0, is_paused=first <= 1, problem="no size" if first <= 2 else "")
-    state = changed(born(voters=1), "db-0", answer=answer("db-0", cluster_id="feed"))
+    state = changed(bootstrapped(voters=1), "db-0", answer=answer("db-0", cluster_id="feed"))
     return replace(
         state,
-        desired=replace(cluster, record=state.record),
+        desired=replace(cluster, persisted=state.persisted),
         is_fresh=first > 3,
         conflict="taken" if first <= 4 else "",
         has_client_service=False,
@@ -120,7 +127,7 @@ def _with_every_reason_from(first: int) -> ClusterState:
 
 
 @pytest.mark.parametrize("first", range(6), ids=ORDER)
-def test_of_several_reasons_the_first_in_order_is_told(first: int) -> None:
+def test_of_several_reasons_the_first_in_order_is_reported(first: int) -> None:
     made = plan(_with_every_reason_from(first))
 
     assert made.reason == ORDER[first]
@@ -142,14 +149,16 @@ def test_the_rules_stand_in_the_order_of_the_design() -> None:
 
 
 LOCKED = [
-    pytest.param(refusing(born(persistent(size=3))), id="persistent members"),
-    pytest.param(refusing(born(ephemeral(size=3))), id="ephemeral members"),
-    pytest.param(refusing(born(persistent(size=5), voters=3)), id="too few members"),
-    pytest.param(refusing(born(persistent(size=1), voters=3)), id="too many members"),
-    pytest.param(refusing(born(persistent(version="3.7.3"))), id="another version is asked for"),
-    pytest.param(refusing(born(ephemeral(size=3)), "db-0001"), id="one refuses, the others lag behind"),
+    pytest.param(refusing(bootstrapped(persistent(size=3))), id="persistent members"),
+    pytest.param(refusing(bootstrapped(ephemeral(size=3))), id="ephemeral members"),
+    pytest.param(refusing(bootstrapped(persistent(size=5), voters=3)), id="too few members"),
+    pytest.param(refusing(bootstrapped(persistent(size=1), voters=3)), id="too many members"),
+    pytest.param(refusing(bootstrapped(persistent(version="3.7.3"))), id="another version is asked for"),
     pytest.param(
-        refusing(without(born(ephemeral(size=3), has_quorum=False), "db-0001", "db-0002")),
+        refusing(bootstrapped(ephemeral(size=3)), "db-0001"), id="one refuses, the others lag behind"
+    ),
+    pytest.param(
+        refusing(without(bootstrapped(ephemeral(size=3), has_quorum=False), "db-0001", "db-0002")),
         id="a survivor of ephemeral members",
     ),
     pytest.param(refusing(founding(persistent())), id="a bootstrap that is not recorded yet"),
@@ -165,21 +174,21 @@ def test_members_that_answer_only_users_are_not_changed_and_it_is_said_why(state
 
 
 def test_what_needs_no_user_is_made_again_where_members_answer_only_users() -> None:
-    state = refusing(born(persistent(size=3)))
+    state = refusing(bootstrapped(persistent(size=3)))
     lost = changed(down(state, "db-1"), "db-1", peer=None, pod=None, refusal=None)
 
     assert [type(action).__name__ for action in plan(lost).actions] == ["CreateMember"]
     bare = replace(state, has_client_service=False)
     assert [type(action).__name__ for action in plan(bare).actions] == ["CreateClientService"]
     assert plan(replace(state, budget=None)).actions == (KeepBudget(min_available=2),)
-    served = refusing(born(ephemeral(size=3)))
+    served = refusing(bootstrapped(ephemeral(size=3)))
     made = plan(changed(served, "db-0001", has_service=False))
     assert made.actions == (CreateMemberService(name="db-0001"),)
 
 
 def test_a_cluster_that_no_rule_has_an_opinion_on_is_settled() -> None:
-    assert plan(born()) == Plan.settled()
-    assert plan(born(ephemeral())) == Plan.settled()
+    assert plan(bootstrapped()) == Plan.settled()
+    assert plan(bootstrapped(ephemeral())) == Plan.settled()
 
 
 def test_a_plan_depends_on_the_state_alone() -> None:
@@ -187,9 +196,9 @@ def test_a_plan_depends_on_the_state_alone() -> None:
 
 
 def test_members_that_nobody_here_made_hold_every_membership_change() -> None:
-    state = born(persistent(size=3))
+    state = bootstrapped(persistent(size=3))
     foreign = EtcdMember(id="77", name="", peer_urls=("http://elsewhere:2380",))
-    grown = replace(state, strangers=(foreign,), desired=replace(state.desired, size=5))
+    grown = replace(state, unknown_members=(foreign,), desired=replace(state.desired, size=5))
     made = plan(grown)
 
     assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "ForeignMember")

@@ -3,14 +3,14 @@
 from dataclasses import replace
 
 from etcd_operator.core.actions import RestoreLabels
-from etcd_operator.core.members import Unlabelled, is_numbered
+from etcd_operator.core.members import Unlabelled, is_member_name
 from etcd_operator.core.plan import plan
-from unit.core.builders import born, ephemeral, without
+from unit.core.builders import bootstrapped, ephemeral, without
 
 
 def test_pods_get_their_labels_back_before_anything_is_concluded_from_their_absence() -> None:
     lost = tuple(Unlabelled(name=f"db-000{n}", uid=f"pod-{n}", member=f"db-000{n}") for n in (0, 1))
-    state = without(born(ephemeral()), "db-0000", "db-0001")
+    state = without(bootstrapped(ephemeral()), "db-0000", "db-0001")
 
     made = plan(replace(state, unlabelled=lost))
 
@@ -19,8 +19,8 @@ def test_pods_get_their_labels_back_before_anything_is_concluded_from_their_abse
 
 
 def test_names_of_members() -> None:
-    assert is_numbered("db-0", "db")
-    assert is_numbered("my-db-12", "my-db")
-    assert not is_numbered("my-db-12", "db")
-    assert not is_numbered("db-x", "db")
-    assert not is_numbered("db", "db")
+    assert is_member_name("db-0", "db")
+    assert is_member_name("my-db-12", "my-db")
+    assert not is_member_name("my-db-12", "db")
+    assert not is_member_name("db-x", "db")
+    assert not is_member_name("db", "db")

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from etcd_operator.core.members import Health, Member, Refusal, ordinal_of, quorum
-from etcd_operator.core.names import founder_names, member_name
-from unit.core.builders import answer, born, changed, down, entry, ephemeral, persistent, pod
+from etcd_operator.core.names import initial_member_names, member_name
+from unit.core.builders import answer, bootstrapped, changed, down, entry, ephemeral, persistent, pod
 
 BAD = ("memberID:7 alarm:CORRUPT ",)
 FULL = ("memberID:7 alarm:NOSPACE ",)
@@ -40,9 +40,9 @@ def test_members_are_named_after_their_cluster_and_number(ordinal: int, durable:
     assert member_name(ephemeral(), ordinal) == bare
 
 
-def test_founders_are_numbered_from_zero() -> None:
-    assert founder_names(persistent(size=2)) == ("db-0", "db-1")
-    assert founder_names(ephemeral(size=1)) == ("db-0000",)
+def test_initial_members_are_numbered_from_zero() -> None:
+    assert initial_member_names(persistent(size=2)) == ("db-0", "db-1")
+    assert initial_member_names(ephemeral(size=1)) == ("db-0000",)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ def test_a_member_that_ran_may_have_served_unless_proven_otherwise(member: Membe
     assert member.may_have_served is may
 
 
-def test_a_member_is_joined_with_what_etcd_says() -> None:
+def test_a_member_is_joined_with_what_etcd_reports() -> None:
     joined = Member(name="db-0").joined(entry=entry("db-0"), answer=answer("db-0"))
 
     assert (joined.entry, joined.answer) == (entry("db-0"), answer("db-0"))
@@ -116,46 +116,46 @@ def test_a_member_is_joined_with_what_etcd_says() -> None:
 
 def test_etcds_list_is_our_entries_and_what_stands_beside_them() -> None:
     stranger = entry("foreign")
-    state = replace(born(), strangers=(stranger,))
+    state = replace(bootstrapped(), unknown_members=(stranger,))
 
     assert [e.name for e in state.etcd_members] == ["db-0", "db-1", "db-2", "foreign"]
 
 
 def test_learners_are_no_voters() -> None:
-    state = changed(born(), "db-2", entry=entry("db-2", is_learner=True))
+    state = changed(bootstrapped(), "db-2", entry=entry("db-2", is_learner=True))
 
     assert [member.name for member in state.voters] == ["db-0", "db-1"]
     assert state.quorum == 2
 
 
 def test_only_answering_voters_are_healthy_voters() -> None:
-    state = changed(down(born(), "db-1"), "db-2", entry=entry("db-2", is_learner=True))
+    state = changed(down(bootstrapped(), "db-1"), "db-2", entry=entry("db-2", is_learner=True))
 
     assert [member.name for member in state.healthy_voters] == ["db-0"]
 
 
 def test_the_leader_is_the_one_that_most_healthy_voters_follow() -> None:
-    state = changed(born(), "db-2", answer=answer("db-2", leader="id-db-2"))
+    state = changed(bootstrapped(), "db-2", answer=answer("db-2", leader="id-db-2"))
 
     assert state.leader is not None
     assert state.leader.name == "db-0"
 
 
 def test_there_is_no_leader_without_healthy_voters_or_outside_the_list() -> None:
-    assert down(born(), "db-0", "db-1", "db-2").leader is None
-    state = born(voters=1)
+    assert down(bootstrapped(), "db-0", "db-1", "db-2").leader is None
+    state = bootstrapped(voters=1)
     assert changed(state, "db-0", answer=answer("db-0", leader="id-db-9")).leader is None
 
 
 def test_members_are_found_by_name_and_ids_are_those_of_answers() -> None:
-    state = born()
+    state = bootstrapped()
 
     assert state.by_name["db-1"].name == "db-1"
     assert state.cluster_ids == {answer("db-0").cluster_id}
     assert replace(state, members=()).cluster_ids == frozenset()
 
 
-def test_a_member_is_counted_by_what_its_page_says() -> None:
+def test_a_member_is_counted_by_what_its_page_reports() -> None:
     member = Member(name="db-0")
 
     assert member.snapshots is None

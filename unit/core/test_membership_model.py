@@ -1,4 +1,4 @@
-"""Sizes edited and members lost in any order, after a birth that went well.
+"""Sizes edited and members lost in any order, after a bootstrap that went well.
 
 A failing run prints the steps that lead to it (and a blob for `@reproduce_failure`).
 """
@@ -18,7 +18,7 @@ class Memberships(Life):
     @initialize(is_persistent=st.booleans(), size=BORN_WITH, asked=SIZES, is_merciful=MERCY)
     def begin(self, is_persistent: bool, size: int, asked: int, is_merciful: bool) -> None:
         self.is_merciful = is_merciful
-        self.be_born(World(is_persistent=is_persistent, size=size))
+        self.be_bootstrapped(World(is_persistent=is_persistent, size=size))
         self.world.resize(asked)
 
     @rule(size=SIZES)

@@ -1,4 +1,4 @@
-"""Births, restarts and losses in any order: no acknowledged write is lost, and all ends settled.
+"""Bootstraps, restarts and losses in any order: no acknowledged write is lost, and all ends settled.
 
 A failing run prints the steps that lead to it (and a blob for `@reproduce_failure`).
 """
@@ -17,12 +17,12 @@ SOME = st.sets(ORDINALS)
 SIZES = st.sampled_from([1, 2, 3, 3, 4, 5])
 
 
-class Births(Machine):
+class Bootstraps(Machine):
     """From nothing, and from what a deleted cluster has left."""
 
     @initialize(is_persistent=st.booleans(), size=SIZES, started=st.none() | SOME)
     def begin(self, is_persistent: bool, size: int, started: set[int] | None) -> None:
-        """Many runs begin with a birth of which the operator has only seen its own part."""
+        """Many runs begin with a bootstrap of which the operator has only seen its own part."""
         self.world = World(is_persistent=is_persistent, size=size)
         self.operator = Operator(self.world)
         if started is not None:
@@ -104,5 +104,5 @@ class Births(Machine):
         self.world.create_cluster(size)
 
 
-TestBirths = pytest.mark.exhaustive(Births.TestCase)
-TestBirths.settings = profile(150)
+TestBootstraps = pytest.mark.exhaustive(Bootstraps.TestCase)
+TestBootstraps.settings = profile(150)

@@ -1,4 +1,4 @@
-"""Objects that are missing under a born cluster."""
+"""Objects that are missing under a bootstrapped cluster."""
 
 from dataclasses import replace
 
@@ -16,51 +16,61 @@ from etcd_operator.core.members import Member
 from etcd_operator.core.plan import plan
 from etcd_operator.core.rules.objects import missing_services, repair
 from etcd_operator.core.state import ClusterState
-from unit.core.builders import TOKEN, VERSION, born, changed, down, ephemeral, founding, old_claim, persistent
+from unit.core.builders import (
+    TOKEN,
+    VERSION,
+    bootstrapped,
+    changed,
+    down,
+    ephemeral,
+    founding,
+    old_claim,
+    persistent,
+)
 
 
 def test_a_whole_cluster_needs_no_repair() -> None:
-    assert repair(born()) is None
-    assert repair(born(ephemeral())) is None
+    assert repair(bootstrapped()) is None
+    assert repair(bootstrapped(ephemeral())) is None
 
 
-def test_an_unborn_cluster_is_not_repaired_but_founded() -> None:
+def test_an_not_bootstrapped_cluster_is_not_repaired_but_bootstrapped() -> None:
     assert repair(founding(persistent(), has_client_service=False)) is None
 
 
 @pytest.mark.parametrize("cluster", [persistent(), ephemeral()], ids=["persistent", "ephemeral"])
 def test_a_lost_client_service_is_made_again(cluster: DesiredCluster) -> None:
-    made = plan(born(cluster, has_client_service=False))
+    made = plan(bootstrapped(cluster, has_client_service=False))
 
     assert made.actions == (CreateClientService(),)
     assert (made.reason, made.stage) == ("Repairing", Stage.WORKING)
 
 
 def test_a_lost_service_of_an_ephemeral_member_is_made_again() -> None:
-    made = plan(changed(born(ephemeral()), "db-0001", has_service=False))
+    made = plan(changed(bootstrapped(ephemeral()), "db-0001", has_service=False))
 
     assert made.actions == (CreateMemberService(name="db-0001"),)
 
 
 def test_an_ephemeral_member_without_a_pod_gets_no_service() -> None:
-    state = changed(born(ephemeral()), "db-0001", has_service=False, pod=None)
+    state = changed(bootstrapped(ephemeral()), "db-0001", has_service=False, pod=None)
 
     assert missing_services(state) == []
 
 
 def test_persistent_members_have_no_service_of_their_own() -> None:
-    assert missing_services(changed(born(), "db-1", has_service=False)) == []
+    assert missing_services(changed(bootstrapped(), "db-1", has_service=False)) == []
 
 
-def test_a_lost_peer_is_made_again_on_its_claim_and_never_founds() -> None:
-    made = plan(changed(born(), "db-1", peer=None, pod=None, answer=None))
+def test_a_lost_peer_is_made_again_on_its_claim_and_never_bootstraps() -> None:
+    made = plan(changed(bootstrapped(), "db-1", peer=None, pod=None, answer=None))
 
     assert made.actions == (CreateMember(name="db-1", start=Resuming(token=TOKEN), version=VERSION),)
     assert made.reason == "Repairing"
 
 
 def test_all_lost_objects_are_made_again_at_once() -> None:
-    lost = born(has_client_service=False, has_quorum=False)
+    lost = bootstrapped(has_client_service=False, has_quorum=False)
     for name in ("db-0", "db-1", "db-2"):
         lost = changed(lost, name, peer=None, pod=None, answer=None, entry=None)
 
@@ -72,14 +82,15 @@ def test_all_lost_objects_are_made_again_at_once() -> None:
 
 NOT_AGAIN = [
     pytest.param(
-        changed(born(), "db-1", peer=None, claim=None), id="without a claim there is no data to come back to"
+        changed(bootstrapped(), "db-1", peer=None, claim=None),
+        id="without a claim there is no data to come back to",
     ),
     pytest.param(
-        changed(born(), "db-1", peer=None, claim=old_claim("db-1", is_terminating=True)),
+        changed(bootstrapped(), "db-1", peer=None, claim=old_claim("db-1", is_terminating=True)),
         id="a claim that is being deleted is not used",
     ),
     pytest.param(
-        changed(born(), "db-1", peer=None, entry=None),
+        changed(bootstrapped(), "db-1", peer=None, entry=None),
         id="a member that a quorum no longer lists was removed",
     ),
 ]
@@ -91,7 +102,9 @@ def test_a_peer_is_not_made_again_when_its_data_may_not_be_used(state: ClusterSt
 
 
 def test_without_a_quorum_an_empty_list_proves_nothing_and_the_peer_comes_back() -> None:
-    state = changed(down(born(has_quorum=False), "db-0", "db-2"), "db-1", peer=None, entry=None, answer=None)
+    state = changed(
+        down(bootstrapped(has_quorum=False), "db-0", "db-2"), "db-1", peer=None, entry=None, answer=None
+    )
 
     made = repair(state)
 
@@ -102,14 +115,14 @@ def test_without_a_quorum_an_empty_list_proves_nothing_and_the_peer_comes_back()
 @pytest.mark.parametrize("token", ["", "another"])
 def test_without_a_quorum_no_peer_is_made_on_a_claim_that_proves_nothing(token: str) -> None:
     """It may be a copy of a member's volume, and two processes of one member must never meet."""
-    state = down(born(has_quorum=False), "db-0", "db-2")
+    state = down(bootstrapped(has_quorum=False), "db-0", "db-2")
     foreign = Member(name="db-3", claim=old_claim("db-3", token=token))
 
     assert repair(replace(state, members=(*state.members, foreign))) is None
 
 
-def test_the_token_is_the_births_own_not_that_of_a_resource_made_later() -> None:
-    state = changed(born(), "db-1", peer=None)
+def test_the_token_is_the_bootstraps_own_not_that_of_a_resource_made_later() -> None:
+    state = changed(bootstrapped(), "db-1", peer=None)
     state = replace(state, desired=replace(state.desired, uid="uid-2"))
 
     made = repair(state)
@@ -118,10 +131,10 @@ def test_the_token_is_the_births_own_not_that_of_a_resource_made_later() -> None
     assert made.actions == (CreateMember(name="db-1", start=Resuming(token=TOKEN), version=VERSION),)
 
 
-def test_a_record_without_its_birth_falls_back_on_the_uid() -> None:
-    state = changed(born(), "db-1", peer=None, claim=old_claim("db-1", token=""))
-    record = replace(state.record, bootstrap=None)
-    state = replace(state, desired=replace(state.desired, uid="uid-2", record=record))
+def test_a_record_without_its_bootstrap_falls_back_on_the_uid() -> None:
+    state = changed(bootstrapped(), "db-1", peer=None, claim=old_claim("db-1", token=""))
+    persisted = replace(state.persisted, bootstrap=None)
+    state = replace(state, desired=replace(state.desired, uid="uid-2", persisted=persisted))
 
     made = repair(state)
 

@@ -9,7 +9,17 @@ from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.plan import plan
 from etcd_operator.core.rules.protect import budget, min_available
 from etcd_operator.core.state import ClusterState
-from unit.core.builders import born, down, entry, ephemeral, founding, noted, persistent, serving, unborn
+from unit.core.builders import (
+    bootstrapped,
+    down,
+    entry,
+    ephemeral,
+    founding,
+    not_bootstrapped,
+    noted,
+    persistent,
+    serving,
+)
 
 BOTH = pytest.mark.parametrize("cluster", [persistent(), ephemeral()], ids=["persistent", "ephemeral"])
 
@@ -36,11 +46,11 @@ def _asked(state: ClusterState, size: int) -> ClusterState:
 def test_a_quorum_of_the_larger_of_voters_and_members_asked_for_is_kept(
     voters: int, size: int, least: int
 ) -> None:
-    assert min_available(_asked(born(voters=voters), size)) == least
+    assert min_available(_asked(bootstrapped(voters=voters), size)) == least
 
 
 def test_a_learner_is_no_voter() -> None:
-    state = _asked(born(voters=3), 3)
+    state = _asked(bootstrapped(voters=3), 3)
     learner = serving(state.desired, "db-3", (), entry=entry("db-3", is_learner=True))
 
     assert min_available(replace(state, members=(*state.members, learner))) == 2
@@ -48,13 +58,13 @@ def test_a_learner_is_no_voter() -> None:
 
 @BOTH
 def test_a_settled_cluster_leaves_its_budget_alone(cluster: DesiredCluster) -> None:
-    assert budget(born(cluster)) is None
+    assert budget(bootstrapped(cluster)) is None
 
 
 @BOTH
 @pytest.mark.parametrize("found", [None, 1, 3])
 def test_a_budget_that_is_missing_or_edited_is_put_right(cluster: DesiredCluster, found: int | None) -> None:
-    made = plan(born(cluster, budget=found))
+    made = plan(bootstrapped(cluster, budget=found))
 
     assert made.actions == (KeepBudget(min_available=2),)
     assert made.requeue_after is not None
@@ -62,7 +72,7 @@ def test_a_budget_that_is_missing_or_edited_is_put_right(cluster: DesiredCluster
 
 @BOTH
 def test_it_is_raised_before_the_first_learner_joins(cluster: DesiredCluster) -> None:
-    state = _asked(born(cluster), 5)
+    state = _asked(bootstrapped(cluster), 5)
 
     first = plan(state)
     then = plan(replace(state, budget=3))
@@ -73,7 +83,7 @@ def test_it_is_raised_before_the_first_learner_joins(cluster: DesiredCluster) ->
 
 @BOTH
 def test_it_is_lowered_only_when_the_voters_are_fewer(cluster: DesiredCluster) -> None:
-    state = _asked(born(cluster, voters=3), 1)
+    state = _asked(bootstrapped(cluster, voters=3), 1)
 
     first = plan(state)
     then = plan(noted(replace(state, members=state.members[:1])))
@@ -84,26 +94,30 @@ def test_it_is_lowered_only_when_the_voters_are_fewer(cluster: DesiredCluster) -
 
 
 def test_a_lost_member_is_removed_whatever_the_budget_is() -> None:
-    state = down(born(ephemeral(), budget=None), "db-0001", pod=None)
+    state = down(bootstrapped(ephemeral(), budget=None), "db-0001", pod=None)
 
     assert plan(state).actions == (RemoveMember(name="db-0001", member_id="id-db-0001"),)
 
 
-def test_while_nobody_tells_who_votes_it_is_not_lowered() -> None:
-    silent = down(born(persistent(size=5), has_quorum=False), *(f"db-{n}" for n in range(5)), entry=None)
+def test_while_nobody_reports_who_votes_it_is_not_lowered() -> None:
+    silent = down(
+        bootstrapped(persistent(size=5), has_quorum=False), *(f"db-{n}" for n in range(5)), entry=None
+    )
 
     assert budget(_asked(silent, 1)) is None
     assert budget(_asked(replace(silent, budget=None), 1)) is not None
 
 
 @BOTH
-def test_a_birth_makes_it_with_the_services_for_the_founders_it_began_with(cluster: DesiredCluster) -> None:
+def test_a_bootstrap_makes_it_with_the_services_for_the_initial_members_it_began_with(
+    cluster: DesiredCluster,
+) -> None:
     made = plan(_asked(founding(cluster, has_client_service=False, budget=None), 1))
 
     assert made.actions[-1] == KeepBudget(min_available=2)
     assert made.reason == "Creating"
 
 
-def test_an_unborn_cluster_has_no_budget_of_its_own_rule() -> None:
-    assert budget(unborn(persistent())) is None
+def test_an_not_bootstrapped_cluster_has_no_budget_of_its_own_rule() -> None:
+    assert budget(not_bootstrapped(persistent())) is None
     assert budget(founding(persistent(), budget=None)) is None

@@ -5,7 +5,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from etcd_operator.api.record import REVISION_BUMP, Bootstrap, Recovery
+from etcd_operator.api.persisted import REVISION_BUMP, Bootstrap, Recovery
 from etcd_operator.core.actions import (
     ConfirmLoss,
     CreateMember,
@@ -13,11 +13,11 @@ from etcd_operator.core.actions import (
     OpenSeed,
     Remember,
     RetireMember,
-    SealSeed,
     Seeding,
+    SetSeedExistingOnly,
     Stage,
 )
-from etcd_operator.core.members import Member, Trouble
+from etcd_operator.core.members import Member, PodProblem
 from etcd_operator.core.plan import plan
 from etcd_operator.core.rules.quorum_lost import (
     ELECTION,
@@ -34,7 +34,7 @@ from unit.core.builders import (
     TOKEN,
     VERSION,
     answer,
-    born,
+    bootstrapped,
     changed,
     down,
     entry,
@@ -54,7 +54,7 @@ def name_of(number: int) -> str:
 
 def lost(size: int, *gone: int, revisions: dict[int, int] | None = None) -> ClusterState:
     """Some pods are gone; the others answer, each with its own list, without a leader."""
-    state = replace(born(ephemeral(size=size)), has_quorum=False)
+    state = replace(bootstrapped(ephemeral(size=size)), has_quorum=False)
     listed = tuple(entry(name_of(number)) for number in range(size))
     for number in range(size):
         if number in gone:
@@ -87,8 +87,8 @@ RECOVERY = Recovery(
 def recovering(*, is_made: bool = True, **seed: object) -> ClusterState:
     """Two of three are lost and a recovery is under way; the seed's pod runs unless said otherwise."""
     state = lost(3, 0, 1)
-    record = replace(state.record, recovery=RECOVERY, next_ordinal=4 if is_made else 3)
-    state = replace(state, desired=replace(state.desired, record=record))
+    persisted = replace(state.persisted, recovery=RECOVERY, next_ordinal=4 if is_made else 3)
+    state = replace(state, desired=replace(state.desired, persisted=persisted))
     if not is_made:
         return state
     made = replace(silent(state.desired, "db-0003"), **seed)  # type: ignore[arg-type]
@@ -108,16 +108,16 @@ def serving(revision: int = 7 + REVISION_BUMP, *others: str) -> ClusterState:
 def test_two_of_three_gone_are_recovered_from_the_third_as_the_next_number() -> None:
     made = plan(lost(3, 0, 1))
 
-    loss, marker, seed, used, address = made.actions
+    loss, remembered, seed, used, address = made.actions
     assert isinstance(loss, ConfirmLoss)
     assert (loss.gone, loss.survivors) == (("db-0000", "db-0001"), (("db-0002", "pod-db-0002"),))
-    assert isinstance(marker, Remember)
-    assert (marker.record.recovery, marker.record.next_ordinal) == (RECOVERY, 3)
-    assert marker.record.is_recovering
+    assert isinstance(remembered, Remember)
+    assert (remembered.persisted.recovery, remembered.persisted.next_ordinal) == (RECOVERY, 3)
+    assert remembered.persisted.is_recovering
     assert seed == CreateMember(
         name="db-0003", start=Seeding(survivor="db-0002", token=f"{TOKEN}-1"), version=VERSION
     )
-    assert used == Remember(record=replace(marker.record, next_ordinal=4))
+    assert used == Remember(persisted=replace(remembered.persisted, next_ordinal=4))
     assert address == CreateMemberService(name="db-0003")
     assert made.reason == "Recovering"
 
@@ -192,11 +192,11 @@ def test_nobody_is_named_while_a_leader_may_be_elected(state: ClusterState) -> N
     ],
 )
 def test_the_survivor_with_the_newest_data_is_taken(state: ClusterState, survivor: str) -> None:
-    marker = plan(state).actions[1]
+    remembered = plan(state).actions[1]
 
-    assert isinstance(marker, Remember)
-    assert marker.record.recovery is not None
-    assert marker.record.recovery.survivor == survivor
+    assert isinstance(remembered, Remember)
+    assert remembered.persisted.recovery is not None
+    assert remembered.persisted.recovery.survivor == survivor
 
 
 def with_list(state: ClusterState, name: str, *numbers: int, learners: tuple[int, ...] = ()) -> ClusterState:
@@ -232,9 +232,9 @@ UNDECIDED = [
     ),
     pytest.param(lost(3), id="all answer, and elect a leader just now"),
     pytest.param(replace(lost(3, 0, 1), has_quorum=True), id="a quorum answers"),
-    pytest.param(founding(ephemeral()), id="a cluster that is not born"),
+    pytest.param(founding(ephemeral()), id="a cluster that is not bootstrapped"),
     pytest.param(
-        replace(born(persistent()), has_quorum=False, members=()),
+        replace(bootstrapped(persistent()), has_quorum=False, members=()),
         id="a cluster that keeps its data on claims",
     ),
 ]
@@ -255,7 +255,7 @@ HELD = [
         id="the survivor is silent",
     ),
     pytest.param(
-        down(lost(3, 0, 1), "db-0002", trouble=Trouble(reason="DataLost", message="it is empty")),
+        down(lost(3, 0, 1), "db-0002", problem=PodProblem(reason="DataLost", message="it is empty")),
         "QuorumLost",
         "db-0002 (DataLost) may",
         id="the survivor does not run",
@@ -302,7 +302,7 @@ HELD = [
 
 
 @pytest.mark.parametrize(("state", "reason", "words"), HELD)
-def test_without_a_safe_way_nothing_is_touched_and_the_reason_is_told(
+def test_without_a_safe_way_nothing_is_touched_and_the_reason_is_reported(
     state: ClusterState, reason: str, words: str
 ) -> None:
     made = plan(state)
@@ -327,7 +327,7 @@ def test_a_learner_that_answers_cannot_bring_a_quorum_back() -> None:
     assert plan(with_learner(state, answer=learner)).reason == "Recovering"
 
 
-def test_a_voter_that_has_not_told_its_name_is_known_by_its_id() -> None:
+def test_a_voter_that_has_not_reported_its_name_is_known_by_its_id() -> None:
     state = lost(3, 0, 1)
     listed = (entry("db-0000"), replace(entry("db-0001"), name=""), entry("db-0002"))
     state = changed(state, "db-0002", answer=answer("db-0002", listed, leader=""))
@@ -364,9 +364,9 @@ def test_a_seed_runs_what_its_survivor_ran_whatever_is_asked_for_by_then() -> No
 
 def test_a_seed_that_was_lost_is_followed_by_the_next_number_with_a_token_of_its_own() -> None:
     for state in (recovering(pod=None), recovering(pod=pod("db-0003", is_finished=True))):
-        marker = plan(state).actions[1]
-        assert isinstance(marker, Remember)
-        recovery = marker.record.recovery
+        remembered = plan(state).actions[1]
+        assert isinstance(remembered, Remember)
+        recovery = remembered.persisted.recovery
         assert recovery is not None
         assert (recovery.generation, recovery.seed, recovery.token) == (2, "db-0004", f"{TOKEN}-2")
 
@@ -400,8 +400,8 @@ def test_a_survivor_that_keeps_a_seed_waiting_is_named_and_waited_for_in_peace()
     assert (made.requeue_after, plan(recovering()).requeue_after) == (RECHECK, SEED_POLL)
 
 
-def test_what_keeps_a_seed_from_running_is_told() -> None:
-    state = recovering(trouble=Trouble(reason="ErrImagePull", message="no such image"))
+def test_what_keeps_a_seed_from_running_is_reported() -> None:
+    state = recovering(problem=PodProblem(reason="ErrImagePull", message="no such image"))
 
     made = plan(state)
 
@@ -414,35 +414,38 @@ def test_a_seed_whose_survivor_is_gone_gives_way_to_nobody_or_to_one_that_anothe
     assert plan(gone).reason == "NoBackup"
 
     five = lost(5, 0, 1, 2, 3)
-    record = replace(
-        five.record,
+    persisted = replace(
+        five.persisted,
         recovery=msgspec.structs.replace(RECOVERY, survivor="db-0003", seed="db-0005"),
         next_ordinal=6,
     )
     five = replace(
         five,
-        desired=replace(five.desired, record=record),
+        desired=replace(five.desired, persisted=persisted),
         members=(*five.members, silent(five.desired, "db-0005")),
     )
-    marker = plan(five).actions[1]
-    assert isinstance(marker, Remember)
-    assert marker.record.recovery is not None
-    assert (marker.record.recovery.survivor, marker.record.recovery.seed) == ("db-0004", "db-0006")
+    remembered = plan(five).actions[1]
+    assert isinstance(remembered, Remember)
+    assert remembered.persisted.recovery is not None
+    assert (remembered.persisted.recovery.survivor, remembered.persisted.recovery.seed) == (
+        "db-0004",
+        "db-0006",
+    )
 
 
-def test_when_the_seed_serves_it_is_sealed_the_old_ones_go_and_then_it_is_opened_and_latched() -> None:
+def test_when_the_seed_serves_it_is_sealed_the_old_ones_go_and_then_it_is_opened_and_recorded() -> None:
     made = plan(serving())
 
-    record = serving().record
+    persisted = serving().persisted
     assert made.actions == (
-        SealSeed(name="db-0003", revision=7 + MOVED_ON),
+        SetSeedExistingOnly(name="db-0003", revision=7 + MOVED_ON),
         RetireMember(name="db-0000", seed="db-0003"),
         RetireMember(name="db-0001", seed="db-0003"),
         RetireMember(name="db-0002", seed="db-0003"),
         OpenSeed(name="db-0003"),
         Remember(
-            record=replace(
-                record,
+            persisted=replace(
+                persisted,
                 cluster_id=NEW_ID,
                 bootstrap=Bootstrap(members=("db-0003",), token=f"{TOKEN}-1", version=VERSION),
             )
@@ -458,8 +461,8 @@ def test_a_seed_of_an_empty_survivor_serves_although_there_was_no_revision_to_co
 def recovered() -> ClusterState:
     """As `serving`, latched; a survivor that is being deleted still answers."""
     state = serving()
-    record = replace(state.record, cluster_id=NEW_ID)
-    return replace(state, desired=replace(state.desired, record=record))
+    persisted = replace(state.persisted, cluster_id=NEW_ID)
+    return replace(state, desired=replace(state.desired, persisted=persisted))
 
 
 def test_what_is_left_of_the_old_cluster_is_no_split() -> None:
@@ -478,7 +481,7 @@ def told(state: ClusterState) -> dict[str, tuple[str, str]]:
     return {c.type: (c.status, c.reason) for c in conditions(state, plan(state))}
 
 
-def test_status_tells_of_a_recovery_and_never_forgets_that_data_may_be_lost() -> None:
+def test_status_reports_of_a_recovery_and_never_forgets_that_data_may_be_lost() -> None:
     assert "DataLossPossible" not in told(lost(3, 0, 1, 2))
     assert told(recovering()) == {
         "Available": ("False", "QuorumLost"),

@@ -21,7 +21,7 @@ class Recoveries(Life):
 
     @initialize(size=BORN_WITH, asked=SIZES, left=st.sets(WHICH, min_size=1, max_size=3))
     def begin(self, size: int, asked: int, left: set[int]) -> None:
-        self.be_born(World(is_persistent=False, size=size))
+        self.be_bootstrapped(World(is_persistent=False, size=size))
         self.world.resize(asked)
         self.only_these_are_left(left)
 

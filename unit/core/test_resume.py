@@ -5,27 +5,34 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.api.record import Bootstrap
-from etcd_operator.core.actions import CreateMember, Founding, NoteVoters, Remember, SealMember, Stage
-from etcd_operator.core.desired import Record
+from etcd_operator.api.persisted import Bootstrap
+from etcd_operator.core.actions import (
+    AnnotateVoters,
+    Bootstrapping,
+    CreateMember,
+    Remember,
+    SetExistingOnly,
+    Stage,
+)
+from etcd_operator.core.desired import PersistedState
 from etcd_operator.core.members import ClaimFacts, Member
 from etcd_operator.core.plan import plan
-from etcd_operator.core.rules.claims import seal
+from etcd_operator.core.rules.claims import set_existing_only
 from etcd_operator.core.state import ClusterState
 from unit.core.builders import (
     CLUSTER_ID,
     TOKEN,
     answer,
-    born,
+    bootstrapped,
     changed,
     claim,
     entry,
     ephemeral,
     founding,
+    not_bootstrapped,
     old_claim,
     peer,
     persistent,
-    unborn,
 )
 
 NAMES = ("db-0", "db-1", "db-2")
@@ -34,25 +41,25 @@ NAMES = ("db-0", "db-1", "db-2")
 def on_claims(*claims: ClaimFacts, size: int = 3) -> ClusterState:
     """A new resource that finds these claims."""
     cluster = persistent(uid="uid-2", size=size)
-    return unborn(cluster, members=tuple(Member(name=found.name, claim=found) for found in claims))
+    return not_bootstrapped(cluster, members=tuple(Member(name=found.name, claim=found) for found in claims))
 
 
 @pytest.mark.parametrize("size", [1, 3, 5])
-def test_a_cluster_that_was_born_resumes_on_its_claims_whatever_size_is_asked(size: int) -> None:
+def test_a_cluster_that_was_bootstrapped_resumes_on_its_claims_whatever_size_is_asked(size: int) -> None:
     made = plan(on_claims(*(old_claim(name) for name in NAMES), size=size))
 
-    record = Record(bootstrap=Bootstrap(members=NAMES, token=TOKEN), cluster_id=CLUSTER_ID)
-    assert made.actions == (Remember(record=record),)
+    persisted = PersistedState(bootstrap=Bootstrap(members=NAMES, token=TOKEN), cluster_id=CLUSTER_ID)
+    assert made.actions == (Remember(persisted=persisted),)
     assert (made.reason, made.stage) == ("Resuming", Stage.WORKING)
     assert made.message == "resuming on the data of db-0, db-1, db-2"
 
 
-def test_a_birth_that_was_never_finished_goes_on_with_its_own_founders_and_token() -> None:
+def test_a_bootstrap_that_was_never_finished_goes_on_with_its_own_initial_members_and_token() -> None:
     made = plan(on_claims(claim("db-0"), claim("db-1"), claim("db-2"), size=5))
 
-    start = Founding(founders=NAMES, token=TOKEN)
+    start = Bootstrapping(initial_members=NAMES, token=TOKEN)
     assert made.actions == (
-        Remember(record=Record(bootstrap=Bootstrap(members=NAMES, token=TOKEN), next_ordinal=3)),
+        Remember(persisted=PersistedState(bootstrap=Bootstrap(members=NAMES, token=TOKEN), next_ordinal=3)),
         *(CreateMember(name=name, start=start) for name in NAMES),
     )
 
@@ -74,8 +81,8 @@ def test_a_bootstrap_that_lost_claims_goes_on_with_what_may_be_used(
 
     remembered, *created = plan_made.actions
     assert isinstance(remembered, Remember)
-    assert remembered.record.bootstrap == Bootstrap(members=NAMES, token=TOKEN)
-    start = Founding(founders=NAMES, token=TOKEN)
+    assert remembered.persisted.bootstrap == Bootstrap(members=NAMES, token=TOKEN)
+    start = Bootstrapping(initial_members=NAMES, token=TOKEN)
     assert created == [CreateMember(name=name, start=start) for name in made]
 
 
@@ -95,7 +102,7 @@ def test_a_bootstrap_that_may_have_lost_data_is_not_begun_again(started: dict[st
 
 def test_a_claim_that_does_not_say_who_its_initial_members_were_begins_nothing() -> None:
     """Left over from a member that joined and never answered: nobody knows of what cluster."""
-    made = plan(on_claims(claim("db-3", founders=())))
+    made = plan(on_claims(claim("db-3", initial_members=())))
 
     assert (made.actions, made.reason, made.requeue_after) == ((), "ClaimsConflict", 10.0)
 
@@ -120,31 +127,31 @@ def test_claims_that_were_given_up_are_neither_used_nor_counted() -> None:
 
 
 def test_a_new_cluster_does_not_start_on_what_an_earlier_one_gave_up() -> None:
-    made = plan(unborn(persistent(), kept=(KEPT,)))
+    made = plan(not_bootstrapped(persistent(), kept=(KEPT,)))
     assert (made.actions, made.reason, made.requeue_after) == ((), "ClaimInTheWay", 10.0)
     assert "the claims db-1 were given up" in made.message
 
-    assert plan(unborn(persistent(size=1), kept=(KEPT,))).reason == "Creating"
+    assert plan(not_bootstrapped(persistent(size=1), kept=(KEPT,))).reason == "Creating"
 
 
-def test_one_marked_claim_is_enough_to_know_that_the_cluster_was_born() -> None:
+def test_one_marked_claim_is_enough_to_know_that_the_cluster_was_bootstrapped() -> None:
     made = plan(on_claims(old_claim("db-0"), claim("db-1"), claim("db-2")))
 
     assert made.reason == "Resuming"
 
 
-def test_the_founders_are_read_from_any_claim_that_names_them() -> None:
-    made = plan(on_claims(old_claim("db-0", founders=()), old_claim("db-1")))
+def test_the_initial_members_are_read_from_any_claim_that_names_them() -> None:
+    made = plan(on_claims(old_claim("db-0", initial_members=()), old_claim("db-1")))
 
     (remembered,) = made.actions
     assert isinstance(remembered, Remember)
-    assert remembered.record.bootstrap == Bootstrap(members=NAMES, token=TOKEN)
+    assert remembered.persisted.bootstrap == Bootstrap(members=NAMES, token=TOKEN)
 
 
 CONFLICTS = [
     pytest.param((old_claim("db-0"), old_claim("db-1", cluster_id="feed")), id="two cluster IDs"),
-    pytest.param((claim("db-0"), claim("db-1", token="other")), id="two births"),
-    pytest.param((claim("db-0", token=""),), id="no birth written on it"),
+    pytest.param((claim("db-0"), claim("db-1", token="other")), id="two bootstraps"),
+    pytest.param((claim("db-0", token=""),), id="no bootstrap written on it"),
     pytest.param((claim("db-0"), claim("db-1", token="")), id="one of them is not ours"),
 ]
 
@@ -211,7 +218,7 @@ def test_claims_of_earlier_versions_that_do_not_tell_who_voted_resume() -> None:
     assert made.reason == "Resuming"
 
 
-def test_who_is_missing_is_told_before_anybody_deletes_what_is_left() -> None:
+def test_who_is_missing_is_reported_before_anybody_deletes_what_is_left() -> None:
     made = plan(on_claims(old_claim("db-1", size=5), old_claim("db-4", size=5)))
 
     assert "of a cluster of db-0, db-1, db-2, db-3, db-4 only db-1, db-4 are left" in made.message
@@ -235,17 +242,17 @@ def test_claims_that_are_being_deleted_are_waited_for(claims: tuple[ClaimFacts, 
 
 
 def _unsealed(*names: str) -> ClusterState:
-    state = born()
+    state = bootstrapped()
     for name in names:
         state = changed(state, name, peer=peer(name), claim=claim(name))
     return state
 
 
-def test_members_that_answer_are_sealed_after_the_latch() -> None:
+def test_members_that_answer_are_sealed_after_the_recorded_cluster_id() -> None:
     made = plan(_unsealed("db-0", "db-2"))
 
     assert made.actions == tuple(
-        SealMember(
+        SetExistingOnly(
             name=name, cluster_id=CLUSTER_ID, member_id=f"id-{name}", voters=voting(0, 1, 2), revision=1
         )
         for name in ("db-0", "db-2")
@@ -254,57 +261,57 @@ def test_members_that_answer_are_sealed_after_the_latch() -> None:
 
 
 def test_a_member_that_never_answered_is_not_sealed() -> None:
-    made = seal(changed(_unsealed("db-0", "db-1"), "db-0", answer=None))
+    made = set_existing_only(changed(_unsealed("db-0", "db-1"), "db-0", answer=None))
 
     assert made is not None
-    assert [action.name for action in made.actions if isinstance(action, SealMember)] == ["db-1"]
+    assert [action.name for action in made.actions if isinstance(action, SetExistingOnly)] == ["db-1"]
 
 
 def test_a_peer_that_was_made_again_before_its_claim_was_marked_has_it_marked() -> None:
-    made = seal(changed(born(), "db-1", claim=claim("db-1")))
+    made = set_existing_only(changed(bootstrapped(), "db-1", claim=claim("db-1")))
 
     assert made is not None
-    assert [action.name for action in made.actions if isinstance(action, SealMember)] == ["db-1"]
+    assert [action.name for action in made.actions if isinstance(action, SetExistingOnly)] == ["db-1"]
 
 
 def test_a_change_of_voters_is_written_on_the_claims_of_all_of_them() -> None:
-    state = changed(born(voters=4), "db-3", claim=None)
+    state = changed(bootstrapped(voters=4), "db-3", claim=None)
     for name in NAMES:
         state = changed(state, name, claim=old_claim(name))
 
     made = plan(state)
-    assert made.actions == tuple(NoteVoters(name=n, voters=voting(0, 1, 2, 3), revision=2) for n in NAMES)
+    assert made.actions == tuple(AnnotateVoters(name=n, voters=voting(0, 1, 2, 3), revision=2) for n in NAMES)
     assert (made.stage, made.is_quiet) == (Stage.WORKING, True)
 
 
 def test_the_rest_of_a_change_that_was_cut_off_is_written_under_the_same_revision() -> None:
     four: dict[str, Any] = {"voters": voting(0, 1, 2, 3), "voters_revision": 5}
-    state = born(voters=4)
+    state = bootstrapped(voters=4)
     for name in ("db-0", "db-2", "db-3"):
         state = changed(state, name, claim=old_claim(name, **four))
     state = changed(state, "db-1", claim=old_claim("db-1"))
 
-    assert plan(state).actions == (NoteVoters(name="db-1", voters=voting(0, 1, 2, 3), revision=5),)
+    assert plan(state).actions == (AnnotateVoters(name="db-1", voters=voting(0, 1, 2, 3), revision=5),)
 
 
 def test_what_is_known_again_is_newer_than_all_that_was_written_between() -> None:
-    state = changed(born(), "db-0", claim=old_claim("db-0", voters=voting(0, 1), voters_revision=5))
+    state = changed(bootstrapped(), "db-0", claim=old_claim("db-0", voters=voting(0, 1), voters_revision=5))
 
-    assert plan(state).actions == (NoteVoters(name="db-0", voters=voting(0, 1, 2), revision=6),)
+    assert plan(state).actions == (AnnotateVoters(name="db-0", voters=voting(0, 1, 2), revision=6),)
 
 
 NO_NOTE = [
     pytest.param({"has_quorum": False}, id="no quorum says so"),
-    pytest.param({"strangers": (entry("other"),)}, id="etcd lists a member that nobody here made"),
+    pytest.param({"unknown members": (entry("other"),)}, id="etcd lists a member that nobody here made"),
 ]
 
 
 @pytest.mark.parametrize("changes", NO_NOTE)
-def test_who_votes_is_not_written_without_a_quorum_that_tells_all(changes: dict[str, object]) -> None:
-    state = changed(born(), "db-0", claim=old_claim("db-0", size=1))
+def test_who_votes_is_not_written_without_a_quorum_that_reports_all(changes: dict[str, object]) -> None:
+    state = changed(bootstrapped(), "db-0", claim=old_claim("db-0", size=1))
 
-    assert seal(state) is not None
-    assert seal(replace(state, **changes)) is None  # type: ignore[arg-type]
+    assert set_existing_only(state) is not None
+    assert set_existing_only(replace(state, **changes)) is None  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -316,17 +323,17 @@ def test_who_votes_is_not_written_without_a_quorum_that_tells_all(changes: dict[
 )
 def test_nothing_is_written_on_a_claim(changes: dict[str, Any]) -> None:
     found = old_claim("db-0", size=1, **changes)
-    assert seal(changed(born(), "db-0", claim=found, answer=None)) is None
+    assert set_existing_only(changed(bootstrapped(), "db-0", claim=found, answer=None)) is None
 
 
 NO_SEAL = [
-    pytest.param(changed(born(), "db-0", claim=None), id="there is no claim to mark"),
-    pytest.param(born(), id="all are sealed"),
-    pytest.param(changed(born(), "db-0", peer=None), id="a member without a peer cannot be sealed"),
+    pytest.param(changed(bootstrapped(), "db-0", claim=None), id="there is no claim to mark"),
+    pytest.param(bootstrapped(), id="all are sealed"),
+    pytest.param(changed(bootstrapped(), "db-0", peer=None), id="a member without a peer cannot be sealed"),
     pytest.param(changed(_unsealed("db-0"), "db-0", answer=None), id="the unsealed one is silent"),
-    pytest.param(born(ephemeral()), id="ephemeral members have nothing to seal"),
+    pytest.param(bootstrapped(ephemeral()), id="ephemeral members have nothing to seal"),
     pytest.param(
-        changed(born(ephemeral()), "db-0000", peer=peer("db-0000")), id="nor with a peer of that name"
+        changed(bootstrapped(ephemeral()), "db-0000", peer=peer("db-0000")), id="nor with a peer of that name"
     ),
     pytest.param(changed(founding(persistent()), "db-0", answer=answer("db-0")), id="before the latch"),
 ]
@@ -334,4 +341,4 @@ NO_SEAL = [
 
 @pytest.mark.parametrize("state", NO_SEAL)
 def test_nothing_is_sealed(state: ClusterState) -> None:
-    assert seal(state) is None
+    assert set_existing_only(state) is None

@@ -5,13 +5,23 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.api.record import Recovery
+from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.desired import DesiredCluster
-from etcd_operator.core.marks import marks
 from etcd_operator.core.plan import plan
+from etcd_operator.core.readiness import readiness_updates
 from etcd_operator.core.routes import routes
 from etcd_operator.core.state import ClusterState
-from unit.core.builders import CLUSTER_ID, answer, born, changed, down, ephemeral, founding, persistent, pod
+from unit.core.builders import (
+    CLUSTER_ID,
+    answer,
+    bootstrapped,
+    changed,
+    down,
+    ephemeral,
+    founding,
+    persistent,
+    pod,
+)
 
 BOTH = pytest.mark.parametrize("cluster", [persistent(), ephemeral()], ids=["persistent", "ephemeral"])
 
@@ -19,7 +29,7 @@ BOTH = pytest.mark.parametrize("cluster", [persistent(), ephemeral()], ids=["per
 def split(state: ClusterState, *names: str, **changes: Any) -> ClusterState:
     """`state` with some members that answer for another cluster."""
     for name in names:
-        gated = pod(name, is_gated=True, serves=True, is_sealed=True, **changes)
+        gated = pod(name, is_gated=True, serves=True, is_existing_only=True, **changes)
         state = changed(state, name, answer=answer(name, cluster_id="feed"), pod=gated)
     return state
 
@@ -30,31 +40,33 @@ def found(state: ClusterState) -> list[tuple[str, bool]]:
 
 @BOTH
 def test_clients_are_kept_from_members_of_another_cluster_and_it_is_said(cluster: DesiredCluster) -> None:
-    state = born(cluster)
+    state = bootstrapped(cluster)
     name = state.members[2].name
     state = split(state, name)
 
     assert found(state) == [(name, False)]
-    assert [(mark.name, mark.serves, mark.reason) for mark in marks(state)] == [(name, False, "OtherCluster")]
+    assert [(mark.name, mark.serves, mark.reason) for mark in readiness_updates(state)] == [
+        (name, False, "OtherCluster")
+    ]
     made = plan(state)
     assert (made.actions, made.reason) == ((), "SplitBrain")
     assert f"clients are kept from {name}, nothing else is touched" in made.message
 
 
 def test_nothing_is_written_twice() -> None:
-    assert found(born()) == []
-    assert found(split(born(), "db-2", is_routed=False)) == []
+    assert found(bootstrapped()) == []
+    assert found(split(bootstrapped(), "db-2", is_routed=False)) == []
 
 
 def test_the_majority_is_kept_away_as_well_if_it_is_another_cluster() -> None:
-    assert found(split(born(), "db-1", "db-2")) == [("db-1", False), ("db-2", False)]
+    assert found(split(bootstrapped(), "db-1", "db-2")) == [("db-1", False), ("db-2", False)]
 
 
 def test_a_member_that_answers_for_the_right_cluster_gets_clients_back() -> None:
-    closed = pod("db-1", is_gated=True, serves=True, is_sealed=True, is_routed=False)
+    closed = pod("db-1", is_gated=True, serves=True, is_existing_only=True, is_routed=False)
 
-    assert found(changed(born(), "db-1", pod=closed)) == [("db-1", True)]
-    assert found(down(changed(born(), "db-1", pod=closed), "db-1")) == []
+    assert found(changed(bootstrapped(), "db-1", pod=closed)) == [("db-1", True)]
+    assert found(down(changed(bootstrapped(), "db-1", pod=closed), "db-1")) == []
 
 
 RECOVERY = Recovery(
@@ -63,18 +75,22 @@ RECOVERY = Recovery(
 
 
 def _recovering(state: ClusterState) -> ClusterState:
-    return replace(state, desired=replace(state.desired, record=replace(state.record, recovery=RECOVERY)))
+    return replace(
+        state, desired=replace(state.desired, persisted=replace(state.persisted, recovery=RECOVERY))
+    )
 
 
 LEFT_ALONE = [
-    pytest.param(split(born(), "db-0", "db-1", "db-2"), id="nobody of the cluster on record answers"),
-    pytest.param(split(down(born(), "db-0"), "db-1", "db-2"), id="who has the recorded ID is silent"),
-    pytest.param(split(born(persistent(is_paused=True)), "db-2"), id="paused"),
-    pytest.param(split(born(conflict="taken"), "db-2"), id="the name is another's"),
-    pytest.param(split(born(), "db-2", is_terminating=True), id="its pod is going"),
-    pytest.param(changed(split(born(), "db-2"), "db-2", pod=None), id="without a pod"),
+    pytest.param(split(bootstrapped(), "db-0", "db-1", "db-2"), id="nobody of the cluster on record answers"),
+    pytest.param(split(down(bootstrapped(), "db-0"), "db-1", "db-2"), id="who has the recorded ID is silent"),
+    pytest.param(split(bootstrapped(persistent(is_paused=True)), "db-2"), id="paused"),
+    pytest.param(split(bootstrapped(conflict="taken"), "db-2"), id="the name is another's"),
+    pytest.param(split(bootstrapped(), "db-2", is_terminating=True), id="its pod is going"),
+    pytest.param(changed(split(bootstrapped(), "db-2"), "db-2", pod=None), id="without a pod"),
     pytest.param(split(founding(persistent()), "db-2"), id="no ID is on record yet"),
-    pytest.param(_recovering(split(born(ephemeral()), "db-0002")), id="a seed that is not opened yet"),
+    pytest.param(
+        _recovering(split(bootstrapped(ephemeral()), "db-0002")), id="a seed that is not opened yet"
+    ),
 ]
 
 

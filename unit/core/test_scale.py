@@ -26,18 +26,18 @@ from etcd_operator.core.rules.scale import (
     LONG_SILENCE,
     TOO_LONG,
     finish_learner,
+    orphaned_objects,
     outdated_learner,
-    strays,
     up,
 )
 from etcd_operator.core.rules.scale import down as shrink
 from etcd_operator.core.state import ClusterState
 from unit.core.builders import (
-    IMAGE_TROUBLE,
+    IMAGE_PROBLEM,
     TOKEN,
     VERSION,
     answer,
-    born,
+    bootstrapped,
     changed,
     claim,
     down,
@@ -54,7 +54,7 @@ from unit.core.builders import (
 
 def _sized(cluster: DesiredCluster, size: int) -> ClusterState:
     """Three healthy voters, asked to be `size`."""
-    state = born(cluster)
+    state = bootstrapped(cluster)
     kept = quorum(max(len(state.voters), size))
     return replace(state, desired=replace(state.desired, size=size), budget=kept)
 
@@ -96,7 +96,7 @@ def test_an_ephemeral_cluster_grows_by_a_number_that_is_remembered_once_etcd_lis
     assert made.actions[0] == AddLearner(name="db-0003")
     assert made.actions[3] == CreateMemberService(name="db-0003")
     assert isinstance(made.actions[1], Remember)
-    assert made.actions[1].record.next_ordinal == 4
+    assert made.actions[1].persisted.next_ordinal == 4
 
 
 def test_a_number_is_never_used_again_even_if_the_record_is_behind_what_exists() -> None:
@@ -108,7 +108,7 @@ def test_a_number_is_never_used_again_even_if_the_record_is_behind_what_exists()
 
 
 def test_numbers_are_compared_as_numbers() -> None:
-    state = replace(born(persistent(size=11)), budget=7)
+    state = replace(bootstrapped(persistent(size=11)), budget=7)
     state = replace(state, desired=replace(state.desired, size=12))
 
     assert plan(state).actions[0] == AddLearner(name="db-11")
@@ -135,7 +135,7 @@ def test_growing_waits_for_a_claim_of_the_same_number_to_go() -> None:
     assert (made.actions, made.stage, made.reason) == ((), Stage.WORKING, "ScalingUp")
 
 
-def test_a_claim_that_is_not_this_clusters_is_never_removed_but_told() -> None:
+def test_a_claim_that_is_not_this_clusters_is_never_removed_but_reported() -> None:
     made = plan(_with(_sized(persistent(), 5), Member(name="db-3", claim=claim("db-3"))))
 
     assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "ClaimInTheWay")
@@ -179,7 +179,7 @@ def test_a_learner_that_has_not_started_is_waited_for() -> None:
 
 
 @pytest.mark.parametrize("seconds", [LONG_SILENCE, TOO_LONG - 1.0])
-def test_a_learner_that_runs_and_answers_nobody_is_told_after_a_while(seconds: float) -> None:
+def test_a_learner_that_runs_and_answers_nobody_is_reported_after_a_while(seconds: float) -> None:
     silent = _learner(_sized(persistent(), 5), "db-3", answer=None, silent_for=seconds)
     made = plan(silent)
 
@@ -208,8 +208,8 @@ def test_a_learner_that_answers_nobody_goes_at_once_when_it_is_in_the_way() -> N
         assert "RemoveMember" not in _kinds(early)
 
 
-def test_a_learner_that_cannot_start_says_why() -> None:
-    made = plan(_learner(_sized(persistent(), 5), "db-3", answer=None, trouble=IMAGE_TROUBLE))
+def test_a_learner_that_cannot_start_reports_why() -> None:
+    made = plan(_learner(_sized(persistent(), 5), "db-3", answer=None, problem=IMAGE_PROBLEM))
 
     assert (made.stage, made.reason, made.message) == (Stage.HELD, "ErrImagePull", "db-3: no such image")
 
@@ -219,7 +219,7 @@ def test_a_learner_that_can_never_start_is_taken_out_to_begin_again(cluster: Des
     """Its flags name members that are gone, or its volume is that of a member that was removed."""
     name = member_name(cluster, 3)
     refusing = pod(name, is_running=False, restarts=1, can_never_join=True)
-    state = _learner(_sized(cluster, 5), name, answer=None, pod=refusing, trouble=IMAGE_TROUBLE)
+    state = _learner(_sized(cluster, 5), name, answer=None, pod=refusing, problem=IMAGE_PROBLEM)
     assert plan(state).stage is Stage.HELD  # it has started once: etcd knows its name
 
     made = plan(changed(state, name, entry=_unstarted(name)))
@@ -245,9 +245,9 @@ def test_a_persistent_learner_that_is_just_restarted_is_not_made_a_voter_yet() -
 
 
 def test_a_persistent_learner_whose_claim_is_being_deleted_is_taken_out() -> None:
-    doomed = old_claim("db-1", is_terminating=True)
+    losing_data = old_claim("db-1", is_terminating=True)
 
-    made = plan(_learner(_sized(persistent(size=1), 3), "db-1", claim=doomed))
+    made = plan(_learner(_sized(persistent(size=1), 3), "db-1", claim=losing_data))
 
     assert _kinds(made) == ["RemoveMember", "DeleteMember"]
 
@@ -299,7 +299,7 @@ def test_an_ephemeral_cluster_shrinks_from_the_oldest_and_its_leader_hands_over_
 
 
 def test_a_leader_that_leaves_hands_over_to_the_member_that_leaves_last() -> None:
-    state = born(persistent(size=5))
+    state = bootstrapped(persistent(size=5))
     for name in (f"db-{number}" for number in range(5)):
         state = changed(state, name, answer=answer(name, state.etcd_members, leader="id-db-4"))
     made = plan(replace(state, desired=replace(state.desired, size=3)))
@@ -321,14 +321,14 @@ def test_a_leader_that_leaves_hands_over_to_a_member_that_has_not_to_catch_up(be
 
 
 def test_an_unhealthy_member_goes_first() -> None:
-    state = down(born(persistent(size=5)), "db-1")
+    state = down(bootstrapped(persistent(size=5)), "db-1")
     made = plan(replace(state, desired=replace(state.desired, size=3)))
 
     assert made.actions[0] == RemoveMember(name="db-1", member_id="id-db-1")
 
 
 def test_nothing_shrinks_while_the_rest_would_have_no_quorum() -> None:
-    state = born(persistent(size=5))
+    state = bootstrapped(persistent(size=5))
     for name in ("db-0", "db-1"):
         state = down(state, name)
     state = changed(state, "db-4", answer=answer("db-4", (entry("db-4"),), errors=("corrupt",)))
@@ -338,7 +338,9 @@ def test_nothing_shrinks_while_the_rest_would_have_no_quorum() -> None:
 
 
 def test_what_is_left_of_a_removed_member_is_removed() -> None:
-    left = Member(name="db-3", peer=peer("db-3", is_sealed=True), claim=old_claim("db-3"), pod=pod("db-3"))
+    left = Member(
+        name="db-3", peer=peer("db-3", is_existing_only=True), claim=old_claim("db-3"), pod=pod("db-3")
+    )
 
     assert plan(_with(_sized(persistent(), 3), left)).actions == (DeleteMember(name="db-3"),)
 
@@ -363,7 +365,7 @@ def test_what_is_left_of_a_removed_member_is_removed() -> None:
     ],
 )
 def test_only_what_is_ours_and_still_stands_is_removed(left: dict[str, Any], is_removed: bool) -> None:
-    made = strays(_with(_sized(persistent(), 3), Member(name="db-3", **left)))
+    made = orphaned_objects(_with(_sized(persistent(), 3), Member(name="db-3", **left)))
 
     assert (made is not None) is is_removed
 
@@ -372,16 +374,16 @@ def test_without_a_quorum_no_membership_changes() -> None:
     left = Member(name="db-3", peer=peer("db-3"))
     state = replace(_learner(_with(_sized(persistent(), 1), left), "db-4"), has_quorum=False)
 
-    assert [rule(state) for rule in (strays, finish_learner, shrink, up)] == [None] * 4
+    assert [rule(state) for rule in (orphaned_objects, finish_learner, shrink, up)] == [None] * 4
 
 
 def test_nothing_is_left_to_do_at_the_size_that_is_asked() -> None:
-    assert [rule(born()) for rule in (strays, finish_learner, shrink, up)] == [None] * 4
+    assert [rule(bootstrapped()) for rule in (orphaned_objects, finish_learner, shrink, up)] == [None] * 4
 
 
 def test_a_learner_that_has_not_started_goes_before_a_lost_voter() -> None:
     """Its flags name the lost one: etcd would refuse them for ever (`member count is unequal`)."""
-    state = without(born(ephemeral()), "db-0001")
+    state = without(bootstrapped(ephemeral()), "db-0001")
     lost = Member(name="db-0001", entry=entry("db-0001"))
     learner = Member(name="db-0003", pod=pod("db-0003"), has_service=True, entry=_unstarted("db-0003"))
     state = _with(state, lost, learner)
@@ -394,7 +396,7 @@ def test_a_learner_that_has_not_started_goes_before_a_lost_voter() -> None:
 
 def test_a_learner_that_has_started_may_stay_when_a_lost_voter_goes() -> None:
     """Flags count only where there is no data."""
-    state = _learner(without(born(ephemeral()), "db-0001"), "db-0003")
+    state = _learner(without(bootstrapped(ephemeral()), "db-0001"), "db-0003")
     state = _with(state, Member(name="db-0001", entry=entry("db-0001")))
 
     assert outdated_learner(state) is None
@@ -402,7 +404,9 @@ def test_a_learner_that_has_started_may_stay_when_a_lost_voter_goes() -> None:
 
 
 def test_an_unstarted_learner_stays_while_no_voter_is_lost() -> None:
-    state = _with(born(ephemeral()), Member(name="db-0003", pod=pod("db-0003"), entry=_unstarted("db-0003")))
+    state = _with(
+        bootstrapped(ephemeral()), Member(name="db-0003", pod=pod("db-0003"), entry=_unstarted("db-0003"))
+    )
 
     assert outdated_learner(state) is None
 
@@ -432,7 +436,7 @@ def test_a_persistent_cluster_does_not_shrink_while_the_rest_depends_on_a_pod_th
 
 def test_a_number_that_is_remembered_is_not_used_again_though_nothing_is_left_of_its_member() -> None:
     state = _sized(ephemeral(), 4)
-    record = replace(state.record, next_ordinal=7)
-    state = replace(state, desired=replace(state.desired, record=record))
+    persisted = replace(state.persisted, next_ordinal=7)
+    state = replace(state, desired=replace(state.desired, persisted=persisted))
 
     assert plan(state).actions[0] == AddLearner(name="db-0007")

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from etcd_operator.api.meta import Condition, merge_conditions
-from etcd_operator.api.record import Bootstrap
+from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.core.actions import Plan
-from etcd_operator.core.members import Member, Trouble
+from etcd_operator.core.members import Member, PodProblem
 from etcd_operator.core.plan import plan
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import (
@@ -18,22 +18,41 @@ from etcd_operator.core.status import (
     current_version,
     member_names,
 )
-from unit.core.builders import answer, born, changed, down, ephemeral, founding, old_claim, persistent, unborn
+from unit.core.builders import (
+    answer,
+    bootstrapped,
+    changed,
+    down,
+    ephemeral,
+    founding,
+    not_bootstrapped,
+    old_claim,
+    persistent,
+)
 
 PAUSED = persistent(is_paused=True)
 INVALID = persistent(problem="no size")
 
 CASES = [
-    pytest.param(born(), "True", "False", "False", "AsExpected", id="settled"),
+    pytest.param(bootstrapped(), "True", "False", "False", "AsExpected", id="settled"),
     pytest.param(founding(persistent()), "False", "True", "False", "AsExpected", id="founding"),
-    pytest.param(down(born(), "db-1"), "True", "False", "True", "MemberUnhealthy", id="one member is silent"),
     pytest.param(
-        down(born(has_quorum=False), "db-1", "db-2"), "False", "False", "True", "QuorumLost", id="quorum lost"
+        down(bootstrapped(), "db-1"), "True", "False", "True", "MemberUnhealthy", id="one member is silent"
     ),
-    pytest.param(unborn(PAUSED), "False", "False", "False", "AsExpected", id="a pause is no trouble"),
-    pytest.param(unborn(INVALID), "False", "False", "True", "InvalidSpec", id="an invalid spec is"),
     pytest.param(
-        down(born(has_client_service=False), "db-1"),
+        down(bootstrapped(has_quorum=False), "db-1", "db-2"),
+        "False",
+        "False",
+        "True",
+        "QuorumLost",
+        id="quorum lost",
+    ),
+    pytest.param(
+        not_bootstrapped(PAUSED), "False", "False", "False", "AsExpected", id="a pause is no trouble"
+    ),
+    pytest.param(not_bootstrapped(INVALID), "False", "False", "True", "InvalidSpec", id="an invalid spec is"),
+    pytest.param(
+        down(bootstrapped(has_client_service=False), "db-1"),
         "True",
         "True",
         "True",
@@ -41,7 +60,9 @@ CASES = [
         id="a silent member is told also while something is done",
     ),
     pytest.param(
-        changed(born(has_client_service=False), "db-1", answer=answer("db-1", errors=("alarm:NOSPACE",))),
+        changed(
+            bootstrapped(has_client_service=False), "db-1", answer=answer("db-1", errors=("alarm:NOSPACE",))
+        ),
         "True",
         "True",
         "True",
@@ -69,9 +90,9 @@ def test_the_conditions_of_a_cluster(
 @pytest.mark.parametrize(
     ("state", "reason"),
     [
-        (born(), "QuorumHealthy"),
+        (bootstrapped(), "QuorumHealthy"),
         (founding(persistent()), "Creating"),
-        (born(has_quorum=False), "QuorumLost"),
+        (bootstrapped(has_quorum=False), "QuorumLost"),
         (founding(persistent(), has_quorum=True), "QuorumHealthy"),
     ],
 )
@@ -82,19 +103,21 @@ def test_why_a_cluster_is_available_or_not(state: ClusterState, reason: str) -> 
 
 
 def test_the_plan_speaks_through_the_conditions() -> None:
-    _, progressing, degraded = conditions(born(), Plan.hold("BadThing", "do something"))
+    _, progressing, degraded = conditions(bootstrapped(), Plan.hold("BadThing", "do something"))
     assert (progressing.status, progressing.reason) == ("False", "BadThing")
     assert (degraded.status, degraded.reason, degraded.message) == ("True", "BadThing", "do something")
 
-    _, progressing, degraded = conditions(born(), Plan.wait("Growing", "a while", requeue_after=1))
+    _, progressing, degraded = conditions(bootstrapped(), Plan.wait("Growing", "a while", requeue_after=1))
     assert (progressing.status, progressing.reason, progressing.message) == ("True", "Growing", "a while")
     assert degraded.reason == "AsExpected"
 
 
-def test_what_a_bootstrap_that_began_again_may_have_lost_is_told_for_good() -> None:
-    state = born(ephemeral())
+def test_what_a_bootstrap_that_began_again_may_have_lost_is_reported_for_good() -> None:
+    state = bootstrapped(ephemeral())
     bootstrap = Bootstrap(members=("db-0000",), token="uid-1.1")
-    state = replace(state, desired=replace(state.desired, record=replace(state.record, bootstrap=bootstrap)))
+    state = replace(
+        state, desired=replace(state.desired, persisted=replace(state.persisted, bootstrap=bootstrap))
+    )
 
     loss = {c.type: c for c in conditions(state, plan(state))}["DataLossPossible"]
 
@@ -103,9 +126,9 @@ def test_what_a_bootstrap_that_began_again_may_have_lost_is_told_for_good() -> N
 
 
 def test_a_peer_that_is_refused_is_named_although_its_member_serves() -> None:
-    refused = Trouble(reason="PeerRefused", message="spec.clusterName is 'x'")
+    refused = PodProblem(reason="PeerRefused", message="spec.clusterName is 'x'")
     state = changed(
-        changed(born(), "db-0", trouble=replace(refused, reason="Other")), "db-1", trouble=refused
+        changed(bootstrapped(), "db-0", problem=replace(refused, reason="Other")), "db-1", problem=refused
     )
     degraded = next(c for c in conditions(state, Plan.settled()) if c.type == "Degraded")
     assert (degraded.status, degraded.reason) == ("True", "PeerRefused")
@@ -113,7 +136,7 @@ def test_a_peer_that_is_refused_is_named_although_its_member_serves() -> None:
 
 
 def test_a_silent_voter_is_named() -> None:
-    degraded = conditions(down(born(), "db-1", "db-2"), Plan.settled())[2]
+    degraded = conditions(down(bootstrapped(), "db-1", "db-2"), Plan.settled())[2]
 
     assert degraded.message == "unhealthy or silent: db-1, db-2"
 
@@ -127,7 +150,7 @@ def test_a_silent_voter_is_named() -> None:
     ],
 )
 def test_a_cluster_can_do_what_its_oldest_member_can(versions: tuple[str, ...], lowest: str) -> None:
-    state = born()
+    state = bootstrapped()
     for number, version in enumerate(versions):
         state = changed(state, f"db-{number}", answer=answer(f"db-{number}", version=version))
 
@@ -144,7 +167,7 @@ def test_without_an_answer_the_version_is_not_known() -> None:
 def test_the_cluster_version_is_awaited_until_it_is_that_of_the_lowest_member(
     reported: str, awaits: bool
 ) -> None:
-    state = replace(born(persistent(cluster_version=reported)), cluster_version=reported)
+    state = replace(bootstrapped(persistent(cluster_version=reported)), cluster_version=reported)
     assert awaits_cluster_version(state) is awaits
     assert not awaits_cluster_version(replace(state, has_quorum=False))
     assert not awaits_cluster_version(replace(state, is_version_hidden=True))
@@ -153,11 +176,11 @@ def test_the_cluster_version_is_awaited_until_it_is_that_of_the_lowest_member(
 
 
 def test_a_cluster_version_that_no_status_shows_is_not_awaited() -> None:
-    assert not awaits_cluster_version(born(ephemeral()))
+    assert not awaits_cluster_version(bootstrapped(ephemeral()))
 
 
 def test_nothing_is_awaited_of_members_whose_version_is_not_known() -> None:
-    state = down(born(persistent(cluster_version="")), "db-0", "db-1", "db-2")
+    state = down(bootstrapped(persistent(cluster_version="")), "db-0", "db-1", "db-2")
     assert not awaits_cluster_version(replace(state, has_quorum=True))
 
 
@@ -221,12 +244,12 @@ def test_a_condition_that_is_not_among_the_operators_own_is_never_written() -> N
         merge_conditions([], [surprise], NOW, own=CONDITIONS)
 
 
-def test_a_birth_tells_the_members_that_it_is_about_to_make() -> None:
+def test_a_bootstrap_reports_the_members_that_it_is_about_to_make() -> None:
     assert member_names(replace(founding(ephemeral()), members=())) == ("db-0000", "db-0001", "db-0002")
 
 
-def test_a_born_cluster_tells_the_members_that_it_has() -> None:
+def test_a_bootstrapped_cluster_reports_the_members_that_it_has() -> None:
     left = Member(name="db-7", claim=old_claim("db-7"))
-    state = born()
+    state = bootstrapped()
 
     assert member_names(replace(state, members=(*state.members, left))) == ("db-0", "db-1", "db-2")

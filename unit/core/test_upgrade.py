@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from semver import Version
 
-from etcd_operator.api.record import Bootstrap, Upgrade
+from etcd_operator.api.persisted import Bootstrap, Upgrade
 from etcd_operator.core.actions import (
     AddLearner,
     CreateMember,
@@ -19,16 +19,16 @@ from etcd_operator.core.actions import (
     Stage,
 )
 from etcd_operator.core.desired import DesiredCluster
-from etcd_operator.core.members import Member, Trouble, ordinal_of, quorum
-from etcd_operator.core.paths import joining_version, lowest, refusal
+from etcd_operator.core.members import Member, PodProblem, ordinal_of, quorum
 from etcd_operator.core.plan import plan
-from etcd_operator.core.preflight import LAG
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.upgrade import PAD, refused, roll
+from etcd_operator.core.upgrade.preflight import LAG
+from etcd_operator.core.upgrade.skew import joining_version, lowest, refusal
+from etcd_operator.core.upgrade.state_machine import PAD, refused, roll
 from unit.core.builders import (
-    IMAGE_TROUBLE,
+    IMAGE_PROBLEM,
     answer,
-    born,
+    bootstrapped,
     changed,
     down,
     entry,
@@ -58,29 +58,31 @@ def asked(
     runs: tuple[str, ...] = (OLD, OLD, OLD),
     wanted: str = NEW,
     founded: str = OLD,
-    hand: str | None = None,
+    upgrading: str | None = None,
     **changes: Any,
 ) -> ClusterState:
-    """A born cluster that runs `runs` (by number) and is asked to run `wanted`; `hand` is in hand."""
+    """A bootstrapped cluster that runs `runs` (by number) and is asked to run `wanted`; `hand` is in hand."""
     cluster = cluster or ephemeral()
-    state = born(cluster, voters=len(runs))
+    state = bootstrapped(cluster, voters=len(runs))
     for member, version in zip(state.members, runs, strict=True):
         state = at(state, member.name, version)
-    record = state.record
-    assert record.bootstrap is not None
-    bootstrap = Bootstrap(members=record.bootstrap.members, token=record.bootstrap.token, version=founded)
-    upgrade = None if hand is None else under_way(hand, wanted=wanted)
-    record = replace(record, bootstrap=bootstrap, upgrade=upgrade)
-    state = replace(state, desired=replace(state.desired, version=wanted, record=record, **changes))
+    persisted = state.persisted
+    assert persisted.bootstrap is not None
+    bootstrap = Bootstrap(
+        members=persisted.bootstrap.members, token=persisted.bootstrap.token, version=founded
+    )
+    upgrade = None if upgrading is None else under_way(upgrading, wanted=wanted)
+    persisted = replace(persisted, bootstrap=bootstrap, upgrade=upgrade)
+    state = replace(state, desired=replace(state.desired, version=wanted, persisted=persisted, **changes))
     return replace(state, budget=quorum(max(state.desired.size, len(runs))))
 
 
-def under_way(hand: str, *, wanted: str = NEW, origin: str = OLD) -> Upgrade:
-    return Upgrade(origin=origin, target=wanted, member=hand, since="2026-01-01T00:00:00Z")
+def under_way(upgrading: str, *, wanted: str = NEW, origin: str = OLD) -> Upgrade:
+    return Upgrade(origin=origin, target=wanted, member=upgrading, since="2026-01-01T00:00:00Z")
 
 
 def remembered(state: ClusterState, upgrade: Upgrade | None) -> Remember:
-    return Remember(record=replace(state.record, upgrade=upgrade))
+    return Remember(persisted=replace(state.persisted, upgrade=upgrade))
 
 
 def names(state: ClusterState) -> tuple[str, ...]:
@@ -119,13 +121,13 @@ def test_the_leader_is_moved_in_a_step_of_its_own(cluster: DesiredCluster) -> No
 
 
 def test_the_leadership_goes_to_a_member_that_is_done() -> None:
-    state = led_by(asked(runs=(OLD, OLD, NEW), hand="db-0002"), "db-0001")
+    state = led_by(asked(runs=(OLD, OLD, NEW), upgrading="db-0002"), "db-0001")
 
     assert plan(state).actions[1:] == (MoveLeader(name="db-0002", member_id="id-db-0002"),)
 
 
 def test_of_members_that_are_done_the_first_leads() -> None:
-    state = led_by(asked(runs=(OLD, NEW, NEW), hand="db-0001"), "db-0000")
+    state = led_by(asked(runs=(OLD, NEW, NEW), upgrading="db-0001"), "db-0000")
 
     assert plan(state).actions[1:] == (MoveLeader(name="db-0002", member_id="id-db-0002"),)
 
@@ -137,8 +139,8 @@ def _fresh(state: ClusterState, name: str) -> ClusterState:
 
 @BOTH
 def test_the_leadership_waits_until_the_heir_has_run_for_a_while(cluster: DesiredCluster) -> None:
-    _, middle, highest = names(born(cluster))
-    state = led_by(asked(cluster, runs=(OLD, OLD, NEW), hand=highest), middle)
+    _, middle, highest = names(bootstrapped(cluster))
+    state = led_by(asked(cluster, runs=(OLD, OLD, NEW), upgrading=highest), middle)
     made = plan(_fresh(state, highest))
 
     assert (made.actions, made.stage, made.message) == (
@@ -151,18 +153,18 @@ def test_the_leadership_waits_until_the_heir_has_run_for_a_while(cluster: Desire
 
 def test_a_member_waits_until_clients_are_back_at_the_one_before() -> None:
     """Persistent members take so long that they are."""
-    state = asked(runs=(OLD, OLD, NEW), hand="db-0002")
+    state = asked(runs=(OLD, OLD, NEW), upgrading="db-0002")
     assert (plan(_fresh(state, "db-0002")).actions, plan(_fresh(state, "db-0001")).actions != ()) == (
         (),
         True,
     )
 
-    lasting = asked(persistent(), runs=(OLD, OLD, NEW), hand="db-2")
+    lasting = asked(persistent(), runs=(OLD, OLD, NEW), upgrading="db-2")
     assert plan(_fresh(lasting, "db-2")).actions
 
 
 def test_the_last_member_is_not_waited_for_once_it_serves() -> None:
-    state = _fresh(asked(runs=(NEW, NEW, NEW), hand="db-0000"), "db-0000")
+    state = _fresh(asked(runs=(NEW, NEW, NEW), upgrading="db-0000"), "db-0000")
 
     assert plan(state).reason == "UpgradeFinished"
 
@@ -189,7 +191,7 @@ def test_the_leadership_does_not_go_to_a_member_that_has_to_catch_up_if_another_
 
 
 def test_a_member_that_is_done_leads_though_it_has_to_catch_up() -> None:
-    state = led_by(asked(runs=(OLD, OLD, NEW), hand="db-0002"), "db-0001")
+    state = led_by(asked(runs=(OLD, OLD, NEW), upgrading="db-0002"), "db-0001")
 
     assert plan(_behind(state, db_0002=500)).actions[1:] == (
         MoveLeader(name="db-0002", member_id="id-db-0002"),
@@ -201,13 +203,13 @@ def test_a_cluster_of_one_has_nobody_to_lead_instead() -> None:
 
 
 def test_what_is_written_down_is_not_written_again() -> None:
-    state = asked(hand="db-0002")
+    state = asked(upgrading="db-0002")
 
     assert plan(state).actions == (ReplaceMember(name="db-0002", version=NEW),)
 
 
 def test_the_next_member_is_taken_when_the_one_before_is_back() -> None:
-    state = asked(runs=(OLD, OLD, NEW), hand="db-0002")
+    state = asked(runs=(OLD, OLD, NEW), upgrading="db-0002")
 
     assert plan(state).actions == (
         remembered(state, under_way("db-0001")),
@@ -216,7 +218,7 @@ def test_the_next_member_is_taken_when_the_one_before_is_back() -> None:
 
 
 def test_when_all_run_the_version_the_upgrade_is_over() -> None:
-    state = asked(runs=(NEW, NEW, NEW), hand="db-0000")
+    state = asked(runs=(NEW, NEW, NEW), upgrading="db-0000")
 
     made = plan(state)
 
@@ -227,12 +229,14 @@ def test_a_cluster_that_runs_what_is_asked_is_left_alone() -> None:
     assert roll(asked(runs=(NEW, NEW, NEW))) is None
 
 
-def test_a_cluster_that_is_not_born_is_not_upgraded() -> None:
+def test_a_cluster_that_is_not_bootstrapped_is_not_upgraded() -> None:
     state = asked()
-    unborn = replace(state, desired=replace(state.desired, record=replace(state.record, cluster_id="")))
+    not_bootstrapped = replace(
+        state, desired=replace(state.desired, persisted=replace(state.persisted, cluster_id=""))
+    )
 
-    assert roll(unborn) is None
-    assert refused(unborn) is None
+    assert roll(not_bootstrapped) is None
+    assert refused(not_bootstrapped) is None
 
 
 # Waiting for the member in hand
@@ -240,16 +244,16 @@ def test_a_cluster_that_is_not_born_is_not_upgraded() -> None:
 
 def _away(**changes: Any) -> ClusterState:
     """The member in hand has been touched and says nothing yet."""
-    state = at(asked(hand="db-0002"), "db-0002", OLD, asked=NEW)
+    state = at(asked(upgrading="db-0002"), "db-0002", OLD, asked=NEW)
     return changed(state, "db-0002", **{"answer": None, **changes})
 
 
 def _persistent_away(**changes: Any) -> ClusterState:
-    return changed(asked(persistent(), hand="db-2"), "db-2", answer=None, pod=None, **changes)
+    return changed(asked(persistent(), upgrading="db-2"), "db-2", answer=None, pod=None, **changes)
 
 
 def _lagging(behind: int) -> ClusterState:
-    state = asked(runs=(OLD, OLD, NEW), hand="db-0002")
+    state = asked(runs=(OLD, OLD, NEW), upgrading="db-0002")
     for member in state.members:
         assert member.answer is not None
         committed = 5000 - behind if member.name == "db-0002" else 5000
@@ -258,25 +262,27 @@ def _lagging(behind: int) -> ClusterState:
 
 
 def _unhealthy(name: str, **words: Any) -> ClusterState:
-    state = asked(runs=(OLD, OLD, NEW), hand="db-0002")
+    state = asked(runs=(OLD, OLD, NEW), upgrading="db-0002")
     answer = state.by_name[name].answer
     assert answer is not None
     return changed(state, name, answer=replace(answer, **words))
 
 
-GOING = peer("db-2", is_sealed=True, is_terminating=True)
+GOING = peer("db-2", is_existing_only=True, is_terminating=True)
 
 WAITING = [
     pytest.param(_away(), "db-0002 to serve at 3.5.35", id="it says nothing yet"),
     pytest.param(
-        at(asked(hand="db-0002"), "db-0002", OLD, asked=NEW),
+        at(asked(upgrading="db-0002"), "db-0002", OLD, asked=NEW),
         "db-0002 to serve at 3.5.35",
         id="its old process still answers",
     ),
     pytest.param(_persistent_away(peer=GOING), "db-2 to serve", id="its peer is going"),
     pytest.param(
         changed(
-            asked(persistent(), runs=(OLD, OLD, NEW), hand="db-2"), "db-2", peer=replace(GOING, version=NEW)
+            asked(persistent(), runs=(OLD, OLD, NEW), upgrading="db-2"),
+            "db-2",
+            peer=replace(GOING, version=NEW),
         ),
         "db-2 to serve",
         id="its peer is going and its process answers",
@@ -284,7 +290,9 @@ WAITING = [
     pytest.param(_unhealthy("db-0002", leader=""), "db-0002 to serve", id="it follows no leader yet"),
     pytest.param(
         changed(
-            asked(runs=(OLD, OLD, NEW), hand="db-0002"), "db-0000", pod=pod("db-0000", is_terminating=True)
+            asked(runs=(OLD, OLD, NEW), upgrading="db-0002"),
+            "db-0000",
+            pod=pod("db-0000", is_terminating=True),
         ),
         "db-0000, whose pod is being deleted",
         id="another one is just going",
@@ -306,7 +314,7 @@ WAITING = [
         id="another member follows nobody",
     ),
     pytest.param(
-        down(asked(runs=(NEW, NEW, NEW), hand="db-0000"), "db-0001"),
+        down(asked(runs=(NEW, NEW, NEW), upgrading="db-0000"), "db-0001"),
         "db-0001 (no answer)",
         id="all are done, but one is silent",
     ),
@@ -353,7 +361,7 @@ def test_a_member_whose_claim_goes_with_its_pod_is_not_stopped_where_it_is_neede
 
 
 def test_such_a_member_is_upgraded_and_then_replaced_where_the_others_go_on_without_it() -> None:
-    state = led_by(asked(persistent(), runs=(OLD, NEW, NEW), hand="db-1"), "db-1")
+    state = led_by(asked(persistent(), runs=(OLD, NEW, NEW), upgrading="db-1"), "db-1")
 
     assert ReplaceMember(name="db-0", version=NEW) in plan(changed(state, "db-0", claim=DOOMED)).actions
 
@@ -374,9 +382,9 @@ def test_an_upgrade_does_not_begin_while_a_member_does_not_vote() -> None:
     assert "db-0003, which does not vote yet" in made.message
 
 
-@pytest.mark.parametrize("hand", [None, "db-0002"])
-def test_without_quorum_nothing_is_touched(hand: str | None) -> None:
-    state = replace(down(asked(hand=hand), "db-0000", "db-0001"), has_quorum=False)
+@pytest.mark.parametrize("upgrading", [None, "db-0002"])
+def test_without_quorum_nothing_is_touched(upgrading: str | None) -> None:
+    state = replace(down(asked(upgrading=upgrading), "db-0000", "db-0001"), has_quorum=False)
 
     assert plan(state).reason == "QuorumLost"
 
@@ -384,8 +392,8 @@ def test_without_quorum_nothing_is_touched(hand: str | None) -> None:
 # Trouble
 
 
-def test_a_member_that_does_not_come_up_stops_the_upgrade_and_says_how_to_go_back() -> None:
-    made = plan(_away(trouble=IMAGE_TROUBLE))
+def test_a_member_that_does_not_come_up_stops_the_upgrade_and_reports_how_to_go_back() -> None:
+    made = plan(_away(problem=IMAGE_PROBLEM))
 
     assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "UpgradeBlocked")
     assert made.message == (
@@ -396,7 +404,7 @@ def test_a_member_that_does_not_come_up_stops_the_upgrade_and_says_how_to_go_bac
 
 def test_a_member_that_went_back_in_vain_is_not_advised_to_go_back() -> None:
     """Its data may be of the newer version by now; what it waits for is a version that can read it."""
-    state = at(_away(trouble=IMAGE_TROUBLE), "db-0002", OLD)
+    state = at(_away(problem=IMAGE_PROBLEM), "db-0002", OLD)
     made = plan(replace(state, desired=replace(state.desired, version=OLD)))
 
     assert made.reason == "UpgradeBlocked"
@@ -404,8 +412,8 @@ def test_a_member_that_went_back_in_vain_is_not_advised_to_go_back() -> None:
 
 
 def test_a_peer_that_cannot_be_made_again_stops_the_upgrade() -> None:
-    forbidden = Trouble(reason="Forbidden", message="no right to create")
-    made = roll(_persistent_away(peer=None, trouble=forbidden))
+    forbidden = PodProblem(reason="Forbidden", message="no right to create")
+    made = roll(_persistent_away(peer=None, problem=forbidden))
 
     assert made is not None
     assert made.reason == "UpgradeBlocked"
@@ -413,7 +421,7 @@ def test_a_peer_that_cannot_be_made_again_stops_the_upgrade() -> None:
 
 @pytest.mark.parametrize("wanted", [OLD, "3.6.16"])
 def test_whatever_is_asked_next_is_tried_on_the_member_that_is_away(wanted: str) -> None:
-    state = _away(trouble=IMAGE_TROUBLE)
+    state = _away(problem=IMAGE_PROBLEM)
     state = replace(state, desired=replace(state.desired, version=wanted))
 
     assert plan(state).actions == (
@@ -423,7 +431,7 @@ def test_whatever_is_asked_next_is_tried_on_the_member_that_is_away(wanted: str)
 
 
 def test_a_member_that_still_serves_is_not_started_again_where_the_others_need_it() -> None:
-    state = down(at(asked(hand="db-0002"), "db-0002", OLD, asked=NEW), "db-0001")
+    state = down(at(asked(upgrading="db-0002"), "db-0002", OLD, asked=NEW), "db-0001")
     state = replace(state, desired=replace(state.desired, version="3.5.36"))
 
     assert plan(state).actions == ()
@@ -438,16 +446,16 @@ def test_a_member_that_is_blocked_alone_is_taken_back_without_a_quorum() -> None
 
 
 def _stuck(
-    cluster: DesiredCluster, *numbers: int, hand: str | None, wanted: str, ran: str = NEW
+    cluster: DesiredCluster, *numbers: int, upgrading: str | None, wanted: str, ran: str = NEW
 ) -> ClusterState:
     """Members that came up at `ran` and crash now; by now `wanted` is asked for."""
-    state = asked(cluster, runs=(OLD, ran, ran), hand=hand, wanted=wanted)
-    crash = Trouble(reason="CrashLoopBackOff", message="panic: it crashes")
+    state = asked(cluster, runs=(OLD, ran, ran), upgrading=upgrading, wanted=wanted)
+    crash = PodProblem(reason="CrashLoopBackOff", message="panic: it crashes")
     for name in (names(state)[number] for number in numbers):
         before = state.by_name[name].pod
         assert before is not None
-        crashing = replace(before, is_running=False, has_restarted=True, restarts=9, trouble=crash)
-        state = changed(state, name, answer=None, pod=crashing, trouble=crash)
+        crashing = replace(before, is_running=False, has_restarted=True, restarts=9, problem=crash)
+        state = changed(state, name, answer=None, pod=crashing, problem=crash)
     return replace(state, has_quorum=len(numbers) < 2)
 
 
@@ -457,8 +465,8 @@ def test_a_member_that_came_up_and_crashes_later_is_tried_at_what_is_asked_by_th
     cluster: DesiredCluster, wanted: str
 ) -> None:
     """Though another one is in hand: it cannot get worse, and the rest would wait for it for ever."""
-    first, middle, highest = names(born(cluster))
-    state = _stuck(cluster, 2, hand=middle, wanted=wanted)
+    first, middle, highest = names(bootstrapped(cluster))
+    state = _stuck(cluster, 2, upgrading=middle, wanted=wanted)
     assert plan(state).actions == (
         remembered(state, under_way(highest, wanted=wanted)),
         ReplaceMember(name=highest, version=wanted),
@@ -473,17 +481,17 @@ def test_a_member_that_came_up_and_crashes_later_is_tried_at_what_is_asked_by_th
 
 
 def _in_hand(state: ClusterState, name: str) -> ClusterState:
-    record = replace(state.record, upgrade=under_way(name))
-    return replace(state, desired=replace(state.desired, record=record))
+    persisted = replace(state.persisted, upgrade=under_way(name))
+    return replace(state, desired=replace(state.desired, persisted=persisted))
 
 
 @BOTH
 def test_so_are_members_that_were_a_quorum_one_after_the_other(cluster: DesiredCluster) -> None:
-    first, middle, highest = names(born(cluster))
-    state = _stuck(cluster, 1, 2, hand=first, wanted="3.5.36")
+    first, middle, highest = names(bootstrapped(cluster))
+    state = _stuck(cluster, 1, 2, upgrading=first, wanted="3.5.36")
 
     assert ReplaceMember(name=highest, version="3.5.36") in plan(state).actions
-    done = changed(at(state, highest, NEW, asked="3.5.36"), highest, trouble=None)
+    done = changed(at(state, highest, NEW, asked="3.5.36"), highest, problem=None)
     assert ReplaceMember(name=middle, version="3.5.36") in plan(done).actions
 
 
@@ -492,7 +500,7 @@ def test_a_whole_cluster_that_crashes_at_its_version_is_taken_on_to_the_next_pat
     cluster: DesiredCluster,
 ) -> None:
     """Nothing answers, and nothing is under way."""
-    highest = names(born(cluster))[-1]
+    highest = names(bootstrapped(cluster))[-1]
     state = _all_crash(asked(cluster, runs=(NEW, NEW, NEW), wanted="3.5.36"))
 
     begun = Upgrade(origin=NEW, target="3.5.36", member=highest)
@@ -502,21 +510,23 @@ def test_a_whole_cluster_that_crashes_at_its_version_is_taken_on_to_the_next_pat
 
 
 def _all_crash(state: ClusterState) -> ClusterState:
-    crash = Trouble(reason="CrashLoopBackOff", message="panic: it crashes")
+    crash = PodProblem(reason="CrashLoopBackOff", message="panic: it crashes")
     for name in names(state):
         before = state.by_name[name].pod
         assert before is not None
-        crashing = replace(before, is_running=False, has_restarted=True, restarts=9, trouble=crash)
-        state = changed(state, name, answer=None, entry=None, pod=crashing, trouble=crash)
+        crashing = replace(before, is_running=False, has_restarted=True, restarts=9, problem=crash)
+        state = changed(state, name, answer=None, entry=None, pod=crashing, problem=crash)
     return replace(state, has_quorum=False)
 
 
-@pytest.mark.parametrize("hand", [None, "db-0"])
-def test_the_only_copy_is_not_tried_at_another_version_where_its_claim_would_go(hand: str | None) -> None:
-    crash = Trouble(reason="CrashLoopBackOff", message="panic: it crashes")
-    state = at(asked(persistent(size=1), runs=(OLD,), hand=hand, wanted="3.5.36"), "db-0", NEW)
-    crashing = pod("db-0", is_running=False, has_restarted=True, restarts=9, trouble=crash)
-    state = replace(changed(state, "db-0", answer=None, pod=crashing, trouble=crash), has_quorum=False)
+@pytest.mark.parametrize("upgrading", [None, "db-0"])
+def test_the_only_copy_is_not_tried_at_another_version_where_its_claim_would_go(
+    upgrading: str | None,
+) -> None:
+    crash = PodProblem(reason="CrashLoopBackOff", message="panic: it crashes")
+    state = at(asked(persistent(size=1), runs=(OLD,), upgrading=upgrading, wanted="3.5.36"), "db-0", NEW)
+    crashing = pod("db-0", is_running=False, has_restarted=True, restarts=9, problem=crash)
+    state = replace(changed(state, "db-0", answer=None, pod=crashing, problem=crash), has_quorum=False)
 
     assert any(isinstance(action, ReplaceMember) for action in plan(state).actions)
     assert plan(changed(state, "db-0", claim=DOOMED)).actions == ()
@@ -524,25 +534,27 @@ def test_the_only_copy_is_not_tried_at_another_version_where_its_claim_would_go(
 
 def test_a_member_that_crashed_before_an_upgrade_is_taken_no_minor_further() -> None:
     """What keeps it down may have nothing to do with its version, and 3.7 could not read its log."""
-    state = _stuck(persistent(), 2, hand=None, wanted="3.6.16", ran=OLD)
+    state = _stuck(persistent(), 2, upgrading=None, wanted="3.6.16", ran=OLD)
 
     assert plan(state).reason == "UpgradeWaiting"
 
 
 def test_a_member_whose_pod_has_no_node_holds_up_even_a_patch() -> None:
-    state = _stuck(persistent(), 2, hand=None, wanted="3.5.36")
-    pending = pod("db-2", is_running=False, has_run=False, trouble=IMAGE_TROUBLE)
+    state = _stuck(persistent(), 2, upgrading=None, wanted="3.5.36")
+    pending = pod("db-2", is_running=False, has_run=False, problem=IMAGE_PROBLEM)
 
     assert plan(state).actions
     assert plan(changed(state, "db-2", pod=pending)).reason == "UpgradeWaiting"
 
 
 def test_a_member_whose_log_may_be_old_is_not_tried_at_3_7() -> None:
-    state = _stuck(persistent(), 2, hand="db-2", wanted="3.7.3", ran="3.6.17")
+    state = _stuck(persistent(), 2, upgrading="db-2", wanted="3.7.3", ran="3.6.17")
     state = at(state, "db-0", "3.6.16")
     state = at(state, "db-1", "3.6.17")
     upgrade = under_way("db-1", wanted="3.6.17", origin="3.6.16")
-    state = replace(state, desired=replace(state.desired, record=replace(state.record, upgrade=upgrade)))
+    state = replace(
+        state, desired=replace(state.desired, persisted=replace(state.persisted, upgrade=upgrade))
+    )
 
     assert not any(isinstance(action, ReplaceMember) for action in plan(state).actions)
 
@@ -550,21 +562,21 @@ def test_a_member_whose_log_may_be_old_is_not_tried_at_3_7() -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        pytest.param({"trouble": None}, id="it is only silent"),
+        pytest.param({"problem": None}, id="it is only silent"),
         pytest.param({"pod": pod("db-2", version=NEW)}, id="its process runs"),
         pytest.param({"pod": None}, id="its pod is not there"),
         pytest.param({"peer": GOING}, id="its peer is going already"),
     ],
 )
 def test_a_member_that_is_away_for_another_reason_is_waited_for(changes: dict[str, Any]) -> None:
-    state = changed(_stuck(persistent(), 2, hand="db-1", wanted=OLD), "db-2", **changes)
+    state = changed(_stuck(persistent(), 2, upgrading="db-1", wanted=OLD), "db-2", **changes)
 
     assert plan(state).actions == ()
 
 
 def _alone_and_blocked() -> ClusterState:
-    state = at(asked(runs=(OLD,), hand="db-0000"), "db-0000", OLD, asked=NEW)
-    return changed(state, "db-0000", answer=None, entry=None, trouble=IMAGE_TROUBLE)
+    state = at(asked(runs=(OLD,), upgrading="db-0000"), "db-0000", OLD, asked=NEW)
+    return changed(state, "db-0000", answer=None, entry=None, problem=IMAGE_PROBLEM)
 
 
 def test_a_pod_that_is_gone_is_for_other_rules_to_say() -> None:
@@ -572,16 +584,16 @@ def test_a_pod_that_is_gone_is_for_other_rules_to_say() -> None:
 
 
 def test_a_member_that_was_removed_is_no_longer_in_hand() -> None:
-    state = asked(runs=(OLD, OLD, OLD), hand="db-0007")
+    state = asked(runs=(OLD, OLD, OLD), upgrading="db-0007")
     gone = Member(name="db-0007", pod=pod("db-0007", is_terminating=True))
     state = replace(state, members=(*state.members, gone))
 
     assert ReplaceMember(name="db-0002", version=NEW) in plan(state).actions
 
 
-def _crashing(hand: str, version: str = NEW, *, is_broken: bool = True) -> ClusterState:
+def _crashing(upgrading: str, version: str = NEW, *, is_broken: bool = True) -> ClusterState:
     crashing = pod("db-2", is_running=False, restarts=9, has_broken_data=is_broken)
-    state = changed(asked(persistent(), hand=hand), "db-2", answer=None, pod=crashing)
+    state = changed(asked(persistent(), upgrading=upgrading), "db-2", answer=None, pod=crashing)
     peer = state.by_name["db-2"].peer
     assert peer is not None
     return changed(state, "db-2", peer=replace(peer, version=version))
@@ -618,7 +630,7 @@ def test_a_member_whose_data_is_broken_whatever_the_version_is(state: ClusterSta
 
 
 def test_members_that_are_missing_come_first_once_members_have_been_touched() -> None:
-    state = asked(runs=(OLD, OLD, OLD, NEW), hand="db-0003", size=5)
+    state = asked(runs=(OLD, OLD, OLD, NEW), upgrading="db-0003", size=5)
 
     made = plan(state)
 
@@ -724,7 +736,7 @@ def test_the_way_back_is_open_while_a_member_runs_the_earlier_version() -> None:
 
 
 def test_a_silent_member_may_still_run_what_ran_before() -> None:
-    state = asked(runs=("3.5.35", "3.6.16", "3.6.16"), wanted="3.6.16", hand="db-0000")
+    state = asked(runs=("3.5.35", "3.6.16", "3.6.16"), wanted="3.6.16", upgrading="db-0000")
 
     assert str(lowest(down(state, "db-0000"))) == OLD
     assert str(lowest(state)) == "3.5.35"

@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from etcd_operator.api.record import Upgrade
+from etcd_operator.api.persisted import Upgrade
 from etcd_operator.core.actions import CreateMember, Joining, ReplaceMember, Resuming
 from etcd_operator.core.desired import DesiredCluster
-from etcd_operator.core.members import Trouble
+from etcd_operator.core.members import PodProblem
 from etcd_operator.core.names import member_name
 from etcd_operator.core.plan import plan
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.stuck import PATIENCE, is_stuck
+from etcd_operator.core.upgrade.blocked import PATIENCE, is_blocked
 from unit.core.builders import (
-    IMAGE_TROUBLE,
+    IMAGE_PROBLEM,
     TOKEN,
     changed,
     claim,
@@ -26,17 +26,17 @@ from unit.core.builders import (
 )
 from unit.core.test_upgrade import BOTH, NEW, OLD, asked, at, names, remembered, under_way
 
-CRASH = Trouble(reason="CrashLoopBackOff", message="it ends at once")
+CRASH = PodProblem(reason="CrashLoopBackOff", message="it ends at once")
 
 
-def _without_quorum(cluster: DesiredCluster, *, hand: str | None, wanted: str = NEW) -> ClusterState:
+def _without_quorum(cluster: DesiredCluster, *, upgrading: str | None, wanted: str = NEW) -> ClusterState:
     """Two of three members are gone for good, the third one's process ends and ends."""
-    state = asked(cluster, hand=hand, wanted=wanted)
+    state = asked(cluster, upgrading=upgrading, wanted=wanted)
     first, *others = names(state)
     for name in others:
         state = changed(state, name, answer=None, entry=None, pod=None, peer=None, claim=None)
     crashing = pod(first, is_running=False, has_restarted=True, restarts=9, version=OLD)
-    state = changed(state, first, answer=None, entry=None, pod=crashing, trouble=CRASH)
+    state = changed(state, first, answer=None, entry=None, pod=crashing, problem=CRASH)
     return replace(state, has_quorum=False)
 
 
@@ -47,8 +47,8 @@ def test_a_member_whose_data_is_of_no_use_is_not_tried_at_another_version(
 ) -> None:
     """Otherwise the lost quorum would be told as an upgrade that another version could help."""
     first = names(asked(cluster))[0]
-    for hand in (None, first):
-        state = _without_quorum(cluster, hand=hand)
+    for upgrading in (None, first):
+        state = _without_quorum(cluster, upgrading=upgrading)
         assert plan(state).actions[-1:] == (ReplaceMember(name=first, version=NEW),)
 
         refusing = pod(first, is_running=False, has_restarted=True, restarts=9, version=OLD, **{said: True})
@@ -60,9 +60,9 @@ def test_a_member_whose_data_is_of_no_use_is_not_tried_at_another_version(
 
 def test_a_member_whose_claim_is_gone_is_not_waited_for_though_its_pod_is_there() -> None:
     """The pod waits for its volume, without a word."""
-    state = _without_quorum(persistent(), hand="db-0")
+    state = _without_quorum(persistent(), upgrading="db-0")
     waiting = pod("db-0", is_running=False, has_run=False)
-    state = changed(at(state, "db-0", OLD, asked=NEW), "db-0", pod=waiting, trouble=None)
+    state = changed(at(state, "db-0", OLD, asked=NEW), "db-0", pod=waiting, problem=None)
     assert plan(state).reason == "Upgrading"
 
     made = plan(changed(state, "db-0", claim=None))
@@ -75,8 +75,8 @@ def test_a_member_in_hand_that_lacks_only_the_others_is_not_waited_for_for_ever(
 ) -> None:
     """It runs at its version; what is missing is a quorum, and that is what has to be told."""
     first = names(asked(cluster))[0]
-    state = at(_without_quorum(cluster, hand=first), first, OLD, asked=NEW)
-    state = changed(state, first, pod=pod(first, version=NEW), trouble=None)
+    state = at(_without_quorum(cluster, upgrading=first), first, OLD, asked=NEW)
+    state = changed(state, first, pod=pod(first, version=NEW), problem=None)
 
     assert plan(replace(state, unavailable_for=PATIENCE)).reason == "Upgrading"
     made = plan(replace(state, unavailable_for=PATIENCE + 1))
@@ -89,7 +89,7 @@ def test_a_member_in_hand_that_may_serve_unheard_is_not_stopped_where_it_is_need
 ) -> None:
     """A quorum answers, though too few of those that are heard: one of the silent is part of it."""
     _, middle, highest = names(asked(cluster))
-    state = at(asked(cluster, hand=highest, wanted="3.5.36"), highest, OLD, asked=NEW)
+    state = at(asked(cluster, upgrading=highest, wanted="3.5.36"), highest, OLD, asked=NEW)
     state = down(state, middle, highest)
 
     assert plan(state).actions == ()
@@ -106,10 +106,12 @@ def _joining(cluster: DesiredCluster, wanted: str) -> tuple[ClusterState, str]:
     state = asked(replace(cluster, size=4), wanted=wanted)
     name = member_name(cluster, 3)
     learner = replace(entry(name, is_learner=True), name="")
-    new = silent(state.desired, name, entry=learner, trouble=IMAGE_TROUBLE)
+    new = silent(state.desired, name, entry=learner, problem=IMAGE_PROBLEM)
     new = replace(new, pod=pod(name, is_running=False, has_run=False, version=OLD))
     if cluster.is_persistent:
-        new = replace(new, peer=peer(name, is_sealed=True, version=OLD), claim=claim(name, cluster_id="x"))
+        new = replace(
+            new, peer=peer(name, is_existing_only=True, version=OLD), claim=claim(name, cluster_id="x")
+        )
     return replace(state, members=(*state.members, new)), name
 
 
@@ -138,8 +140,8 @@ def test_a_learner_is_tried_at_nothing_else(cluster: DesiredCluster, wanted: str
 def test_without_a_quorum_no_version_helps_a_learner() -> None:
     state, name = _joining(persistent(), NEW)
 
-    assert is_stuck(state, state.by_name[name])
-    assert not is_stuck(replace(state, has_quorum=False), state.by_name[name])
+    assert is_blocked(state, state.by_name[name])
+    assert not is_blocked(replace(state, has_quorum=False), state.by_name[name])
 
 
 def test_the_peer_of_a_learner_that_has_not_started_comes_back_with_flags_to_join() -> None:
@@ -166,18 +168,18 @@ def test_what_an_upgrade_began_from_is_what_runs_when_the_next_one_is_asked_for(
     assert plan(state).actions == (remembered(state, begun), ReplaceMember(name=highest, version="3.7.3"))
 
     away = changed(at(_noted(state, begun), highest, "3.6.16", asked="3.7.3"), highest, answer=None)
-    made = plan(changed(away, highest, trouble=CRASH))
+    made = plan(changed(away, highest, problem=CRASH))
     assert made.reason == "UpgradeBlocked"
 
 
 def test_what_an_upgrade_began_from_stays_while_nobody_knows_what_all_run() -> None:
     state = asked(runs=(OLD, NEW, NEW), wanted="3.5.36")
-    state = _noted(changed(down(state, "db-0000"), "db-0000", trouble=CRASH), under_way("db-0000"))
+    state = _noted(changed(down(state, "db-0000"), "db-0000", problem=CRASH), under_way("db-0000"))
 
     begun = under_way("db-0000", wanted="3.5.36")
     assert plan(state).actions[0] == remembered(state, begun)
 
 
 def _noted(state: ClusterState, upgrade: Upgrade) -> ClusterState:
-    record = replace(state.record, upgrade=upgrade)
-    return replace(state, desired=replace(state.desired, record=record))
+    persisted = replace(state.persisted, upgrade=upgrade)
+    return replace(state, desired=replace(state.desired, persisted=persisted))

@@ -45,7 +45,7 @@ class Upgrades(Life):
     ) -> None:
         self.is_merciful = is_merciful
         founded, *later = past.split()
-        self.be_born(World(is_persistent=is_persistent, size=size, version=founded))
+        self.be_bootstrapped(World(is_persistent=is_persistent, size=size, version=founded))
         self.world.agree()
         for found in later:
             self.world.ask(found)
@@ -73,7 +73,7 @@ class Upgrades(Life):
     @rule(is_unheard=st.booleans())
     def the_member_in_hand_is_heard_no_more_or_again(self, is_unheard: bool) -> None:
         resource = self.world.resource
-        upgrade = resource.record.upgrade if resource is not None else None
+        upgrade = resource.persisted.upgrade if resource is not None else None
         for process in self.world.processes.values():
             if upgrade is not None and process.name == upgrade.member:
                 process.is_unheard = is_unheard
@@ -105,8 +105,8 @@ class Upgrades(Life):
 
     def _judge_end(self, made: Plan) -> None:
         """Data that goes with the pod that it is used by is not given up for an upgrade."""
-        is_doomed = any(claim.is_terminating for claim in self.world.claims.values())
-        if not (made.reason == "UpgradeWaiting" and is_doomed):
+        is_going = any(claim.is_terminating for claim in self.world.claims.values())
+        if not (made.reason == "UpgradeWaiting" and is_going):
             super()._judge_end(made)
 
 

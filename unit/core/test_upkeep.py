@@ -1,62 +1,65 @@
-"""What is said about a born cluster that no other rule acts upon."""
+"""What is said about a bootstrapped cluster that no other rule acts upon."""
 
 from dataclasses import replace
 
 import pytest
 
 from etcd_operator.core.actions import Stage
-from etcd_operator.core.members import Trouble
+from etcd_operator.core.members import PodProblem
 from etcd_operator.core.rules.upkeep import RECHECK, watch
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import OUT_OF_SPACE
-from unit.core.builders import IMAGE_TROUBLE, answer, born, changed, down, ephemeral, pod
+from unit.core.builders import IMAGE_PROBLEM, answer, bootstrapped, changed, down, ephemeral, pod
 
 CASES = [
     pytest.param(
-        down(born(has_quorum=False), "db-0", "db-2"),
+        down(bootstrapped(has_quorum=False), "db-0", "db-2"),
         "QuorumLost",
         "db-0, db-2 unhealthy or silent: no quorum answers",
         id="a lost quorum names the silent members",
     ),
     pytest.param(
         down(
-            down(born(has_quorum=False), "db-0", trouble=Trouble(reason="DataLost", message="empty")), "db-1"
+            down(
+                bootstrapped(has_quorum=False), "db-0", problem=PodProblem(reason="DataLost", message="empty")
+            ),
+            "db-1",
         ),
         "QuorumLost",
         "db-0 (DataLost), db-1 unhealthy or silent: no quorum answers",
         id="a lost quorum names why, where it is known",
     ),
     pytest.param(
-        replace(born(), has_quorum=False),
+        replace(bootstrapped(), has_quorum=False),
         "QuorumLost",
         "no member is known: no quorum answers",
         id="healthy words without a linearizable read are no quorum",
     ),
     pytest.param(
-        down(born(), "db-1"),
+        down(bootstrapped(), "db-1"),
         "MemberUnhealthy",
         "waiting for db-1 (no answer)",
         id="a silent member is told",
     ),
     pytest.param(
-        changed(born(), "db-1", answer=answer("db-1", errors=("corrupt",))),
+        changed(bootstrapped(), "db-1", answer=answer("db-1", errors=("corrupt",))),
         "MemberUnhealthy",
         "waiting for db-1 (unhealthy)",
         id="an alarmed member is told",
     ),
     pytest.param(
-        changed(born(), "db-1", answer=answer("db-1", errors=("memberID:7 alarm:NOSPACE ",))),
+        changed(bootstrapped(), "db-1", answer=answer("db-1", errors=("memberID:7 alarm:NOSPACE ",))),
         *OUT_OF_SPACE,
         id="a full store is told, and what to do about it",
     ),
     pytest.param(
-        down(born(), "db-1", trouble=IMAGE_TROUBLE),
+        down(bootstrapped(), "db-1", problem=IMAGE_PROBLEM),
         "ErrImagePull",
         "db-1: no such image",
         id="the cause of silence is told in the words of Kubernetes",
     ),
     pytest.param(
-        down(down(born(voters=5), "db-1"), "db-3", trouble=IMAGE_TROUBLE),
+        down(down(bootstrapped(voters=5), "db-1"), "db-3", problem=IMAGE_PROBLEM),
         "ErrImagePull",
         "db-3: no such image",
         id="a known cause is told before an unknown one",
@@ -65,7 +68,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("state", "reason", "message"), CASES)
-def test_a_cluster_that_is_not_well_says_why(state: ClusterState, reason: str, message: str) -> None:
+def test_a_cluster_that_is_not_well_reports_why(state: ClusterState, reason: str, message: str) -> None:
     made = watch(state)
 
     assert made is not None
@@ -75,19 +78,25 @@ def test_a_cluster_that_is_not_well_says_why(state: ClusterState, reason: str, m
 
 
 def test_a_healthy_cluster_has_nothing_to_say() -> None:
-    assert watch(born()) is None
+    assert watch(bootstrapped()) is None
 
 
-def test_a_passed_trouble_of_a_healthy_member_is_not_told() -> None:
-    assert watch(changed(born(), "db-1", trouble=IMAGE_TROUBLE)) is None
+def test_a_passed_trouble_of_a_healthy_member_is_not_reported() -> None:
+    assert watch(changed(bootstrapped(), "db-1", problem=IMAGE_PROBLEM)) is None
 
 
 def test_what_is_left_of_a_member_that_was_taken_out_is_waited_for_but_no_trouble() -> None:
     """Its etcd ends with an error when it hears that it was removed."""
-    failed = Trouble(reason="PodFailed", message="the pod failed")
-    left = pod("db-0001", is_terminating=True, is_finished=True, trouble=failed)
+    failed = PodProblem(reason="PodFailed", message="the pod failed")
+    left = pod("db-0001", is_terminating=True, is_finished=True, problem=failed)
     state = changed(
-        born(ephemeral()), "db-0001", entry=None, answer=None, has_service=False, trouble=failed, pod=left
+        bootstrapped(ephemeral()),
+        "db-0001",
+        entry=None,
+        answer=None,
+        has_service=False,
+        problem=failed,
+        pod=left,
     )
     made = watch(state)
 
@@ -99,16 +108,16 @@ def test_what_is_left_of_a_member_that_was_taken_out_is_waited_for_but_no_troubl
     assert stays.reason == "PodFailed"
 
 
-def test_a_young_cluster_waits_for_its_last_founders_without_alarm() -> None:
-    made = watch(down(born(age=5.0), "db-1"))
+def test_a_young_cluster_waits_for_its_last_initial_members_without_alarm() -> None:
+    made = watch(down(bootstrapped(age=5.0), "db-1"))
 
     assert made is not None
     assert (made.stage, made.reason) == (Stage.WORKING, "Creating")
     assert made.message == "waiting for db-1 to serve too"
 
 
-def test_a_quorum_whose_voters_told_no_list_is_looked_at_again() -> None:
-    state = born()
+def test_a_quorum_whose_voters_reported_no_list_is_looked_at_again() -> None:
+    state = bootstrapped()
     made = watch(replace(state, members=tuple(replace(m, entry=None) for m in state.members)))
 
     assert made is not None

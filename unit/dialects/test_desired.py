@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from etcd_operator.api import coreos, improbable
-from etcd_operator.api.record import Bootstrap
-from etcd_operator.core.desired import DesiredCluster, Durability, Record
+from etcd_operator.api.persisted import Bootstrap
+from etcd_operator.core.desired import DesiredCluster, Durability, PersistedState
 from etcd_operator.dialects.base import Defaults
 from etcd_operator.dialects.coreos import CoreosDialect
 from etcd_operator.dialects.improbable import LONGEST_ASKED, ImprobableDialect
@@ -139,12 +139,14 @@ def test_an_affinity_beside_the_pod_template_is_the_same_thing() -> None:
 
 def test_the_record_is_read_from_status() -> None:
     status = coreos.ClusterStatus(bootstrap=BOOTSTRAP, cluster_id="feed", next_ordinal=4)
-    assert COREOS.desired(bare(status=status)).record == Record(
+    assert COREOS.desired(bare(status=status)).persisted == PersistedState(
         bootstrap=BOOTSTRAP, cluster_id="feed", next_ordinal=4
     )
 
     kept = improbable.ClusterStatus(bootstrap=BOOTSTRAP, cluster_id="feed")
-    assert IMPROBABLE.desired(durable(status=kept)).record == Record(bootstrap=BOOTSTRAP, cluster_id="feed")
+    assert IMPROBABLE.desired(durable(status=kept)).persisted == PersistedState(
+        bootstrap=BOOTSTRAP, cluster_id="feed"
+    )
 
 
 def test_a_deletion_under_way_is_read() -> None:

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from etcd_operator.api.improbable import EtcdCluster, EtcdPeer
-from etcd_operator.api.record import Bootstrap, Recovery
-from etcd_operator.build import persistent
-from etcd_operator.core.actions import Founding, Joining, Resuming, Seeding, Start
+from etcd_operator.api.persisted import Bootstrap, Recovery
+from etcd_operator.core.actions import Bootstrapping, Joining, Resuming, Seeding, Start
 from etcd_operator.dialects.improbable import ImprobableDialect
 from etcd_operator.dialects.peers import content_problem, is_member, ownership_problem
+from etcd_operator.render import persistent
 from unit.dialects.builders import DEFAULTS, META, durable
 
 TOKEN = "uid-0"
@@ -24,7 +24,7 @@ RESUMED = msgspec.structs.replace(
         CLUSTER.status, bootstrap=Bootstrap(members=("db-0",), token=TOKEN), recovery=RECOVERY
     ),
 )
-FOUNDING = Founding(founders=("db-0", "db-1", "db-2"), token="uid-1")
+FOUNDING = Bootstrapping(initial_members=("db-0", "db-1", "db-2"), token="uid-1")
 HOST = "db-1.db.ns.svc"
 
 
@@ -133,7 +133,7 @@ def with_spec(**changes: Any) -> dict[str, Any]:
         (with_metadata(annotations={"etcd.improbable.io/x": "x"}), "reserved"),
     ],
 )
-def test_a_member_that_says_something_else_is_refused(body: dict[str, Any], words: str) -> None:
+def test_a_member_that_reports_something_else_is_refused(body: dict[str, Any], words: str) -> None:
     problem = content_problem(stored(body), CLUSTER)
     assert words in problem
     assert problem.endswith("delete this EtcdPeer, the operator makes it again")

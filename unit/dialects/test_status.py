@@ -8,7 +8,7 @@ import pytest
 
 from etcd_operator.api import coreos, improbable
 from etcd_operator.api.meta import Condition
-from etcd_operator.core.actions import Founding, Plan, Resuming
+from etcd_operator.core.actions import Bootstrapping, Plan, Resuming
 from etcd_operator.core.members import EtcdMember
 from etcd_operator.core.plan import plan
 from etcd_operator.core.state import ClusterState
@@ -18,14 +18,14 @@ from unit.core.builders import (
     CLUSTER_ID,
     TOKEN,
     answer,
-    born,
+    bootstrapped,
     changed,
     down,
     entry,
     ephemeral,
     founding,
+    not_bootstrapped,
     persistent,
-    unborn,
 )
 from unit.dialects.builders import DEFAULTS, bare, durable
 
@@ -53,7 +53,7 @@ def _json(value: Any) -> dict[str, Any]:
 
 
 def test_the_status_of_a_settled_ephemeral_cluster() -> None:
-    status = told_bare(born(ephemeral()))
+    status = told_bare(bootstrapped(ephemeral()))
     conditions = status.pop("conditions")
 
     assert status == {
@@ -73,7 +73,7 @@ def test_the_status_of_a_settled_ephemeral_cluster() -> None:
 
 
 def test_the_status_of_a_settled_persistent_cluster() -> None:
-    status = told(replace(born(), cluster_version="3.6.0"))
+    status = told(replace(bootstrapped(), cluster_version="3.6.0"))
     conditions = status.pop("conditions")
 
     members: list[dict[str, Any]] = [
@@ -97,60 +97,69 @@ def test_the_status_of_a_settled_persistent_cluster() -> None:
 
 
 def test_a_status_is_read_back_as_it_was_written() -> None:
-    assert msgspec.convert(told(born()), improbable.ClusterStatus).leader == "db-0"
-    assert msgspec.convert(told_bare(born(ephemeral())), coreos.ClusterStatus).next_ordinal == 3
+    assert msgspec.convert(told(bootstrapped()), improbable.ClusterStatus).leader == "db-0"
+    assert msgspec.convert(told_bare(bootstrapped(ephemeral())), coreos.ClusterStatus).next_ordinal == 3
 
 
 @pytest.mark.parametrize(
     ("state", "phase"),
     [
-        (unborn(ephemeral()), "Creating"),
+        (not_bootstrapped(ephemeral()), "Creating"),
         (founding(ephemeral()), "Creating"),
-        (born(ephemeral()), "Running"),
-        (down(born(ephemeral(), has_quorum=False), *BARE_NAMES), "Running"),
-        (unborn(ephemeral(problem="no size")), "Failed"),
-        (unborn(ephemeral(is_paused=True)), "Creating"),
-        (unborn(ephemeral(), conflict="taken"), "Creating"),
-        (born(ephemeral(problem="no size")), "Running"),
+        (bootstrapped(ephemeral()), "Running"),
+        (down(bootstrapped(ephemeral(), has_quorum=False), *BARE_NAMES), "Running"),
+        (not_bootstrapped(ephemeral(problem="no size")), "Failed"),
+        (not_bootstrapped(ephemeral(is_paused=True)), "Creating"),
+        (not_bootstrapped(ephemeral(), conflict="taken"), "Creating"),
+        (bootstrapped(ephemeral(problem="no size")), "Running"),
     ],
-    ids=["new", "founding", "born", "quorum lost", "invalid", "paused", "conflict", "invalid after birth"],
+    ids=[
+        "new",
+        "founding",
+        "bootstrapped",
+        "quorum lost",
+        "invalid",
+        "paused",
+        "conflict",
+        "invalid after bootstrap",
+    ],
 )
 def test_the_phase_of_an_ephemeral_cluster(state: ClusterState, phase: str) -> None:
     assert told_bare(state)["phase"] == phase
 
 
 def test_a_spec_with_no_size_fails_only_by_its_own_hold() -> None:
-    state = unborn(ephemeral())
+    state = not_bootstrapped(ephemeral())
     status = COREOS.status(bare(), state, Plan.wait("InvalidSpec", "?", requeue_after=1), now=NOW)
     assert status["phase"] == "Creating"
 
 
 def test_members_that_do_not_serve_are_named() -> None:
-    status = told_bare(down(born(ephemeral()), "db-0001"))
+    status = told_bare(down(bootstrapped(ephemeral()), "db-0001"))
 
     assert status["members"] == {"ready": ["db-0000", "db-0002"], "unready": ["db-0001"]}
     assert status["size"] == 3
 
 
 def test_the_size_counts_pods_and_replicas_count_peers() -> None:
-    assert told_bare(changed(born(ephemeral()), "db-0001", pod=None))["size"] == 2
-    state = told(changed(born(), "db-1", peer=None))
+    assert told_bare(changed(bootstrapped(ephemeral()), "db-0001", pod=None))["size"] == 2
+    state = told(changed(bootstrapped(), "db-1", peer=None))
     assert state["replicas"] == 2
-    assert told(down(born(), "db-1"))["readyReplicas"] == 2
+    assert told(down(bootstrapped(), "db-1"))["readyReplicas"] == 2
 
 
 def test_the_target_version_stands_there_only_on_the_way() -> None:
     newer = ephemeral(version="3.7.3")
 
-    assert told_bare(born(newer))["targetVersion"] == "3.7.3"
+    assert told_bare(bootstrapped(newer))["targetVersion"] == "3.7.3"
     assert "targetVersion" not in told_bare(founding(newer))
-    assert "targetVersion" not in told_bare(born(ephemeral()))
+    assert "targetVersion" not in told_bare(bootstrapped(ephemeral()))
 
 
 def test_stale_data_stays_visible_while_nobody_answers() -> None:
-    silent = down(born(has_quorum=False), *DURABLE_NAMES)
+    silent = down(bootstrapped(has_quorum=False), *DURABLE_NAMES)
     silent = replace(silent, members=tuple(replace(m, entry=None) for m in silent.members))
-    before = msgspec.convert(told(replace(born(), cluster_version="3.6.0")), improbable.ClusterStatus)
+    before = msgspec.convert(told(replace(bootstrapped(), cluster_version="3.6.0")), improbable.ClusterStatus)
     status = told(silent, before)
 
     assert status["members"] == _json(before.members)
@@ -163,7 +172,7 @@ def test_stale_data_stays_visible_while_nobody_answers() -> None:
 
 
 def test_endpoints_of_an_ephemeral_cluster_are_of_members_that_etcd_lists() -> None:
-    state = changed(born(ephemeral()), "db-0001", entry=None)
+    state = changed(bootstrapped(ephemeral()), "db-0001", entry=None)
     assert told_bare(state)["endpoints"] == ["http://db-0000.ns.svc:2379", "http://db-0002.ns.svc:2379"]
     silent = replace(state, members=tuple(replace(member, entry=None) for member in state.members))
     before = coreos.ClusterStatus(endpoints=("http://db-0000.ns.svc:2379",))
@@ -172,7 +181,7 @@ def test_endpoints_of_an_ephemeral_cluster_are_of_members_that_etcd_lists() -> N
 
 
 def test_the_last_known_version_of_an_ephemeral_cluster_stays_visible() -> None:
-    silent = down(born(ephemeral(version="3.7.3"), has_quorum=False), *BARE_NAMES)
+    silent = down(bootstrapped(ephemeral(version="3.7.3"), has_quorum=False), *BARE_NAMES)
     status = told_bare(silent, coreos.ClusterStatus(current_version="3.6.9"))
 
     assert (status["currentVersion"], status["targetVersion"]) == ("3.6.9", "3.7.3")
@@ -181,20 +190,20 @@ def test_the_last_known_version_of_an_ephemeral_cluster_stays_visible() -> None:
 def test_times_of_conditions_are_kept_in_both_groups() -> None:
     old = Condition(type="Available", status="True", reason="QuorumHealthy", last_transition_time=OLD)
     for status in (
-        told(born(), improbable.ClusterStatus(conditions=(old,))),
-        told_bare(born(ephemeral()), coreos.ClusterStatus(conditions=(old,))),
+        told(bootstrapped(), improbable.ClusterStatus(conditions=(old,))),
+        told_bare(bootstrapped(ephemeral()), coreos.ClusterStatus(conditions=(old,))),
     ):
         assert [c["lastTransitionTime"] for c in status["conditions"]] == [OLD, NOW, NOW]
 
 
-def test_members_are_told_as_etcd_lists_them() -> None:
+def test_members_are_reported_as_etcd_lists_them() -> None:
     listed = (
         entry("db-1"),
         entry("db-0"),
         entry("db-2", is_learner=True),
         EtcdMember(id="9", name="", peer_urls=()),
     )
-    state = replace(born(), strangers=(listed[3],))
+    state = replace(bootstrapped(), unknown_members=(listed[3],))
     for name in ("db-0", "db-1"):
         state = changed(state, name, answer=answer(name, listed))
     state = changed(state, "db-2", entry=listed[2], answer=None)
@@ -209,7 +218,7 @@ def test_members_are_told_as_etcd_lists_them() -> None:
 def test_a_member_that_has_not_started_goes_by_its_objects_name() -> None:
     nameless = EtcdMember(id="id-db-2", name="", peer_urls=("http://db-2:2380",))
     listed = (entry("db-0"), entry("db-1"), nameless)
-    state = changed(born(), "db-0", answer=answer("db-0", listed, committed=99))
+    state = changed(bootstrapped(), "db-0", answer=answer("db-0", listed, committed=99))
     state = changed(state, "db-2", entry=nameless, answer=None)
 
     assert told(state)["members"][0] == {"name": "db-2", "id": "id-db-2"}
@@ -224,9 +233,9 @@ def test_members_are_reached_by_their_own_service_or_under_the_headless_one() ->
 
 
 def test_a_dialect_builds_its_groups_objects() -> None:
-    founder = Founding(founders=("db-0000",), token="t")
+    initial_member = Bootstrapping(initial_members=("db-0000",), token="t")
 
-    assert COREOS.member(ephemeral(), "db-0000", founder)["kind"] == "Pod"
+    assert COREOS.member(ephemeral(), "db-0000", initial_member)["kind"] == "Pod"
     assert COREOS.client_service(ephemeral())["metadata"]["name"] == "db"
     assert COREOS.member_service(ephemeral(), "db-0000")["metadata"]["name"] == "db-0000"
     assert IMPROBABLE.member(persistent(), "db-0", Resuming(token="t"))["kind"] == "EtcdPeer"

@@ -45,7 +45,7 @@ def test_a_loop_that_ends_by_itself_is_no_crash() -> None:
     assert not crashes
 
 
-def test_joining_tells_who_is_late_and_waits_no_longer_than_asked() -> None:
+def test_joining_reports_who_is_late_and_waits_no_longer_than_asked() -> None:
     release = threading.Event()
     loops = [Loop(f"t-{n}", release.wait, Crashes()) for n in range(10)]  # type: ignore[arg-type]
     for loop in loops:

@@ -34,7 +34,7 @@ TEXTS = [
     (Code.FAILED_PRECONDITION, "etcdserver: can only promote a learner member", errors.NotLearner),
     (Code.UNKNOWN, "membership: can only promote a learner member", errors.NotLearner),
     (Code.FAILED_PRECONDITION, "etcdserver: too many learner members in cluster", errors.TooManyLearners),
-    (Code.FAILED_PRECONDITION, "etcdserver: rpc not supported for learner", errors.AskedLearner),
+    (Code.FAILED_PRECONDITION, "etcdserver: rpc not supported for learner", errors.LearnerAsked),
     (Code.FAILED_PRECONDITION, "etcdserver: not leader", errors.NotLeader),
     (Code.FAILED_PRECONDITION, "etcdserver: bad leader transferee", Conflict),
     (Code.NOT_FOUND, "etcdserver: member not found", errors.MemberNotFound),
@@ -125,7 +125,7 @@ def test_only_a_write_that_may_have_passed_is_in_doubt(code: Code, text: str, in
     assert read.maybe_applied is False
 
 
-def test_a_connection_is_lost_when_grpc_says_so_but_not_when_etcd_does() -> None:
+def test_a_connection_is_lost_when_grpc_reports_so_but_not_when_etcd_does() -> None:
     assert is_connection_lost(Code.UNAVAILABLE, "Socket closed")
     assert not is_connection_lost(Code.UNAVAILABLE, "etcdserver: no leader")
     assert not is_connection_lost(Code.DEADLINE_EXCEEDED, "Deadline Exceeded")

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from etcd_operator.build import ephemeral, persistent
-from etcd_operator.build.urls import CLIENT_PORT, METRICS_PORT, url
-from etcd_operator.core.actions import Founding
-from unit.build.cases import IMAGE, PLAIN, PLAIN_BARE, peer_of
-from unit.build.test_rules import environment_of
+from etcd_operator.core.actions import Bootstrapping
+from etcd_operator.render import ephemeral, persistent
+from etcd_operator.render.urls import CLIENT_PORT, METRICS_PORT, url
 from unit.etcd.pods import RIGHTS, Pod, Stack, is_healthy, running, wait_healthy
+from unit.render.cases import IMAGE, PLAIN, PLAIN_BARE, peer_of
+from unit.render.test_rules import environment_of
 
 pytestmark = pytest.mark.skipif(os.geteuid() != RIGHTS, reason="makes network namespaces: needs root")
 
@@ -27,14 +27,14 @@ def _persistent() -> tuple[Pod, Pod]:
     one, other = (
         _pod(number, persistent.replica_set(peer, IMAGE)["spec"]["template"], f"{name}.db.ns.svc", name)
         for number, name in enumerate(names, 1)
-        for peer in (peer_of(PLAIN, name, Founding(founders=names, token="t")),)
+        for peer in (peer_of(PLAIN, name, Bootstrapping(initial_members=names, token="t")),)
     )
     return one, other
 
 
 def _ephemeral() -> tuple[Pod, Pod]:
     names = ("db-0000", "db-0001")
-    founding = Founding(founders=names, token="t")
+    founding = Bootstrapping(initial_members=names, token="t")
     one, other = (
         _pod(number, ephemeral.pod(PLAIN_BARE, name, founding), name) for number, name in enumerate(names, 1)
     )

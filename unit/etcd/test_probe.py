@@ -235,7 +235,7 @@ def _refuse(_cluster: FakeEtcdCluster) -> bool:
 WITHOUT_FILES = """
 import os, resource
 from etcd_operator.etcd.channel import Channels
-from etcd_operator.etcd.errors import NotAsked
+from etcd_operator.etcd.errors import NotProbed
 from etcd_operator.etcd.probe import probe
 from unit.fakes.etcd import FakeEtcdCluster
 
@@ -254,7 +254,7 @@ except OSError:
 assert probe(connected, endpoints).quorum
 try:
     found = probe(Channels(), endpoints)
-except NotAsked as error:
+except NotProbed as error:
     found = f"{endpoints[0]} was not asked" in str(error)
 os.write(1, repr(found).encode())
 os._exit(0)

@@ -11,11 +11,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from etcd_operator.build.security import USER
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.kube.views import Pod
 from etcd_operator.reconcile.facts import NO_RIGHTS, pod_facts
+from etcd_operator.render.security import USER
 from unit.etcd.real import free_address
 from unit.etcd.support import eventually
 
@@ -82,9 +82,9 @@ def test_a_volume_that_is_not_its_own_is_named_as_the_cause_and_not_taken_for_lo
     with etcd(binaries, volume, USER) as log:
         eventually(lambda: NO_RIGHTS in log.read_text() and "fatal" in log.read_text())
         facts = pod_facts(ended(log), now=datetime.now(UTC))
-    assert facts.trouble is not None
-    assert facts.trouble.reason == "PermissionDenied"
-    assert NO_RIGHTS in facts.trouble.message
+    assert facts.problem is not None
+    assert facts.problem.reason == "PermissionDenied"
+    assert NO_RIGHTS in facts.problem.message
     assert not facts.has_no_data
     assert not facts.has_broken_data
 

@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.build import seed
-from etcd_operator.build import steps as parts
 from etcd_operator.core.actions import Seeding
 from etcd_operator.core.rules.quorum_lost import MOVED_ON
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient
-from unit.build.cases import PLAIN_BARE
+from etcd_operator.render import seed
+from etcd_operator.render import steps as parts
 from unit.etcd.real import RealEtcdCluster, free_address
 from unit.etcd.support import eventually
+from unit.render.cases import PLAIN_BARE
 
 
 def steps(notes: dict[str, str], changes: dict[str, str], binaries: Path) -> list[list[str]]:

@@ -82,7 +82,7 @@ def metrics(*hosts: str) -> list[Reading]:
         (b"", NOTHING),
     ],
 )
-def test_facts_are_known_only_where_the_page_says_so(body: bytes, found: Vitals) -> None:
+def test_facts_are_known_only_where_the_page_reports_so(body: bytes, found: Vitals) -> None:
     with serving("127.0.0.1", by=answering(body)):
         assert read(metrics("127.0.0.1")) == {"127.0.0.1:2379": found}
 

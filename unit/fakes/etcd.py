@@ -8,7 +8,7 @@
 It keeps etcd's rules as measured on 3.5 to 3.7: quorum, the 5 s rule (only with a clock), one
 learner at a time, promotion only in sync, what a learner answers, what answers without quorum.
 It does not model the log: data is one dict, a follower is always up to date, a leader is
-elected at once, and a wiped founder that would corrupt a real cluster is just refused.
+elected at once, and a wiped initial member that would corrupt a real cluster is just refused.
 
 `on_write(method, applied)` is called before and after each change; raising `Refusal` there
 fails the call before it, or loses its reply. `damage` changes the bytes of snapshots.

@@ -70,7 +70,7 @@ def test_a_stalled_request_does_not_keep_the_server_from_stopping(subject: Subje
     assert api.log[-1].code == 0
 
 
-def test_the_log_tells_who_asked_for_what(subject: Subject, api: ApiServer) -> None:
+def test_the_log_reports_who_asked_for_what(subject: Subject, api: ApiServer) -> None:
     subject._headers = {"User-Agent": "tester/1"}
     post(subject, "a")
     request = api.log[-1].request

@@ -94,7 +94,7 @@ def test_what_clients_feel_is_judged_by_the_runs_that_were_quiet_at_rest() -> No
     assert missed(PATCH, noisy, roll(**CHANGED_FELT)) == FELT
 
 
-def test_what_was_not_judged_is_told() -> None:
+def test_what_was_not_judged_is_reported() -> None:
     noisy = roll(gap_at_rest=0.9, longest_gap=0.8, failures=Counter({"UNAVAILABLE": 2}), leaderless=(2.0,))
     notes = {name: one(PATCH, name, noisy, roll()).note for name in FELT}
     assert all("1 of 2 runs quiet" in note for note in notes.values())
@@ -135,7 +135,7 @@ def test_reasons_of_failures_are_named() -> None:
     assert verdict.note.endswith("2 x UNAVAILABLE: no leader; 1 x DEADLINE_EXCEEDED")
 
 
-def test_a_row_tells_the_median_time_and_the_worst_of_the_rest() -> None:
+def test_a_row_reports_the_median_time_and_the_worst_of_the_rest() -> None:
     rolls = [roll(seconds=4.0), roll(seconds=6.0), BAD]
     assert row(PATCH, rolls) == (
         "| coreos.com, 3: 3.5.34 -> 3.5.35 | 6.0 s | 1 of 1501 | 300 ms | 20 ms | 4, longest 1100 ms |"

@@ -43,7 +43,7 @@ def test_a_verdict_passes_only_if_every_check_does_and_there_is_one() -> None:
     assert not replace(VERDICT, checks=[]).passed
 
 
-def test_the_report_tells_the_seed_the_figures_and_what_failed() -> None:
+def test_the_report_reports_the_seed_the_figures_and_what_failed() -> None:
     lines = list(replace(VERDICT, checks=[GOOD, BAD]).lines())
     assert lines[0] == "== verdict after 01:01:01, seed 7"
     assert lines[-1] == "FAILED: 1 of 2 checks"
@@ -55,7 +55,7 @@ def test_the_report_tells_the_seed_the_figures_and_what_failed() -> None:
     assert list(VERDICT.lines())[-1] == "PASSED"
 
 
-def test_figures_without_a_strike_are_told_as_such() -> None:
+def test_figures_without_a_strike_are_reported_as_such() -> None:
     assert spread([]) == "-"
     assert str(Tally()) == "none"
     assert duration(59.9) == "00:00:59"
@@ -70,7 +70,7 @@ def test_figures_without_a_strike_are_told_as_such() -> None:
         "Traceback (most recent call last):",
     ],
 )
-def test_what_tells_of_a_bug_is_found(bug: str) -> None:
+def test_what_reports_of_a_bug_is_found(bug: str) -> None:
     assert scan([line(), bug, line()]).bugs == (bug,)
 
 
@@ -96,7 +96,7 @@ def test_lines_that_were_read_twice_count_once() -> None:
         (["--kubeconfig", __file__], "cannot use"),
     ],
 )
-def test_a_run_that_cannot_begin_says_so_in_one_line(
+def test_a_run_that_cannot_begin_reports_so_in_one_line(
     words: list[str],
     complaint: str,
     capsys: pytest.CaptureFixture[str],

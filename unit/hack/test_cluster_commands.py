@@ -28,7 +28,7 @@ def test_a_program_that_hangs_is_ended() -> None:
     assert not succeeds(["sleep", "60"], deadline=0.1)
 
 
-def test_a_missing_program_says_how_to_get_it() -> None:
+def test_a_missing_program_reports_how_to_get_it() -> None:
     with pytest.raises(CommandError, match="hack/cluster setup"):
         run(["no-such-program-here"])
 
@@ -44,7 +44,7 @@ def test_folders_follow_the_xdg_variables(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert Cache.of_user().root == Path.home() / ".cache" / "etcd-operator-dev"
 
 
-def test_a_second_build_waits_for_the_first_and_says_so(
+def test_a_second_build_waits_for_the_first_and_reports_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     cache, entered = Cache(tmp_path), Event()

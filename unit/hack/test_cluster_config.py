@@ -176,7 +176,7 @@ def test_the_dns_service_has_the_address_that_kubelets_give_to_pods() -> None:
 
 
 @pytest.mark.parametrize(("status", "expected"), [("True", True), ("False", False), ("Unknown", False)])
-def test_a_node_is_ready_only_if_it_says_so(status: str, *, expected: bool) -> None:
+def test_a_node_is_ready_only_if_it_reports_so(status: str, *, expected: bool) -> None:
     assert is_ready({"status": {"conditions": [{"type": "Ready", "status": status}]}}) is expected
     assert not is_ready({})
 

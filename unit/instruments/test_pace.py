@@ -24,7 +24,7 @@ def test_steps_follow_one_another_until_it_is_stopped() -> None:
     assert count == after
 
 
-def test_a_step_that_does_not_end_is_told() -> None:
+def test_a_step_that_does_not_end_is_reported() -> None:
     go_on, begun = threading.Event(), threading.Event()
 
     def step() -> None:

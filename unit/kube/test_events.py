@@ -78,7 +78,7 @@ def test_the_same_fact_again_counts_up_one_event(bench: Bench) -> None:
     ]
 
 
-def test_a_fact_whose_event_has_expired_is_told_anew(bench: Bench) -> None:
+def test_a_fact_whose_event_has_expired_is_reported_anew(bench: Bench) -> None:
     recorder = bench.recorder()
     recorder.start()
     recorder.tell(CLUSTER, "Normal", LEADER_MOVED, "to c-0001")

@@ -52,7 +52,7 @@ def informing(script: Script, crashes: list[Any] | None = None) -> Iterator[Info
             assert informer.stop()
 
 
-def test_it_syncs_and_then_tells_every_handler_of_each_change() -> None:
+def test_it_syncs_and_then_reports_every_handler_of_each_change() -> None:
     with informing(steady(("MODIFIED", pod("a", 11)), ("DELETED", pod("a", 12)))) as informer:
         told: list[list[tuple[str, str]]] = [[], []]
 
@@ -69,7 +69,7 @@ def test_it_syncs_and_then_tells_every_handler_of_each_change() -> None:
         assert informer.last_error is None
 
 
-def test_it_has_synced_only_after_the_handlers_were_told_of_the_first_list() -> None:
+def test_it_has_synced_only_after_the_handlers_were_reported_of_the_first_list() -> None:
     with informing(steady()) as informer:
         entered, release = threading.Event(), threading.Event()
 
@@ -164,7 +164,7 @@ def test_it_is_known_whether_its_thread_has_ended() -> None:
         until(lambda: informer.has_ended)
 
 
-def test_stop_says_so_when_the_thread_does_not_end_in_time() -> None:
+def test_stop_reports_so_when_the_thread_does_not_end_in_time() -> None:
     with informing(steady()) as informer:
         entered, release = threading.Event(), threading.Event()
 
@@ -184,7 +184,7 @@ def test_one_that_was_never_started_stops() -> None:
         assert informer.stop()
 
 
-def test_a_loop_that_breaks_is_told_loudly(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_loop_that_breaks_is_reported_loudly(monkeypatch: pytest.MonkeyPatch) -> None:
     crashes: list[Any] = []
     with capture_logs() as logs, informing(steady(), crashes) as informer:
         monkeypatch.setattr(informer.store, "replace", lambda *_, **__: 1 / 0)

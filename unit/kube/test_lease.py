@@ -208,7 +208,7 @@ def test_times_that_leave_no_room_are_refused(bad: dict[str, float]) -> None:
         Timing(**bad)
 
 
-def test_a_running_elector_says_that_it_leads_and_stops_without_a_word(bench: Bench) -> None:
+def test_a_running_elector_reports_that_it_leads_and_stops_without_a_word(bench: Bench) -> None:
     first = bench.elector("first")
     first.start()
     until(lambda: bench.calls == ["first started"])

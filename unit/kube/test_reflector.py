@@ -177,7 +177,7 @@ def test_half_a_line_is_no_event_and_the_stream_goes_on_from_before_it() -> None
         pytest.param(stream(("ADDED", pod("x", 9))), id="as versions that go back"),
     ],
 )
-def test_an_expired_position_means_a_new_list_whose_difference_is_told(expired: Step) -> None:
+def test_an_expired_position_means_a_new_list_whose_difference_is_reported(expired: Step) -> None:
     script = scripted(
         [items(pod("a", 5), pod("b", 6)), items(pod("b", 6), pod("c", 20), version=21)], [expired]
     )
@@ -194,7 +194,7 @@ def test_a_watch_that_is_always_gone_does_not_become_a_storm_of_lists() -> None:
         assert waits(world) == [0.8, 1.2, 1.8, 2.7, 4.0]
 
 
-def test_a_429_waits_as_long_as_the_server_says_but_never_blindly_long() -> None:
+def test_a_429_waits_as_long_as_the_server_reports_but_never_blindly_long() -> None:
     refusals = [
         failing(429, Retry_After="7"),
         failing(429, Retry_After="86400"),
@@ -295,7 +295,7 @@ def test_a_missing_api_is_not_fatal_and_is_found_once_it_is_there() -> None:
         until(lambda: world.reflector.last_error is None)
 
 
-def test_the_last_error_tells_while_the_stream_is_broken() -> None:
+def test_the_last_error_reports_while_the_stream_is_broken() -> None:
     back = threading.Event()
 
     def broken(line: Line) -> None:

@@ -24,7 +24,7 @@ def store_and_told() -> tuple[Store[Thing], Told]:
     return Store(indexes={"cluster": by_cluster}, on_change=lambda old, new: told.append((old, new))), told
 
 
-def test_additions_changes_and_deletions_are_told_as_old_and_new() -> None:
+def test_additions_changes_and_deletions_are_reported_as_old_and_new() -> None:
     store, told = store_and_told()
     one, two = thing("a", 1), thing("a", 2)
     store.put(one)
@@ -36,7 +36,7 @@ def test_additions_changes_and_deletions_are_told_as_old_and_new() -> None:
     assert len(store) == 0
 
 
-def test_a_change_is_stored_before_it_is_told() -> None:
+def test_a_change_is_stored_before_it_is_reported() -> None:
     seen: list[Thing | None] = []
     store: Store[Thing] = Store(on_change=lambda old, new: seen.append(store.get(A)))
     store.put(thing("a", 1))
@@ -67,7 +67,7 @@ def test_versions_are_compared_as_numbers_and_taken_when_they_are_none() -> None
     assert store.get(A) == thing("a", 3)
 
 
-def test_what_is_known_already_is_not_told_again() -> None:
+def test_what_is_known_already_is_not_reported_again() -> None:
     store, told = store_and_told()
     store.put(thing("a", 1))
     store.put(thing("a", 1))
@@ -84,7 +84,7 @@ def test_the_same_name_with_another_uid_is_a_deletion_and_an_addition() -> None:
     assert told[1:] == [(first, None), (None, second), (second, None), (None, third)]
 
 
-def test_replace_tells_the_difference_with_deletions() -> None:
+def test_replace_reports_the_difference_with_deletions() -> None:
     store, told = store_and_told()
     for value in (thing("a", 1), thing("b", 2), thing("c", 3)):
         store.put(value)
@@ -149,7 +149,7 @@ def test_the_store_has_reached_what_any_event_bookmark_or_list_shows() -> None:
     assert store.version == "20"
 
 
-def test_a_reader_may_ask_while_changes_are_told() -> None:
+def test_a_reader_may_ask_while_changes_are_reported() -> None:
     answers: list[int] = []
 
     def ask(_old: Thing | None, _new: Thing | None) -> None:
@@ -187,7 +187,7 @@ labels = st.sampled_from(["x", "y", ""])
 
 
 @given(st.lists(st.tuples(st.sampled_from(["put", "remove", "replace"]), names, labels, st.integers(1, 2))))
-def test_what_is_told_always_adds_up_to_what_is_stored(
+def test_what_is_reported_always_adds_up_to_what_is_stored(
     steps: list[tuple[str, str, str, int]],
 ) -> None:
     store, told = store_and_told()

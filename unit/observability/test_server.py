@@ -77,7 +77,7 @@ def test_verbose_lists_the_checks(make: Make) -> None:
     assert (status, body) == (200, "[+]leader: fine\n[+]caches: fine\nreadyz check passed\n")
 
 
-def test_a_failing_check_fails_its_page_only_and_says_why(make: Make) -> None:
+def test_a_failing_check_fails_its_page_only_and_reports_why(make: Make) -> None:
     server = make(health={"threads": well}, ready={"caches": well, "leader": ill})
     status, body, _ = ask(server, "/readyz")
     assert (status, body) == (503, "[+]caches: fine\n[-]leader: lease lost\nreadyz check failed\n")

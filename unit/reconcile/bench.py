@@ -325,7 +325,7 @@ def bench(clock: FakeClock | None = None) -> Iterator[Bench]:
 
 
 @contextmanager
-def born(kind: Kind, body: Json) -> Iterator[Bench]:
+def bootstrapped(kind: Kind, body: Json) -> Iterator[Bench]:
     """A cluster that is as asked, with an acknowledged key in it."""
     with bench() as made:
         made.start()

@@ -1,8 +1,8 @@
 """The etcd processes inside the pods of a `World`: flags in, a scripted etcd on the pod's address out.
 
-Promises: data is bound to a claim, or to a pod without one; flags count only where there is no data; a
-founder answers nothing until a quorum of founders has met (measured on 3.5 to 3.7), only its metrics page
-tells that it has never seen a leader. A start that real etcd refuses leaves the container in a crash loop.
+Promises: data is bound to a claim, or to a pod without one; flags count only where there is no data;
+an initial member answers nothing until a quorum of them has met (3.5 to 3.7), only its metrics
+page tells that it has never seen a leader. A start that real etcd refuses leaves the container in a crash loop.
 A member that is started without data after it has served is noted in `unsafe`: no test may end so.
 """
 
@@ -11,8 +11,8 @@ import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from etcd_operator.build.urls import METRICS_PORT
 from etcd_operator.clock import Clock
+from etcd_operator.render.urls import METRICS_PORT
 from unit.fakes.apiserver import ApiServer
 from unit.fakes.apiserver.kinds import CLAIMS, PODS
 from unit.fakes.etcd import FakeEtcdCluster, FakeMember, StartRefused
@@ -26,7 +26,7 @@ class Process:
     """What one etcd cluster has been through. `data` is whose data directory an owner holds, by ID."""
 
     etcd: FakeEtcdCluster
-    founders: tuple[str, ...]
+    initial_members: tuple[str, ...]
     has_met: bool = False
     served: set[int] = field(default_factory=set)
     data: dict[str, int] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class Etcds:
         self.fetched: dict[str, FakeEtcdCluster] = {}
 
     def prepare(self, running: Running) -> tuple[int, str]:
-        """The steps of a seed, as `build.seed` writes them and etcd's tools run them."""
+        """The steps of a seed, as `render.seed` writes them and etcd's tools run them."""
         for done, words in enumerate(running.init):
             try:
                 self._prepare(running, words)
@@ -206,9 +206,9 @@ class Etcds:
 
     def _found(self, options: Options) -> Process:
         etcd = FakeEtcdCluster(cluster_id=0xC0DE + len(self.by_token), clock=self._clock)
-        founders = dict(entry.split("=", 1) for entry in options["initial-cluster"].split(","))
-        etcd.found(founders)
-        return Process(etcd, tuple(founders))
+        initial_members = dict(entry.split("=", 1) for entry in options["initial-cluster"].split(","))
+        etcd.found(initial_members)
+        return Process(etcd, tuple(initial_members))
 
     def _run(self, process: Process, running: Running, options: Options) -> None:
         name, peer_url, address = (
@@ -228,7 +228,7 @@ class Etcds:
             process.served.update(member.id for member in process.etcd.members if member.is_running)
 
     def _meet(self, process: Process) -> None:
-        if len(process.running) > len(process.founders) // 2:
+        if len(process.running) > len(process.initial_members) // 2:
             process.has_met = True
             for each in process.running:
                 process.etcd.thaw(each)

@@ -12,14 +12,14 @@ from etcd_operator.core.actions import (
     RemakePod,
     RemoveMember,
     ReplaceMember,
-    SealMember,
+    SetExistingOnly,
 )
 from etcd_operator.core.state import ClusterState
 from etcd_operator.errors import Conflict
 from etcd_operator.keys import Key
 from unit.fakes.apiserver import Kind
 from unit.fakes.apiserver.kinds import CLAIMS, PODS
-from unit.reconcile.bench import COREOS, IMPROBABLE, PEERS, Bench, born, ephemeral, persistent
+from unit.reconcile.bench import COREOS, IMPROBABLE, PEERS, Bench, bootstrapped, ephemeral, persistent
 
 KEY = Key("default", "c")
 
@@ -69,7 +69,7 @@ def _names(made: Bench) -> list[str]:
 def test_no_second_member_is_removed_before_the_first_removal_was_seen(
     body: tuple[Kind, Any], gone: str, victim: str
 ) -> None:
-    with born(*body) as made:
+    with bootstrapped(*body) as made:
         acts = Acts(made, body[0])
         _forget(made, gone)
         left = _names(made)
@@ -93,7 +93,7 @@ def test_no_member_is_removed_while_another_one_begins_to_go(
     kind: Kind, body: Any, victim: str, holder: Kind
 ) -> None:
     """Two voters would be left, one of which is just going, and with it the quorum."""
-    with born(kind, body) as made:
+    with bootstrapped(kind, body) as made:
         acts = Acts(made, kind)
         other = next(name for name in _names(made) if name != victim)
         made.edit(holder, other, {"metadata": {"finalizers": ["test/held"]}})
@@ -108,7 +108,7 @@ def test_no_member_is_removed_while_another_one_begins_to_go(
 )
 def test_no_member_is_stopped_while_another_one_begins_to_go(kind: Kind, body: Any) -> None:
     """An upgrade that goes on would have two of three away."""
-    with born(kind, body) as made:
+    with bootstrapped(kind, body) as made:
         acts = Acts(made, kind)
         other, *_, last = acts.state.members
         assert other.pod is not None
@@ -121,7 +121,7 @@ def test_no_member_is_stopped_while_another_one_begins_to_go(kind: Kind, body: A
 
 
 def test_no_member_is_added_to_a_list_that_has_changed() -> None:
-    with born(*ephemeral(size=3)) as made:
+    with bootstrapped(*ephemeral(size=3)) as made:
         acts = Acts(made, COREOS)
         _forget(made, "c-0001")
 
@@ -130,9 +130,9 @@ def test_no_member_is_added_to_a_list_that_has_changed() -> None:
         assert _names(made) == ["c-0000", "c-0002"]
 
 
-def test_the_claim_of_a_peer_that_was_made_again_is_not_doomed() -> None:
+def test_the_claim_of_a_peer_that_was_made_again_is_not_lost() -> None:
     """By the name alone the finalizer would come to the new one, and its claim would go with it some day."""
-    with born(*persistent(size=3)) as made:
+    with bootstrapped(*persistent(size=3)) as made:
         acts = Acts(made, IMPROBABLE)
         _forget(made, "c-2")
         old = made.get(PEERS, "c-2")
@@ -148,7 +148,7 @@ def test_the_claim_of_a_peer_that_was_made_again_is_not_doomed() -> None:
 
 def test_a_member_whose_claim_is_gone_is_sealed_all_the_same() -> None:
     """It serves for as long as its pod lives; a seal that fails would hold up everything else."""
-    with born(*persistent(size=3)) as made:
+    with bootstrapped(*persistent(size=3)) as made:
         made.delete(CLAIMS, "c-2")
         made.edit(CLAIMS, "c-2", {"metadata": {"finalizers": []}})
         acts = Acts(made, IMPROBABLE)
@@ -156,13 +156,13 @@ def test_a_member_whose_claim_is_gone_is_sealed_all_the_same() -> None:
         member_id = acts.state.by_name["c-2"].id
         made.edit(PEERS, "c-2", {"spec": {"bootstrap": {"initialClusterState": "New"}}})
 
-        acts.act(SealMember(name="c-2", cluster_id="c0de", member_id=member_id, voters=(), revision=1))
+        acts.act(SetExistingOnly(name="c-2", cluster_id="c0de", member_id=member_id, voters=(), revision=1))
 
         assert made.get(PEERS, "c-2")["spec"]["bootstrap"]["initialClusterState"] == "Existing"
 
 
 def test_a_pod_that_runs_by_now_is_not_made_anew() -> None:
-    with born(*persistent(size=3)) as made:
+    with bootstrapped(*persistent(size=3)) as made:
         acts = Acts(made, IMPROBABLE)
         before = made.get(CLAIMS, "c-2")
 
@@ -173,7 +173,7 @@ def test_a_pod_that_runs_by_now_is_not_made_anew() -> None:
 
 @pytest.mark.parametrize("has_claim", [False, True], ids=["claim", "pod"])
 def test_a_pod_is_not_made_anew_where_a_part_of_its_member_is_missing(has_claim: bool) -> None:
-    with born(*persistent(size=3)) as made:
+    with bootstrapped(*persistent(size=3)) as made:
         acts = Acts(made, IMPROBABLE)
         members = tuple(
             replace(member, pod=None) if has_claim else replace(member, claim=None)

@@ -8,7 +8,7 @@ import pytest
 from unit.fakes.apiserver import Answer, Json
 from unit.fakes.apiserver.faults import Fault, Request
 from unit.fakes.apiserver.kinds import CLAIMS
-from unit.reconcile.bench import IMPROBABLE, PEERS, Bench, born, persistent
+from unit.reconcile.bench import IMPROBABLE, PEERS, Bench, bootstrapped, persistent
 from unit.reconcile.expected import assert_finished
 
 
@@ -27,7 +27,7 @@ def test_a_claim_whose_creation_is_applied_late_is_cleaned_up_and_not_in_the_way
         late.append(request.body)
         return Answer(code=504, reason="Timeout", message="the webhook did not answer in time")
 
-    with born(*persistent()) as made:
+    with bootstrapped(*persistent()) as made:
         made.api.before = timing_out
         resize(made, 4)
         made.run_until(lambda: len(late) > 0)
@@ -54,7 +54,7 @@ def test_a_claim_whose_creation_is_applied_late_is_cleaned_up_and_not_in_the_way
 def test_a_cluster_created_again_counts_the_voters_that_it_had_last(
     size: int, to: int, lost: tuple[str, ...], is_resumed: bool
 ) -> None:
-    with born(*persistent(size=size)) as made:
+    with bootstrapped(*persistent(size=size)) as made:
         resize(made, to)
         made.settle()
         made.delete(IMPROBABLE, "c")
@@ -73,7 +73,7 @@ def test_a_cluster_created_again_counts_the_voters_that_it_had_last(
 
 
 def test_each_change_of_voters_is_one_write_for_each_claim() -> None:
-    with born(*persistent(size=3)) as made:
+    with bootstrapped(*persistent(size=3)) as made:
         before = len(made.writes())
         resize(made, 5)
         made.settle()
@@ -87,7 +87,7 @@ def test_each_change_of_voters_is_one_write_for_each_claim() -> None:
 
 
 def test_claims_that_an_earlier_version_marked_are_brought_up_to_date_once() -> None:
-    with born(*persistent(size=3)) as made:
+    with bootstrapped(*persistent(size=3)) as made:
         made.kill()
         old = {f"{IMPROBABLE.group}/{name}": None for name in ("voters", "voters-revision")}
         size = {f"{IMPROBABLE.group}/cluster-size": "3"}
@@ -118,7 +118,7 @@ def refusing_to_delete(code: int, reason: str) -> Callable[[Request], Fault | No
 def test_a_claim_that_cannot_be_deleted_holds_the_deletion_of_its_peer_for_minutes_and_not_for_ever(
     code: int, reason: str
 ) -> None:
-    with born(*persistent()) as made:
+    with bootstrapped(*persistent()) as made:
         made.api.before = refusing_to_delete(code, reason)
         resize(made, 2)
         made.run_until(lambda: "deletionTimestamp" in made.get(PEERS, "c-2")["metadata"])
@@ -136,7 +136,7 @@ def test_a_claim_that_cannot_be_deleted_holds_the_deletion_of_its_peer_for_minut
 
 
 def test_a_claim_that_cannot_be_deleted_for_a_moment_goes_with_its_peer() -> None:
-    with born(*persistent()) as made:
+    with bootstrapped(*persistent()) as made:
         made.api.before = refusing_to_delete(403, "Forbidden")
         resize(made, 2)
         made.run_until(lambda: "deletionTimestamp" in made.get(PEERS, "c-2")["metadata"])
@@ -147,7 +147,7 @@ def test_a_claim_that_cannot_be_deleted_for_a_moment_goes_with_its_peer() -> Non
 
 
 def test_the_claim_of_a_removed_member_goes_although_no_cache_shows_it() -> None:
-    with born(*persistent()) as made:
+    with bootstrapped(*persistent()) as made:
         resize(made, 2)
         made.run_until(lambda: "deletionTimestamp" in made.get(PEERS, "c-2")["metadata"])
         labels = dict.fromkeys(made.get(CLAIMS, "c-2")["metadata"]["labels"])
@@ -157,7 +157,7 @@ def test_the_claim_of_a_removed_member_goes_although_no_cache_shows_it() -> None
 
 
 def test_a_claim_that_somebody_put_in_the_place_of_ours_outlives_the_member() -> None:
-    with born(*persistent()) as made:
+    with bootstrapped(*persistent()) as made:
         labels = made.get(CLAIMS, "c-2")["metadata"]["labels"]
         resize(made, 2)
         made.run_until(lambda: "deletionTimestamp" in made.get(PEERS, "c-2")["metadata"])

@@ -7,7 +7,7 @@ from unittest.mock import patch
 from etcd_operator.etcd import vitals
 from etcd_operator.etcd.vitals import NOTHING, Reading, Vitals
 from etcd_operator.reconcile import prober
-from unit.reconcile.bench import COREOS, IMPROBABLE, Bench, born, ephemeral, persistent
+from unit.reconcile.bench import COREOS, IMPROBABLE, Bench, bootstrapped, ephemeral, persistent
 from unit.reconcile.harness import RESYNC
 
 
@@ -31,7 +31,7 @@ def versions(made: Bench) -> tuple[str, str]:
 
 
 def test_it_is_read_of_one_member_when_a_cluster_begins_and_then_no_more() -> None:
-    with readings() as seen, born(*persistent()) as made:
+    with readings() as seen, bootstrapped(*persistent()) as made:
         made.settle()
         assert versions(made) == ("3.6.0", "3.6.16")
         assert seen
@@ -48,7 +48,7 @@ def test_a_page_that_is_never_readable_is_not_asked_for_again_and_again() -> Non
         seen.extend(wanted)
         return {reading.endpoint: NOTHING for reading in wanted}
 
-    with patch.object(prober, "read", unreadable), born(*persistent()) as made:
+    with patch.object(prober, "read", unreadable), bootstrapped(*persistent()) as made:
         made.settle()
         seen.clear()
         made.wait(6 * RESYNC)
@@ -56,7 +56,7 @@ def test_a_page_that_is_never_readable_is_not_asked_for_again_and_again() -> Non
 
 
 def test_it_follows_a_minor_upgrade_when_etcd_has_followed() -> None:
-    with born(*persistent(version="3.5.35")) as made:
+    with bootstrapped(*persistent(version="3.5.35")) as made:
         assert versions(made) == ("3.5.0", "3.5.35")
         made.etcd.etcd.holds_version = True
         made.edit(IMPROBABLE, "c", {"spec": {"version": "3.6.16"}})
@@ -70,7 +70,7 @@ def test_it_follows_a_minor_upgrade_when_etcd_has_followed() -> None:
 
 
 def test_a_patch_upgrade_reads_nothing() -> None:
-    with born(*persistent()) as made:
+    with bootstrapped(*persistent()) as made:
         made.settle()
         with readings() as seen:
             made.edit(IMPROBABLE, "c", {"spec": {"version": "3.6.17"}})
@@ -79,8 +79,8 @@ def test_a_patch_upgrade_reads_nothing() -> None:
         assert seen == []
 
 
-def test_what_was_known_stays_while_nobody_tells() -> None:
-    with born(*persistent(size=1)) as made:
+def test_what_was_known_stays_while_nobody_reports() -> None:
+    with bootstrapped(*persistent(size=1)) as made:
         made.settle()
         made.etcd.etcd.freeze("c-0")
         made.run_until(lambda: made.reason(IMPROBABLE) == "QuorumLost")
@@ -88,7 +88,7 @@ def test_what_was_known_stays_while_nobody_tells() -> None:
 
 
 def test_the_group_that_has_no_such_field_reads_nothing() -> None:
-    with readings() as seen, born(*ephemeral()) as made:
+    with readings() as seen, bootstrapped(*ephemeral()) as made:
         made.settle()
         assert "clusterVersion" not in made.status(COREOS)
         assert seen == []

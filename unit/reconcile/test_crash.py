@@ -13,56 +13,56 @@ import pytest
 from unit.fakes.apiserver import Cut, Kind
 from unit.fakes.apiserver.kinds import CLAIMS
 from unit.reconcile.bench import COREOS, Bench, bench, ephemeral, persistent
+from unit.reconcile.disturbance import DISTURBANCES, Disturbance, survives
 from unit.reconcile.expected import assert_finished
-from unit.reconcile.trouble import TROUBLES, Trouble, survives
 
 Make = Callable[..., tuple[Kind, dict[str, object]]]
 
 
 BY_SIZE = [
-    pytest.param(size, trouble, id=f"{size}: {name}")
-    for name, trouble in TROUBLES.items()
-    for size in ((3,) if trouble.kills or trouble.after == Cut() else (1,))
-] + [pytest.param(3, TROUBLES["it is answered with 409"], id="3: it is answered with 409")]
+    pytest.param(size, disturbance, id=f"{size}: {name}")
+    for name, disturbance in DISTURBANCES.items()
+    for size in ((3,) if disturbance.kills or disturbance.after == Cut() else (1,))
+] + [pytest.param(3, DISTURBANCES["it is answered with 409"], id="3: it is answered with 409")]
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(("size", "trouble"), BY_SIZE)
+@pytest.mark.parametrize(("size", "disturbance"), BY_SIZE)
 @pytest.mark.parametrize("make", [ephemeral, persistent])
 def test_a_cluster_is_created_once_whatever_happens_at_any_write(
-    make: Make, size: int, trouble: Trouble
+    make: Make, size: int, disturbance: Disturbance
 ) -> None:
     kind, body = make(size=size)
-    if kind is COREOS and trouble.world_goes_on:
-        trouble = replace(trouble, world_goes_on=False)  # see the test after this one
+    if kind is COREOS and disturbance.world_goes_on:
+        disturbance = replace(disturbance, world_goes_on=False)  # see the test after this one
     write, goes_on = 1, True
     while goes_on:
         with bench() as made:
-            goes_on = survives(made, trouble, write, partial(made.create, kind, body))
+            goes_on = survives(made, disturbance, write, partial(made.create, kind, body))
             assert_finished(made, kind, size)
             write += 1
     assert write > 2 * size
 
 
-def test_founders_that_meet_while_the_operator_is_dead_get_a_third_in_place_of_the_one_never_made() -> None:
+def test_initial_members_that_meet_while_the_operator_is_dead_get_a_third_for_the_one_never_made() -> None:
     with bench() as made:
         kind, body = ephemeral(size=3)
-        assert survives(made, TROUBLES["it dies after the reply"], 3, partial(made.create, kind, body))
+        assert survives(made, DISTURBANCES["it dies after the reply"], 3, partial(made.create, kind, body))
         assert len(made.etcd.running) == 3
         made.rest()
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(("size", "trouble"), BY_SIZE)
+@pytest.mark.parametrize(("size", "disturbance"), BY_SIZE)
 def test_a_persistent_cluster_resumes_on_its_claims_whatever_happens_at_any_write(
-    size: int, trouble: Trouble
+    size: int, disturbance: Disturbance
 ) -> None:
     kind, body = persistent(size=size)
     write, goes_on = 1, True
     while goes_on:
         with bench() as made:
             claims = deleted_with_data(made, size)
-            goes_on = survives(made, trouble, write, partial(made.create, kind, body))
+            goes_on = survives(made, disturbance, write, partial(made.create, kind, body))
             assert {c["metadata"]["uid"] for c in made.api.objects.select(CLAIMS)} == claims
             assert made.etcd.etcd.keys == {b"key": (b"value", 2)}
             assert_finished(made, kind, size)

@@ -6,9 +6,9 @@ import pytest
 
 from unit.fakes.apiserver import Kind
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, SERVICES
-from unit.reconcile.bench import COREOS, IMPROBABLE, Bench, born, ephemeral, persistent
+from unit.reconcile.bench import COREOS, IMPROBABLE, Bench, bootstrapped, ephemeral, persistent
+from unit.reconcile.disturbance import AtNthWrite
 from unit.reconcile.expected import assert_finished
-from unit.reconcile.trouble import AtNthWrite
 
 KINDS = pytest.mark.parametrize("kind", [COREOS, IMPROBABLE], ids=lambda kind: kind.group)
 
@@ -73,7 +73,7 @@ def assert_sound(made: Bench, kind: Kind, size: int, before: dict[str, str]) -> 
 def test_three_one_three_edited_at_any_write(kind: Kind) -> None:
     write, goes_on = 1, True
     while goes_on:
-        with born(*grown(kind, 3)) as made:
+        with bootstrapped(*grown(kind, 3)) as made:
             before = owners(made) if kind is IMPROBABLE else {}
             asked = edit_in_flight(made, kind, [1, 3], [write])
             assert_sound(made, kind, asked[-1], before)
@@ -88,7 +88,7 @@ def test_three_one_three_edited_at_any_write(kind: Kind) -> None:
 def test_three_five_three_five_edited_at_any_write(kind: Kind, pause: int) -> None:
     write, goes_on = 1, True
     while goes_on:
-        with born(*grown(kind, 3)) as made:
+        with bootstrapped(*grown(kind, 3)) as made:
             before = owners(made) if kind is IMPROBABLE else {}
             asked = edit_in_flight(made, kind, [5, 3, 5], [write, pause])
             assert_sound(made, kind, asked[-1], before)
@@ -98,7 +98,7 @@ def test_three_five_three_five_edited_at_any_write(kind: Kind, pause: int) -> No
 
 
 def test_persistent_members_are_compared_by_number_from_nine_to_eleven_and_back() -> None:
-    with born(*persistent(size=9)) as made:
+    with bootstrapped(*persistent(size=9)) as made:
         for size in (10, 11, 9):
             resize(made, IMPROBABLE, size)
             made.settle()
@@ -107,7 +107,7 @@ def test_persistent_members_are_compared_by_number_from_nine_to_eleven_and_back(
 
 
 def test_ephemeral_members_are_compared_by_number_where_a_digit_is_added() -> None:
-    with born(*ephemeral(size=1)) as made:
+    with bootstrapped(*ephemeral(size=1)) as made:
         made.edit(COREOS, "c", {"status": {"nextOrdinal": 9998}}, subresource="status")
         resize(made, COREOS, 4)
         made.settle()
@@ -121,7 +121,7 @@ def test_ephemeral_members_are_compared_by_number_where_a_digit_is_added() -> No
 def test_the_number_of_the_highest_member_is_not_used_again_if_it_goes_while_the_operator_is_down(
     has_service: bool,
 ) -> None:
-    with born(*ephemeral(size=3)) as made:
+    with bootstrapped(*ephemeral(size=3)) as made:
         for highest in (2, 3):
             made.kill()
             made.delete(PODS, f"c-{highest:04d}")

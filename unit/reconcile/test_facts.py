@@ -8,7 +8,15 @@ import msgspec
 import pytest
 
 from etcd_operator.api.improbable import EtcdPeer
-from etcd_operator.core.members import Answer, ClaimFacts, EtcdMember, PeerFacts, PodFacts, Refusal, Trouble
+from etcd_operator.core.members import (
+    Answer,
+    ClaimFacts,
+    EtcdMember,
+    PeerFacts,
+    PodFacts,
+    PodProblem,
+    Refusal,
+)
 from etcd_operator.etcd import probe
 from etcd_operator.etcd.values import Member, Status
 from etcd_operator.kube.views import Claim, Pod, ReplicaSet
@@ -20,9 +28,9 @@ from etcd_operator.reconcile.facts import (
     peer_facts,
     pod_facts,
     refusal_of,
-    replica_set_trouble,
+    replica_set_problem,
 )
-from unit.build.cases import FOUNDING, JOINING, PLAIN, RESUMING, peer_of
+from unit.render.cases import FOUNDING, JOINING, PLAIN, RESUMING, peer_of
 
 NOW = datetime(2026, 1, 1, 0, 10, tzinfo=UTC)
 OLD, YOUNG = "2026-01-01T00:00:00Z", "2026-01-01T00:09:56Z"
@@ -136,7 +144,7 @@ UNSCHEDULED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulab
 
 
 @pytest.mark.parametrize(
-    ("found", "trouble"),
+    ("found", "problem"),
     [
         pytest.param(pod(RUNNING), None, id="none"),
         pytest.param(pod({"state": {"waiting": {"reason": "ContainerCreating"}}}), None, id="creating"),
@@ -145,48 +153,52 @@ UNSCHEDULED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulab
         *(
             pytest.param(
                 pod({**BACK_OFF, "lastState": {"terminated": {"exitCode": 1, "message": log}}}),
-                Trouble(reason="PermissionDenied", message=f"{words}: {NOT_ITS_OWN}"),
+                PodProblem(reason="PermissionDenied", message=f"{words}: {NOT_ITS_OWN}"),
                 id=words,
             )
             for log, words in FORBIDDEN
         ),
-        pytest.param(pod(BACK_OFF), Trouble(reason="CrashLoopBackOff", message="back-off"), id="crash loop"),
+        pytest.param(
+            pod(BACK_OFF), PodProblem(reason="CrashLoopBackOff", message="back-off"), id="crash loop"
+        ),
         *(
             pytest.param(
                 pod({**BACK_OFF, "lastState": {"terminated": {"reason": "Error", "message": log}}}),
-                Trouble(reason="CrashLoopBackOff", message=words),
+                PodProblem(reason="CrashLoopBackOff", message=words),
                 id=f"a crash loop that says {words}",
             )
             for log, words in LAST_WORDS
         ),
         pytest.param(
             pod({"state": {"waiting": {"reason": "ErrImagePull"}}}),
-            Trouble(reason="ErrImagePull", message="ErrImagePull"),
+            PodProblem(reason="ErrImagePull", message="ErrImagePull"),
             id="a reason without words speaks for itself",
         ),
         pytest.param(
             pod(phase="Failed", reason="Evicted", message="disk pressure"),
-            Trouble(reason="Evicted", message="disk pressure"),
+            PodProblem(reason="Evicted", message="disk pressure"),
             id="evicted",
         ),
         pytest.param(
-            pod(phase="Failed"), Trouble(reason="PodFailed", message="the pod failed"), id="failed, no words"
+            pod(phase="Failed"),
+            PodProblem(reason="PodFailed", message="the pod failed"),
+            id="failed, no words",
         ),
         pytest.param(
-            pod(conditions=[UNSCHEDULED]), Trouble(reason="Unschedulable", message="no node"), id="no node"
+            pod(conditions=[UNSCHEDULED]), PodProblem(reason="Unschedulable", message="no node"), id="no node"
         ),
         pytest.param(pod(conditions=[UNSCHEDULED], created=YOUNG), None, id="no node, but only just made"),
         pytest.param(
             pod(conditions=[{"type": "PodScheduled", "status": "False"}]),
-            Trouble(reason="Unschedulable", message=""),
+            PodProblem(reason="Unschedulable", message=""),
             id="no node, no words",
         ),
         pytest.param(pod(conditions=[{**UNSCHEDULED, "status": "True"}]), None, id="scheduled"),
         pytest.param(pod(conditions=[{**UNSCHEDULED, "type": "Ready"}]), None, id="another condition"),
     ],
 )
-def test_what_keeps_a_pod_from_running(found: Pod, trouble: Trouble | None) -> None:
-    assert pod_facts(found, now=NOW).trouble == trouble
+def test_what_keeps_a_pod_from_running(found: Pod, problem: PodProblem | None) -> None:
+    assert pod_facts(found, now=NOW).problem == problem
 
 
 @pytest.mark.parametrize(
@@ -234,18 +246,18 @@ GROUPS = pytest.mark.parametrize("group", ["coreos.com", "etcd.improbable.io"])
 
 @GROUPS
 @pytest.mark.parametrize(("told", "serves"), [("", None), ("True", True), ("False", False)])
-def test_what_a_pod_was_told_about_serving(group: str, told: str, serves: bool | None) -> None:
+def test_what_a_pod_was_reported_about_serving(group: str, told: str, serves: bool | None) -> None:
     facts = pod_facts(marked(group, members="a=b,c=d", state="new", told=told), now=NOW)
 
-    assert (facts.is_gated, facts.serves, facts.is_sealed) == (True, serves, False)
+    assert (facts.is_gated, facts.serves, facts.is_existing_only) == (True, serves, False)
 
 
 @GROUPS
-def test_a_sealed_pod_is_told_from_one_that_joins(group: str) -> None:
+def test_a_sealed_pod_is_reported_from_one_that_joins(group: str) -> None:
     joins = pod_facts(marked(group, members="a=b,c=d", state="existing"), now=NOW)
     sealed = pod_facts(marked(group, members="a=b", state="existing"), now=NOW)
 
-    assert (joins.is_sealed, sealed.is_sealed) == (False, True)
+    assert (joins.is_existing_only, sealed.is_existing_only) == (False, True)
 
 
 def ended(message: str, code: int = 1) -> dict[str, Any]:
@@ -257,27 +269,27 @@ KNOWN = '"error":"member 8e9e05c52164694d has already been bootstrapped"'
 
 
 @pytest.mark.parametrize(
-    ("container", "is_sealed", "has_no_data"),
+    ("container", "is_existing_only", "has_no_data"),
     [
         pytest.param({"state": ended(EMPTY)}, True, True, id="just ended"),
         pytest.param({"state": BACK_OFF["state"], "lastState": ended(EMPTY)}, True, True, id="in back-off"),
         pytest.param({"state": ended(EMPTY)}, False, False, id="one that joins may not reach the others"),
-        pytest.param({"state": ended(KNOWN)}, False, True, id="a founder that the others know"),
+        pytest.param({"state": ended(KNOWN)}, False, True, id="an initial member that the others know"),
         pytest.param({"state": ended("panic: no space left on device", 2)}, True, False, id="another end"),
         pytest.param({"state": ended(EMPTY, 0)}, True, False, id="an end that was no failure"),
         pytest.param(RUNNING, True, False, id="its first process"),
     ],
 )
-def test_a_process_that_found_no_data_says_so(
-    container: dict[str, Any], is_sealed: bool, has_no_data: bool
+def test_a_process_that_found_no_data_reports_so(
+    container: dict[str, Any], is_existing_only: bool, has_no_data: bool
 ) -> None:
-    members = "a=b" if is_sealed else "a=b,c=d"
+    members = "a=b" if is_existing_only else "a=b,c=d"
     body = msgspec.to_builtins(marked("coreos.com", members=members, state="existing"))
     body["status"]["containerStatuses"] = [{"name": "etcd", **container}]
     facts = pod_facts(msgspec.convert(body, Pod), now=NOW)
 
     assert facts.has_no_data is has_no_data
-    assert (facts.trouble is not None and facts.trouble.reason == "DataLost") is has_no_data
+    assert (facts.problem is not None and facts.problem.reason == "DataLost") is has_no_data
 
 
 WAL = '"msg":"discovery failed","error":"walpb: crc mismatch: expected: bd23af31 computed: eb7d4ede: in file"'
@@ -308,7 +320,7 @@ DATABASE = '"msg":"failed to open database","path":"/var/lib/etcd/member/snap/db
         pytest.param(RUNNING, False, id="its first process"),
     ],
 )
-def test_a_process_that_cannot_read_its_data_says_so(container: dict[str, Any], is_broken: bool) -> None:
+def test_a_process_that_cannot_read_its_data_reports_so(container: dict[str, Any], is_broken: bool) -> None:
     body = msgspec.to_builtins(marked("coreos.com", members="a=b", state="existing"))
     body["status"]["containerStatuses"] = [{"name": "etcd", **container}]
     facts = pod_facts(msgspec.convert(body, Pod), now=NOW)
@@ -325,7 +337,7 @@ def test_a_process_that_cannot_read_its_data_says_so(container: dict[str, Any], 
         (EMPTY, 1, False),
     ],
 )
-def test_a_process_that_is_not_let_in_says_so(words: str, code: int, can_never_join: bool) -> None:
+def test_a_process_that_is_not_let_in_reports_so(words: str, code: int, can_never_join: bool) -> None:
     body = msgspec.to_builtins(marked("coreos.com", members="a=b,c=d", state="existing"))
     body["status"]["containerStatuses"] = [{"name": "etcd", "state": ended(words, code)}]
 
@@ -338,25 +350,25 @@ def test_restarts_are_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("conditions", "trouble"),
+    ("conditions", "problem"),
     [
         ([], None),
         ([{"type": "ReplicaFailure", "status": "False"}], None),
         ([{"type": "Other", "status": "True"}], None),
         (
             [{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": "quota"}],
-            Trouble(reason="FailedCreate", message="quota"),
+            PodProblem(reason="FailedCreate", message="quota"),
         ),
-        ([{"type": "ReplicaFailure", "status": "True"}], Trouble(reason="ReplicaFailure", message="")),
+        ([{"type": "ReplicaFailure", "status": "True"}], PodProblem(reason="ReplicaFailure", message="")),
     ],
     ids=["none", "passed", "another", "quota", "no words"],
 )
 def test_what_keeps_a_replica_set_from_making_its_pod(
-    conditions: list[dict[str, str]], trouble: Trouble | None
+    conditions: list[dict[str, str]], problem: PodProblem | None
 ) -> None:
     found = msgspec.convert({"metadata": {"name": "db-0"}, "status": {"conditions": conditions}}, ReplicaSet)
 
-    assert replica_set_trouble(found) == trouble
+    assert replica_set_problem(found) == problem
 
 
 def _claim(annotations: dict[str, str], **body: Any) -> Claim:
@@ -364,16 +376,16 @@ def _claim(annotations: dict[str, str], **body: Any) -> Claim:
     return msgspec.convert({"metadata": metadata, **body}, Claim)
 
 
-def test_a_bare_claim_says_nothing_of_a_birth() -> None:
+def test_a_bare_claim_reports_nothing_of_a_bootstrap() -> None:
     assert claim_facts(_claim({})) == ClaimFacts(name="db-0", uid="u")
 
 
-def test_a_marked_claim_says_all_of_its_birth() -> None:
+def test_a_marked_claim_reports_all_of_its_bootstrap() -> None:
     prefix = "etcd.improbable.io/"
     marked = {
         f"{prefix}cluster-token": "t",
         f"{prefix}cluster-uid": "uid-1",
-        f"{prefix}founders": "db-0,db-1",
+        f"{prefix}initial members": "db-0,db-1",
         f"{prefix}started": "true",
         f"{prefix}cluster-id": "feed",
         f"{prefix}member-id": "1",
@@ -390,7 +402,7 @@ def test_a_marked_claim_says_all_of_its_birth() -> None:
         is_started=True,
         cluster_uid="uid-1",
         token="t",
-        founders=("db-0", "db-1"),
+        initial_members=("db-0", "db-1"),
         cluster_id="feed",
         member_id="1",
         voters=("db-0=1", "db-1=2"),
@@ -419,25 +431,27 @@ def test_the_phase_of_a_claim(phase: str, is_bound: bool, is_lost: bool) -> None
 
 
 @pytest.mark.parametrize(
-    ("peer", "is_sealed"),
+    ("peer", "is_existing_only"),
     [
-        pytest.param(peer_of(PLAIN, start=FOUNDING), False, id="a founder"),
+        pytest.param(peer_of(PLAIN, start=FOUNDING), False, id="an initial member"),
         pytest.param(peer_of(PLAIN, start=RESUMING), True, id="existing and alone"),
         pytest.param(peer_of(PLAIN, "db-3", JOINING), False, id="existing with a whole list"),
     ],
 )
-def test_a_peer_is_sealed_when_it_knows_only_itself_and_founds_nothing(
-    peer: EtcdPeer, is_sealed: bool
+def test_a_peer_is_sealed_when_it_knows_only_itself_and_bootstraps_nothing(
+    peer: EtcdPeer, is_existing_only: bool
 ) -> None:
-    assert peer_facts(peer).is_sealed is is_sealed
+    assert peer_facts(peer).is_existing_only is is_existing_only
 
 
-def test_the_only_founder_of_a_small_cluster_is_not_sealed() -> None:
+def test_the_only_initial_member_of_a_small_cluster_is_not_sealed() -> None:
     sealed = peer_of(PLAIN, start=RESUMING)
     bootstrap = msgspec.structs.replace(sealed.spec.bootstrap, initial_cluster_state="New")
-    founder = msgspec.structs.replace(sealed, spec=msgspec.structs.replace(sealed.spec, bootstrap=bootstrap))
+    initial_member = msgspec.structs.replace(
+        sealed, spec=msgspec.structs.replace(sealed.spec, bootstrap=bootstrap)
+    )
 
-    assert peer_facts(founder) == PeerFacts(name="db-1", uid="uid-peer", version="3.6.16")
+    assert peer_facts(initial_member) == PeerFacts(name="db-1", uid="uid-peer", version="3.6.16")
 
 
 def _status(**changes: Any) -> Status:
@@ -445,7 +459,7 @@ def _status(**changes: Any) -> Status:
     return Status(**{**empty, "version": "3.6.16", "errors": (), "is_learner": False, **changes})
 
 
-def test_an_answer_is_told_in_hexadecimal() -> None:
+def test_an_answer_is_reported_in_hexadecimal() -> None:
     listed = Member(id=0xAB, name="db-0", peer_urls=("http://db-0:2380",), client_urls=(), is_learner=True)
     status = _status(
         member_id=0xAB, cluster_id=0xFEED, leader=0xCD, raft_index=9, is_learner=True, errors=("NOSPACE",)

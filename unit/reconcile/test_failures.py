@@ -9,7 +9,7 @@ import pytest
 from unit.fakes.apiserver import Answer, Json, Kind
 from unit.fakes.apiserver.faults import Cut, Fault, Request
 from unit.fakes.apiserver.kinds import CLAIMS, PODS
-from unit.reconcile.bench import COREOS, IMPROBABLE, PEERS, bench, born, ephemeral, persistent
+from unit.reconcile.bench import COREOS, IMPROBABLE, PEERS, bench, bootstrapped, ephemeral, persistent
 from unit.reconcile.expected import assert_finished
 from unit.reconcile.test_protect import told
 
@@ -37,9 +37,9 @@ def failing(fault: Fault | Callable[[], Fault], *plurals: str) -> Callable[[Requ
 
 
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
-def test_a_member_that_hangs_is_told_apart_although_pods_cannot_be_made(fault: Fault) -> None:
+def test_a_member_that_hangs_is_reported_apart_although_pods_cannot_be_made(fault: Fault) -> None:
     """Or an eviction passes that costs the quorum: three of five are left, one of which hangs."""
-    with born(*ephemeral(size=5)) as made:
+    with bootstrapped(*ephemeral(size=5)) as made:
         made.api.before = failing(fault, "pods")
         made.delete(PODS, "c-0004")
         made.run_until(lambda: any(member.is_learner for member in made.etcd.etcd.members))
@@ -114,7 +114,7 @@ def test_words_that_differ_each_time_are_no_reason_to_write_each_time() -> None:
         port, words = next(numbers), ["red", "green", "blue", "grey"]
         return Answer(code=500, message=f"dial tcp 10.0.0.1:{40000 + port}: {words[port % 4]}")
 
-    with born(*ephemeral()) as made:
+    with bootstrapped(*ephemeral()) as made:
         made.api.before = failing(refused, "pods")
         made.delete(PODS, "c-0001")
         made.run_until(lambda: made.reason(COREOS) == "RequestFailed")
@@ -128,7 +128,7 @@ def test_words_that_differ_each_time_are_no_reason_to_write_each_time() -> None:
 @MAKERS
 def test_a_status_that_cannot_be_written_keeps_no_mark_from_being_written(make: Callable[..., Any]) -> None:
     kind, body = make()
-    with born(kind, body) as made:
+    with bootstrapped(kind, body) as made:
         plural = "etcdclusters"
 
         def broken(request: Request) -> Fault | None:
@@ -146,7 +146,7 @@ def test_a_status_that_cannot_be_written_keeps_no_mark_from_being_written(make: 
 
 
 def test_a_mark_that_cannot_be_written_keeps_no_other_one_from_being_written() -> None:
-    with born(*ephemeral(size=5)) as made:
+    with bootstrapped(*ephemeral(size=5)) as made:
 
         def broken(request: Request) -> Fault | None:
             is_first = request.path.endswith("/c-0000/status")
@@ -171,7 +171,7 @@ def test_marks_that_cannot_be_written_are_said(
 ) -> None:
     """A member that hangs would seem to serve for ever, or one that serves not to."""
     kind, body = make()
-    with born(kind, body) as made:
+    with bootstrapped(kind, body) as made:
 
         def refused(request: Request) -> Fault | None:
             is_mark = (request.plural, request.subresource, request.method) == ("pods", "status", "PATCH")
@@ -195,7 +195,7 @@ def test_marks_that_cannot_be_written_are_said(
 
 
 def test_the_status_of_one_peer_that_cannot_be_written_keeps_no_other_one_from_being_written() -> None:
-    with born(*persistent()) as made:
+    with bootstrapped(*persistent()) as made:
 
         def broken(request: Request) -> Fault | None:
             return Answer(code=500) if request.is_write and request.path.endswith("/c-0/status") else None
@@ -213,7 +213,7 @@ def test_the_status_of_one_peer_that_cannot_be_written_keeps_no_other_one_from_b
 
 
 def test_a_claim_that_cannot_be_made_is_said_of_the_cluster_that_grows() -> None:
-    with born(*persistent()) as made:
+    with bootstrapped(*persistent()) as made:
         made.api.before = failing(FAULTS["500"], "persistentvolumeclaims")
         made.edit(IMPROBABLE, "c", {"spec": {"replicas": 4}})
         made.run_until(lambda: made.reason(IMPROBABLE) == "RequestFailed")
@@ -225,7 +225,7 @@ def test_a_claim_that_cannot_be_made_is_said_of_the_cluster_that_grows() -> None
 
 
 def test_a_bug_in_an_act_is_said_and_harms_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    with born(*ephemeral()) as made:
+    with bootstrapped(*ephemeral()) as made:
         assert made.operator is not None
         controller: Any = next(g for g in made.operator.groups if g.name == COREOS.group).controllers[0]
         actor = controller._reconcile.__self__.actor
@@ -237,12 +237,12 @@ def test_a_bug_in_an_act_is_said_and_harms_nothing_else(monkeypatch: pytest.Monk
         assert "KeyError" in made.condition(COREOS, "Degraded")["message"]
 
 
-def test_who_may_not_act_says_nothing_either() -> None:
-    with born(*ephemeral()) as made:
+def test_who_may_not_act_reports_nothing_either() -> None:
+    with bootstrapped(*ephemeral()) as made:
         assert made.operator is not None
         controller: Any = next(g for g in made.operator.groups if g.name == COREOS.group).controllers[0]
         reconciler = controller._reconcile.__self__
-        for part in (reconciler.actor, reconciler.marker):
+        for part in (reconciler.actor, reconciler.readiness_writer):
             object.__setattr__(part, "may_act", lambda: False)
         made.delete(PODS, "c-0001")
         before = len(made.writes())

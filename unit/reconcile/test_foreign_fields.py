@@ -7,7 +7,7 @@ import pytest
 
 from unit.fakes.apiserver import Json, Kind
 from unit.fakes.apiserver.kinds import BUDGETS, CLAIMS, PODS, REPLICA_SETS, SERVICES
-from unit.reconcile.bench import COREOS, IMPROBABLE, PEERS, Bench, bench, born, ephemeral, persistent
+from unit.reconcile.bench import COREOS, IMPROBABLE, PEERS, Bench, bench, bootstrapped, ephemeral, persistent
 from unit.reconcile.expected import assert_finished
 
 MAKERS = pytest.mark.parametrize("make", [ephemeral, persistent])
@@ -68,7 +68,7 @@ def test_under_a_policy_that_adds_a_field_to_each_object_everything_works_and_no
 
 
 def test_what_others_wrote_on_a_replica_set_and_a_peer_outlives_our_own_changes() -> None:
-    with born(*persistent(size=1)) as made:
+    with bootstrapped(*persistent(size=1)) as made:
         note = {"metadata": {"annotations": {"example.com/backup": "nightly"}}}
         made.edit(REPLICA_SETS, "c-0", note)
         made.edit(IMPROBABLE, "c", {"spec": {"replicas": 2}})
@@ -91,7 +91,7 @@ def test_a_policy_that_changes_a_field_of_ours_back_is_named_and_not_fought(make
             obj["spec"]["minAvailable"] = 1
 
     kind, body = make()
-    with born(kind, body) as made:
+    with bootstrapped(kind, body) as made:
         made.api.objects.mutate = insisting
         resize(made, kind, 5)
         made.run_until(lambda: made.reason(kind) == "Overridden")

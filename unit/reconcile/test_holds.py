@@ -9,7 +9,7 @@ from unit.fakes.apiserver import Answer, Json, Kind
 from unit.fakes.apiserver.faults import Fault, Request
 from unit.fakes.apiserver.kinds import BUDGETS, CLAIMS, EVENTS, PODS, REPLICA_SETS, SERVICES
 from unit.fakes.etcd import FakeEtcdCluster
-from unit.reconcile.bench import COREOS, IMPROBABLE, PEERS, bench, born, ephemeral, persistent
+from unit.reconcile.bench import COREOS, IMPROBABLE, PEERS, bench, bootstrapped, ephemeral, persistent
 from unit.reconcile.expected import assert_finished, member_names
 
 MAKERS = pytest.mark.parametrize("make", [ephemeral, persistent])
@@ -63,13 +63,13 @@ def test_a_name_that_somebody_else_has_is_left_alone_until_it_is_free(case: str)
         made.settle()
         assert_finished(made, cluster, 3)
         told = [reason for reason in made.told() if "NameConflict" in reason]
-        assert told in (["NameConflict"], ["NameConflict x2"])  # when it began, and after the birth
+        assert told in (["NameConflict"], ["NameConflict x2"])  # when it began, and after the bootstrap
 
 
 @MAKERS
-def test_a_full_store_is_told_and_keeps_nobody_from_being_replaced(make: Callable[..., Any]) -> None:
+def test_a_full_store_is_reported_and_keeps_nobody_from_being_replaced(make: Callable[..., Any]) -> None:
     kind, body = make()
-    with born(kind, body) as made:
+    with bootstrapped(kind, body) as made:
         etcd, last = made.etcd.etcd, member_names(kind, 3)[-1]
         numbers = (0, 1, 3) if kind is COREOS else (0, 1, 2)
         alarm = (etcd.members[0].id, "NOSPACE")
@@ -92,7 +92,7 @@ def test_a_full_store_is_told_and_keeps_nobody_from_being_replaced(make: Callabl
 @MAKERS
 def test_a_member_with_corrupt_data_is_replaced_and_writes_are_taken_again(make: Callable[..., Any]) -> None:
     kind, body = make()
-    with born(kind, body) as made:
+    with bootstrapped(kind, body) as made:
         etcd, last = made.etcd.etcd, member_names(kind, 3)[-1]
         before = {member.id for member in etcd.members}
         named = etcd.member(last).id
@@ -111,7 +111,7 @@ def test_a_member_with_corrupt_data_is_replaced_and_writes_are_taken_again(make:
 @MAKERS
 def test_nobody_is_removed_for_corrupt_data_while_the_others_differ_too(make: Callable[..., Any]) -> None:
     kind, body = make()
-    with born(kind, body) as made:
+    with bootstrapped(kind, body) as made:
         etcd, names = made.etcd.etcd, member_names(kind, 3)
         before = {member.id for member in etcd.members}
         etcd.member(names[0]).hash = 77
@@ -140,7 +140,7 @@ def routed(made: Any) -> set[str]:
 def test_clients_reach_only_members_of_the_cluster_on_record(make: Callable[..., Any]) -> None:
     kind, body = make()
     other = FakeEtcdCluster(cluster_id=0xFEED)
-    with born(kind, body) as made:
+    with bootstrapped(kind, body) as made:
         names, etcd = member_names(kind, 3), made.etcd.etcd
         member, pods = etcd.member(names[2]), made.objects()["pods"]
         address, peer_url = member.endpoint, member.peer_urls[0]
@@ -176,7 +176,7 @@ def test_members_that_answer_only_users_stay_ready_and_only_what_needs_no_user_i
     make: Callable[..., Any],
 ) -> None:
     kind, body = make()
-    with born(kind, body) as made:
+    with bootstrapped(kind, body) as made:
         assert is_ready(made)
         etcd = made.etcd.etcd
         members = {member.id for member in etcd.members}
@@ -207,7 +207,7 @@ def test_members_that_answer_only_users_stay_ready_and_only_what_needs_no_user_i
 
 def test_a_cluster_waits_for_the_pods_of_its_predecessor_to_end() -> None:
     kind, body = ephemeral()
-    with born(kind, body) as made:
+    with bootstrapped(kind, body) as made:
         made.world.up.clear()
         made.delete(kind, "c")
         made.clock.advance(10.0)
@@ -224,7 +224,7 @@ def test_a_cluster_waits_for_the_pods_of_its_predecessor_to_end() -> None:
 def test_of_two_groups_with_one_name_the_younger_waits_until_the_older_is_gone(older: Kind) -> None:
     made_by = {COREOS: ephemeral, IMPROBABLE: persistent}
     younger = IMPROBABLE if older is COREOS else COREOS
-    with born(*made_by[older](size=1)) as made:
+    with bootstrapped(*made_by[older](size=1)) as made:
         made.clock.advance(5.0)
         objects = made.objects()
         made.create(*made_by[younger](size=1))
@@ -269,7 +269,7 @@ def test_a_refused_write_is_said_harms_no_other_cluster_and_is_tried_again(
         made.api.before = lambda _: None
         made.run_until(lambda: made.is_settled(kind, "c"))
         (told,) = (e for e in made.events() if e["type"] == "Warning")
-        assert told["count"] <= 2, "once when it began, and once more when the birth was over"
+        assert told["count"] <= 2, "once when it began, and once more when the bootstrap was over"
 
 
 @MAKERS
@@ -326,7 +326,7 @@ def test_a_pod_that_cannot_start_is_named_with_its_reason_until_it_does(
 
 @pytest.mark.parametrize("spec", [{"size": 0}, {"version": "banana"}, {"no such field": 1}])
 def test_a_spec_that_cannot_be_acted_on_touches_nothing_until_it_is_mended(spec: Json) -> None:
-    with born(*ephemeral()) as made:
+    with bootstrapped(*ephemeral()) as made:
         objects = made.objects()
         old = made.get(COREOS)["spec"]
         made.edit(COREOS, "c", {"spec": spec})

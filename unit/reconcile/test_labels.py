@@ -9,10 +9,19 @@ from etcd_operator.core.actions import RemoveMember
 from etcd_operator.errors import Conflict
 from unit.fakes.apiserver import Json, Kind
 from unit.fakes.apiserver.kinds import BUDGETS, CLAIMS, PODS, REPLICA_SETS, SERVICES
-from unit.reconcile.bench import COREOS, IMPROBABLE, PEER_LABEL, PEERS, Bench, born, ephemeral, persistent
+from unit.reconcile.bench import (
+    COREOS,
+    IMPROBABLE,
+    PEER_LABEL,
+    PEERS,
+    Bench,
+    bootstrapped,
+    ephemeral,
+    persistent,
+)
 from unit.reconcile.expected import assert_finished
 from unit.reconcile.test_acts import Acts
-from unit.reconcile.test_asked_recovery import ask, lost_for_long
+from unit.reconcile.test_manual_recovery import ask, lost_for_long
 from unit.reconcile.test_protect import pod_of
 
 MAKERS = pytest.mark.parametrize("make", [ephemeral, persistent])
@@ -41,7 +50,7 @@ def test_members_whose_pods_lost_their_label_stay_and_get_it_back(
     make: Callable[..., Any], size: int
 ) -> None:
     kind, body = make(size=size)
-    with born(kind, body) as made:
+    with bootstrapped(kind, body) as made:
         before, writes = identities(made), list(made.etcd.etcd.writes)
         for name in made.etcd.running[: size - size // 2]:
             strip(made, PODS, pod_of(made, name)["metadata"]["name"], CLUSTER[kind])
@@ -61,7 +70,7 @@ def test_members_whose_pods_lost_their_label_stay_and_get_it_back(
 )
 def test_any_label_by_which_a_pod_is_selected_comes_back(make: Callable[..., Any], label: str) -> None:
     kind, body = make()
-    with born(kind, body) as made:
+    with bootstrapped(kind, body) as made:
         before = identities(made)
         pod = pod_of(made, made.etcd.running[1])["metadata"]["name"]
         strip(made, PODS, pod, label)
@@ -71,7 +80,7 @@ def test_any_label_by_which_a_pod_is_selected_comes_back(make: Callable[..., Any
 
 
 def test_two_etcds_never_run_on_one_claim_although_its_replica_set_let_the_first_pod_go() -> None:
-    with born(*persistent()) as made:
+    with bootstrapped(*persistent()) as made:
         pod = pod_of(made, "c-1")["metadata"]
         made.kill()
         strip(made, PODS, pod["name"], *EVERY_LABEL[IMPROBABLE])
@@ -101,7 +110,7 @@ def test_any_other_object_that_lost_its_label_gets_it_back(
     make: Callable[..., tuple[Kind, Json]], kind: Kind, name: str
 ) -> None:
     cluster, body = make()
-    with born(cluster, body) as made:
+    with bootstrapped(cluster, body) as made:
         before, writes = identities(made), list(made.etcd.etcd.writes)
         strip(made, kind, name, CLUSTER[cluster])
         made.run_until(lambda: CLUSTER[cluster] in made.get(kind, name)["metadata"]["labels"])
@@ -118,11 +127,11 @@ def test_no_member_is_removed_whose_own_pod_or_claim_is_there_when_it_is_read_li
 ) -> None:
     """A new leader's watch may be half-open: it shows nothing of what is there."""
     kind, body = make()
-    with born(kind, body) as made:
+    with bootstrapped(kind, body) as made:
         name = made.etcd.running[1]
         strip(made, holder, name, *EVERY_LABEL[kind])
         acts = Acts(made, kind)
-        assert acts.state.holder_of(acts.state.by_name[name]) is None
+        assert acts.state.storage_of(acts.state.by_name[name]) is None
         with pytest.raises(Conflict, match=f"{name} is there after all"):
             acts.act(RemoveMember(name=name, member_id=acts.state.by_name[name].id))
         assert len(made.etcd.etcd.members) == 3
@@ -131,7 +140,7 @@ def test_no_member_is_removed_whose_own_pod_or_claim_is_there_when_it_is_read_li
 
 def test_a_claim_of_somebody_else_with_all_our_labels_is_not_ours() -> None:
     """Labels prove nothing: a copy has them, too."""
-    with born(*persistent()) as made:
+    with bootstrapped(*persistent()) as made:
         labels = made.get(CLAIMS, "c-2")["metadata"]["labels"]
         made.create(
             CLAIMS,
@@ -145,7 +154,7 @@ def test_a_claim_of_somebody_else_with_all_our_labels_is_not_ours() -> None:
 
 def test_no_member_is_started_on_a_claim_of_somebody_else_while_no_quorum_answers() -> None:
     """Nobody reports who the members are then."""
-    with born(*persistent()) as made:
+    with bootstrapped(*persistent()) as made:
         labels = made.get(CLAIMS, "c-2")["metadata"]["labels"]
         made.create(
             CLAIMS,
@@ -164,7 +173,7 @@ def test_a_recovered_member_starts_from_its_own_directory_while_its_claim_lacks_
     is_made_again: bool,
 ) -> None:
     """Only the claim says that its data is in the directory of a seed: in another one there is none."""
-    with born(*persistent()) as made:
+    with bootstrapped(*persistent()) as made:
         lost_for_long(made)
         ask(made)
         made.settle()
@@ -183,7 +192,7 @@ def test_a_recovered_member_starts_from_its_own_directory_while_its_claim_lacks_
 def test_pods_that_run_without_their_labels_come_back_as_the_same_members() -> None:
     """Nobody can find them; so nobody is told to delete the cluster without a look at them."""
     kind, body = ephemeral()
-    with born(kind, body) as made:
+    with bootstrapped(kind, body) as made:
         before, writes = identities(made), list(made.etcd.etcd.writes)
         pods = made.names(PODS)
         for name in pods:

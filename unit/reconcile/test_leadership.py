@@ -3,7 +3,7 @@
 import pytest
 
 from unit.fakes.apiserver import Json, Kind
-from unit.reconcile.bench import COREOS, Bench, born, ephemeral, persistent
+from unit.reconcile.bench import COREOS, Bench, bootstrapped, ephemeral, persistent
 
 
 def members(made: Bench) -> list[tuple[str, bool]]:
@@ -25,7 +25,7 @@ CASES = [
 @pytest.mark.parametrize(("asked", "size"), CASES)
 def test_members_are_left_alone_while_leadership_is_in_doubt(asked: tuple[Kind, Json], size: int) -> None:
     kind, body = asked
-    with born(kind, body) as made:
+    with bootstrapped(kind, body) as made:
         assert made.operator is not None
         before = members(made)
         made.operator.leads_for_long_enough = False
@@ -40,7 +40,7 @@ def test_members_are_left_alone_while_leadership_is_in_doubt(asked: tuple[Kind, 
 @pytest.mark.parametrize("asked", [ephemeral(size=1), persistent(size=1)], ids=["ephemeral", "persistent"])
 def test_a_learner_is_not_promoted_while_leadership_is_in_doubt(asked: tuple[Kind, Json]) -> None:
     kind, body = asked
-    with born(kind, body) as made:
+    with bootstrapped(kind, body) as made:
         assert made.operator is not None
         made.edit(kind, "c", resized(kind, 2))
         made.run_until(lambda: len(members(made)) == 2)

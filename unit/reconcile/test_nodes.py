@@ -7,7 +7,7 @@ import pytest
 from unit.fakes.apiserver import Answer
 from unit.fakes.apiserver.faults import Fault, Request
 from unit.fakes.apiserver.kinds import NODES, PODS
-from unit.reconcile.bench import COREOS, Bench, born, ephemeral
+from unit.reconcile.bench import COREOS, Bench, bootstrapped, ephemeral
 from unit.reconcile.expected import assert_finished
 
 LOST = "c-0002"
@@ -47,7 +47,7 @@ def forbidding(request: Request) -> Fault | None:
 
 
 def test_a_member_that_was_not_ready_is_lost_with_its_node_after_a_minute() -> None:
-    with born(*ephemeral()) as made:
+    with bootstrapped(*ephemeral()) as made:
         node = hang(made)
         note(made, node, "True")
         made.wait(120.0)
@@ -67,7 +67,7 @@ def no_node(_: Request) -> Fault | None:
 
 @pytest.mark.parametrize("hook", [forbidding, no_node])
 def test_of_a_node_that_cannot_be_read_nothing_is_concluded(hook: Callable[[Request], Fault | None]) -> None:
-    with born(*ephemeral()) as made:
+    with bootstrapped(*ephemeral()) as made:
         node = hang(made)
         if hook is forbidding:
             note(made, node, "Unknown")

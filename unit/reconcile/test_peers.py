@@ -6,7 +6,7 @@ import pytest
 
 from unit.fakes.apiserver import Json
 from unit.fakes.apiserver.kinds import CLAIMS, REPLICA_SETS
-from unit.reconcile.bench import IMPROBABLE, PEERS, STORAGE, Bench, bench, born, persistent
+from unit.reconcile.bench import IMPROBABLE, PEERS, STORAGE, Bench, bench, bootstrapped, persistent
 from unit.reconcile.expected import assert_finished
 
 CLEANUP = "etcdpeer.etcd.improbable.io/pvc-cleanup"
@@ -42,7 +42,7 @@ def answered(made: Bench, name: str) -> Json:
     return dict(condition)
 
 
-def test_a_peer_without_a_cluster_makes_nothing_and_says_why_once() -> None:
+def test_a_peer_without_a_cluster_makes_nothing_and_reports_why_once() -> None:
     with bench() as made:
         made.start()
         made.create(PEERS, peer("mine-0", cluster="mine", survivor=EVIL))
@@ -55,7 +55,7 @@ def test_a_peer_without_a_cluster_makes_nothing_and_says_why_once() -> None:
 
 
 def test_a_peer_that_names_a_cluster_which_is_not_its_owner_makes_nothing() -> None:
-    with born(*persistent()) as made:
+    with bootstrapped(*persistent()) as made:
         before = made.objects()
         token = made.status(IMPROBABLE)["bootstrap"]["token"]
         made.create(PEERS, peer("c-7", initialClusterToken=token))
@@ -67,7 +67,7 @@ def test_a_peer_that_names_a_cluster_which_is_not_its_owner_makes_nothing() -> N
 
 
 def test_a_cleanup_that_the_operator_did_not_ask_for_deletes_no_claim() -> None:
-    with born(*persistent()) as made:
+    with bootstrapped(*persistent()) as made:
         made.delete(IMPROBABLE, "c")
         made.drain()
         claims = made.names(CLAIMS)
@@ -91,7 +91,7 @@ def test_a_cleanup_that_the_operator_did_not_ask_for_deletes_no_claim() -> None:
     ],
 )
 def test_a_member_that_was_changed_by_hand_keeps_what_it_has(change: Json) -> None:
-    with born(*persistent()) as made:
+    with bootstrapped(*persistent()) as made:
         template = made.get(REPLICA_SETS, "c-1")["spec"]["template"]
         before = made.get(PEERS, "c-1")["spec"]
         made.edit(PEERS, "c-1", {"spec": change})
@@ -112,7 +112,7 @@ def test_a_member_that_was_changed_by_hand_keeps_what_it_has(change: Json) -> No
 
 
 def test_what_a_changed_member_asks_for_is_reported_and_mended_by_deleting_its_peer() -> None:
-    with born(*persistent()) as made:
+    with bootstrapped(*persistent()) as made:
         made.edit(PEERS, "c-1", {"spec": {"bootstrap": {"initialClusterToken": "of-a-neighbour"}}})
         made.delete(REPLICA_SETS, "c-1")
         made.run_until(lambda: made.reason(IMPROBABLE) == "PeerRefused")

@@ -10,7 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from etcd_operator.etcd import probe as etcd
-from etcd_operator.etcd.errors import NotAsked
+from etcd_operator.etcd.errors import NotProbed
 from etcd_operator.etcd.probe import Answer, NoAnswer, Probe, Refused
 from etcd_operator.etcd.vitals import Page, Reading, Vitals
 from etcd_operator.reconcile import prober
@@ -158,7 +158,7 @@ def test_a_probe_that_fails_in_this_process_is_no_silence_of_members(looker: Loo
     with patch.object(prober, "probe", side_effect=RuntimeError("can't start new thread")), capture_logs():
         assert looker.prober.take(KEY, looker.endpoints) is None
         assert looker.done.acquire(timeout=10)
-        with pytest.raises(NotAsked, match="can't start new thread"):
+        with pytest.raises(NotProbed, match="can't start new thread"):
             looker.prober.take(KEY, looker.endpoints)
     assert looker.look().quorum is True
 
@@ -166,7 +166,7 @@ def test_a_probe_that_fails_in_this_process_is_no_silence_of_members(looker: Loo
 def test_a_cluster_that_got_no_thread_is_asked_once_there_are_threads_again(looker: Looker) -> None:
     with patch.object(threading.Thread, "start", side_effect=RuntimeError("can't start new thread")):
         for _ in range(3):
-            with pytest.raises(NotAsked, match="can't start new thread"):
+            with pytest.raises(NotProbed, match="can't start new thread"):
                 looker.prober.take(KEY, looker.endpoints)
     assert looker.look().quorum is True
     looker.prober.stop()

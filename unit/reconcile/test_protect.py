@@ -7,15 +7,15 @@ from unittest.mock import patch
 
 import pytest
 
-from etcd_operator.etcd.errors import NotAsked
+from etcd_operator.etcd.errors import NotProbed
 from etcd_operator.etcd.probe import Probe
 from etcd_operator.reconcile import prober
 from unit.fakes.apiserver import Answer, Json, Kind
 from unit.fakes.apiserver.faults import Fault, Request
 from unit.fakes.apiserver.kinds import BUDGETS, CLAIMS, PODS
-from unit.reconcile.bench import COREOS, IMPROBABLE, PEER_LABEL, Bench, born, ephemeral, persistent
+from unit.reconcile.bench import COREOS, IMPROBABLE, PEER_LABEL, Bench, bootstrapped, ephemeral, persistent
+from unit.reconcile.disturbance import DISTURBANCES, run_or_die, survives
 from unit.reconcile.expected import assert_finished
-from unit.reconcile.trouble import TROUBLES, run_or_die, survives
 
 Make = Callable[..., tuple[Kind, Json]]
 MAKERS = pytest.mark.parametrize("make", [ephemeral, persistent])
@@ -60,7 +60,7 @@ def restart(made: Bench, member: str) -> None:
 @MAKERS
 def test_a_budget_that_is_deleted_comes_back(make: Make) -> None:
     kind, body = make()
-    with born(kind, body) as made:
+    with bootstrapped(kind, body) as made:
         made.delete(BUDGETS, "c")
         made.drain()
         made.settle()
@@ -71,7 +71,7 @@ def test_a_budget_that_is_deleted_comes_back(make: Make) -> None:
 @pytest.mark.parametrize("edit", EDITS.values(), ids=EDITS)
 def test_a_budget_that_is_edited_is_put_right(make: Make, edit: Json) -> None:
     kind, body = make()
-    with born(kind, body) as made:
+    with bootstrapped(kind, body) as made:
         before = made.get(BUDGETS)
         made.edit(BUDGETS, "c", edit)
         made.drain()
@@ -87,7 +87,7 @@ def test_at_every_change_of_membership_the_budget_leaves_a_quorum_before_and_aft
     make: Make, size: int, to: int
 ) -> None:
     kind, body = make(size=size)
-    with born(kind, body) as made:
+    with bootstrapped(kind, body) as made:
         etcd, seen = made.etcd.etcd, []
 
         def on_write(method: str, applied: bool) -> None:
@@ -120,9 +120,9 @@ def writes_to_pods(made: Bench) -> int:
 
 
 @MAKERS
-def test_a_sick_member_is_told_apart_once_and_told_to_serve_again(make: Make) -> None:
+def test_a_sick_member_is_reported_apart_once_and_reported_to_serve_again(make: Make) -> None:
     kind, body = make()
-    with born(kind, body) as made:
+    with bootstrapped(kind, body) as made:
         names = list(made.etcd.running)
         assert [told(made, name) for name in names] == ["True"] * 3
         with silent(made, names[1]):
@@ -137,8 +137,8 @@ def test_a_sick_member_is_told_apart_once_and_told_to_serve_again(make: Make) ->
 
 
 @MAKERS
-def test_one_look_without_an_answer_is_told_to_nobody(make: Make) -> None:
-    with born(*make()) as made:
+def test_one_look_without_an_answer_is_reported_to_nobody(make: Make) -> None:
+    with bootstrapped(*make()) as made:
         name, writes, looks = made.etcd.running[2], len(made.writes()), []
 
         def look(*args: Any, **options: Any) -> Probe:
@@ -153,9 +153,11 @@ def test_one_look_without_an_answer_is_told_to_nobody(make: Make) -> None:
 
 
 @MAKERS
-def test_founders_emptied_while_the_third_is_away_refuse_to_found_and_nothing_is_lost(make: Make) -> None:
+def test_initial_members_emptied_while_the_third_is_away_refuse_to_found_and_nothing_is_lost(
+    make: Make,
+) -> None:
     kind, body = make()
-    with born(kind, body) as made:
+    with bootstrapped(kind, body) as made:
         names, process = list(made.etcd.running), made.etcd
         with silent(made, names[2]):
             for name in names[:2]:
@@ -194,17 +196,17 @@ HEALED = [
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(("make", "kind", "numbers", "trouble"), HEALED)
+@pytest.mark.parametrize(("make", "kind", "numbers", "disturbance"), HEALED)
 def test_a_member_whose_volume_is_emptied_under_it_is_replaced_whatever_happens_at_any_write(
-    make: Make, kind: Kind, numbers: tuple[int, ...], trouble: str
+    make: Make, kind: Kind, numbers: tuple[int, ...], disturbance: str
 ) -> None:
     write, goes_on = 1, True
     while goes_on:
-        with born(*make()) as made:
+        with bootstrapped(*make()) as made:
             made.wait(6.0)
             made.kill()
             lose(made, made.etcd.running[1])
-            goes_on = survives(made, TROUBLES[trouble], write, lambda: None)
+            goes_on = survives(made, DISTURBANCES[disturbance], write, lambda: None)
             assert made.etcd.etcd.keys == {b"key": (b"value", 2)}
             assert_finished(made, kind, 3, numbers)
             write += 1
@@ -219,7 +221,7 @@ def missing_in(made: Bench, member: str) -> str:
 
 @pytest.mark.parametrize("dies", [False, True], ids=["it lives on", "it dies between mark and deletion"])
 def test_a_volume_that_was_merely_not_mounted_once_keeps_its_claim_and_its_member(dies: bool) -> None:
-    with born(*persistent()) as made:
+    with bootstrapped(*persistent()) as made:
         made.wait(6.0)
         made.kill()
         old, ids, data = pod_of(made, "c-1")["metadata"], claim_ids(made), dict(made.etcd.data)
@@ -247,7 +249,7 @@ def claim_ids(made: Bench) -> set[str]:
 def test_without_the_right_to_mark_pods_status_goes_on(make: Make) -> None:
     """The cluster serves all the same: marks are for evictions."""
     kind, body = make()
-    with born(kind, body) as made:
+    with bootstrapped(kind, body) as made:
         may_mark = False
 
         def refusing(request: Request) -> Fault | None:
@@ -267,10 +269,10 @@ def test_without_the_right_to_mark_pods_status_goes_on(make: Make) -> None:
 @MAKERS
 def test_members_serve_on_while_the_operator_itself_cannot_ask_them(make: Make) -> None:
     """Without threads or files of its own it knows nothing, which is no reason to move clients away."""
-    with born(*make()) as made:
+    with bootstrapped(*make()) as made:
         members = [member.name for member in made.etcd.etcd.members]
         assert [told(made, member) for member in members] == ["True"] * 3
-        with patch.object(prober, "probe", side_effect=NotAsked("no file descriptor is left")):
+        with patch.object(prober, "probe", side_effect=NotProbed("no file descriptor is left")):
             made.wait(10.0)
         assert [told(made, member) for member in members] == ["True"] * 3
         made.settle()

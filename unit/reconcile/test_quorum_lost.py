@@ -4,14 +4,14 @@ from collections.abc import Callable
 
 import pytest
 
-from etcd_operator.api.record import REVISION_BUMP
-from etcd_operator.build.steps import UNSEALED
+from etcd_operator.api.persisted import REVISION_BUMP
+from etcd_operator.render.steps import UNSEALED
 from unit.fakes.apiserver.kinds import PODS, SERVICES
 from unit.fakes.apiserver.store import copied
 from unit.fakes.world import _rendered
-from unit.reconcile.bench import COREOS, Bench, born, ephemeral
+from unit.reconcile.bench import COREOS, Bench, bootstrapped, ephemeral
+from unit.reconcile.disturbance import DISTURBANCES, Disturbance, survives
 from unit.reconcile.expected import assert_finished
-from unit.reconcile.trouble import TROUBLES, Trouble, survives
 
 TOLD = ("QuorumLost", "RecoveryStarted", "Recovered")
 LOST = (
@@ -61,7 +61,7 @@ def is_reason(made: Bench, reason: str) -> Callable[[], bool]:
 def test_a_majority_that_is_gone_is_recovered_from_who_is_left(
     size: int, gone: tuple[int, ...], left: tuple[int, ...]
 ) -> None:
-    with born(*ephemeral(size=size)) as made:
+    with bootstrapped(*ephemeral(size=size)) as made:
         lose(made, *gone)
         made.settle()
         assert_recovered(made, *left)
@@ -70,23 +70,23 @@ def test_a_majority_that_is_gone_is_recovered_from_who_is_left(
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("trouble", [TROUBLES[lost] for lost in LOST], ids=LOST)
-def test_a_recovery_is_made_once_whatever_happens_at_any_write(trouble: Trouble) -> None:
+@pytest.mark.parametrize("disturbance", [DISTURBANCES[lost] for lost in LOST], ids=LOST)
+def test_a_recovery_is_made_once_whatever_happens_at_any_write(disturbance: Disturbance) -> None:
     """Up to the last write of the recovery itself; what comes then is growth (test_resize.py)."""
     write, goes_on = 1, True
     while goes_on:
-        with born(*ephemeral(size=3)) as made:
+        with bootstrapped(*ephemeral(size=3)) as made:
             made.kill()
             lose(made, 0, 1)
             made.edit(COREOS, "c", {"spec": {"size": 1}})
-            goes_on = survives(made, trouble, write, lambda: None)
+            goes_on = survives(made, disturbance, write, lambda: None)
             assert_recovered(made, 3)
             write += 1
     assert write > 12
 
 
-def test_the_loss_is_told_before_anything_is_saved() -> None:
-    with born(*ephemeral(size=3)) as made:
+def test_the_loss_is_reported_before_anything_is_saved() -> None:
+    with bootstrapped(*ephemeral(size=3)) as made:
         made.etcds.holds_seeds = "save"
         lose(made, 0, 1)
         made.run_until(lambda: made.status(COREOS).get("recovery") is not None)
@@ -97,7 +97,7 @@ def test_the_loss_is_told_before_anything_is_saved() -> None:
 
 
 def test_members_that_are_only_silent_are_waited_for() -> None:
-    with born(*ephemeral(size=3)) as made:
+    with bootstrapped(*ephemeral(size=3)) as made:
         for name in ("c-0000", "c-0001"):
             made.etcd.etcd.freeze(name)
         made.run_until(is_reason(made, "QuorumLost"))
@@ -111,7 +111,7 @@ def test_members_that_are_only_silent_are_waited_for() -> None:
 
 
 def test_a_silent_voter_is_given_up_only_by_deleting_its_pod() -> None:
-    with born(*ephemeral(size=5)) as made:
+    with bootstrapped(*ephemeral(size=5)) as made:
         made.etcd.etcd.freeze("c-0003")
         lose(made, 0, 1, 2)
         made.run_until(is_reason(made, "QuorumLost"))
@@ -124,8 +124,8 @@ def test_a_silent_voter_is_given_up_only_by_deleting_its_pod() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 3])
-def test_when_all_is_gone_nothing_is_founded(size: int) -> None:
-    with born(*ephemeral(size=size)) as made:
+def test_when_all_is_gone_nothing_is_bootstrapped(size: int) -> None:
+    with bootstrapped(*ephemeral(size=size)) as made:
         lose(made, *range(size))
         made.run_until(is_reason(made, "NoBackup"))
         assert made.condition(COREOS, "Available")["reason"] == "QuorumLost"
@@ -142,7 +142,7 @@ def test_when_all_is_gone_nothing_is_founded(size: int) -> None:
 
 def test_a_restarted_survivor_is_left_alone_with_its_data() -> None:
     """etcd that restarts without a quorum never answers: only a person can get at its data."""
-    with born(*ephemeral(size=3)) as made:
+    with bootstrapped(*ephemeral(size=3)) as made:
         made.etcd.etcd.freeze("c-0002")
         lose(made, 0, 1)
         made.run_until(is_reason(made, "QuorumLost"))
@@ -152,7 +152,7 @@ def test_a_restarted_survivor_is_left_alone_with_its_data() -> None:
 
 
 def test_a_seed_that_is_lost_is_followed_by_another() -> None:
-    with born(*ephemeral(size=3)) as made:
+    with bootstrapped(*ephemeral(size=3)) as made:
         made.etcds.holds_seeds = "restore"
         lose(made, 0, 1)
         made.run_until(lambda: "c-0003" in made.objects()["pods"])
@@ -164,7 +164,7 @@ def test_a_seed_that_is_lost_is_followed_by_another() -> None:
 
 
 def test_a_survivor_that_is_lost_before_its_data_was_fetched_is_replaced_by_another() -> None:
-    with born(*ephemeral(size=5)) as made:
+    with bootstrapped(*ephemeral(size=5)) as made:
         made.etcds.holds_seeds = "save"
         lose(made, 0, 1, 2)
         made.run_until(lambda: "c-0005" in made.objects()["pods"])
@@ -177,7 +177,7 @@ def test_a_survivor_that_is_lost_before_its_data_was_fetched_is_replaced_by_anot
 
 
 def test_a_survivor_that_is_lost_after_its_data_was_fetched_is_not_needed() -> None:
-    with born(*ephemeral(size=3)) as made:
+    with bootstrapped(*ephemeral(size=3)) as made:
         made.etcds.holds_seeds = "restore"
         lose(made, 0, 1)
         made.run_until(lambda: "c-0003" in made.objects()["pods"])
@@ -191,7 +191,7 @@ def test_a_survivor_that_is_lost_after_its_data_was_fetched_is_not_needed() -> N
 
 
 def test_the_last_survivor_lost_before_its_data_was_fetched_leaves_nothing_to_found() -> None:
-    with born(*ephemeral(size=3)) as made:
+    with bootstrapped(*ephemeral(size=3)) as made:
         made.etcds.holds_seeds = "save"
         lose(made, 0, 1)
         made.run_until(lambda: "c-0003" in made.objects()["pods"])
@@ -203,7 +203,7 @@ def test_the_last_survivor_lost_before_its_data_was_fetched_leaves_nothing_to_fo
 
 
 def test_a_size_edited_in_the_middle_is_what_comes_of_it() -> None:
-    with born(*ephemeral(size=3)) as made:
+    with bootstrapped(*ephemeral(size=3)) as made:
         made.etcds.holds_seeds = "save"
         lose(made, 0, 1)
         made.run_until(lambda: "c-0003" in made.objects()["pods"])
@@ -215,7 +215,7 @@ def test_a_size_edited_in_the_middle_is_what_comes_of_it() -> None:
 
 
 def test_a_pause_in_the_middle_holds_the_recovery_up() -> None:
-    with born(*ephemeral(size=3)) as made:
+    with bootstrapped(*ephemeral(size=3)) as made:
         made.etcds.holds_seeds = "save"
         lose(made, 0, 1)
         made.run_until(lambda: "c-0003" in made.objects()["pods"])
@@ -231,7 +231,7 @@ def test_a_pause_in_the_middle_holds_the_recovery_up() -> None:
 
 
 def test_a_cluster_without_a_single_key_is_recovered_too() -> None:
-    with born(*ephemeral(size=3)) as made:
+    with bootstrapped(*ephemeral(size=3)) as made:
         made.etcd.etcd.keys.clear()
         lose(made, 0, 1)
         made.settle()
@@ -239,7 +239,7 @@ def test_a_cluster_without_a_single_key_is_recovered_too() -> None:
 
 
 def test_a_second_loss_is_recovered_like_the_first() -> None:
-    with born(*ephemeral(size=3)) as made:
+    with bootstrapped(*ephemeral(size=3)) as made:
         lose(made, 0, 1)
         made.settle()
         lose(made, 3, 5)
@@ -248,7 +248,7 @@ def test_a_second_loss_is_recovered_like_the_first() -> None:
 
 
 def test_clients_reach_a_seed_only_when_nothing_of_the_old_cluster_is_left() -> None:
-    with born(*ephemeral(size=3)) as made:
+    with bootstrapped(*ephemeral(size=3)) as made:
         seen = []
 
         def look() -> bool:
@@ -266,7 +266,7 @@ def test_clients_reach_a_seed_only_when_nothing_of_the_old_cluster_is_left() -> 
 
 
 def test_the_steps_of_a_sealed_seed_end_well_when_its_node_comes_back_without_the_survivor() -> None:
-    with born(*ephemeral(size=2)) as made:
+    with bootstrapped(*ephemeral(size=2)) as made:
         lose(made, 0)
         made.settle()
         seed = made.get(PODS, "c-0002")

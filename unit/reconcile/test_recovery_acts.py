@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from etcd_operator.api import coreos
-from etcd_operator.api.record import REVISION_BUMP, Recovery
-from etcd_operator.core.actions import ConfirmLoss, OpenSeed, RetireMember, SealSeed
-from etcd_operator.core.desired import Record
+from etcd_operator.api.persisted import REVISION_BUMP, Recovery
+from etcd_operator.core.actions import ConfirmLoss, OpenSeed, RetireMember, SetSeedExistingOnly
+from etcd_operator.core.desired import PersistedState
 from etcd_operator.core.members import Answer, Member
 from etcd_operator.core.state import ClusterState
 from etcd_operator.dialects.coreos import CoreosDialect
@@ -20,10 +20,10 @@ from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import ignore_call
 from etcd_operator.kube.views import Pod
 from etcd_operator.reconcile.facts import pod_facts
-from etcd_operator.reconcile.recovery import Recoverer, of_one_history, tellers_of
+from etcd_operator.reconcile.recovery import Recoverer, authoritative, of_one_history
 from unit.dialects.builders import DEFAULTS
 from unit.fakes.apiserver.kinds import PODS
-from unit.reconcile.bench import COREOS, Bench, born, ephemeral
+from unit.reconcile.bench import COREOS, Bench, bootstrapped, ephemeral
 from unit.reconcile.harness import objects_of
 
 OLD, NEW = "c0de", "feed"
@@ -41,7 +41,7 @@ RECOVERY = Recovery(
 @pytest.fixture
 def made() -> Iterator[Bench]:
     """Three members; the operator is dead, so that a test may act in its place."""
-    with born(*ephemeral(size=3)) as made:
+    with bootstrapped(*ephemeral(size=3)) as made:
         made.kill()
         yield made
 
@@ -81,7 +81,7 @@ class Acts:
 
 
 def _with(desired: Any, recovery: Recovery) -> Any:
-    return replace(desired, record=replace(desired.record, recovery=recovery))
+    return replace(desired, persisted=replace(desired.persisted, recovery=recovery))
 
 
 def lose(made: Bench, *numbers: int) -> None:
@@ -90,7 +90,7 @@ def lose(made: Bench, *numbers: int) -> None:
     made.world.settle()
 
 
-def test_a_loss_that_is_true_is_confirmed_and_told(made: Bench, channels: Channels) -> None:
+def test_a_loss_that_is_true_is_confirmed_and_reported(made: Bench, channels: Channels) -> None:
     lose(made, 0)
     made.world.fail("default", "c-0001")
     acts = Acts(made, channels)
@@ -157,7 +157,7 @@ def test_a_seed_that_does_not_serve_alone_what_was_saved_replaces_nobody(
             etcd.members[:] = [each for each in etcd.members if each.name == "c-0002"]
     pods, before = made.names(PODS), made.get(PODS, "c-0002")
     with pytest.raises(Conflict, match="does not serve the recovered data"):
-        acts.act(SealSeed(name="c-0002", revision=revision))
+        acts.act(SetSeedExistingOnly(name="c-0002", revision=revision))
     if not revision:
         with pytest.raises(Conflict, match="does not serve the recovered data"):
             acts.act(RetireMember(name="c-0000", seed="c-0002"))
@@ -176,7 +176,7 @@ def test_a_pod_that_has_taken_the_seeds_name_is_not_edited(made: Bench, channels
     assert made.get(PODS, "c-0002")["metadata"]["labels"] == {"etcd_cluster": "c"}
 
 
-@pytest.mark.parametrize("action", [OpenSeed(name="c-0009"), SealSeed(name="c-0009", revision=0)])
+@pytest.mark.parametrize("action", [OpenSeed(name="c-0009"), SetSeedExistingOnly(name="c-0009", revision=0)])
 def test_a_seed_that_is_gone_is_neither_sealed_nor_opened(
     made: Bench, channels: Channels, action: Any
 ) -> None:
@@ -193,23 +193,23 @@ def said(cluster_id: str) -> Answer:
 
 def test_while_recovering_only_the_old_cluster_and_the_seed_are_heard() -> None:
     answers = {"c-0002": said(OLD), "c-0003": said(NEW), "c-0004": said("beef")}
-    begun = Record(cluster_id=OLD, recovery=RECOVERY)
+    begun = PersistedState(cluster_id=OLD, recovery=RECOVERY)
 
     assert set(of_one_history(begun, answers)) == {"c-0002", "c-0003"}
-    for record in (Record(cluster_id=OLD), Record(cluster_id=NEW, recovery=RECOVERY)):
-        assert of_one_history(record, answers) == answers
+    for persisted in (PersistedState(cluster_id=OLD), PersistedState(cluster_id=NEW, recovery=RECOVERY)):
+        assert of_one_history(persisted, answers) == answers
 
 
-def test_the_list_of_the_old_cluster_counts_only_until_the_new_one_tells_its_own() -> None:
+def test_the_list_of_the_old_cluster_counts_only_until_the_new_one_reports_its_own() -> None:
     old, new = said(OLD), said(NEW)
-    record = Record(cluster_id=OLD, recovery=RECOVERY)
+    persisted = PersistedState(cluster_id=OLD, recovery=RECOVERY)
 
-    assert tellers_of(record, [old]) == [old]
-    assert tellers_of(record, [old, new]) == [new]
-    assert tellers_of(Record(), [old, new]) == [old, new]
+    assert authoritative(persisted, [old]) == [old]
+    assert authoritative(persisted, [old, new]) == [new]
+    assert authoritative(PersistedState(), [old, new]) == [old, new]
 
 
 def test_a_member_of_another_cluster_never_reports_the_list() -> None:
     old, new = said(OLD), said(NEW)
 
-    assert tellers_of(Record(cluster_id=OLD), [old, new]) == [old]
+    assert authoritative(PersistedState(cluster_id=OLD), [old, new]) == [old]

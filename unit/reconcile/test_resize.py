@@ -11,9 +11,9 @@ import pytest
 
 from unit.fakes.apiserver import Json, Kind
 from unit.fakes.apiserver.kinds import PODS
-from unit.reconcile.bench import COREOS, IMPROBABLE, Bench, born, ephemeral, persistent
+from unit.reconcile.bench import COREOS, IMPROBABLE, Bench, bootstrapped, ephemeral, persistent
+from unit.reconcile.disturbance import DISTURBANCES, Disturbance, run_or_die, survives, survives_lag
 from unit.reconcile.expected import assert_finished, expected_objects, member_names
-from unit.reconcile.trouble import TROUBLES, Trouble, run_or_die, survives, survives_lag
 
 DIES, UNKNOWN, LIVES = (
     "it dies after the reply",
@@ -91,7 +91,7 @@ def assert_changed(made: Bench, change: Change) -> None:
 
 @pytest.mark.parametrize("change", LARGER.values(), ids=LARGER)
 def test_a_larger_cluster_changes_its_size_and_keeps_its_data(change: Change) -> None:
-    with born(*change.body()) as made:
+    with bootstrapped(*change.body()) as made:
         change.begin(made)
         made.settle()
         assert_changed(made, change)
@@ -100,7 +100,7 @@ def test_a_larger_cluster_changes_its_size_and_keeps_its_data(change: Change) ->
 @pytest.mark.parametrize("name", ["a larger ephemeral cluster grows", "a larger persistent cluster shrinks"])
 def test_a_leader_that_takes_its_peers_for_disconnected_holds_nothing_up(name: str) -> None:
     change = LARGER[name]
-    with born(*change.body()) as made:
+    with bootstrapped(*change.body()) as made:
         leader = made.etcd.etcd.leader
         assert leader is not None
         leader.is_misled = True
@@ -112,7 +112,7 @@ def test_a_leader_that_takes_its_peers_for_disconnected_holds_nothing_up(name: s
 def cases(changes: dict[str, Change], *lost: str) -> list[Any]:
     """Each change with each of these troubles."""
     return [
-        pytest.param(change, TROUBLES[what], id=f"{name}: {what}")
+        pytest.param(change, DISTURBANCES[what], id=f"{name}: {what}")
         for name, change in changes.items()
         for what in lost
     ]
@@ -127,14 +127,16 @@ CASES = [
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(("change", "trouble"), CASES)
-def test_a_change_is_made_once_whatever_happens_at_any_write(change: Change, trouble: Trouble) -> None:
+@pytest.mark.parametrize(("change", "disturbance"), CASES)
+def test_a_change_is_made_once_whatever_happens_at_any_write(
+    change: Change, disturbance: Disturbance
+) -> None:
     write, goes_on = 1, True
     while goes_on:
-        with born(*change.body()) as made:
+        with bootstrapped(*change.body()) as made:
             made.kill()
             change.begin(made)
-            goes_on = survives(made, trouble, write, lambda: None)
+            goes_on = survives(made, disturbance, write, lambda: None)
             assert_changed(made, change)
             write += 1
     assert write > 5
@@ -157,7 +159,7 @@ def test_a_change_is_made_once_though_events_from_any_write_on_come_late_or_neve
 ) -> None:
     write, goes_on = 1, True
     while goes_on:
-        with born(*change.body()) as made:
+        with bootstrapped(*change.body()) as made:
             made.kill()
             change.begin(made)
             goes_on = survives_lag(made, write, partial(change.is_done, made), skips=skips)

@@ -12,13 +12,13 @@ import pytest
 
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import Client
+from etcd_operator.kube.holder_pod import HolderPods
 from etcd_operator.kube.own_pod import OwnPod
-from etcd_operator.kube.witness import Witness
 from etcd_operator.reconcile.install import Installer
 from unit.fakes.apiserver import ApiServer, Kind
 from unit.fakes.apiserver.kinds import BUDGETS, CLAIMS, NODES, PODS, REPLICA_SETS, SERVICES
 from unit.fakes.clock import FakeClock
-from unit.reconcile import test_asked_recovery, test_quorum_lost
+from unit.reconcile import test_manual_recovery, test_quorum_lost
 from unit.reconcile.bench import COREOS, PEERS, Bench, bench, ephemeral, persistent
 from unit.reconcile.harness import TIMEOUTS, Mortality, MortalTransport, objects_of
 from unit.rights import DEFINITIONS, UNASKED, Right, all_taken, granted
@@ -73,8 +73,8 @@ def a_life_of_an_ephemeral_cluster() -> frozenset[Right]:
 
 def a_life_of_a_persistent_cluster() -> frozenset[Right]:
     with lived(*persistent()) as made:
-        test_asked_recovery.lost_for_long(made)
-        test_asked_recovery.ask(made)
+        test_manual_recovery.lost_for_long(made)
+        test_manual_recovery.ask(made)
         made.settle()
         made.events()
         return all_taken(exchange.request for exchange in made.api.log)
@@ -90,13 +90,13 @@ def a_successor() -> frozenset[Right]:
     """Who looks whether a leader that is silent has ended: its pod, its node, and what its kubelet renews."""
     with ApiServer() as api:
         client = Client(MortalTransport(api.url, Mortality()), timeouts=TIMEOUTS)
-        witness = Witness(client, FakeClock())
+        holder_pods = HolderPods(client, FakeClock())
         pod = OwnPod(uid="uid", namespace="default", name="etcd-operator-x", node="node-1")
         ready = {"conditions": [{"type": "Ready", "status": "True"}]}
         api.objects.create(NODES, "", {"metadata": {"name": "node-1"}})
         api.objects.patch(NODES, "", "node-1", {"status": ready}, "merge", subresource="status")
-        assert witness.gone_since(pod) is not None
-        assert not witness.node_works("node-1")  # nothing renews its Lease
+        assert holder_pods.gone_since(pod) is not None
+        assert not holder_pods.node_works("node-1")  # nothing renews its Lease
         return all_taken(exchange.request for exchange in api.log)
 
 

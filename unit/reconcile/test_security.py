@@ -5,11 +5,11 @@ from contextlib import contextmanager
 
 import pytest
 
-from etcd_operator.build.security import AS_ROOT, RESTRICTED
+from etcd_operator.render.security import AS_ROOT, RESTRICTED
 from unit.fakes.apiserver import Json
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, REPLICA_SETS
-from unit.reconcile.bench import IMPROBABLE, PEERS, Bench, born, persistent
-from unit.reconcile.test_asked_recovery import ask, lost_for_long
+from unit.reconcile.bench import IMPROBABLE, PEERS, Bench, bootstrapped, persistent
+from unit.reconcile.test_manual_recovery import ask, lost_for_long
 
 MARK = "etcd.improbable.io/non-root"
 
@@ -45,7 +45,7 @@ def pods(made: Bench) -> list[str]:
 @contextmanager
 def from_before(version: str = "3.6.16") -> Iterator[Bench]:
     """A cluster whose claims were made when all etcds ran as root, under an operator that starts now."""
-    with born(*persistent(version=version)) as made:
+    with bootstrapped(*persistent(version=version)) as made:
         made.kill()
         for name in made.names(CLAIMS):
             mark(made, name, None)
@@ -56,13 +56,13 @@ def from_before(version: str = "3.6.16") -> Iterator[Bench]:
 
 
 def test_members_of_a_new_cluster_are_not_root_and_their_claims_say_so() -> None:
-    with born(*persistent()) as made:
+    with bootstrapped(*persistent()) as made:
         assert is_root(made) == {"c-0": False, "c-1": False, "c-2": False}
         assert marked(made) == ["c-0", "c-1", "c-2"]
 
 
 def test_no_pod_of_a_cluster_from_before_is_touched() -> None:
-    with born(*persistent()) as made:
+    with bootstrapped(*persistent()) as made:
         before = pods(made)
         made.kill()
         for name in made.names(CLAIMS):
@@ -139,7 +139,7 @@ def test_a_cluster_created_again_resumes_as_what_its_claims_were_made_for() -> N
 
 def test_a_context_of_the_users_own_goes_to_every_member() -> None:
     own = {"runAsUser": 0}
-    with born(*persistent(podTemplate={"securityContext": own})) as made:
+    with bootstrapped(*persistent(podTemplate={"securityContext": own})) as made:
         contexts = [
             body["spec"]["template"]["spec"]["securityContext"]
             for body in made.api.objects.select(REPLICA_SETS)

@@ -17,7 +17,7 @@ from etcd_operator.etcd.channel import Channels
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.group import new_backoff
 from etcd_operator.reconcile.prober import Lane, Prober
-from etcd_operator.reconcile.pulse import ANSWER_SECONDS, Pulse, Settled
+from etcd_operator.reconcile.quorum_check import ANSWER_SECONDS, QuorumCheck, Settled
 from unit.engine.support import Crashes
 from unit.fakes.etcd import FakeEtcdCluster
 
@@ -182,14 +182,14 @@ def test_quorum_checks_that_hang_pile_up_no_others() -> None:
         stack.callback(channels.close)
         voters = (stack.enter_context(silent_endpoint()),)
         settled = [Settled(Key("ns", f"{n}"), channels, voters) for n in range(20)]
-        pulse = Pulse(
+        pulse = QuorumCheck(
             lambda: settled,
             wake=lambda _: woken.release(),
             on_call=lambda name, _code, _seconds: calls.append(name),
         )
         stack.callback(pulse.stop)
         for _ in range(100):
-            pulse.beat()
+            pulse.check()
         assert pulse._pool._work_queue.qsize() <= len(settled)
         for _ in settled:
             assert woken.acquire(timeout=20 * ANSWER_SECONDS)

@@ -1,18 +1,18 @@
-"""Upgrades: one member at a time, through every trouble, and made once whatever happens at any write."""
+"""Upgrades: one member at a time, through every disturbance, and made once whatever happens at any write."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
-from etcd_operator.api.record import Upgrade
+from etcd_operator.api.persisted import Upgrade
 from etcd_operator.reconcile.upgrade import news
 from unit.core import builders as states
 from unit.fakes.apiserver import Json, Kind
 from unit.fakes.apiserver.kinds import CLAIMS, PODS
-from unit.reconcile.bench import COREOS, IMPROBABLE, PEERS, Bench, born, ephemeral, persistent
+from unit.reconcile.bench import COREOS, IMPROBABLE, PEERS, Bench, bootstrapped, ephemeral, persistent
+from unit.reconcile.disturbance import DISTURBANCES, Disturbance, survives
 from unit.reconcile.expected import assert_finished
-from unit.reconcile.trouble import TROUBLES, Trouble, survives
 
 BOTH = pytest.mark.parametrize("kind", [COREOS, IMPROBABLE], ids=["ephemeral", "persistent"])
 LOST = ("it dies after the reply", "the reply is lost and it dies", "the reply is lost and it lives on")
@@ -70,7 +70,7 @@ def never_two_away(made: Bench) -> Iterator[None]:
 
 @BOTH
 def test_a_changed_version_is_rolled_out_from_the_highest_number_down(kind: Kind) -> None:
-    with born(*of(kind, "3.5.34")) as made:
+    with bootstrapped(*of(kind, "3.5.34")) as made:
         before = members(made), claims(made), made.status(kind)["clusterID"]
         order: list[str] = []
 
@@ -104,7 +104,7 @@ def test_a_changed_version_is_rolled_out_from_the_highest_number_down(kind: Kind
 
 @BOTH
 def test_the_leader_is_moved_before_its_member_is_touched(kind: Kind) -> None:
-    with born(*of(kind, "3.5.34")) as made:
+    with bootstrapped(*of(kind, "3.5.34")) as made:
         leaders: list[str] = []
 
         def stopped() -> bool:
@@ -120,8 +120,8 @@ def test_the_leader_is_moved_before_its_member_is_touched(kind: Kind) -> None:
 
 
 @BOTH
-def test_status_tells_from_where_to_where_and_whose_turn_it_is(kind: Kind) -> None:
-    with born(*of(kind, "3.5.34")) as made:
+def test_status_reports_from_where_to_where_and_whose_turn_it_is(kind: Kind) -> None:
+    with bootstrapped(*of(kind, "3.5.34")) as made:
         ask(made, kind, "3.5.35")
         made.run_until(lambda: "upgrade" in made.status(kind))
 
@@ -135,7 +135,7 @@ def test_status_tells_from_where_to_where_and_whose_turn_it_is(kind: Kind) -> No
 @BOTH
 @pytest.mark.parametrize("size", [1, 2])
 def test_few_members_are_upgraded_too(kind: Kind, size: int) -> None:
-    with born(*of(kind, "3.5.34", size)) as made:
+    with bootstrapped(*of(kind, "3.5.34", size)) as made:
         ask(made, kind, "3.5.35")
         made.settle()
         assert_finished(made, kind, size, version="3.5.35")
@@ -145,8 +145,8 @@ def test_few_members_are_upgraded_too(kind: Kind, size: int) -> None:
 
 
 @BOTH
-def test_a_cluster_born_with_3_5_is_taken_to_3_6_and_on_to_3_7(kind: Kind) -> None:
-    with born(*of(kind, "3.5.35")) as made:
+def test_a_cluster_bootstrapped_with_3_5_is_taken_to_3_6_and_on_to_3_7(kind: Kind) -> None:
+    with bootstrapped(*of(kind, "3.5.35")) as made:
         before = members(made)
         for version in ("3.6.16", "3.7.3"):
             ask(made, kind, version)
@@ -158,8 +158,8 @@ def test_a_cluster_born_with_3_5_is_taken_to_3_6_and_on_to_3_7(kind: Kind) -> No
         assert_finished(made, kind, 3, version="3.7.3")
 
 
-def test_a_cluster_born_with_3_6_needs_no_raft_snapshot() -> None:
-    with born(*of(COREOS, "3.6.16")) as made:
+def test_a_cluster_bootstrapped_with_3_6_needs_no_raft_snapshot() -> None:
+    with bootstrapped(*of(COREOS, "3.6.16")) as made:
         before = made.etcd.etcd.raft_index
         ask(made, COREOS, "3.7.3")
         made.settle()
@@ -168,7 +168,7 @@ def test_a_cluster_born_with_3_6_needs_no_raft_snapshot() -> None:
 
 
 def test_without_a_metrics_page_no_member_is_taken_to_3_7() -> None:
-    with born(*of(COREOS, "3.5.35")) as made:
+    with bootstrapped(*of(COREOS, "3.5.35")) as made:
         made.etcds.serves_metrics = False
         ask(made, COREOS, "3.6.16")
         made.settle()
@@ -183,7 +183,7 @@ def test_without_a_metrics_page_no_member_is_taken_to_3_7() -> None:
     ("runs", "wanted"), [("3.5.35", "3.7.3"), ("3.6.16", "3.5.35"), ("3.5.31", "3.6.16"), ("3.6.10", "3.7.3")]
 )
 def test_the_operator_refuses_what_the_definition_would(kind: Kind, runs: str, wanted: str) -> None:
-    with born(*of(kind, runs)) as made:
+    with bootstrapped(*of(kind, runs)) as made:
         ask(made, kind, wanted)
         made.run_until(lambda: made.reason(kind) == "UpgradeRefused")
         made.wait(30.0)
@@ -200,7 +200,7 @@ def test_the_operator_refuses_what_the_definition_would(kind: Kind, runs: str, w
 
 @BOTH
 def test_an_image_that_cannot_be_pulled_stops_the_upgrade_until_the_spec_is_put_right(kind: Kind) -> None:
-    with born(*of(kind, "3.6.16")) as made:
+    with bootstrapped(*of(kind, "3.6.16")) as made:
         before = members(made), claims(made)
         made.world.unpullable.add(image("3.6.99"))
         ask(made, kind, "3.6.99")
@@ -219,7 +219,7 @@ def test_an_image_that_cannot_be_pulled_stops_the_upgrade_until_the_spec_is_put_
 
 @BOTH
 def test_a_member_that_crashes_at_the_new_version_is_not_taken_for_lost(kind: Kind) -> None:
-    with born(*of(kind, "3.5.35")) as made:
+    with bootstrapped(*of(kind, "3.5.35")) as made:
         before = members(made), claims(made)
         made.etcds.broken_versions.add("3.6.16")
         ask(made, kind, "3.6.16")
@@ -243,7 +243,7 @@ def test_a_member_that_crashes_at_the_new_version_is_not_taken_for_lost(kind: Ki
 
 @BOTH
 def test_a_single_member_that_is_blocked_is_taken_back(kind: Kind) -> None:
-    with born(*of(kind, "3.6.16", 1)) as made:
+    with bootstrapped(*of(kind, "3.6.16", 1)) as made:
         made.world.unpullable.add(image("3.6.99"))
         ask(made, kind, "3.6.99")
         made.run_until(lambda: made.reason(kind) == "UpgradeBlocked")
@@ -255,7 +255,7 @@ def test_a_single_member_that_is_blocked_is_taken_back(kind: Kind) -> None:
 
 @BOTH
 def test_a_version_edited_again_is_what_the_rest_is_taken_to(kind: Kind) -> None:
-    with born(*of(kind, "3.5.34")) as made:
+    with bootstrapped(*of(kind, "3.5.34")) as made:
         ask(made, kind, "3.5.35")
         made.run_until(lambda: "3.5.35" in versions(made))
         ask(made, kind, "3.6.16")
@@ -267,7 +267,7 @@ def test_a_version_edited_again_is_what_the_rest_is_taken_to(kind: Kind) -> None
 
 @BOTH
 def test_a_version_put_back_in_the_middle_is_gone_back_to(kind: Kind) -> None:
-    with born(*of(kind, "3.5.35")) as made:
+    with bootstrapped(*of(kind, "3.5.35")) as made:
         ask(made, kind, "3.6.16")
         made.run_until(lambda: versions(made).count("3.6.16") == 2 and len(made.etcd.running) == 3)
         ask(made, kind, "3.5.35")
@@ -283,7 +283,7 @@ def test_a_pause_stops_the_upgrade_and_its_end_goes_on_with_it(kind: Kind) -> No
             return {"spec": {"paused": is_on}}
         return {"metadata": {"annotations": {"etcd.improbable.io/paused": str(is_on).lower()}}}
 
-    with born(*of(kind, "3.5.34")) as made:
+    with bootstrapped(*of(kind, "3.5.34")) as made:
         ask(made, kind, "3.5.35")
         made.run_until(lambda: versions(made).count("3.5.35") == 1 and len(made.etcd.running) == 3)
         made.edit(kind, "c", pause(is_on=True))
@@ -298,7 +298,7 @@ def test_a_pause_stops_the_upgrade_and_its_end_goes_on_with_it(kind: Kind) -> No
 @BOTH
 @pytest.mark.parametrize(("size", "to"), [(3, 5), (5, 3), (1, 3)])
 def test_size_and_version_may_be_edited_together(kind: Kind, size: int, to: int) -> None:
-    with born(*of(kind, "3.5.35", size)) as made:
+    with bootstrapped(*of(kind, "3.5.35", size)) as made:
         ask(made, kind, "3.6.16", **{"size" if kind is COREOS else "replicas": to})
         made.settle()
         kept = range(to) if kind is IMPROBABLE or to > size else range(size - to, size)
@@ -306,7 +306,7 @@ def test_size_and_version_may_be_edited_together(kind: Kind, size: int, to: int)
 
 
 def test_an_ephemeral_member_lost_in_the_middle_is_replaced_before_the_upgrade_goes_on() -> None:
-    with born(*of(COREOS, "3.5.35")) as made:
+    with bootstrapped(*of(COREOS, "3.5.35")) as made:
         ask(made, COREOS, "3.6.16")
         made.run_until(lambda: versions(made).count("3.6.16") == 1 and len(made.etcd.running) == 3)
         joined: set[str] = set()
@@ -321,7 +321,7 @@ def test_an_ephemeral_member_lost_in_the_middle_is_replaced_before_the_upgrade_g
 
 
 def test_a_persistent_member_lost_in_the_middle_is_replaced_before_the_upgrade_goes_on() -> None:
-    with born(*of(IMPROBABLE, "3.5.35")) as made:
+    with bootstrapped(*of(IMPROBABLE, "3.5.35")) as made:
         ask(made, IMPROBABLE, "3.6.16")
         made.run_until(lambda: versions(made).count("3.6.16") == 1 and len(made.etcd.running) == 3)
         made.lose_claim("c-1")
@@ -331,7 +331,7 @@ def test_a_persistent_member_lost_in_the_middle_is_replaced_before_the_upgrade_g
 
 @BOTH
 def test_a_quorum_lost_while_a_member_is_blocked_comes_back_with_the_right_version(kind: Kind) -> None:
-    with born(*of(kind, "3.6.16")) as made:
+    with bootstrapped(*of(kind, "3.6.16")) as made:
         made.world.unpullable.add(image("3.6.99"))
         ask(made, kind, "3.6.99")
         made.run_until(lambda: made.reason(kind) == "UpgradeBlocked")
@@ -350,7 +350,7 @@ def test_a_quorum_lost_while_a_member_is_blocked_comes_back_with_the_right_versi
 @BOTH
 @pytest.mark.parametrize("wanted", ["3.6.16", "3.6.18"])
 def test_a_version_that_proves_to_be_bad_only_later_is_got_rid_of(kind: Kind, wanted: str) -> None:
-    with born(*of(kind, "3.6.16")) as made:
+    with bootstrapped(*of(kind, "3.6.16")) as made:
         before = members(made), claims(made)
         ask(made, kind, "3.6.17")
         made.run_until(lambda: versions(made).count("3.6.17") == 2 and len(made.etcd.running) == 3)
@@ -371,7 +371,7 @@ def test_a_version_that_proves_to_be_bad_only_later_is_got_rid_of(kind: Kind, wa
 @BOTH
 @pytest.mark.parametrize("size", [1, 2, 5])
 def test_a_size_edited_while_a_member_is_blocked_is_come_to(kind: Kind, size: int) -> None:
-    with born(*of(kind, "3.6.16")) as made:
+    with bootstrapped(*of(kind, "3.6.16")) as made:
         made.world.unpullable.add(image("3.6.99"))
         ask(made, kind, "3.6.99")
         made.run_until(lambda: made.reason(kind) == "UpgradeBlocked")
@@ -385,7 +385,7 @@ def test_a_size_edited_while_a_member_is_blocked_is_come_to(kind: Kind, size: in
 
 
 def test_an_alarm_is_waited_out() -> None:
-    with born(*of(COREOS, "3.5.34")) as made:
+    with bootstrapped(*of(COREOS, "3.5.34")) as made:
         etcd = made.etcd.etcd
         etcd.alarms.add((etcd.members[0].id, "NOSPACE"))
         ask(made, COREOS, "3.5.35")
@@ -399,7 +399,7 @@ def test_an_alarm_is_waited_out() -> None:
 
 
 def test_old_claims_are_resumed_with_the_version_that_wrote_them() -> None:
-    with born(*of(IMPROBABLE, "3.5.35")) as made:
+    with bootstrapped(*of(IMPROBABLE, "3.5.35")) as made:
         made.delete(IMPROBABLE, "c")
         made.drain()
         made.create(*of(IMPROBABLE, "3.7.3"))
@@ -411,8 +411,8 @@ def test_old_claims_are_resumed_with_the_version_that_wrote_them() -> None:
 
 
 @BOTH
-def test_a_birth_whose_image_does_not_exist_goes_on_with_another_version(kind: Kind) -> None:
-    with born(*of(kind, "3.6.16", 1)) as made:
+def test_a_bootstrap_whose_image_does_not_exist_goes_on_with_another_version(kind: Kind) -> None:
+    with bootstrapped(*of(kind, "3.6.16", 1)) as made:
         made.world.unpullable.add(image("3.6.99"))
         body = of(kind, "3.6.99")[1] | {"metadata": {"name": "d"}}
         made.create(kind, body)
@@ -423,7 +423,7 @@ def test_a_birth_whose_image_does_not_exist_goes_on_with_another_version(kind: K
 
 
 def test_a_peer_that_somebody_edits_is_brought_back() -> None:
-    with born(*of(IMPROBABLE, "3.6.16")) as made:
+    with bootstrapped(*of(IMPROBABLE, "3.6.16")) as made:
         made.edit(PEERS, "c-1", {"spec": {"version": "3.6.17"}})
         made.settle()
         assert_finished(made, IMPROBABLE, 3)
@@ -434,30 +434,30 @@ def test_an_upgrade_that_was_taken_back_before_anybody_was_touched_does_not_clai
     """Padding, say, was all that had been done."""
     before = Upgrade(origin="3.6.16", target="3.7.3")
 
-    assert news(before, None, states.born()) == [("UpgradeFinished", "all members run 3.6.16")]
+    assert news(before, None, states.bootstrapped()) == [("UpgradeFinished", "all members run 3.6.16")]
 
 
 # Crashes
 
 
 CASES = [
-    pytest.param(kind, TROUBLES[lost], id=f"{kind.group}: {lost}")
+    pytest.param(kind, DISTURBANCES[lost], id=f"{kind.group}: {lost}")
     for kind in (COREOS, IMPROBABLE)
     for lost in LOST
 ]
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize(("kind", "trouble"), CASES)
-def test_an_upgrade_is_made_once_whatever_happens_at_any_write(kind: Kind, trouble: Trouble) -> None:
+@pytest.mark.parametrize(("kind", "disturbance"), CASES)
+def test_an_upgrade_is_made_once_whatever_happens_at_any_write(kind: Kind, disturbance: Disturbance) -> None:
     write, goes_on = 1, True
     while goes_on:
-        with born(*of(kind, "3.5.34")) as made:
+        with bootstrapped(*of(kind, "3.5.34")) as made:
             made.kill()
             before = members(made), claims(made)
             ask(made, kind, "3.5.35")
             with never_two_away(made):
-                goes_on = survives(made, trouble, write, lambda: None)
+                goes_on = survives(made, disturbance, write, lambda: None)
             assert (members(made), claims(made)) == before
             assert made.etcd.etcd.keys == {b"key": (b"value", 2)}
             assert_finished(made, kind, 3, version="3.5.35")
@@ -468,12 +468,12 @@ def test_an_upgrade_is_made_once_whatever_happens_at_any_write(kind: Kind, troub
 @pytest.mark.exhaustive
 @BOTH
 def test_the_log_is_padded_whatever_happens_at_any_write(kind: Kind) -> None:
-    trouble = TROUBLES["the reply is lost and it dies"]
+    disturbance = DISTURBANCES["the reply is lost and it dies"]
     for write in (1, 2, 3, 4):
-        with born(*of(kind, "3.5.35", 1)) as made:
+        with bootstrapped(*of(kind, "3.5.35", 1)) as made:
             ask(made, kind, "3.6.16")
             made.settle()
             made.kill()
             ask(made, kind, "3.7.3")
-            assert survives(made, trouble, write, lambda: None)
+            assert survives(made, disturbance, write, lambda: None)
             assert_finished(made, kind, 1, version="3.7.3")

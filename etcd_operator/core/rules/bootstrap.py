@@ -1,13 +1,13 @@
-"""Birth: static, once, and never again (invariant I4).
+"""Bootstrap: static, once, and never again (invariant I4).
 
-The names of the founders and their token are written to status before the first object
-is made, so that an operator that dies at any point goes on with the same birth. The
-birth ends when a quorum answers: the cluster ID is latched, and from then on no rule
-founds this cluster again, whatever seems to be missing.
+The names of the initial members and their token are written to status before the first object
+is made, so that an operator that dies at any point goes on with the same bootstrap. The
+bootstrap ends when a quorum answers: the cluster ID is latched, and from then on no rule
+bootstraps this cluster again, whatever seems to be missing.
 
-A founder that is lost before the latch is made again with its founding flags only while
-it is sure that no quorum ever formed; otherwise two emptied founders could form an empty
-quorum beside the data of a third (docs/architecture.md, "Birth").
+An initial member that is lost before the latch is made again with its bootstrap flags only while
+it is sure that no quorum ever formed; otherwise two emptied initial members could form an empty
+quorum beside the data of a third (docs/architecture.md, "Bootstrap").
 """
 
 from collections.abc import Iterable
@@ -15,39 +15,39 @@ from dataclasses import replace
 
 import msgspec
 
-from etcd_operator.api.record import Bootstrap, repeated
+from etcd_operator.api.persisted import Bootstrap, repeated
 from etcd_operator.core.actions import (
     Action,
+    Bootstrapping,
     CreateMember,
     DropPod,
-    Founding,
     Plan,
     Remember,
     ReplaceMember,
 )
-from etcd_operator.core.desired import Record
+from etcd_operator.core.desired import PersistedState
 from etcd_operator.core.members import Member
-from etcd_operator.core.names import founder_names
+from etcd_operator.core.names import initial_member_names
 from etcd_operator.core.rules.objects import missing_services
 from etcd_operator.core.rules.protect import missing_budget
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import auth_enabled
 
-BIRTH_POLL = 0.15
-"""Seconds between looks at a birth under way: etcd's first answer wakes nobody."""
+BOOTSTRAP_POLL = 0.15
+"""Seconds between looks at a bootstrap under way: etcd's first answer wakes nobody."""
 
-LONG_BIRTH = 60.0
-"""Seconds after which a birth is looked at less often: something outside holds it up."""
+LONG_BOOTSTRAP = 60.0
+"""Seconds after which a bootstrap is looked at less often: something outside holds it up."""
 
 
-def found(state: ClusterState) -> Plan | None:
-    """Begin the birth, or go on with one that was begun."""
-    if state.record.is_born:
+def bootstrap(state: ClusterState) -> Plan | None:
+    """Begin the bootstrap, or go on with one that was begun."""
+    if state.persisted.is_bootstrapped:
         return None
-    bootstrap = state.record.bootstrap
+    bootstrap = state.persisted.bootstrap
     if bootstrap is None:
         return _begin(state)
-    return _latch(state, bootstrap) or _continue(state, bootstrap)
+    return _record_cluster_id(state, bootstrap) or _continue(state, bootstrap)
 
 
 def _begin(state: ClusterState) -> Plan:
@@ -59,48 +59,48 @@ def _begin(state: ClusterState) -> Plan:
             "restore the status, or delete the resource and create it again",
             requeue_after=10.0,
         )
-    names = founder_names(state.desired)
+    names = initial_member_names(state.desired)
     bootstrap = Bootstrap(members=names, token=state.desired.uid, version=state.desired.version)
     return create(bootstrap, names)
 
 
 def create(bootstrap: Bootstrap, names: tuple[str, ...]) -> Plan:
     """Write down the bootstrap, then make its members of these names."""
-    record = Record(bootstrap=bootstrap, next_ordinal=len(bootstrap.members))
-    start = Founding(founders=bootstrap.members, token=bootstrap.token)
+    persisted = PersistedState(bootstrap=bootstrap, next_ordinal=len(bootstrap.members))
+    start = Bootstrapping(initial_members=bootstrap.members, token=bootstrap.token)
     members: list[Action] = [
         CreateMember(name=name, start=start, version=bootstrap.version) for name in names
     ]
     return Plan.act(
-        Remember(record=record),
+        Remember(persisted=persisted),
         *members,
         reason="Creating",
         message=_founding(bootstrap),
-        requeue_after=BIRTH_POLL,
+        requeue_after=BOOTSTRAP_POLL,
     )
 
 
 def _initial_members(bootstrap: Bootstrap, names: Iterable[str]) -> list[Action]:
-    start = Founding(founders=bootstrap.members, token=bootstrap.token)
+    start = Bootstrapping(initial_members=bootstrap.members, token=bootstrap.token)
     return [CreateMember(name=name, start=start, version=bootstrap.version) for name in names]
 
 
-def _latch(state: ClusterState, bootstrap: Bootstrap) -> Plan | None:
-    born = state.has_quorum or any(
-        # Right after a static birth the committed index is the number of founders; more was
+def _record_cluster_id(state: ClusterState, bootstrap: Bootstrap) -> Plan | None:
+    bootstrapped = state.has_quorum or any(
+        # Right after a static bootstrap the committed index is the number of initial members; more was
         # committed only if a leader had a quorum behind it, even if nobody saw it.
         member.answer.committed > len(bootstrap.members)
         for member in state.answers
         if member.answer is not None
     )
-    if not born or len(state.cluster_ids) != 1:
+    if not bootstrapped or len(state.cluster_ids) != 1:
         return None
     (cluster_id,) = state.cluster_ids
     return Plan.act(
-        Remember(record=replace(state.record, cluster_id=cluster_id)),
+        Remember(persisted=replace(state.persisted, cluster_id=cluster_id)),
         reason="ClusterCreated",
         message=f"a quorum serves, cluster ID {cluster_id}",
-        requeue_after=BIRTH_POLL,
+        requeue_after=BOOTSTRAP_POLL,
     )
 
 
@@ -116,7 +116,7 @@ def _continue(state: ClusterState, bootstrap: Bootstrap) -> Plan:
         missing = [name for name in missing if name not in lost]
     if lost and doubtful and not missing:
         return Plan.hold(
-            "BirthUncertain",
+            "BootstrapUncertain",
             f"the data of {', '.join(lost)} was lost while {', '.join(doubtful)} may already have served: "
             "waiting for a quorum to answer before anything is founded again; if none can, "
             "delete the cluster with its claims and create it again",
@@ -127,8 +127,8 @@ def _continue(state: ClusterState, bootstrap: Bootstrap) -> Plan:
         return _drop(state, bootstrap, failed, is_all=len(lost) == len(bootstrap.members))
     actions = _initial_members(bootstrap, missing)
     actions += [*missing_services(state), *missing_budget(state)]
-    slow = state.age > LONG_BIRTH
-    poll = 2.0 if slow else BIRTH_POLL
+    slow = state.age > LONG_BOOTSTRAP
+    poll = 2.0 if slow else BOOTSTRAP_POLL
     if actions:
         return Plan.act(*actions, reason="Creating", message=_founding(bootstrap), requeue_after=poll)
     return _await_quorum(state, bootstrap, poll)
@@ -143,46 +143,48 @@ def _drop(state: ClusterState, bootstrap: Bootstrap, failed: list[Member], *, is
     actions: list[Action] = [DropPod(name=member.name) for member in failed]
     if is_all and any(m.pod is not None and m.pod.has_run for m in failed):
         renewed = msgspec.structs.replace(bootstrap, token=repeated(bootstrap.token))
-        actions.insert(0, Remember(record=replace(state.record, bootstrap=renewed)))
-    names = ", ".join(f"{m.name} ({m.trouble.reason})" if m.trouble is not None else m.name for m in failed)
+        actions.insert(0, Remember(persisted=replace(state.persisted, bootstrap=renewed)))
+    names = ", ".join(f"{m.name} ({m.problem.reason})" if m.problem is not None else m.name for m in failed)
     return Plan.act(
         *actions,
         reason="Creating",
         message=f"{names} failed before the cluster served: making it again",
-        requeue_after=BIRTH_POLL,
+        requeue_after=BOOTSTRAP_POLL,
     )
 
 
 def _another_version(state: ClusterState, bootstrap: Bootstrap) -> Plan | None:
-    """Found with another version if the spec says so before any founder has run: it may not even exist."""
+    """Bootstrap another version if the spec changes before any initial member has run: it may not exist."""
     if not bootstrap.version or any(m.pod is not None and m.pod.has_run for m in state.members):
         return None
     wanted = state.desired.version
     actions: list[Action] = [
         ReplaceMember(name=member.name, version=wanted)
         for member in state.members
-        if member.asked_version not in ("", wanted) and not member.is_going
+        if member.requested_version not in ("", wanted) and not member.is_going
     ]
     if bootstrap.version != wanted:
         renewed = msgspec.structs.replace(bootstrap, version=wanted)
-        actions.insert(0, Remember(record=replace(state.record, bootstrap=renewed)))
+        actions.insert(0, Remember(persisted=replace(state.persisted, bootstrap=renewed)))
     if not actions:
         return None
-    return Plan.act(*actions, reason="Creating", message=f"founding with {wanted}", requeue_after=BIRTH_POLL)
+    return Plan.act(
+        *actions, reason="Creating", message=f"founding with {wanted}", requeue_after=BOOTSTRAP_POLL
+    )
 
 
 def _await_quorum(state: ClusterState, bootstrap: Bootstrap, poll: float) -> Plan:
     if state.wants_user:
         return Plan.hold(*auth_enabled(state), requeue_after=poll)
     for member in state.members:
-        if member.trouble is not None:
-            trouble = member.trouble
-            return Plan.hold(trouble.reason, f"{member.name}: {trouble.message}", requeue_after=poll)
+        if member.problem is not None:
+            problem = member.problem
+            return Plan.hold(problem.reason, f"{member.name}: {problem.message}", requeue_after=poll)
     return Plan.wait("Creating", _founding(bootstrap), requeue_after=poll)
 
 
 def _founding(bootstrap: Bootstrap) -> str:
-    """One sentence for the whole birth: a status that changes at each step is a write at each step."""
+    """One sentence for the whole bootstrap: a status that changes at each step is a write at each step."""
     return f"founding a cluster of {len(bootstrap.members)}"
 
 
@@ -194,7 +196,7 @@ def _exists(state: ClusterState, name: str) -> bool:
 
 
 def _keeps_data(state: ClusterState, name: str) -> bool:
-    """Whether what a founder may have written is still there: on its claim, or in a pod that may run."""
+    """Whether what an initial member wrote may still exist: on its claim, or in a pod that may run."""
     member = state.by_name.get(name)
     if member is None:
         return False

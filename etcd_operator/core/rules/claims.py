@@ -6,26 +6,32 @@ of its members must be there (`rules.resume`).
 
 from dataclasses import dataclass
 
-from etcd_operator.core.actions import ClearMissing, NoteVoters, Plan, SealMember, Stage
+from etcd_operator.core.actions import AnnotateVoters, ClearMissing, Plan, SetExistingOnly, Stage
 from etcd_operator.core.members import ClaimFacts, Member
 from etcd_operator.core.state import ClusterState
 
 
-def seal(state: ClusterState) -> Plan | None:
+def set_existing_only(state: ClusterState) -> Plan | None:
     """After the latch, persistent members refuse to start without their data, and claims tell who votes.
 
-    While a recovery is under way there are members of two clusters; its seed is sealed by `SealSeed`.
+    While a recovery is under way there are members of two clusters; `SetSeedExistingOnly` is for its seed.
     """
-    if not state.record.is_born or not state.desired.is_persistent or state.record.is_recovering:
+    if (
+        not state.persisted.is_bootstrapped
+        or not state.desired.is_persistent
+        or state.persisted.is_recovering
+    ):
         return None
     voters = Voters.of(state)
-    seals = [action for member in state.members if (action := _seal(state, member, voters))]
-    notes = _notes(state, voters, {action.name for action in seals})
+    sets_existing_only = [
+        action for member in state.members if (action := _set_existing_only(state, member, voters))
+    ]
+    notes = _notes(state, voters, {action.name for action in sets_existing_only})
     cleared = [ClearMissing(name=m.name) for m in state.members if _has_its_data(m)]
-    if not seals and not notes and not cleared:
+    if not sets_existing_only and not notes and not cleared:
         return None
     return Plan(
-        actions=(*seals, *notes, *cleared),
+        actions=(*sets_existing_only, *notes, *cleared),
         stage=Stage.WORKING,
         reason="Sealing",
         message="protecting members against empty volumes",
@@ -57,24 +63,24 @@ def _has_its_data(member: Member) -> bool:
     return member.is_healthy and member.claim is not None and bool(member.claim.missing_in)
 
 
-def _notes(state: ClusterState, voters: Voters, sealed: set[str]) -> list[NoteVoters]:
+def _notes(state: ClusterState, voters: Voters, sealed: set[str]) -> list[AnnotateVoters]:
     """For the claims of voters that tell something else than a quorum does now."""
-    if not state.has_quorum or state.strangers:
+    if not state.has_quorum or state.unknown_members:
         return []
     return [
-        NoteVoters(name=voter.name, voters=voters.members, revision=voters.revision)
+        AnnotateVoters(name=voter.name, voters=voters.members, revision=voters.revision)
         for voter in state.voters
-        if voter.name not in sealed and _tells_other(voter.claim, voters)
+        if voter.name not in sealed and _names_others(voter.claim, voters)
     ]
 
 
-def _tells_other(claim: ClaimFacts | None, voters: Voters) -> bool:
+def _names_others(claim: ClaimFacts | None, voters: Voters) -> bool:
     if claim is None or claim.is_terminating or not claim.member_id:
         return False
     return claim.voters != voters.members
 
 
-def _seal(state: ClusterState, member: Member, voters: Voters) -> SealMember | None:
+def _set_existing_only(state: ClusterState, member: Member, voters: Voters) -> SetExistingOnly | None:
     """Seal only a member that has answered: one that never started would refuse for ever.
 
     The unsealed rest is always less than a quorum, so it cannot found anything. A peer that
@@ -82,11 +88,11 @@ def _seal(state: ClusterState, member: Member, voters: Voters) -> SealMember | N
     """
     if member.peer is None or member.answer is None:
         return None
-    if member.peer.is_sealed and (member.claim is None or member.claim.member_id):
+    if member.peer.is_existing_only and (member.claim is None or member.claim.member_id):
         return None
-    return SealMember(
+    return SetExistingOnly(
         name=member.name,
-        cluster_id=state.record.cluster_id,
+        cluster_id=state.persisted.cluster_id,
         member_id=member.answer.member_id,
         voters=voters.members,
         revision=voters.revision,

@@ -9,7 +9,7 @@ when the member is out, after another such look. Whatever else cannot be decided
 
 from etcd_operator.core.actions import DisarmCorrupt, Plan, RemoveCorrupt
 from etcd_operator.core.members import ANYBODY
-from etcd_operator.core.rules.recover import removable_corrupt
+from etcd_operator.core.rules.replace import removable_corrupt
 from etcd_operator.core.rules.scale import STEP, lead_elsewhere
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import data_corrupt
@@ -20,7 +20,7 @@ RECHECK = 10.0
 
 def replace(state: ClusterState) -> Plan | None:
     """Remove the member that is named, then disarm the alarm; or say what has to be decided."""
-    if not state.corrupt or not state.record.is_born or not state.has_quorum:
+    if not state.corrupt or not state.persisted.is_bootstrapped or not state.has_quorum:
         return None
     reason, message = data_corrupt(state)
     named = removable_corrupt(state)

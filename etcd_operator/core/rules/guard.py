@@ -48,11 +48,11 @@ def conflicting(state: ClusterState) -> Plan | None:
 def split(state: ClusterState) -> Plan | None:
     """Members of two clusters under one name: no act of ours can be right for both."""
     ids = set(state.cluster_ids)
-    if state.record.is_born:
-        ids.add(state.record.cluster_id)
-    if state.record.recovery is not None:
+    if state.persisted.is_bootstrapped:
+        ids.add(state.persisted.cluster_id)
+    if state.persisted.recovery is not None:
         # What is left of the cluster that a recovery replaces: see `rules.quorum_lost`.
-        ids.discard(state.record.recovery.replaces)
+        ids.discard(state.persisted.recovery.replaces)
     if len(ids) < 2:
         return None
     names = ", ".join(member.name for member in foreign(state))
@@ -67,7 +67,7 @@ def split(state: ClusterState) -> Plan | None:
 
 def locked(state: ClusterState) -> Plan | None:
     """Without a user the members cannot be read or changed; what needs none has been seen to before."""
-    if not state.record.is_born or not state.wants_user:
+    if not state.persisted.is_bootstrapped or not state.wants_user:
         return None
     budget = missing_budget(state)
     if budget:
@@ -75,11 +75,11 @@ def locked(state: ClusterState) -> Plan | None:
     return Plan.hold(*auth_enabled(state), requeue_after=10.0)
 
 
-def strange(state: ClusterState) -> Plan | None:
+def unknown_members(state: ClusterState) -> Plan | None:
     """Quorum arithmetic over our own members only would be wrong: no membership change is safe."""
-    if not state.strangers:
+    if not state.unknown_members:
         return None
-    names = ", ".join(entry.name or entry.id for entry in state.strangers)
+    names = ", ".join(entry.name or entry.id for entry in state.unknown_members)
     return Plan.hold(
         "ForeignMember",
         f"etcd lists members that this operator did not make ({names}): remove them with etcdctl",

@@ -12,18 +12,18 @@ from etcd_operator.core.actions import (
     Resuming,
 )
 from etcd_operator.core.members import ClaimFacts, Member
-from etcd_operator.core.paths import joining_version
 from etcd_operator.core.state import ClusterState
+from etcd_operator.core.upgrade.skew import joining_version
 
 
 def repair(state: ClusterState) -> Plan | None:
-    """Make again what was deleted under a born cluster; its data is where it was."""
-    if not state.record.is_born:
+    """Make again what was deleted under a bootstrapped cluster; its data is where it was."""
+    if not state.persisted.is_bootstrapped:
         return None
     actions = [*missing_services(state), *_missing_peers(state)]
     if not actions:
         return None
-    if state.record.upgrade is not None:
+    if state.persisted.upgrade is not None:
         # Part of the upgrade, which is what status tells: two more writes for each member tell nobody more.
         return replace(Plan.act(*actions, reason="Upgrading", message="restarting a member"), is_quiet=True)
     return Plan.act(*actions, reason="Repairing", message="making missing objects again")
@@ -94,7 +94,7 @@ def _is_known(state: ClusterState, claim: ClaimFacts) -> bool:
 
     A copy of a member's volume under a free number must not run beside the member itself.
     """
-    recovery = state.record.recovery
+    recovery = state.persisted.recovery
     tokens = {state.desired.token, recovery.token if recovery is not None else ""}
     return bool(claim.token) and claim.token in tokens
 

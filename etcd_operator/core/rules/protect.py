@@ -1,6 +1,6 @@
 """How many members an eviction must leave: kept ahead of every change of membership.
 
-The budget counts the pods of members that serve (see `core.marks`), and asks for the quorum
+The budget counts the pods of members that serve (see `core.readiness`), and asks for the quorum
 of the larger of the voters there are and the members asked for. So it is raised before the
 first learner joins, and lowered only when a voter has been removed.
 """
@@ -14,8 +14,8 @@ CATCH_UP = 0.05
 
 
 def budget(state: ClusterState) -> Plan | None:
-    """Make, raise, lower or mend the budget of a born cluster."""
-    actions = missing_budget(state) if state.record.is_born else []
+    """Make, raise, lower or mend the budget of a bootstrapped cluster."""
+    actions = missing_budget(state) if state.persisted.is_bootstrapped else []
     if not actions:
         return None
     return Plan(
@@ -37,11 +37,12 @@ def missing_budget(state: ClusterState) -> list[Action]:
 def min_available(state: ClusterState) -> int:
     """The quorum of the larger of voters and members asked for.
 
-    While nobody tells who votes, the founders do (before the birth), or else the budget is not lowered.
+    While nobody reports who votes, the initial members count (before the bootstrap), or else the budget is
+    not lowered.
     """
-    bootstrap = state.record.bootstrap
+    bootstrap = state.persisted.bootstrap
     voters = len(state.voters)
-    if bootstrap is not None and not state.record.is_born:
+    if bootstrap is not None and not state.persisted.is_bootstrapped:
         voters = len(bootstrap.members)
     wanted = quorum(max(voters, state.desired.size))
     return max(wanted, state.budget or 0) if voters == 0 else wanted

@@ -2,12 +2,12 @@
 
 What is left is saved from the best survivor, into a new cluster that begins with one seed:
 
-    confirm the loss, live -> marker in status -> seed pod -> it fetches, restores and serves
+    confirm the loss, live -> entry in status -> seed pod -> it fetches, restores and serves
     -> sealed -> survivors deleted -> opened to clients -> its cluster ID is latched -> learners
 
-The marker (`api.record.Recovery`) comes before the first object, so that an operator that
+The entry in status (`api.persisted.Recovery`) comes before the first object, so that an operator that
 dies at any point goes on with the same recovery. Nothing is deleted before the seed serves
-all that the survivor had (I6), and nothing here ever founds an empty cluster (I4).
+all that the survivor had (I6), and nothing here ever bootstraps an empty cluster (I4).
 
 No quorum can be asked before all this (I12). In its place stands a proof that there can be
 none: a member is elected only by a majority of the voters that it lists itself. So if every
@@ -17,13 +17,13 @@ that will never run again, counts as lost here: one on a silent node may be back
 serving clients on the other side of a cut (docs/decisions/007).
 
 Persistent members can come back with their data, so nothing can be proven of them; they are
-given up by a person: see `rules.asked_recovery`, which shares what is public here.
+given up by a person: see `rules.manual_recovery`, which shares what is public here.
 """
 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from etcd_operator.api.record import REVISION_BUMP, Bootstrap, Recovery
+from etcd_operator.api.persisted import REVISION_BUMP, Bootstrap, Recovery
 from etcd_operator.core.actions import (
     Action,
     ConfirmLoss,
@@ -33,13 +33,13 @@ from etcd_operator.core.actions import (
     Plan,
     Remember,
     RetireMember,
-    SealSeed,
     Seeding,
+    SetSeedExistingOnly,
 )
 from etcd_operator.core.members import Answer, Member, ordinal_of, quorum
 from etcd_operator.core.names import member_name
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.stuck import is_stuck
+from etcd_operator.core.upgrade.blocked import is_blocked
 from etcd_operator.core.versions import can_restore
 
 RECHECK = 2.0
@@ -64,10 +64,10 @@ LEARNER_GRACE = 10.0
 
 def recover(state: ClusterState) -> Plan | None:
     """Begin a recovery when there is no other way, or go on with one."""
-    if not state.record.is_born or state.desired.is_persistent:
+    if not state.persisted.is_bootstrapped or state.desired.is_persistent:
         return None
-    recovery = state.record.recovery
-    if recovery is not None and state.record.is_recovering:
+    recovery = state.persisted.recovery
+    if recovery is not None and state.persisted.is_recovering:
         return _go_on(state, recovery)
     return None if state.has_quorum else _begin(state)
 
@@ -80,35 +80,35 @@ class _Left:
     """
 
     holders: dict[str, Member]
-    witnesses: tuple[Member, ...]
+    responders: tuple[Member, ...]
     state: ClusterState
 
-    def may_elect(self, witness: Member) -> bool:
+    def may_elect(self, responder: Member) -> bool:
         """Whether those that a witness would ask for votes may still be a majority."""
-        voters = voters_of(self.state, witness)
+        voters = voters_of(self.state, responder)
         able = [name for name in voters if not name or name in self.holders]
         return len(able) >= quorum(len(voters))
 
     @property
     def all_voters(self) -> tuple[str, ...]:
         """Whatever any witness lists as a voter, by number."""
-        names = {name for witness in self.witnesses for name in voters_of(self.state, witness) if name}
+        names = {name for responder in self.responders for name in voters_of(self.state, responder) if name}
         return tuple(sorted(names, key=ordinal_of))
 
 
-def voters_of(state: ClusterState, witness: Member) -> tuple[str, ...]:
+def voters_of(state: ClusterState, responder: Member) -> tuple[str, ...]:
     """The voters that a witness lists; empty for one whose name nobody knows."""
-    listed = witness.answer.members if witness.answer is not None else ()
+    listed = responder.answer.members if responder.answer is not None else ()
     by_id = {member.id: member.name for member in state.members if member.id}
     return tuple(e.name or by_id.get(e.id, "") for e in listed if not e.is_learner)
 
 
 def _left(state: ClusterState) -> _Left:
-    recovery = state.record.recovery
-    seed = recovery.seed if recovery is not None and state.record.is_recovering else ""
+    recovery = state.persisted.recovery
+    seed = recovery.seed if recovery is not None and state.persisted.is_recovering else ""
     holders = {m.name: m for m in state.members if m.name != seed and not _is_gone(m)}
-    witnesses = [m for m in holders.values() if m.answer is not None and m.answer.members]
-    return _Left(holders=holders, witnesses=tuple(witnesses), state=state)
+    responders = [m for m in holders.values() if m.answer is not None and m.answer.members]
+    return _Left(holders=holders, responders=tuple(responders), state=state)
 
 
 def _is_gone(member: Member) -> bool:
@@ -127,9 +127,9 @@ def _begin(state: ClusterState) -> Plan | None:
             "if not, delete the cluster and create it again to begin with an empty one",
             requeue_after=RECHECK,
         )
-    if not left.witnesses:
+    if not left.responders:
         return None if _is_for_the_upgrade(state, left) else _unheard(left)
-    electable = [witness for witness in left.witnesses if left.may_elect(witness)]
+    electable = [responder for responder in left.responders if left.may_elect(responder)]
     if electable:
         return _await_election(left, electable)
     return _wait_for_silent(left) or _recover_from(state, left)
@@ -137,15 +137,15 @@ def _begin(state: ClusterState) -> Plan | None:
 
 def _is_for_the_upgrade(state: ClusterState, left: _Left) -> bool:
     """Whether the upgrade brings one back: away on purpose, or crashing at another version than asked for."""
-    upgrade = state.record.upgrade
+    upgrade = state.persisted.upgrade
     if upgrade is not None and upgrade.member in left.holders:
         return True
-    return any(is_stuck(state, member) for member in left.holders.values())
+    return any(is_blocked(state, member) for member in left.holders.values())
 
 
 def _unheard(left: _Left) -> Plan:
     names = ", ".join(
-        name if member.trouble is None else f"{name} ({member.trouble.reason})"
+        name if member.problem is None else f"{name} ({member.problem.reason})"
         for name, member in left.holders.items()
     )
     restarted = [m.name for m in left.holders.values() if m.pod is not None and m.pod.restarts]
@@ -173,7 +173,7 @@ def _await_election(left: _Left, electable: list[Member]) -> Plan | None:
     silent = any(member.answer is None for member in left.holders.values())
     if silent or left.state.unavailable_for < ELECTION:
         return None
-    names, ahead = ", ".join(left.holders), [w.name for w in left.witnesses if w not in electable]
+    names, ahead = ", ".join(left.holders), [w.name for w in left.responders if w not in electable]
     step = "see that they reach each other at port 2380"
     if ahead:
         behind = ", ".join(member.name for member in electable)
@@ -209,9 +209,9 @@ def _wait_for_silent(left: _Left) -> Plan | None:
 
 def _recover_from(state: ClusterState, left: _Left) -> Plan:
     lost = ", ".join(name for name in left.all_voters if name not in left.holders)
-    able = [m for m in left.witnesses if m.pod is not None and not m.pod.is_terminating]
+    able = [m for m in left.responders if m.pod is not None and not m.pod.is_terminating]
     if not able:
-        names = ", ".join(witness.name for witness in left.witnesses)
+        names = ", ".join(responder.name for responder in left.responders)
         return Plan.hold(
             "QuorumLost",
             f"{lost} gone for good, and {names} being deleted: nobody is left to recover from",
@@ -235,11 +235,11 @@ def _recover_from(state: ClusterState, left: _Left) -> Plan:
         survivors=tuple((m.name, m.pod.uid) for m in able if m.pod is not None),
         message=message,
     )
-    record = replace(state.record, recovery=recovery, next_ordinal=ordinal_of(recovery.seed))
+    persisted = replace(state.persisted, recovery=recovery, next_ordinal=ordinal_of(recovery.seed))
     return Plan.act(
         loss,
-        Remember(record=record),
-        *_create(replace(state, desired=replace(state.desired, record=record)), recovery),
+        Remember(persisted=persisted),
+        *_create(replace(state, desired=replace(state.desired, persisted=persisted)), recovery),
         reason="Recovering",
         message=message,
         requeue_after=SEED_POLL,
@@ -253,11 +253,11 @@ def newest(member: Member) -> tuple[int, int, int]:
 
 
 def next_recovery(state: ClusterState, survivor: Member) -> Recovery:
-    """The marker of a recovery from `survivor`, with a seed, and a token, that were never used before."""
-    former = state.record.recovery
+    """The entry of a recovery from `survivor`, with a seed, and a token, that were never used before."""
+    former = state.persisted.recovery
     generation = former.generation + 1 if former is not None else 1
     names = [*(member.name for member in state.members), *(claim.name for claim in state.kept)]
-    number = max([state.record.next_ordinal, *(ordinal_of(name) + 1 for name in names)])
+    number = max([state.persisted.next_ordinal, *(ordinal_of(name) + 1 for name in names)])
     return Recovery(
         generation=generation,
         survivor=survivor.name,
@@ -265,7 +265,7 @@ def next_recovery(state: ClusterState, survivor: Member) -> Recovery:
         version=survivor.answer.version if survivor.answer is not None else state.desired.version,
         seed=member_name(state.desired, number),
         token=f"{state.desired.uid}-{generation}",
-        replaces=state.record.cluster_id,
+        replaces=state.persisted.cluster_id,
     )
 
 
@@ -274,14 +274,14 @@ def _create(state: ClusterState, recovery: Recovery) -> list[Action]:
     start = Seeding(survivor=recovery.survivor, token=recovery.token)
     return [
         CreateMember(name=recovery.seed, start=start, version=recovery.version),
-        Remember(record=replace(state.record, next_ordinal=ordinal_of(recovery.seed) + 1)),
+        Remember(persisted=replace(state.persisted, next_ordinal=ordinal_of(recovery.seed) + 1)),
         CreateMemberService(name=recovery.seed),
     ]
 
 
 def _go_on(state: ClusterState, recovery: Recovery) -> Plan | None:
     seed = state.by_name.get(recovery.seed)
-    is_made = state.record.next_ordinal > ordinal_of(recovery.seed)
+    is_made = state.persisted.next_ordinal > ordinal_of(recovery.seed)
     if not is_made:
         return Plan.act(
             *_create(state, recovery),
@@ -314,10 +314,10 @@ def _await_seed(state: ClusterState, recovery: Recovery, seed: Member) -> Plan |
         if survivor.answer is None:
             # `etcdctl snapshot save` waits for ever, and may do so in vain: see `_unheard`.
             message, poll = f"{message}; {survivor.name} is silent now", RECHECK
-    if seed.trouble is not None:
+    if seed.problem is not None:
         return Plan.hold(
-            seed.trouble.reason,
-            f"recovering from {recovery.survivor}: {seed.name}: {seed.trouble.message}; "
+            seed.problem.reason,
+            f"recovering from {recovery.survivor}: {seed.name}: {seed.problem.message}; "
             "delete its pod to begin again",
             requeue_after=RECHECK,
         )
@@ -335,16 +335,16 @@ def hand_over(
 
     kept: the members of which the claims stay.
     """
-    record = replace(
-        state.record,
+    persisted = replace(
+        state.persisted,
         cluster_id=answer.cluster_id,
         bootstrap=Bootstrap(members=(recovery.seed,), token=recovery.token, version=recovery.version),
     )
     return Plan.act(
-        SealSeed(name=recovery.seed, revision=recovery.revision + MOVED_ON),
+        SetSeedExistingOnly(name=recovery.seed, revision=recovery.revision + MOVED_ON),
         *(RetireMember(name=m.name, seed=recovery.seed, keeps_claim=m.name in kept) for m in left),
         OpenSeed(name=recovery.seed),
-        Remember(record=record),
+        Remember(persisted=persisted),
         reason="Recovered",
         message=(
             f"{recovery.seed} serves what {recovery.survivor} had at revision {recovery.revision}, in the "

@@ -7,11 +7,11 @@ cluster waits for a person.
 
 from collections.abc import Sequence
 
-from etcd_operator.api.record import Bootstrap
+from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.core.actions import Plan, Remember
-from etcd_operator.core.desired import Record
+from etcd_operator.core.desired import PersistedState
 from etcd_operator.core.members import ClaimFacts, quorum
-from etcd_operator.core.names import founder_names
+from etcd_operator.core.names import initial_member_names
 from etcd_operator.core.rules.bootstrap import create
 from etcd_operator.core.state import ClusterState
 
@@ -21,7 +21,7 @@ RECHECK = 10.0
 
 def resume(state: ClusterState) -> Plan | None:
     """Go on with what is on the claims of an earlier resource of this name."""
-    if state.record.is_born or state.record.bootstrap is not None:
+    if state.persisted.is_bootstrapped or state.persisted.bootstrap is not None:
         return None
     if any(member.pod or member.peer for member in state.members):
         return None
@@ -33,7 +33,7 @@ def resume(state: ClusterState) -> Plan | None:
 
 def _in_the_way(state: ClusterState) -> Plan | None:
     """A new cluster must not start on what an earlier one gave up."""
-    names = set(founder_names(state.desired))
+    names = set(initial_member_names(state.desired))
     found = [claim.name for claim in state.kept if claim.name in names]
     if not found:
         return None
@@ -59,25 +59,25 @@ def _resume(claims: list[ClaimFacts], kept: Sequence[ClaimFacts]) -> Plan:
             "delete the claims that do not belong to this cluster",
             requeue_after=RECHECK,
         )
-    founders = next((claim.founders for claim in claims if claim.founders), ())
-    if not ids and not founders:
+    initial_members = next((claim.initial_members for claim in claims if claim.initial_members), ())
+    if not ids and not initial_members:
         return Plan.hold(
             "ClaimsConflict",
             f"the claims {names} are of members that joined a cluster and never answered, and nothing says "
             "of which one: delete them to begin with an empty cluster",
             requeue_after=RECHECK,
         )
-    bootstrap = Bootstrap(members=founders, token=tokens.pop())
+    bootstrap = Bootstrap(members=initial_members, token=tokens.pop())
     if not ids:
         return _go_on(claims, bootstrap)
     missing = _missing(claims)
     if missing is not None:
         return missing
-    born = Record(bootstrap=bootstrap, cluster_id=ids.pop())
+    bootstrapped = PersistedState(bootstrap=bootstrap, cluster_id=ids.pop())
     message = f"resuming on the data of {names}"
     if kept:
         message += f", not on what was given up: {', '.join(claim.name for claim in kept)}"
-    return Plan.act(Remember(record=born), reason="Resuming", message=message)
+    return Plan.act(Remember(persisted=bootstrapped), reason="Resuming", message=message)
 
 
 def _missing(claims: list[ClaimFacts]) -> Plan | None:

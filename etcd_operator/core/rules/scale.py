@@ -21,11 +21,11 @@ from etcd_operator.core.actions import (
 )
 from etcd_operator.core.members import Member, ordinal_of, quorum
 from etcd_operator.core.names import member_name
-from etcd_operator.core.paths import joining_version
 from etcd_operator.core.rules.objects import joining
-from etcd_operator.core.rules.recover import is_lost, removable, removable_corrupt
+from etcd_operator.core.rules.replace import is_lost, removable, removable_corrupt
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.stuck import start_again
+from etcd_operator.core.upgrade.blocked import start_again
+from etcd_operator.core.upgrade.skew import joining_version
 
 STEP = 0.1
 """Seconds between looks while a member starts or catches up: neither wakes anybody."""
@@ -40,7 +40,7 @@ RECHECK = 2.0
 """Seconds between looks at a learner that has been silent for long."""
 
 
-def strays(state: ClusterState) -> Plan | None:
+def orphaned_objects(state: ClusterState) -> Plan | None:
     """Remove the objects of members that a quorum no longer lists."""
     if not _may_change(state):
         return None
@@ -87,9 +87,9 @@ def finish_learner(state: ClusterState) -> Plan | None:
         return _join(state, name, ())
     if not entry.name and learner.pod is not None and learner.pod.can_never_join:
         return _take_out(state, name, entry.id, f"{name} can never start as it is: beginning again")
-    if learner.trouble is not None:
+    if learner.problem is not None:
         return start_again(state, learner) or Plan.hold(
-            learner.trouble.reason, f"{name}: {learner.trouble.message}", requeue_after=1.0
+            learner.problem.reason, f"{name}: {learner.problem.message}", requeue_after=1.0
         )
     is_going = learner.pod is not None and learner.pod.is_terminating
     if learner.answer is None or is_going:
@@ -168,7 +168,7 @@ def _await_answer(state: ClusterState, learner: Member) -> Plan:
 
 def _is_wanted_otherwise(state: ClusterState) -> bool:
     """Whether something waits for the learner that it cannot be done beside."""
-    versions = {voter.asked_version for voter in state.voters} - {"", state.desired.version}
+    versions = {voter.requested_version for voter in state.voters} - {"", state.desired.version}
     return bool(versions) or any(not voter.is_healthy for voter in state.voters)
 
 
@@ -205,9 +205,9 @@ def _taken(state: ClusterState, name: str) -> list[Action]:
     same number, and a crash in between leaves the number in etcd's list.
     """
     ordinal = int(name.rpartition("-")[2])
-    if state.desired.is_persistent or ordinal < state.record.next_ordinal:
+    if state.desired.is_persistent or ordinal < state.persisted.next_ordinal:
         return []
-    return [Remember(record=replace(state.record, next_ordinal=ordinal + 1))]
+    return [Remember(persisted=replace(state.persisted, next_ordinal=ordinal + 1))]
 
 
 def _next_name(state: ClusterState) -> str:
@@ -220,7 +220,7 @@ def _next_name(state: ClusterState) -> str:
         ready = [number for number in free if number < size and not _is_given_up(state, number)]
         return member_name(state.desired, (ready or free)[0])
     seen = max((member.ordinal + 1 for member in state.members), default=0)
-    return member_name(state.desired, max(state.record.next_ordinal, seen))
+    return member_name(state.desired, max(state.persisted.next_ordinal, seen))
 
 
 def _is_given_up(state: ClusterState, number: int) -> bool:
@@ -229,18 +229,18 @@ def _is_given_up(state: ClusterState, number: int) -> bool:
     claim = former.claim if former is not None else None
     if claim is None or not claim.is_terminating:
         return False
-    return claim.cluster_id not in ("", state.record.cluster_id)
+    return claim.cluster_id not in ("", state.persisted.cluster_id)
 
 
 def _victim(state: ClusterState) -> Member:
-    ailing = [voter for voter in state.voters if not voter.is_healthy]
-    doomed = [voter for voter in state.voters if _is_losing_data(state, voter)]
-    return _by_departure(state, ailing or doomed or state.voters)[0]
+    unhealthy = [voter for voter in state.voters if not voter.is_healthy]
+    losing_data = [voter for voter in state.voters if _is_losing_data(state, voter)]
+    return _by_departure(state, unhealthy or losing_data or state.voters)[0]
 
 
 def _is_losing_data(state: ClusterState, voter: Member) -> bool:
     """Whether what holds its data is being deleted, although it still serves."""
-    holder = state.holder_of(voter)
+    holder = state.storage_of(voter)
     return holder is not None and holder.is_terminating
 
 
@@ -275,7 +275,7 @@ def _may_change(state: ClusterState) -> bool:
 
     Without one, as where an alarm names the only voter, other rules report the reason.
     """
-    return state.record.is_born and state.has_quorum and bool(state.healthy_voters)
+    return state.persisted.is_bootstrapped and state.has_quorum and bool(state.healthy_voters)
 
 
 def _is_left_over(state: ClusterState, member: Member) -> bool:
@@ -291,7 +291,7 @@ def _is_left_over(state: ClusterState, member: Member) -> bool:
         return True
     claim = member.claim
     if claim is not None and claim.member_id:
-        return claim.cluster_id == state.record.cluster_id
+        return claim.cluster_id == state.persisted.cluster_id
     made = (claim.cluster_uid, claim.token) if claim is not None else ("", "")
     return made == (state.desired.uid, state.desired.token)
 

@@ -1,8 +1,8 @@
-"""What is worth saying about a born cluster that no other rule acts upon."""
+"""What is worth saying about a bootstrapped cluster that no other rule acts upon."""
 
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.members import Member
-from etcd_operator.core.rules.bootstrap import BIRTH_POLL, LONG_BIRTH
+from etcd_operator.core.rules.bootstrap import BOOTSTRAP_POLL, LONG_BOOTSTRAP
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import OUT_OF_SPACE
 
@@ -18,16 +18,16 @@ def watch(state: ClusterState) -> Plan | None:
         return Plan.wait("Looking", "waiting for a voter to tell the members", requeue_after=RECHECK)
     # The pod of a member that was taken out may well say that it failed: etcd ends with an error then.
     going = [member for member in state.members if member.entry is None and member.is_going]
-    ailing = [member for member in state.members if not member.is_healthy and member not in going]
-    for member in ailing:
-        if member.trouble is not None:
-            trouble = member.trouble
-            return Plan.hold(trouble.reason, f"{member.name}: {trouble.message}", requeue_after=RECHECK)
-    if ailing and state.age < LONG_BIRTH:
-        names = ", ".join(member.name for member in ailing)
-        return Plan.wait("Creating", f"waiting for {names} to serve too", requeue_after=BIRTH_POLL)
-    if ailing:
-        names = ", ".join(f"{member.name} ({member.health.value})" for member in ailing)
+    unhealthy = [member for member in state.members if not member.is_healthy and member not in going]
+    for member in unhealthy:
+        if member.problem is not None:
+            problem = member.problem
+            return Plan.hold(problem.reason, f"{member.name}: {problem.message}", requeue_after=RECHECK)
+    if unhealthy and state.age < LONG_BOOTSTRAP:
+        names = ", ".join(member.name for member in unhealthy)
+        return Plan.wait("Creating", f"waiting for {names} to serve too", requeue_after=BOOTSTRAP_POLL)
+    if unhealthy:
+        names = ", ".join(f"{member.name} ({member.health.value})" for member in unhealthy)
         return Plan.hold("MemberUnhealthy", f"waiting for {names}", requeue_after=RECHECK)
     if going:
         # In the words of the step before, so that the wait is no status write of its own.
@@ -39,7 +39,7 @@ def watch(state: ClusterState) -> Plan | None:
 
 
 def _with_reason(member: Member) -> str:
-    return member.name if member.trouble is None else f"{member.name} ({member.trouble.reason})"
+    return member.name if member.problem is None else f"{member.name} ({member.problem.reason})"
 
 
 def _silent(state: ClusterState) -> str:

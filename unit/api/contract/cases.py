@@ -434,7 +434,7 @@ PEER_CASES = (
         base=PEER,
         changes={"spec/bootstrap/initialClusterState": "New"},
         edits=True,
-        rule="born-once",
+        rule="bootstrapped-once",
         sees="spec.bootstrap.initialClusterState: Invalid value: a peer that has started cannot be told to "
         "found a cluster again: leave it Existing",
     ),

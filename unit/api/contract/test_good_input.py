@@ -208,7 +208,7 @@ def test_a_version_is_judged_from_what_runs(
     assert answer.code == 0, answer.err
 
 
-def test_a_status_may_change_whatever_the_spec_says(kubectl: Kubectl) -> None:
+def test_a_status_may_change_whatever_the_spec_reports(kubectl: Kubectl) -> None:
     stored = kubectl.store(changed(EPHEMERAL, {"status/currentVersion": "3.5.35"}))
     patch = json.dumps({"status": {"currentVersion": "3.6.16", "phase": "Running"}})
     name = stored["metadata"]["name"]

@@ -51,7 +51,7 @@ def check_name(kind: Kind, name: str) -> None:
 
 
 def new_status(kind: Kind) -> Json | None:
-    """The status that an object is born with; what the client sent as status is dropped."""
+    """The status that an object is bootstrapped with; what the client sent as status is dropped."""
     match kind.plural:
         case "pods":
             return {"phase": "Pending", "qosClass": "BestEffort"}

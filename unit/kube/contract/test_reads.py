@@ -43,7 +43,7 @@ def test_one_object_can_be_selected_by_name(subject: Subject, batch: str) -> Non
     assert [item["metadata"]["name"] for item in found.body["items"]] == [f"{batch}-b"]
 
 
-def test_a_list_over_all_namespaces_tells_each_objects_own(subject: Subject, batch: str) -> None:
+def test_a_list_over_all_namespaces_reports_each_objects_own(subject: Subject, batch: str) -> None:
     path = subject.url("configmaps", namespace="")
     found = subject.call("GET", path, labelSelector=f"batch={batch}")
     assert {item["metadata"]["namespace"] for item in found.body["items"]} == {subject.namespace}

@@ -27,7 +27,7 @@ def labelled(subject: Subject, name: str, mark: str) -> None:
     subject.create("configmaps", body)
 
 
-def test_a_watch_tells_what_happened_after_its_position_in_order(subject: Subject) -> None:
+def test_a_watch_reports_what_happened_after_its_position_in_order(subject: Subject) -> None:
     name, mark = unique("told"), unique("mark")
     since = position(subject)
     labelled(subject, name, mark)
@@ -54,7 +54,7 @@ def test_events_come_while_the_stream_is_open(subject: Subject) -> None:
         assert told(stream, 1) == [("ADDED", name)]
 
 
-def test_starting_and_ceasing_to_match_looks_like_birth_and_death(subject: Subject) -> None:
+def test_starting_and_ceasing_to_match_looks_like_bootstrap_and_death(subject: Subject) -> None:
     name, mark = unique("match"), unique("mark")
     since = position(subject)
     subject.create("configmaps", config_map(name))
@@ -64,7 +64,7 @@ def test_starting_and_ceasing_to_match_looks_like_birth_and_death(subject: Subje
         assert told(stream, 2) == [("ADDED", name), ("DELETED", name)]
 
 
-def test_a_deletion_is_told_with_a_version_of_its_own(subject: Subject) -> None:
+def test_a_deletion_is_reported_with_a_version_of_its_own(subject: Subject) -> None:
     name, mark = unique("gone"), unique("mark")
     labelled(subject, name, mark)
     made = subject.read("configmaps", name)
@@ -78,7 +78,7 @@ def test_a_deletion_is_told_with_a_version_of_its_own(subject: Subject) -> None:
     assert int(event["object"]["metadata"]["resourceVersion"]) > int(since)
 
 
-def test_a_write_that_changes_nothing_is_not_told(subject: Subject) -> None:
+def test_a_write_that_changes_nothing_is_not_reported(subject: Subject) -> None:
     name, mark = unique("noop"), unique("mark")
     labelled(subject, name, mark)
     since = position(subject)
@@ -106,7 +106,7 @@ def test_the_server_ends_a_watch_after_the_time_that_was_asked_for(subject: Subj
     assert all(event["type"] in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK") for event in events)
 
 
-def test_a_bookmark_tells_a_position_and_nothing_else(subject: Subject) -> None:
+def test_a_bookmark_reports_a_position_and_nothing_else(subject: Subject) -> None:
     """A real server sends one shortly before the end of a watch that asked for bookmarks."""
     query = {"resourceVersion": position(subject), "allowWatchBookmarks": "true", "timeoutSeconds": "10"}
     with closing(subject.watch("configmaps", labelSelector="mark=nothing", **query)) as stream:

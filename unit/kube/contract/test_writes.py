@@ -183,7 +183,7 @@ def test_the_spec_of_a_pod_is_frozen_but_for_the_image(subject: Subject) -> None
     assert (refused.code, refused.body["reason"]) == (422, "Invalid")
 
 
-def test_a_pod_is_born_pending_whatever_status_it_claims(subject: Subject) -> None:
+def test_a_pod_is_bootstrapped_pending_whatever_status_it_claims(subject: Subject) -> None:
     made = subject.create("pods", {**pod(), "status": {"phase": "Running", "podIP": "10.0.0.1"}})
     assert made["status"]["phase"] == "Pending"
     assert "podIP" not in made["status"]
@@ -268,7 +268,7 @@ def test_an_api_that_is_not_installed_is_a_plain_404(subject: Subject) -> None:
     assert reply.body["text"].startswith("404 page not found")
 
 
-def test_discovery_tells_which_resources_a_group_has(subject: Subject) -> None:
+def test_discovery_reports_which_resources_a_group_has(subject: Subject) -> None:
     found = subject.call("GET", "/apis/contract.test/v1")
     plurals = [resource["name"] for resource in found.body["resources"]]
     assert subject.things in plurals

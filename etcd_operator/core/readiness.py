@@ -1,0 +1,90 @@
+"""What the pods of members are told: whether the member serves, and to refuse an empty volume.
+
+The first is a condition that a readiness gate asks for, so that the disruption budget counts
+members as etcd sees them: started, voting, healthy. A silence is judged as in status: the
+prober has asked twice. The second replaces the flags that a member was founded with, so that
+neither a new process in the same pod can ever found again (docs/architecture.md, "Bootstrap").
+"""
+
+from dataclasses import dataclass
+
+from etcd_operator.core.members import Member, PodFacts
+from etcd_operator.core.routes import foreign
+from etcd_operator.core.state import ClusterState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadinessUpdate:
+    """What one member's pod is told now; seals: from now on it refuses an empty volume.
+
+    reason and message say why it serves, or why not.
+    """
+
+    name: str
+    pod: PodFacts
+    serves: bool
+    sets_existing_only: bool
+    reason: str
+    message: str
+
+
+def readiness_updates(state: ClusterState) -> tuple[ReadinessUpdate, ...]:
+    """The pods whose marks are not as they should be; nothing in a world that cannot be judged.
+
+    Of two clusters under one name it is only known that who answers for the other one does not serve.
+    """
+    if not state.persisted.is_bootstrapped or state.conflict:
+        return ()
+    is_split = bool(state.cluster_ids - {state.persisted.cluster_id})
+    judged = foreign(state) if is_split else state.members
+    found = (_update(state, member, member.pod) for member in judged if member.pod is not None)
+    return tuple(mark for mark in found if mark is not None)
+
+
+def _update(state: ClusterState, member: Member, pod: PodFacts) -> ReadinessUpdate | None:
+    if not pod.is_gated or pod.is_terminating or pod.is_finished:
+        return None
+    reason, message = _verdict(state, member)
+    serves = reason == SERVES
+    sets_existing_only = _may_be_existing_only(state, member) and not pod.is_existing_only
+    if pod.serves is serves and not sets_existing_only:
+        return None
+    if pod.serves is None and not serves and not sets_existing_only:
+        return None  # a condition that is not there counts as false
+    return ReadinessUpdate(
+        name=member.name,
+        pod=pod,
+        serves=serves,
+        sets_existing_only=sets_existing_only,
+        reason=reason,
+        message=message,
+    )
+
+
+SERVES = "MemberServes"
+
+
+def _verdict(state: ClusterState, member: Member) -> tuple[str, str]:
+    if member in foreign(state):
+        return "OtherCluster", "it answers for another cluster than the one on record"
+    if not state.has_quorum:
+        return "QuorumLost", "no quorum answers"
+    if member.refusal is not None:
+        return (
+            (SERVES, "a voter that wants a user") if member.is_serving else ("AuthEnabled", "it wants a user")
+        )
+    if member.entry is None and state.wants_user:
+        return "NoAnswer", "no member reports who the members are, and it is silent"
+    if member.entry is None:
+        return "NotAMember", "etcd does not list it"
+    if member.entry.is_learner:
+        return "Learner", "it does not vote yet"
+    if not member.is_healthy:
+        return "MemberUnhealthy", member.health.value
+    return SERVES, "a healthy voter"
+
+
+def _may_be_existing_only(state: ClusterState, member: Member) -> bool:
+    """A voter that answers has its data, and needs its first flags no more. A pause ends all acts."""
+    votes = member.entry is not None and not member.entry.is_learner and member not in foreign(state)
+    return votes and member.answer is not None and not state.desired.is_paused

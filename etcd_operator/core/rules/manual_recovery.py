@@ -1,0 +1,297 @@
+"""A majority of persistent members is silent: recovered from a survivor only when a person asks for it.
+
+Their data is on volumes, so it may come back whatever became of pods and nodes, and no proof
+tells that it will not. So the operator waits, says who is missing, and names the recovery that
+it could make; a person who knows that the data is gone sets the annotation `recover` to that
+name. It differs for each cluster ID, survivor and attempt: one that is left on the object, or
+in a manifest, never begins another recovery.
+
+    asked for by name -> confirm the silence, live -> entry in status -> seed (EtcdPeer) under a
+    number that nobody has -> it fetches, restores and serves -> sealed: there is no way back from
+    here -> all others are deleted, their claims kept and marked -> clients are taken over ->
+    latched -> learners under numbers that no kept claim has (`rules.scale`)
+
+Until the seed is sealed nothing of the old cluster is touched, and if a quorum of it answers
+again, the seed is thrown away instead: nothing is lost then. What is the same for ephemeral
+members is shared with `rules.quorum_lost`; why it is done in this way: docs/decisions/008.
+"""
+
+from dataclasses import replace
+
+import msgspec
+
+from etcd_operator.api.improbable import DELETE_CLAIMS, RECOVER_ANNOTATION
+from etcd_operator.api.persisted import Recovery
+from etcd_operator.core.actions import ConfirmSilence, CreateMember, DropSeed, Plan, Remember, Seeding
+from etcd_operator.core.members import Member, quorum
+from etcd_operator.core.rules.quorum_lost import (
+    ELECTION,
+    RECHECK,
+    SEED_POLL,
+    hand_over,
+    newest,
+    next_recovery,
+    serves,
+    under_way,
+    voters_of,
+)
+from etcd_operator.core.state import ClusterState
+from etcd_operator.core.versions import can_restore
+
+SILENCE = 10.0
+"""Seconds without a quorum before anybody is given up: an election, or a restart, takes less."""
+
+
+def recover(state: ClusterState) -> Plan | None:
+    """Begin the recovery that is asked for, or say why not; or go on with one."""
+    if not state.persisted.is_bootstrapped or not state.desired.is_persistent:
+        return None
+    recovery = state.persisted.recovery
+    if recovery is not None and state.persisted.is_recovering:
+        return _go_on(state, recovery)
+    return None if state.has_quorum or not state.desired.recover else _offer(state)
+
+
+def offer(state: ClusterState) -> Plan | None:
+    """Tell a loss, and by which name its recovery can be asked for.
+
+    This comes after all rules that may bring a quorum back: what an upgrade keeps down is no loss.
+    """
+    return _offer(state) if state.desired.is_persistent and not state.has_quorum else None
+
+
+def refused(state: ClusterState) -> Plan | None:
+    """Say so when a recovery is asked for that cannot be meant: nothing is lost."""
+    asked, former = state.desired.recover, state.persisted.recovery
+    if not asked or (former is not None and _is_for(asked, former)):
+        return None
+    return Plan.hold(
+        "RecoveryRefused",
+        f"the annotation {RECOVER_ANNOTATION} asks for {asked}, but a quorum answers: "
+        "there is nothing to recover, remove it",
+    )
+
+
+def name_of(recovery: Recovery) -> str:
+    """By which a person asks for this recovery, and for no other."""
+    return f"{recovery.replaces}/{recovery.survivor}/{recovery.generation}"
+
+
+def _is_for(asked: str, recovery: Recovery) -> bool:
+    return asked.removesuffix(DELETE_CLAIMS) == name_of(recovery)
+
+
+def _offer(state: ClusterState) -> Plan | None:
+    """Begin the recovery that is asked for, or name the one that could be; None: there is no loss to tell."""
+    asked, left = state.desired.recover, _responders(state)
+    if _may_elect(state, left):
+        return None
+    able = [m for m in left if _stays(m)]
+    if not able and not asked:
+        return None  # nobody to recover from: another rule says who is silent
+    if not able:
+        return Plan.hold(
+            "RecoveryRefused",
+            f"the annotation {RECOVER_ANNOTATION} asks for {asked}, but no member answers that could be "
+            "recovered from: nothing is touched; docs/operations.md says how to get at the data of a "
+            "member that restarted without a quorum",
+            requeue_after=RECHECK,
+        )
+    return _answer_to(state, asked, next_recovery(state, max(able, key=newest)), left)
+
+
+def _answer_to(state: ClusterState, asked: str, recovery: Recovery, left: list[Member]) -> Plan:
+    silent = _silent(state, left)
+    source = f"{recovery.survivor} at revision {recovery.revision}"
+    if not can_restore(recovery.version):
+        return Plan.hold(
+            "RecoveryUnsupported",
+            f"{silent}: no quorum answers, waiting for them; etcd {recovery.version} cannot restore a "
+            "snapshot without hiding writes from watchers (3.5.10 and later can)",
+            requeue_after=RECHECK,
+        )
+    name = name_of(recovery)
+    how = (
+        f"to give them up for good and recover from {source}, annotate the EtcdCluster with "
+        f"{RECOVER_ANNOTATION}={name} (writes that only they have are then missing; their claims are kept, "
+        f"with {DELETE_CLAIMS} after that name they are deleted)"
+    )
+    if not asked:
+        return Plan.hold(
+            "QuorumLost",
+            f"{silent}: no quorum answers, waiting for their data to come back; if it never will: {how}",
+            requeue_after=RECHECK,
+        )
+    if not _is_for(asked, recovery):
+        return Plan.hold(
+            "RecoveryRefused",
+            f"the annotation {RECOVER_ANNOTATION} asks for {asked}, which is not what can be recovered now; "
+            f"{silent}: remove it to wait for their data, or {how}",
+            requeue_after=RECHECK,
+        )
+    led = any(member.answer is not None and member.answer.leader for member in left)
+    if led or state.unavailable_for < SILENCE:
+        return Plan.wait(
+            "QuorumLost", f"{silent}: making sure before recovering as {name}", requeue_after=1.0
+        )
+    return _begin(state, recovery, left, silent)
+
+
+def _begin(state: ClusterState, recovery: Recovery, left: list[Member], silent: str) -> Plan:
+    message = (
+        f"{silent} given up as asked for: recovering from {recovery.survivor} at revision "
+        f"{recovery.revision} as {recovery.seed}; writes that only they had are missing"
+    )
+    silence = ConfirmSilence(
+        survivors=tuple((m.name, m.pod.uid) for m in left if m.pod is not None), message=message
+    )
+    return Plan.act(
+        silence,
+        Remember(persisted=replace(state.persisted, recovery=recovery)),
+        _create(recovery),
+        reason="Recovering",
+        message=message,
+        requeue_after=SEED_POLL,
+    )
+
+
+def _create(recovery: Recovery) -> CreateMember:
+    start = Seeding(survivor=recovery.survivor, token=recovery.token)
+    return CreateMember(name=recovery.seed, start=start, version=recovery.version)
+
+
+def _go_on(state: ClusterState, recovery: Recovery) -> Plan:
+    seed, left = state.by_name.get(recovery.seed), _responders(state)
+    is_existing_only = seed is not None and _is_existing_only(recovery, seed)
+    if not is_existing_only and any(_is_majority(state, responder, led=True) for responder in left):
+        return _return(state, recovery)
+    if seed is None:
+        return _make(state, recovery, left)
+    if not is_existing_only and _is_broken(seed):
+        return _offer(state) or _nobody(recovery)
+    if state.has_quorum and seed.answer is not None and serves(seed.answer, recovery):
+        rest = [m for m in state.members if m is not seed and not _is_leaving(m)]
+        return hand_over(state, recovery, seed.answer, rest, _kept(state, recovery, rest))
+    return _await_seed(recovery, seed, left)
+
+
+def _kept(state: ClusterState, recovery: Recovery, given_up: list[Member]) -> set[str]:
+    """Members whose claims stay: all but attempts, unless this very recovery is asked to delete them."""
+    if state.desired.recover == name_of(recovery) + DELETE_CLAIMS:
+        return set()
+    return {m.name for m in given_up if m.claim is not None and not state.is_attempt(m.claim)}
+
+
+def _make(state: ClusterState, recovery: Recovery, left: list[Member]) -> Plan:
+    """Make the seed that status names: an empty volume and the survivor's data, whatever was before."""
+    if all(member.name != recovery.survivor for member in left):
+        return _offer(state) or _nobody(recovery)
+    return Plan.act(
+        _create(recovery), reason="Recovering", message=under_way(recovery), requeue_after=SEED_POLL
+    )
+
+
+def _return(state: ClusterState, recovery: Recovery) -> Plan:
+    """A quorum is back, and nothing of it was touched: what was made for the recovery goes."""
+    message = f"a quorum of the members that were to be given up answers again: {recovery.seed} is not needed"
+    ours = [m for m in state.members if m.name == recovery.seed or _is_attempt(state, m)]
+    drops = [DropSeed(name=member.name) for member in ours if not _is_leaving(member)]
+    if ours:
+        return Plan.act(*drops, reason="RecoveryEnding", message=message, requeue_after=SEED_POLL)
+    persisted = replace(state.persisted, recovery=msgspec.structs.replace(recovery, replaces=""))
+    return Plan.act(Remember(persisted=persisted), reason="QuorumReturned", message=message)
+
+
+def _nobody(recovery: Recovery) -> Plan:
+    return Plan.hold(
+        "QuorumLost",
+        f"{recovery.seed} was lost before it served, and no member answers that could be recovered from: "
+        "nothing is touched",
+        requeue_after=RECHECK,
+    )
+
+
+def _await_seed(recovery: Recovery, seed: Member, left: list[Member]) -> Plan:
+    message = under_way(recovery)
+    has_fetched = seed.pod is not None and seed.pod.has_fetched
+    if not has_fetched and all(member.name != recovery.survivor for member in left):
+        message += f"; {recovery.survivor} is silent now"
+    if seed.problem is not None:
+        return Plan.hold(
+            seed.problem.reason,
+            f"{message}; {seed.problem.message}; to begin again: kubectl delete etcdpeer {seed.name}",
+            requeue_after=RECHECK,
+        )
+    return Plan.wait("Recovering", message, requeue_after=SEED_POLL)
+
+
+def _responders(state: ClusterState) -> list[Member]:
+    """The voters of the old cluster that tell their list: a learner may have only a part of the data."""
+    old = state.persisted.cluster_id
+    return [
+        m for m in state.answers if m.answer is not None and m.answer.cluster_id == old and m.answer.members
+    ]
+
+
+def _may_elect(state: ClusterState, left: list[Member]) -> bool:
+    """Whether those that answer may elect a leader just now.
+
+    Not after a while where one missed the last change of members and counts a majority that is none by the
+    list of another (see `quorum_lost`). With one list for all they merely do not reach each other.
+    """
+    judged = [_is_majority(state, responder) for responder in left]
+    return any(judged) and (all(judged) or state.unavailable_for < ELECTION)
+
+
+def _is_majority(state: ClusterState, responder: Member, *, led: bool = False) -> bool:
+    """Whether most of the voters that a witness lists answer, and (led) follow a leader."""
+    voters = voters_of(state, responder)
+    found = [state.by_name[name] for name in voters if name in state.by_name]
+    there = [m for m in found if (m.is_healthy if led else m.answer is not None)]
+    return len(there) >= quorum(len(voters))
+
+
+def _stays(member: Member) -> bool:
+    parts = (member.peer, member.claim, member.pod)
+    return all(part is not None and not part.is_terminating for part in parts)
+
+
+def _silent(state: ClusterState, left: list[Member]) -> str:
+    """Who is missing, each with what is known of it."""
+    names = {name for responder in left for name in voters_of(state, responder)}
+    missing = [m for m in state.members if m.name in names and m.answer is None]
+    return ", ".join(f"{member.name} ({_state_of(member)})" for member in missing)
+
+
+def _state_of(member: Member) -> str:
+    if member.claim is None:
+        return "its claim is gone"
+    return member.problem.reason if member.problem is not None else "silent"
+
+
+def _is_existing_only(recovery: Recovery, seed: Member) -> bool:
+    """Whether the seed was found to serve, and others may have been touched since."""
+    claim = seed.claim
+    return claim is not None and not claim.is_terminating and claim.cluster_id not in ("", recovery.replaces)
+
+
+def _is_broken(seed: Member) -> bool:
+    """Whether this seed will never serve: somebody removed a part of it before it did."""
+    if seed.peer is None or seed.peer.is_terminating:
+        return True
+    if seed.claim is None:
+        return seed.has_replica_set
+    return seed.claim.is_lost or seed.claim.is_terminating
+
+
+def _is_attempt(state: ClusterState, member: Member) -> bool:
+    """Whether a member's claim was made for a seed that never served."""
+    return member.claim is not None and state.is_attempt(member.claim)
+
+
+def _is_leaving(member: Member) -> bool:
+    """Whether nothing is left to delete of a member, its claim included."""
+    if member.peer is not None and not member.peer.is_terminating:
+        return False
+    cleans = member.peer is not None and member.peer.is_for_cleanup
+    return cleans or member.claim is None or member.claim.is_terminating

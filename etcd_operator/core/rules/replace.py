@@ -1,0 +1,146 @@
+"""A member whose data cannot come back is taken out; growing puts another in its place.
+
+Unreachable is not lost (I5): a member is lost only when the thing that held its data is
+gone, or when its own process says that there is no data, or none that can be read (a persistent
+member's in two pods, since a volume may merely not have been mounted in the first). A process
+that ends for any other reason, or for none that is known, however often, still has its data: a
+full disk, too little memory, an image or a version that does not work are nobody's loss, and
+whatever the reason is, the next member may end for it, too. While the others have no quorum
+nothing is removed, because etcd would not agree and the data may still be needed.
+"""
+
+from etcd_operator.core.actions import Plan, RemakePod, RemoveMember
+from etcd_operator.core.members import Member, quorum
+from etcd_operator.core.state import ClusterState
+from etcd_operator.core.upgrade.member import may_fail_by_version
+
+CLAIM_LOST = "ClaimLost"
+"""Why a peer's objects are not made again (see `reconcile.peer`)."""
+
+CRASHES = 3
+"""Restarts after which a member that says that its data is broken is believed.
+
+The kubelet restarts at once, then after 10 and 20 s; a disk may answer wrongly once."""
+
+
+def lost_member(state: ClusterState) -> Plan | None:
+    """Remove a voter whose data is gone, while the others keep quorum without it."""
+    lost = removable(state)
+    if lost is None:
+        return None
+    return Plan.act(
+        RemoveMember(name=lost.name, member_id=lost.id),
+        reason="Replacing",
+        message=f"{lost.name} has lost its data: removing it, another member takes its place",
+        requeue_after=0.05,
+    )
+
+
+def removable(state: ClusterState) -> Member | None:
+    """A voter whose data is gone and that the others do not need for their quorum."""
+    if not state.persisted.is_bootstrapped or not state.has_quorum:
+        return None
+    lost = next((voter for voter in state.voters if is_lost(state, voter)), None)
+    if lost is None:
+        return None
+    rest = len(state.voters) - 1
+    if sum(voter.is_healthy for voter in state.voters if voter is not lost) < quorum(rest):
+        return None
+    return lost
+
+
+def removable_corrupt(state: ClusterState) -> Member | None:
+    """A listed member whose data etcd found to differ, while a quorum of all voters is not named."""
+    if not state.persisted.is_bootstrapped or not state.has_quorum:
+        return None
+    trusted = sum(voter.is_healthy and voter.id not in state.corrupt for voter in state.voters)
+    named = next((member for member in state.members if member.id in state.corrupt), None)
+    return named if trusted >= state.quorum else None
+
+
+def remount(state: ClusterState) -> Plan | None:
+    """Make the pod anew in which data is missing for the first time: its volume may not have been mounted.
+
+    That takes nothing away, so it needs no quorum, and may bring one back.
+    """
+    if (
+        not state.persisted.is_bootstrapped
+        or not state.desired.is_persistent
+        or state.persisted.is_recovering
+    ):
+        return None
+    empty = next((member for member in state.members if _must_be_remade(state, member)), None)
+    if empty is None:
+        return None
+    return Plan.act(
+        RemakePod(name=empty.name),
+        reason="Remounting",
+        message=f"{empty.name} reports that its data is missing: making its pod anew before that is believed",
+        requeue_after=0.05,
+    )
+
+
+def _must_be_remade(state: ClusterState, member: Member) -> bool:
+    pod, claim = member.pod, member.claim
+    if pod is None or pod.is_terminating or claim is None or claim.is_terminating:
+        return False
+    is_member = member.entry is not None or not state.has_quorum
+    return is_member and _reports_a_loss(state, member) and not _is_remade(member)
+
+
+def is_lost(state: ClusterState, member: Member) -> bool:
+    """Whether a member that etcd lists has lost its data for good."""
+    if member.is_healthy:
+        return False
+    if _reports_that_its_data_is_gone(state, member):
+        return True
+    return _volume_is_gone(member) if state.desired.is_persistent else _pod_is_gone(member)
+
+
+def _reports_that_its_data_is_gone(state: ClusterState, member: Member) -> bool:
+    """Its process reports that it has no data, or none that it can read, and another pod's did so before.
+
+    An ephemeral member's data goes with its pod, so no other pod can tell.
+    """
+    if not _reports_a_loss(state, member):
+        return False
+    return not state.desired.is_persistent or member.claim is None or _is_remade(member)
+
+
+def _reports_a_loss(state: ClusterState, member: Member) -> bool:
+    """Its process says, and not for the first time, that it has no data, or none that it can read.
+
+    What a version that is only just being tried cannot read, the earlier one may.
+    """
+    pod = member.pod
+    if pod is None or pod.is_running:
+        return False
+    if pod.has_no_data:
+        return pod.restarts > 0
+    crashes = 1 if _is_remade(member) else CRASHES
+    return pod.has_broken_data and pod.restarts >= crashes and not may_fail_by_version(state, member)
+
+
+def _is_remade(member: Member) -> bool:
+    """Whether its pod is another than the one that reported a loss first."""
+    claim, pod = member.claim, member.pod
+    return claim is not None and pod is not None and claim.missing_in not in ("", pod.uid)
+
+
+def _pod_is_gone(member: Member) -> bool:
+    """An ephemeral member's data goes with its pod; a pod that is being deleted never comes back."""
+    pod = member.pod
+    if pod is None or pod.is_finished or pod.is_on_lost_node:
+        return True
+    return pod.is_terminating and member.answer is None
+
+
+def _volume_is_gone(member: Member) -> bool:
+    """The claim is gone or lost.
+
+    A peer without a ReplicaSet is only just being made: its claim is late, not lost.
+    """
+    if member.claim is not None:
+        return member.claim.is_lost
+    was_told = member.problem is not None and member.problem.reason == CLAIM_LOST
+    return member.peer is None or member.has_replica_set or was_told

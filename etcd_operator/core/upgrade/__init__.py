@@ -1,0 +1,1 @@
+"""How a cluster is taken from one version of etcd to another: decisions only."""

@@ -1,0 +1,83 @@
+"""Which version may follow which: etcd's own rules of upgrading, as sentences.
+
+etcd goes up one minor version at a time and never back. As long as one member still runs
+the lowest version, etcd's cluster version has not moved, and the way back to that version
+is open: so everything is judged from the lowest version that runs.
+"""
+
+from semver import Version
+
+from etcd_operator.api.validations import FLOORS
+from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.core.state import ClusterState
+
+UNREADABLE_BY = 7
+"""The minor version that panics on log entries written by 3.5, at each start (measured)."""
+
+
+def needs_snapshots(cluster: DesiredCluster) -> bool:
+    """Whether the version asked for cannot read what the cluster's first members may have written."""
+    bootstrap = cluster.persisted.bootstrap
+    founded = bootstrap.version if bootstrap is not None else ""
+    return minor(cluster.version) >= UNREADABLE_BY and (not founded or minor(founded) < UNREADABLE_BY - 1)
+
+
+def has_old_entries(version: str) -> bool:
+    """Whether a member that runs `version` may have unreadable entries in its log."""
+    return minor(version) < UNREADABLE_BY
+
+
+def minor(version: str) -> int:
+    """The second number of a version as etcd writes it; 0 for what is none."""
+    return Version.parse(version).minor if Version.is_valid(version) else 0
+
+
+def lowest(state: ClusterState) -> Version | None:
+    """The lowest version that voters run; None while nothing is known.
+
+    A voter that is silent during an upgrade may still run what ran when it began.
+    """
+    answers = [voter.answer for voter in state.voters]
+    running = [answer.version for answer in answers if answer is not None]
+    upgrade = state.persisted.upgrade
+    if upgrade is not None and (None in answers or not answers):
+        running.append(upgrade.origin)
+    return min((Version.parse(version) for version in running if Version.is_valid(version)), default=None)
+
+
+def joining_version(state: ClusterState) -> str:
+    """The version that a new member starts with: the lowest that runs, else the one asked for.
+
+    A member that joins gets the leader's log as it is, and a leader of an older minor version may
+    hold entries that the newer one cannot read (3.7 panics on those of 3.5). The upgrade that is
+    under way brings it up like the others.
+    """
+    found = lowest(state)
+    return str(found) if found is not None else state.desired.version
+
+
+def refusal(running: Version, target: Version) -> str:
+    """Why etcd cannot be taken from `running` to `target`, and what to do; empty if it can."""
+    if target < running:
+        return (
+            f"etcd cannot go back from {running}, which runs, to {target}: "
+            f"put {running} or a later version into the spec"
+        )
+    if target.minor > running.minor + 1:
+        return (
+            f"etcd goes up one minor version at a time: before {target} "
+            f"take the cluster from {running} to 3.{running.minor + 1}"
+        )
+    floor = FLOORS.get(target.minor, 0)
+    if target.minor > running.minor and running.patch < floor:
+        return (
+            f"3.{target.minor} needs 3.{running.minor}.{floor} or later on every member first, "
+            f"and {running} runs: before {target} take the cluster to 3.{running.minor}.{floor} or later"
+        )
+    return ""
+
+
+def skew_refusal(state: ClusterState) -> str:
+    """Why the version asked for cannot be reached from what runs; empty if it can."""
+    running = lowest(state)
+    return refusal(running, Version.parse(state.desired.version)) if running is not None else ""

@@ -1,0 +1,93 @@
+"""Feels between two looks whether the clusters that had a quorum still have one.
+
+A member that hangs closes no connection and changes no pod: nothing wakes its cluster, and the
+status would go on telling of a quorum until the next look. One read that only a quorum can answer,
+at one voter in turn, costs a fraction of a look. When it is not answered, the cluster is looked at.
+
+Promises: nothing is changed; a cluster without a quorum, or that is being looked at, is left alone;
+a voter that is silent is noticed after as many beats as there are voters; one that hangs holds up
+one thread of a few for `ANSWER_SECONDS`, once. A cluster is asked again only when it has answered, or
+was given up: so never more wait to be asked than there are clusters.
+"""
+
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from etcd_operator.errors import OperatorError
+from etcd_operator.etcd.channel import Channels
+from etcd_operator.etcd.client import EtcdClient, OnCall
+from etcd_operator.keys import Key
+
+QUORUM_CHECK_SECONDS = 2.0
+"""Between two beats. With the answer and the look that follows, a lost quorum is told within 5 s."""
+
+ANSWER_SECONDS = 1.0
+"""For one read: as long as an election, or a busy machine, may take without being a loss."""
+
+THREADS = 16
+"""Clusters that can lose their quorum at once without holding up the others.
+
+A call that blocks costs half of one that calls back: gRPC begins a thread for each of those. Few of
+these threads are ever begun while all answer.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """A cluster that had a quorum at its last look: its connections and voters (`host:port`)."""
+
+    key: Key
+    channels: Channels
+    voters: tuple[str, ...]
+
+
+class QuorumCheck:
+    """`beat` asks one voter of each cluster; `wake` is told those that did not answer."""
+
+    def __init__(
+        self, settled: Callable[[], Iterable[Settled]], *, wake: Callable[[Key], None], on_call: OnCall
+    ) -> None:
+        self._settled = settled
+        self._wake = wake
+        self._on_call = on_call
+        self._rounds = 0
+        self._lock = threading.Lock()
+        self._asking: set[Key] = set()
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="pulse")
+
+    def check(self) -> None:
+        """Ask the next voter of each cluster, without waiting for the answers."""
+        self._rounds += 1
+        for cluster in self._settled():
+            if self._begin(cluster.key):
+                voter = cluster.voters[self._rounds % len(cluster.voters)]
+                self._pool.submit(self._ask, cluster, voter)
+
+    def stop(self) -> None:
+        """Ask no more; what is under way ends within `ANSWER_SECONDS`."""
+        self._pool.shutdown(wait=True, cancel_futures=True)
+
+    def _begin(self, key: Key) -> bool:
+        """Whether a cluster is not being asked already, or waiting for that."""
+        with self._lock:
+            if key in self._asking:
+                return False
+            self._asking.add(key)
+            return True
+
+    def _ask(self, cluster: Settled, voter: str) -> None:
+        try:
+            if not self._has_quorum(cluster, voter):
+                self._wake(cluster.key)
+        finally:
+            with self._lock:
+                self._asking.discard(cluster.key)
+
+    def _has_quorum(self, cluster: Settled, voter: str) -> bool:
+        client = EtcdClient(cluster.channels, voter, on_call=self._on_call)
+        try:
+            return client.has_quorum(deadline=ANSWER_SECONDS)
+        except OperatorError:
+            return False  # it has answered, with something that only a look can judge

@@ -1,0 +1,108 @@
+"""The objects of an ephemeral member (coreos.com): a bare pod and a service of the same name."""
+
+from etcd_operator.api import coreos
+from etcd_operator.api.meta import RawObject
+from etcd_operator.core.actions import Bootstrapping, Joining
+from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.render.budget import budget as disruption_budget
+from etcd_operator.render.options import Options, as_flags, downward_api_env, etcd_options, fixed, from_pod
+from etcd_operator.render.owner import owned_by
+from etcd_operator.render.pod import DATA_VOLUME, etcd_pod_spec
+from etcd_operator.render.security import security
+from etcd_operator.render.service import service
+from etcd_operator.render.urls import CLIENT_PORT, METRICS_PORT, PEER_PORT
+
+DATA_DIR = "/var/etcd/data"
+MOUNT_PATH = "/var/etcd"
+
+
+def cluster_labels(cluster: DesiredCluster) -> dict[str, str]:
+    """What all objects of the cluster carry."""
+    return {coreos.APP_LABEL: "etcd", coreos.CLUSTER_LABEL: cluster.name}
+
+
+def client_service(cluster: DesiredCluster) -> RawObject:
+    """One address for clients, with the cluster's name."""
+    labels = cluster_labels(cluster)
+    return service(_metadata(cluster, cluster.name, labels), labels, ("client", CLIENT_PORT), headless=False)
+
+
+def member_service(cluster: DesiredCluster, name: str) -> RawObject:
+    """One address per member; it stays when the pod's IP changes.
+
+    Peers reach a seed by it before clients are let in (see `render.seed`), so it does not
+    select by the label that lets them in.
+    """
+    labels = _member_labels(cluster, name)
+    ports = (("server", PEER_PORT), ("client", CLIENT_PORT))
+    metadata = _metadata(cluster, name, labels)
+    return service(metadata, member_selector(cluster, name), *ports, headless=False)
+
+
+def budget(cluster: DesiredCluster, min_available: int) -> RawObject:
+    """How many members an eviction must leave."""
+    labels = cluster_labels(cluster)
+    selector = {coreos.CLUSTER_LABEL: cluster.name}
+    return disruption_budget(_metadata(cluster, cluster.name, labels), selector, min_available)
+
+
+def pod(cluster: DesiredCluster, name: str, start: Bootstrapping | Joining) -> RawObject:
+    """The member itself: its data lives as long as the pod."""
+    options = _options(name, start)
+    container: RawObject = {
+        "name": "etcd",
+        "image": cluster.image,
+        "command": ["/usr/local/bin/etcd", *as_flags(fixed(options))],
+        "env": downward_api_env(coreos.POD_KEYS),
+        "ports": [
+            {"name": "server", "containerPort": PEER_PORT},
+            {"name": "client", "containerPort": CLIENT_PORT},
+            {"name": "metrics", "containerPort": METRICS_PORT},
+        ],
+        "volumeMounts": [{"name": DATA_VOLUME, "mountPath": MOUNT_PATH}],
+    }
+    metadata = _metadata(cluster, name, _member_labels(cluster, name))
+    metadata["annotations"] = {
+        coreos.VERSION_ANNOTATION: cluster.version,
+        **from_pod(options, coreos.POD_KEYS),
+    }
+    spec = etcd_pod_spec(
+        cluster.pod_template,
+        container,
+        keys=coreos.POD_KEYS,
+        security=security(cluster.pod_template),
+        data_volume={"emptyDir": {}},
+        extra={},
+    )
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def _options(name: str, start: Bootstrapping | Joining) -> Options:
+    is_bootstrapping = isinstance(start, Bootstrapping)
+    members = start.initial_members if isinstance(start, Bootstrapping) else start.members
+    return etcd_options(
+        name=name,
+        host=name,
+        data_dir=DATA_DIR,
+        initial_cluster={member: member for member in members},
+        state="new" if is_bootstrapping else "existing",
+        token=start.token,
+    )
+
+
+def member_selector(cluster: DesiredCluster, name: str) -> dict[str, str]:
+    """The labels by which a member's pod is found, whether clients are let in or not."""
+    return {coreos.CLUSTER_LABEL: cluster.name, coreos.NODE_LABEL: name}
+
+
+def _member_labels(cluster: DesiredCluster, name: str) -> dict[str, str]:
+    return {**cluster_labels(cluster), coreos.NODE_LABEL: name}
+
+
+def _metadata(cluster: DesiredCluster, name: str, labels: dict[str, str]) -> RawObject:
+    return {
+        "name": name,
+        "namespace": cluster.namespace,
+        "labels": labels,
+        "ownerReferences": owned_by(cluster.api_version, "EtcdCluster", name=cluster.name, uid=cluster.uid),
+    }

@@ -1,0 +1,264 @@
+"""The objects of persistent members (etcd.improbable.io).
+
+A cluster owns its EtcdPeers and the headless service, a peer owns its ReplicaSet. The
+claim has no owner: it outlives everything but a deliberate removal of the member.
+"""
+
+import msgspec
+
+from etcd_operator.api import improbable
+from etcd_operator.api.improbable import EtcdPeer, InitialMember, PeerBootstrap, StaticBootstrap
+from etcd_operator.api.meta import RawObject
+from etcd_operator.core.actions import Bootstrapping, Joining, Resuming, Seeding, Start
+from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.render.budget import budget as disruption_budget
+from etcd_operator.render.options import (
+    Options,
+    as_environment,
+    downward_api_env,
+    etcd_options,
+    fixed,
+    from_pod,
+)
+from etcd_operator.render.owner import owned_by
+from etcd_operator.render.pod import DATA_VOLUME, etcd_pod_spec, go_max_procs
+from etcd_operator.render.security import Security, security
+from etcd_operator.render.service import service
+from etcd_operator.render.steps import UNSEALED, add_steps
+from etcd_operator.render.urls import CLIENT_PORT, METRICS_PORT, PEER_PORT, url
+
+DATA_DIR = "/var/lib/etcd"
+RESTORED_DIR = f"{DATA_DIR}/restored"
+"""Where a seed's data is: etcdutl restores only into an empty directory, and the top of a new file
+system holds `lost+found`."""
+
+LOOPBACKS = ("127.0.0.1", "::1")
+"""Of both address families, because which ones a pod gets is not known when it is rendered. Whoever dials a
+name tries all of its addresses."""
+
+NAME_LABELS = {"app.kubernetes.io/name": "etcd"}
+
+
+def cluster_labels(name: str) -> dict[str, str]:
+    """What all objects of the cluster carry."""
+    return {**NAME_LABELS, improbable.CLUSTER_LABEL: name}
+
+
+def member_host(cluster_name: str, namespace: str, member: str) -> str:
+    """The DNS name of a member: pod.hostname and pod.subdomain under the headless service."""
+    return f"{member}.{cluster_name}.{namespace}.svc"
+
+
+def client_service(cluster: DesiredCluster) -> RawObject:
+    """The headless service: `my-cluster:2379` for clients, one name per member for peers.
+
+    It selects by token, too. So the one write that changes its selector takes clients from a
+    cluster that is given up to the one that was recovered from it, wherever old pods still run.
+    """
+    labels = cluster_labels(cluster.name)
+    metadata: RawObject = {
+        "name": cluster.name,
+        "namespace": cluster.namespace,
+        "labels": labels,
+        "ownerReferences": _owner_of(cluster),
+    }
+    ports = (("etcd-client", CLIENT_PORT), ("etcd-peer", PEER_PORT))
+    selector = {**labels, improbable.TOKEN_LABEL: cluster.token}
+    return service(metadata, selector, *ports, headless=True)
+
+
+def budget(cluster: DesiredCluster, min_available: int) -> RawObject:
+    """How many members an eviction must leave."""
+    metadata: RawObject = {
+        "name": cluster.name,
+        "namespace": cluster.namespace,
+        "labels": cluster_labels(cluster.name),
+        "ownerReferences": _owner_of(cluster),
+    }
+    return disruption_budget(metadata, {improbable.CLUSTER_LABEL: cluster.name}, min_available)
+
+
+def peer(cluster: DesiredCluster, name: str, start: Start) -> RawObject:
+    """The EtcdPeer of one member."""
+    spec = improbable.PeerSpec(
+        cluster_name=cluster.name,
+        version=cluster.version,
+        bootstrap=peer_bootstrap(cluster, name, start),
+        storage=improbable.Storage(volume_claim_template=cluster.claim_template),
+        pod_template=cluster.pod_template,
+    )
+    return {
+        "apiVersion": improbable.API_VERSION,
+        "kind": "EtcdPeer",
+        "metadata": {
+            "name": name,
+            "namespace": cluster.namespace,
+            "labels": {**cluster_labels(cluster.name), improbable.PEER_LABEL: name},
+            "ownerReferences": _owner_of(cluster),
+        },
+        "spec": msgspec.to_builtins(spec),
+    }
+
+
+def peer_bootstrap(cluster: DesiredCluster, name: str, start: Start) -> PeerBootstrap:
+    """How the peer's etcd starts: see `api.improbable.PeerBootstrap`."""
+    survivor = ""
+    match start:
+        case Bootstrapping():
+            members = start.initial_members
+        case Joining():
+            members = start.members
+        case Resuming():
+            members = (name,)
+        case Seeding():
+            members = (name,)
+            survivor = member_host(cluster.name, cluster.namespace, start.survivor)
+    hosts = tuple(
+        InitialMember(name=member, host=member_host(cluster.name, cluster.namespace, member))
+        for member in members
+    )
+    return PeerBootstrap(
+        initial_cluster_state="New" if isinstance(start, Bootstrapping) else "Existing",
+        initial_cluster_token=start.token,
+        static=StaticBootstrap(initial_cluster=hosts),
+        survivor=survivor,
+    )
+
+
+def claim(peer: EtcdPeer, *, is_root_owned: bool = False) -> RawObject:
+    """The claim, with no owner: marked with the etcd cluster and the EtcdCluster that it is made for.
+
+    is_root_owned: etcd will be root on it (see `render.security`).
+    """
+    notes = {
+        improbable.TOKEN_ANNOTATION: peer.spec.bootstrap.initial_cluster_token,
+        improbable.CLUSTER_UID_ANNOTATION: peer.metadata.controller_uid,
+    }
+    if peer.spec.bootstrap.initial_cluster_state == "New":
+        initial_members = (member.name for member in peer.spec.bootstrap.static.initial_cluster)
+        notes[improbable.INITIAL_MEMBERS_ANNOTATION] = ",".join(initial_members)
+        notes[improbable.STARTED_ANNOTATION] = "false"
+    if peer.spec.bootstrap.survivor:
+        notes[improbable.RESTORED_ANNOTATION] = "true"
+    if not is_root_owned and peer.spec.pod_template.security_context is None:
+        notes[improbable.NON_ROOT_ANNOTATION] = "true"
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": peer.metadata.name,
+            "namespace": peer.metadata.namespace,
+            "labels": _peer_labels(peer),
+            "annotations": notes,
+        },
+        "spec": peer.spec.storage.volume_claim_template,
+    }
+
+
+def replica_set(
+    peer: EtcdPeer, image: str, *, is_restored: bool = False, is_root_owned: bool = False
+) -> RawObject:
+    """The peer's ReplicaSet of one pod.
+
+    A changed template leaves the running pod alone and applies to the next one.
+    is_restored: its claim is, or will be, that of a seed.
+    is_root_owned: its claim was made when etcd ran as root (see `render.security`).
+    """
+    name, namespace = peer.metadata.name, peer.metadata.namespace
+    labels = _peer_labels(peer)
+    owners = owned_by(improbable.API_VERSION, "EtcdPeer", name=name, uid=peer.metadata.uid)
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {"name": name, "namespace": namespace, "labels": labels, "ownerReferences": owners},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": labels},
+            "template": _pod_template(
+                peer,
+                image,
+                labels,
+                RESTORED_DIR if is_restored else DATA_DIR,
+                security(peer.spec.pod_template, is_root_owned=is_root_owned),
+            ),
+        },
+    }
+
+
+def _pod_template(
+    peer: EtcdPeer, image: str, labels: dict[str, str], data_dir: str, rights: Security
+) -> RawObject:
+    template = peer.spec.pod_template
+    name, cluster = peer.metadata.name, peer.spec.cluster_name
+    host = member_host(cluster, peer.metadata.namespace, name)
+    bootstrap = peer.spec.bootstrap
+    options = _options(peer, host, data_dir)
+    container: RawObject = {
+        "name": "etcd",
+        "image": image,
+        "command": ["/usr/local/bin/etcd"],
+        "env": _environment(peer, options),
+        "ports": [
+            {"name": "etcd-client", "containerPort": CLIENT_PORT},
+            {"name": "etcd-peer", "containerPort": PEER_PORT},
+            {"name": "metrics", "containerPort": METRICS_PORT},
+        ],
+        "volumeMounts": [{"name": DATA_VOLUME, "mountPath": DATA_DIR}],
+    }
+    extra: RawObject = {
+        "hostname": name,
+        "subdomain": cluster,
+        # etcd resolves its own advertised names at start; they must not depend on DNS.
+        "hostAliases": [{"ip": ip, "hostnames": [host, name]} for ip in LOOPBACKS],
+    }
+    volume: RawObject = {"persistentVolumeClaim": {"claimName": name}}
+    notes = {**template.metadata.annotations, **from_pod(options, improbable.POD_KEYS)}
+    spec = etcd_pod_spec(
+        template,
+        container,
+        keys=improbable.POD_KEYS,
+        security=rights,
+        data_volume=volume,
+        extra=extra,
+    )
+    token = bootstrap.initial_cluster_token
+    if bootstrap.survivor:
+        notes |= UNSEALED
+        survivor = url(bootstrap.survivor, CLIENT_PORT)
+        add_steps(spec, survivor=survivor, name=name, host=host, data_dir=data_dir, token=token)
+    pod_labels = {**template.metadata.labels, **labels, improbable.TOKEN_LABEL: token}
+    return {"metadata": {"labels": pod_labels, "annotations": notes}, "spec": spec}
+
+
+def _options(peer: EtcdPeer, host: str, data_dir: str) -> Options:
+    bootstrap = peer.spec.bootstrap
+    return etcd_options(
+        name=peer.metadata.name,
+        host=host,
+        data_dir=data_dir,
+        initial_cluster={member.name: member.host for member in bootstrap.static.initial_cluster},
+        state=bootstrap.initial_cluster_state.lower(),
+        token=bootstrap.initial_cluster_token,
+    )
+
+
+def _environment(peer: EtcdPeer, options: Options) -> list[RawObject]:
+    environment = as_environment(fixed(options))
+    threads = go_max_procs(peer.spec.pod_template.resources)
+    if threads is not None:
+        environment["GOMAXPROCS"] = str(threads)
+    written: list[RawObject] = [{"name": name, "value": value} for name, value in environment.items()]
+    return [*written, *downward_api_env(improbable.POD_KEYS)]
+
+
+def member_labels(cluster_name: str, name: str) -> dict[str, str]:
+    """What all objects of a member carry."""
+    return {**cluster_labels(cluster_name), improbable.PEER_LABEL: name}
+
+
+def _peer_labels(peer: EtcdPeer) -> dict[str, str]:
+    return member_labels(peer.spec.cluster_name, peer.metadata.name)
+
+
+def _owner_of(cluster: DesiredCluster) -> list[RawObject]:
+    return owned_by(cluster.api_version, "EtcdCluster", name=cluster.name, uid=cluster.uid)

@@ -1,0 +1,31 @@
+"""The pod of an ephemeral seed: a member that brings its data along from a survivor (see `render.steps`).
+
+Until it is **opened** the pod lacks the label `app`, by which the Service for clients selects:
+none writes to a seed that may still be thrown away. (The seed of a persistent cluster is an
+EtcdPeer with a survivor, see `render.persistent`.)
+"""
+
+from etcd_operator.api import coreos
+from etcd_operator.api.meta import RawObject
+from etcd_operator.core.actions import Joining, Seeding
+from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.render import ephemeral
+from etcd_operator.render.ephemeral import DATA_DIR
+from etcd_operator.render.steps import UNSEALED, add_steps
+from etcd_operator.render.urls import CLIENT_PORT, url
+
+
+def pod(cluster: DesiredCluster, name: str, start: Seeding) -> RawObject:
+    """The seed, neither sealed nor open."""
+    body = ephemeral.pod(cluster, name, Joining(members=(name,), token=start.token))
+    metadata, spec = body["metadata"], body["spec"]
+    del metadata["labels"][coreos.APP_LABEL]
+    metadata["annotations"] |= UNSEALED
+    survivor = url(start.survivor, CLIENT_PORT)
+    add_steps(spec, survivor=survivor, name=name, host=name, data_dir=DATA_DIR, token=start.token)
+    return body
+
+
+def opened(cluster: DesiredCluster) -> dict[str, str]:
+    """The labels that bring clients to the seed."""
+    return ephemeral.cluster_labels(cluster)

@@ -1,0 +1,77 @@
+"""The steps of a seed: how data comes from a survivor into a data directory, before etcd starts on it.
+
+    fetch     etcdctl snapshot save, from the survivor (which needs no quorum for it)
+    restore   etcdutl snapshot restore, into a new cluster of one, revisions far ahead
+    etcd      from that data
+
+etcd's images have no shell, so a step cannot look whether it is done already, and both would
+fail for ever when the kubelet runs them again: after the restart of its node the survivor is
+gone and the data directory is there. So their first words are taken from annotations of the
+pod. Once the seed serves, it is **sealed**: the annotations change, and from then on the
+steps print a version and end well.
+"""
+
+from etcd_operator.api.meta import RawObject
+from etcd_operator.api.persisted import REVISION_BUMP
+from etcd_operator.render.pod import DATA_VOLUME
+from etcd_operator.render.urls import PEER_PORT, url
+
+FETCH = "fetch"
+RESTORE = "restore"
+
+COMMAND_ANNOTATION = "etcd.seed-command"
+OPTION_ANNOTATION = "etcd.seed-option"
+UNSEALED = {COMMAND_ANNOTATION: "snapshot", OPTION_ANNOTATION: "--write-out=simple"}
+SEALED = {COMMAND_ANNOTATION: "version", OPTION_ANNOTATION: "--"}
+"""`etcdutl version -- whatever`: every version from 3.5 on prints its version and ends with 0."""
+
+SNAPSHOT_VOLUME = "snapshot"
+SNAPSHOT_PATH = "/var/etcd-snapshot"
+
+
+def add_steps(spec: RawObject, *, survivor: str, name: str, host: str, data_dir: str, token: str) -> None:
+    """Put the steps before the one container of a member's pod.
+
+    survivor: URL for clients of the member whose data is taken. host: of the seed itself.
+    """
+    (main,) = spec["containers"]
+    spec["initContainers"] = [
+        _step(main, FETCH, "etcdctl", "save", f"--endpoints={survivor}"),
+        _step(main, RESTORE, "etcdutl", "restore", *_restoring(name, url(host, PEER_PORT), data_dir, token)),
+    ]
+    spec["volumes"].append({"name": SNAPSHOT_VOLUME, "emptyDir": {}})
+
+
+def _step(main: RawObject, step: str, tool: str, verb: str, *more: str) -> RawObject:
+    names = {"SEED_COMMAND": COMMAND_ANNOTATION, "SEED_OPTION": OPTION_ANNOTATION}
+    (data,) = (mount for mount in main["volumeMounts"] if mount["name"] == DATA_VOLUME)
+    return {
+        "name": step,
+        "image": main["image"],
+        "command": [
+            f"/usr/local/bin/{tool}",
+            "$(SEED_COMMAND)",
+            "$(SEED_OPTION)",
+            verb,
+            f"{SNAPSHOT_PATH}/survivor.db",
+            *more,
+        ],
+        "env": [
+            {"name": variable, "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{note}']"}}}
+            for variable, note in names.items()
+        ],
+        "volumeMounts": [data, {"name": SNAPSHOT_VOLUME, "mountPath": SNAPSHOT_PATH}],
+        **{field: main[field] for field in ("resources", "securityContext") if field in main},
+    }
+
+
+def _restoring(name: str, peer_url: str, data_dir: str, token: str) -> list[str]:
+    return [
+        f"--name={name}",
+        f"--data-dir={data_dir}",
+        f"--initial-cluster={name}={peer_url}",
+        f"--initial-cluster-token={token}",
+        f"--initial-advertise-peer-urls={peer_url}",
+        f"--bump-revision={REVISION_BUMP}",
+        "--mark-compacted",
+    ]

@@ -1,0 +1,67 @@
+import re
+
+import pytest
+
+from etcd_operator.api import validations
+from etcd_operator.api.crd import crds
+from etcd_operator.api.schema import at
+from etcd_operator.api.validations import Rule
+from unit.api.contract.cases import EPHEMERAL_CASES, PEER_CASES, PERSISTENT_CASES, Case
+
+TABLES = {
+    "etcdclusters.etcd.improbable.io": (validations.IMPROBABLE_CLUSTER, PERSISTENT_CASES),
+    "etcdpeers.etcd.improbable.io": (validations.PEER, PEER_CASES),
+    "etcdclusters.coreos.com": (validations.COREOS_CLUSTER, EPHEMERAL_CASES),
+}
+
+
+@pytest.mark.parametrize(("checks", "cases"), TABLES.values(), ids=TABLES)
+def test_every_rule_has_bad_input_that_shows_its_words(
+    checks: tuple[Rule, ...], cases: tuple[Case, ...]
+) -> None:
+    assert {rule.name for rule in checks} == {case.rule for case in cases if case.rule}
+
+
+@pytest.mark.parametrize(("name", "checks"), [(name, checks) for name, (checks, _) in TABLES.items()])
+def test_every_rule_is_in_its_crd(name: str, checks: tuple[Rule, ...]) -> None:
+    (crd,) = (crd for crd in crds() if crd["metadata"]["name"] == name)
+    schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    for rule in checks:
+        assert rule.rendered() in at(schema, rule.at)["x-kubernetes-validations"]
+
+
+@pytest.mark.parametrize(("checks", "cases"), TABLES.values(), ids=TABLES)
+def test_rule_names_are_unique(checks: tuple[Rule, ...], cases: tuple[Case, ...]) -> None:
+    names = [rule.name for rule in checks]
+    assert len(names) == len(set(names))
+
+
+@pytest.mark.parametrize(
+    ("longest", "suffix"),
+    [(validations.LONGEST_IMPROBABLE_NAME, "-9999"), (validations.LONGEST_COREOS_NAME, "-99999")],
+)
+def test_the_longest_name_leaves_room_for_the_highest_number(longest: int, suffix: str) -> None:
+    assert len("n" * longest + suffix) == 63
+
+
+@pytest.mark.parametrize(
+    ("version", "is_supported"),
+    [
+        ("3.4.0", True),
+        ("v3.7.3", True),
+        ("v3.6.0-rc.1", True),
+        ("3.3.27", False),
+        ("3.8.0", False),
+        ("3.6", False),
+        ("3.6.1.1", False),
+        ("latest", False),
+        ("", False),
+        ("4.0.0", False),
+        ("3x6.1", False),
+        ("vv3.6.1", False),
+        ("3.6.1-", False),
+    ],
+)
+def test_the_pattern_of_versions(version: str, is_supported: bool) -> None:
+    pattern = validations.VERSION_PATTERN.replace("\\\\", "\\")
+    assert bool(re.search(pattern, version)) is is_supported

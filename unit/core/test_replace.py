@@ -1,0 +1,248 @@
+"""Which members are lost for good, and when they are taken out."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from etcd_operator.core.actions import ClearMissing, RemakePod, RemoveMember
+from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.core.members import Answer, PodProblem
+from etcd_operator.core.plan import plan
+from etcd_operator.core.rules.replace import CRASHES, lost_member, remount
+from etcd_operator.core.state import ClusterState
+from unit.core.builders import bootstrapped, changed, down, ephemeral, founding, old_claim, persistent, pod
+
+
+def _lost(cluster: DesiredCluster, name: str, **changes: Any) -> ClusterState:
+    return down(bootstrapped(cluster), name, **changes)
+
+
+def _full(state: ClusterState, *names: str) -> ClusterState:
+    for name in names:
+        said = replace(_answer_of(state, name), errors=("memberID:7 alarm:NOSPACE ",))
+        state = changed(state, name, answer=said)
+    return state
+
+
+def _answer_of(state: ClusterState, name: str) -> Answer:
+    said = state.by_name[name].answer
+    assert said is not None
+    return said
+
+
+REFUSES: Any = {"is_running": False, "has_no_data": True, "restarts": 1}
+
+BROKEN: Any = {"is_running": False, "has_broken_data": True, "restarts": CRASHES}
+
+MISSED = old_claim("db-1", missing_in="another pod")
+
+LOST = [
+    pytest.param(_lost(ephemeral(), "db-0001", pod=None), "db-0001", id="an ephemeral pod that is gone"),
+    pytest.param(
+        _lost(ephemeral(), "db-0001", pod=pod("db-0001", is_finished=True)),
+        "db-0001",
+        id="an ephemeral pod that will never run again",
+    ),
+    pytest.param(
+        _lost(ephemeral(), "db-0001", pod=pod("db-0001", is_on_lost_node=True)),
+        "db-0001",
+        id="an ephemeral pod on a node that has been silent for too long",
+    ),
+    pytest.param(
+        _lost(ephemeral(), "db-0001", pod=pod("db-0001", is_terminating=True)),
+        "db-0001",
+        id="an ephemeral pod that is being deleted and says nothing any more",
+    ),
+    pytest.param(
+        _lost(persistent(), "db-1", claim=None, has_replica_set=True), "db-1", id="a claim that is gone"
+    ),
+    pytest.param(
+        _lost(persistent(), "db-1", claim=None, peer=None, pod=None), "db-1", id="a claim and a peer gone"
+    ),
+    pytest.param(
+        _lost(
+            persistent(), "db-1", claim=None, problem=PodProblem(reason="ClaimLost", message="it was deleted")
+        ),
+        "db-1",
+        id="a claim that was lost with its ReplicaSet",
+    ),
+    pytest.param(
+        _lost(persistent(), "db-1", claim=old_claim("db-1", is_lost=True)),
+        "db-1",
+        id="a claim whose volume is gone",
+    ),
+    pytest.param(
+        _lost(persistent(), "db-1", pod=pod("db-1", **REFUSES), claim=MISSED),
+        "db-1",
+        id="a persistent member that says twice in a second pod that it has no data",
+    ),
+    pytest.param(
+        _lost(persistent(), "db-1", pod=pod("db-1", **{**BROKEN, "restarts": 1}), claim=MISSED),
+        "db-1",
+        id="a persistent member that says in a second pod, too, that its data is broken",
+    ),
+    pytest.param(
+        _lost(ephemeral(), "db-0001", pod=pod("db-0001", **REFUSES)),
+        "db-0001",
+        id="an ephemeral member that says twice that it has no data",
+    ),
+    pytest.param(
+        _lost(ephemeral(), "db-0001", pod=pod("db-0001", **BROKEN)),
+        "db-0001",
+        id="an ephemeral member that says again and again that its data is broken",
+    ),
+    pytest.param(
+        _full(_lost(ephemeral(), "db-0001", pod=None), "db-0000", "db-0002"),
+        "db-0001",
+        id="a member that is gone while the store is full",
+    ),
+]
+
+KEPT = [
+    pytest.param(_lost(ephemeral(), "db-0001"), id="an ephemeral member that only does not answer"),
+    pytest.param(
+        changed(bootstrapped(ephemeral()), "db-0001", pod=pod("db-0001", is_terminating=True)),
+        id="a pod that is being deleted but still serves",
+    ),
+    pytest.param(_lost(persistent(), "db-1"), id="a persistent member that only does not answer"),
+    pytest.param(_lost(persistent(), "db-1", pod=None), id="a persistent pod that is gone"),
+    pytest.param(
+        _lost(persistent(), "db-1", claim=None, has_replica_set=False), id="a claim that is not made yet"
+    ),
+    *(
+        pytest.param(
+            _lost(
+                persistent(),
+                "db-1",
+                pod=pod("db-1", is_existing_only=True, is_running=False, restarts=99),
+                problem=PodProblem(reason=reason, message=words),
+            ),
+            id=f"a sealed member that ends again and again: {reason} {words}".strip(),
+        )
+        for reason, words in (
+            ("CrashLoopBackOff", "flag provided but not defined: -experimental-x"),
+            ("CrashLoopBackOff", "panic: write: no space left on device"),
+            ("CrashLoopBackOff", "panic: unmarshal should never fail"),
+            ("CrashLoopBackOff", "OOMKilled"),
+            ("ImagePullBackOff", "no such image"),
+            ("CreateContainerConfigError", ""),
+        )
+    ),
+    pytest.param(
+        _lost(persistent(), "db-1", pod=pod("db-1", is_running=False, restarts=99)),
+        id="a member that ended often, and now with its node",
+    ),
+    pytest.param(
+        _lost(persistent(), "db-1", pod=pod("db-1", **{**BROKEN, "restarts": CRASHES - 1})),
+        id="a member that has said only a few times that its data is broken: the disk may be",
+    ),
+    pytest.param(
+        _lost(persistent(), "db-1", pod=pod("db-1", **{**BROKEN, "is_running": True})),
+        id="a member whose data was broken and whose next process runs",
+    ),
+    pytest.param(
+        _lost(ephemeral(), "db-0001", pod=pod("db-0001", **{**REFUSES, "restarts": 0})),
+        id="a member that says only once that it has no data: its volume may be late",
+    ),
+    pytest.param(
+        _lost(ephemeral(), "db-0001", pod=pod("db-0001", **{**REFUSES, "is_running": True})),
+        id="a member whose next process runs",
+    ),
+    pytest.param(
+        _lost(
+            ephemeral(), "db-0001", pod=pod("db-0001", is_existing_only=True, is_running=False, restarts=9)
+        ),
+        id="a crashing ephemeral member that says nothing of missing data: it may have its data",
+    ),
+    pytest.param(
+        replace(_lost(ephemeral(), "db-0001", pod=None), has_quorum=False), id="any member without a quorum"
+    ),
+    pytest.param(
+        _lost(persistent(), "db-1", pod=pod("db-1", **{**REFUSES, "restarts": 0}), claim=MISSED),
+        id="a member that says once in a second pod that it has no data",
+    ),
+    pytest.param(
+        _lost(persistent(), "db-1", pod=pod("db-1", is_running=False, restarts=9), claim=MISSED),
+        id="a member that had no data in its first pod, and crashes in the second for another reason",
+    ),
+    pytest.param(founding(ephemeral()), id="a cluster that is not bootstrapped"),
+    pytest.param(
+        down(_lost(ephemeral(), "db-0001", pod=None), "db-0002"),
+        id="a member whose loss the others cannot bear",
+    ),
+]
+
+
+@pytest.mark.parametrize(("state", "name"), LOST)
+def test_a_member_is_taken_out_when_its_data_cannot_come_back(state: ClusterState, name: str) -> None:
+    made = plan(state)
+
+    assert made.actions == (RemoveMember(name=name, member_id=f"id-{name}"),)
+    assert made.reason == "Replacing"
+
+
+@pytest.mark.parametrize("state", KEPT)
+def test_a_member_is_kept_while_its_data_may_come_back(state: ClusterState) -> None:
+    assert lost_member(state) is None
+
+
+FIRST = old_claim("db-1", missing_in="pod-db-1")
+
+REMADE = [
+    pytest.param(_lost(persistent(), "db-1", pod=pod("db-1", **REFUSES)), id="no data"),
+    pytest.param(_lost(persistent(), "db-1", pod=pod("db-1", **BROKEN)), id="broken data"),
+    pytest.param(
+        _lost(persistent(), "db-1", pod=pod("db-1", **REFUSES), claim=FIRST), id="marked, but not deleted yet"
+    ),
+    pytest.param(
+        replace(_lost(persistent(), "db-1", pod=pod("db-1", **REFUSES), entry=None), has_quorum=False),
+        id="without a quorum: it may bring one back",
+    ),
+]
+
+
+@pytest.mark.parametrize("state", REMADE)
+def test_the_first_pod_that_reports_missing_data_is_made_anew(state: ClusterState) -> None:
+    made = plan(state)
+
+    assert made.actions == (RemakePod(name="db-1"),)
+    assert (made.reason, made.requeue_after) == ("Remounting", 0.05)
+
+
+NOT_REMADE = [
+    pytest.param(_lost(ephemeral(), "db-0001", pod=pod("db-0001", **REFUSES)), id="its data goes with it"),
+    pytest.param(
+        _lost(persistent(), "db-1", pod=pod("db-1", **REFUSES), claim=MISSED), id="it is the second"
+    ),
+    pytest.param(
+        _lost(persistent(), "db-1", pod=pod("db-1", is_terminating=True, **REFUSES)), id="it is going already"
+    ),
+    pytest.param(_lost(persistent(), "db-1", pod=None), id="there is none"),
+    pytest.param(_lost(persistent(), "db-1", pod=pod("db-1", **REFUSES), claim=None), id="its claim is gone"),
+    pytest.param(
+        _lost(persistent(), "db-1", pod=pod("db-1", **REFUSES), claim=replace(FIRST, is_terminating=True)),
+        id="its claim is going",
+    ),
+    pytest.param(_lost(persistent(), "db-1", pod=pod("db-1", **REFUSES), entry=None), id="it is no member"),
+    pytest.param(founding(persistent()), id="a cluster that is not bootstrapped"),
+]
+
+
+@pytest.mark.parametrize("state", NOT_REMADE)
+def test_a_pod_is_not_made_anew(state: ClusterState) -> None:
+    assert remount(state) is None
+
+
+def test_a_member_that_runs_on_its_data_after_all_is_believed_again() -> None:
+    state = changed(bootstrapped(), "db-1", claim=MISSED)
+
+    assert plan(state).actions == (ClearMissing(name="db-1"),)
+    assert not any(isinstance(action, ClearMissing) for action in plan(down(state, "db-1")).actions)
+
+
+def test_a_lost_member_goes_before_a_trouble_is_only_reported() -> None:
+    problem = PodProblem(reason="PodFailed", message="evicted")
+    state = _lost(ephemeral(), "db-0001", pod=pod("db-0001", is_finished=True), problem=problem)
+
+    assert plan(state).reason == "Replacing"

@@ -1,0 +1,172 @@
+"""What the recovery of persistent members makes sure live: a world that differs is left alone."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+
+from etcd_operator.api import improbable
+from etcd_operator.core.actions import ConfirmSilence, DropSeed, OpenSeed, SetSeedExistingOnly
+from etcd_operator.core.members import Member
+from etcd_operator.core.state import ClusterState
+from etcd_operator.dialects.improbable import ImprobableDialect
+from etcd_operator.errors import Conflict, OperatorError
+from etcd_operator.etcd.channel import Channels
+from etcd_operator.etcd.client import ignore_call
+from etcd_operator.kube.views import Claim, Pod
+from etcd_operator.reconcile.facts import claim_facts, peer_facts, pod_facts
+from etcd_operator.reconcile.recovery import Recoverer
+from unit.core.builders import answer, entry
+from unit.dialects.builders import DEFAULTS
+from unit.fakes.apiserver.kinds import CLAIMS, PODS, SERVICES
+from unit.reconcile.bench import IMPROBABLE, PEER_LABEL, PEERS, Bench, bootstrapped, persistent
+from unit.reconcile.harness import objects_of
+from unit.reconcile.test_recovery_acts import FOREIGN
+
+LISTED = tuple(entry(f"c-{number}") for number in range(3))
+
+
+@pytest.fixture
+def made() -> Iterator[Bench]:
+    """Three members; the operator is dead, so that a test may act in its place."""
+    with bootstrapped(*persistent(size=3)) as made:
+        made.kill()
+        yield made
+
+
+class Acts:
+    """A recoverer on the world as the operator saw it, which is when this was made; all looked healthy."""
+
+    def __init__(self, made: Bench, channels: Channels) -> None:
+        cluster = msgspec.convert(made.get(IMPROBABLE), improbable.EtcdCluster)
+        dialect = ImprobableDialect(DEFAULTS)
+        self.told: list[str] = []
+        desired = dialect.desired(cluster)
+        members = tuple(self._member(made, pod) for pod in made.api.objects.select(PODS))
+        self.uids = {member.name: member.pod.uid for member in members if member.pod is not None}
+        self.state = ClusterState(desired=desired, members=members)
+        self._made, self._channels, self._member_at = made, channels, dialect.member_at
+
+    def _member(self, made: Bench, pod: Any) -> Member:
+        name = pod["metadata"]["labels"][PEER_LABEL]
+        return Member(
+            name=name,
+            pod=pod_facts(msgspec.convert(pod, Pod), now=datetime.now(UTC)),
+            peer=peer_facts(msgspec.convert(made.get(PEERS, name), improbable.EtcdPeer)),
+            claim=claim_facts(msgspec.convert(made.get(CLAIMS, name), Claim)),
+            answer=answer(name, LISTED, cluster_id="c0de"),
+        )
+
+    def act(self, action: Any) -> None:
+        Recoverer(
+            objects=objects_of(self._made.api),
+            channels=self._channels,
+            on_call=ignore_call,
+            state=self.state,
+            member_at=self._member_at,
+            now=datetime.now(UTC),
+            report=lambda reason, _: self.told.append(reason),
+        ).act(action)
+
+    def confirm(self, name: str) -> None:
+        self.act(ConfirmSilence(survivors=((name, self.uids[name]),), message="lost"))
+
+
+def freeze(made: Bench, *names: str) -> None:
+    for name in names:
+        made.etcd.etcd.freeze(name)
+
+
+def test_a_silence_that_is_true_is_confirmed_and_reported(made: Bench, channels: Channels) -> None:
+    freeze(made, "c-0", "c-1")
+    acts = Acts(made, channels)
+    acts.confirm("c-2")
+    assert acts.told == ["QuorumLost"]
+
+
+def test_a_survivor_that_follows_a_leader_after_all_forbids_a_recovery(
+    made: Bench, channels: Channels
+) -> None:
+    acts = Acts(made, channels)
+    with pytest.raises(Conflict, match="c-2 follows a leader"):
+        acts.confirm("c-2")
+    assert acts.told == []
+
+
+def test_a_survivor_that_is_another_pod_now_is_none(made: Bench, channels: Channels) -> None:
+    freeze(made, "c-0", "c-1")
+    acts = Acts(made, channels)
+    acts.uids["c-2"] = "another"
+    with pytest.raises(Conflict, match="c-2 is not what it was"):
+        acts.confirm("c-2")
+
+
+def test_a_seed_is_dropped_only_for_a_quorum_that_answers(made: Bench, channels: Channels) -> None:
+    acts = Acts(made, channels)
+    freeze(made, "c-0", "c-1")
+    with pytest.raises(OperatorError):
+        acts.act(DropSeed(name="c-2"))
+    assert made.names(PEERS) == ["c-0", "c-1", "c-2"]
+
+    for name in ("c-0", "c-1"):
+        made.etcd.etcd.thaw(name)
+    acts.act(DropSeed(name="c-2"))
+    assert "deletionTimestamp" in made.get(PEERS, "c-2")["metadata"]
+
+
+def test_nobody_of_another_cluster_vouches_for_the_old_one(made: Bench, channels: Channels) -> None:
+    acts = Acts(made, channels)
+    foreign = answer("c-0", LISTED, cluster_id="feed")
+    acts.state = replace(acts.state, members=tuple(replace(m, answer=foreign) for m in acts.state.members))
+    with pytest.raises(Conflict, match="no quorum of the old cluster"):
+        acts.act(DropSeed(name="c-2"))
+
+
+def test_a_service_that_is_somebody_elses_is_not_edited(made: Bench, channels: Channels) -> None:
+    acts = Acts(made, channels)
+    persisted = replace(acts.state.persisted, recovery=FOREIGN)
+    acts.state = replace(acts.state, desired=replace(acts.state.desired, persisted=persisted, uid="another"))
+    before = made.get(SERVICES)
+    with pytest.raises(Conflict, match="Service c is not this cluster's"):
+        acts.act(OpenSeed(name="c-3"))
+    assert made.get(SERVICES) == before
+
+
+def test_a_seed_is_not_sealed_when_an_old_member_follows_a_leader_again(
+    made: Bench, channels: Channels
+) -> None:
+    acts = Acts(made, channels)
+    etcd = made.etcd.etcd
+    with etcd.changed:
+        etcd.members[:] = [each for each in etcd.members if each.name == "c-2"]
+    persisted = replace(acts.state.persisted, recovery=FOREIGN)
+    (seed,) = (m for m in acts.state.members if m.name == "c-2")
+    assert seed.claim is not None
+    seed = replace(seed, claim=replace(seed.claim, cluster_id=""))
+    old = replace(seed, name="c-9")  # at the same address, where a leader is followed
+    acts.state = replace(
+        acts.state, desired=replace(acts.state.desired, persisted=persisted), members=(seed, old)
+    )
+    before = made.get(CLAIMS, "c-2"), made.get(PEERS, "c-2")
+    with pytest.raises(Conflict, match="c-9 follows a leader again"):
+        acts.act(SetSeedExistingOnly(name="c-2", revision=0))
+    assert (made.get(CLAIMS, "c-2"), made.get(PEERS, "c-2")) == before
+
+
+def test_a_seed_that_lost_its_peer_is_not_sealed(made: Bench, channels: Channels) -> None:
+    acts = Acts(made, channels)
+    etcd = made.etcd.etcd
+    with etcd.changed:
+        etcd.members[:] = [each for each in etcd.members if each.name == "c-2"]
+    persisted = replace(acts.state.persisted, recovery=FOREIGN)
+    members = tuple(replace(m, peer=None) for m in acts.state.members)
+    acts.state = replace(
+        acts.state, desired=replace(acts.state.desired, persisted=persisted), members=members
+    )
+    before = made.get(CLAIMS, "c-2")
+    with pytest.raises(OperatorError, match="c-2 has no peer or no claim"):
+        acts.act(SetSeedExistingOnly(name="c-2", revision=0))
+    assert made.get(CLAIMS, "c-2") == before

@@ -1,0 +1,368 @@
+"""What every manifest must and must not have, whatever its golden file says."""
+
+from typing import Any
+
+import pytest
+
+from etcd_operator.api.podkeys import PodKeys
+from etcd_operator.core.actions import Joining
+from etcd_operator.render import ephemeral, persistent
+from etcd_operator.render.options import as_environment, as_flags, etcd_options
+from etcd_operator.render.pod import STOP_SECONDS, go_max_procs
+from etcd_operator.render.urls import endpoint, host_of, url
+from unit.render.cases import (
+    BARE_FOUNDING,
+    FOUNDING,
+    FULL,
+    FULL_BARE,
+    IMAGE,
+    JOINING,
+    PLAIN,
+    PLAIN_BARE,
+    RESUMING,
+    peer_of,
+    with_resources,
+)
+
+
+def _spec_of(peer: Any) -> dict[str, Any]:
+    spec: dict[str, Any] = persistent.replica_set(peer, IMAGE)["spec"]["template"]["spec"]
+    return spec
+
+
+POD_SPECS = {
+    "ephemeral": ephemeral.pod(PLAIN_BARE, "db-0001", BARE_FOUNDING)["spec"],
+    "ephemeral full": ephemeral.pod(FULL_BARE, "db-0001", BARE_FOUNDING)["spec"],
+    "persistent": _spec_of(peer_of(PLAIN)),
+    "persistent full": _spec_of(peer_of(FULL)),
+}
+PODS: dict[str, Any] = {
+    "ephemeral pod": ephemeral.pod(PLAIN_BARE, "db-0001", BARE_FOUNDING),
+    "persistent pod": persistent.replica_set(peer_of(PLAIN), IMAGE)["spec"]["template"],
+}
+FIXED_NEVER = ("--initial-cluster", "--initial-cluster-state")
+EACH_POD = pytest.mark.parametrize("spec", POD_SPECS.values(), ids=POD_SPECS)
+
+
+@EACH_POD
+def test_no_probe_can_take_members_away_when_they_are_needed(spec: dict[str, Any]) -> None:
+    for container in spec["containers"]:
+        assert not [key for key in container if key.endswith("Probe")]
+
+
+@EACH_POD
+def test_a_crash_or_a_missing_image_never_ends_a_pod_for_good(spec: dict[str, Any]) -> None:
+    assert spec["restartPolicy"] == "Always"
+
+
+@EACH_POD
+def test_service_variables_cannot_be_taken_for_configuration(spec: dict[str, Any]) -> None:
+    assert spec["enableServiceLinks"] is False
+    assert spec["automountServiceAccountToken"] is False
+
+
+@EACH_POD
+def test_etcd_gets_time_to_hand_over(spec: dict[str, Any]) -> None:
+    assert spec["terminationGracePeriodSeconds"] == STOP_SECONDS >= 30
+
+
+@EACH_POD
+def test_etcd_is_started_without_a_shell(spec: dict[str, Any]) -> None:
+    (container,) = spec["containers"]
+    assert container["command"][0] == "/usr/local/bin/etcd"
+
+
+@EACH_POD
+def test_data_lies_within_the_mounted_volume(spec: dict[str, Any]) -> None:
+    (container,) = spec["containers"]
+    (volume,) = spec["volumes"]
+    (mount,) = container["volumeMounts"]
+    written = [word.removeprefix("--data-dir=") for word in container["command"] if "data-dir" in word]
+    written += [e["value"] for e in container["env"] if e["name"] == "ETCD_DATA_DIR"]
+
+    assert volume["name"] == mount["name"]
+    assert [path.startswith(mount["mountPath"]) for path in written] == [True]
+
+
+def test_the_users_pod_fields_are_absent_unless_asked_for() -> None:
+    asked = {"affinity", "nodeSelector", "tolerations", "topologySpreadConstraints", "priorityClassName"}
+
+    assert not asked & set(POD_SPECS["ephemeral"])
+    assert not asked & set(POD_SPECS["persistent"])
+    assert asked <= set(POD_SPECS["persistent full"])
+    assert "resources" not in POD_SPECS["persistent"]["containers"][0]
+
+
+# Owners
+
+
+OWNED = {
+    "ephemeral pod": ephemeral.pod(PLAIN_BARE, "db-0001", BARE_FOUNDING),
+    "ephemeral client service": ephemeral.client_service(PLAIN_BARE),
+    "ephemeral member service": ephemeral.member_service(PLAIN_BARE, "db-0001"),
+    "persistent client service": persistent.client_service(PLAIN),
+    "peer": persistent.peer(PLAIN, "db-1", FOUNDING),
+    "ephemeral budget": ephemeral.budget(PLAIN_BARE, 2),
+    "persistent budget": persistent.budget(PLAIN, 2),
+}
+
+
+@pytest.mark.parametrize("manifest", OWNED.values(), ids=OWNED)
+def test_the_cluster_owns_and_controls_what_is_made_for_it(manifest: dict[str, Any]) -> None:
+    (owner,) = manifest["metadata"]["ownerReferences"]
+
+    assert (owner["kind"], owner["name"], owner["uid"]) == ("EtcdCluster", "db", "uid-1")
+    assert owner["controller"] is True
+    assert owner["blockOwnerDeletion"] is True
+
+
+def test_groups_own_their_objects_under_their_own_version() -> None:
+    assert OWNED["ephemeral pod"]["metadata"]["ownerReferences"][0]["apiVersion"] == "coreos.com/v1"
+    assert OWNED["peer"]["metadata"]["ownerReferences"][0]["apiVersion"] == "etcd.improbable.io/v1alpha1"
+
+
+def test_a_peer_owns_its_replica_set() -> None:
+    (owner,) = persistent.replica_set(peer_of(PLAIN), IMAGE)["metadata"]["ownerReferences"]
+
+    assert (owner["kind"], owner["name"], owner["uid"], owner["controller"]) == (
+        "EtcdPeer",
+        "db-1",
+        "uid-peer",
+        True,
+    )
+
+
+def test_nobody_owns_a_claim_so_it_outlives_them_all() -> None:
+    metadata = persistent.claim(peer_of(PLAIN))["metadata"]
+
+    assert "ownerReferences" not in metadata
+    assert metadata["annotations"] == {
+        "etcd.improbable.io/cluster-token": "uid-1",
+        "etcd.improbable.io/cluster-uid": "uid-1",
+        "etcd.improbable.io/initial members": "db-0,db-1,db-2",
+        "etcd.improbable.io/non-root": "true",
+        "etcd.improbable.io/started": "false",
+    }
+
+
+# How etcd starts
+
+
+def _environment(peer: Any) -> dict[str, str]:
+    return environment_of(persistent.replica_set(peer, IMAGE)["spec"]["template"])
+
+
+def environment_of(pod: dict[str, Any]) -> dict[str, str]:
+    """What the kubelet would give the pod's etcd."""
+    notes = pod["metadata"]["annotations"]
+    filled = {f"metadata.annotations['{name}']": value for name, value in notes.items()}
+
+    def value(entry: dict[str, Any]) -> str:
+        return str(
+            entry["value"] if "value" in entry else filled[entry["valueFrom"]["fieldRef"]["fieldPath"]]
+        )
+
+    return {entry["name"]: value(entry) for entry in pod["spec"]["containers"][0]["env"]}
+
+
+def test_a_initial_member_knows_all_initial_members_and_bootstraps() -> None:
+    environment = _environment(peer_of(PLAIN))
+
+    assert environment["ETCD_INITIAL_CLUSTER_STATE"] == "new"
+    assert environment["ETCD_INITIAL_CLUSTER"] == ",".join(
+        f"{name}=http://{name}.db.ns.svc:2380" for name in ("db-0", "db-1", "db-2")
+    )
+    assert environment["ETCD_INITIAL_CLUSTER_TOKEN"] == "uid-1"
+
+
+def test_a_sealed_member_knows_only_itself_and_never_bootstraps() -> None:
+    environment = _environment(peer_of(PLAIN, start=RESUMING))
+
+    assert environment["ETCD_INITIAL_CLUSTER_STATE"] == "existing"
+    assert environment["ETCD_INITIAL_CLUSTER"] == "db-1=http://db-1.db.ns.svc:2380"
+
+
+def test_a_joining_member_knows_the_whole_list_and_never_bootstraps() -> None:
+    environment = _environment(peer_of(PLAIN, start=JOINING))
+
+    assert environment["ETCD_INITIAL_CLUSTER_STATE"] == "existing"
+    assert environment["ETCD_INITIAL_CLUSTER"].count("=") == 4
+
+
+def test_an_ephemeral_member_that_joins_never_bootstraps() -> None:
+    joining = Joining(members=("db-0001", "db-0003"), token="t")
+    environment = environment_of(ephemeral.pod(PLAIN_BARE, "db-0003", joining))
+
+    assert environment["ETCD_INITIAL_CLUSTER_STATE"] == "existing"
+    assert environment["ETCD_INITIAL_CLUSTER"] == "db-0001=http://db-0001:2380,db-0003=http://db-0003:2380"
+
+
+def test_the_claim_of_a_joining_member_names_no_initial_members() -> None:
+    notes = persistent.claim(peer_of(PLAIN, start=JOINING))["metadata"]["annotations"]
+
+    assert notes == {
+        "etcd.improbable.io/cluster-token": "uid-1",
+        "etcd.improbable.io/cluster-uid": "uid-1",
+        "etcd.improbable.io/non-root": "true",
+    }
+
+
+def test_what_a_member_advertises_is_what_the_initial_members_list_reports() -> None:
+    environment = _environment(peer_of(PLAIN))
+    listed = dict(entry.split("=", 1) for entry in environment["ETCD_INITIAL_CLUSTER"].split(","))
+
+    assert environment["ETCD_INITIAL_ADVERTISE_PEER_URLS"] == listed["db-1"]
+
+
+def test_the_users_labels_never_replace_the_operators() -> None:
+    template = persistent.replica_set(peer_of(FULL), IMAGE)["spec"]["template"]["metadata"]
+
+    assert template["labels"] == {
+        "tier": "data",
+        "app.kubernetes.io/name": "etcd",
+        "etcd.improbable.io/cluster-name": "db",
+        "etcd.improbable.io/peer-name": "db-1",
+        "etcd.improbable.io/cluster-token": "uid-1",
+    }
+    assert template["annotations"]["team"] == "storage"
+    assert len(template["annotations"]) == 3
+
+
+@pytest.mark.parametrize("manifest", PODS.values(), ids=PODS)
+def test_how_etcd_takes_an_empty_volume_can_be_changed_in_a_running_pod(manifest: dict[str, Any]) -> None:
+    container, keys = manifest["spec"]["containers"][0], manifest["spec"]["readinessGates"][0]
+    group = keys["conditionType"].partition("/")[0]
+    from_pod = {e["name"]: e["valueFrom"] for e in container["env"] if "valueFrom" in e}
+
+    assert from_pod == {
+        f"ETCD_{name.upper().replace('-', '_')}": {
+            "fieldRef": {"fieldPath": f"metadata.annotations['{group}/{name}']"}
+        }
+        for name in ("initial-cluster", "initial-cluster-state")
+    }
+    assert not [word for word in container["command"] if word.partition("=")[0] in FIXED_NEVER]
+    assert environment_of(manifest)["ETCD_INITIAL_CLUSTER_STATE"] == "new"
+    assert not PodKeys(group).is_refusing(manifest["metadata"]["annotations"])
+
+
+def test_a_sealed_template_makes_pods_that_refuse_from_the_start() -> None:
+    template = persistent.replica_set(peer_of(PLAIN, start=RESUMING), IMAGE)["spec"]["template"]
+    notes = template["metadata"]["annotations"]
+
+    assert PodKeys("etcd.improbable.io").is_refusing(notes)
+    assert notes == PodKeys("etcd.improbable.io").refusing("db-1", "http://db-1.db.ns.svc:2380")
+
+
+@pytest.mark.parametrize(
+    ("members", "state"),
+    [("a=http://a:2380", "new"), ("a=http://a:2380,b=http://b:2380", "existing"), ("", "existing")],
+)
+def test_only_existing_with_oneself_alone_refuses_an_empty_volume(members: str, state: str) -> None:
+    keys = PodKeys("g")
+    assert not keys.is_refusing({keys.initial_cluster: members, keys.initial_cluster_state: state})
+
+
+@EACH_POD
+def test_why_etcd_refused_to_start_comes_into_the_pods_status(spec: dict[str, Any]) -> None:
+    assert [c["terminationMessagePolicy"] for c in spec["containers"]] == ["FallbackToLogsOnError"]
+
+
+@pytest.mark.parametrize("name", ["ephemeral budget", "persistent budget"])
+def test_a_budget_counts_an_integer_of_the_clusters_own_pods(name: str) -> None:
+    spec, labels = OWNED[name]["spec"], PODS[name.replace("budget", "pod")]["metadata"]["labels"]
+
+    assert spec["minAvailable"] == 2
+    assert set(spec) == {"minAvailable", "selector"}
+    assert spec["selector"]["matchLabels"].items() <= labels.items()
+    assert set(spec["selector"]["matchLabels"].values()) == {"db"}
+
+
+def test_the_two_spellings_say_the_same() -> None:
+    options = etcd_options(
+        name="m", host="h", data_dir="/d", initial_cluster={"m": "h"}, state="new", token="t"
+    )
+
+    assert as_flags(options)[0] == "--name=m"
+    assert as_environment(options)["ETCD_LISTEN_METRICS_URLS"] == "http://0.0.0.0:2381"
+    assert len(as_flags(options)) == len(as_environment(options)) == len(options)
+
+
+@pytest.mark.parametrize(
+    ("resources", "threads"),
+    [
+        ({"limits": {"cpu": "200m"}}, 1),
+        ({"limits": {"cpu": "1000m"}}, 1),
+        ({"limits": {"cpu": "1500m"}}, 1),
+        ({"limits": {"cpu": "2500m"}}, 2),
+        ({"limits": {"cpu": "2"}}, 2),
+        ({"limits": {"cpu": 3}}, 3),
+        ({"limits": {"cpu": 0.5}}, 1),
+        ({"limits": {"cpu": "1.9"}}, 1),
+        ({"limits": {"cpu": "0"}}, 1),
+        ({"limits": {"cpu": "many"}}, None),
+        ({"limits": {"cpu": ""}}, None),
+        ({"limits": {"memory": "1Gi"}}, None),
+        ({"requests": {"cpu": "4"}}, None),
+        ({}, None),
+    ],
+)
+def test_etcds_threads_follow_the_cpu_limit(resources: dict[str, Any], threads: int | None) -> None:
+    assert go_max_procs(resources) == threads
+
+    written = _environment(with_resources(resources)).get("GOMAXPROCS")
+    assert written == (None if threads is None else str(threads))
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [("db-0.db.ns.svc", "db-0.db.ns.svc:2379"), ("10.0.0.1", "10.0.0.1:2379"), ("fd00::1", "[fd00::1]:2379")],
+)
+def test_only_a_literal_ipv6_address_gets_brackets(host: str, address: str) -> None:
+    assert endpoint(host, 2379) == address
+    assert url(host, 2379) == f"http://{address}"
+
+
+@pytest.mark.parametrize(
+    ("address", "host"),
+    [("http://db-0:2380", "db-0"), ("http://[fd00::1]:2380", "fd00::1"), ("", ""), ("db-0", "")],
+)
+def test_the_host_is_read_out_of_an_url(address: str, host: str) -> None:
+    assert host_of(address) == host
+
+
+# Services
+
+
+def test_not_ready_members_are_published_so_that_peers_find_each_other() -> None:
+    for name in ("ephemeral client service", "ephemeral member service", "persistent client service"):
+        assert OWNED[name]["spec"]["publishNotReadyAddresses"] is True
+
+
+def test_services_select_the_pods_that_are_made() -> None:
+    pod = OWNED["ephemeral pod"]["metadata"]["labels"].items()
+    made = persistent.replica_set(peer_of(FULL), IMAGE)["spec"]["template"]["metadata"]["labels"].items()
+
+    assert OWNED["ephemeral client service"]["spec"]["selector"].items() <= pod
+    assert OWNED["ephemeral member service"]["spec"]["selector"].items() <= pod
+    assert OWNED["persistent client service"]["spec"]["selector"].items() <= made
+
+
+def test_only_the_service_of_persistent_members_is_headless() -> None:
+    assert OWNED["persistent client service"]["spec"]["clusterIP"] == "None"
+    assert "clusterIP" not in OWNED["ephemeral client service"]["spec"]
+
+
+# Flags and versions
+
+KNOWN_TO_3_4 = {
+    "name", "data-dir", "listen-peer-urls", "listen-client-urls", "listen-metrics-urls",
+    "initial-advertise-peer-urls", "advertise-client-urls", "initial-cluster", "initial-cluster-state",
+    "initial-cluster-token", "snapshot-count", "quota-backend-bytes", "heartbeat-interval",
+}  # fmt: skip
+"""From the list of flags in etcd's documentation of 3.4, of which there is no program here."""
+
+RENDERED = etcd_options(name="m", host="h", data_dir="/d", initial_cluster={"m": "h"}, state="new", token="t")
+
+
+def test_every_flag_is_known_to_3_4() -> None:
+    assert set(RENDERED) <= KNOWN_TO_3_4
