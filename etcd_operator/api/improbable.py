@@ -37,7 +37,7 @@ TOKEN_ANNOTATION = f"{GROUP}/cluster-token"
 CLUSTER_UID_ANNOTATION = f"{GROUP}/cluster-uid"
 """The UID of the EtcdCluster that the claim was made for: only that one may remove it unasked."""
 
-INITIAL_MEMBERS_ANNOTATION = f"{GROUP}/initial members"
+INITIAL_MEMBERS_ANNOTATION = f"{GROUP}/initial-members"
 CLUSTER_ID_ANNOTATION = f"{GROUP}/cluster-id"
 VOTERS_ANNOTATION = f"{GROUP}/voters"
 """The members that vote, as `name=ID,name=ID`; of claims that differ the larger revision is right."""

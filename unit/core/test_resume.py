@@ -302,7 +302,7 @@ def test_what_is_known_again_is_newer_than_all_that_was_written_between() -> Non
 
 NO_NOTE = [
     pytest.param({"has_quorum": False}, id="no quorum says so"),
-    pytest.param({"unknown members": (entry("other"),)}, id="etcd lists a member that nobody here made"),
+    pytest.param({"unknown_members": (entry("other"),)}, id="etcd lists a member that nobody here made"),
 ]
 
 

@@ -185,7 +185,7 @@ def test_all_peers_and_one_claim_lost_before_the_recorded_cluster_id_cost_nothin
         assert made.etcd.etcd.keys == {b"key": (b"value", 2)}
         assert made.status(IMPROBABLE)["clusterID"] == "c0de"
         assert_finished(made, IMPROBABLE, 3, (0, 1, 2))
-        assert "etcd.improbable.io/initial members" not in made.get(CLAIMS, lost)["metadata"]["annotations"]
+        assert "etcd.improbable.io/initial-members" not in made.get(CLAIMS, lost)["metadata"]["annotations"]
 
 
 @MAKERS

@@ -385,7 +385,7 @@ def test_a_marked_claim_reports_all_of_its_bootstrap() -> None:
     marked = {
         f"{prefix}cluster-token": "t",
         f"{prefix}cluster-uid": "uid-1",
-        f"{prefix}initial members": "db-0,db-1",
+        f"{prefix}initial-members": "db-0,db-1",
         f"{prefix}started": "true",
         f"{prefix}cluster-id": "feed",
         f"{prefix}member-id": "1",

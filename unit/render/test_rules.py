@@ -139,7 +139,7 @@ def test_nobody_owns_a_claim_so_it_outlives_them_all() -> None:
     assert metadata["annotations"] == {
         "etcd.improbable.io/cluster-token": "uid-1",
         "etcd.improbable.io/cluster-uid": "uid-1",
-        "etcd.improbable.io/initial members": "db-0,db-1,db-2",
+        "etcd.improbable.io/initial-members": "db-0,db-1,db-2",
         "etcd.improbable.io/non-root": "true",
         "etcd.improbable.io/started": "false",
     }
