@@ -1,8 +1,8 @@
 """The etcd processes inside the pods of a `World`: flags in, a scripted etcd on the pod's address out.
 
 Promises: data is bound to a claim, or to a pod without one; flags count only where there is no data;
-an initial member answers nothing until a quorum of them has met (3.5 to 3.7), only its metrics
-page tells that it has never seen a leader. A start that real etcd refuses leaves the container in a crash loop.
+an initial member answers nothing until a quorum of them has met (3.5 to 3.7), only its metrics page
+shows that it has never seen a leader. A start that real etcd refuses leaves the container in a crash loop.
 A member that is started without data after it has served is noted in `unsafe`: no test may end so.
 """
 
