@@ -104,6 +104,7 @@ class ClaimFacts:
     is_started: whether an initial member may have run on it; None where that is not written.
     cluster_uid: of the EtcdCluster that it was made for.
     version: of etcd, the one that was last asked to run on it.
+    is_restored: its data directory is that of a seed. is_for_non_root: made for an etcd that is not root.
     """
 
     name: str
@@ -122,6 +123,8 @@ class ClaimFacts:
     missing_in: str = ""
     given_up: str = ""
     version: str = ""
+    is_restored: bool = False
+    is_for_non_root: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -173,6 +173,11 @@ class Source:
         )
 
 
+def stored(informer: Informer[Object] | None, key: Key) -> Object | None:
+    """The object of that key; None also where the group has no such objects."""
+    return informer.store.get(key) if informer is not None else None
+
+
 def member_of(pod: Pod) -> str:
     """The member that a pod was made for, whatever its labels say: its host name, or its own name."""
     return pod.spec.hostname or pod.metadata.name

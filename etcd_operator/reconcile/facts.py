@@ -253,6 +253,8 @@ def claim_facts(claim: Claim) -> ClaimFacts:
         missing_in=notes.get(improbable.MISSING_ANNOTATION, ""),
         voters_revision=_number(notes, improbable.VOTERS_REVISION_ANNOTATION),
         version=notes.get(improbable.VERSION_ANNOTATION, ""),
+        is_restored=improbable.RESTORED_ANNOTATION in notes,
+        is_for_non_root=notes.get(improbable.NON_ROOT_ANNOTATION) == "true",
     )
 
 

@@ -32,6 +32,8 @@ from etcd_operator.reconcile.failures import Failures
 from etcd_operator.reconcile.nodes import Nodes
 from etcd_operator.reconcile.observe import ConflictingCluster, Observer, PeerProblem
 from etcd_operator.reconcile.peer import PeerReconciler
+from etcd_operator.reconcile.peer_memory import PeerMemory
+from etcd_operator.reconcile.peer_observe import PeerObserver
 from etcd_operator.reconcile.peer_status import PeerStatusWriter
 from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.quorum_check import QuorumCheck
@@ -109,15 +111,18 @@ def _improbable(
         PeerStatusWriter(client=wiring.client, peers=peers, expectations=noted, clock=wiring.clock)
         for noted in (expectations, of_peers)
     )
+    memory = PeerMemory(clock=wiring.clock)
     peer_reconciler = PeerReconciler(
         client=wiring.client,
         caches=caches,
         expectations=of_peers,
-        defaults=wiring.defaults,
+        observer=PeerObserver(
+            caches=caches, repository=wiring.defaults.repository, clock=wiring.clock, memory=memory
+        ),
+        memory=memory,
         report=_peer_reporter(wiring.recorder, caches),
         disown=for_peers.disown,
         wake_cluster=to_cluster,
-        clock=wiring.clock,
         failures=Failures(wiring.clock),
     )
     dialect = ImprobableDialect(wiring.defaults)
@@ -128,7 +133,7 @@ def _improbable(
         expectations,
         answered,
         conflicting_cluster=conflicting_cluster,
-        peer_problem=peer_reconciler.problem,
+        peer_problem=memory.problem,
         peer_status=writer,
     )
     clusters = wiring.new_controller("improbable-cluster", reconciler.reconcile)

@@ -1,0 +1,169 @@
+"""The ordered rules for one EtcdPeer: its claim, then its ReplicaSet. The first with an opinion wins.
+
+The claim is made once, before the ReplicaSet. A claim that is missing while the ReplicaSet exists has been
+lost: a new, empty one would let a member come back without its data, so it is not made.
+
+No initial member starts before the claims of all of them exist, and each claim is annotated as started
+before the first ReplicaSet of its member is made. So as soon as one is, or has a ReplicaSet, a claim that is
+missing was lost and not merely late: that is what tells a bootstrap that was cut off from one whose data
+somebody deleted (see `core.rules.bootstrap`).
+"""
+
+from collections.abc import Callable
+
+from etcd_operator.core.members import PodProblem
+from etcd_operator.core.peers.actions import (
+    AnnotateStarted,
+    ChangeTemplate,
+    CleanUp,
+    CreateClaim,
+    CreateReplicaSet,
+    Disown,
+    FindClaim,
+    PeerAction,
+    PeerPlan,
+    Release,
+)
+from etcd_operator.core.peers.state import Awaited, PeerState, is_started
+from etcd_operator.core.rules.replace import CLAIM_LOST
+from etcd_operator.core.status import PEER_REFUSED
+
+RETRY_HELD = 10.0
+"""Seconds until something that only a person or another controller can change is tried again."""
+
+INITIAL_MEMBERS_RECHECK = 5.0
+"""Seconds; the claims' own events come first."""
+
+CLUSTER_GRACE = 2.0
+"""Seconds for which a peer may not fit its cluster before that is reported."""
+
+BINDING_GRACE = 0.5
+"""Seconds to wait for a volume. A class that binds only once a pod is there never binds before."""
+
+CLEANUP_PATIENCE = 300.0
+"""Seconds for which a claim that cannot be deleted holds its peer."""
+
+PeerRule = Callable[[PeerState], PeerPlan | None]
+
+
+def clean_up(state: PeerState) -> PeerPlan | None:
+    """A peer that is being deleted makes nothing any more; its claim goes if its member was removed for good.
+
+    Where the peer is nobody's, only the finalizer goes: what has its name may be another member's.
+    """
+    if state.deleting_for is None:
+        return None
+    if not state.is_for_cleanup:
+        return PeerPlan()
+    if not state.is_members:
+        return PeerPlan(actions=(Release(),))
+    return PeerPlan(actions=(CleanUp(may_leave=state.deleting_for > CLEANUP_PATIENCE), Release()))
+
+
+def refuse(state: PeerState) -> PeerPlan | None:
+    """Nothing is done for a peer that the operator would not make.
+
+    Its cluster reports why. A peer without a cluster does so itself, once: nobody else reports it.
+    """
+    problem = state.ownership_problem or state.content_problem
+    if not problem:
+        return None
+    left = CLUSTER_GRACE - state.waited_for(Awaited.CLUSTER)
+    if left > 0:
+        return PeerPlan(awaits=Awaited.CLUSTER, requeue_after=left)
+    if state.ownership_problem:
+        refused = PodProblem(reason=PEER_REFUSED, message=problem)
+        return PeerPlan(actions=(Disown(problem=refused),), awaits=Awaited.CLUSTER)
+    return PeerPlan.hold(
+        reason=PEER_REFUSED, message=problem, requeue_after=RETRY_HELD, awaits=Awaited.CLUSTER
+    )
+
+
+def keep(state: PeerState) -> PeerPlan | None:
+    """Keep the template of a ReplicaSet that is there up to date; it depends on the claim's annotations."""
+    if not state.has_replica_set:
+        return None
+    actions: list[PeerAction] = [] if state.claim is not None else [FindClaim()]
+    if not state.is_template_current:
+        actions.append(ChangeTemplate())
+    return PeerPlan.make(*actions)
+
+
+def given_up(state: PeerState) -> PeerPlan | None:
+    """A claim that a recovery gave up is nobody's until a person deletes it."""
+    if state.claim is None or not state.claim.given_up:
+        return None
+    return PeerPlan.hold(
+        reason="NameConflict",
+        message=f"PersistentVolumeClaim {state.name} was given up by a recovery: delete it to use its name",
+        requeue_after=RETRY_HELD,
+    )
+
+
+def claim_lost(state: PeerState) -> PeerPlan | None:
+    """An initial member's claim is missing although others may have served: no empty one takes its place."""
+    if not state.lacks_claim or not any(other.may_have_served for other in state.others):
+        return None
+    return PeerPlan.hold(
+        FindClaim(),
+        reason=CLAIM_LOST,
+        message=f"PersistentVolumeClaim {state.name} was lost while the cluster was bootstrapped",
+        requeue_after=RETRY_HELD,
+    )
+
+
+def make_claim(state: PeerState) -> PeerPlan | None:
+    """Make the missing claim. Only a member of a cluster that serves is started in the same pass."""
+    if not state.lacks_claim:
+        return None
+    if state.is_initial:
+        return PeerPlan.make(CreateClaim(), requeue_after=INITIAL_MEMBERS_RECHECK)
+    return PeerPlan.make(CreateClaim(), CreateReplicaSet())
+
+
+def await_claims(state: PeerState) -> PeerPlan | None:
+    """An initial member starts when the claims of all of them exist.
+
+    That happens once: where one of them has started, the others go on with what is left.
+    """
+    claims = (state.claim, *(other.claim for other in state.others))
+    if None not in claims or any(is_started(claim) for claim in claims):
+        return None
+    return PeerPlan.make(requeue_after=INITIAL_MEMBERS_RECHECK)
+
+
+def await_volume(state: PeerState) -> PeerPlan | None:
+    """Wait for a moment for the volume.
+
+    The scheduler sets a pod aside whose claim is not bound yet, for a second or more.
+    """
+    left = BINDING_GRACE - state.waited_for(Awaited.VOLUME)
+    if state.claim is None or state.claim.is_bound or left <= 0:
+        return None
+    return PeerPlan.make(requeue_after=left, awaits=Awaited.VOLUME)
+
+
+def start(state: PeerState) -> PeerPlan | None:
+    """Make the ReplicaSet; first an initial member's claim says so."""
+    actions: list[PeerAction] = [CreateReplicaSet()]
+    if state.is_initial and state.claim is not None and not is_started(state.claim):
+        actions.insert(0, AnnotateStarted(uid=state.claim.uid))
+    return PeerPlan.make(*actions)
+
+
+RULES: tuple[PeerRule, ...] = (
+    clean_up,
+    refuse,
+    keep,
+    given_up,
+    claim_lost,
+    make_claim,
+    await_claims,
+    await_volume,
+    start,
+)
+
+
+def plan(state: PeerState) -> PeerPlan:
+    """What to do for a peer: total, deterministic, without side effects."""
+    return next((opinion for rule in RULES if (opinion := rule(state))), PeerPlan())

@@ -1,0 +1,49 @@
+"""What is remembered of EtcdPeers between their passes. It is in memory: a restart costs some waiting."""
+
+from dataclasses import dataclass, field
+
+from etcd_operator.clock import Clock
+from etcd_operator.core.members import PodProblem
+from etcd_operator.core.peers.state import Awaited
+from etcd_operator.keys import Key
+
+
+@dataclass(kw_only=True)
+class PeerMemory:
+    """Problems that were reported, and waits under way, by peer.
+
+    Only a peer's own pass writes about it, and no two passes over one key run at once; `problem` may be read
+    from any thread.
+    """
+
+    clock: Clock
+    _problems: dict[Key, PodProblem] = field(default_factory=dict)
+    _waits: dict[Key, tuple[Awaited, float]] = field(default_factory=dict)
+
+    def problem(self, peer: Key) -> PodProblem | None:
+        """Why the last pass over a peer could not make its objects."""
+        return self._problems.get(peer)
+
+    def set_problem(self, peer: Key, problem: PodProblem | None) -> bool:
+        """Remember a problem, or None for none; whether it is another one than before."""
+        before = self._problems.pop(peer, None)
+        if problem is not None:
+            self._problems[peer] = problem
+        return problem != before
+
+    def waited(self, peer: Key) -> tuple[Awaited | None, float]:
+        """What the last pass waited for, and for how many seconds passes have waited for that."""
+        awaited, since = self._waits.get(peer, (None, 0.0))
+        return awaited, self.clock.monotonic() - since if awaited is not None else 0.0
+
+    def waits(self, peer: Key, what: Awaited | None) -> None:
+        """This pass waits for something, or for nothing."""
+        if what is None:
+            self._waits.pop(peer, None)
+        elif self.waited(peer)[0] is not what:
+            self._waits[peer] = what, self.clock.monotonic()
+
+    def forget(self, peer: Key) -> None:
+        """The peer is deleted."""
+        self._problems.pop(peer, None)
+        self._waits.pop(peer, None)

@@ -1,0 +1,129 @@
+"""Joins the caches into one `PeerState`, and renders the ReplicaSet that a peer stands for."""
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from etcd_operator.api import improbable
+from etcd_operator.api.improbable import EtcdPeer
+from etcd_operator.api.meta import ObjectMeta, RawObject
+from etcd_operator.clock import Clock
+from etcd_operator.core.members import ClaimFacts
+from etcd_operator.core.peers.state import InitialPeer, PeerState
+from etcd_operator.core.versions import image_of, parse_version
+from etcd_operator.dialects.peers import content_problem, ownership_problem
+from etcd_operator.keys import Key
+from etcd_operator.reconcile.caches import Caches, stored
+from etcd_operator.reconcile.facts import claim_facts, instant
+from etcd_operator.reconcile.peer_memory import PeerMemory
+from etcd_operator.render import persistent
+
+TEMPLATE_ANNOTATION = f"{improbable.GROUP}/template"
+"""On the ReplicaSet: digest of the pod template as rendered, because the stored one has defaults."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObservedPeer:
+    """A peer as stored, its state, and the ReplicaSet of its name as the caches showed it."""
+
+    key: Key
+    peer: EtcdPeer
+    state: PeerState
+    found: ObjectMeta | None
+
+    @property
+    def cluster(self) -> Key:
+        """The cluster that its label names."""
+        return _cluster_of(self.peer)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PeerObserver:
+    """Observes EtcdPeers. Nothing is read from the API server; repository: of etcd's images."""
+
+    caches: Caches[improbable.EtcdCluster]
+    repository: str
+    clock: Clock
+    memory: PeerMemory
+
+    def observe(self, key: Key, peer: EtcdPeer) -> ObservedPeer:
+        """The world of one peer as the caches show it."""
+        found = self._replica_set(key)
+        state = self._state(key, peer, found)
+        state = replace(state, is_template_current=self._is_current(peer, state, found))
+        return ObservedPeer(key=key, peer=peer, state=state, found=found)
+
+    def _state(self, key: Key, peer: EtcdPeer, found: ObjectMeta | None) -> PeerState:
+        cluster = self.caches.clusters.store.get(_cluster_of(peer))
+        awaited, waited = self.memory.waited(key)
+        return PeerState(
+            name=key.name,
+            deleting_for=self._deleting_for(peer),
+            is_for_cleanup=improbable.CLEANUP_FINALIZER in peer.metadata.finalizers,
+            ownership_problem=ownership_problem(peer, cluster),
+            content_problem=content_problem(peer, cluster) if cluster is not None else "",
+            is_initial=_is_initial(peer),
+            is_seed=bool(peer.spec.bootstrap.survivor),
+            others=tuple(self._others(key, peer)),
+            claim=self._claim(key),
+            cluster_claims=self._claims_of(_cluster_of(peer)),
+            has_replica_set=found is not None and found.controller_uid == peer.metadata.uid,
+            awaited=awaited,
+            waited=waited,
+        )
+
+    def _replica_set(self, key: Key) -> ObjectMeta | None:
+        found = stored(self.caches.replica_sets, key)
+        return found.metadata if found is not None else None
+
+    def _deleting_for(self, peer: EtcdPeer) -> float | None:
+        since = peer.metadata.deletion_timestamp
+        return (self.clock.now() - instant(since)).total_seconds() if since is not None else None
+
+    def _claim(self, key: Key) -> ClaimFacts | None:
+        found = stored(self.caches.claims, key)
+        return claim_facts(found) if found is not None else None
+
+    def _claims_of(self, cluster: Key) -> tuple[ClaimFacts, ...]:
+        return tuple(claim_facts(claim) for claim in self.caches.of_cluster(self.caches.claims, cluster))
+
+    def _others(self, key: Key, peer: EtcdPeer) -> Iterator[InitialPeer]:
+        """The other initial members of its bootstrap; none for a peer that joins or resumes."""
+        for member in peer.spec.bootstrap.static.initial_cluster if _is_initial(peer) else ():
+            other = Key(key.namespace, member.name)
+            if other != key:
+                yield InitialPeer(
+                    name=other.name,
+                    claim=self._claim(other),
+                    has_replica_set=self._replica_set(other) is not None,
+                )
+
+    def _is_current(self, peer: EtcdPeer, state: PeerState, found: ObjectMeta | None) -> bool:
+        """Whether there is nothing to change in the ReplicaSet that is there."""
+        if found is None or not state.is_acted_on:
+            return True
+        wanted: dict[str, str] = replica_set(peer, state, self.repository)["metadata"]["annotations"]
+        return found.annotations.get(TEMPLATE_ANNOTATION) == wanted[TEMPLATE_ANNOTATION]
+
+
+def replica_set(peer: EtcdPeer, state: PeerState, repository: str) -> RawObject:
+    """The ReplicaSet of a peer, annotated with a digest of its template."""
+    body = persistent.replica_set(
+        peer,
+        image_of(repository, parse_version(peer.spec.version)),
+        is_restored=state.is_restored,
+        is_root_owned=state.is_root_owned,
+    )
+    template = msgspec.json.encode(body["spec"]["template"], order="deterministic")
+    digest = hashlib.sha256(template).hexdigest()[:16]
+    return {**body, "metadata": {**body["metadata"], "annotations": {TEMPLATE_ANNOTATION: digest}}}
+
+
+def _is_initial(peer: EtcdPeer) -> bool:
+    return peer.spec.bootstrap.initial_cluster_state == "New"
+
+
+def _cluster_of(peer: EtcdPeer) -> Key:
+    return Key(peer.metadata.namespace, peer.metadata.labels.get(improbable.CLUSTER_LABEL, ""))

@@ -1,0 +1,345 @@
+"""What is done for one EtcdPeer: every decision as a table."""
+
+from collections.abc import Iterator
+from dataclasses import replace as but
+from typing import Any
+
+import pytest
+
+from etcd_operator.core.members import ClaimFacts, PodProblem
+from etcd_operator.core.peers.actions import (
+    AnnotateStarted,
+    ChangeTemplate,
+    CleanUp,
+    CreateClaim,
+    CreateReplicaSet,
+    Disown,
+    FindClaim,
+    PeerAction,
+    PeerPlan,
+    Release,
+)
+from etcd_operator.core.peers.plan import RULES, plan
+from etcd_operator.core.peers.state import Awaited, InitialPeer, PeerState
+from unit.core.builders import claim
+
+STARTED = AnnotateStarted(uid="claim-db-0")
+WAITED: dict[str, Any] = {"awaited": Awaited.CLUSTER, "waited": 2.0}
+
+
+def unstarted(name: str = "db-0", **changes: Any) -> ClaimFacts:
+    """The claim of an initial member before its ReplicaSet is made."""
+    return claim(name, **{"is_started": False, **changes})
+
+
+def other(name: str, **changes: Any) -> InitialPeer:
+    """Another initial member whose claim is there."""
+    return InitialPeer(name=name, **{"claim": unstarted(name), **changes})
+
+
+def initial(**changes: Any) -> PeerState:
+    """An initial member of three, all of whose claims are there."""
+    facts: dict[str, Any] = {
+        "is_initial": True,
+        "others": (other("db-1"), other("db-2")),
+        "claim": unstarted(),
+    }
+    return PeerState(name="db-0", **(facts | changes))
+
+
+def joining(**changes: Any) -> PeerState:
+    """A member that joins a cluster which serves, with its claim."""
+    return PeerState(name="db-0", **({"claim": claim("db-0")} | changes))
+
+
+def running(**changes: Any) -> PeerState:
+    """An initial member whose ReplicaSet is there."""
+    return initial(**({"claim": claim("db-0", is_started=True), "has_replica_set": True} | changes))
+
+
+@pytest.mark.parametrize(
+    ("state", "actions", "requeue_after"),
+    [
+        pytest.param(initial(claim=None), (CreateClaim(),), 5.0, id="its claim comes first"),
+        pytest.param(
+            initial(claim=unstarted(is_terminating=True)),
+            (CreateClaim(),),
+            5.0,
+            id="a claim that is being deleted is none",
+        ),
+        pytest.param(
+            initial(others=(other("db-1"), other("db-2", claim=None))), (), 5.0, id="another claim is missing"
+        ),
+        pytest.param(initial(), (STARTED, CreateReplicaSet()), None, id="all claims are there"),
+        pytest.param(initial(others=()), (STARTED, CreateReplicaSet()), None, id="it is the only one"),
+        pytest.param(
+            initial(claim=unstarted(is_started=None)),
+            (STARTED, CreateReplicaSet()),
+            None,
+            id="its claim does not say whether it was started",
+        ),
+        pytest.param(
+            initial(claim=unstarted(is_started=True)),
+            (CreateReplicaSet(),),
+            None,
+            id="its claim was annotated by an earlier attempt",
+        ),
+        pytest.param(
+            initial(
+                others=(other("db-1", claim=unstarted("db-1", is_started=True)), other("db-2", claim=None))
+            ),
+            (STARTED, CreateReplicaSet()),
+            None,
+            id="another one was started: the missing claim was lost",
+        ),
+        pytest.param(
+            initial(claim=unstarted(is_started=True), others=(other("db-1", claim=None),)),
+            (CreateReplicaSet(),),
+            None,
+            id="it was started itself: the missing claim was lost",
+        ),
+        pytest.param(
+            initial(others=(other("db-1", has_replica_set=True), other("db-2", claim=None))),
+            (),
+            5.0,
+            id="a ReplicaSet alone does not end the wait for claims",
+        ),
+    ],
+)
+def test_initial_members_start_when_all_claims_have_been_there(
+    state: PeerState, actions: tuple[PeerAction, ...], requeue_after: float | None
+) -> None:
+    assert plan(state) == PeerPlan.make(*actions, requeue_after=requeue_after)
+
+
+@pytest.mark.parametrize("given", [None, claim("db-0", is_terminating=True)])
+@pytest.mark.parametrize(
+    "served",
+    [
+        other("db-1", claim=unstarted("db-1", is_started=True)),
+        other("db-1", has_replica_set=True),
+        other("db-1", claim=None, has_replica_set=True),
+    ],
+)
+def test_an_initial_members_claim_is_lost_if_others_may_have_served(
+    given: ClaimFacts | None, served: InitialPeer
+) -> None:
+    made = plan(initial(claim=given, others=(other("db-2"), served)))
+    assert made == PeerPlan.hold(
+        FindClaim(),
+        reason="ClaimLost",
+        message="PersistentVolumeClaim db-0 was lost while the cluster was bootstrapped",
+        requeue_after=10.0,
+    )
+    assert not made.is_well
+
+
+@pytest.mark.parametrize("given", [None, claim("db-0", is_terminating=True)])
+def test_a_member_that_joins_is_started_with_a_new_claim_in_one_pass(given: ClaimFacts | None) -> None:
+    assert plan(joining(claim=given)) == PeerPlan.make(CreateClaim(), CreateReplicaSet())
+
+
+def test_the_claim_of_a_member_that_joins_is_not_annotated_as_started() -> None:
+    assert plan(joining()) == PeerPlan.make(CreateReplicaSet())
+
+
+UNBOUND: dict[str, Any] = {"is_bound": False}
+
+
+@pytest.mark.parametrize(
+    ("state", "left"),
+    [
+        pytest.param(joining(claim=claim("db-0", **UNBOUND)), 0.5, id="it has just been made"),
+        pytest.param(
+            joining(claim=claim("db-0", **UNBOUND), awaited=Awaited.VOLUME, waited=0.375), 0.125, id="a while"
+        ),
+        pytest.param(
+            joining(claim=claim("db-0", **UNBOUND), awaited=Awaited.CLUSTER, waited=9.0),
+            0.5,
+            id="what was waited for was something else",
+        ),
+        pytest.param(initial(claim=unstarted(**UNBOUND)), 0.5, id="an initial member"),
+    ],
+)
+def test_a_pod_waits_a_moment_for_its_volume(state: PeerState, left: float) -> None:
+    assert plan(state) == PeerPlan.make(requeue_after=left, awaits=Awaited.VOLUME)
+
+
+def test_a_volume_that_is_bound_only_when_a_pod_is_there_is_not_waited_for() -> None:
+    waited = joining(claim=claim("db-0", **UNBOUND), awaited=Awaited.VOLUME, waited=0.5)
+    assert plan(waited) == PeerPlan.make(CreateReplicaSet())
+
+
+@pytest.mark.parametrize(
+    ("state", "actions"),
+    [
+        pytest.param(running(), (), id="as it should be"),
+        pytest.param(running(is_template_current=False), (ChangeTemplate(),), id="another template"),
+        pytest.param(running(claim=None), (FindClaim(),), id="no claim: none is made"),
+        pytest.param(
+            running(claim=None, is_template_current=False),
+            (FindClaim(), ChangeTemplate()),
+            id="no claim: it decides on the template",
+        ),
+        pytest.param(
+            running(claim=claim("db-0", given_up="r1"), is_template_current=False),
+            (ChangeTemplate(),),
+            id="its claim is given up",
+        ),
+        pytest.param(running(others=(other("db-1", claim=None),)), (), id="another claim is missing"),
+    ],
+)
+def test_a_member_that_was_started_keeps_what_it_has(
+    state: PeerState, actions: tuple[PeerAction, ...]
+) -> None:
+    assert plan(state) == PeerPlan.make(*actions)
+
+
+@pytest.mark.parametrize("is_terminating", [False, True])
+@pytest.mark.parametrize("state", [initial, joining])
+def test_a_claim_that_a_recovery_gave_up_is_left_alone(state: Any, is_terminating: bool) -> None:
+    kept = claim("db-0", given_up="recovery-1", is_terminating=is_terminating)
+    assert plan(state(claim=kept)) == PeerPlan.hold(
+        reason="NameConflict",
+        message="PersistentVolumeClaim db-0 was given up by a recovery: delete it to use its name",
+        requeue_after=10.0,
+    )
+
+
+STATES = (initial(), initial(claim=None), joining(), running(is_template_current=False))
+
+
+@pytest.mark.parametrize("state", STATES)
+@pytest.mark.parametrize("kind", ["ownership_problem", "content_problem"])
+def test_a_peer_that_does_not_fit_its_cluster_is_doubted_for_a_moment(state: PeerState, kind: str) -> None:
+    problem: dict[str, Any] = {kind: "no"}
+    made = plan(but(state, **problem))
+    assert made == PeerPlan(awaits=Awaited.CLUSTER, requeue_after=2.0)
+    later = plan(but(state, **problem, awaited=Awaited.CLUSTER, waited=1.5))
+    assert later == PeerPlan(awaits=Awaited.CLUSTER, requeue_after=0.5)
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_a_member_that_was_changed_by_hand_is_refused_in_its_clusters_status(state: PeerState) -> None:
+    made = plan(but(state, content_problem="spec.version: no", **WAITED))
+    assert made == PeerPlan.hold(
+        reason="PeerRefused", message="spec.version: no", requeue_after=10.0, awaits=Awaited.CLUSTER
+    )
+
+
+@pytest.mark.parametrize("content", ["", "spec.version: no"])
+def test_a_peer_of_no_cluster_reports_why_itself(content: str) -> None:
+    made = plan(joining(ownership_problem="nobody's", content_problem=content, **WAITED))
+    disown = Disown(problem=PodProblem(reason="PeerRefused", message="nobody's"))
+    assert made == PeerPlan(actions=(disown,), awaits=Awaited.CLUSTER)
+
+
+@pytest.mark.parametrize(
+    ("facts", "actions"),
+    [
+        pytest.param({}, (), id="its member stays: the claim is kept"),
+        pytest.param({"content_problem": "no"}, (), id="changed by hand"),
+        pytest.param({"is_for_cleanup": True}, (CleanUp(may_leave=False), Release()), id="for good"),
+        pytest.param(
+            {"is_for_cleanup": True, "deleting_for": 300.0},
+            (CleanUp(may_leave=False), Release()),
+            id="for minutes",
+        ),
+        pytest.param(
+            {"is_for_cleanup": True, "deleting_for": 300.5},
+            (CleanUp(may_leave=True), Release()),
+            id="for too long",
+        ),
+        pytest.param(
+            {"is_for_cleanup": True, "content_problem": "no"},
+            (CleanUp(may_leave=False), Release()),
+            id="changed by hand, for good",
+        ),
+        pytest.param(
+            {"is_for_cleanup": True, "ownership_problem": "no"}, (Release(),), id="somebody else's finalizer"
+        ),
+        pytest.param(
+            {"is_for_cleanup": True, "ownership_problem": "no", "has_replica_set": True},
+            (CleanUp(may_leave=False), Release()),
+            id="its cluster is deleted, but the operator made its ReplicaSet",
+        ),
+    ],
+)
+def test_a_peer_that_is_deleted_takes_its_claim_along_only_if_its_member_was_removed(
+    facts: dict[str, Any], actions: tuple[PeerAction, ...]
+) -> None:
+    assert plan(joining(**({"deleting_for": 0.0} | facts))) == PeerPlan(actions=actions)
+
+
+NON_ROOT = claim("db-0", is_for_non_root=True)
+
+
+@pytest.mark.parametrize(
+    ("state", "is_root_owned"),
+    [
+        pytest.param(joining(claim=NON_ROOT), False, id="made for another user"),
+        pytest.param(joining(claim=claim("db-0")), True, id="of an earlier version"),
+        pytest.param(joining(claim=None), False, id="the first of its cluster"),
+        pytest.param(joining(claim=None, cluster_claims=(NON_ROOT,)), False, id="as all of its cluster"),
+        pytest.param(
+            joining(claim=None, cluster_claims=(NON_ROOT, claim("db-2"))), True, id="as one of its cluster"
+        ),
+        pytest.param(joining(claim=NON_ROOT, cluster_claims=(claim("db-2"),)), False, id="its own decides"),
+    ],
+)
+def test_the_claim_decides_whether_etcd_is_root(state: PeerState, *, is_root_owned: bool) -> None:
+    assert state.is_root_owned is is_root_owned
+
+
+@pytest.mark.parametrize(
+    ("state", "is_restored"),
+    [
+        pytest.param(joining(), False, id="any member"),
+        pytest.param(joining(is_seed=True, claim=None), True, id="a seed"),
+        pytest.param(joining(claim=claim("db-0", is_restored=True)), True, id="made again on a seed's data"),
+    ],
+)
+def test_a_seed_and_its_claim_have_a_data_directory_of_their_own(
+    state: PeerState, *, is_restored: bool
+) -> None:
+    assert state.is_restored is is_restored
+
+
+def all_states() -> Iterator[PeerState]:
+    """Each combination of what the rules read, as far as the world can be so."""
+    for own in (None, unstarted(), unstarted(is_started=True), unstarted(given_up="r1")):
+        for sibling in (other("db-1"), other("db-1", claim=None), other("db-1", has_replica_set=True)):
+            for has_replica_set in (False, True):
+                for waited in (0.0, 9.0):
+                    yield initial(
+                        claim=own,
+                        others=(sibling,),
+                        has_replica_set=has_replica_set,
+                        awaited=Awaited.VOLUME,
+                        waited=waited,
+                    )
+
+
+def test_an_empty_claim_is_never_made_where_a_member_may_have_run() -> None:
+    for state in all_states():
+        if state.has_replica_set or any(sibling.may_have_served for sibling in state.others):
+            assert CreateClaim() not in plan(state).actions
+
+
+def test_no_initial_member_starts_unannotated() -> None:
+    for state in all_states():
+        actions = plan(state).actions
+        if CreateReplicaSet() in actions and not (state.claim and state.claim.is_started):
+            assert actions == (STARTED, CreateReplicaSet())
+
+
+def test_the_last_rule_always_has_an_opinion() -> None:
+    assert all(RULES[-1](state) is not None for state in all_states())
+
+
+@pytest.mark.parametrize(
+    "facts", [{"deleting_for": 1.0}, {"ownership_problem": "x"}, {"content_problem": "x"}]
+)
+def test_objects_are_kept_only_for_a_peer_that_stays_and_is_ours(facts: dict[str, Any]) -> None:
+    assert running().is_acted_on
+    assert not running(**facts).is_acted_on
