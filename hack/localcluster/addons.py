@@ -25,6 +25,7 @@ COREFILE = """cluster.local:53 in-addr.arpa:53 {
     }
 }
 """
+STORAGE_CLASS = "standard"
 _LABELS = {"k8s-app": "kube-dns"}
 _META = {"name": "coredns", "namespace": "kube-system"}
 
@@ -47,7 +48,7 @@ def _storage_class() -> dict[str, Any]:
         "apiVersion": "storage.k8s.io/v1",
         "kind": "StorageClass",
         "metadata": {
-            "name": "standard",
+            "name": STORAGE_CLASS,
             "annotations": {"storageclass.kubernetes.io/is-default-class": "true"},
         },
         "provisioner": "kubernetes.io/host-path",

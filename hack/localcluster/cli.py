@@ -6,6 +6,7 @@ Answers go to stdout, progress and complaints to stderr; exit status 0 means don
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import sys
@@ -54,7 +55,10 @@ def parser() -> argparse.ArgumentParser:
     up = _add(commands, "up", _up, "bring the cluster up, or heal it, or change its number of nodes")
     up.add_argument("--nodes", type=_count, help=f"1 to {MAX_NODES} (default: as many as there are, else 1)")
     _add(commands, "down", _down, "remove the cluster and everything that belongs to it")
-    _add(commands, "status", _status, "say how the cluster is and how to use it; exit 1 if it is not usable")
+    report = _add(
+        commands, "status", _status, "print the cluster's state and how to use it; exit 1 if it is not usable"
+    )
+    report.add_argument("--json", action="store_true", help="as JSON, for programs (docs/development.md)")
     _add(commands, "kubeconfig", _kubeconfig, "print the path of the kubeconfig")
     _add(commands, "images", _images, "list the images that the nodes have")
     load = _add(commands, "load-image", _load_image, "load an image archive into all nodes")
@@ -147,7 +151,7 @@ def _build(_: Namespace) -> None:
 def _up(options: Namespace) -> None:
     cache = Cache.of_user()
     if options.kubeconfig is not None:
-        print(_existing(options.kubeconfig, cache))
+        print(_existing(options.kubeconfig, cache).access.line())
         return
     requirements.check_rights()
     requirements.check_programs(requirements.RUN_PROGRAMS | requirements.IMAGE_PROGRAMS)
@@ -156,7 +160,9 @@ def _up(options: Namespace) -> None:
     with cluster.locked():
         cluster.up(options.nodes, instance.build(cache))
     say(f"cluster {options.name} is up")
-    print("\n".join(status.report(cluster)[1]))
+    found = status.of(cluster)
+    if found is not None:
+        print("\n".join(found.lines()))
 
 
 def _down(options: Namespace) -> None:
@@ -173,11 +179,16 @@ def _down(options: Namespace) -> None:
 def _status(options: Namespace) -> int:
     cache = Cache.of_user()
     if options.kubeconfig is not None:
-        print(_existing(options.kubeconfig, cache))
+        existing = _existing(options.kubeconfig, cache)
+        print(json.dumps(existing.document()) if options.json else existing.access.line())
         return 0
-    is_usable, lines = status.report(Instance(options.name, cache))
-    print("\n".join(lines))
-    return 0 if is_usable else 1
+    found = status.of(Instance(options.name, cache))
+    if found is None:
+        down = {"name": options.name, "state": status.DOWN}
+        print(json.dumps(down) if options.json else f"cluster {options.name}: {status.DOWN}")
+        return 1
+    print(json.dumps(found.document()) if options.json else "\n".join(found.lines()))
+    return 0 if found.state is status.State.UP else 1
 
 
 def _kubeconfig(options: Namespace) -> None:
@@ -233,10 +244,10 @@ def _running(options: Namespace) -> Instance:
     return cluster
 
 
-def _existing(kubeconfig: Path, cache: Cache) -> str:
-    version = external.verify(kubeconfig, cache)
-    say(f"the cluster of {kubeconfig} is ready, Kubernetes {version}")
-    return f"export KUBECONFIG={kubeconfig.resolve()} PATH={external.kubectl_program(cache).parent}:$PATH"
+def _existing(kubeconfig: Path, cache: Cache) -> external.Existing:
+    found = external.verify(kubeconfig, cache)
+    say(f"the cluster of {kubeconfig} is ready, Kubernetes {found.version}")
+    return found
 
 
 def _name(text: str) -> str:

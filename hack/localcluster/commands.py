@@ -30,9 +30,24 @@ def run(
     cwd: Path | None = None,
 ) -> str:
     """Return what the command printed on stdout; raise `CommandError` if it fails."""
+    done = completed(command, deadline=deadline, stdin=stdin, env=env, cwd=cwd)
+    if done.returncode != 0:
+        raise CommandError(f"{_title(done.args)} failed: {_last_line(done.stderr or done.stdout)}")
+    return done.stdout
+
+
+def completed(
+    command: Sequence[str | Path],
+    *,
+    deadline: float = DEADLINE,
+    stdin: str | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Return the command when it has ended; raise `CommandError` if it is missing or does not end in time."""
     words = [str(word) for word in command]
     try:
-        done = subprocess.run(
+        return subprocess.run(
             words,
             input=stdin,
             capture_output=True,
@@ -46,9 +61,6 @@ def run(
         raise CommandError(f"{words[0]} is not installed; run: hack/cluster setup") from error
     except subprocess.TimeoutExpired as error:
         raise CommandError(f"{_title(words)} did not end within {deadline:.0f} s") from error
-    if done.returncode != 0:
-        raise CommandError(f"{_title(words)} failed: {_last_line(done.stderr or done.stdout)}")
-    return done.stdout
 
 
 def succeeds(command: Sequence[str | Path], *, deadline: float = DEADLINE) -> bool:

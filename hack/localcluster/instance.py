@@ -24,7 +24,7 @@ from .cgroups import Cgroups
 from .commands import CommandError, wait_for
 from .console import RefusalError, say
 from .controlplane import ControlPlane
-from .kubectl import Kubectl, is_rolled_out
+from .kubectl import Kubectl, is_ready, is_rolled_out
 from .node import NodeAgent, daemon_name, socket_of
 from .paths import Cache, State, instances_root
 from .plan import MAX_NODES, MAX_SLOTS, Node, Plan
@@ -51,7 +51,11 @@ class Instance:
     @property
     def kubectl(self) -> Kubectl:
         """kubectl as cluster admin."""
-        return Kubectl(self.cache.bin / "kubectl", self.state.kubeconfig, self.state.root / "kubectl-cache")
+        return Kubectl(
+            program=self.cache.bin / "kubectl",
+            kubeconfig=self.state.kubeconfig,
+            options=(f"--cache-dir={self.state.root / 'kubectl-cache'}", "--request-timeout=10s"),
+        )
 
     def nodes(self) -> tuple[Node, ...]:
         """Return the nodes that have been made."""
@@ -211,14 +215,15 @@ class Instance:
 
     def _await_nodes(self, nodes: tuple[Node, ...]) -> None:
         for node in nodes:
-            self._await_daemon(
-                daemon_name(node.name, "kubelet"), partial(self.kubectl.is_node_ready, node.name)
-            )
+            self._await_daemon(daemon_name(node.name, "kubelet"), partial(self._is_node_ready, node.name))
+
+    def _is_node_ready(self, name: str) -> bool:
+        return is_ready(self.kubectl.find("node", name))
 
     def _await_addons(self) -> None:
         def is_serving() -> bool:
-            dns = self.kubectl.get("deployment", "coredns", "--namespace=kube-system")
-            account = self.kubectl.get("serviceaccount", "default", "--namespace=default")
+            dns = self.kubectl.find("deployment", "coredns", "--namespace=kube-system")
+            account = self.kubectl.find("serviceaccount", "default", "--namespace=default")
             return bool(account) and is_rolled_out(dns)
 
         hint = f"see {self.state.logs}"

@@ -1,68 +1,126 @@
-"""Talks to an API server through kubectl, with one explicit kubeconfig.
+"""Runs kubectl against one Kubernetes: for `hack/cluster`, the workflows and the system tests.
 
-Promises: neither `KUBECONFIG` nor `~/.kube` has any influence; every call has a deadline.
+Promises: the kubeconfig is explicit, so neither `$KUBECONFIG` nor `~/.kube/config` has any influence; every
+call has a deadline.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from .commands import CommandError, clean_environment, run
+from .commands import DEADLINE, CommandError, clean_environment, completed
 
 
+class KubectlError(CommandError, AssertionError):
+    """kubectl ended with an error; `stderr` is what it printed there.
+
+    An AssertionError as well, so that a test that waits takes it for "not yet".
+    """
+
+    def __init__(self, command: str, stderr: str) -> None:
+        super().__init__(f"{command}: {' '.join(stderr.split())}")
+        self.stderr = stderr
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Kubectl:
-    """kubectl for one cluster."""
+    """kubectl for one Kubernetes, in one namespace (none: kubectl's own default).
 
-    def __init__(self, program: Path, kubeconfig: Path, cache: Path) -> None:
-        self._base: list[str | Path] = [
-            program,
-            "--kubeconfig",
-            kubeconfig,
-            "--cache-dir",
-            cache,
-            "--request-timeout=10s",
-        ]
+    environment is evaluated for each call; `deadline` in seconds is that of a call without one of its own;
+    `is_echoed` prints each command as a user would type it.
+    """
 
-    def __call__(self, *words: str, stdin: str | None = None) -> str:
-        """Return the output of a kubectl command; raise `CommandError`."""
-        return run([*self._base, *words], stdin=stdin, env=clean_environment())
+    program: str | Path
+    kubeconfig: Path
+    namespace: str = ""
+    options: tuple[str, ...] = ()
+    environment: Callable[[], Mapping[str, str]] = clean_environment
+    deadline: float = DEADLINE
+    is_echoed: bool = False
+
+    def within(self, namespace: str) -> Kubectl:
+        """Return the same for another namespace."""
+        return replace(self, namespace=namespace)
+
+    def command(self, *words: str) -> list[str]:
+        """Return the command line, for a process that the caller runs itself, in `environment()`."""
+        where = [f"--kubeconfig={self.kubeconfig}", *self.options]
+        return [str(self.program), *where, *self._namespace_option(), *words]
+
+    def __call__(
+        self, *words: str, stdin: str | None = None, check: bool = True, deadline: float | None = None
+    ) -> str:
+        """Return what a command printed; with `check` a failure is a KubectlError, else stderr is added."""
+        if self.is_echoed:
+            print("$ kubectl", *(["-n", self.namespace] if self.namespace else []), *words, flush=True)
+        done = completed(
+            self.command(*words), stdin=stdin, env=self.environment(), deadline=deadline or self.deadline
+        )
+        if done.returncode == 0:
+            return done.stdout
+        if check:
+            raise KubectlError(f"kubectl {' '.join(words)}", done.stderr.strip())
+        return done.stdout + done.stderr
+
+    def json(self, *words: str) -> Any:
+        """Return the output as decoded JSON."""
+        return json.loads(self(*words, "--output=json"))
+
+    def find(self, *words: str) -> dict[str, Any]:
+        """Return what `kubectl get` finds, decoded; empty if there is nothing."""
+        text = self("get", *words, "--ignore-not-found", "--output=json")
+        return dict(json.loads(text)) if text.strip() else {}
+
+    def table(self, *words: str) -> list[dict[str, str]]:
+        """Return the rows of a table, each by the names of its columns."""
+        lines = self(*words).splitlines()
+        if not lines:
+            return []
+        columns = lines[0].split()
+        return [dict(zip(columns, line.split(), strict=False)) for line in lines[1:]]
+
+    def apply(self, document: Any) -> str:
+        """Run `kubectl apply -f -` with one document or a list of them."""
+        return self("apply", "-f", "-", stdin=as_stream(document))
+
+    def create(self, document: Any) -> str:
+        """Run `kubectl create -f -` with one document or a list of them."""
+        return self("create", "-f", "-", stdin=as_stream(document))
 
     def is_ready(self) -> bool:
-        """Tell whether the API server answers and says that it is ready."""
+        """Return whether the API server reports that it is ready."""
         try:
             return self("get", "--raw", "/readyz").strip() == "ok"
         except CommandError:
             return False
 
-    def apply(self, objects: Mapping[str, Any]) -> None:
-        """Create or change objects."""
-        self("apply", "--filename=-", stdin=json.dumps(objects))
-
-    def get(self, *words: str) -> dict[str, Any]:
-        """Return what `kubectl get` finds, decoded; empty if there is nothing."""
-        text = self("get", *words, "--ignore-not-found", "--output=json")
-        return dict(json.loads(text)) if text.strip() else {}
-
-    def ready_nodes(self) -> dict[str, bool]:
-        """Return node name -> whether it is Ready."""
-        return {each["metadata"]["name"]: is_ready(each) for each in self.get("nodes").get("items", [])}
-
-    def is_node_ready(self, name: str) -> bool:
-        """Tell whether a node is there and Ready."""
-        return is_ready(self.get("node", name))
+    def _namespace_option(self) -> list[str]:
+        return [f"--namespace={self.namespace}"] if self.namespace else []
 
 
-def is_ready(node: Mapping[str, Any]) -> bool:
-    """Tell whether a Node says that it is Ready."""
-    conditions = node.get("status", {}).get("conditions", [])
+def as_stream(document: Any) -> str:
+    """Return a document, or a list of them, as kubectl reads it (JSON is YAML)."""
+    documents = document if isinstance(document, list) else [document]
+    return "\n---\n".join(json.dumps(each) for each in documents)
+
+
+def ready_nodes(kubectl: Kubectl) -> dict[str, bool]:
+    """Return node name -> whether it is Ready."""
+    return {each["metadata"]["name"]: is_ready(each) for each in kubectl.find("nodes").get("items", [])}
+
+
+def is_ready(found: Mapping[str, Any]) -> bool:
+    """Return whether a Node or Pod has the condition Ready."""
+    conditions = found.get("status", {}).get("conditions", [])
     return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)
 
 
 def is_rolled_out(deployment: Mapping[str, Any]) -> bool:
-    """Tell whether a Deployment's newest pods, and only those, serve."""
+    """Return whether a Deployment's newest pods, and only those, serve."""
     if not deployment:
         return False
     status, wanted = deployment.get("status", {}), deployment["spec"]["replicas"]

@@ -1,53 +1,173 @@
-"""Says how a cluster is and how to use it.
+"""How a cluster is and how to use it, for people and for programs.
 
-Promises: reads only; the first line alone answers "is it usable?".
+Promises: reads only; for people the first line alone answers "is it usable?", and the last one can be
+evaluated by a shell; for programs the document has the shape that docs/development.md describes.
 """
 
 from __future__ import annotations
 
-from . import mounts, network
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from . import addons, mounts, network
 from .commands import CommandError
 from .instance import Instance
+from .kubectl import ready_nodes
 from .node import daemon_name
+from .plan import Node, Plan
 
 
-def report(instance: Instance) -> tuple[bool, list[str]]:
-    """Return whether the cluster is usable, and lines for the person."""
+class State(StrEnum):
+    """Whether a cluster that runs can be used."""
+
+    UP = "up"
+    UNHEALTHY = "unhealthy"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeStatus:
+    """One node; `is_ready` is None while the API server does not answer."""
+
+    name: str
+    address: str
+    is_ready: bool | None
+    is_linked: bool
+    has_kubelet: bool
+
+    def line(self) -> str:
+        """Return `node-1: Ready, 10.200.0.11`, and what is broken on purpose."""
+        words = ["unknown" if self.is_ready is None else "Ready" if self.is_ready else "NotReady"]
+        words.append(self.address)
+        if not self.is_linked:
+            words.append("cut off (fault node-mend)")
+        if not self.has_kubelet:
+            words.append("kubelet stopped (fault node-start)")
+        return f"  {self.name}: {', '.join(words)}"
+
+    def document(self) -> dict[str, Any]:
+        """Return the same for programs."""
+        return {
+            "name": self.name,
+            "address": self.address,
+            "ready": self.is_ready,
+            "linkUp": self.is_linked,
+            "kubeletRunning": self.has_kubelet,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """How to use a cluster: `tools` is the folder with kubectl."""
+
+    kubeconfig: Path
+    tools: Path
+
+    def line(self) -> str:
+        """Return the line that a shell evaluates."""
+        return f"export KUBECONFIG={self.kubeconfig} PATH={self.tools}:$PATH"
+
+    def document(self) -> dict[str, str]:
+        """Return the same for programs."""
+        return {"kubeconfig": str(self.kubeconfig), "path": str(self.tools)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Status:
+    """A cluster that is up, or was; `ended` are the processes that should run: name and log."""
+
+    name: str
+    access: Access
+    plan: Plan
+    nodes: tuple[NodeStatus, ...]
+    namespaces: tuple[str, ...]
+    ended: tuple[tuple[str, Path], ...]
+    logs: Path
+    volumes: Path
+    local_volumes: Path
+
+    @property
+    def state(self) -> State:
+        """Whether all processes run and all nodes are ready."""
+        ready = [node.is_ready for node in self.nodes if node.is_ready is not None]
+        return State.UP if ready and all(ready) and not self.ended else State.UNHEALTHY
+
+    def lines(self) -> list[str]:
+        """Return what people read."""
+        plan = self.plan
+        return [
+            f"cluster {self.name}: {self.state}",
+            *(node.line() for node in self.nodes),
+            *(f"  process {name}: ended; see {log}" for name, log in self.ended),
+            f"  API server        {plan.server}",
+            f"  pods, Services    {plan.pod_range}, {plan.service_range} (reachable from this machine)",
+            f"  this machine      {plan.host_address} (as pods see it)",
+            f"  namespaces        {' '.join(self.namespaces)}",
+            f"  logs              {self.logs}",
+            f"  audit log         {self.logs / 'audit.log'}",
+            f"  volumes           {self.volumes} (class {addons.STORAGE_CLASS})",
+            f"  per node          {self.local_volumes} (for PersistentVolumes of kind local)",
+            self.access.line(),
+        ]
+
+    def document(self) -> dict[str, Any]:
+        """Return what programs read."""
+        plan = self.plan
+        return {
+            "name": self.name,
+            "state": self.state,
+            **self.access.document(),
+            "server": plan.server,
+            "nodes": [node.document() for node in self.nodes],
+            "endedProcesses": [{"name": name, "log": str(log)} for name, log in self.ended],
+            "podRange": plan.pod_range,
+            "serviceRange": plan.service_range,
+            "hostAddress": plan.host_address,
+            "networkNamespaces": list(self.namespaces),
+            "logs": str(self.logs),
+            "auditLog": str(self.logs / "audit.log"),
+            "volumes": str(self.volumes),
+            "storageClass": addons.STORAGE_CLASS,
+            "localVolumes": str(self.local_volumes),
+        }
+
+
+DOWN = "down"
+"""The state of a cluster that does not run, which has no `Status`."""
+
+
+def of(instance: Instance) -> Status | None:
+    """Return the status of a cluster; None if it is down."""
     if not (instance.state.kubeconfig.exists() and instance.table.find(mounts.HOLDER)):
-        return False, [f"cluster {instance.name}: down"]
-    dead = [name for name in instance.table.names() if instance.table.find(name) is None]
+        return None
     ready = _ready_nodes(instance)
-    is_usable = not dead and bool(ready) and all(ready.values())
-    lines = [f"cluster {instance.name}: {'up' if is_usable else 'not healthy'}"]
-    lines += [f"  {node.name}: {_node_state(instance, ready, node.name)}" for node in instance.nodes()]
-    lines += [f"  process {name}: ended; see {instance.table.log(name)}" for name in dead]
-    plan = instance.plan
-    lines += [
-        f"  API server        {plan.server}",
-        f"  pods, Services    {plan.pod_range}, {plan.service_range} (reachable from this machine)",
-        f"  this machine      {plan.host_address} (as pods see it)",
-        f"  namespaces        {' '.join(network.namespaces(plan))}",
-        f"  logs              {instance.state.logs}",
-        f"  audit log         {instance.state.logs / 'audit.log'}",
-        f"  volumes           {instance.state.volumes} (class standard)",
-        f"  per node          {instance.state.node('NODE')}/local (for PersistentVolumes of kind local)",
-        f"export KUBECONFIG={instance.state.kubeconfig} PATH={instance.cache.bin}:$PATH",
-    ]
-    return is_usable, lines
+    dead = [name for name in instance.table.names() if instance.table.find(name) is None]
+    return Status(
+        name=instance.name,
+        access=Access(kubeconfig=instance.state.kubeconfig, tools=instance.cache.bin),
+        plan=instance.plan,
+        nodes=tuple(_node(instance, node, ready) for node in instance.nodes()),
+        namespaces=tuple(network.namespaces(instance.plan)),
+        ended=tuple((name, instance.table.log(name)) for name in dead),
+        logs=instance.state.logs,
+        volumes=instance.state.volumes,
+        local_volumes=instance.state.node("NODE") / "local",
+    )
 
 
 def _ready_nodes(instance: Instance) -> dict[str, bool]:
     try:
-        return instance.kubectl.ready_nodes()
+        return ready_nodes(instance.kubectl)
     except CommandError:
         return {}  # the API server does not answer: its own line says so
 
 
-def _node_state(instance: Instance, ready: dict[str, bool], name: str) -> str:
-    node = next(each for each in instance.nodes() if each.name == name)
-    words = ["unknown" if name not in ready else "Ready" if ready[name] else "NotReady", node.address]
-    if not network.is_node_link_up(instance.plan, node):
-        words.append("cut off (fault node-mend)")
-    if instance.table.find(daemon_name(name, "kubelet")) is None:
-        words.append("kubelet stopped (fault node-start)")
-    return ", ".join(words)
+def _node(instance: Instance, node: Node, ready: dict[str, bool]) -> NodeStatus:
+    return NodeStatus(
+        name=node.name,
+        address=node.address,
+        is_ready=ready.get(node.name),
+        is_linked=network.is_node_link_up(instance.plan, node),
+        has_kubelet=instance.table.find(daemon_name(node.name, "kubelet")) is not None,
+    )
