@@ -20,11 +20,11 @@ import pytest
 
 from e2e.support.api import Api
 from e2e.support.dump import dump
-from e2e.support.kubectl import Kubectl
 from e2e.support.operators import DeployedOperator, Operator, kind_asked_for
 from e2e.support.process import OperatorProcess
 from e2e.support.space import Space
 from e2e.support.testbed import Testbed, TestbedError, find_testbed
+from localcluster.kubectl import Kubectl
 
 FOLDER = "ETCD_OPERATOR_E2E_FOLDER"
 """Where the workers of one run find the operator's process."""
@@ -61,7 +61,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
         return
     os.environ[FOLDER] = tempfile.mkdtemp(prefix="etcd-operator-e2e-")
     try:
-        operator = OperatorProcess(Kubectl(find_testbed()), Path(os.environ[FOLDER]))
+        operator = OperatorProcess(find_testbed().kubectl(), Path(os.environ[FOLDER]))
     except TestbedError:
         return  # the fixture says so
     operator.prepare()
@@ -95,7 +95,7 @@ def testbed() -> Testbed:
 @pytest.fixture(scope="session")
 def kubectl(testbed: Testbed) -> Kubectl:
     """kubectl in its default namespace; it remembers for hours what words mean, unless it is made to ask."""
-    made = Kubectl(testbed)
+    made = testbed.kubectl()
     made("api-resources")
     return made
 
@@ -106,13 +106,13 @@ def api(testbed: Testbed) -> Api:
 
 
 @pytest.fixture(scope="session")
-def operator(kubectl: Kubectl) -> Operator:
+def operator(testbed: Testbed, kubectl: Kubectl) -> Operator:
     """The operator under test, ready."""
     found: Operator
     if kind_asked_for() == "process":
         found = OperatorProcess(kubectl, Path(os.environ[FOLDER]))
     else:
-        found = DeployedOperator(kubectl)
+        found = DeployedOperator(testbed, kubectl)
     found.wait_ready()
     return found
 

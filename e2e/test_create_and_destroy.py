@@ -6,7 +6,6 @@ import pytest
 
 from e2e.support.checks import assert_at_rest, assert_consistent, assert_nothing_doubled
 from e2e.support.clusters import Document, ephemeral
-from e2e.support.kubectl import Kubectl
 from e2e.support.members import Members
 from e2e.support.proxy import put_whole
 from e2e.support.shell import etcdctl_in_shell, start_shell
@@ -15,6 +14,7 @@ from e2e.support.testbed import ROOT
 from e2e.support.waiting import wait_until
 from e2e.support.writer import QuorumWatch, Writer
 from etcd_operator.kube import resources
+from localcluster.kubectl import Kubectl
 
 EXAMPLES = ROOT / "manifests" / "examples"
 EXAMPLE = str(EXAMPLES / "example-etcd-cluster.yaml")

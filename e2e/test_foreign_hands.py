@@ -7,11 +7,11 @@ import pytest
 
 from e2e.support.checks import assert_at_rest, assert_consistent
 from e2e.support.clusters import COREOS, Document, ephemeral, persistent
-from e2e.support.kubectl import as_stream
 from e2e.support.members import Members
 from e2e.support.space import Space
 from e2e.support.waiting import hold_for, wait_until
 from etcd_operator.kube import resources
+from localcluster.kubectl import as_stream
 
 KINDS = [pytest.param(ephemeral, id="ephemeral"), pytest.param(persistent, id="persistent")]
 SINCE_1_36 = "admissionregistration.k8s.io/v1"

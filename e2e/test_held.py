@@ -3,11 +3,11 @@
 import json
 
 from e2e.support.alarms import disarm, raise_corrupt, raise_no_space
-from e2e.support.api import condition
 from e2e.support.checks import assert_consistent
 from e2e.support.clusters import COREOS, IMPROBABLE, ephemeral, persistent
 from e2e.support.resizing import member_ids, members_of, settle
 from e2e.support.space import Space
+from e2e.support.status import condition
 from e2e.support.waiting import hold_for, wait_until
 from etcd_operator.api import coreos, improbable
 from etcd_operator.kube import resources
@@ -122,6 +122,7 @@ def test_a_node_selector_that_fits_nothing_is_unschedulable_until_a_node_gets_th
         space.kubectl("label", "node", node, f"{label}=yes")
         space.wait_serving(document)
         space.wait_settled(document)
+        assert [pod["spec"]["nodeName"] for pod in space.pods(document)] == [node]
     finally:
         space.kubectl("label", "node", node, f"{label}-", check=False)
 
@@ -140,29 +141,29 @@ def test_of_two_clusters_of_one_name_the_younger_waits_until_the_older_is_gone(s
     assert space.names(resources.CLAIMS) == ["same-0"]
 
 
-def test_a_namespace_with_clusters_of_both_groups_goes_without_hanging(space: Space) -> None:
-    space.created(ephemeral(size=1))
-    space.created(persistent(replicas=1))
+def assert_namespace_is_deleted(space: Space) -> None:
+    """Delete the namespace: nothing in it holds up the deletion, and nothing outlives it."""
     space.kubectl("delete", "namespace", space.namespace, "--wait=false")
     wait_until(
         lambda: "NotFound" in space.kubectl("get", "namespace", space.namespace, check=False),
         100,
-        "the namespace is gone",
+        "the namespace is deleted",
         every=1.0,
     )
+    assert [space.names(kind) for kind in (resources.PODS, resources.CLAIMS)] == [[], []]
 
 
-def test_a_namespace_goes_also_in_the_middle_of_a_creation(space: Space) -> None:
+def test_a_namespace_with_clusters_of_both_groups_is_deleted_without_hanging(space: Space) -> None:
+    space.created(ephemeral(size=1))
+    space.created(persistent(replicas=1))
+    assert_namespace_is_deleted(space)
+
+
+def test_a_namespace_is_deleted_also_in_the_middle_of_a_creation(space: Space) -> None:
     space.create(ephemeral())
     space.create(persistent())
     wait_until(lambda: space.names(resources.PODS), 30, "the first pod is there")
-    space.kubectl("delete", "namespace", space.namespace, "--wait=false")
-    wait_until(
-        lambda: "NotFound" in space.kubectl("get", "namespace", space.namespace, check=False),
-        100,
-        "the namespace is gone",
-        every=1.0,
-    )
+    assert_namespace_is_deleted(space)
 
 
 def test_a_peer_made_by_hand_makes_nothing_and_reports_what_to_do_instead(space: Space) -> None:

@@ -13,7 +13,6 @@ import pytest
 
 from e2e.support.checks import assert_at_rest, assert_consistent, assert_nothing_doubled
 from e2e.support.clusters import ephemeral, persistent
-from e2e.support.kubectl import Kubectl
 from e2e.support.making import seconds_until_made
 from e2e.support.operators import DeployedOperator, Operator
 from e2e.support.resizing import RATE, assert_claims_are_their_members, scale, settle
@@ -21,6 +20,7 @@ from e2e.support.space import Space
 from e2e.support.waiting import hold_for, wait_until
 from e2e.support.writer import Writer
 from etcd_operator.kube import resources
+from localcluster.kubectl import Kubectl
 
 pytestmark = pytest.mark.exclusive
 

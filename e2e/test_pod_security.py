@@ -11,7 +11,6 @@ import yaml
 
 from e2e.support.checks import assert_consistent
 from e2e.support.clusters import Document, ephemeral, persistent
-from e2e.support.kubectl import KubectlError
 from e2e.support.resizing import settle
 from e2e.support.space import Space
 from e2e.support.testbed import ROOT
@@ -19,6 +18,7 @@ from e2e.support.volumes import give_to_root
 from e2e.support.waiting import hold_for, wait_until
 from etcd_operator.kube import resources
 from etcd_operator.render.security import USER
+from localcluster.kubectl import KubectlError
 
 KINDS = [pytest.param(ephemeral, id="ephemeral"), pytest.param(persistent, id="persistent")]
 MARK = "etcd.improbable.io/non-root"

@@ -6,12 +6,12 @@ import threading
 import time
 from contextlib import suppress
 
-from e2e.support.api import condition
 from e2e.support.checks import assert_at_rest, assert_consistent, assert_nothing_doubled
 from e2e.support.clusters import Document, ephemeral, persistent
 from e2e.support.members import Members
 from e2e.support.resizing import resize
 from e2e.support.space import Space
+from e2e.support.status import condition
 from e2e.support.waiting import hold_for, wait_until
 from e2e.support.writer import Writer
 from etcd_operator.errors import OperatorError
@@ -149,8 +149,8 @@ def test_a_cluster_whose_data_is_all_gone_is_left_alone_until_it_is_deleted(spac
     hold_for(8.0, lambda: not space.pods(document), "no new cluster is founded", every=0.5)
 
     space.kubectl("delete", KIND, NAME)
-    wait_until(lambda: space.stored(document) == {}, 30, "the resource goes")
-    space.created(document)
+    wait_until(lambda: space.stored(document) == {}, 30, "the resource is deleted")
+    assert_consistent(space, space.created(document))
 
 
 def test_persistent_members_are_given_up_only_by_name_and_their_claims_are_kept(space: Space) -> None:

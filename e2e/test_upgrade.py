@@ -5,17 +5,21 @@ from typing import Any
 
 import pytest
 
-from e2e.support.api import condition
 from e2e.support.checks import assert_at_rest, assert_consistent
 from e2e.support.clusters import COREOS, Document, ephemeral, persistent
 from e2e.support.proxy import put_whole
+from e2e.support.resizing import settle
 from e2e.support.space import Space
+from e2e.support.status import condition
 from e2e.support.waiting import wait_until
 from e2e.support.writer import QuorumWatch, Writer
 from etcd_operator.kube import resources
 
 RATE = 100.0
 """Puts per second through all members in turn."""
+
+UPGRADE_SECONDS = 240.0
+"""For one upgrade of three members, on a machine that runs other tests beside this one."""
 
 KINDS = [
     pytest.param(ephemeral(name="etcd-cluster", version="v3.5.34"), id="ephemeral"),
@@ -34,18 +38,6 @@ def asked(space: Space, document: Document, version: str) -> Document:
     else:
         space.kubectl.apply(wanted)
     return wanted
-
-
-def settle(space: Space, document: Document, *, within: float = 240.0) -> None:
-    """Wait until the operator has seen the last edit and says that all is as asked."""
-
-    def has_seen() -> bool:
-        stored = space.stored(document)
-        seen = condition(stored, "Progressing").get("observedGeneration", 0)
-        return bool(seen == stored["metadata"]["generation"])
-
-    wait_until(has_seen, 30, lambda: f"the edit is seen: {space.status(document)}")
-    space.wait_settled(document, within=within)
 
 
 def images(space: Space, document: Document) -> set[str]:
@@ -70,7 +62,7 @@ def upgrade(space: Space, document: Document, version: str) -> Document:
         Writer(lambda: space.addresses(document), per_second=RATE, prefix=version) as writer,
     ):
         wanted = asked(space, document, version)
-        settle(space, wanted)
+        settle(space, wanted, within=UPGRADE_SECONDS)
         seconds = time.monotonic() - began
     writer.verify()
     print(
@@ -88,7 +80,7 @@ def test_a_cluster_is_upgraded_from_3_5_to_3_7_and_nothing_is_lost(space: Space,
     else:
         space.kubectl.apply(document)
         space.wait_serving(document)
-    settle(space, document)
+    settle(space, document, within=UPGRADE_SECONDS)
     before = identity(space, document)
 
     for version in ("v3.5.35", "v3.6.16", "v3.7.3"):
@@ -129,20 +121,20 @@ def assert_blocked_and_back(space: Space, document: Document) -> None:
         wait_until(
             lambda: names_the_image(space, wrong), 90, lambda: f"the image is named: {space.status(wrong)}"
         )
-        settle(space, asked(space, document, document["spec"]["version"]))
+        settle(space, asked(space, document, document["spec"]["version"]), within=UPGRADE_SECONDS)
     writer.verify()
     space.wait_serving(document)
 
 
 def test_an_operator_killed_in_the_middle_goes_on_and_a_lost_member_is_replaced(space: Space) -> None:
     document = space.created(ephemeral(version="v3.5.35"))
-    settle(space, document)
+    settle(space, document, within=UPGRADE_SECONDS)
     with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
         wanted = asked(space, document, "v3.6.16")
         wait_until(lambda: len(images(space, document)) == 2, 60, "the first member has the new image")
         space.operator.kill()
         space.kubectl("delete", "pod", "example-etcd-cluster-0000", "--now")
-        settle(space, wanted)
+        settle(space, wanted, within=UPGRADE_SECONDS)
     writer.verify()
 
     names = sorted(pod["metadata"]["name"] for pod in space.pods(wanted))

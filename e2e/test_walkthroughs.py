@@ -6,12 +6,12 @@ import pytest
 
 from e2e.support.checks import assert_consistent
 from e2e.support.clusters import ephemeral, persistent
-from e2e.support.kubectl import Kubectl
 from e2e.support.resizing import members_of, settle, sized
 from e2e.support.space import Space
 from e2e.support.testbed import ROOT
 from e2e.support.waiting import wait_until
 from etcd_operator.kube import resources
+from localcluster.kubectl import Kubectl
 
 SAMPLE = ROOT / "manifests" / "examples" / "etcd_v1alpha1_etcdcluster.yaml"
 OLDEST = ROOT / "manifests" / "examples" / "oldest" / "example-etcd-cluster.yaml"

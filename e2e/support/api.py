@@ -72,10 +72,3 @@ class Api:
         selector = f"{LABELS[document['apiVersion']]}={document['metadata']['name']}"
         pods = self.all_of(resources.PODS, namespace, selector)
         return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]
-
-
-def condition(cluster: Object | None, kind: str) -> Object:
-    """One condition of a status; all fields empty if it is not there."""
-    conditions = (cluster or {}).get("status", {}).get("conditions", [])
-    found = [each for each in conditions if each["type"] == kind]
-    return found[0] if found else {"type": kind, "status": "", "reason": "", "message": ""}

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from e2e.support.waiting import wait_until
+
 POD = "authentication.kubernetes.io/pod-name"
 
 WRITES = frozenset({"create", "update", "patch", "delete", "deletecollection"})
@@ -83,6 +85,18 @@ class Window:
             return [(self._log, self._offset)]
         old = [path for path in self._log.parent.glob("audit-*.log") if path.stat().st_ino == self._inode]
         return [*((path, self._offset) for path in old), (self._log, 0)]
+
+
+def wait_quiet(window: Window, *, namespace: str = "", every: float = 2.0) -> None:
+    """Wait until `every` seconds pass without another write (in the namespace, if one is named)."""
+    counted = -1
+
+    def is_quiet() -> bool:
+        nonlocal counted
+        before, counted = counted, len(window.writes(namespace=namespace))
+        return before == counted
+
+    wait_until(is_quiet, 60, lambda: f"writes end: {tally(window.writes(namespace=namespace))}", every=every)
 
 
 def all_of(log: Path, user: str) -> Iterator[Request]:

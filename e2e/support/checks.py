@@ -1,10 +1,10 @@
 """What must hold after every scenario."""
 
-from e2e.support.audit import Window, tally
+from e2e.support.audit import Window, tally, wait_quiet
 from e2e.support.clusters import Document, size_of
 from e2e.support.members import Members
 from e2e.support.space import Space
-from e2e.support.waiting import hold_for, wait_until
+from e2e.support.waiting import hold_for
 from etcd_operator.kube import resources
 
 
@@ -65,7 +65,7 @@ def assert_at_rest(space: Space, seconds: float) -> None:
     if not space.testbed.is_local:
         return
     for attempt in range(1, AT_REST_ATTEMPTS + 1):
-        _wait_quiet(space)
+        wait_quiet(Window(space.testbed.audit_log, space.operator.user), namespace=space.namespace)
         written = _written_within(space, seconds)
         if not written:
             return
@@ -81,17 +81,3 @@ def _written_within(space: Space, seconds: float) -> str:
     except AssertionError:
         return str(tally(rest.writes(namespace=space.namespace)))
     return ""
-
-
-def _wait_quiet(space: Space) -> None:
-    window = Window(space.testbed.audit_log, space.operator.user)
-    counted = -1
-
-    def is_quiet() -> bool:
-        nonlocal counted
-        before, counted = counted, len(window.writes(namespace=space.namespace))
-        return before == counted
-
-    wait_until(
-        is_quiet, 60, lambda: f"writes end: {tally(window.writes(namespace=space.namespace))}", every=2.0
-    )

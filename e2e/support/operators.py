@@ -10,9 +10,9 @@ import urllib.request
 from abc import ABC, abstractmethod
 from typing import Any
 
-from e2e.support.kubectl import Kubectl
-from e2e.support.testbed import TestbedError
+from e2e.support.testbed import Testbed, TestbedError
 from e2e.support.waiting import wait_until
+from localcluster.kubectl import Kubectl, is_ready
 
 START_SECONDS = 60.0
 """For a pod to be scheduled and the caches to be listed, on a busy machine."""
@@ -91,7 +91,8 @@ class DeployedOperator(Operator):
 
     NAME = "etcd-operator"
 
-    def __init__(self, kubectl: Kubectl, namespace: str = "default") -> None:
+    def __init__(self, testbed: Testbed, kubectl: Kubectl, namespace: str = "default") -> None:
+        self._testbed = testbed
         self._namespace = namespace
         self._kubectl = kubectl.within(namespace)
         account = self._kubectl.json("get", "deployment", self.NAME)["spec"]["template"]["spec"]
@@ -127,14 +128,14 @@ class DeployedOperator(Operator):
     def kill_one(self, pod: str) -> None:
         """Kill the process in one of its pods, and let another pod take its place."""
         with contextlib.suppress(TestbedError):  # it has ended, or not begun, by itself
-            self._kubectl.testbed.fault("kill", f"{self._namespace}/{pod}", self.NAME)
+            self._testbed.fault("kill", f"{self._namespace}/{pod}", self.NAME)
         self._kubectl("delete", "pod", pod, "--wait=false")
 
     def kill_process(self) -> None:
         """SIGKILL, and nothing else: the kubelet starts its container again, at once the first time."""
         for pod in self.pods():
             with contextlib.suppress(TestbedError):  # it has ended, or not begun, by itself
-                self._kubectl.testbed.fault("kill", f"{self._namespace}/{pod['metadata']['name']}", self.NAME)
+                self._testbed.fault("kill", f"{self._namespace}/{pod['metadata']['name']}", self.NAME)
 
     def delete_by_force(self) -> None:
         """Take its pods out of the API without waiting for what the kubelet says of them."""
@@ -146,7 +147,7 @@ class DeployedOperator(Operator):
         """Delete by force what can neither act, nor renew its Lease, nor release it any more."""
         for pod in self.pods():
             name = f"{self._namespace}/{pod['metadata']['name']}"
-            self._kubectl.testbed.fault("freeze", name, self.NAME)
+            self._testbed.fault("freeze", name, self.NAME)
         self.delete_by_force()
 
     def renew(self) -> None:
@@ -167,7 +168,7 @@ class DeployedOperator(Operator):
 
         def is_done() -> bool:
             pods = self.pods(with_leaving=True)
-            ready = [pod for pod in pods if _is_ready(pod)]
+            ready = [pod for pod in pods if is_ready(pod)]
             return len(pods) == len(ready) == replicas
 
         wait_until(is_done, START_SECONDS, f"{replicas} operators run")
@@ -179,8 +180,3 @@ class DeployedOperator(Operator):
         pods = self._kubectl.json("get", "pods", "-l", words)["items"]
         pods.sort(key=lambda pod: pod["metadata"]["creationTimestamp"])
         return [pod for pod in pods if with_leaving or "deletionTimestamp" not in pod["metadata"]]
-
-
-def _is_ready(pod: dict[str, Any]) -> bool:
-    conditions = pod.get("status", {}).get("conditions", [])
-    return any(each["type"] == "Ready" and each["status"] == "True" for each in conditions)

@@ -14,10 +14,10 @@ from typing import Any
 
 import yaml
 
-from e2e.support.kubectl import Kubectl
 from e2e.support.operators import Operator
 from e2e.support.testbed import ROOT
 from e2e.support.waiting import wait_until
+from localcluster.kubectl import Kubectl
 
 ACCOUNT = "etcd-operator-process"
 
@@ -54,7 +54,7 @@ class OperatorProcess(Operator):
         binding = ["clusterrolebinding", ACCOUNT, "--clusterrole=cluster-admin"]
         kubectl("create", *binding, f"--serviceaccount=default:{ACCOUNT}", check=False)
         token = kubectl("create", "token", ACCOUNT, "--duration=12h").strip()
-        config = yaml.safe_load(self._kubectl.testbed.kubeconfig.read_text())
+        config = yaml.safe_load(self._kubectl.kubeconfig.read_text())
         for user in config["users"]:
             user["user"] = {"token": token}
         self._kubeconfig.touch(mode=0o600)

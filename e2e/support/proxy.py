@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from e2e.support.clusters import Document
-from e2e.support.kubectl import Kubectl
+from localcluster.kubectl import Kubectl
 
 
 @contextmanager

@@ -1,6 +1,5 @@
 """Asking for another size, and what must be there when it is reached."""
 
-from e2e.support.api import condition
 from e2e.support.clusters import Document, size_of
 from e2e.support.members import Members
 from e2e.support.space import Space
@@ -42,14 +41,8 @@ def resize(space: Space, document: Document, size: int) -> Document:
 
 
 def settle(space: Space, document: Document, *, within: float = 90.0) -> None:
-    """Wait until the operator has seen the last edit, says that all is as asked, and it is."""
-
-    def has_seen() -> bool:
-        stored = space.stored(document)
-        seen = condition(stored, "Progressing").get("observedGeneration", 0)
-        return bool(seen == stored["metadata"]["generation"])
-
-    wait_until(has_seen, within, lambda: f"the edit is seen: {space.status(document)}")
+    """Wait until the status reports that the last edit is done, and all members serve."""
+    space.wait_observed(document, within=within)
     space.wait_settled(document, within=within)
     space.wait_serving(document)
 

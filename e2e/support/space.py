@@ -3,14 +3,15 @@
 from dataclasses import dataclass
 from typing import Any
 
-from e2e.support.api import Api, condition
+from e2e.support.api import Api
 from e2e.support.clusters import Document, size_of
-from e2e.support.kubectl import Kubectl
 from e2e.support.members import Members
 from e2e.support.operators import Operator
+from e2e.support.status import condition, is_observed, is_settled
 from e2e.support.testbed import Testbed
 from e2e.support.waiting import wait_until
 from etcd_operator.kube import resources
+from localcluster.kubectl import Kubectl
 
 SERVING_SECONDS = 60.0
 """From a creation to a healthy cluster, on a machine that runs several tests at once."""
@@ -47,15 +48,24 @@ class Space:
                 every=0.25,
             )
 
-    def wait_settled(self, document: Document, *, within: float = SERVING_SECONDS) -> None:
-        """Wait until the status says that all is as asked."""
+    def wait_observed(self, document: Document, *, within: float = 30.0) -> None:
+        """Wait until the status is about the last edit."""
+        wait_until(
+            lambda: is_observed(self.stored(document)),
+            within,
+            lambda: f"the edit is observed: {self.status(document)}",
+        )
 
-        def is_settled() -> bool:
-            found = self.stored(document)
-            wished = {"Available": "True", "Progressing": "False", "Degraded": "False"}
-            return all(condition(found, kind)["status"] == status for kind, status in wished.items())
-
-        wait_until(is_settled, within, lambda: f"the status is settled: {self.status(document)}", every=0.25)
+    def wait_settled(
+        self, document: Document, *, within: float = SERVING_SECONDS, every: float = 0.25
+    ) -> None:
+        """Wait until the status reports that all is as declared and nothing is under way."""
+        wait_until(
+            lambda: is_settled(self.stored(document)),
+            within,
+            lambda: f"the status is settled: {self.status(document)}",
+            every=every,
+        )
 
     def wait_condition(self, document: Document, kind: str, *reasons: str, within: float = 60.0) -> Document:
         """Wait until a condition is True for one of `reasons`; the condition."""

@@ -1,18 +1,24 @@
 """Which Kubernetes the tests run on, and what can be broken there.
 
 `$ETCD_OPERATOR_KUBECONFIG` names any cluster whose pods can be dialled from here; without it
-the local one is used (`hack/cluster`, which of several says `$ETCD_OPERATOR_CLUSTER`). Faults and
-the audit log exist on the local one only: what needs them asks `is_local` first.
+the local one is used (`hack/cluster`; `$ETCD_OPERATOR_CLUSTER` selects one of several). Faults and
+the audit log exist on the local one only: what needs them checks `is_local` first.
 """
 
+import json
 import os
 import subprocess
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
+
+from localcluster.kubectl import Kubectl
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 CLUSTER = ROOT / "hack" / "cluster"
+
+KUBECTL_SECONDS = 90.0
 
 
 class TestbedError(Exception):
@@ -23,50 +29,66 @@ class TestbedError(Exception):
 
 @dataclass(frozen=True)
 class Testbed:
-    """A running Kubernetes; `report` is what `hack/cluster status` printed, empty for a foreign one."""
+    """A running Kubernetes; `status` is that of `hack/cluster status --json`, empty for a foreign one."""
 
     __test__ = False  # not a test, whatever pytest thinks of the name
 
     kubeconfig: Path
-    report: str = ""
+    status: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property
     def is_local(self) -> bool:
         """Whether this is a cluster of hack/cluster, which can be broken on purpose."""
-        return bool(self.report)
+        return bool(self.status)
 
-    @cached_property
+    @property
     def path(self) -> str:
         """A PATH that has kubectl and etcdctl."""
-        last = self.report.splitlines()[-1] if self.report else ""
-        _, _, tools = last.partition("PATH=")
-        return tools.replace("$PATH", os.environ["PATH"]) or os.environ["PATH"]
+        tools = [str(self.status["path"])] if self.is_local else []
+        return os.pathsep.join([*tools, os.environ["PATH"]])
 
-    @cached_property
+    @property
     def audit_log(self) -> Path:
-        """Where the API server writes who asked for what."""
-        return Path(self._line("audit log"))
+        """Where the API server writes who requested what."""
+        return Path(self._local("auditLog"))
 
-    @cached_property
+    @property
     def volumes(self) -> Path:
         """Where the volumes of class `standard` are."""
-        return Path(self._line("volumes").removesuffix(" (class standard)"))
+        return Path(self._local("volumes"))
 
-    @cached_property
+    @property
     def logs(self) -> str:
         """The folder of the control plane's own logs."""
-        return self._line("logs")
+        return self._local("logs")
+
+    def environment(self) -> dict[str, str]:
+        """The environment of this process, in which kubectl and etcdctl are found."""
+        return {**os.environ, "PATH": self.path}
+
+    def kubectl(self, namespace: str = "", *, is_echoed: bool = True) -> Kubectl:
+        """kubectl as users type it: each command is printed."""
+        return Kubectl(
+            program="kubectl",
+            kubeconfig=self.kubeconfig,
+            namespace=namespace,
+            environment=self.environment,
+            deadline=KUBECTL_SECONDS,
+            is_echoed=is_echoed,
+        )
 
     def fault(self, *words: str) -> str:
         """Break something, or mend it: the words of `hack/cluster fault`."""
         print("$ hack/cluster fault", *words, flush=True)
-        return _hack_cluster("fault", *words)
+        done = _hack_cluster("fault", *words)
+        if done.returncode != 0:
+            raise TestbedError(f"hack/cluster fault {' '.join(words)}: {_output(done)}")
+        return done.stdout
 
-    def _line(self, name: str) -> str:
-        for line in self.report.splitlines():
-            if line.strip().startswith(name + "  "):
-                return line.strip().removeprefix(name).strip()
-        raise TestbedError(f"hack/cluster status names no {name!r}")
+    def _local(self, key: str) -> str:
+        if key not in self.status:
+            raise TestbedError(f"hack/cluster status --json has no {key!r}")
+        return str(self.status[key])
 
 
 def find_testbed() -> Testbed:
@@ -74,12 +96,16 @@ def find_testbed() -> Testbed:
     named = os.environ.get("ETCD_OPERATOR_KUBECONFIG")
     if named:
         return Testbed(Path(named))
-    kubeconfig = _hack_cluster("kubeconfig").strip()
-    return Testbed(Path(kubeconfig), _hack_cluster("status").strip())
-
-
-def _hack_cluster(*words: str) -> str:
-    done = subprocess.run([CLUSTER, *words], capture_output=True, text=True, check=False, timeout=180)
+    done = _hack_cluster("status", "--json")
     if done.returncode != 0:
-        raise TestbedError(f"hack/cluster {' '.join(words)}: {done.stderr.strip() or done.stdout.strip()}")
-    return done.stdout
+        raise TestbedError(f"no usable cluster; run: hack/cluster up (status: {_output(done)})")
+    status = json.loads(done.stdout)
+    return Testbed(Path(status["kubeconfig"]), status)
+
+
+def _hack_cluster(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([CLUSTER, *words], capture_output=True, text=True, check=False, timeout=180)
+
+
+def _output(done: subprocess.CompletedProcess[str]) -> str:
+    return done.stderr.strip() or done.stdout.strip()

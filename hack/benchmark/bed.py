@@ -11,6 +11,8 @@ from e2e.support.api import CLUSTERS, NAMESPACES, Api
 from e2e.support.clusters import size_of
 from e2e.support.members import Members
 from e2e.support.operators import Operator
+from e2e.support.space import Space
+from e2e.support.status import condition
 from e2e.support.testbed import Testbed
 from e2e.support.waiting import wait_until
 from etcd_operator.errors import NotFound
@@ -58,6 +60,25 @@ class Bed:
                 with suppress(NotFound):
                     self.api.client.delete(resource, key, grace_seconds=1)
         wait_until(lambda: not self.api.all_of(resources.PODS, namespace), 120, f"{namespace} is empty")
+
+    def space(self, namespace: str) -> Space:
+        """The namespace as the system tests see it."""
+        return Space(namespace, self.testbed, self.testbed.kubectl(namespace), self.api, self.operator)
+
+    def until_settled(self, document: Document, namespace: str, *, limit: float) -> None:
+        """Wait until the status reports that the last edit is done."""
+        space = self.space(namespace)
+        space.wait_observed(document, within=limit)
+        space.wait_settled(document, within=limit, every=0.05)
+
+    def until_available(self, document: Document, namespace: str, status: str) -> None:
+        """Wait until the condition Available is `status`: "True" with a quorum, "False" without."""
+
+        def is_reported() -> bool:
+            found = condition(self.api.cluster(document, namespace), "Available")
+            return bool(found["status"] == status)
+
+        wait_until(is_reported, 60, f"Available is {status}", every=LOOK_EVERY)
 
     def create(self, document: Document, namespace: str) -> None:
         """Create a cluster's resource."""

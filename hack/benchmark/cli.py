@@ -12,7 +12,6 @@ from benchmark import creation, load, resizing, upgrade
 from benchmark.bed import Bed
 from benchmark.verdict import Verdict
 from e2e.support.api import Api
-from e2e.support.kubectl import Kubectl
 from e2e.support.operators import DeployedOperator, Operator, kind_asked_for
 from e2e.support.process import OperatorProcess
 from e2e.support.testbed import Testbed, TestbedError, find_testbed
@@ -114,9 +113,9 @@ def _parser() -> argparse.ArgumentParser:
 @contextmanager
 def _operator(testbed: Testbed) -> Iterator[Operator]:
     """The operator to measure, ready."""
-    kubectl = Kubectl(testbed)
+    kubectl = testbed.kubectl()
     if kind_asked_for() == "deployment":
-        deployed = DeployedOperator(kubectl)
+        deployed = DeployedOperator(testbed, kubectl)
         deployed.wait_ready()
         yield deployed
         return

@@ -13,7 +13,6 @@ from benchmark import floor
 from benchmark.bed import Bed, Document
 from benchmark.verdict import Verdict
 from e2e.support.clusters import ephemeral, persistent
-from e2e.support.waiting import wait_until
 
 RATIO_BUDGET = 1.25
 FROZEN_BUDGET = 1.5
@@ -73,21 +72,11 @@ def _frozen_cluster(bed: Bed, document: Document) -> Iterator[None]:
         for pod in pods:
             bed.testbed.fault("freeze", f"{namespace}/{pod}")
         try:
-            wait_until(
-                lambda: _is_noticed(bed, document, namespace),
-                60,
-                "the operator notices that no member answers",
-            )
+            bed.until_available(document, namespace, "False")
             yield
         finally:
             for pod in pods:
                 bed.testbed.fault("thaw", f"{namespace}/{pod}")
-
-
-def _is_noticed(bed: Bed, document: Document, namespace: str) -> bool:
-    stored = bed.api.cluster(document, namespace) or {}
-    conditions = stored.get("status", {}).get("conditions", [])
-    return any(each["type"] == "Available" and each["status"] == "False" for each in conditions)
 
 
 def spread(seconds: list[float]) -> str:

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 from benchmark.bed import Bed, Document
 from benchmark.verdict import Verdict
-from e2e.support.api import condition
-from e2e.support.audit import Request, Window, tally
+from e2e.support.audit import Request, Window, tally, wait_quiet
 from e2e.support.clusters import ephemeral, persistent
-from e2e.support.waiting import hold_for, wait_until
+from e2e.support.waiting import hold_for
 
 AT_ONCE = 20
 AT_REST = 10
@@ -123,19 +122,5 @@ def at_rest(bed: Bed, _runs: int, say: Callable[[str], None]) -> Iterator[Verdic
 def _settle(bed: Bed, documents: list[Document], namespace: str) -> None:
     """Wait until every status says that nothing is under way, and the last writes are logged."""
     for document in documents:
-        wait_until(
-            lambda document=document: (
-                condition(bed.api.cluster(document, namespace), "Available")["status"] == "True"
-            ),  # type: ignore[misc]
-            120,
-            f"{document['metadata']['name']} is settled",
-        )
-    window = Window(bed.testbed.audit_log, bed.operator.user)
-    counted = -1
-
-    def is_quiet() -> bool:
-        nonlocal counted
-        before, counted = counted, len(window.writes())
-        return before == counted
-
-    wait_until(is_quiet, 60, "the operator has written its last", every=3.0)
+        bed.until_settled(document, namespace, limit=120)
+    wait_quiet(Window(bed.testbed.audit_log, bed.operator.user), every=3.0)

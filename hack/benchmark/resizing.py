@@ -13,7 +13,7 @@ from benchmark.bed import LOOK_EVERY, Bed, Document
 from benchmark.byhand import ByHand
 from benchmark.creation import spread
 from benchmark.verdict import Verdict
-from e2e.support.api import CLUSTERS, LABELS, condition
+from e2e.support.api import CLUSTERS, LABELS
 from e2e.support.clusters import ephemeral, persistent
 from e2e.support.members import Members
 from e2e.support.waiting import hold_for, wait_until
@@ -173,7 +173,7 @@ def quorum_told(bed: Bed, runs: int, say: Say) -> Iterator[Verdict]:
     with bed.namespace() as namespace:
         side = Side(bed, ephemeral("bench"), namespace, is_operated=True)
         side.create()
-        _until_available(side, "True")
+        bed.until_available(side.document, namespace, "True")
         for run in range(runs):
             _settle()
             pods = [f"{namespace}/{pod['metadata']['name']}" for pod in side.pods()[:2]]
@@ -181,12 +181,12 @@ def quorum_told(bed: Bed, runs: int, say: Say) -> Iterator[Verdict]:
                 bed.testbed.fault("freeze", pods[0])
                 began = time.monotonic()
                 bed.testbed.fault("freeze", pods[1])
-                _until_available(side, "False")
+                bed.until_available(side.document, namespace, "False")
                 told.append(time.monotonic() - began)
             finally:
                 for pod in pods:
                     bed.testbed.fault("thaw", pod)
-            _until_available(side, "True")
+            bed.until_available(side.document, namespace, "True")
             say(f"run {run + 1}: a lost quorum is told after {told[-1]:.2f} s")
     yield Verdict(
         name="a lost quorum is told, longest",
@@ -250,11 +250,3 @@ def _verdicts(group: str, step: str, times: Times, at_most: float | None = None)
 
 def _settle() -> None:
     hold_for(SETTLE_SECONDS, lambda: True, "the members stay connected", every=0.5)
-
-
-def _until_available(side: Side, status: str) -> None:
-    def is_told() -> bool:
-        found = side.bed.api.cluster(side.document, side.namespace)
-        return bool(condition(found, "Available")["status"] == status)
-
-    wait_until(is_told, 60, f"Available is {status}", every=LOOK_EVERY)

@@ -9,10 +9,8 @@ from benchmark.bed import Bed, Document
 from e2e.support.checks import assert_consistent
 from e2e.support.clusters import COREOS, size_of
 from e2e.support.intervals import Interval
-from e2e.support.kubectl import Kubectl
 from e2e.support.leaders import LeaderWatch
 from e2e.support.members import Members
-from e2e.support.space import Space
 from e2e.support.steady import SteadyWriter
 from e2e.support.waiting import hold_for, wait_until
 from etcd_operator.kube import resources
@@ -86,11 +84,6 @@ def measured(bed: Bed, document: Document, namespace: str, roll: Callable[[], fl
     )
 
 
-def space_of(bed: Bed, namespace: str) -> Space:
-    """The namespace as the system tests see it."""
-    return Space(namespace, bed.testbed, Kubectl(bed.testbed, namespace), bed.api, bed.operator)
-
-
 def until_serving_at(
     bed: Bed, document: Document, namespace: str, version: str, *, members: frozenset[str], limit: float
 ) -> None:
@@ -131,7 +124,7 @@ def differing(before: Mapping[str, str], after: Mapping[str, str]) -> tuple[str,
 
 def _inconsistency(bed: Bed, document: Document, namespace: str) -> str:
     try:
-        assert_consistent(space_of(bed, namespace), document)
+        assert_consistent(bed.space(namespace), document)
     except AssertionError as error:
         return str(error).splitlines()[0]
     return ""

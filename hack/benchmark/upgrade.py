@@ -13,12 +13,11 @@ from itertools import pairwise
 from benchmark import floor, roll_by_hand
 from benchmark.bed import Bed, Document
 from benchmark.goals import Hop, row, verdicts
-from benchmark.rolling import Roll, measured, space_of, until_serving_at
+from benchmark.rolling import Roll, measured, until_serving_at
 from benchmark.verdict import Verdict
-from e2e.support.api import CLUSTERS, condition
+from e2e.support.api import CLUSTERS
 from e2e.support.clusters import ephemeral, persistent
 from e2e.support.dump import dump
-from e2e.support.waiting import wait_until
 from etcd_operator.errors import OperatorError
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import PatchKind
@@ -81,13 +80,13 @@ def _rolls_by_operator(bed: Bed, hops: Sequence[Hop]) -> Iterator[tuple[Hop, Rol
         document = _document(hops[0], hops[0].before)
         bed.create(document, namespace)
         bed.until_serving(document, namespace, since=time.monotonic())
-        _until_settled(bed, document, namespace, limit=60)
+        bed.until_settled(document, namespace, limit=60)
         for hop in hops:
             document = _document(hop, hop.after)
             try:
                 yield hop, measured(bed, document, namespace, partial(_edit, bed, hop, document, namespace))
             except (AssertionError, OperatorError) as error:
-                folder = dump(space_of(bed, namespace), "upgrade")
+                folder = dump(bed.space(namespace), "upgrade")
                 yield hop, f"{str(error).splitlines()[0]} (see {folder})"
                 return
 
@@ -98,26 +97,5 @@ def _edit(bed: Bed, hop: Hop, document: Document, namespace: str) -> float:
     resource, key = CLUSTERS[document["apiVersion"]], Key(namespace, document["metadata"]["name"])
     bed.api.client.patch(resource, key, {"spec": {"version": hop.after}}, dict, kind=PatchKind.MERGE)
     until_serving_at(bed, document, namespace, hop.after, members=frozenset(), limit=limit)
-    _until_settled(bed, document, namespace, limit=limit)
+    bed.until_settled(document, namespace, limit=limit)
     return time.monotonic() - began
-
-
-def _until_settled(bed: Bed, document: Document, namespace: str, *, limit: float) -> None:
-    """Wait until the operator has seen the last edit and says that all is as asked."""
-
-    def is_settled() -> bool:
-        stored = bed.api.cluster(document, namespace) or {}
-        generation = stored.get("metadata", {}).get("generation")
-        return bool(
-            condition(stored, "Progressing").get("observedGeneration") == generation
-            and condition(stored, "Available")["status"] == "True"
-            and condition(stored, "Progressing")["status"] == "False"
-            and condition(stored, "Degraded")["status"] == "False"
-        )
-
-    wait_until(
-        is_settled,
-        limit,
-        lambda: f"settled: {(bed.api.cluster(document, namespace) or {}).get('status')}",
-        every=0.05,
-    )

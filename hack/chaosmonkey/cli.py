@@ -19,15 +19,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from uuid import uuid4
 
-from localcluster.console import RefusalError
-from localcluster.external import kubectl_program
-from localcluster.instance import Instance
-from localcluster.paths import Cache
-
 from e2e.support.api import NAMESPACES, Api
 from e2e.support.checks import assert_consistent
 from e2e.support.dump import dump
-from e2e.support.kubectl import Kubectl, KubectlError
 from e2e.support.operators import DeployedOperator
 from e2e.support.space import Space
 from e2e.support.testbed import Testbed, TestbedError, find_testbed
@@ -35,6 +29,10 @@ from e2e.support.waiting import NotInTimeError, wait_until
 from etcd_operator.errors import OperatorError
 from etcd_operator.kube import resources
 from etcd_operator.kube.resources import Resource
+from localcluster.console import RefusalError
+from localcluster.external import kubectl_program
+from localcluster.instance import Instance
+from localcluster.paths import Cache
 
 from . import judge
 from .deeds import Deeds
@@ -75,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     try:
         return _run(options)
-    except (RefusalError, TestbedError, OperatorError, KubectlError, NotInTimeError) as error:
+    except (RefusalError, TestbedError, OperatorError, NotInTimeError) as error:
         print(f"hack/chaos: {' '.join(str(error).split())}", file=sys.stderr)
     except KeyboardInterrupt:
         print("hack/chaos: interrupted, no verdict", file=sys.stderr)
@@ -171,7 +169,7 @@ def _parser() -> argparse.ArgumentParser:
 def _run(options: argparse.Namespace) -> int:
     testbed, instance = _find(options)
     plan = _plan(options, nodes=len(instance.nodes()) if instance is not None else 0)
-    kubectl = Kubectl(testbed, is_quiet=True)
+    kubectl = testbed.kubectl(is_echoed=False)
     api = Api(testbed)
     folder = Path(tempfile.mkdtemp(prefix="etcd-operator-chaos-"))
     namespace = f"chaos-{uuid4().hex[:8]}"
@@ -180,7 +178,7 @@ def _run(options: argparse.Namespace) -> int:
     deeds = Deeds(api, namespace, instance, options.outage)
     with Operators(api, kubectl, options.operator_namespace, folder, deeds.signal) as operators:
         operators.wait_ready()
-        operator = DeployedOperator(kubectl, options.operator_namespace)
+        operator = DeployedOperator(testbed, kubectl, options.operator_namespace)
         space = Space(namespace, testbed, kubectl.within(namespace), api, operator)
         _make_namespace(api, namespace)
         passed = False

@@ -11,15 +11,14 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from localcluster import faults
-from localcluster.commands import CommandError
-from localcluster.console import RefusalError
-from localcluster.instance import Instance
-
 from e2e.support.api import Api
 from etcd_operator.errors import NotFound
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
+from localcluster import faults
+from localcluster.commands import CommandError
+from localcluster.console import RefusalError
+from localcluster.instance import Instance
 
 from .health import Watch
 from .schedule import Deed

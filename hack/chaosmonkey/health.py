@@ -6,10 +6,10 @@ import threading
 import time
 from dataclasses import dataclass, field
 
-from e2e.support.api import condition
 from e2e.support.clusters import Document, size_of
 from e2e.support.members import Members
 from e2e.support.space import Space
+from e2e.support.status import is_settled
 from etcd_operator.errors import OperatorError
 
 from .victims import Member, Sight
@@ -17,7 +17,6 @@ from .victims import Member, Sight
 LOOK_EVERY = 0.3
 """Seconds between two looks at a cluster that is recovering: the resolution of `recoveries`."""
 LOOK_AT_REST_EVERY = 2.0
-SETTLED = {"Available": "True", "Progressing": "False", "Degraded": "False"}
 
 
 @dataclass(slots=True)
@@ -143,11 +142,10 @@ class Watch:
         )
         with self._lock:
             self._members = found
-        self._note(began, is_whole=self._is_settled() and members.all_serve(pods, self._size))
-
-    def _is_settled(self) -> bool:
-        stored = self._space.stored(self.document)
-        return all(condition(stored, kind)["status"] == status for kind, status in SETTLED.items())
+        self._note(
+            began,
+            is_whole=is_settled(self._space.stored(self.document)) and members.all_serve(pods, self._size),
+        )
 
     def _note(self, began: float, *, is_whole: bool) -> None:
         with self._lock:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from localcluster.console import RefusalError
-
 from e2e.support.api import CLUSTERS, LABELS
 from e2e.support.checks import assert_at_rest, assert_consistent, assert_nothing_doubled
 from e2e.support.waiting import wait_until
 from etcd_operator.errors import OperatorError
 from etcd_operator.kube import resources
+from localcluster.console import RefusalError
 
 from .run import Run, Subject, longest_gap, uids_of
 from .verdict import Check, ClusterFigures, Verdict

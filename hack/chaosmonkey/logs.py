@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 import subprocess
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+
+from localcluster.kubectl import Kubectl
 
 BUGS = frozenset(
     {
@@ -66,9 +68,8 @@ def _parsed(line: str) -> dict[str, object] | None:
 class Follower:
     """Follows the logs of pods into files, one for each try; `lines` has them all."""
 
-    def __init__(self, command: Callable[..., list[str]], environment: dict[str, str], folder: Path) -> None:
-        self._command = command
-        self._environment = environment
+    def __init__(self, kubectl: Kubectl, folder: Path) -> None:
+        self._kubectl = kubectl
         self._folder = folder
         self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._tries = 0
@@ -99,10 +100,10 @@ class Follower:
         with self._file(pod).open("wb") as file:
             # In a session of its own: the Ctrl-C that ends the run must not end the log before it.
             return subprocess.Popen(
-                self._command("logs", "--follow", pod),
+                self._kubectl.command("logs", "--follow", pod),
                 stdout=file,
                 stderr=subprocess.DEVNULL,
-                env=self._environment,
+                env=self._kubectl.environment(),
                 start_new_session=True,
             )
 

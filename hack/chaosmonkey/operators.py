@@ -8,15 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from localcluster.console import RefusalError
-
 from e2e.support.api import Api
-from e2e.support.kubectl import Kubectl
 from e2e.support.waiting import wait_until
 from etcd_operator.errors import NotFound, OperatorError
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.resources import Resource
+from localcluster.console import RefusalError
+from localcluster.kubectl import Kubectl
 
 from .logs import Follower, Scan, scan
 from .schedule import Deed
@@ -43,7 +42,7 @@ class Operators:
         self._namespace = namespace
         self._kubectl = kubectl.within(namespace)
         self._signal = signal
-        self._follower = Follower(self._kubectl.command, self._kubectl.environment(), folder)
+        self._follower = Follower(self._kubectl, folder)
         self._selector = self._find_selector()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="operators")

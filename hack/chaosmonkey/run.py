@@ -10,12 +10,11 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from statistics import fmean
 
-from localcluster.console import RefusalError
-
 from e2e.support.clusters import COREOS, Document, ephemeral, persistent
 from e2e.support.space import Space
 from e2e.support.writer import QuorumWatch, Writer
 from etcd_operator.errors import OperatorError
+from localcluster.console import RefusalError
 
 from .deeds import Deeds
 from .health import Watch

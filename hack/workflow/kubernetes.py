@@ -15,9 +15,13 @@ from pathlib import Path
 
 from localcluster.console import RefusalError
 from localcluster.external import kubectl_program
+from localcluster.kubectl import Kubectl
 from localcluster.paths import REPOSITORY, Cache
 
 CLUSTER = REPOSITORY / "hack" / "cluster"
+
+_KUBECTL_SECONDS = 150.0
+"""Longer than a roll-out is waited for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,19 +48,15 @@ class Kubernetes:
         """The line that a user types to get the same environment."""
         return f"export KUBECONFIG={self.kubeconfig} PATH={self.tools}:$PATH"
 
-    def kubectl(self, *words: str, stdin: str | None = None) -> str:
-        """Run kubectl quietly and return what it printed."""
-        done = subprocess.run(
-            ["kubectl", *words],
-            env=self.environment,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            check=False,
+    @property
+    def kubectl(self) -> Kubectl:
+        """kubectl as administrator."""
+        return Kubectl(
+            program="kubectl",
+            kubeconfig=self.kubeconfig,
+            environment=lambda: self.environment,
+            deadline=_KUBECTL_SECONDS,
         )
-        if done.returncode != 0:
-            raise RefusalError(f"kubectl {' '.join(words)}: {' '.join(done.stderr.split())}")
-        return done.stdout
 
     def cluster(self, *words: str) -> str:
         """Run `hack/cluster` on this local cluster and return what it printed; progress is shown."""

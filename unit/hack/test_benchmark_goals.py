@@ -4,6 +4,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
+
 from benchmark.goals import Hop, judged, row, verdicts
 from benchmark.rolling import Roll, differing
 from benchmark.upgrade import parts

@@ -1,6 +1,7 @@
 from itertools import islice
 
 import pytest
+
 from chaosmonkey.schedule import JITTER, Deed, Strike, against_members, against_operator
 
 DEEDS = (Deed.DELETE, Deed.KILL, Deed.FREEZE)

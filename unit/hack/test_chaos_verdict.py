@@ -3,6 +3,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from chaosmonkey.cli import main
 from chaosmonkey.logs import BUGS, scan
 from chaosmonkey.verdict import Check, ClusterFigures, Tally, Verdict, duration, spread

@@ -1,4 +1,5 @@
 import pytest
+
 from chaosmonkey.victims import Member, Sight, Skip, Wait, members_to_strike, node_to_strike, spare
 
 

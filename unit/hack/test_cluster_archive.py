@@ -4,6 +4,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
+
 from localcluster import archive
 from localcluster.archive import Image
 

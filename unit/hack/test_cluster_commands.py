@@ -3,6 +3,7 @@ from pathlib import Path
 from threading import Event, Thread
 
 import pytest
+
 from localcluster import cli, faults, images, mounts, operatorimage, requirements, tools, volume_opener
 from localcluster.archive import Image
 from localcluster.commands import CommandError, run, succeeds, wait_for

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 from localcluster import addons, controlplane, node
 from localcluster.certificates import Authority, api_server_names, kubeconfig_text
 from localcluster.commands import run

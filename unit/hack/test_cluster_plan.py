@@ -3,6 +3,7 @@ from itertools import combinations
 from pathlib import Path
 
 import pytest
+
 from localcluster.instance import ensure_slot, read_slot
 from localcluster.paths import State
 from localcluster.plan import MAX_NODES, MAX_SLOTS, Plan

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from localcluster.cgroups import Cgroups, Hierarchy, hierarchies
 from localcluster.processes import Daemon, Identity, ProcessTable, launch_script, parse_stat, read_record
 
