@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from etcd_operator.core.members import Answer, EtcdMember
+from etcd_operator.core.replies import Answer, EtcdMember
 
 NEEDED_REPORTS = 2
 """How many members have to list a voter as such; all of them, where fewer report a list."""

@@ -1,4 +1,4 @@
-"""Members as values: Kubernetes objects joined with what etcd says, and quorum arithmetic.
+"""Members as values: Kubernetes objects joined with the replies of etcd, and quorum arithmetic.
 
 "No answer" is a value of its own (`answer is None`): it never means that a member does
 not exist.
@@ -6,6 +6,8 @@ not exist.
 
 from dataclasses import dataclass, replace
 from enum import Enum
+
+from etcd_operator.core.replies import Answer, EtcdMember, Refusal
 
 
 def quorum(voters: int) -> int:
@@ -143,81 +145,6 @@ class PeerFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EtcdMember:
-    """An entry of etcd's member list; `name` is empty until the member has started."""
-
-    id: str
-    name: str
-    peer_urls: tuple[str, ...]
-    is_learner: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
-    """What one member said of itself.
-
-    committed: raft index that a quorum holds; right after a static bootstrap it equals the
-    number of initial members, and only a leader that a quorum followed ever raises it.
-    leader: the member it follows, empty without one. ids are hexadecimal.
-    revision: of the newest change of data that it has applied.
-    errors: what etcd complains of, in its own words; an alarm of one member stands in every answer.
-    corrupt: IDs of the members whose data etcd found to differ (alarm CORRUPT); `ANYBODY` where it
-    cannot say whose.
-    """
-
-    member_id: str
-    cluster_id: str
-    version: str
-    leader: str
-    committed: int
-    revision: int = 0
-    is_learner: bool = False
-    errors: tuple[str, ...] = ()
-    corrupt: frozenset[str] = frozenset()
-    members: tuple[EtcdMember, ...] = ()
-
-    @property
-    def is_out_of_space(self) -> bool:
-        """Whether the quota of some member is used up: no put is taken until the alarm is disarmed."""
-        return any(OUT_OF_SPACE in error for error in self.errors)
-
-    @property
-    def ails(self) -> bool:
-        """Whether it has no leader, its data differs, or it reports an error that is no alarm.
-
-        Every member reports every alarm. Beside a full store, or corrupt data of one member, the others
-        still answer reads and change their members, so who reports an alarm is as good a member as any:
-        one that is lost must be replaced there, too.
-        """
-        if not self.leader or self.member_id in self.corrupt:
-            return True
-        return any(not any(alarm in error for alarm in ALARMS) for error in self.errors)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """What a member said that wants a user: it is alive, and reports nothing else.
-
-    is_serving: it confirmed a linearizable read, as only a voter in touch with a quorum can.
-    """
-
-    is_serving: bool = False
-
-
-OUT_OF_SPACE = "NOSPACE"
-"""In the words of etcd's alarm (`memberID:... alarm:NOSPACE`, 3.4 to 3.7 alike)."""
-
-CORRUPT = "CORRUPT"
-"""The same for data that differs: etcd then refuses puts and deletions, but neither reads nor changes of
-members (3.5 to 3.7), until the alarm is disarmed; the removal of the member does not disarm it."""
-
-ALARMS = (OUT_OF_SPACE, CORRUPT)
-
-ANYBODY = "0"
-"""The member that etcd names where it cannot say whose data is the wrong one."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
     """One member: its objects, its entry in etcd's list, its own answer or its refusal to give one.
 
@@ -302,7 +229,7 @@ class Member:
         """Healthy is: it answers, follows a leader, reports no error, and no alarm names it."""
         if self.answer is None:
             return Health.NO_ANSWER if self.refusal is None else Health.REFUSED
-        return Health.UNHEALTHY if self.answer.ails else Health.HEALTHY
+        return Health.UNHEALTHY if self.answer.is_unhealthy else Health.HEALTHY
 
     @property
     def is_healthy(self) -> bool:

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from etcd_operator.core.desired import DesiredCluster, PersistedState
-from etcd_operator.core.members import ClaimFacts, EtcdMember, Member, PodFacts, Unlabelled, quorum
+from etcd_operator.core.members import ClaimFacts, Member, PodFacts, Unlabelled, quorum
+from etcd_operator.core.replies import EtcdMember
 
 IN_STEP = 10
 """Entries of the log that members may differ by only because they were asked one after the other."""

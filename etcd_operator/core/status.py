@@ -8,7 +8,7 @@ Degraded, so that `kubectl describe` says what the operator waits for.
 from etcd_operator.api.meta import Condition
 from etcd_operator.api.persisted import is_repeated
 from etcd_operator.core.actions import Plan, Stage
-from etcd_operator.core.members import ANYBODY
+from etcd_operator.core.replies import ANYBODY
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.skew import lowest
 from etcd_operator.core.versions import is_agreed

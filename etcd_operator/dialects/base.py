@@ -8,8 +8,9 @@ import msgspec
 
 from etcd_operator.api.meta import Condition, ObjectMeta, RawObject, Value
 from etcd_operator.api.podkeys import PodKeys
-from etcd_operator.core.actions import Plan, Start
+from etcd_operator.core.actions import Plan
 from etcd_operator.core.desired import DesiredCluster, Durability, PersistedState
+from etcd_operator.core.starts import Start
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.versions import image_of, parse_version
 from etcd_operator.decoding import convert

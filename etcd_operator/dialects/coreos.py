@@ -9,8 +9,9 @@ from etcd_operator.api.coreos import ClusterSpec, ClusterStatus, EtcdCluster, Me
 from etcd_operator.api.meta import RawObject, merge_conditions
 from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.api.podtemplate import PodTemplate
-from etcd_operator.core.actions import Plan, Resuming, Seeding, Stage, Start
+from etcd_operator.core.actions import Plan, Stage
 from etcd_operator.core.desired import DesiredCluster, Durability, PersistedState
+from etcd_operator.core.starts import Resuming, Seeding, Start
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import CONDITIONS, conditions, current_version, member_names
 from etcd_operator.dialects.base import Defaults, desired_of, image_for, parse_spec, persisted_fields

@@ -9,9 +9,10 @@ from etcd_operator.api.improbable import ClusterSpec, ClusterStatus, EtcdCluster
 from etcd_operator.api.meta import RawObject, merge_conditions
 from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.api.podtemplate import PodTemplate
-from etcd_operator.core.actions import Plan, Start
+from etcd_operator.core.actions import Plan
 from etcd_operator.core.desired import DesiredCluster, Durability, PersistedState
-from etcd_operator.core.members import EtcdMember
+from etcd_operator.core.replies import EtcdMember
+from etcd_operator.core.starts import Start
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import CONDITIONS, conditions, current_version, member_names
 from etcd_operator.dialects.base import Defaults, desired_of, image_for, parse_spec, persisted_fields

@@ -39,13 +39,13 @@ from etcd_operator.core.actions import (
     RemoveMember,
     ReplaceMember,
     RestoreLabels,
-    Resuming,
     RetireMember,
     SetExistingOnly,
     SetSeedExistingOnly,
 )
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import ClaimFacts, Member
+from etcd_operator.core.starts import Resuming
 from etcd_operator.core.state import ClusterState
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.errors import Conflict, NotFound, NotLeading

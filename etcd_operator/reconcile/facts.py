@@ -8,15 +8,8 @@ import msgspec
 from etcd_operator.api import coreos, improbable
 from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.api.podkeys import PodKeys
-from etcd_operator.core.members import (
-    Answer,
-    ClaimFacts,
-    EtcdMember,
-    PeerFacts,
-    PodFacts,
-    PodProblem,
-    Refusal,
-)
+from etcd_operator.core.members import ClaimFacts, PeerFacts, PodFacts, PodProblem
+from etcd_operator.core.replies import Answer, EtcdMember, Refusal
 from etcd_operator.decoding import decoder
 from etcd_operator.etcd import probe as etcd
 from etcd_operator.etcd.values import AlarmKind, Member, hex_id

@@ -13,9 +13,7 @@ from etcd_operator.clock import Clock
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.lists import listed
 from etcd_operator.core.members import (
-    Answer,
     ClaimFacts,
-    EtcdMember,
     Member,
     PeerFacts,
     PodFacts,
@@ -23,6 +21,7 @@ from etcd_operator.core.members import (
     is_member_name,
     ordinal_of,
 )
+from etcd_operator.core.replies import Answer, EtcdMember
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import PEER_REFUSED
 from etcd_operator.dialects.base import Dialect

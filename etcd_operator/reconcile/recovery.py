@@ -26,13 +26,14 @@ from etcd_operator.core.actions import (
     DropSeed,
     OpenSeed,
     RecoveryAction,
-    Resuming,
     RetireMember,
     SetSeedExistingOnly,
 )
 from etcd_operator.core.desired import DesiredCluster, PersistedState
-from etcd_operator.core.members import Answer, Member, quorum
+from etcd_operator.core.members import Member, quorum
+from etcd_operator.core.replies import Answer
 from etcd_operator.core.rules.manual_recovery import name_of
+from etcd_operator.core.starts import Resuming
 from etcd_operator.core.state import ClusterState
 from etcd_operator.errors import Conflict, NotFound, Unavailable
 from etcd_operator.etcd.channel import Channels

@@ -2,8 +2,8 @@
 
 from etcd_operator.api import coreos
 from etcd_operator.api.meta import RawObject
-from etcd_operator.core.actions import Bootstrapping, Joining
 from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.core.starts import Bootstrapping, Joining
 from etcd_operator.render.budget import budget as disruption_budget
 from etcd_operator.render.options import Options, as_flags, downward_api_env, etcd_options, fixed, from_pod
 from etcd_operator.render.owner import owned_by

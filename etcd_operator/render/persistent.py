@@ -9,8 +9,8 @@ import msgspec
 from etcd_operator.api import improbable
 from etcd_operator.api.improbable import EtcdPeer, InitialMember, PeerBootstrap, StaticBootstrap
 from etcd_operator.api.meta import RawObject
-from etcd_operator.core.actions import Bootstrapping, Joining, Resuming, Seeding, Start
 from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.core.starts import Bootstrapping, Joining, Resuming, Seeding, Start
 from etcd_operator.render.budget import budget as disruption_budget
 from etcd_operator.render.options import (
     Options,

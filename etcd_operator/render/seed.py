@@ -7,8 +7,8 @@ EtcdPeer with a survivor, see `render.persistent`.)
 
 from etcd_operator.api import coreos
 from etcd_operator.api.meta import RawObject
-from etcd_operator.core.actions import Joining, Seeding
 from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.core.starts import Joining, Seeding
 from etcd_operator.render import ephemeral
 from etcd_operator.render.ephemeral import DATA_DIR
 from etcd_operator.render.steps import UNSEALED, add_steps

@@ -13,7 +13,7 @@ from benchmark.bed import LOOK_EVERY, Bed, Document
 from e2e.support.clusters import COREOS
 from e2e.support.members import Members
 from e2e.support.waiting import wait_until
-from etcd_operator.core.actions import Joining
+from etcd_operator.core.starts import Joining
 from etcd_operator.errors import Unavailable
 from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.etcd.errors import NotInSync, UnhealthyCluster

@@ -11,9 +11,9 @@ import msgspec
 from e2e.support.api import Api
 from e2e.support.clusters import COREOS
 from etcd_operator.api import coreos, improbable
-from etcd_operator.core.actions import Bootstrapping, Start
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.names import initial_member_names, member_name
+from etcd_operator.core.starts import Bootstrapping, Start
 from etcd_operator.dialects.base import Defaults
 from etcd_operator.dialects.coreos import CoreosDialect
 from etcd_operator.dialects.improbable import ImprobableDialect

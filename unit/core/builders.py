@@ -8,18 +8,9 @@ from typing import Any
 
 from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.core.desired import DesiredCluster, Durability, PersistedState
-from etcd_operator.core.members import (
-    Answer,
-    ClaimFacts,
-    EtcdMember,
-    Member,
-    PeerFacts,
-    PodFacts,
-    PodProblem,
-    Refusal,
-    quorum,
-)
+from etcd_operator.core.members import ClaimFacts, Member, PeerFacts, PodFacts, PodProblem, quorum
 from etcd_operator.core.names import initial_member_names, member_name
+from etcd_operator.core.replies import Answer, EtcdMember, Refusal
 from etcd_operator.core.state import ClusterState
 
 CLUSTER_ID = "cdf818194e3a8c32"

@@ -8,8 +8,8 @@ last. Claims go when no pod uses them. Pods and nodes: model_pods.py.
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
-from etcd_operator.core.actions import Bootstrapping, Start
 from etcd_operator.core.desired import PersistedState
+from etcd_operator.core.starts import Bootstrapping, Start
 from unit.core.model_pods import Claim, Pods
 
 

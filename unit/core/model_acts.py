@@ -12,7 +12,6 @@ from etcd_operator.core.actions import (
     Action,
     AddLearner,
     AnnotateVoters,
-    Bootstrapping,
     ClearMissing,
     ConfirmLoss,
     CreateClientService,
@@ -32,12 +31,12 @@ from etcd_operator.core.actions import (
     RemoveMember,
     ReplaceMember,
     RestoreLabels,
-    Resuming,
     RetireMember,
     SetExistingOnly,
     SetSeedExistingOnly,
 )
 from etcd_operator.core.members import ClaimFacts, Member, PodFacts, quorum
+from etcd_operator.core.starts import Bootstrapping, Resuming
 from etcd_operator.core.state import ClusterState
 from unit.core.model import Peer, Resource, World
 from unit.core.model_etcd import EtcdRefused

@@ -8,7 +8,8 @@ never returns, its process ends as soon as it is told.
 
 from dataclasses import replace
 
-from etcd_operator.core.members import ANYBODY, quorum
+from etcd_operator.core.members import quorum
+from etcd_operator.core.replies import ANYBODY
 from unit.core.model_raft import Disk, Entry, Group, Process, Raft
 from unit.core.model_versions import minor
 

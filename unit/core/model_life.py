@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from hypothesis import strategies as st
 from hypothesis.stateful import rule
 
-from etcd_operator.core.actions import Plan, Resuming
+from etcd_operator.core.actions import Plan
 from etcd_operator.core.members import quorum
+from etcd_operator.core.starts import Resuming
 from unit.core.model import World
 from unit.core.model_machine import Machine
 from unit.core.model_operator import Operator

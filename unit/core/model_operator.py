@@ -14,18 +14,16 @@ from etcd_operator.core.actions import Plan, Remember
 from etcd_operator.core.desired import DesiredCluster, Durability, PersistedState
 from etcd_operator.core.lists import listed
 from etcd_operator.core.members import (
-    Answer,
     ClaimFacts,
-    EtcdMember,
     Member,
     PeerFacts,
     PodFacts,
     PodProblem,
-    Refusal,
     Unlabelled,
     ordinal_of,
 )
 from etcd_operator.core.plan import RULES
+from etcd_operator.core.replies import Answer, EtcdMember, Refusal
 from etcd_operator.core.rules import manual_recovery
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.skew import has_old_entries, needs_snapshots

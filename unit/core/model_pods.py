@@ -10,8 +10,8 @@ sealed members (before that no operator could know).
 
 from dataclasses import dataclass, replace
 
-from etcd_operator.core.actions import Bootstrapping, Joining, Resuming, Seeding, Start
 from etcd_operator.core.members import PodProblem
+from etcd_operator.core.starts import Bootstrapping, Joining, Resuming, Seeding, Start
 from unit.core.model_etcd import Etcd, cluster_id_of
 from unit.core.model_raft import Disk, Process
 from unit.core.model_versions import UNPULLABLE

@@ -1,7 +1,9 @@
 """Whether the reason of a plan that rests is true in the model world."""
 
-from etcd_operator.core.actions import Joining, Plan
-from etcd_operator.core.members import ANYBODY, quorum
+from etcd_operator.core.actions import Plan
+from etcd_operator.core.members import quorum
+from etcd_operator.core.replies import ANYBODY
+from etcd_operator.core.starts import Joining
 from etcd_operator.core.state import ClusterState
 from unit.core.model import World
 from unit.core.model_raft import Disk, Entry

@@ -6,7 +6,6 @@ import pytest
 
 from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.core.actions import (
-    Bootstrapping,
     CreateClientService,
     CreateMember,
     CreateMemberService,
@@ -19,6 +18,7 @@ from etcd_operator.core.desired import DesiredCluster, PersistedState
 from etcd_operator.core.members import PodProblem
 from etcd_operator.core.plan import plan
 from etcd_operator.core.rules.bootstrap import BOOTSTRAP_POLL, LONG_BOOTSTRAP, bootstrap
+from etcd_operator.core.starts import Bootstrapping
 from etcd_operator.core.state import ClusterState
 from unit.core.builders import (
     CLUSTER_ID,

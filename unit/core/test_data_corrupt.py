@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from etcd_operator.core.actions import DisarmCorrupt, MoveLeader, RemoveCorrupt, RemoveMember, Stage
-from etcd_operator.core.members import ANYBODY
 from etcd_operator.core.plan import plan
 from etcd_operator.core.readiness import readiness_updates
+from etcd_operator.core.replies import ANYBODY
 from etcd_operator.core.rules.scale import outdated_learner
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from etcd_operator.core.actions import CreateMemberService, KeepBudget, Plan, Stage
-from etcd_operator.core.members import EtcdMember
 from etcd_operator.core.plan import RULES, plan
+from etcd_operator.core.replies import EtcdMember
 from etcd_operator.core.rules import guard
 from etcd_operator.core.state import ClusterState
 from unit.core.builders import (

@@ -3,7 +3,7 @@
 import pytest
 
 from etcd_operator.core.lists import listed
-from etcd_operator.core.members import Answer, EtcdMember
+from etcd_operator.core.replies import Answer, EtcdMember
 from unit.core.builders import answer, entry
 
 BEFORE = (entry("a"), entry("b"), entry("c"), entry("d", is_learner=True))

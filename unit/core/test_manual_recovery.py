@@ -15,9 +15,7 @@ from etcd_operator.core.actions import (
     DropSeed,
     OpenSeed,
     Remember,
-    Resuming,
     RetireMember,
-    Seeding,
     SetSeedExistingOnly,
     Stage,
 )
@@ -28,6 +26,7 @@ from etcd_operator.core.rules.manual_recovery import SILENCE, name_of, offer, re
 from etcd_operator.core.rules.objects import repair
 from etcd_operator.core.rules.quorum_lost import MOVED_ON, next_recovery
 from etcd_operator.core.rules.scale import down, up
+from etcd_operator.core.starts import Resuming, Seeding
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
 from unit.core.builders import (

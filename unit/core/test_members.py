@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from etcd_operator.core.members import Health, Member, Refusal, ordinal_of, quorum
+from etcd_operator.core.members import Health, Member, ordinal_of, quorum
 from etcd_operator.core.names import initial_member_names, member_name
+from etcd_operator.core.replies import Refusal
 from unit.core.builders import answer, bootstrapped, changed, down, entry, ephemeral, persistent, pod
 
 BAD = ("memberID:7 alarm:CORRUPT ",)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, precondition, rule
 
-from etcd_operator.core.actions import Resuming
+from etcd_operator.core.starts import Resuming
 from unit.core.model import World
 from unit.core.model_machine import Machine, profile
 from unit.core.model_operator import Operator

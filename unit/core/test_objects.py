@@ -4,17 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from etcd_operator.core.actions import (
-    CreateClientService,
-    CreateMember,
-    CreateMemberService,
-    Resuming,
-    Stage,
-)
+from etcd_operator.core.actions import CreateClientService, CreateMember, CreateMemberService, Stage
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import Member
 from etcd_operator.core.plan import plan
 from etcd_operator.core.rules.objects import missing_services, repair
+from etcd_operator.core.starts import Resuming
 from etcd_operator.core.state import ClusterState
 from unit.core.builders import (
     TOKEN,

@@ -13,7 +13,6 @@ from etcd_operator.core.actions import (
     OpenSeed,
     Remember,
     RetireMember,
-    Seeding,
     SetSeedExistingOnly,
     Stage,
 )
@@ -27,6 +26,7 @@ from etcd_operator.core.rules.quorum_lost import (
     SEED_POLL,
     recover,
 )
+from etcd_operator.core.starts import Seeding
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
 from unit.core.builders import (

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from etcd_operator.core.actions import Seeding
+from etcd_operator.core.starts import Seeding
 from unit.core.model import World
 from unit.core.model_life import BORN_WITH, SIZES, WHICH, Life
 from unit.core.model_machine import profile

@@ -7,8 +7,9 @@ import pytest
 
 from etcd_operator.core.actions import ClearMissing, RemakePod, RemoveMember
 from etcd_operator.core.desired import DesiredCluster
-from etcd_operator.core.members import Answer, PodProblem
+from etcd_operator.core.members import PodProblem
 from etcd_operator.core.plan import plan
+from etcd_operator.core.replies import Answer
 from etcd_operator.core.rules.replace import CRASHES, lost_member, remount
 from etcd_operator.core.state import ClusterState
 from unit.core.builders import bootstrapped, changed, down, ephemeral, founding, old_claim, persistent, pod

@@ -6,18 +6,12 @@ from typing import Any
 import pytest
 
 from etcd_operator.api.persisted import Bootstrap
-from etcd_operator.core.actions import (
-    AnnotateVoters,
-    Bootstrapping,
-    CreateMember,
-    Remember,
-    SetExistingOnly,
-    Stage,
-)
+from etcd_operator.core.actions import AnnotateVoters, CreateMember, Remember, SetExistingOnly, Stage
 from etcd_operator.core.desired import PersistedState
 from etcd_operator.core.members import ClaimFacts, Member
 from etcd_operator.core.plan import plan
 from etcd_operator.core.rules.claims import set_existing_only
+from etcd_operator.core.starts import Bootstrapping
 from etcd_operator.core.state import ClusterState
 from unit.core.builders import (
     CLUSTER_ID,

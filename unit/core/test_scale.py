@@ -10,7 +10,6 @@ from etcd_operator.core.actions import (
     CreateMember,
     CreateMemberService,
     DeleteMember,
-    Joining,
     MoveLeader,
     Plan,
     Promote,
@@ -19,9 +18,10 @@ from etcd_operator.core.actions import (
     Stage,
 )
 from etcd_operator.core.desired import DesiredCluster
-from etcd_operator.core.members import EtcdMember, Member, quorum
+from etcd_operator.core.members import Member, quorum
 from etcd_operator.core.names import member_name
 from etcd_operator.core.plan import plan
+from etcd_operator.core.replies import EtcdMember
 from etcd_operator.core.rules.scale import (
     LONG_SILENCE,
     TOO_LONG,
@@ -31,6 +31,7 @@ from etcd_operator.core.rules.scale import (
     up,
 )
 from etcd_operator.core.rules.scale import down as shrink
+from etcd_operator.core.starts import Joining
 from etcd_operator.core.state import ClusterState
 from unit.core.builders import (
     IMAGE_PROBLEM,

@@ -5,11 +5,12 @@ from dataclasses import replace
 import pytest
 
 from etcd_operator.api.persisted import Upgrade
-from etcd_operator.core.actions import CreateMember, Joining, ReplaceMember, Resuming
+from etcd_operator.core.actions import CreateMember, ReplaceMember
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import PodProblem
 from etcd_operator.core.names import member_name
 from etcd_operator.core.plan import plan
+from etcd_operator.core.starts import Joining, Resuming
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.blocked import PATIENCE, is_blocked
 from unit.core.builders import (

@@ -7,7 +7,7 @@ import pytest
 
 from etcd_operator.api.improbable import EtcdCluster, EtcdPeer
 from etcd_operator.api.persisted import Bootstrap, Recovery
-from etcd_operator.core.actions import Bootstrapping, Joining, Resuming, Seeding, Start
+from etcd_operator.core.starts import Bootstrapping, Joining, Resuming, Seeding, Start
 from etcd_operator.dialects.improbable import ImprobableDialect
 from etcd_operator.dialects.peers import content_problem, is_member, ownership_problem
 from etcd_operator.render import persistent

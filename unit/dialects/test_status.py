@@ -8,9 +8,10 @@ import pytest
 
 from etcd_operator.api import coreos, improbable
 from etcd_operator.api.meta import Condition
-from etcd_operator.core.actions import Bootstrapping, Plan, Resuming
-from etcd_operator.core.members import EtcdMember
+from etcd_operator.core.actions import Plan
 from etcd_operator.core.plan import plan
+from etcd_operator.core.replies import EtcdMember
+from etcd_operator.core.starts import Bootstrapping, Resuming
 from etcd_operator.core.state import ClusterState
 from etcd_operator.dialects.coreos import CoreosDialect
 from etcd_operator.dialects.improbable import ImprobableDialect

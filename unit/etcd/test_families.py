@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from etcd_operator.core.actions import Bootstrapping
+from etcd_operator.core.starts import Bootstrapping
 from etcd_operator.render import ephemeral, persistent
 from etcd_operator.render.urls import CLIENT_PORT, METRICS_PORT, url
 from unit.etcd.pods import RIGHTS, Pod, Stack, is_healthy, running, wait_healthy

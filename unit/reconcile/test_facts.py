@@ -8,15 +8,8 @@ import msgspec
 import pytest
 
 from etcd_operator.api.improbable import EtcdPeer
-from etcd_operator.core.members import (
-    Answer,
-    ClaimFacts,
-    EtcdMember,
-    PeerFacts,
-    PodFacts,
-    PodProblem,
-    Refusal,
-)
+from etcd_operator.core.members import ClaimFacts, PeerFacts, PodFacts, PodProblem
+from etcd_operator.core.replies import Answer, EtcdMember, Refusal
 from etcd_operator.etcd import probe
 from etcd_operator.etcd.values import Member, Status
 from etcd_operator.kube.views import Claim, Pod, ReplicaSet

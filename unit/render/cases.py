@@ -6,8 +6,8 @@ import msgspec
 
 from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.api.meta import RawObject
-from etcd_operator.core.actions import Bootstrapping, Joining, Resuming, Seeding, Start
 from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.core.starts import Bootstrapping, Joining, Resuming, Seeding, Start
 from etcd_operator.dialects.coreos import CoreosDialect
 from etcd_operator.dialects.improbable import ImprobableDialect
 from etcd_operator.render import persistent as build

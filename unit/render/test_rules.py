@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from etcd_operator.api.podkeys import PodKeys
-from etcd_operator.core.actions import Joining
+from etcd_operator.core.starts import Joining
 from etcd_operator.render import ephemeral, persistent
 from etcd_operator.render.options import as_environment, as_flags, etcd_options
 from etcd_operator.render.pod import STOP_SECONDS, go_max_procs

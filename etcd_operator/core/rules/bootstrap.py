@@ -16,20 +16,13 @@ from dataclasses import replace
 import msgspec
 
 from etcd_operator.api.persisted import Bootstrap, repeated
-from etcd_operator.core.actions import (
-    Action,
-    Bootstrapping,
-    CreateMember,
-    DropPod,
-    Plan,
-    Remember,
-    ReplaceMember,
-)
+from etcd_operator.core.actions import Action, CreateMember, DropPod, Plan, Remember, ReplaceMember
 from etcd_operator.core.desired import PersistedState
 from etcd_operator.core.members import Member
 from etcd_operator.core.names import initial_member_names
 from etcd_operator.core.rules.objects import missing_services
 from etcd_operator.core.rules.protect import missing_budget
+from etcd_operator.core.starts import Bootstrapping
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import auth_enabled
 

@@ -22,7 +22,7 @@ import msgspec
 
 from etcd_operator.api.improbable import DELETE_CLAIMS, RECOVER_ANNOTATION
 from etcd_operator.api.persisted import Recovery
-from etcd_operator.core.actions import ConfirmSilence, CreateMember, DropSeed, Plan, Remember, Seeding
+from etcd_operator.core.actions import ConfirmSilence, CreateMember, DropSeed, Plan, Remember
 from etcd_operator.core.members import Member, quorum
 from etcd_operator.core.rules.quorum_lost import (
     ELECTION,
@@ -35,6 +35,7 @@ from etcd_operator.core.rules.quorum_lost import (
     under_way,
     voters_of,
 )
+from etcd_operator.core.starts import Seeding
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.versions import can_restore
 

@@ -2,16 +2,9 @@
 
 from dataclasses import replace
 
-from etcd_operator.core.actions import (
-    Action,
-    CreateClientService,
-    CreateMember,
-    CreateMemberService,
-    Joining,
-    Plan,
-    Resuming,
-)
+from etcd_operator.core.actions import Action, CreateClientService, CreateMember, CreateMemberService, Plan
 from etcd_operator.core.members import ClaimFacts, Member
+from etcd_operator.core.starts import Joining, Resuming
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.skew import joining_version
 

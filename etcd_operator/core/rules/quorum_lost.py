@@ -33,11 +33,12 @@ from etcd_operator.core.actions import (
     Plan,
     Remember,
     RetireMember,
-    Seeding,
     SetSeedExistingOnly,
 )
-from etcd_operator.core.members import Answer, Member, ordinal_of, quorum
+from etcd_operator.core.members import Member, ordinal_of, quorum
 from etcd_operator.core.names import member_name
+from etcd_operator.core.replies import Answer
+from etcd_operator.core.starts import Seeding
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.blocked import is_blocked
 from etcd_operator.core.versions import can_restore

@@ -1,0 +1,78 @@
+"""What members of etcd reply, as values."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EtcdMember:
+    """An entry of etcd's member list; `name` is empty until the member has started."""
+
+    id: str
+    name: str
+    peer_urls: tuple[str, ...]
+    is_learner: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What one member reports of itself.
+
+    committed: raft index that a quorum holds; right after a static bootstrap it equals the
+    number of initial members, and only a leader that a quorum followed ever raises it.
+    leader: the member it follows, empty without one. ids are hexadecimal.
+    revision: of the newest change of data that it has applied.
+    errors: etcd's own error messages; an alarm of one member is in every answer.
+    corrupt: IDs of the members whose data etcd found to differ (alarm CORRUPT); `ANYBODY` where it
+    cannot say whose.
+    """
+
+    member_id: str
+    cluster_id: str
+    version: str
+    leader: str
+    committed: int
+    revision: int = 0
+    is_learner: bool = False
+    errors: tuple[str, ...] = ()
+    corrupt: frozenset[str] = frozenset()
+    members: tuple[EtcdMember, ...] = ()
+
+    @property
+    def is_out_of_space(self) -> bool:
+        """Whether the quota of some member is used up: no put is taken until the alarm is disarmed."""
+        return any(OUT_OF_SPACE in error for error in self.errors)
+
+    @property
+    def is_unhealthy(self) -> bool:
+        """Whether it has no leader, its data differs, or it reports an error that is no alarm.
+
+        Every member reports every alarm. With a full store, or corrupt data on one member, the others
+        still answer reads and accept changes of membership, so a member that reports an alarm counts as
+        healthy: a lost member must be replaced then, too.
+        """
+        if not self.leader or self.member_id in self.corrupt:
+            return True
+        return any(not any(alarm in error for alarm in ALARMS) for error in self.errors)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refusal:
+    """The reply of a member that requires a user: it is alive, and reports nothing else.
+
+    is_serving: it confirmed a linearizable read, as only a voter in touch with a quorum can.
+    """
+
+    is_serving: bool = False
+
+
+OUT_OF_SPACE = "NOSPACE"
+"""As in etcd's alarm (`memberID:... alarm:NOSPACE`, the same from 3.4 to 3.7)."""
+
+CORRUPT = "CORRUPT"
+"""The alarm for data that differs: etcd refuses puts and deletions until the alarm is disarmed, but neither
+reads nor changes of members (3.5 to 3.7). Removing the member does not disarm it."""
+
+ALARMS = (OUT_OF_SPACE, CORRUPT)
+
+ANYBODY = "0"
+"""The member that the alarm names when etcd cannot decide whose data is wrong."""
