@@ -111,11 +111,6 @@ class Controller:
         if metrics is not None:
             metrics.observe(self._queue)
 
-    @property
-    def gauges(self) -> QueueGauges:
-        """Depth, keys in flight and how long they take."""
-        return self._queue
-
     def enqueue(self, key: Key) -> None:
         """Reconcile `key` as soon as a worker is free: something about it has changed."""
         self._run_in(self._backoff.hurry(key), key)
@@ -128,10 +123,6 @@ class Controller:
     def resume(self, key: Key) -> None:
         """Reconcile `key` now if it does not wait for its retry: its last pass waited for this."""
         self._run_in(self._backoff.left(key), key)
-
-    def enqueue_after(self, key: Key, seconds: float) -> None:
-        """Reconcile `key` in `seconds`, or earlier if anything else asks for that."""
-        self._delay.add_after(key, seconds)
 
     def start(self) -> None:
         """Start the workers; a second time is a `RuntimeError`."""

@@ -41,10 +41,6 @@ class DelayQueue(Generic[T]):
         self._is_stopped = False
         self._loop = Loop(name, self._run, on_crash)
 
-    def __len__(self) -> int:
-        """How many items wait for their time."""
-        return len(self._ticket_of)
-
     def overdue_seconds(self) -> float:
         """For how long the oldest item has been due without being delivered; 0 when none is."""
         with self._changed:

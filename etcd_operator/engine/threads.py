@@ -15,8 +15,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 
-from etcd_operator.clock import Clock
-
 _LOG = logging.getLogger(__name__)
 
 OnCrash = Callable[[str, BaseException], None]
@@ -31,11 +29,6 @@ class Loop:
         self._body = body
         self._on_crash = on_crash
         self._thread = threading.Thread(name=name, target=self._run, daemon=False)
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether the thread has been started and has not ended."""
-        return self._thread.is_alive()
 
     def start(self) -> None:
         """Start the thread; a second time is a `RuntimeError`."""
@@ -62,38 +55,3 @@ def join_all(loops: Iterable[Loop], seconds: float) -> tuple[str, ...]:
     """
     deadline = time.monotonic() + seconds
     return tuple(loop.name for loop in loops if not loop.join(deadline - time.monotonic()))
-
-
-class Stopper:
-    """A request to stop that many threads can wait for; once made it stays.
-
-    Do not call `stop` in a signal handler, which may interrupt the thread that holds the lock just
-    before it falls asleep: start a thread there that calls it.
-    """
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._changed = threading.Condition()
-        self._is_stopped = False
-
-    @property
-    def is_stopped(self) -> bool:
-        """Whether `stop` has been called."""
-        return self._is_stopped
-
-    def stop(self) -> None:
-        """Ask all who wait to stop; idempotent."""
-        with self._changed:
-            self._is_stopped = True
-            self._changed.notify_all()
-
-    def wait(self, seconds: float | None = None) -> bool:
-        """Wait at most `seconds` (None: for ever) to be stopped; true when that is so."""
-        deadline = None if seconds is None else self._clock.monotonic() + seconds
-        with self._changed:
-            while not self._is_stopped:
-                left = None if deadline is None else deadline - self._clock.monotonic()
-                if left is not None and left <= 0:
-                    return False
-                self._clock.wait(self._changed, left)
-        return True

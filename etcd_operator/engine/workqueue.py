@@ -12,7 +12,7 @@ What it promises:
 4. Nothing is lost: an item added while it is being processed is processed again, after the
    worker at it has called `done`, unless that worker has taken the addition back (`retract`).
 5. It drains: after `shut_down` new items are refused, those waiting are still handed out, and
-   then every `get` raises `ShutDown`; `shut_down_with_drain` also waits for the work in hand.
+   then every `get` raises `ShutDown`.
 
 What it does not promise: persistence, a bound on its length (it holds at most one entry per
 distinct item), or a limit on how long a worker keeps an item; `longest_running_seconds` shows
@@ -104,13 +104,12 @@ class WorkQueue(Generic[T]):
         self._added: dict[T, _Mark] = {}
         self._started: dict[T, _Mark] = {}
         self._late_limit = NO_LIMIT
-        self._taken_at = self._watched_since = clock.monotonic()
+        self._taken_at = clock.monotonic()
         self._is_watched = False
         self._in_a_row = 0
         self._is_shut_down = False
         lock = threading.Lock()
         self._available = threading.Condition(lock)
-        self._drained = threading.Condition(lock)
         self._stirred = threading.Condition(lock)
 
     def add(self, item: T, *, is_late: bool = False) -> None:
@@ -159,8 +158,6 @@ class WorkQueue(Generic[T]):
             worked = self._clock.monotonic() - mark.since
             if item in self._added:
                 self._append(item)
-            elif not self._started:
-                self._drained.notify_all()
             if mark.is_late:
                 self._available.notify()
         if self._metrics is not None:
@@ -183,7 +180,7 @@ class WorkQueue(Generic[T]):
         False when shut down. Whatever was before the call does not count. For one thread.
         """
         with self._stirred:
-            began = self._watched_since = self._clock.monotonic()
+            began = self._clock.monotonic()
             while not self._is_shut_down:
                 left = seconds - min(self._held_up(), self._clock.monotonic() - began)
                 if self.depth and left <= 0:
@@ -198,18 +195,6 @@ class WorkQueue(Generic[T]):
             self._is_shut_down = True
             self._available.notify_all()
             self._stirred.notify_all()
-
-    def shut_down_with_drain(self, timeout: float | None = None) -> None:
-        """Shut down and wait until all that was accepted has been processed.
-
-        Raises `TimeoutError` when that takes longer than `timeout` seconds (None: no limit).
-        Needs workers that go on calling `get` and `done`.
-        """
-        self.shut_down()
-        deadline = None if timeout is None else self._clock.monotonic() + timeout
-        with self._drained:
-            while self.depth or self._started:
-                self._wait(self._drained, deadline)
 
     @property
     def depth(self) -> int:

@@ -78,7 +78,7 @@ class World:
 
     def _is_at_rest(self) -> bool:
         """No key is due, waits for a worker or is in work: what time has brought has been done."""
-        delay, gauges, now = self.controller._delay, self.controller.gauges, self.clock.monotonic()
+        delay, gauges, now = self.controller._delay, self.metrics.gauges, self.clock.monotonic()
         is_asleep = delay._changed in list(self.clock._waiting)
         is_due = any(when <= now for when, _ in list(delay._ticket_of.values()))
         return is_asleep and not is_due and not gauges.depth and not gauges.in_flight
@@ -111,7 +111,7 @@ def running(world: World) -> World:
 def test_keys_wait_for_the_start(world: World) -> None:
     for key in (A, B, A):
         world.controller.enqueue(key)
-    assert world.controller.gauges.depth == 2
+    assert world.metrics.gauges.depth == 2
     assert world.passes == []
     world.controller.start()
     world.rest(2)
@@ -323,7 +323,7 @@ def test_a_thousand_keys_that_fail_neither_delay_another_nor_each_other(world: W
     world.controller.enqueue(B)  # holds the one worker until all others are due
     assert entered.wait(10)
     world.clock.advance(30)
-    eventually(lambda: world.controller.gauges.depth == 1000, world.clock)
+    eventually(lambda: world.metrics.gauges.depth == 1000, world.clock)
     before = len(world.passes)
     world.controller.enqueue(A)
     release.set()
@@ -356,15 +356,6 @@ def test_an_event_during_a_pass_causes_another_pass(running: World) -> None:
     running.controller.enqueue(A)
     running.rest(2)
     assert running.times() == [0, 0]
-
-
-def test_a_key_may_be_enqueued_for_later(running: World) -> None:
-    running.controller.enqueue_after(A, 10)
-    running.clock.advance(9)
-    running.rest(0)
-    running.clock.advance(1)
-    running.rest(1)
-    assert running.times() == [10]
 
 
 def test_one_key_that_fails_stops_no_other(running: World) -> None:
@@ -519,7 +510,7 @@ def test_a_pass_that_hangs_and_a_queue_that_stands_still_are_trouble(
 
 def test_a_key_that_does_not_come_back_in_time_is_trouble(world: World) -> None:
     world.controller._is_started = True  # but the thread that brings keys back does not run
-    world.controller.enqueue_after(A, 10)
+    world.controller._delay.add_after(A, 10)
     world.clock.advance(110)
     assert world.controller.trouble(100) == ""
     world.clock.advance(1)
@@ -529,7 +520,7 @@ def test_a_key_that_does_not_come_back_in_time_is_trouble(world: World) -> None:
 def test_a_controller_that_was_not_started_has_no_trouble(world: World) -> None:
     """As in a process that does not lead: its keys wait for the day that it does."""
     world.controller.enqueue(A)
-    world.controller.enqueue_after(B, 1)
+    world.controller._delay.add_after(B, 1)
     world.clock.advance(1e6)
     assert world.controller.trouble(100) == ""
 
@@ -537,8 +528,7 @@ def test_a_controller_that_was_not_started_has_no_trouble(world: World) -> None:
 def test_a_stopped_controller_takes_no_keys(running: World) -> None:
     assert running.controller.stop(5)
     running.controller.enqueue(A)
-    running.controller.enqueue_after(A, 0)
-    assert running.controller.gauges.depth == 0
+    assert running.metrics.gauges.depth == 0
     with pytest.raises(RuntimeError):
         running.controller.start()
 

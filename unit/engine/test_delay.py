@@ -55,7 +55,7 @@ def test_an_item_is_delivered_once_and_not_before_its_time(world: World) -> None
 def test_the_earliest_of_several_times_holds(world: World) -> None:
     for seconds in (20, 10, 30):
         world.delay.add_after("a", seconds)
-    assert len(world.delay) == 1
+    assert len(world.delay._ticket_of) == 1
     for _ in range(4):
         world.advance(10)
     assert world.delivered == [("a", 10)]
@@ -113,7 +113,7 @@ def test_a_stopped_queue_delivers_nothing_and_ends_its_thread(world: World) -> N
     assert world.delay.loop.join(2)
     world.delay.add_after("b", 0)
     world.clock.advance(10)
-    assert len(world.delay) == 0
+    assert not world.delay._ticket_of
     assert world.delivered == []
 
 

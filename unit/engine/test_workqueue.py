@@ -120,37 +120,6 @@ def test_what_was_added_while_in_work_survives_the_shut_down(queue: WorkQueue[st
     assert queue.get() == "a"
 
 
-def test_draining_waits_for_what_waits_and_for_what_is_in_work(
-    queue: WorkQueue[str], clock: FakeClock
-) -> None:
-    drained = threading.Event()
-
-    def drain() -> None:
-        queue.shut_down_with_drain()
-        drained.set()
-
-    queue.add("a")
-    queue.add("b")
-    queue.get()
-    thread = threading.Thread(target=drain)
-    thread.start()
-    eventually(lambda: len(clock._waiting) == 1)
-    queue.done("a")
-    assert not drained.wait(0.02)  # nothing is in work, but "b" waits
-    queue.get()
-    clock.advance(0)  # wakes the thread that drains: it must look at the work in hand too
-    assert not drained.wait(0.02)
-    queue.done("b")
-    thread.join(2)
-    assert drained.is_set()
-
-
-def test_draining_gives_up_when_its_time_is_over(queue: WorkQueue[str]) -> None:
-    queue.add("a")
-    with pytest.raises(TimeoutError):
-        queue.shut_down_with_drain(timeout=0)
-
-
 def test_a_queue_knows_how_long_its_workers_take(queue: WorkQueue[str], clock: FakeClock) -> None:
     assert (queue.unfinished_seconds(), queue.longest_running_seconds()) == (0, 0)
     queue.add("a")
@@ -369,7 +338,7 @@ def test_many_producers_and_workers_lose_nothing_and_never_share_an_item() -> No
         thread.start()
     for thread in producers:
         thread.join()
-    queue.shut_down_with_drain(timeout=10)
+    queue.shut_down()
     for thread in workers:
         thread.join(10)
     assert not any(thread.is_alive() for thread in workers)
