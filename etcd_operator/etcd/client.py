@@ -173,10 +173,6 @@ class EtcdClient:
             return False
         return True
 
-    def member_update(self, member_id: int, peer_urls: tuple[str, ...]) -> None:
-        """Give a member other peer URLs. Raises `MemberNotFound`, `PeerURLExists`."""
-        self._call(methods.MEMBER_UPDATE, pb.MemberUpdateRequest(ID=member_id, peerURLs=peer_urls))
-
     def move_leader(self, target: int) -> None:
         """Hand leadership to `target`; must be asked of the leader (else `NotLeader`)."""
         self._call(methods.MOVE_LEADER, pb.MoveLeaderRequest(targetID=target))

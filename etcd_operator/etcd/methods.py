@@ -58,13 +58,6 @@ MEMBER_REMOVE = Method(
     response=pb.MemberRemoveResponse,
     is_write=True,
 )
-MEMBER_UPDATE = Method(
-    service="Cluster",
-    name="MemberUpdate",
-    request=pb.MemberUpdateRequest,
-    response=pb.MemberUpdateResponse,
-    is_write=True,
-)
 
 STATUS = Method(service="Maintenance", name="Status", request=pb.StatusRequest, response=pb.StatusResponse)
 ALARM_LIST = Method(service="Maintenance", name="Alarm", request=pb.AlarmRequest, response=pb.AlarmResponse)

@@ -87,18 +87,16 @@ class PutResponse(_message.Message):
     def __init__(self, header: _Optional[_Union[ResponseHeader, _Mapping]] = ...) -> None: ...
 
 class Member(_message.Message):
-    __slots__ = ("ID", "name", "peerURLs", "clientURLs", "isLearner")
+    __slots__ = ("ID", "name", "peerURLs", "isLearner")
     ID_FIELD_NUMBER: _ClassVar[int]
     NAME_FIELD_NUMBER: _ClassVar[int]
     PEERURLS_FIELD_NUMBER: _ClassVar[int]
-    CLIENTURLS_FIELD_NUMBER: _ClassVar[int]
     ISLEARNER_FIELD_NUMBER: _ClassVar[int]
     ID: int
     name: str
     peerURLs: _containers.RepeatedScalarFieldContainer[str]
-    clientURLs: _containers.RepeatedScalarFieldContainer[str]
     isLearner: bool
-    def __init__(self, ID: _Optional[int] = ..., name: _Optional[str] = ..., peerURLs: _Optional[_Iterable[str]] = ..., clientURLs: _Optional[_Iterable[str]] = ..., isLearner: _Optional[bool] = ...) -> None: ...
+    def __init__(self, ID: _Optional[int] = ..., name: _Optional[str] = ..., peerURLs: _Optional[_Iterable[str]] = ..., isLearner: _Optional[bool] = ...) -> None: ...
 
 class MemberAddRequest(_message.Message):
     __slots__ = ("peerURLs", "isLearner")
@@ -125,22 +123,6 @@ class MemberRemoveRequest(_message.Message):
     def __init__(self, ID: _Optional[int] = ...) -> None: ...
 
 class MemberRemoveResponse(_message.Message):
-    __slots__ = ("header", "members")
-    HEADER_FIELD_NUMBER: _ClassVar[int]
-    MEMBERS_FIELD_NUMBER: _ClassVar[int]
-    header: ResponseHeader
-    members: _containers.RepeatedCompositeFieldContainer[Member]
-    def __init__(self, header: _Optional[_Union[ResponseHeader, _Mapping]] = ..., members: _Optional[_Iterable[_Union[Member, _Mapping]]] = ...) -> None: ...
-
-class MemberUpdateRequest(_message.Message):
-    __slots__ = ("ID", "peerURLs")
-    ID_FIELD_NUMBER: _ClassVar[int]
-    PEERURLS_FIELD_NUMBER: _ClassVar[int]
-    ID: int
-    peerURLs: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, ID: _Optional[int] = ..., peerURLs: _Optional[_Iterable[str]] = ...) -> None: ...
-
-class MemberUpdateResponse(_message.Message):
     __slots__ = ("header", "members")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     MEMBERS_FIELD_NUMBER: _ClassVar[int]
@@ -214,43 +196,27 @@ class StatusRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
-class DowngradeInfo(_message.Message):
-    __slots__ = ("enabled", "targetVersion")
-    ENABLED_FIELD_NUMBER: _ClassVar[int]
-    TARGETVERSION_FIELD_NUMBER: _ClassVar[int]
-    enabled: bool
-    targetVersion: str
-    def __init__(self, enabled: _Optional[bool] = ..., targetVersion: _Optional[str] = ...) -> None: ...
-
 class StatusResponse(_message.Message):
-    __slots__ = ("header", "version", "dbSize", "leader", "raftIndex", "raftTerm", "raftAppliedIndex", "errors", "dbSizeInUse", "isLearner", "storageVersion", "dbSizeQuota", "downgradeInfo")
+    __slots__ = ("header", "version", "dbSize", "leader", "raftIndex", "raftAppliedIndex", "errors", "dbSizeInUse", "isLearner")
     HEADER_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     DBSIZE_FIELD_NUMBER: _ClassVar[int]
     LEADER_FIELD_NUMBER: _ClassVar[int]
     RAFTINDEX_FIELD_NUMBER: _ClassVar[int]
-    RAFTTERM_FIELD_NUMBER: _ClassVar[int]
     RAFTAPPLIEDINDEX_FIELD_NUMBER: _ClassVar[int]
     ERRORS_FIELD_NUMBER: _ClassVar[int]
     DBSIZEINUSE_FIELD_NUMBER: _ClassVar[int]
     ISLEARNER_FIELD_NUMBER: _ClassVar[int]
-    STORAGEVERSION_FIELD_NUMBER: _ClassVar[int]
-    DBSIZEQUOTA_FIELD_NUMBER: _ClassVar[int]
-    DOWNGRADEINFO_FIELD_NUMBER: _ClassVar[int]
     header: ResponseHeader
     version: str
     dbSize: int
     leader: int
     raftIndex: int
-    raftTerm: int
     raftAppliedIndex: int
     errors: _containers.RepeatedScalarFieldContainer[str]
     dbSizeInUse: int
     isLearner: bool
-    storageVersion: str
-    dbSizeQuota: int
-    downgradeInfo: DowngradeInfo
-    def __init__(self, header: _Optional[_Union[ResponseHeader, _Mapping]] = ..., version: _Optional[str] = ..., dbSize: _Optional[int] = ..., leader: _Optional[int] = ..., raftIndex: _Optional[int] = ..., raftTerm: _Optional[int] = ..., raftAppliedIndex: _Optional[int] = ..., errors: _Optional[_Iterable[str]] = ..., dbSizeInUse: _Optional[int] = ..., isLearner: _Optional[bool] = ..., storageVersion: _Optional[str] = ..., dbSizeQuota: _Optional[int] = ..., downgradeInfo: _Optional[_Union[DowngradeInfo, _Mapping]] = ...) -> None: ...
+    def __init__(self, header: _Optional[_Union[ResponseHeader, _Mapping]] = ..., version: _Optional[str] = ..., dbSize: _Optional[int] = ..., leader: _Optional[int] = ..., raftIndex: _Optional[int] = ..., raftAppliedIndex: _Optional[int] = ..., errors: _Optional[_Iterable[str]] = ..., dbSizeInUse: _Optional[int] = ..., isLearner: _Optional[bool] = ...) -> None: ...
 
 class DefragmentRequest(_message.Message):
     __slots__ = ()

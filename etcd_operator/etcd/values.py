@@ -15,12 +15,11 @@ def hex_id(number: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One entry of etcd's member list; `name` and `client_urls` are empty until it has started."""
+    """One entry of etcd's member list; `name` is empty until it has started."""
 
     id: int
     name: str
     peer_urls: tuple[str, ...]
-    client_urls: tuple[str, ...]
     is_learner: bool
 
     @property
@@ -62,24 +61,18 @@ class Status:
 
     `leader` is 0 when it knows none; it may name a lost leader for some seconds, so it
     proves no quorum. `errors` holds etcd's own complaints: no leader, and active alarms.
-    `storage_version`, `quota` and `downgrade_target` are empty or 0 before 3.6;
-    `downgrade_target` is empty unless a downgrade is enabled.
     """
 
     cluster_id: int
     member_id: int
     version: str
-    storage_version: str
     leader: int
     is_learner: bool
-    raft_term: int
     raft_index: int
     raft_applied_index: int
     revision: int
     db_size: int
     db_size_in_use: int
-    quota: int
-    downgrade_target: str
     errors: tuple[str, ...]
 
     @property
@@ -117,7 +110,6 @@ def member_of(message: pb.Member) -> Member:
         id=message.ID,
         name=message.name,
         peer_urls=tuple(message.peerURLs),
-        client_urls=tuple(message.clientURLs),
         is_learner=message.isLearner,
     )
 
@@ -133,17 +125,13 @@ def status_of(message: pb.StatusResponse) -> Status:
         cluster_id=message.header.cluster_id,
         member_id=message.header.member_id,
         version=message.version,
-        storage_version=message.storageVersion,
         leader=message.leader,
         is_learner=message.isLearner,
-        raft_term=message.raftTerm,
         raft_index=message.raftIndex,
         raft_applied_index=message.raftAppliedIndex,
         revision=message.header.revision,
         db_size=message.dbSize,
         db_size_in_use=message.dbSizeInUse,
-        quota=message.dbSizeQuota,
-        downgrade_target=message.downgradeInfo.targetVersion if message.downgradeInfo.enabled else "",
         errors=tuple(message.errors),
     )
 

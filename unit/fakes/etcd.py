@@ -60,7 +60,6 @@ class FakeMember:
     id: int
     peer_urls: tuple[str, ...]
     name: str = ""
-    client_urls: tuple[str, ...] = ()
     is_learner: bool = False
     is_running: bool = False
     is_frozen: bool = False
@@ -139,7 +138,6 @@ class FakeEtcdCluster:
             member.server, port = open_server(self, member, address, self._executor)
             member.endpoint = f"{address.rpartition(':')[0]}:{port}"
             member.name, member.version = name, version
-            member.client_urls = (f"http://{member.endpoint}",)
             member.started_at = self._now()
             member.is_running, member.is_frozen, member.is_in_sync = True, False, True
             self._settle()
@@ -246,13 +244,6 @@ class FakeEtcdCluster:
         if not (member.is_alive and member.is_in_sync):
             raise _precondition("can only promote a learner member which is in sync with leader")
         member.is_learner = False
-        self._settle()
-
-    def update(self, member_id: int, peer_urls: tuple[str, ...]) -> None:
-        member = self._by_id(member_id)
-        if any(set(peer_urls) & set(other.peer_urls) for other in self.members if other is not member):
-            raise _precondition("Peer URLs already exists")
-        member.peer_urls = peer_urls
         self._settle()
 
     def move_leader(self, asked: FakeMember, target: int) -> None:

@@ -82,15 +82,12 @@ class _Answers:
         if cluster.leader is None:
             errors.append("etcdserver: no leader")
         index = cluster.raft_index if member.is_in_sync else 0
-        minor = member.version.rpartition(".")[0]
         return pb.StatusResponse(
             header=self.header(),
             version=member.version,
-            storageVersion="" if minor == "3.5" else f"{minor}.0",
             leader=cluster.leader.id if cluster.leader is not None else 0,
             raftIndex=index,
             raftAppliedIndex=index,
-            raftTerm=cluster.term,
             dbSize=member.db_size,
             dbSizeInUse=member.db_size_in_use,
             isLearner=member.is_learner,
@@ -111,10 +108,6 @@ class _Answers:
     def member_promote(self, request: pb.MemberPromoteRequest) -> pb.MemberPromoteResponse:
         self.cluster.promote(request.ID)
         return pb.MemberPromoteResponse(header=self.header(), members=self.members())
-
-    def member_update(self, request: pb.MemberUpdateRequest) -> pb.MemberUpdateResponse:
-        self.cluster.update(request.ID, tuple(request.peerURLs))
-        return pb.MemberUpdateResponse(header=self.header(), members=self.members())
 
     def move_leader(self, request: pb.MoveLeaderRequest) -> pb.MoveLeaderResponse:
         self.cluster.move_leader(self.member, request.targetID)
@@ -183,7 +176,6 @@ _CALLS = (
     _Call(methods.MEMBER_ADD, _Answers.member_add),
     _Call(methods.MEMBER_REMOVE, _Answers.member_remove, needs_quorum=_always),
     _Call(methods.MEMBER_PROMOTE, _Answers.member_promote, needs_quorum=_always),
-    _Call(methods.MEMBER_UPDATE, _Answers.member_update, needs_quorum=_always),
     _Call(methods.MOVE_LEADER, _Answers.move_leader),
     _Call(methods.ALARM_LIST, _Answers.alarm, needs_quorum=_always),
     _Call(methods.DEFRAGMENT, _Answers.defragment),
@@ -277,6 +269,5 @@ def _message(member: "FakeMember") -> pb.Member:
         ID=member.id,
         name=member.name,
         peerURLs=member.peer_urls,
-        clientURLs=member.client_urls,
         isLearner=member.is_learner,
     )

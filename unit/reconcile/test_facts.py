@@ -453,7 +453,7 @@ def _status(**changes: Any) -> Status:
 
 
 def test_an_answer_is_reported_in_hexadecimal() -> None:
-    listed = Member(id=0xAB, name="db-0", peer_urls=("http://db-0:2380",), client_urls=(), is_learner=True)
+    listed = Member(id=0xAB, name="db-0", peer_urls=("http://db-0:2380",), is_learner=True)
     status = _status(
         member_id=0xAB, cluster_id=0xFEED, leader=0xCD, raft_index=9, is_learner=True, errors=("NOSPACE",)
     )
