@@ -87,14 +87,6 @@ class Metrics:
         """This process has won or lost the Lease `name`."""
         self._leader.labels(name=name).set(int(is_leader))
 
-    def listed(self, name: str) -> None:
-        """The reflector of resource `name` has begun a LIST."""
-        self._lists.labels(name=name).inc()
-
-    def watched(self, name: str) -> None:
-        """The reflector of resource `name` has begun a WATCH."""
-        self._watches.labels(name=name).inc()
-
     def render(self, accept: str = "") -> tuple[bytes, str]:
         """The scrape: body and content type, in the format that the Accept header asks for."""
         encode, content_type = choose_encoder(accept)
@@ -143,10 +135,6 @@ class Metrics:
             "etcd_operator_upgrade_leaderless_seconds",
             "Time in which a cluster was seen without a leader during upgrades.",
             registry=registry,
-        )
-        self._lists = Counter("reflector_lists", "LISTs begun by reflectors.", ["name"], registry=registry)
-        self._watches = Counter(
-            "reflector_watches", "WATCHes begun by reflectors.", ["name"], registry=registry
         )
 
 

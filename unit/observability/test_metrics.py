@@ -130,18 +130,11 @@ def test_leadership_can_be_won_and_lost(metrics: Metrics) -> None:
     assert value(metrics, "leader_election_master_status", name="etcd-operator") == 0
 
 
-def test_lists_and_watches_are_counted_by_reflector(metrics: Metrics) -> None:
-    metrics.listed("pods")
-    metrics.watched("pods")
-    metrics.watched("pods")
-    assert value(metrics, "reflector_lists_total", name="pods") == 1
-    assert value(metrics, "reflector_watches_total", name="pods") == 2
-
-
 def test_two_registries_do_not_meet() -> None:
     one, other = Metrics(), Metrics()
-    one.listed("pods")
-    assert value(other, "reflector_lists_total", name="pods") is None
+    one.upgraded(3.0)
+    assert value(one, "etcd_operator_upgrade_duration_seconds_count") == 1
+    assert value(other, "etcd_operator_upgrade_duration_seconds_count") == 0
 
 
 def test_a_scrape_is_what_prometheus_understands_and_shows_the_process_too(metrics: Metrics) -> None:
