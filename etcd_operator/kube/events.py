@@ -33,24 +33,6 @@ from etcd_operator.kube.resources import EVENTS
 
 log = structlog.get_logger()
 
-CLUSTER_CREATED = "ClusterCreated"
-LEADER_MOVED = "LeaderMoved"
-MEMBER_ADDED = "MemberAdded"
-MEMBER_PROMOTED = "MemberPromoted"
-MEMBER_REMOVED = "MemberRemoved"
-MEMBER_REPLACED = "MemberReplaced"
-MEMBER_UPGRADED = "MemberUpgraded"
-PEER_CREATED = "PeerCreated"
-PEER_REMOVED = "PeerRemoved"
-POD_CREATED = "PodCreated"
-PVC_CREATED = "PVCCreated"
-PVC_REMOVED = "PVCRemoved"
-QUORUM_LOST = "QuorumLost"
-QUORUM_RECOVERED = "QuorumRecovered"
-SERVICE_CREATED = "ServiceCreated"
-UPGRADE_FINISHED = "UpgradeFinished"
-UPGRADE_STARTED = "UpgradeStarted"
-
 EventType = Literal["Normal", "Warning"]
 
 COMPONENT = "etcd-operator"

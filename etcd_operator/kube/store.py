@@ -90,10 +90,6 @@ class Store(Generic[T]):
         self._found: dict[str, dict[str, set[Key]]] = {name: {} for name in self._indexes}
         self._version = ""
 
-    def __len__(self) -> int:
-        with self._lock:
-            return len(self._values)
-
     @property
     def version(self) -> str:
         """The newest version seen; empty before the first list."""

@@ -3,8 +3,8 @@
 Promises
 - Iterating yields events in the order of the API server, or raises one of our errors; the end
   of the iteration is a normal end: the server's `timeoutSeconds` ran out, or we gave up.
-- `close()` from another thread ends it within 100 ms, in whatever it is doing but a TCP or TLS
-  handshake.
+- Triggering `abort` from another thread ends it within 100 ms, whatever it is doing, except for a TCP
+  or TLS handshake.
 - Always bounded: a silence longer than `Timeouts.silence` ends the iteration, and so does a life
   longer than `timeout_seconds` plus a grace (a stream that drips bytes would live for ever).
 - Half a line at the end of a broken stream is never an event.
@@ -26,7 +26,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from etcd_operator.clock import Clock, SystemClock
+from etcd_operator.clock import Clock
 from etcd_operator.decoding import decoder
 from etcd_operator.errors import Unavailable
 from etcd_operator.keys import Key
@@ -68,8 +68,8 @@ class _Frame(msgspec.Struct):
 class Watch(Generic[T]):
     """A single-use stream of the changes after `resource_version`.
 
-    One thread opens and iterates; any thread may close. `abort` is shared when its owner makes
-    more requests than this one.
+    One thread opens and iterates; any thread may end the stream by triggering `abort`, after which
+    the iteration stops without an error.
     """
 
     def __init__(
@@ -79,17 +79,17 @@ class Watch(Generic[T]):
         decode: type[T],
         *,
         resource_version: str,
-        timeout_seconds: int = 300,
-        abort: Abort | None = None,
-        clock: Clock | None = None,
+        timeout_seconds: int,
+        abort: Abort,
+        clock: Clock,
     ) -> None:
         self._client = client
         self._selection = selection
         self._decoder = decoder(decode)
         self._version = resource_version
         self._timeout_seconds = timeout_seconds
-        self._abort = abort or Abort()
-        self._clock = clock or SystemClock()
+        self._abort = abort
+        self._clock = clock
         self._stream: Stream | None = None
 
     def open(self) -> None:
@@ -100,10 +100,6 @@ class Watch(Generic[T]):
             timeout_seconds=self._timeout_seconds,
             abort=self._abort,
         )
-
-    def close(self) -> None:
-        """End the stream from any thread; the iteration stops without an error."""
-        self._abort.trigger()
 
     def __iter__(self) -> Generator[Event[T], None, None]:
         if self._stream is None:

@@ -9,7 +9,7 @@ import urllib3
 from structlog.testing import capture_logs
 
 from etcd_operator.kube.client import Client
-from etcd_operator.kube.events import LEADER_MOVED, MEMBER_ADDED, Limiter, Recorder, Reference
+from etcd_operator.kube.events import Limiter, Recorder, Reference
 from etcd_operator.kube.transport import Transport
 from unit.fakes.apiserver import Answer, ApiServer, Cut, OnWrite, Stall, no_fault
 from unit.fakes.apiserver.faults import Request
@@ -49,7 +49,7 @@ def bench() -> Iterator[Bench]:
 def test_a_fact_becomes_an_event_on_its_object(bench: Bench) -> None:
     recorder = bench.recorder()
     recorder.start()
-    recorder.tell(CLUSTER, "Normal", MEMBER_ADDED, "c-0003 joins as a learner")
+    recorder.tell(CLUSTER, "Normal", "MemberAdded", "c-0003 joins as a learner")
     assert recorder.stop(5.0)
     (event,) = bench.events()
     assert event["involvedObject"] == {
@@ -81,11 +81,11 @@ def test_the_same_fact_again_counts_up_one_event(bench: Bench) -> None:
 def test_a_fact_whose_event_has_expired_is_reported_anew(bench: Bench) -> None:
     recorder = bench.recorder()
     recorder.start()
-    recorder.tell(CLUSTER, "Normal", LEADER_MOVED, "to c-0001")
+    recorder.tell(CLUSTER, "Normal", "LeaderMoved", "to c-0001")
     until(bench.events)
     (event,) = bench.events()
     bench.api.objects.delete(EVENTS, "default", event["metadata"]["name"])
-    recorder.tell(CLUSTER, "Normal", LEADER_MOVED, "to c-0001")
+    recorder.tell(CLUSTER, "Normal", "LeaderMoved", "to c-0001")
     assert recorder.stop(5.0)
     assert [event["count"] for event in bench.events()] == [1]
 
@@ -141,7 +141,7 @@ def test_a_lost_reply_does_not_make_a_second_event(bench: Bench) -> None:
     bench.api.after = OnWrite(1, Cut())
     recorder = bench.recorder()
     recorder.start()
-    recorder.tell(CLUSTER, "Normal", MEMBER_ADDED, "once")
+    recorder.tell(CLUSTER, "Normal", "MemberAdded", "once")
     bench.pass_time_until(lambda: len(bench.api.writes) == 2)
     assert recorder.stop(5.0)
     assert [event["count"] for event in bench.events()] == [1]
@@ -153,10 +153,10 @@ def test_a_post_that_keeps_failing_is_given_up_counted_and_logged_once(bench: Be
     recorder = bench.recorder()
     with capture_logs() as logs:
         recorder.start()
-        recorder.tell(CLUSTER, "Normal", MEMBER_ADDED, "never")
+        recorder.tell(CLUSTER, "Normal", "MemberAdded", "never")
         bench.pass_time_until(lambda: recorder.dropped.get("failed") == 1)
         bench.api.before = no_fault
-        recorder.tell(CLUSTER, "Normal", MEMBER_ADDED, "later")
+        recorder.tell(CLUSTER, "Normal", "MemberAdded", "later")
         assert recorder.stop(5.0)
     assert [log["event"] for log in logs] == ["event_dropped"]
     assert [event["message"] for event in bench.events()] == ["later"]
@@ -175,8 +175,8 @@ def test_facts_that_cannot_be_posted_hold_up_no_others(bench: Bench) -> None:
     recorder = bench.recorder()
     recorder.start()
     for n in range(20):
-        recorder.tell(CLUSTER, "Normal", MEMBER_ADDED, f"c-{n:04}")
-    recorder.tell(OTHER, "Normal", MEMBER_ADDED, "d-0001")
+        recorder.tell(CLUSTER, "Normal", "MemberAdded", f"c-{n:04}")
+    recorder.tell(OTHER, "Normal", "MemberAdded", "d-0001")
     until(lambda: len(bench.events()) == 1)  # time stands still: no second try has begun
     bench.api.before = no_fault
     bench.pass_time_until(lambda: len(bench.events()) == 21)
@@ -188,7 +188,7 @@ def test_a_refusal_that_cannot_pass_later_is_not_tried_again(bench: Bench) -> No
     bench.api.before = lambda _: Answer(code=403, reason="Forbidden")
     recorder = bench.recorder()
     recorder.start()
-    recorder.tell(CLUSTER, "Normal", MEMBER_ADDED, "never")
+    recorder.tell(CLUSTER, "Normal", "MemberAdded", "never")
     assert recorder.stop(5.0)
     assert len(bench.api.writes) == 1
     assert recorder.dropped["failed"] == 1

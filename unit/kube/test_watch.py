@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
+from etcd_operator.clock import SystemClock
 from etcd_operator.errors import Forbidden, Gone, NotFound, OperatorError, Throttled, Unavailable
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.resources import PODS, Selection
-from etcd_operator.kube.transport import NoAnswer
+from etcd_operator.kube.transport import Abort, NoAnswer
 from etcd_operator.kube.watch import EventType, Watch
 from unit.kube.server import BRISK, Asked, Line, Script, Server, bookmark, connected, pod, serving, until
 from unit.kube.things import LeapClock, Thing, in_thread
@@ -28,6 +29,7 @@ def watching(script: Script, **options: Any) -> Iterator[tuple[Watch[Thing], Ser
     with serving(script) as server, connected(server) as transport:
         selection = Selection(resource=PODS, namespace="default", label_selector="app=etcd")
         client = Client(transport, timeouts=timeouts)
+        options = {"timeout_seconds": 300, "abort": Abort(), "clock": SystemClock(), **options}
         yield Watch(client, selection, Thing, resource_version="10", **options), server
 
 
@@ -206,7 +208,7 @@ def is_reading(thread: threading.Thread) -> bool:
         pytest.param(lambda _, line: line.hang(), id="a server that does not answer"),
     ],
 )
-def test_closing_from_another_thread_unblocks_within_100_ms(script: Script) -> None:
+def test_an_abort_from_another_thread_unblocks_within_100_ms(script: Script) -> None:
     with watching(script) as (watch, server):
         ended: list[BaseException | None] = []
 
@@ -221,14 +223,14 @@ def test_closing_from_another_thread_unblocks_within_100_ms(script: Script) -> N
         until(lambda: server.asked)
         until(lambda: is_reading(thread))
         began = time.monotonic()
-        watch.close()
+        watch._abort.trigger()
         thread.join(5)
         assert time.monotonic() - began < 1.8
         assert len(ended) == 1
         assert (ended[0] is None) == (watch._stream is not None)  # an open stream ends without an error
 
 
-def test_closing_a_stream_under_a_flood_ends_it_without_an_error() -> None:
+def test_an_abort_of_a_stream_under_a_flood_ends_it_without_an_error() -> None:
     def flood(_asked: Asked, line: Line) -> None:
         line.begin()
         version = 11
@@ -241,5 +243,5 @@ def test_closing_a_stream_under_a_flood_ends_it_without_an_error() -> None:
         for event in watch:
             seen += 1
             if event.resource_version == "50":
-                watch.close()
+                watch._abort.trigger()
         assert seen == 40

@@ -5,7 +5,7 @@ import pytest
 from etcd_operator.clock import SystemClock
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
-from etcd_operator.kube.events import MEMBER_ADDED, Recorder, Reference
+from etcd_operator.kube.events import Recorder, Reference
 from etcd_operator.kube.lease import Candidate, Elector
 from etcd_operator.kube.transport import Transport
 from unit.kube.contract.harness import Subject, unique
@@ -25,7 +25,7 @@ def test_an_event_of_ours_is_posted_and_counted_up(subject: Subject, client: Cli
     about = Reference(api_version="v1", kind="Pod", namespace=subject.namespace, name=name, uid=name)
     recorder.start()
     for _ in range(2):
-        recorder.tell(about, "Normal", MEMBER_ADDED, "as a learner")
+        recorder.tell(about, "Normal", "MemberAdded", "as a learner")
     assert recorder.stop(10.0)
     assert not any(recorder.dropped.values())
     found = subject.call("GET", subject.url("events"), fieldSelector=f"involvedObject.name={name}").body[
