@@ -30,11 +30,12 @@ Not promised: a limit on how long a pass takes. A pass that hangs holds its work
 `longest_running_seconds` and `stalled_seconds` of the queue's gauges show it, and `trouble` names it.
 """
 
-import logging
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Protocol
+
+import structlog
 
 from etcd_operator.clock import Clock
 from etcd_operator.engine.backoff import Backoff
@@ -48,7 +49,7 @@ from etcd_operator.keys import Key
 LONGEST_RETRY_AFTER = 60.0
 """Seconds; a server, or a proxy whose clock is wrong, may ask for days, which nothing would cut short."""
 
-_LOG = logging.getLogger(__name__)
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +156,7 @@ class Controller:
         self._queue.shut_down()
         late = join_all((*self._crew.threads, self._delay.loop), deadline)
         if late:
-            _LOG.error("controller did not stop", extra={"controller": self.name, "threads": late})
+            log.error("controller_not_stopped", controller=self.name, threads=late)
         return not late
 
     def _run_in(self, seconds: float, key: Key) -> None:
@@ -206,7 +207,7 @@ class Controller:
                 return "requeue_after"
             case TerminalError():
                 self._failed(key)
-                _LOG.error("reconcile gave up", extra=_about(key, ending))
+                log.error("reconcile_gave_up", **_about(key, ending))
                 return "terminal"
             case Throttled():
                 self._retry(key, ending, at_least=min(ending.retry_after, LONGEST_RETRY_AFTER))
@@ -215,14 +216,14 @@ class Controller:
                 self._retry(key, ending)
                 return "error"
             case _:
-                _LOG.error("reconcile panicked", exc_info=ending, extra=_about(key, ending))
+                log.error("reconcile_panicked", exc_info=ending, **_about(key, ending))
                 self._again(key, self._failed(key))
                 return "panic"
 
     def _retry(self, key: Key, error: OperatorError, *, at_least: float = 0.0) -> None:
         delay = self._failed(key, at_least=at_least)
-        about = {"retry_in": round(delay, 3), "failures": self._backoff.failures(key)}
-        _LOG.warning("reconcile failed", extra=_about(key, error) | about)
+        failures = self._backoff.failures(key)
+        log.warning("reconcile_failed", **_about(key, error), retry_in=round(delay, 3), failures=failures)
         self._again(key, delay)
 
     def _failed(self, key: Key, *, at_least: float = 0.0) -> float:
@@ -238,5 +239,5 @@ class Controller:
             self._metrics.retried()
 
 
-def _about(key: Key, error: Exception) -> dict[str, object]:
+def _about(key: Key, error: Exception) -> dict[str, str]:
     return {"key": str(key), "error": f"{type(error).__name__}: {error}"}

@@ -10,12 +10,13 @@ deadline; as they are no daemons, the interpreter would wait for them at exit, s
 must then leave by `os._exit`.
 """
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
 
-_LOG = logging.getLogger(__name__)
+import structlog
+
+log = structlog.get_logger()
 
 OnCrash = Callable[[str, BaseException], None]
 """Told the name of the thread and what ended it, from that thread: it must not join it."""
@@ -43,8 +44,8 @@ class Loop:
     def _run(self) -> None:
         try:
             self._body()
-        except BaseException as error:  # noqa: BLE001 - a thread's edge: nobody above could catch it
-            _LOG.critical("thread crashed", exc_info=True, extra={"loop": self.name})
+        except BaseException as error:  # a thread's edge: nobody above could catch it
+            log.critical("thread_crashed", thread=self.name, exc_info=error)
             self._on_crash(self.name, error)
 
 

@@ -27,9 +27,11 @@ from socketserver import TCPServer, ThreadingMixIn
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import structlog
+
 from etcd_operator.errors import OperatorError
 
-_LOG = logging.getLogger(__name__)
+log = structlog.get_logger()
 
 Check = Callable[[], tuple[bool, str]]
 """Answers at once whether something is well, and what it found, for people."""
@@ -133,8 +135,8 @@ def _run(page: str, checks: Mapping[str, Check], *, verbose: bool) -> tuple[HTTP
 def _ask(name: str, check: Check) -> tuple[bool, str]:
     try:
         return check()
-    except Exception as error:  # noqa: BLE001 - a broken check is a failed check
-        _LOG.exception("health check raised", extra={"check": name})
+    except Exception as error:  # a broken check is a failed check
+        log.exception("health_check_raised", check=name)
         return False, f"{type(error).__name__}: {error}"
 
 
@@ -214,14 +216,14 @@ class _Server(ThreadingMixIn, TCPServer):
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - socketserver's signature
         """A client that goes away is no event; anything else is a bug."""
         level = logging.DEBUG if isinstance(sys.exc_info()[1], OSError) else logging.ERROR
-        _LOG.log(level, "status request failed", exc_info=True, extra={"client": str(client_address)})
+        log.log(level, "status_request_failed", exc_info=True, client=str(client_address))
 
 
 def _cut(client: socket.socket) -> None:
     try:
         client.shutdown(socket.SHUT_RDWR)
     except OSError:
-        _LOG.debug("client had gone already")
+        log.debug("client_already_disconnected")
 
 
 class _Handler(BaseHTTPRequestHandler):

@@ -17,13 +17,13 @@ from localcluster.kubectl import Kubectl
 
 BUGS = frozenset(
     {
-        "reconcile panicked",
-        "thread crashed",
+        "reconcile_panicked",
+        "thread_crashed",
         "handler_crashed",
         "informer_crashed",
         "probe_crashed",
         "threads_left",
-        "controller did not stop",
+        "controller_not_stopped",
     }
 )
 """Events of engine, kube and reconcile that tell of a bug, also without a traceback."""

@@ -1,4 +1,3 @@
-import logging
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -6,6 +5,7 @@ from contextlib import contextmanager
 from itertools import pairwise
 
 import pytest
+from structlog.testing import capture_logs
 
 from etcd_operator.clock import SystemClock
 from etcd_operator.engine import crew
@@ -204,14 +204,15 @@ def test_a_throttled_key_that_goes_on_failing_backs_off_further(running: World) 
     assert running.times() == [0, 1.5, 3.5]
 
 
-def test_a_terminal_error_waits_for_a_new_event(running: World, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_terminal_error_waits_for_a_new_event(running: World) -> None:
     running.script = raising(InvalidSpec("size must be odd"))
-    running.controller.enqueue(A)
-    running.rest(1)
-    running.clock.advance(1e6)
-    running.rest(1)
+    with capture_logs() as logs:
+        running.controller.enqueue(A)
+        running.rest(1)
+        running.clock.advance(1e6)
+        running.rest(1)
     assert running.metrics == [("reconciled", "terminal")]
-    assert [record.message for record in caplog.records] == ["reconcile gave up"]
+    assert [log["event"] for log in logs] == ["reconcile_gave_up"]
     running.script = lambda _: Result()
     running.controller.enqueue(A)
     running.rest(2)
@@ -371,51 +372,46 @@ def test_one_key_that_fails_stops_no_other(running: World) -> None:
     assert running.metrics.outcomes() == ["panic", "success"]
 
 
-def test_a_bug_is_logged_with_its_traceback_and_an_expected_failure_without(
-    running: World, caplog: pytest.LogCaptureFixture
-) -> None:
-    running.script = lambda key: raising(KeyError("bug") if key == A else Conflict("moved"))(key)
-    running.controller.enqueue(A)
-    running.controller.enqueue(B)
-    running.rest(2)
-    panic, failure = caplog.records
-    assert (panic.message, panic.levelno, bool(panic.exc_info)) == ("reconcile panicked", logging.ERROR, True)
-    assert (failure.message, failure.levelno, failure.exc_info) == ("reconcile failed", logging.WARNING, None)
-    assert vars(failure)["key"] == "default/b"
-    assert vars(failure)["error"] == "Conflict: moved"
-    assert (vars(failure)["retry_in"], vars(failure)["failures"]) == (1, 1)
+def test_a_bug_is_logged_with_its_traceback_and_an_expected_failure_without(running: World) -> None:
+    bug = KeyError("bug")
+    running.script = lambda key: raising(bug if key == A else Conflict("moved"))(key)
+    with capture_logs() as logs:
+        running.controller.enqueue(A)
+        running.controller.enqueue(B)
+        running.rest(2)
+    panic, failure = logs
+    assert (panic["event"], panic["log_level"], panic["exc_info"]) == ("reconcile_panicked", "error", bug)
+    assert failure == {
+        "event": "reconcile_failed",
+        "log_level": "warning",
+        "key": "default/b",
+        "error": "Conflict: moved",
+        "retry_in": 1,
+        "failures": 1,
+    }
 
 
 @pytest.mark.parametrize(
     ("error", "event"),
-    [(InvalidSpec("no"), "reconcile gave up"), (KeyError("bug"), "reconcile panicked")],
+    [(InvalidSpec("no"), "reconcile_gave_up"), (KeyError("bug"), "reconcile_panicked")],
     ids=["error", "bug"],
 )
 def test_a_pass_and_its_log_lines_happen_inside_of_the_context(
     world: World, error: Exception, event: str
 ) -> None:
-    events: list[str] = []
-
-    class Listener(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            events.append(record.getMessage())
-
     @contextmanager
     def around(key: Key) -> Iterator[None]:
-        events.append(f"enter {key}")
+        logs.append({"event": f"enter {key}"})
         yield
-        events.append("leave")
+        logs.append({"event": "leave"})
 
-    logger = logging.getLogger("etcd_operator.engine.controller")
-    listener = Listener()
-    logger.addHandler(listener)
     world.script = raising(error)
     world.controller = world.make(around=around)
-    world.controller.start()
-    world.controller.enqueue(A)
-    world.rest(1)
-    logger.removeHandler(listener)
-    assert events == ["enter default/a", event, "leave"]
+    with capture_logs() as logs:
+        world.controller.start()
+        world.controller.enqueue(A)
+        world.rest(1)
+    assert [log["event"] for log in logs] == ["enter default/a", event, "leave"]
 
 
 def test_a_context_that_fails_is_a_bug_of_that_pass_only(world: World) -> None:
@@ -459,9 +455,7 @@ def test_stopping_ends_the_pass_in_hand_and_begins_no_other(running: World) -> N
     assert running.metrics.outcomes() == ["requeue_after"]
 
 
-def test_a_worker_that_hangs_is_reported_and_can_be_seen_in_the_gauges(
-    running: World, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_worker_that_hangs_is_reported_and_can_be_seen_in_the_gauges(running: World) -> None:
     release = threading.Event()
 
     def script(_: Key) -> Result:
@@ -473,8 +467,9 @@ def test_a_worker_that_hangs_is_reported_and_can_be_seen_in_the_gauges(
     eventually(lambda: running.metrics.gauges.in_flight == 1)
     running.clock.advance(600)
     assert running.metrics.gauges.longest_running_seconds() == 600
-    assert not running.controller.stop(0.01)
-    assert [vars(record)["threads"] for record in caplog.records] == [("t-worker-0",)]
+    with capture_logs() as logs:
+        assert not running.controller.stop(0.01)
+    assert [log["threads"] for log in logs] == [("t-worker-0",)]
     release.set()
 
 

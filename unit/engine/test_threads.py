@@ -1,8 +1,8 @@
-import logging
 import threading
 import time
 
 import pytest
+from structlog.testing import capture_logs
 
 from etcd_operator.engine.threads import Loop, join_all
 from unit.engine.support import Crashes
@@ -18,20 +18,19 @@ def test_a_loop_runs_its_body_in_a_named_thread_that_is_no_daemon() -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError("broken"), SystemExit("left")], ids=["error", "exit"])
-def test_a_crash_is_logged_with_its_traceback_and_reported(
-    error: BaseException, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_crash_is_logged_with_its_traceback_and_reported(error: BaseException) -> None:
     def body() -> None:
         raise error
 
     crashes = Crashes()
     loop = Loop("t-loop", body, crashes)
-    loop.start()
-    assert loop.join(5)
+    with capture_logs() as logs:
+        loop.start()
+        assert loop.join(5)
     assert crashes == [("t-loop", repr(error))]
-    (record,) = caplog.records
-    assert record.levelno == logging.CRITICAL
-    assert record.exc_info
+    assert logs == [
+        {"event": "thread_crashed", "log_level": "critical", "thread": "t-loop", "exc_info": error}
+    ]
 
 
 def test_a_loop_that_ends_by_itself_is_no_crash() -> None:

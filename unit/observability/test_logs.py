@@ -77,13 +77,9 @@ def test_an_exception_is_one_field(logger: Any, out: io.StringIO) -> None:
 
 
 def test_lines_of_the_standard_library_carry_their_extra_fields(out: io.StringIO) -> None:
-    logging.getLogger("etcd_operator.engine").warning("reconcile %s", "failed", extra={"key": "default/a"})
+    logging.getLogger("urllib3").warning("retry %s", "failed", extra={"url": "/version"})
     written = line(out)
-    assert (written["event"], written["level"], written["key"]) == (
-        "reconcile failed",
-        "warning",
-        "default/a",
-    )
+    assert (written["event"], written["level"], written["url"]) == ("retry failed", "warning", "/version")
 
 
 def test_the_level_holds_for_both_kinds_of_loggers() -> None:

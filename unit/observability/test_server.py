@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from socketserver import TCPServer
 
 import pytest
+from structlog.testing import capture_logs
 
 from etcd_operator.errors import OperatorError
 from etcd_operator.observability import server as module
@@ -84,11 +85,12 @@ def test_a_failing_check_fails_its_page_only_and_reports_why(make: Make) -> None
     assert ask(server, "/healthz")[0] == 200
 
 
-def test_a_check_that_raises_has_failed(make: Make, caplog: pytest.LogCaptureFixture) -> None:
-    status, body, _ = ask(make(health={"a": broken, "b": well}), "/healthz")
+def test_a_check_that_raises_has_failed(make: Make) -> None:
+    with capture_logs() as logs:
+        status, body, _ = ask(make(health={"a": broken, "b": well}), "/healthz")
     assert status == 503
     assert "[-]a: KeyError: 'oops'\n[+]b: fine\n" in body
-    assert [record.message for record in caplog.records] == ["health check raised"]
+    assert [log["event"] for log in logs] == ["health_check_raised"]
 
 
 def test_metrics_are_served_in_the_format_of_prometheus(make: Make) -> None:
@@ -115,22 +117,25 @@ def test_a_client_that_has_gone_before_it_is_cut_off_is_no_failure() -> None:
     client, peer = socket.socketpair()
     peer.close()
     client.close()
-    module._cut(client)
+    with capture_logs() as logs:
+        module._cut(client)
+    assert [log["log_level"] for log in logs] == ["debug"]
 
 
 def test_other_methods_are_refused(make: Make) -> None:
     assert ask(make(), "/healthz", method="POST")[0] == 501
 
 
-def test_a_bug_in_a_page_is_logged_and_stops_nothing(make: Make, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_bug_in_a_page_is_logged_and_stops_nothing(make: Make) -> None:
     def breaks(_: str) -> tuple[bytes, str]:
         raise ZeroDivisionError
 
     server = make()
     server._server.pages = module._Pages(metrics=breaks, checks={"/healthz": {}})
-    with pytest.raises(http.client.RemoteDisconnected):
-        ask(server, "/metrics")
-    eventually(lambda: [record.levelname for record in caplog.records] == ["ERROR"])
+    with capture_logs() as logs:
+        with pytest.raises(http.client.RemoteDisconnected):
+            ask(server, "/metrics")
+        eventually(lambda: [log["log_level"] for log in logs] == ["error"])
     assert ask(server, "/healthz")[0] == 200
 
 
