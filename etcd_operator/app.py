@@ -38,6 +38,7 @@ from etcd_operator.observability import files
 from etcd_operator.observability.logs import reconcile_context
 from etcd_operator.observability.metrics import Metrics
 from etcd_operator.observability.server import Check, StatusServer
+from etcd_operator.pacing import Exponential
 from etcd_operator.reconcile.caches import Source
 from etcd_operator.reconcile.group import Group, Wiring, build_groups, new_backoff
 from etcd_operator.reconcile.install import Installer
@@ -57,8 +58,8 @@ LAST_SECONDS = 1.0
 FILES_SECONDS = 30.0
 """Between two comparisons of the open files with their limit."""
 
-REACH_DELAYS = (0.5, 5.0)
-"""Between two attempts to reach the API server: at first, and at most."""
+REACH_WAITS = Exponential(0.5, cap=5.0)
+"""Between two attempts to reach the API server."""
 
 EVENT_TIMEOUTS = Timeouts(connect=2.0, read=5.0, total=5.0)
 
@@ -185,15 +186,16 @@ class Operator:
 
         Raises what waiting does not help against.
         """
-        delay, longest = REACH_DELAYS
+        failures = 0
         while not self._ended.is_set():
             try:
                 self._client.server_version()
             except RetryableError as error:
+                failures += 1
+                delay = REACH_WAITS.after(failures)
                 self._unreached = str(error)
                 log.warning("api_server_not_reached", error=str(error), retry_in=delay)
                 self._ended.wait(delay)
-                delay = min(delay * 2, longest)
             else:
                 self._unreached = ""
                 return

@@ -21,14 +21,13 @@ from random import Random
 from typing import Generic, TypeVar
 
 from etcd_operator.clock import Clock
+from etcd_operator.pacing import Exponential
 
 T = TypeVar("T", bound=Hashable)
 
-_MAX_DOUBLINGS = 62  # far beyond any cap, and far from overflowing a float
-
 
 @dataclass(slots=True)
-class _Record:
+class _Failing:
     """An item that failed: how often, and when it may be tried again (monotonic)."""
 
     failures: int = 0
@@ -51,59 +50,57 @@ class Backoff(Generic[T]):
         random: Callable[[], float] | None = None,
     ) -> None:
         self._clock = clock
-        self._base = base
-        self._cap = cap
+        self._waits = Exponential(base, cap)
         self._pause = pause
         self._random = random or Random().random  # noqa: S311 - jitter, not a secret
         self._lock = threading.Lock()
-        self._records: dict[T, _Record] = {}
+        self._failing: dict[T, _Failing] = {}
 
     def failed(self, item: T, *, at_least: float = 0.0) -> float:
         """Count one more failure of `item`; returns the seconds to wait before trying again."""
         with self._lock:
-            record = self._records.setdefault(item, _Record())
-            own = min(self._cap, self._base * 2.0 ** min(record.failures, _MAX_DOUBLINGS))
-            seconds = max(at_least, own * (1.0 - self._random() / 2))
+            known = self._failing.setdefault(item, _Failing())
+            known.failures += 1
+            seconds = max(at_least, self._waits.after(known.failures) * (1.0 - self._random() / 2))
             now = self._clock.monotonic()
-            record.failures += 1
-            record.due = now + seconds
-            record.due_if_hurried = now + max(at_least, min(seconds, self._pause))
-            record.may_hurry, record.is_hurried = not record.is_hurried, False
+            known.due = now + seconds
+            known.due_if_hurried = now + max(at_least, min(seconds, self._pause))
+            known.may_hurry, known.is_hurried = not known.is_hurried, False
             return seconds
 
     def left(self, item: T) -> float:
         """Seconds until `item` is to be tried again; 0 if it does not wait."""
         with self._lock:
-            record = self._records.get(item)
-            return self._left(record) if record is not None else 0.0
+            known = self._failing.get(item)
+            return self._left(known) if known is not None else 0.0
 
     def hurry(self, item: T) -> float:
         """Something about `item` has changed: the seconds until it is to be tried (0: now)."""
         with self._lock:
-            record = self._records.get(item)
-            if record is None:
+            known = self._failing.get(item)
+            if known is None:
                 return 0.0
-            if record.may_hurry and record.due_if_hurried < record.due:
-                record.due, record.may_hurry, record.is_hurried = record.due_if_hurried, False, True
-            return self._left(record)
+            if known.may_hurry and known.due_if_hurried < known.due:
+                known.due, known.may_hurry, known.is_hurried = known.due_if_hurried, False, True
+            return self._left(known)
 
     def begin(self, item: T) -> None:
         """A try of `item` begins, however it came about: it waits no longer."""
         with self._lock:
-            record = self._records.get(item)
-            if record is not None:
-                record.due = record.due_if_hurried = 0.0
+            known = self._failing.get(item)
+            if known is not None:
+                known.due = known.due_if_hurried = 0.0
 
     def failures(self, item: T) -> int:
         """How often `item` has failed since it was last forgotten."""
         with self._lock:
-            record = self._records.get(item)
-            return record.failures if record is not None else 0
+            known = self._failing.get(item)
+            return known.failures if known is not None else 0
 
     def forget(self, item: T) -> None:
         """Start `item` afresh."""
         with self._lock:
-            self._records.pop(item, None)
+            self._failing.pop(item, None)
 
-    def _left(self, record: _Record) -> float:
-        return max(0.0, record.due - self._clock.monotonic())
+    def _left(self, known: _Failing) -> float:
+        return max(0.0, known.due - self._clock.monotonic())

@@ -30,6 +30,7 @@ from etcd_operator.errors import AlreadyExists, NotFound, OperatorError, Retryab
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client, PatchKind
 from etcd_operator.kube.resources import EVENTS
+from etcd_operator.pacing import Exponential, TokenBuckets
 
 log = structlog.get_logger()
 
@@ -39,7 +40,7 @@ COMPONENT = "etcd-operator"
 _MAX_MESSAGE = 1024  # characters; the API server refuses longer notes in events.k8s.io
 _REMEMBERED = 4096  # objects and facts; the oldest are forgotten first
 _TRIES = 4
-_FIRST_PAUSE = 1.0
+_PAUSES = Exponential(1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,26 +80,6 @@ class _Told:
     count: int
 
 
-class Limiter:
-    """A token bucket for each key; not thread-safe."""
-
-    def __init__(self, clock: Clock, *, burst: int, refill_seconds: float) -> None:
-        self._clock = clock
-        self._burst, self._refill = float(burst), refill_seconds
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
-
-    def admits(self, key: str) -> bool:
-        """Take a token of `key` if there is one."""
-        now = self._clock.monotonic()
-        tokens, since = self._buckets.pop(key, (self._burst, now))
-        tokens = min(self._burst, tokens + (now - since) / self._refill)
-        admitted = tokens >= 1.0
-        self._buckets[key] = (tokens - 1.0 if admitted else tokens, now)
-        if len(self._buckets) > _REMEMBERED:
-            self._buckets.popitem(last=False)
-        return admitted
-
-
 class Recorder:
     """Takes facts from any thread; its own thread posts them. `instance` names this process."""
 
@@ -119,7 +100,7 @@ class Recorder:
         self._changed = threading.Condition()
         self._queue: deque[_Post] = deque()
         self._again: list[_Post] = []  # a heap, the earliest first
-        self._limiter = Limiter(clock, burst=burst, refill_seconds=refill_seconds)
+        self._buckets = TokenBuckets(clock, burst=burst, refill_seconds=refill_seconds, capacity=_REMEMBERED)
         self._dropped: Counter[str] = Counter()
         self._stopping = False
         self._gives_up_at: float | None = None
@@ -137,7 +118,7 @@ class Recorder:
                 self._dropped["stopped"] += 1
             elif len(self._queue) + len(self._again) >= self._capacity:
                 self._dropped["full"] += 1
-            elif not self._limiter.admits(about.uid):
+            elif not self._buckets.take(about.uid):
                 self._dropped["limited"] += 1
             else:
                 self._queue.append(_Post(fact=_Fact(about, event_type, reason, message[:_MAX_MESSAGE])))
@@ -204,7 +185,7 @@ class Recorder:
 
     def _retry(self, post: _Post) -> None:
         with self._changed:
-            post.due = self._clock.monotonic() + _FIRST_PAUSE * 2 ** (post.tries - 1)
+            post.due = self._clock.monotonic() + _PAUSES.after(post.tries)
             heapq.heappush(self._again, post)
 
     def _drop(self, fact: _Fact, error: OperatorError) -> None:

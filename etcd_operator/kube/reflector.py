@@ -42,14 +42,13 @@ from etcd_operator.kube.resources import Selection
 from etcd_operator.kube.store import is_older
 from etcd_operator.kube.transport import Abort, NoAnswer
 from etcd_operator.kube.watch import Event, EventType, Watch
+from etcd_operator.pacing import Exponential
 
 T = TypeVar("T")
 S_contra = TypeVar("S_contra", contravariant=True)
 
-FIRST_DELAY = 0.8
-GROWTH = 1.5
-AWAY_CAP = 2.0
-REFUSED_CAP = 30.0
+AWAY = Exponential(0.8, cap=2.0, factor=1.5)
+REFUSED = Exponential(0.8, cap=30.0, factor=1.5)
 JITTER = 0.2
 QUIET = 120.0
 LONGEST_RETRY_AFTER = 60.0
@@ -82,21 +81,21 @@ class Sink(Protocol[S_contra]):
 class _Backoff:
     """The wait before the next attempt after failures of one sort."""
 
-    def __init__(self, cap: float, clock: Clock, random: Callable[[], float]) -> None:
-        self._cap = cap
+    def __init__(self, waits: Exponential, clock: Clock, random: Callable[[], float]) -> None:
+        self._waits = waits
         self._clock = clock
         self._random = random
-        self._delay = FIRST_DELAY
+        self._failures = 0
         self._last = clock.monotonic()
 
     def next(self) -> float:
         """Seconds, between the plain delay and a fifth more."""
         now = self._clock.monotonic()
         if now - self._last >= QUIET:
-            self._delay = FIRST_DELAY
+            self._failures = 0
         self._last = now
-        delay, self._delay = self._delay, min(self._delay * GROWTH, self._cap)
-        return delay * (1 + JITTER * self._random())
+        self._failures += 1
+        return self._waits.after(self._failures) * (1 + JITTER * self._random())
 
 
 class Reflector(Generic[T]):
@@ -125,8 +124,8 @@ class Reflector(Generic[T]):
         self._on_synced = on_synced
         self._abort = Abort()
         self._stopping = threading.Condition()
-        self._away = _Backoff(AWAY_CAP, clock, random)
-        self._refused = _Backoff(REFUSED_CAP, clock, random)
+        self._away = _Backoff(AWAY, clock, random)
+        self._refused = _Backoff(REFUSED, clock, random)
         self._position = ""
         self._last_error: OperatorError | None = None
 

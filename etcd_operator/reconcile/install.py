@@ -25,9 +25,9 @@ from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import Client, PatchKind
 from etcd_operator.kube.transport import NoAnswer
+from etcd_operator.pacing import Exponential
 
-FIRST_DELAY = 1.0
-LONGEST_DELAY = 30.0
+DELAYS = Exponential(1.0, cap=30.0)
 REFUSED_DELAY = 60.0
 
 log = structlog.get_logger()
@@ -74,9 +74,9 @@ class Installer:
 
     def try_until_done(self) -> None:
         """Try again what is left, until nothing is or the process is asked to stop."""
-        delay = FIRST_DELAY
-        while self._missing and not self._wait(self._pause(delay)):
-            delay = min(delay * 2, LONGEST_DELAY)
+        failures = 1
+        while self._missing and not self._wait(self._pause(DELAYS.after(failures))):
+            failures += 1
             self.try_all()
 
     def check(self) -> tuple[bool, str]:

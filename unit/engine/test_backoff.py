@@ -35,9 +35,9 @@ def test_a_forgotten_item_starts_afresh_and_costs_no_memory(clock: FakeClock) ->
     assert backoff.failures("a") == 2
     backoff.forget("a")
     backoff.forget("never seen")
-    assert not backoff._records
+    assert not backoff._failing
     assert backoff.failures("a") == 0
-    assert not backoff._records
+    assert not backoff._failing
     assert backoff.failed("a") == 1
 
 

@@ -9,7 +9,7 @@ import urllib3
 from structlog.testing import capture_logs
 
 from etcd_operator.kube.client import Client
-from etcd_operator.kube.events import Limiter, Recorder, Reference
+from etcd_operator.kube.events import Recorder, Reference
 from etcd_operator.kube.transport import Transport
 from unit.fakes.apiserver import Answer, ApiServer, Cut, OnWrite, Stall, no_fault
 from unit.fakes.apiserver.faults import Request
@@ -108,18 +108,6 @@ def test_one_noisy_object_does_not_silence_another(bench: Bench) -> None:
     assert recorder.stop(5.0)
     assert len(bench.events()) == 4
     assert recorder.dropped["limited"] == 7
-
-
-def test_tokens_come_back_one_by_one_up_to_the_burst() -> None:
-    clock = FakeClock()
-    limiter = Limiter(clock, burst=2, refill_seconds=30.0)
-    assert [limiter.admits("a") for _ in range(3)] == [True, True, False]
-    clock.advance(29.0)
-    assert not limiter.admits("a")
-    clock.advance(1.5)
-    assert [limiter.admits("a") for _ in range(2)] == [True, False]
-    clock.advance(1000.0)
-    assert [limiter.admits("a") for _ in range(3)] == [True, True, False]
 
 
 def test_telling_does_not_wait_for_a_server_that_hangs(bench: Bench) -> None:

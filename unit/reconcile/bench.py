@@ -16,6 +16,7 @@ from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import OnCall
 from etcd_operator.etcd.probe import Probe, probe
 from etcd_operator.kube import reflector
+from etcd_operator.pacing import Exponential
 from etcd_operator.reconcile import prober
 from unit.fakes import world as world_module
 from unit.fakes.apiserver import ApiServer, Json, Kind
@@ -30,7 +31,7 @@ from unit.rights import all_taken, granted
 COREOS, IMPROBABLE, PEERS = OPERATOR_KINDS
 MEMBER_KINDS = {"services": SERVICES, "pods": PODS, "peers": PEERS, "sets": REPLICA_SETS, "claims": CLAIMS}
 LOOK_SECONDS = 8.0
-RELIST_SECONDS = 0.01  # of real time, which has no meaning in a scenario
+RELISTING = Exponential(0.01, cap=2.0, factor=1.5)  # real time, which has no meaning in a scenario
 PEER_LABEL = "etcd.improbable.io/peer-name"
 CONDITIONS = {"Available": "True", "Progressing": "False", "Degraded": "False"}
 
@@ -312,7 +313,7 @@ def bench(clock: FakeClock | None = None) -> Iterator[Bench]:
     with patch.object(world_module, "_NODE_IPS", network().prefix), ApiServer(clock=clock) as api:
         made = Bench(api, clock)
         try:
-            relisting = patch.object(reflector, "FIRST_DELAY", RELIST_SECONDS)
+            relisting = patch.multiple(reflector, AWAY=RELISTING, REFUSED=RELISTING)
             with relisting, patch.object(prober, "probe", made.look):
                 yield made
             assert not made.etcds.unsafe

@@ -10,7 +10,7 @@ from etcd_operator.api.crd import crds
 from etcd_operator.api.policies import policies
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.transport import Transport
-from etcd_operator.reconcile.install import FIRST_DELAY, LONGEST_DELAY, REFUSED_DELAY, Installer
+from etcd_operator.reconcile.install import DELAYS, REFUSED_DELAY, Installer
 from unit.fakes.apiserver import ApiServer, Cut
 from unit.fakes.apiserver.faults import Answer, Fault, Request
 from unit.fakes.apiserver.kinds import CRDS
@@ -94,7 +94,7 @@ def test_whatever_request_fails_once_all_definitions_are_applied_in_the_end(
     one.try_until_done()
     assert applied(api) == NAMES
     assert one.check() == (True, "applied")
-    pause = {"429": 7.0, "403": REFUSED_DELAY, "422": REFUSED_DELAY}.get(name, FIRST_DELAY)
+    pause = {"429": 7.0, "403": REFUSED_DELAY, "422": REFUSED_DELAY}.get(name, DELAYS.first)
     is_read_again = name == "cut off" and not asked[number - 1].is_write  # by the transport
     assert (is_done, pauses) == ((True, []) if is_read_again else (False, [pause]))
 
@@ -139,7 +139,7 @@ def test_an_api_server_that_cannot_is_asked_again_with_growing_pauses(
     one = installer(pauses)
     one.try_all()
     one.try_until_done()
-    assert pauses == [1.0, 2.0, 4.0, 8.0, 16.0, LONGEST_DELAY, LONGEST_DELAY, LONGEST_DELAY]
+    assert pauses == [1.0, 2.0, 4.0, 8.0, 16.0, *[DELAYS.cap] * 3]
     is_ready, words = one.check()
     assert not is_ready
     assert PEERS in words
