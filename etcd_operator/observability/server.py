@@ -14,7 +14,6 @@ What it promises:
 Not promised: TLS or authentication. Nothing here is secret; a network policy may hide it.
 """
 
-import logging
 import selectors
 import socket
 import sys
@@ -215,15 +214,18 @@ class _Server(ThreadingMixIn, TCPServer):
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - socketserver's signature
         """A client that goes away is no event; anything else is a bug."""
-        level = logging.DEBUG if isinstance(sys.exc_info()[1], OSError) else logging.ERROR
-        log.log(level, "status_request_failed", exc_info=True, client=str(client_address))
+        error = sys.exc_info()[1]
+        if isinstance(error, OSError):
+            log.debug("status_client_disconnected", error=str(error))
+        else:
+            log.error("status_request_failed", exc_info=error, client=str(client_address))
 
 
 def _cut(client: socket.socket) -> None:
     try:
         client.shutdown(socket.SHUT_RDWR)
     except OSError:
-        log.debug("client_already_disconnected")
+        log.debug("status_client_disconnected")
 
 
 class _Handler(BaseHTTPRequestHandler):
