@@ -205,7 +205,7 @@ def test_all_objects_of_a_selector_go_at_once(subject: Subject) -> None:
 
 
 def test_a_namespace_takes_its_objects_along_and_takes_no_new_ones(subject: Subject) -> None:
-    namespace = unique("about to lose its data")
+    namespace = unique("terminating")
     subject.call("POST", subject.url("namespaces"), {"metadata": {"name": namespace}})
     path = subject.url("configmaps", namespace=namespace)
     assert subject.call("POST", path, held("last")).code == 201
