@@ -30,7 +30,8 @@ from etcd_operator.keys import Key
 from etcd_operator.kube.auth import load
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.events import Recorder
-from etcd_operator.kube.lease import Candidate, Elector
+from etcd_operator.kube.lease import Elector
+from etcd_operator.kube.lease_lock import Candidate
 from etcd_operator.kube.own_pod import OwnPod
 from etcd_operator.kube.transport import Timeouts
 from etcd_operator.leadership import Leadership

@@ -18,7 +18,8 @@ from etcd_operator import app, decoding, health
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.events import Recorder
-from etcd_operator.kube.lease import Candidate, Elector, Timing
+from etcd_operator.kube.lease import Elector, Timing
+from etcd_operator.kube.lease_lock import Candidate
 from etcd_operator.settings import Settings
 from unit.fakes.apiserver import Cut
 from unit.fakes.apiserver.faults import Fault, Request, Stall, no_fault

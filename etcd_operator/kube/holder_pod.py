@@ -1,9 +1,9 @@
 """Whether the process that holds a Lease has ended, as far as others can know: its pod and its node.
 
-A pod that was deleted in the usual way stays in the API until its kubelet has reported that its containers
-have ended. One that is deleted by force is gone at once, and its kubelet ends it within about a second, if it
-runs and hears of it. So a pod that is gone is believed to have ended only on a node that works, and only some
-time after it was first found gone (see `lease`, and decision 011).
+A pod that is deleted in the usual way stays in the API until its kubelet has reported that its containers
+have ended. One that is deleted by force disappears at once; its kubelet, if it runs and is notified, ends it
+within about a second. So a missing pod counts as ended only if its node is alive, and only some time after it
+was first found missing (see `lease`, and decision 011).
 """
 
 from collections.abc import Callable
@@ -30,41 +30,42 @@ log = structlog.get_logger()
 
 
 class HolderPods:
-    """Asks the API server, live, about the pods of holders. For one thread; raises what the client raises."""
+    """Reads the pods of holders, uncached. For one thread; raises what the client raises."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
         self._clock = clock
-        self._gone: dict[str, float] = {}
-        self._leaving = ""
+        self._missing: dict[str, float] = {}
+        self._terminating = ""
         self._has_rights = True
 
-    def gone_since(self, pod: OwnPod) -> float | None:
-        """When (by our monotonic clock) this pod was first found gone; None while it is there, or unknown.
+    def missing_since(self, pod: OwnPod) -> float | None:
+        """When (by our monotonic clock) this pod was first found missing; None while it exists or is unknown.
 
-        A UID never comes back, so what was gone once is not asked for again.
+        A UID never comes back, so a pod that was missing once is not read again.
         """
-        if pod.uid not in self._gone and self._has_rights and self._is_gone(pod):
-            self._gone[pod.uid] = self._clock.monotonic()
-        return self._gone.get(pod.uid) if self._has_rights else None
+        if pod.uid not in self._missing and self._has_rights and self._is_missing(pod):
+            self._missing[pod.uid] = self._clock.monotonic()
+        return self._missing.get(pod.uid) if self._has_rights else None
 
-    def is_leaving(self, pod: OwnPod) -> bool:
-        """Whether the last answer about this pod was that it is being deleted."""
-        return self._leaving == pod.uid
+    def is_terminating(self, pod: OwnPod) -> bool:
+        """Whether this pod was being deleted when it was last read."""
+        return self._terminating == pod.uid
 
-    def node_works(self, name: str) -> bool:
-        """Whether a node is ready, and its kubelet renewed its own Lease lately.
+    def is_node_alive(self, name: str) -> bool:
+        """Whether a node is ready and its kubelet has renewed its own Lease recently.
 
-        The node's condition alone says so for 40 s after its kubelet was last heard. A kubelet renews four
-        times within the duration of its Lease; wall clocks may differ by the rest of the half allowed here.
+        The node's condition stays `True` for 40 s after the last report of its kubelet. A kubelet renews four
+        times within the duration of its Lease; half of that duration is allowed here, and what a renewal does
+        not need of it is for wall clocks that differ.
         """
-        node = self._ask(lambda: self._client.get(NODES, Key("", name), Node))
+        node = self._read(lambda: self._client.get(NODES, Key("", name), Node))
         if node is None or not node.is_ready:
             return False
-        lease = self._ask(lambda: self._client.get(LEASES, Key(NODE_LEASES, name), Lease))
+        lease = self._read(lambda: self._client.get(LEASES, Key(NODE_LEASES, name), Lease))
         return lease is not None and _is_fresh(lease, self._clock.now())
 
-    def _is_gone(self, pod: OwnPod) -> bool:
+    def _is_missing(self, pod: OwnPod) -> bool:
         try:
             found = self._client.get(PODS, Key(pod.namespace, pod.name), Written)
         except NotFound:
@@ -72,10 +73,10 @@ class HolderPods:
         except Forbidden as error:
             self._refused(error)
             return False
-        self._leaving = pod.uid if found.metadata.deletion_timestamp else ""
+        self._terminating = pod.uid if found.metadata.deletion_timestamp else ""
         return found.metadata.uid != pod.uid
 
-    def _ask(self, read: Callable[[], T]) -> T | None:
+    def _read(self, read: Callable[[], T]) -> T | None:
         try:
             return read()
         except NotFound:
@@ -85,9 +86,9 @@ class HolderPods:
             return None
 
     def _refused(self, error: Forbidden) -> None:
-        """Not to be asked again: an operator for one namespace has no right to read nodes."""
+        """Do not try again: an operator for one namespace has no right to read nodes."""
         self._has_rights = False
-        log.info("waiting_for_the_lease_to_expire", reason=str(error))
+        log.info("lease_is_not_acquired_early", reason=str(error))
 
 
 def _is_fresh(lease: Lease, now: datetime) -> bool:

@@ -11,7 +11,8 @@ import msgspec
 import pytest
 import urllib3
 
-from etcd_operator.kube.lease import Candidate, Elector, Sighting
+from etcd_operator.kube.lease import Elector
+from etcd_operator.kube.lease_lock import Candidate, ObservedLease
 from etcd_operator.kube.lease_record import HOLDER_ANNOTATION, Lease, Spec, document, micro_time
 from etcd_operator.kube.own_pod import OwnPod
 from unit.fakes.apiserver import Answer, ApiServer, Cut, Fault, Request, Stall, no_fault
@@ -121,7 +122,7 @@ def lease_of(holder: str | None, own: OwnPod | None, seconds: int | None = 15) -
     ],
 )
 def test_when_a_lease_is_free(lease: Lease, ours: OwnPod | None, age: float, free: bool) -> None:
-    assert Sighting(lease, 100.0).is_free(Candidate("me", ours), 100.0 + age, 15.0) is free
+    assert ObservedLease(lease, 100.0).is_free(Candidate("me", ours), 100.0 + age, 15.0) is free
 
 
 @pytest.mark.parametrize("note", ["", "{", "[]", '{"identity":"x"}', '{"identity":"x","pod":{"uid":1}}'])

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
-from etcd_operator.kube.lease import Candidate, Elector, Timing
+from etcd_operator.kube.lease import Elector, Timing
+from etcd_operator.kube.lease_lock import Candidate
 from etcd_operator.kube.own_pod import OwnPod
 from etcd_operator.kube.transport import Transport
 from unit.fakes.apiserver import Answer, ApiServer, Cut, Fault, Hook, Request, Stall, no_fault

@@ -95,8 +95,8 @@ def a_successor() -> frozenset[Right]:
         ready = {"conditions": [{"type": "Ready", "status": "True"}]}
         api.objects.create(NODES, "", {"metadata": {"name": "node-1"}})
         api.objects.patch(NODES, "", "node-1", {"status": ready}, "merge", subresource="status")
-        assert holder_pods.gone_since(pod) is not None
-        assert not holder_pods.node_works("node-1")  # nothing renews its Lease
+        assert holder_pods.missing_since(pod) is not None
+        assert not holder_pods.is_node_alive("node-1")  # nothing renews its Lease
         return all_taken(exchange.request for exchange in api.log)
 
 

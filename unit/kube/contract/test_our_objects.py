@@ -6,7 +6,8 @@ from etcd_operator.clock import SystemClock
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.events import Recorder, Reference
-from etcd_operator.kube.lease import Candidate, Elector
+from etcd_operator.kube.lease import Elector
+from etcd_operator.kube.lease_lock import Candidate
 from etcd_operator.kube.transport import Transport
 from unit.kube.contract.harness import Subject, unique
 
