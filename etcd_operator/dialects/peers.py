@@ -1,8 +1,8 @@
-"""Which EtcdPeers the operator acts on: those that it would make itself, member by member.
+"""Which EtcdPeers the operator acts on: only those that it would make itself.
 
-An EtcdPeer says how a member's etcd starts, so one made by hand could start a member with the data
-of another namespace, or under the labels of another cluster. Nothing in it is trusted because it is
-stored: its owner is a live EtcdCluster, and names, hosts and token are the ones that follow from that.
+An EtcdPeer determines how a member's etcd starts, so a handmade one could start a member with the data of
+another namespace, or under the labels of another cluster. So the operator verifies each one: its owner is a
+live EtcdCluster, and names, hosts and token follow from that cluster.
 """
 
 from collections.abc import Iterator
@@ -24,10 +24,10 @@ def is_member(cluster: EtcdCluster, name: str) -> bool:
 
 
 def ownership_problem(peer: EtcdPeer, cluster: EtcdCluster | None) -> str:
-    """Why a peer is no member of `cluster`, the live one that its label names; empty if it is one."""
+    """Why a peer does not belong to `cluster`, the live one that its label names; empty if it does."""
     name = peer.metadata.labels.get(improbable.CLUSTER_LABEL, "")
     if cluster is None:
-        return f"there is no EtcdCluster {name!r} that it belongs to. {INSTEAD}"
+        return f"its EtcdCluster {name!r} does not exist. {INSTEAD}"
     if peer.metadata.controller_uid != cluster.metadata.uid:
         return f"EtcdCluster {name} is not its controller. {INSTEAD}"
     if not is_member(cluster, peer.metadata.name):
@@ -36,7 +36,7 @@ def ownership_problem(peer: EtcdPeer, cluster: EtcdCluster | None) -> str:
 
 
 def content_problem(peer: EtcdPeer, cluster: EtcdCluster) -> str:
-    """What in a member of `cluster` is not as the operator writes it; empty if nothing is."""
+    """What in a peer of `cluster` differs from what the operator writes; empty if nothing does."""
     wrong = next(_differences(peer, cluster), "")
     return f"{wrong}: delete this EtcdPeer, the operator makes it again" if wrong else ""
 
@@ -63,14 +63,14 @@ def _differences(peer: EtcdPeer, cluster: EtcdCluster) -> Iterator[str]:
 
 
 def _host(cluster: EtcdCluster, name: str) -> str | None:
-    """The host name of a member; None for a name that no member has."""
+    """The host name of a member; None if no member can have that name."""
     if not is_member(cluster, name):
         return None
     return persistent.member_host(cluster.metadata.name, cluster.metadata.namespace, name)
 
 
 def _is_token(cluster: EtcdCluster, token: str) -> bool:
-    """Whether it is that of the bootstrap or of a recovery, also of one whose record a later one replaced."""
+    """Whether it is the token of the bootstrap or of a recovery, also of one that a later one replaced."""
     uid, status = cluster.metadata.uid, cluster.status
     recorded = {persisted.token for persisted in (status.bootstrap, status.recovery) if persisted is not None}
     generation = token.removeprefix(f"{uid}-")

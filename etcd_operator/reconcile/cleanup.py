@@ -1,6 +1,6 @@
-"""Lets go of an EtcdPeer whose member was removed for good: its ReplicaSet and its claim are deleted first.
+"""Releases an EtcdPeer whose member was removed for good: its ReplicaSet and its claim are deleted first.
 
-Its finalizer is there for that, and for that only. It never holds the deletion of the peer (and with it of a
+The cleanup finalizer has no other purpose. It never blocks the deletion of the peer (and with it of a
 cluster or a namespace) for ever: what cannot be deleted for some minutes is left behind and named.
 """
 
@@ -42,8 +42,8 @@ class Cleanup:
     def delete(self, *, may_leave: bool) -> None:
         """Delete what is the peer's. Raises CleanupFailed, unless what cannot be deleted may be left behind.
 
-        The ReplicaSet goes before the claim, or it would start the removed member again and again until the
-        garbage collector comes.
+        The ReplicaSet is deleted before the claim; otherwise it would start the removed member again and
+        again until the garbage collector deletes it.
         """
         claim = f"PersistentVolumeClaim {self.key.name}"
         try:

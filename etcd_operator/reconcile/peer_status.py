@@ -1,7 +1,7 @@
-"""Writes the status of EtcdPeers from what a pass over their cluster saw.
+"""Writes the status of EtcdPeers from what a pass over their cluster observed.
 
-The cluster's pass is the one that asks etcd, so it knows version and ID of each member; a
-peer's own pass only makes objects.
+The cluster's pass queries etcd, so it knows version and ID of each member; a peer's own pass only makes
+objects.
 """
 
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from etcd_operator.reconcile.failures import Attempts
 
 @dataclass(frozen=True, kw_only=True)
 class PeerStatusWriter:
-    """Keeps `status` of peers true, with a write only where it differs."""
+    """Keeps the status of peers up to date, with a write only where it differs."""
 
     client: Client
     peers: Informer[EtcdPeer]
@@ -35,8 +35,9 @@ class PeerStatusWriter:
     def write(self, state: ClusterState) -> None:
         """Write what is new about each member that has a peer and is past its first start.
 
-        A failure keeps no other one from being written; the first is raised at the end. Sealing changes
-        the peer's generation, so the first status waits for it: one write, not two.
+        A failure does not keep the others from being written; the first is raised at the end. The change to
+        an existing-only start changes the peer's generation, so the first status waits for it: one write,
+        not two.
         """
         attempts = Attempts(self.clock)
         for member in state.members:
@@ -53,7 +54,7 @@ class PeerStatusWriter:
         self._replace(cluster, peer, _status(peer, member, self._now()))
 
     def disown(self, peer: EtcdPeer, reason: str, message: str) -> None:
-        """Write why nothing is done for a peer that is no cluster's member: no cluster's pass sees it."""
+        """Write why nothing is done for a peer that belongs to no cluster: no cluster's pass sees it."""
         wanted = Condition(
             type="Available",
             status="False",
@@ -90,7 +91,7 @@ class PeerStatusWriter:
 
 
 def _status(peer: EtcdPeer, member: Member, now: str) -> PeerStatus:
-    """What cannot be seen now keeps its last value; the condition says that it is old."""
+    """What cannot be observed now keeps its last value; the condition reports that the member is silent."""
     answer, previous = member.answer, peer.status
     wanted = Condition(
         type="Available",

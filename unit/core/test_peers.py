@@ -195,11 +195,15 @@ def test_a_member_that_was_started_keeps_what_it_has(
     assert plan(state) == PeerPlan.make(*actions)
 
 
-@pytest.mark.parametrize("is_terminating", [False, True])
-@pytest.mark.parametrize("state", [initial, joining])
-def test_a_claim_that_a_recovery_gave_up_is_left_alone(state: Any, is_terminating: bool) -> None:
-    kept = claim("db-0", given_up="recovery-1", is_terminating=is_terminating)
-    assert plan(state(claim=kept)) == PeerPlan.hold(
+KEPT = claim("db-0", given_up="recovery-1")
+
+
+@pytest.mark.parametrize("kept", [KEPT, but(KEPT, is_terminating=True)])
+@pytest.mark.parametrize(
+    "state", [initial(), joining(), initial(others=(other("db-1", has_replica_set=True),))]
+)
+def test_a_claim_that_a_recovery_gave_up_is_left_alone(state: PeerState, kept: ClaimFacts) -> None:
+    assert plan(but(state, claim=kept)) == PeerPlan.hold(
         reason="NameConflict",
         message="PersistentVolumeClaim db-0 was given up by a recovery: delete it to use its name",
         requeue_after=10.0,

@@ -24,11 +24,11 @@ RESUMED = msgspec.structs.replace(
         CLUSTER.status, bootstrap=Bootstrap(members=("db-0",), token=TOKEN), recovery=RECOVERY
     ),
 )
-FOUNDING = Bootstrapping(initial_members=("db-0", "db-1", "db-2"), token="uid-1")
+BOOTSTRAPPING = Bootstrapping(initial_members=("db-0", "db-1", "db-2"), token="uid-1")
 HOST = "db-1.db.ns.svc"
 
 
-def made(start: Start = FOUNDING, cluster: EtcdCluster = CLUSTER) -> dict[str, Any]:
+def made(start: Start = BOOTSTRAPPING, cluster: EtcdCluster = CLUSTER) -> dict[str, Any]:
     """An EtcdPeer as the operator writes it."""
     return persistent.peer(ImprobableDialect(DEFAULTS).desired(cluster), "db-1", start)
 
@@ -40,7 +40,7 @@ def stored(body: dict[str, Any]) -> EtcdPeer:
 @pytest.mark.parametrize(
     "start",
     [
-        FOUNDING,
+        BOOTSTRAPPING,
         Joining(members=("db-0", "db-1"), token=TOKEN),
         Resuming(token="uid-1"),
         Resuming(token=TOKEN),
@@ -60,7 +60,7 @@ def test_a_member_is_named_after_its_cluster() -> None:
 
 
 def test_a_peer_without_a_live_cluster_is_left_alone() -> None:
-    assert "there is no EtcdCluster 'db'" in ownership_problem(stored(made()), None)
+    assert "its EtcdCluster 'db' does not exist" in ownership_problem(stored(made()), None)
 
 
 @pytest.mark.parametrize("uid", ["uid-0", ""])
@@ -104,7 +104,7 @@ def with_spec(**changes: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("body", "words"),
+    ("body", "wrong"),
     [
         (with_spec(clusterName="other"), "spec.clusterName"),
         (with_spec(version="latest"), "spec.version"),
@@ -133,11 +133,11 @@ def with_spec(**changes: Any) -> dict[str, Any]:
         (with_metadata(annotations={"etcd.improbable.io/x": "x"}), "reserved"),
     ],
 )
-def test_a_member_that_reports_something_else_is_refused(body: dict[str, Any], words: str) -> None:
+def test_a_member_that_differs_is_refused(body: dict[str, Any], wrong: str) -> None:
     problem = content_problem(stored(body), CLUSTER)
-    assert words in problem
+    assert wrong in problem
     assert problem.endswith("delete this EtcdPeer, the operator makes it again")
 
 
-def test_the_tokens_of_a_record_are_none_without_it() -> None:
+def test_a_token_that_no_status_has_is_refused() -> None:
     assert "initialClusterToken" in content_problem(stored(made(Resuming(token=TOKEN))), CLUSTER)

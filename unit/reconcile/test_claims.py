@@ -1,4 +1,4 @@
-"""Claims of members that came and went: what this cluster made is cleaned up, whatever became of a write."""
+"""Claims of members that joined and were removed: they are cleaned up, whatever became of a write."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -18,7 +18,7 @@ def resize(made: Bench, replicas: int) -> None:
 
 
 def test_a_claim_whose_creation_is_applied_late_is_cleaned_up_and_not_in_the_way() -> None:
-    """The answer is a timeout, the member is taken out again, and only then the claim comes into being."""
+    """The answer is a timeout, the member is removed again, and only then the claim comes into being."""
     late: list[Json] = []
 
     def timing_out(request: Request) -> Fault | None:
@@ -77,16 +77,16 @@ def test_each_change_of_voters_is_one_write_for_each_claim() -> None:
         before = len(made.writes())
         resize(made, 5)
         made.settle()
-        notes = [
+        annotated = [
             write.request.path.rpartition("/")[2]
             for write in made.writes()[before:]
             if write.request.plural == "persistentvolumeclaims" and "/voters" in str(write.request.body)
         ]
-        # What c-3 and c-4 are given first names all members that vote while they do not.
-        assert Counter(notes) == {"c-0": 2, "c-1": 2, "c-2": 2, "c-3": 3, "c-4": 2}
+        # The first annotation of c-3 and c-4 names the voters of the time before they vote themselves.
+        assert Counter(annotated) == {"c-0": 2, "c-1": 2, "c-2": 2, "c-3": 3, "c-4": 2}
 
 
-def test_claims_that_an_earlier_version_marked_are_brought_up_to_date_once() -> None:
+def test_claims_that_an_earlier_version_annotated_are_updated_once() -> None:
     with bootstrapped(*persistent(size=3)) as made:
         made.kill()
         old = {f"{IMPROBABLE.group}/{name}": None for name in ("voters", "voters-revision")}
@@ -96,8 +96,8 @@ def test_claims_that_an_earlier_version_marked_are_brought_up_to_date_once() -> 
         made.start()
         made.settle()
         assert_finished(made, IMPROBABLE, 3)
-        notes = made.get(CLAIMS, "c-1")["metadata"]["annotations"]
-        assert f"{IMPROBABLE.group}/cluster-size" not in notes
+        annotations = made.get(CLAIMS, "c-1")["metadata"]["annotations"]
+        assert f"{IMPROBABLE.group}/cluster-size" not in annotations
 
 
 def message(made: Bench) -> str:
@@ -135,7 +135,7 @@ def test_a_claim_that_cannot_be_deleted_holds_the_deletion_of_its_peer_for_minut
         assert_finished(made, IMPROBABLE, 2, (0, 1))
 
 
-def test_a_claim_that_cannot_be_deleted_for_a_moment_goes_with_its_peer() -> None:
+def test_a_claim_that_cannot_be_deleted_for_a_moment_is_deleted_with_its_peer() -> None:
     with bootstrapped(*persistent()) as made:
         made.api.before = refusing_to_delete(403, "Forbidden")
         resize(made, 2)
@@ -146,7 +146,7 @@ def test_a_claim_that_cannot_be_deleted_for_a_moment_goes_with_its_peer() -> Non
         assert_finished(made, IMPROBABLE, 2, (0, 1))
 
 
-def test_the_claim_of_a_removed_member_goes_although_no_cache_shows_it() -> None:
+def test_the_claim_of_a_removed_member_is_deleted_although_no_cache_shows_it() -> None:
     with bootstrapped(*persistent()) as made:
         resize(made, 2)
         made.run_until(lambda: "deletionTimestamp" in made.get(PEERS, "c-2")["metadata"])

@@ -1,4 +1,4 @@
-"""EtcdPeers that nobody but a user made, or that somebody has changed: nothing is done for them."""
+"""EtcdPeers that a user made or changed: nothing is done for them."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ EVIL = "secret-0.secret.other.svc"
 
 
 def peer(name: str, *, uid: str = "", cluster: str = "c", **bootstrap: Any) -> Json:
-    """A peer as somebody may write it, who knows how the operator does."""
+    """A peer as written by somebody who knows how the operator writes them."""
     owner = {
         "apiVersion": "etcd.improbable.io/v1alpha1", "kind": "EtcdCluster", "name": cluster,
         "uid": uid, "controller": True,
@@ -66,7 +66,7 @@ def test_a_peer_that_names_a_cluster_which_is_not_its_owner_makes_nothing() -> N
         assert_finished(made, IMPROBABLE, 3)
 
 
-def test_a_cleanup_that_the_operator_did_not_ask_for_deletes_no_claim() -> None:
+def test_a_cleanup_that_the_operator_did_not_begin_deletes_no_claim() -> None:
     with bootstrapped(*persistent()) as made:
         made.delete(IMPROBABLE, "c")
         made.drain()
@@ -100,18 +100,20 @@ def test_a_member_that_was_changed_by_hand_keeps_what_it_has(change: Json) -> No
             assert made.get(REPLICA_SETS, "c-1")["spec"]["template"] == template
         made.wait(30.0)
         assert made.get(REPLICA_SETS, "c-1")["spec"]["template"] == template
-        if made.get(PEERS, "c-1")["spec"] != before:  # how it starts is written anew when it is sealed again
+        if made.get(PEERS, "c-1")["spec"] != before:  # existing-only start: the operator writes it anew
             assert made.reason(IMPROBABLE) == "PeerRefused", "although its pod runs"
             assert made.condition(IMPROBABLE, "Degraded")["message"].startswith("c-1: spec.")
         if "survivor" in str(change):
-            assert made.get(PEERS, "c-1")["spec"] == before, "or sealing it would hold up all else for ever"
+            assert made.get(PEERS, "c-1")["spec"] == before, (
+                "or its existing-only start would hold up all else for ever"
+            )
         made.rest()
         made.delete(PEERS, "c-1")
         made.settle()
         assert_finished(made, IMPROBABLE, 3)
 
 
-def test_what_a_changed_member_asks_for_is_reported_and_mended_by_deleting_its_peer() -> None:
+def test_a_changed_peer_is_reported_and_repaired_by_deleting_it() -> None:
     with bootstrapped(*persistent()) as made:
         made.edit(PEERS, "c-1", {"spec": {"bootstrap": {"initialClusterToken": "of-a-neighbour"}}})
         made.delete(REPLICA_SETS, "c-1")
