@@ -3,7 +3,7 @@
 $ETCD_OPERATOR_E2E_OPERATOR   deployment (default): the Deployment etcd-operator in namespace default
                               process: one is started here for the run
 $ETCD_OPERATOR_KUBECONFIG     a cluster to use; without it that of hack/cluster ($ETCD_OPERATOR_CLUSTER)
-Tests marked `exclusive` break what all tests stand on. Two runs:
+Tests marked `exclusive` break what all tests depend on. Two runs:
     pytest e2e -n 3 -m "not exclusive"
     pytest e2e -m exclusive
 Every namespace enforces the Pod Security Standard `restricted`, except for tests marked `unrestricted`.
@@ -20,7 +20,7 @@ import pytest
 
 from e2e.support.api import Api
 from e2e.support.dump import dump
-from e2e.support.operators import DeployedOperator, Operator, kind_asked_for
+from e2e.support.operators import DeployedOperator, Operator, configured_kind
 from e2e.support.process import OperatorProcess
 from e2e.support.space import Space
 from e2e.support.testbed import Testbed, TestbedError, find_testbed
@@ -38,13 +38,13 @@ STARTED = pytest.StashKey[OperatorProcess]()
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "exclusive: breaks what other tests stand on; run without -n")
+    config.addinivalue_line("markers", "exclusive: breaks what other tests depend on; run without -n")
     config.addinivalue_line("markers", "unrestricted: in a namespace that admits pods of every kind")
     config.addinivalue_line("markers", "long: takes minutes or three nodes; runs only when -m names it")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the long tests out unless they are asked for; what judges all others comes last."""
+    """Leave the long tests out unless they are selected; what judges all others comes last."""
     items.sort(key=lambda item: item.path.name == LAST)
     if "long" in config.option.markexpr:
         return
@@ -55,7 +55,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_sessionstart(session: pytest.Session) -> None:
     """Start the operator's process once for all workers."""
-    if kind_asked_for() != "process" or hasattr(session.config, "workerinput"):
+    if configured_kind() != "process" or hasattr(session.config, "workerinput"):
         return
     if session.config.option.collectonly:
         return
@@ -63,7 +63,7 @@ def pytest_sessionstart(session: pytest.Session) -> None:
     try:
         operator = OperatorProcess(find_testbed().kubectl(), Path(os.environ[FOLDER]))
     except TestbedError:
-        return  # the fixture says so
+        return  # the fixture reports it
     operator.prepare()
     operator.start()
     session.config.stash[STARTED] = operator
@@ -94,7 +94,7 @@ def testbed() -> Testbed:
 
 @pytest.fixture(scope="session")
 def kubectl(testbed: Testbed) -> Kubectl:
-    """kubectl in its default namespace; it remembers for hours what words mean, unless it is made to ask."""
+    """kubectl in its default namespace; it caches names of resources for hours, so they are read once."""
     made = testbed.kubectl()
     made("api-resources")
     return made
@@ -109,7 +109,7 @@ def api(testbed: Testbed) -> Api:
 def operator(testbed: Testbed, kubectl: Kubectl) -> Operator:
     """The operator under test, ready."""
     found: Operator
-    if kind_asked_for() == "process":
+    if configured_kind() == "process":
         found = OperatorProcess(kubectl, Path(os.environ[FOLDER]))
     else:
         found = DeployedOperator(testbed, kubectl)
@@ -121,7 +121,7 @@ def operator(testbed: Testbed, kubectl: Kubectl) -> Operator:
 def make_space(
     request: pytest.FixtureRequest, testbed: Testbed, kubectl: Kubectl, api: Api, operator: Operator
 ) -> Iterator[Callable[[], Space]]:
-    """Makes namespaces; they are asked to go at the end, and nobody waits for it."""
+    """Makes namespaces; they are deleted at the end, and nothing waits for it."""
     made: list[Space] = []
 
     def make() -> Space:

@@ -74,7 +74,7 @@ def test_the_leader_watch_and_the_steady_writer_notice_a_killed_leader(space: Sp
         before = writer.acknowledged()
         wait_until(lambda: writer.acknowledged() >= before + 50, 30, "writes go on")
         during = Interval(began, time.monotonic())
-    # Followers begin an election one second after the leader's last word.
+    # Followers begin an election one second after the leader's last heartbeat.
     assert max(window.length for window in leaders.windows(during)) > 0.5
     assert writer.longest_gap(during) > 0.5
     assert writer.lost() == []
@@ -91,15 +91,15 @@ def test_the_leader_watch_and_the_steady_writer_notice_a_killed_leader(space: Sp
 def leader_of(space: Space) -> str:
     """The pod of the leader of a space's only cluster."""
     with Members() as members:
-        said = members.ask(space.api.all_of(resources.PODS, space.namespace))
-    return next(each.name for each in said if each.status.is_leader)
+        reports = members.reports(space.api.all_of(resources.PODS, space.namespace))
+    return next(each.name for each in reports if each.status.is_leader)
 
 
 def test_the_consistency_check_counts_members_and_the_audit_log_counts_writes(space: Space) -> None:
     window = Window(space.testbed.audit_log, space.operator.user) if space.testbed.is_local else None
     document = space.created(ephemeral(size=1))
     assert_consistent(space, document)
-    with pytest.raises(AssertionError, match="3 asked"):
+    with pytest.raises(AssertionError, match="of 3 members"):
         assert_consistent(space, ephemeral(size=3))
     if window is not None:
         wait_until(

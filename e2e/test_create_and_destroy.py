@@ -43,8 +43,8 @@ def test_create_shows_the_pods_and_services_of_the_documents_and_delete_removes_
     assert_nothing_doubled(space, document)
 
     space.kubectl("delete", "-f", manifest)
-    space.wait_pods_gone(document)
-    wait_until(lambda: not space.names(resources.SERVICES), 30, "all services are gone")
+    space.wait_pods_deleted(document)
+    wait_until(lambda: not space.names(resources.SERVICES), 30, "all services are deleted")
     assert "example-etcd-cluster" not in space.kubectl("get", "etcdclusters.coreos.com", check=False)
 
 
@@ -97,7 +97,7 @@ def test_a_client_pod_reaches_every_member_by_the_endpoints_in_status(space: Spa
         assert "is healthy" in etcdctl_in_shell(space, "--endpoints", endpoint, "endpoint", "health")
     together = ("--endpoints", ",".join(endpoints))
     etcdctl_in_shell(space, *together, "put", "foo", "bar")
-    # A client that fails over: what the first endpoint was is gone before the operator has done anything.
+    # A client that fails over: the first endpoint is deleted before the operator has done anything.
     space.kubectl("delete", "pod", NAMES[0], "--wait=false", "--grace-period=1")
     assert etcdctl_in_shell(space, *together, "get", "foo").split() == ["foo", "bar"]
 
@@ -146,11 +146,11 @@ def test_many_clusters_in_many_namespaces_are_served_at_once(space: Space, kubec
         kubectl("delete", "namespace", *namespaces, "--wait=false", check=False)
 
 
-def etcdctl(kubectl: Kubectl, *words: str) -> str:
+def etcdctl(kubectl: Kubectl, *arguments: str) -> str:
     """etcdctl on this machine, as in the documents."""
-    print("$ etcdctl", *words, flush=True)
+    print("$ etcdctl", *arguments, flush=True)
     done = subprocess.run(
-        ["etcdctl", *words],
+        ["etcdctl", *arguments],
         capture_output=True,
         text=True,
         check=False,
@@ -165,6 +165,6 @@ def test_a_deleted_clusters_members_do_not_answer_any_more(space: Space) -> None
     document: Document = space.created(ephemeral(size=1))
     pods = space.pods(document)
     space.kubectl("delete", "etcdclusters.coreos.com", document["metadata"]["name"])
-    space.wait_pods_gone(document)
+    space.wait_pods_deleted(document)
     with Members(deadline=0.5) as members:
-        assert members.ask(pods) == []
+        assert members.reports(pods) == []

@@ -1,4 +1,4 @@
-"""What others do to our objects: policies that add fields to them, and people who take their labels away."""
+"""Changes to our objects by others: policies that add fields, and people who remove labels."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,12 +15,12 @@ from localcluster.kubectl import as_stream
 
 KINDS = [pytest.param(ephemeral, id="ephemeral"), pytest.param(persistent, id="persistent")]
 SINCE_1_36 = "admissionregistration.k8s.io/v1"
-NOTE = "example.com~1seen"
+ANNOTATION = "example.com~1seen"
 CLUSTER_LABEL = {COREOS: "etcd_cluster"}
 PERSISTENT_LABEL = "etcd.improbable.io/cluster-name"
 ANNOTATED = (
     "(has(object.metadata.annotations) ? "
-    f"[JSONPatch{{op: 'add', path: '/metadata/annotations/{NOTE}', value: 'yes'}}]"
+    f"[JSONPatch{{op: 'add', path: '/metadata/annotations/{ANNOTATION}', value: 'yes'}}]"
     " : [JSONPatch{op: 'add', path: '/metadata/annotations', value: {'example.com/seen': 'yes'}}])"
 )
 LABELLED = "[JSONPatch{op: 'add', path: '/metadata/labels/team', value: 'storage'}]"
@@ -31,7 +31,7 @@ PARTS = {
         "policy", "v1", ["/spec/unhealthyPodEvictionPolicy", "AlwaysAllow"], ["poddisruptionbudgets"],
     ),
     "claims": ("", "v1", [], ["persistentvolumeclaims"]),
-    "sets": ("apps", "v1", ["/spec/template/metadata/annotations/" + NOTE, "yes"], ["replicasets"]),
+    "sets": ("apps", "v1", ["/spec/template/metadata/annotations/" + ANNOTATION, "yes"], ["replicasets"]),
     "peers": ("etcd.improbable.io", "v1alpha1", [], ["etcdpeers"]),
 }  # fmt: skip
 
@@ -118,7 +118,7 @@ def test_under_policies_that_add_to_each_object_everything_works_and_nothing_is_
     budget = space.api.get(resources.BUDGETS, space.namespace, document["metadata"]["name"]) or {}
     assert budget["spec"]["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
     space.kubectl("delete", "-f", "-", stdin=as_stream(document))
-    space.wait_pods_gone(document)
+    space.wait_pods_deleted(document)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -135,7 +135,7 @@ def test_members_whose_pods_lost_their_label_stay_members(space: Space, kind: An
     wait_until(
         lambda: identities(space, document) == before,
         30,
-        lambda: f"the pods are those there were: {identities(space, document)} instead of {before}",
+        lambda: f"the pods are the same as before: {identities(space, document)} instead of {before}",
     )
     hold_for(5, lambda: identities(space, document) == before, "no other pods")
     space.wait_serving(document)
@@ -147,7 +147,7 @@ def test_members_whose_pods_lost_their_label_stay_members(space: Space, kind: An
 
 def member_ids(members: Members, pods: list[Document]) -> set[int]:
     """The IDs of the members that run in these pods."""
-    return {said.status.member_id for said in members.ask(pods)}
+    return {report.status.member_id for report in members.reports(pods)}
 
 
 def identities(space: Space, document: Document) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""What goes wrong around a cluster is said in its conditions, holds up nobody else, and heals by itself."""
+"""Problems around a cluster are reported in its conditions, delay no other cluster and heal by themselves."""
 
 import json
 
@@ -71,8 +71,8 @@ def test_members_stay_ready_where_authentication_is_switched_on(space: Space) ->
     settle(space, document)
     (pod,) = space.pods(document)
 
-    def etcdctl(*words: str) -> None:
-        space.kubectl("exec", pod["metadata"]["name"], "--", "etcdctl", *words)
+    def etcdctl(*arguments: str) -> None:
+        space.kubectl("exec", pod["metadata"]["name"], "--", "etcdctl", *arguments)
 
     etcdctl("user", "add", "root:secret")
     etcdctl("user", "grant-role", "root", "root")
@@ -167,7 +167,7 @@ def test_a_namespace_is_deleted_also_in_the_middle_of_a_creation(space: Space) -
 
 
 def test_a_peer_made_by_hand_makes_nothing_and_reports_what_to_do_instead(space: Space) -> None:
-    """By an administrator: everybody else is refused when he types it (unit/api/contract)."""
+    """By an administrator: the API refuses everybody else (unit/api/contract)."""
     other = persistent("mine", replicas=1)
     member = {"name": "mine-0", "host": f"mine-0.mine.{space.namespace}.svc"}
     bootstrap = {
@@ -196,6 +196,6 @@ def test_a_peer_made_by_hand_makes_nothing_and_reports_what_to_do_instead(space:
         conditions = stored.get("status", {}).get("conditions", [])
         return any("create an EtcdCluster instead" in each["message"] for each in conditions)
 
-    wait_until(refused, 20, "its status says why nothing is done")
+    wait_until(refused, 20, "its status reports why nothing is done")
     assert space.names(resources.CLAIMS) == []
     assert space.names(resources.REPLICA_SETS) == []

@@ -1,6 +1,6 @@
-"""Members die, hang and go away under a writing client: nothing acknowledged is lost.
+"""Members die, hang and are deleted under a writing client: nothing acknowledged is lost.
 
-Nobody is replaced whose data can come back.
+No member is replaced whose data can come back.
 """
 
 import threading
@@ -113,7 +113,7 @@ def test_persistent_pods_deleted_one_two_and_all_come_back_on_their_data(space: 
             go_on(writer)
             pods = {pod["metadata"]["name"]: pod["metadata"]["uid"] for pod in space.pods(document)[:count]}
             space.kubectl("delete", "pod", *pods, "--wait=false")
-            wait_until(lambda gone=pods: _are_others(space, document, gone), 60, f"{count} pods are others")  # type: ignore[misc]
+            wait_until(lambda old=pods: _are_replaced(space, document, old), 60, f"{count} pods are replaced")  # type: ignore[misc]
             settle(space, document)
         go_on(writer)
     writer.verify()
@@ -123,9 +123,9 @@ def test_persistent_pods_deleted_one_two_and_all_come_back_on_their_data(space: 
     assert_claims_are_their_members(space, document)
 
 
-def _are_others(space: Space, document: Document, gone: dict[str, str]) -> bool:
+def _are_replaced(space: Space, document: Document, old: dict[str, str]) -> bool:
     pods = space.pods(document)
-    return len(pods) == 3 and not {pod["metadata"]["uid"] for pod in pods} & set(gone.values())
+    return len(pods) == 3 and not {pod["metadata"]["uid"] for pod in pods} & set(old.values())
 
 
 @pytest.mark.long

@@ -37,7 +37,7 @@ def _three_nodes(space: Space) -> Iterator[None]:
 
 
 def all_ready(space: Space) -> bool:
-    """Whether all nodes are, and are taken for it: the taints of one that was away go a while later."""
+    """Whether all nodes are ready and without taints: those of a node that was away are removed later."""
     nodes = space.api.all_of(resources.NODES)
     conditions = [node["status"]["conditions"] for node in nodes]
     is_ready = all(c["status"] == "True" for each in conditions for c in each if c["type"] == "Ready")
@@ -46,7 +46,7 @@ def all_ready(space: Space) -> bool:
 
 @contextmanager
 def cut(space: Space, node: str) -> Iterator[None]:
-    """The node without its link: what runs on it goes on, alone."""
+    """The node without its link: what runs on it keeps running, alone."""
     space.testbed.fault("node-cut", node)
     try:
         yield
@@ -56,7 +56,7 @@ def cut(space: Space, node: str) -> Iterator[None]:
 
 @contextmanager
 def stopped(space: Space, node: str) -> Iterator[None]:
-    """The node as if it were switched off: nobody attends its pods, and their etcds end."""
+    """The node as if it were switched off: no kubelet manages its pods, and their etcds end."""
     members = [
         pod["metadata"]["name"] for pod in space.api.all_of(resources.PODS, space.namespace) if on(pod, node)
     ]
@@ -132,7 +132,9 @@ def test_an_ephemeral_member_on_a_node_that_stays_away_is_replaced(space: Space,
             )
             writes_go_on(writer)
         settle(space, document, within=180)
-        wait_until(lambda: lost not in space.names(resources.PODS), 120, f"{lost} is gone with its node back")
+        wait_until(
+            lambda: lost not in space.names(resources.PODS), 120, f"{lost} is deleted when its node is back"
+        )
         writes_go_on(writer)
     writer.verify()
     print(f"{writer.acknowledged} writes acknowledged, longest gap {writer.longest_gap:.2f} s")

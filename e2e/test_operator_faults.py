@@ -1,7 +1,7 @@
-"""The operator and what it stands on break; clusters must neither notice nor double.
+"""The operator and what it depends on break; clusters must neither notice it nor be duplicated.
 
-That CRDs are missing at start is a test of the pass rung. That they are deleted takes every other cluster's
-definition away, so it is tried on a Kubernetes of `hack/cluster` only.
+Missing CRDs at start are tested on the pass rung. Deleting them removes the definition of every other
+cluster, so it is tested on a Kubernetes of `hack/cluster` only.
 """
 
 import os
@@ -119,7 +119,7 @@ def test_an_api_server_away_in_the_middle_of_a_resize_changes_nothing_and_work_r
         print(f"{each.acknowledged} writes acknowledged, longest gap {each.longest_gap:.2f} s")
         each.verify()
     assert writer.longest_gap < 2, "clients of etcd noticed that the API server was away"
-    # Kubernetes takes its own time until it trusts its node again and starts the pods.
+    # Kubernetes needs time until its node is ready again and its pods start.
     space.wait_serving(ephemeral("after"), within=180)
     settle(space, resized, within=180)
     assert operator.incarnation() == before, "the operator restarted"
@@ -142,7 +142,7 @@ def test_without_its_rights_the_operator_stays_up_and_goes_on_when_they_return(
     kubectl("delete", "clusterrolebinding", "etcd-operator")
     try:
         document = space.create(ephemeral("late", size=1))
-        wait_until(lambda: "orbidden" in operator.log(), 60, "the log says Forbidden", every=1.0)
+        wait_until(lambda: "orbidden" in operator.log(), 60, "the log has Forbidden", every=1.0)
         assert operator.metric("rest_client_requests_total") > 0, "its metrics answer"
     finally:
         kubectl.apply(binding)
@@ -175,7 +175,7 @@ def test_of_two_operators_the_second_takes_over_when_the_leader_is_killed(
         document = space.create(persistent())
         leader = next(pod for pod in pods if first.startswith(pod))
         operator.kill_one(leader)
-        wait_until(lambda: holder() not in ("", first), 60, f"another one than {first} leads", every=0.5)
+        wait_until(lambda: holder() not in ("", first), 60, f"another operator than {first} leads", every=0.5)
         space.wait_serving(document, within=90)
         space.wait_settled(document)
         assert_consistent(space, document)
@@ -198,9 +198,9 @@ def test_deleting_the_definitions_removes_the_clusters_and_never_hangs(
     try:
         kubectl("delete", "crd", *DEFINITIONS, "--timeout=60s")
         for document in documents:
-            space.wait_pods_gone(document)
-        wait_until(lambda: not space.names(resources.BUDGETS), 60, "the budgets are gone")
-        assert space.names(resources.CLAIMS), "the claims went with the definitions"
+            space.wait_pods_deleted(document)
+        wait_until(lambda: not space.names(resources.BUDGETS), 60, "the budgets are deleted")
+        assert space.names(resources.CLAIMS), "the claims were deleted with the definitions"
         assert operator.incarnation() == before, "the operator restarted"
     finally:
         operator.kill()  # it applies the definitions when it starts
@@ -213,7 +213,7 @@ def _are_served(kubectl: Kubectl) -> bool:
     established = {
         crd["metadata"]["name"]
         for crd in kubectl.json("get", "crd")["items"]
-        for told in crd.get("status", {}).get("conditions") or ()  # null at first
-        if told["type"] == "Established" and told["status"] == "True"
+        for each in crd.get("status", {}).get("conditions") or ()  # null at first
+        if each["type"] == "Established" and each["status"] == "True"
     }
     return set(DEFINITIONS) <= established

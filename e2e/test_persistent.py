@@ -1,4 +1,4 @@
-"""The documents' walkthroughs for etcd.improbable.io: reach it by name, delete it, find its data again."""
+"""The documents' walkthroughs for etcd.improbable.io: reach it by name, delete it, resume it."""
 
 import re
 import shutil
@@ -56,10 +56,10 @@ def test_the_sample_is_reached_by_name_survives_deletion_and_comes_back_with_its
     etcdctl_in_shell(space, *address, "put", "foo", "bar")
     space.kubectl("delete", "po", "etcd-shell", "--grace-period=1")
     before = assert_consistent(space, document)
-    space.wait_settled(document)  # the bootstrap's marks are on every claim
+    space.wait_settled(document)  # every claim has the annotations of the bootstrap
 
     space.kubectl("delete", "-f", SAMPLE)
-    space.wait_pods_gone(document)
+    space.wait_pods_deleted(document)
     for kind in (resources.PEERS, resources.REPLICA_SETS, resources.SERVICES):
         wait_until(lambda kind=kind: not space.names(kind), 30, f"no {kind} is left")  # type: ignore[misc]
     rows = space.kubectl.table("get", "pvc", "--selector", SELECTOR)
@@ -72,12 +72,13 @@ def test_the_sample_is_reached_by_name_survives_deletion_and_comes_back_with_its
     assert assert_consistent(space, document) == before
 
     space.kubectl("delete", "-f", SAMPLE)
-    space.wait_pods_gone(document)
-    said = space.kubectl("delete", "pvc", "--selector", SELECTOR)
-    assert all(f'persistentvolumeclaim "my-cluster-{number}" deleted' in said for number in range(3)), said
+    space.wait_pods_deleted(document)
+    output = space.kubectl("delete", "pvc", "--selector", SELECTOR)
+    deleted = [f'persistentvolumeclaim "my-cluster-{number}" deleted' for number in range(3)]
+    assert all(each in output for each in deleted), output
 
 
-def test_status_columns_and_describe_tell_what_happened(space: Space) -> None:
+def test_status_columns_and_describe_show_what_happened(space: Space) -> None:
     document = space.created(persistent())
     space.wait_settled(document)
     (row,) = space.kubectl.table("get", "etcd")
@@ -98,8 +99,8 @@ def test_status_columns_and_describe_tell_what_happened(space: Space) -> None:
     def described() -> str:
         return space.kubectl("describe", "etcdcluster.etcd.improbable.io", "my-cluster")
 
-    words = ("Available", "QuorumHealthy", "ServiceCreated", "PeerCreated", "PVCCreated", "ClusterCreated")
-    wait_until(lambda: all(word in described() for word in words), 30, f"describe shows {words}", every=1.0)
+    shown = ("Available", "QuorumHealthy", "ServiceCreated", "PeerCreated", "PVCCreated", "ClusterCreated")
+    wait_until(lambda: all(each in described() for each in shown), 30, f"describe shows {shown}", every=1.0)
     assert_at_rest(space, 12)
 
 
@@ -141,7 +142,7 @@ def test_a_member_that_lost_its_volume_refuses_to_start_and_is_replaced_while_th
     space.kubectl("delete", "pod", "-l", selector, "--grace-period=1")
 
     wait_until(
-        lambda: ("Warning", "DataLost") in space.told("my-cluster"), 60, "the empty member refuses to start"
+        lambda: ("Warning", "DataLost") in space.events("my-cluster"), 60, "the empty member refuses to start"
     )
     others = [
         pod["status"]["podIP"]
@@ -164,9 +165,9 @@ def test_a_member_that_lost_its_volume_refuses_to_start_and_is_replaced_while_th
 def member_id(space: Space, document: Document, name: str) -> str:
     """A member's ID in hex as a quorum lists it; empty if it is not listed."""
     with Members() as members:
-        for said in members.ask(space.pods(document)):
-            for member in said.members.members:
-                if member.name == name and said.status.leader:
+        for report in members.reports(space.pods(document)):
+            for member in report.members.members:
+                if member.name == name and report.status.leader:
                     return f"{member.id:x}"
     return ""
 
@@ -181,13 +182,13 @@ def empty_volume(space: Space, claim: str) -> None:
         shutil.rmtree(each)
 
 
-def test_a_settled_cluster_has_no_member_that_may_found_again(space: Space) -> None:
+def test_a_settled_cluster_has_no_member_that_may_bootstrap_again(space: Space) -> None:
     document = space.created(persistent())
     space.wait_settled(document)
     for name in space.names(resources.PEERS):
         peer = space.kubectl.json("get", "etcdpeer", name)
         assert peer["spec"]["bootstrap"]["initialClusterState"] == "Existing", peer["spec"]
-    hold_for(3, lambda: len(space.pods(document)) == 3, "sealing restarts no member", every=0.5)
+    hold_for(3, lambda: len(space.pods(document)) == 3, "no member is restarted", every=0.5)
     assert all(
         status["restartCount"] == 0
         for pod in space.pods(document)

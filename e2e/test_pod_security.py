@@ -1,4 +1,4 @@
-"""As whom etcd runs.
+"""The user that etcd runs as.
 
 That all else works where `restricted` is enforced is shown by all other tests: see `make_space`.
 """
@@ -21,11 +21,11 @@ from etcd_operator.render.security import USER
 from localcluster.kubectl import KubectlError
 
 KINDS = [pytest.param(ephemeral, id="ephemeral"), pytest.param(persistent, id="persistent")]
-MARK = "etcd.improbable.io/non-root"
+ANNOTATION = "etcd.improbable.io/non-root"
 
 
 def users(space: Space, document: Document) -> set[Any]:
-    """As whom the members run; None is whatever the image says, which is root."""
+    """The users of the members; None is that of the image, which is root."""
     return {pod["spec"]["securityContext"].get("runAsUser") for pod in space.pods(document)}
 
 
@@ -41,8 +41,8 @@ def test_the_operators_own_pod_is_admitted_there(space: Space, path: str) -> Non
     spec = deployment["spec"]["template"]["spec"]
     space.kubectl("create", "serviceaccount", spec["serviceAccountName"])
     pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "operator"}, "spec": spec}
-    said = space.kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(pod))
-    assert "created" in said
+    output = space.kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(pod))
+    assert "created" in output
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -53,14 +53,14 @@ def test_members_are_not_root(space: Space, kind: Any) -> None:
 
 @pytest.mark.unrestricted
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_user_may_say_otherwise(space: Space, kind: Any) -> None:
+def test_a_user_may_choose_otherwise(space: Space, kind: Any) -> None:
     own = {"securityContext": {"runAsUser": 0}}
     document = ephemeral(size=1, pod=own) if kind is ephemeral else persistent(replicas=1, podTemplate=own)
     space.created(document)
     assert [pod["spec"]["securityContext"] for pod in space.pods(document)] == [own["securityContext"]]
 
 
-def test_what_a_namespace_refuses_is_said(space: Space) -> None:
+def test_what_a_namespace_refuses_is_reported(space: Space) -> None:
     own = {"securityContext": {"runAsUser": 0}}
     ephemerally, persistently = ephemeral(size=1, pod=own), persistent(replicas=1, podTemplate=own)
     for document, reason in ((ephemerally, "Forbidden"), (persistently, "FailedCreate")):
@@ -71,7 +71,7 @@ def test_what_a_namespace_refuses_is_said(space: Space) -> None:
 
 @pytest.mark.unrestricted
 @pytest.mark.timeout(300)
-def test_members_from_before_go_on_as_root_and_one_that_may_not_read_its_data_reports_so(
+def test_members_from_before_stay_root_and_one_that_may_not_read_its_data_is_reported(
     space: Space,
 ) -> None:
     """The volumes of this Kubernetes are host paths: no fsGroup is applied to them."""
@@ -79,9 +79,9 @@ def test_members_from_before_go_on_as_root_and_one_that_may_not_read_its_data_re
     settle(space, document)
     before = assert_consistent(space, document)
     claims = [f"my-cluster-{number}" for number in range(3)]
-    space.kubectl("annotate", "pvc", *claims, f"{MARK}-")
+    space.kubectl("annotate", "pvc", *claims, f"{ANNOTATION}-")
     wait_until(lambda: template_users(space) == [None] * 3, 30, "the next pods are of root")
-    hold_for(3.0, lambda: users(space, document) == {USER}, "no pod is touched", every=0.5)
+    hold_for(3.0, lambda: users(space, document) == {USER}, "no pod is replaced", every=0.5)
 
     document = {**document, "spec": {**document["spec"], "version": "3.5.35"}}
     space.kubectl.apply(document)
@@ -89,17 +89,17 @@ def test_members_from_before_go_on_as_root_and_one_that_may_not_read_its_data_re
     assert users(space, document) == {None}
     assert assert_consistent(space, document) == before
     for pod in space.pods(document):
-        give_to_root(space, pod)  # as if root had written all of it
+        give_to_root(space, pod)  # as if root had written it
 
     victim = "my-cluster-1"
-    space.kubectl("annotate", "pvc", victim, f"{MARK}=true")
+    space.kubectl("annotate", "pvc", victim, f"{ANNOTATION}=true")
     wait_until(lambda: template_users(space) == [None, USER, None], 30, "the next pod is not root")
     delete_pod(space, victim)
     found = space.wait_condition(document, "Degraded", "PermissionDenied", within=120)
     assert victim in found["message"]
-    hold_for(5.0, lambda: victim in space.names(resources.CLAIMS), "its claim stays", every=0.5)
+    hold_for(5.0, lambda: victim in space.names(resources.CLAIMS), "its claim is kept", every=0.5)
 
-    space.kubectl("annotate", "pvc", victim, f"{MARK}-")
+    space.kubectl("annotate", "pvc", victim, f"{ANNOTATION}-")
     wait_until(lambda: template_users(space) == [None] * 3, 30, "the next pod is of root")
     delete_pod(space, victim)
     settle(space, document)
@@ -107,7 +107,7 @@ def test_members_from_before_go_on_as_root_and_one_that_may_not_read_its_data_re
 
 
 def template_users(space: Space) -> list[Any]:
-    """As whom the next pod of each member will run, by name."""
+    """The user of the next pod of each member, by name."""
     found = space.api.all_of(resources.REPLICA_SETS, space.namespace)
     return [each["spec"]["template"]["spec"]["securityContext"].get("runAsUser") for each in found]
 

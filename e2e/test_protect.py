@@ -1,4 +1,4 @@
-"""Evictions that leave a quorum, and members that never found a second cluster."""
+"""Evictions that leave a quorum, and members that never bootstrap a second cluster."""
 
 import json
 import time
@@ -20,35 +20,35 @@ from localcluster.kubectl import KubectlError
 
 KINDS = [pytest.param(ephemeral, id="ephemeral"), pytest.param(persistent, id="persistent")]
 REFUSED = "(TooManyRequests)"
-"""An eviction is refused with 429: the budget allows none, or its controller has not seen its last change."""
+"""An eviction is refused with 429: the budget allows none, or its last change is not observed yet."""
 
 RATE = 100.0
 """Puts per second through all members in turn."""
 
 
-def told(pod: Document) -> str:
-    """Whether a pod is told that its member serves; empty if it is told nothing."""
+def gate_of(pod: Document) -> str:
+    """The pod's readiness gate: whether its member serves; empty if it is not set."""
     found = pod.get("status", {}).get("conditions", ())
     return next((str(c["status"]) for c in found if c["type"].endswith("/member-serves")), "")
 
 
-def all_told(space: Space, document: Document) -> dict[str, str]:
-    """What each pod is told, by the pod's name."""
-    return {pod["metadata"]["name"]: told(pod) for pod in space.pods(document)}
+def gates(space: Space, document: Document) -> dict[str, str]:
+    """The readiness gate of each pod, by the pod's name."""
+    return {pod["metadata"]["name"]: gate_of(pod) for pod in space.pods(document)}
 
 
 def wait_all_serve(space: Space, document: Document) -> None:
     """Wait until three members serve and Kubernetes knows it."""
     space.wait_serving(document)
     wait_until(
-        lambda: list(all_told(space, document).values()) == ["True"] * 3,
+        lambda: list(gates(space, document).values()) == ["True"] * 3,
         120,
-        lambda: f"all pods are told to serve: {all_told(space, document)}",
+        lambda: f"all readiness gates are True: {gates(space, document)}",
     )
 
 
 def evict(space: Space, pod: str) -> bool:
-    """Ask for an eviction as `kubectl drain` does; false if the budget refuses."""
+    """Request an eviction as `kubectl drain` does; false if the budget refuses."""
     body = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": pod}}
     path = f"/api/v1/namespaces/{space.namespace}/pods/{pod}/eviction"
     try:
@@ -67,7 +67,7 @@ def budget_of(space: Space, document: Document) -> Document:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_nothing_is_evicted_while_a_member_is_sick_and_afterwards_one_at_a_time(
+def test_nothing_is_evicted_while_a_member_hangs_and_afterwards_one_at_a_time(
     space: Space, kind: Any
 ) -> None:
     if not space.testbed.is_local:
@@ -76,19 +76,17 @@ def test_nothing_is_evicted_while_a_member_is_sick_and_afterwards_one_at_a_time(
     wait_all_serve(space, document)
     assert_at_rest(space, 5)
     pods = [pod["metadata"]["name"] for pod in space.pods(document)]
-    sick = f"{space.namespace}/{pods[0]}"
-    space.testbed.fault("freeze", sick)
+    frozen = f"{space.namespace}/{pods[0]}"
+    space.testbed.fault("freeze", frozen)
     try:
-        wait_until(
-            lambda: all_told(space, document)[pods[0]] == "False", 60, "the frozen member is told apart"
-        )
-        # Kubelet and disruption controller come after the mark: an eviction in between would pass.
+        wait_until(lambda: gates(space, document)[pods[0]] == "False", 60, "the frozen member does not serve")
+        # Kubelet and disruption controller follow the readiness gate: an eviction in between would succeed.
         wait_until(
             lambda: budget_of(space, document)["status"]["disruptionsAllowed"] == 0, 60, "none is allowed"
         )
         assert [evict(space, name) for name in pods[1:]] == [False, False]
     finally:
-        space.testbed.fault("thaw", sick)
+        space.testbed.fault("thaw", frozen)
     wait_all_serve(space, document)
     assert budget_of(space, document)["spec"]["minAvailable"] == 2
 
@@ -98,7 +96,7 @@ def test_nothing_is_evicted_while_a_member_is_sick_and_afterwards_one_at_a_time(
     ):
         for name in pods:
             wait_until(lambda name=name: evict(space, name), 150, f"{name} may be evicted", every=0.5)  # type: ignore[misc]
-        wait_until(lambda: not set(all_told(space, document)) & set(pods), 60, "all three are others")
+        wait_until(lambda: not set(gates(space, document)) & set(pods), 60, "all three are replaced")
         wait_all_serve(space, document)
     writer.verify()
     print(f"one by one: {writer.acknowledged} writes, longest gap {writer.longest_gap:.2f} s")
@@ -148,11 +146,11 @@ def test_the_budget_comes_back_when_it_is_deleted_or_edited_and_goes_with_its_cl
     )
     assert budget_of(space, document)["spec"] == was["spec"]
     space.kubectl("patch", "poddisruptionbudget", name, "--type=merge", "-p", '{"spec":{"minAvailable":0}}')
-    wait_until(lambda: budget_of(space, document)["spec"] == was["spec"], 30, "it is put right")
+    wait_until(lambda: budget_of(space, document)["spec"] == was["spec"], 30, "it is corrected")
     resource = "etcdclusters." + ("coreos.com" if "size" in document["spec"] else "etcd.improbable.io")
     space.kubectl("delete", resource, name, "--timeout=60s")
-    space.wait_pods_gone(document)
-    wait_until(lambda: not space.names(resources.BUDGETS), 30, "the budget is gone, too")
+    space.wait_pods_deleted(document)
+    wait_until(lambda: not space.names(resources.BUDGETS), 30, "the budget is deleted, too")
 
 
 def member_of(pod: Document) -> str:
@@ -167,13 +165,13 @@ def lose_data(space: Space, pods: list[Document]) -> None:
         try:
             space.testbed.fault("kill", f"{space.namespace}/{pod['metadata']['name']}")
         except TestbedError as error:
-            # One whose files are gone may have ended by itself: that is what was wanted.
+            # A member without its files may have ended by itself: that is what was wanted.
             if "no running container" not in str(error):
                 raise
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_two_emptied_initial_members_found_nothing_while_the_third_with_the_data_is_away(
+def test_two_emptied_initial_members_bootstrap_nothing_while_the_third_with_the_data_is_away(
     space: Space, kind: Any
 ) -> None:
     if not space.testbed.is_local:
@@ -190,9 +188,9 @@ def test_two_emptied_initial_members_found_nothing_while_the_third_with_the_data
         lose_data(space, pods[:2])
 
         def is_empty_cluster() -> bool:
-            """Whether one of the two answers a client at all: it has no data, so that would be a lie.
+            """Whether one of the two answers a client: without data it must not.
 
-            The pods of persistent members are made anew meanwhile, and have other addresses then.
+            The pods of persistent members are replaced meanwhile, and have other addresses then.
             """
             with Members(deadline=0.5) as members:
                 others = [at for at in space.addresses(document) if at != frozen]
@@ -203,7 +201,7 @@ def test_two_emptied_initial_members_found_nothing_while_the_third_with_the_data
         wait_until(
             lambda: "DataLost" in space.wait_condition(document, "Degraded", "QuorumLost")["message"],
             30,
-            "the status says why two are away",
+            "the status reports why two are away",
         )
     finally:
         space.testbed.fault("thaw", third)

@@ -1,4 +1,4 @@
-"""A majority is lost for good: what is left is saved (persistent: if asked for), and everybody is told."""
+"""A majority is lost for good: the rest is recovered (persistent: on request), and it is reported."""
 
 import json
 import subprocess
@@ -43,9 +43,9 @@ def pause(space: Space, document: Document, *, is_paused: bool) -> None:
 
 
 def lose(space: Space, document: Document, *numbers: int) -> None:
-    """Delete pods together, and see the loss told; then the operator may act.
+    """Delete pods together, and see the loss reported; then the operator may act.
 
-    It is paused meanwhile: a leader takes seconds to hand over in vain, enough for the operator to
+    It is paused meanwhile: a leader tries for seconds to transfer its leadership, enough for the operator to
     replace the members one after the other, and no quorum would be lost.
     """
     pause(space, document, is_paused=True)
@@ -60,16 +60,16 @@ def lose(space: Space, document: Document, *numbers: int) -> None:
 
     with Members() as members:
         wait_until(is_lost, 40, "the quorum is lost")
-    wait_until(lambda: available(space, document) == "False", 30, "the loss is told")
-    print(f"loss told after {time.monotonic() - began:.2f} s")
+    wait_until(lambda: available(space, document) == "False", 30, "the loss is reported")
+    print(f"loss reported after {time.monotonic() - began:.2f} s")
     assert condition(space.stored(document), "Available")["reason"] == "QuorumLost"
-    gone = set(names(*numbers))
-    wait_until(lambda: not gone & set(space.names(resources.PODS)), 60, "the pods are gone")
+    deleted = set(names(*numbers))
+    wait_until(lambda: not deleted & set(space.names(resources.PODS)), 60, "the pods are deleted")
     pause(space, document, is_paused=False)
 
 
 def await_recovered(space: Space, document: Document, *numbers: int) -> None:
-    """These (unless said otherwise 0003 to 0005) stand in for all that was."""
+    """These members (by default 0003 to 0005) replace all others."""
     began = time.monotonic()
     wait_until(lambda: available(space, document) == "True", 120, lambda: f"{space.status(document)}")
     back = time.monotonic() - began
@@ -89,7 +89,7 @@ def test_two_of_three_pods_deleted_together_are_recovered_from_the_third_without
     before = assert_consistent(space, document)
     with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
         wait_until(lambda: writer.acknowledged > 100, 30, "some writes are acknowledged")
-    # The survivor hears with the next heartbeat what a quorum has: nothing is under way any more.
+    # With the next heartbeat the survivor learns what is committed: nothing is in flight any more.
     hold_for(1.0, lambda: available(space, document) == "True", "it serves", every=0.5)
     lose(space, document, 0, 1)
     await_recovered(space, document)
@@ -100,11 +100,11 @@ def test_two_of_three_pods_deleted_together_are_recovered_from_the_third_without
     assert "required revision has been compacted" in watch_from(space, status["recovery"]["revision"])
     assert status["recovery"]["survivor"] == names(2)[0]
     assert status["recovery"]["replaces"] == before
-    told = condition(space.stored(document), "DataLossPossible")
-    assert (told["status"], names(2)[0] in told["message"]) == ("True", True)
+    reported = condition(space.stored(document), "DataLossPossible")
+    assert (reported["status"], names(2)[0] in reported["message"]) == ("True", True)
     assert {
         ("Warning", "QuorumLost"), ("Warning", "RecoveryStarted"), ("Warning", "Recovered")
-    } <= space.told(NAME)  # fmt: skip
+    } <= space.events(NAME)  # fmt: skip
     assert_at_rest(space, 10)
 
 
@@ -146,7 +146,7 @@ def test_a_cluster_whose_data_is_all_gone_is_left_alone_until_it_is_deleted(spac
     space.wait_settled(document)
     lose(space, document, 0, 1, 2)
     space.wait_condition(document, "Degraded", "NoBackup")
-    hold_for(8.0, lambda: not space.pods(document), "no new cluster is founded", every=0.5)
+    hold_for(8.0, lambda: not space.pods(document), "no new cluster is bootstrapped", every=0.5)
 
     space.kubectl("delete", KIND, NAME)
     wait_until(lambda: space.stored(document) == {}, 30, "the resource is deleted")
@@ -172,27 +172,27 @@ def test_persistent_members_are_given_up_only_by_name_and_their_claims_are_kept(
     began = time.monotonic()
     annotate(space, name)
     wait_until(lambda: available(space, document) == "True", 120, lambda: f"{space.status(document)}")
-    print(f"served again {time.monotonic() - began:.2f} s after it was asked for")
+    print(f"served again {time.monotonic() - began:.2f} s after the request")
     wait_until(
         lambda: space.names(resources.PEERS) == [f"my-cluster-{number}" for number in (0, 1, 3)],
         120,
         lambda: f"members 0, 1 and the seed, now {space.status(document)}",
     )
     space.wait_settled(document, within=120)
-    print(f"settled {time.monotonic() - began:.2f} s after it was asked for")
+    print(f"settled {time.monotonic() - began:.2f} s after the request")
     writer.verify()
     assert assert_consistent(space, document) != before
     status = space.status(document)
     assert status["keptClaims"] == ["my-cluster-2"]
     assert "my-cluster-2" in space.names(resources.CLAIMS)
-    assert ("Normal", "PVCKept") in space.told("my-cluster")
+    assert ("Normal", "PVCKept") in space.events("my-cluster")
     space.kubectl("delete", "pvc", "my-cluster-2")
-    wait_until(lambda: "keptClaims" not in space.status(document), 60, "what was kept is gone")
+    wait_until(lambda: "keptClaims" not in space.status(document), 60, "the kept claim is deleted")
     assert_nothing_doubled(space, document, members=[f"my-cluster-{number}" for number in (0, 1, 3)])
     assert (status["recovery"]["survivor"], status["recovery"]["replaces"]) == ("my-cluster-2", before)
     assert condition(space.stored(document), "DataLossPossible")["status"] == "True"
-    told = space.told("my-cluster")
-    assert {("Warning", reason) for reason in ("QuorumLost", "RecoveryStarted", "Recovered")} <= told
+    events = space.events("my-cluster")
+    assert {("Warning", reason) for reason in ("QuorumLost", "RecoveryStarted", "Recovered")} <= events
     assert_at_rest(space, 10)  # with the annotation still there
 
 
@@ -201,13 +201,13 @@ def held(space: Space, document: Document) -> Document:
 
 
 def annotate(space: Space, name: str) -> None:
-    """Ask for a recovery."""
-    words = f"etcd.improbable.io/recover={name}"
-    space.kubectl("annotate", "etcdclusters.etcd.improbable.io", "my-cluster", words, "--overwrite")
+    """Request a recovery."""
+    request = f"etcd.improbable.io/recover={name}"
+    space.kubectl("annotate", "etcdclusters.etcd.improbable.io", "my-cluster", request, "--overwrite")
 
 
 def lose_volumes(space: Space, document: Document, *members: str) -> None:
-    """Claims and pods go together, while the operator is paused: see `lose`."""
+    """Claims and pods are deleted together, while the operator is paused: see `lose`."""
     paused = "etcd.improbable.io/paused"
     kind = "etcdclusters.etcd.improbable.io"
     space.kubectl("annotate", kind, "my-cluster", f"{paused}=true")
@@ -217,8 +217,8 @@ def lose_volumes(space: Space, document: Document, *members: str) -> None:
     space.kubectl("delete", "pvc", *members, "--wait=false")
     of = f"etcd.improbable.io/peer-name in ({','.join(members)})"
     space.kubectl("delete", "pod", "-l", of, "--wait=false")
-    wait_until(lambda: not set(members) & set(space.names(resources.CLAIMS)), 60, "the claims are gone")
-    wait_until(lambda: available(space, document) == "False", 60, "the loss is told")
+    wait_until(lambda: not set(members) & set(space.names(resources.CLAIMS)), 60, "the claims are deleted")
+    wait_until(lambda: available(space, document) == "False", 60, "the loss is reported")
     space.kubectl("annotate", kind, "my-cluster", f"{paused}-")
 
 
@@ -257,11 +257,11 @@ class Load:
 
 
 def watch_from(space: Space, revision: int) -> str:
-    """What a watcher is told that goes on where it was, at the cluster's Service."""
+    """What a watcher receives that resumes where it was, at the cluster's Service."""
     address = space.kubectl("get", "service", NAME, "-o", "jsonpath={.spec.clusterIP}")
-    words = ["etcdctl", f"--endpoints=http://{address}:2379", "watch", f"--rev={revision}", "writer/0"]
+    command = ["etcdctl", f"--endpoints=http://{address}:2379", "watch", f"--rev={revision}", "writer/0"]
     found = subprocess.run(
-        words,
+        command,
         env={"PATH": space.testbed.path},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -92,7 +92,7 @@ def test_scaling_down_removes_the_highest_claims_and_keeps_the_others(space: Spa
         lambda: space.names(resources.CLAIMS, selector) == ["my-cluster-0"], 30, "two claims are removed"
     )
     assert space.names(resources.PEERS, selector) == ["my-cluster-0"]
-    reasons = {reason for _, reason in space.told("my-cluster")}
+    reasons = {reason for _, reason in space.events("my-cluster")}
     assert {"MemberRemoved", "PeerRemoved", "PVCRemoved"} <= reasons
 
 

@@ -1,4 +1,4 @@
-"""What the operator asked of the API server in all these tests, against what its manifests allow.
+"""What the operator requested from the API server in all these tests, against what its manifests allow.
 
 Read from the audit log, of every pod that was made from the same template as those that run: so of both runs,
 the tests beside one another and those that need the cluster for themselves. This one is the last.
@@ -23,9 +23,9 @@ RARE: dict[Right, str] = {
     ("etcd.improbable.io", "etcdpeers", "get"): "a reply was lost and the cache is behind",
     ("apps", "replicasets", "get"): "the same",
     ("policy", "poddisruptionbudgets", "get"): "the same",
-    ("", "nodes", "get"): "a leader is silent, and its pod is gone",
+    ("", "nodes", "get"): "a leader is silent, and its pod does not exist",
     ("coordination.k8s.io", "leases", "create"): "there is no Lease yet of an operator before",
-    ("apiextensions.k8s.io", "customresourcedefinitions", "create"): "asked with the patch that makes it",
+    ("apiextensions.k8s.io", "customresourcedefinitions", "create"): "checked for the patch that creates it",
     **{
         ("admissionregistration.k8s.io", f"{kind}admission{part}", "create"): "the same"
         for kind in ("mutating", "validating")
@@ -42,7 +42,7 @@ def right_of(request: Request) -> Right:
 
 
 @pytest.fixture(scope="module")
-def asked(testbed: Testbed, operator: Operator) -> list[Request]:
+def requests(testbed: Testbed, operator: Operator) -> list[Request]:
     """The requests of the operator that runs, and of those before it that were the same."""
     if not testbed.is_local or not isinstance(operator, DeployedOperator):
         pytest.skip("needs the audit log, and an operator that has only the rights of its manifests")
@@ -50,18 +50,18 @@ def asked(testbed: Testbed, operator: Operator) -> list[Request]:
     return list(_of_templates(all_of(testbed.audit_log, operator.user), template))
 
 
-def _of_templates(requests: Iterator[Request], templates: set[str]) -> Iterator[Request]:
+def _of_templates(logged: Iterator[Request], templates: set[str]) -> Iterator[Request]:
     starts = tuple(f"{DeployedOperator.NAME}-{template}-" for template in templates)
-    return (request for request in requests if request.resource and request.pod.startswith(starts))
+    return (request for request in logged if request.resource and request.pod.startswith(starts))
 
 
-def test_nothing_was_asked_that_the_manifests_do_not_allow(asked: list[Request]) -> None:
-    assert asked
-    assert {right_of(request) for request in asked} - granted() == set()
+def test_nothing_was_requested_that_the_manifests_do_not_allow(requests: list[Request]) -> None:
+    assert requests
+    assert {right_of(request) for request in requests} - granted() == set()
 
 
-def test_the_manifests_allow_nothing_that_is_never_asked(asked: list[Request]) -> None:
-    spaces = {request.namespace for request in asked if request.namespace.startswith("e2e-")}
+def test_the_manifests_allow_nothing_that_is_never_requested(requests: list[Request]) -> None:
+    spaces = {request.namespace for request in requests if request.namespace.startswith("e2e-")}
     if len(spaces) < ENOUGH:
         pytest.skip(f"only {len(spaces)} tests have run with this operator: run all of e2e first")
-    assert granted() - {right_of(request) for request in asked} - set(RARE) == set()
+    assert granted() - {right_of(request) for request in requests} - set(RARE) == set()

@@ -1,4 +1,4 @@
-"""An operator that was struck down, and so has not released its Lease: its successor acts within seconds."""
+"""An operator that was killed, and so has not released its Lease: its successor acts within seconds."""
 
 import time
 
@@ -28,9 +28,9 @@ STARTS_BETWEEN_STRIKES = 3.0
 def test_an_operator_acts_again_long_before_the_lease_of_its_predecessor_expires(
     space: Space, operator: Operator, way: str, goal: float
 ) -> None:
-    """The goals are those of a quiet machine, and printed; what is asserted holds on any.
+    """The goals are those of a quiet machine, and are printed; the assertions hold on any.
 
-    A process that is deleted by force has a second, in which it may act and release its Lease: not here.
+    A process that is deleted by force has a second in which it may act and release its Lease: not here.
     """
     if not isinstance(operator, DeployedOperator):
         pytest.skip("the process for development runs without election")
@@ -56,7 +56,7 @@ def test_an_operator_acts_again_long_before_the_lease_of_its_predecessor_expires
         pytest.param((3, 5, 3) * 4, id="1-3-5-3-four-times", marks=pytest.mark.long),
     ],
 )
-def test_sizes_are_reached_while_the_operator_is_struck_every_five_seconds(
+def test_sizes_are_reached_while_the_operator_is_killed_every_five_seconds(
     space: Space, operator: Operator, sizes: tuple[int, ...]
 ) -> None:
     if not isinstance(operator, DeployedOperator):
@@ -71,7 +71,7 @@ def test_sizes_are_reached_while_the_operator_is_struck_every_five_seconds(
     operator.kill_process()
     start = seconds_until_made(space, ephemeral("probe", size=1))
     every = max(STRIKE_EVERY, STARTS_BETWEEN_STRIKES * start)
-    print(f"acts again {start:.2f} s after a SIGKILL: struck every {every:.1f} s")
+    print(f"acts again {start:.2f} s after a SIGKILL: killed every {every:.1f} s")
     operator.renew()
     began = time.monotonic()
     with Striker(operator, every=every) as striker:

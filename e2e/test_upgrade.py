@@ -29,8 +29,8 @@ MISSING = "3.7.99"
 """A version whose image is nowhere."""
 
 
-def asked(space: Space, document: Document, version: str) -> Document:
-    """Ask for a version as the document of that kind does: a whole object by PUT, or `kubectl apply`."""
+def edited(space: Space, document: Document, version: str) -> Document:
+    """Edit the version as the document of that kind does: a whole object by PUT, or `kubectl apply`."""
     wanted = {**document, "spec": {**document["spec"], "version": version}}
     if document["apiVersion"] == COREOS:
         wanted["metadata"] = {**document["metadata"], "namespace": space.namespace}
@@ -46,7 +46,7 @@ def images(space: Space, document: Document) -> set[str]:
 
 
 def identity(space: Space, document: Document) -> Any:
-    """What an upgrade leaves as it is: the claims and, by etcd's own word, cluster and members."""
+    """What an upgrade does not change: the claims and, as etcd reports, cluster and members."""
     claims = {
         c["metadata"]["name"]: c["metadata"]["uid"]
         for c in space.api.all_of(resources.CLAIMS, space.namespace)
@@ -61,7 +61,7 @@ def upgrade(space: Space, document: Document, version: str) -> Document:
         QuorumWatch(lambda: space.addresses(document)) as watch,
         Writer(lambda: space.addresses(document), per_second=RATE, prefix=version) as writer,
     ):
-        wanted = asked(space, document, version)
+        wanted = edited(space, document, version)
         settle(space, wanted, within=UPGRADE_SECONDS)
         seconds = time.monotonic() - began
     writer.verify()
@@ -87,19 +87,19 @@ def test_a_cluster_is_upgraded_from_3_5_to_3_7_and_nothing_is_lost(space: Space,
         document = upgrade(space, document, version)
         assert identity(space, document) == before
 
-    assert_told(space, document)
+    assert_reported(space, document)
     assert_blocked_and_back(space, document)
     assert identity(space, document) == before
     assert_at_rest(space, 10)
 
 
-def assert_told(space: Space, document: Document) -> None:
+def assert_reported(space: Space, document: Document) -> None:
     """Versions in status, progress in Events."""
-    reasons = {reason for _, reason in space.told(document["metadata"]["name"])}
+    reasons = {reason for _, reason in space.events(document["metadata"]["name"])}
     assert {"UpgradeStarted", "LeaderMoved", "MemberUpgraded", "UpgradeFinished"} <= reasons
     status = space.status(document)
     assert ("upgrade" not in status, status["currentVersion"]) == (True, "3.7.3")
-    # The leader looks every few seconds whether it can raise the cluster version.
+    # The leader checks every few seconds whether it can raise the cluster version.
     wait_until(
         lambda: space.status(document).get("clusterVersion", "3.7.0") == "3.7.0", 30, "the cluster version"
     )
@@ -109,19 +109,21 @@ def assert_told(space: Space, document: Document) -> None:
 
 
 def names_the_image(space: Space, document: Document) -> bool:
-    told = condition(space.stored(document), "Degraded")
-    return told["reason"] == "UpgradeBlocked" and ("Image" in told["message"] or "Pull" in told["message"])
+    degraded = condition(space.stored(document), "Degraded")
+    return degraded["reason"] == "UpgradeBlocked" and (
+        "Image" in degraded["message"] or "Pull" in degraded["message"]
+    )
 
 
 def assert_blocked_and_back(space: Space, document: Document) -> None:
-    """A version that does not exist costs one member for as long as the spec names it, and no write."""
+    """A version that does not exist costs one member while the spec names it, and no write."""
     with Writer(lambda: space.addresses(document), per_second=RATE, prefix="blocked") as writer:
-        wrong = asked(space, document, MISSING)
-        # Between two pulls the kubelet also says CrashLoopBackOff, of the container that it has stopped.
+        wrong = edited(space, document, MISSING)
+        # Between two pulls the kubelet also reports CrashLoopBackOff, of the container that it has stopped.
         wait_until(
             lambda: names_the_image(space, wrong), 90, lambda: f"the image is named: {space.status(wrong)}"
         )
-        settle(space, asked(space, document, document["spec"]["version"]), within=UPGRADE_SECONDS)
+        settle(space, edited(space, document, document["spec"]["version"]), within=UPGRADE_SECONDS)
     writer.verify()
     space.wait_serving(document)
 
@@ -130,7 +132,7 @@ def test_an_operator_killed_in_the_middle_goes_on_and_a_lost_member_is_replaced(
     document = space.created(ephemeral(version="v3.5.35"))
     settle(space, document, within=UPGRADE_SECONDS)
     with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
-        wanted = asked(space, document, "v3.6.16")
+        wanted = edited(space, document, "v3.6.16")
         wait_until(lambda: len(images(space, document)) == 2, 60, "the first member has the new image")
         space.operator.kill()
         space.kubectl("delete", "pod", "example-etcd-cluster-0000", "--now")

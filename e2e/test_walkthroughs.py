@@ -1,4 +1,4 @@
-"""The documents' other ways to ask for a size, and the oldest document's recovery of its controller."""
+"""The documents' other ways to change the size, and the oldest document's recovery of its controller."""
 
 from pathlib import Path
 
@@ -43,11 +43,11 @@ def test_apply_with_one_replica_keeps_one_claim_and_an_edit_brings_three_back(
 def edit(kubectl: Kubectl, monkeypatch: pytest.MonkeyPatch, command: str) -> None:
     """`kubectl edit` with sed as the editor."""
     monkeypatch.setenv("KUBE_EDITOR", f"sed -i '{command}'")
-    said = kubectl("edit", "etcdcluster", "my-cluster")
-    assert "edited" in said, said
+    output = kubectl("edit", "etcdcluster", "my-cluster")
+    assert "edited" in output, output
 
 
-def test_the_documents_words_scale_up_and_down(space: Space) -> None:
+def test_the_documents_commands_scale_up_and_down(space: Space) -> None:
     """Also beside a cluster of the other group, whose resource has the same kind."""
     other = space.create(ephemeral(size=1))
     document = persistent()
@@ -55,12 +55,12 @@ def test_the_documents_words_scale_up_and_down(space: Space) -> None:
     settle(space, document)
     assert [row["NAME"] for row in space.kubectl.table("get", "etcdcluster")] == ["my-cluster"]
 
-    said = space.kubectl("scale", "EtcdCluster", "my-cluster", "--replicas", "5")
-    assert "scaled" in said, said
+    output = space.kubectl("scale", "EtcdCluster", "my-cluster", "--replicas", "5")
+    assert "scaled" in output, output
     settle(space, sized(document, 5))
 
-    said = space.kubectl("scale", "etcdcluster", "my-cluster", "--replicas", "1")
-    assert "scaled" in said, said
+    output = space.kubectl("scale", "etcdcluster", "my-cluster", "--replicas", "1")
+    assert "scaled" in output, output
     settle(space, sized(document, 1))
     wait_until(lambda: space.names(resources.CLAIMS, SELECTOR) == ["my-cluster-0"], 30, "one claim is kept")
     settle(space, other)

@@ -57,7 +57,7 @@ class Api:
             return
 
     def delete(self, resource: Resource, namespace: str, name: str) -> None:
-        """Ask for a deletion; what is gone already is fine."""
+        """Request a deletion; an object that does not exist is fine."""
         try:
             self.client.delete(resource, Key(namespace, name))
         except NotFound:
@@ -68,7 +68,7 @@ class Api:
         return self.get(CLUSTERS[document["apiVersion"]], namespace, document["metadata"]["name"])
 
     def member_pods(self, document: Object, namespace: str) -> list[Object]:
-        """The pods of a cluster that nobody has asked to go."""
+        """The pods of a cluster that are not being deleted."""
         selector = f"{LABELS[document['apiVersion']]}={document['metadata']['name']}"
         pods = self.all_of(resources.PODS, namespace, selector)
         return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]

@@ -1,4 +1,4 @@
-"""What the operator asked of the API server, from the API server's own audit log.
+"""What the operator requested from the API server, by the API server's own audit log.
 
 Lines of the log are written within a second of the request; a count over a window is made
 after the window's end.
@@ -32,7 +32,7 @@ class Request:
 
     @property
     def is_write(self) -> bool:
-        """Whether it asked for a change."""
+        """Whether it changes something."""
         return self.verb in WRITES
 
     @property
@@ -55,7 +55,7 @@ class Window:
         return list(self._read())
 
     def writes(self, *, namespace: str = "") -> list[Request]:
-        """Asked-for changes: Events and the leader's Lease, which tell and renew, are not counted."""
+        """The changes, without Events and without the leader's Lease."""
         return [
             request
             for request in self._read()

@@ -9,18 +9,18 @@ from etcd_operator.kube import resources
 
 
 def assert_consistent(space: Space, document: Document) -> str:
-    """One cluster of as many voters as asked, one per pod, with the same data in all; its ID in hex."""
+    """One cluster of as many voters as declared, one per pod, with the same data in all; its ID in hex."""
     pods = space.pods(document)
     names = sorted(
         pod["metadata"]["labels"].get("etcd.improbable.io/peer-name", pod["metadata"]["name"]) for pod in pods
     )
-    assert len(pods) == size_of(document), f"pods {names}, {size_of(document)} asked"
+    assert len(pods) == size_of(document), f"pods {names}, of {size_of(document)} members"
     with Members() as members:
-        said = members.ask(pods)
-        assert len(said) == len(pods), f"only {[each.name for each in said]} answer of {names}"
-        ids = {each.status.cluster_id for each in said}
+        reports = members.reports(pods)
+        assert len(reports) == len(pods), f"only {[each.name for each in reports]} answer of {names}"
+        ids = {each.status.cluster_id for each in reports}
         assert len(ids) == 1, f"several cluster IDs: {ids}"
-        for each in said:
+        for each in reports:
             listed = each.members.members
             assert sorted(member.name for member in listed) == names, f"{each.name} lists {listed}"
             assert not any(member.is_learner for member in listed), f"{each.name} lists a learner: {listed}"

@@ -37,6 +37,6 @@ def persistent(
 
 
 def size_of(document: Document) -> int:
-    """How many members a document asks for; the oldest form has `size` at the top."""
+    """How many members a document declares; the oldest form has `size` at the top."""
     spec = document.get("spec", {})
     return int(spec.get("size") or spec.get("replicas") or document["size"])

@@ -1,4 +1,4 @@
-"""What is left of a failed test: objects, events, logs, member lists and the operator's log, as files."""
+"""The remains of a failed test as files: objects, events, logs, member lists and the operator's log."""
 
 import tempfile
 from pathlib import Path
@@ -19,13 +19,13 @@ def dump(space: Space, test: str) -> Path:
     folder = Path(tempfile.gettempdir()) / "etcd-operator-e2e" / f"{test}-{space.namespace}"
     folder.mkdir(parents=True, exist_ok=True)
     kubectl = space.kubectl
-    for name, words in {
+    for name, arguments in {
         "objects.yaml": ("get", KINDS, "-o", "yaml"),
         "objects.txt": ("get", KINDS, "-o", "wide"),
         "describe.txt": ("describe", KINDS),
         "events.txt": ("get", "events", "--sort-by=.lastTimestamp"),
     }.items():
-        _write(folder / name, lambda words=words: kubectl(*words, check=False))
+        _write(folder / name, lambda arguments=arguments: kubectl(*arguments, check=False))
     _write(folder / "members.txt", lambda: _member_lists(space))
     _write(folder / "operator.log", space.operator.log)
     for pod in kubectl("get", "pods", "-o", "name", check=False).split():
@@ -41,7 +41,7 @@ def _write(path: Path, text: object) -> None:
     try:
         path.write_text(str(text() if callable(text) else text))
     except Exception as error:  # noqa: BLE001 -- a failed test is reported whatever else is broken
-        path.write_text(f"cannot be had: {error!r}")
+        path.write_text(f"not available: {error!r}")
 
 
 def _member_lists(space: Space) -> str:
@@ -49,7 +49,7 @@ def _member_lists(space: Space) -> str:
     with Members() as members:
         for pod in space.api.all_of(resources.PODS, space.namespace):
             try:
-                lines += [f"{pod['metadata']['name']}: {said}" for said in members.ask([pod])] or [
+                lines += [f"{pod['metadata']['name']}: {report}" for report in members.reports([pod])] or [
                     f"{pod['metadata']['name']}: no answer"
                 ]
             except OperatorError as error:

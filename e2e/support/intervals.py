@@ -1,4 +1,4 @@
-"""What a series of moments says: gaps between writes, times without a leader. Arithmetic only.
+"""What a series of moments shows: gaps between writes, times without a leader. Arithmetic only.
 
 Times are seconds of one monotonic clock. Samples are points: a window between two of them is known to the
 distance of the samples, and no better.
@@ -34,7 +34,7 @@ def longest_gap(moments: Iterable[float], within: Interval) -> float:
 
 @dataclass(frozen=True)
 class Claim:
-    """Whom a member holds to be the leader (0: nobody), and who it is itself."""
+    """The leader that a member reports (0: none), and its own ID."""
 
     member: int
     leader: int
@@ -52,9 +52,9 @@ class Answer:
 def leaderless(answers: Iterable[Answer], *, voters: int, end: float) -> list[Interval]:
     """The times in which the cluster had no leader that clients could reach, in order.
 
-    There is a leader while a majority of the `voters` names the same one **and** that one, asked itself,
-    says so too: etcd names a leader that died for as long as an election takes to begin. Before the first
-    leader nothing is counted, unless there never was one; a window that is open ends at `end`.
+    There is a leader while a majority of the `voters` names the same one **and** that member itself reports
+    to lead: etcd names a leader that died for as long as an election takes to begin. Before the first leader
+    nothing is counted, unless there never was one; a window that is open ends at `end`.
     """
     found: list[Interval] = []
     claims: dict[str, Claim] = {}

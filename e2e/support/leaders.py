@@ -1,7 +1,7 @@
-"""Watches whether a cluster has a leader, by what each of its members says of itself.
+"""Watches whether a cluster has a leader, by the status that each of its members reports.
 
-Promises: every member is asked by a thread of its own, so that one that hangs does not blind the watch; a
-member that does not answer within half a second counts as silent from the moment it was asked.
+Promises: each member is polled by a thread of its own, so that one that hangs does not blind the watch; a
+member that does not answer within half a second counts as silent from the moment of the request.
 """
 
 import time
@@ -13,38 +13,38 @@ from e2e.support.members import Members
 from e2e.support.pace import Paced
 from etcd_operator.errors import OperatorError
 
-ASK_EVERY = 0.02
-"""Seconds between two questions to one member: the resolution of a window."""
+POLL_SECONDS = 0.02
+"""Seconds between two requests to one member: the resolution of a window."""
 
 ANSWER_WITHIN = 0.5
-LOOK_EVERY = 0.2
-"""Seconds between two looks for members that came or went."""
+DISCOVERY_SECONDS = 0.2
+"""Seconds between two reads of the members' addresses."""
 
 
 class LeaderWatch:
-    """Asks each member for its Status all the time, in a `with`; `windows` are the times without a leader.
+    """Polls the Status of each member, in a `with`; `windows` are the times without a leader.
 
-    addresses: the members' addresses now; asked again all the time. voters: how many members there are.
+    addresses: the members' addresses now; read again and again. voters: how many members there are.
     """
 
     def __init__(self, addresses: Callable[[], list[str]], *, voters: int) -> None:
         self._addresses = addresses
         self._voters = voters
         self._members = Members(deadline=ANSWER_WITHIN)
-        self._look = Paced(self._follow, interval=LOOK_EVERY, name="leader-watch")
-        self._asking: dict[str, Paced] = {}
+        self._discovery = Paced(self._follow, interval=DISCOVERY_SECONDS, name="leader-watch")
+        self._polls: dict[str, Paced] = {}
         self._answers: list[Answer] = []
 
     def __enter__(self) -> "LeaderWatch":
-        self._look.start()
+        self._discovery.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._look.stop()
-        for asking in self._asking.values():
-            asking.stop()
+        self._discovery.stop()
+        for poll in self._polls.values():
+            poll.stop()
         self._members.close()
 
     def windows(self, within: Interval) -> list[Interval]:
@@ -57,31 +57,31 @@ class LeaderWatch:
         ]
 
     def longest_silence(self, within: Interval) -> float:
-        """The longest time without any answer: shorter windows cannot be told from this machine's pauses."""
+        """The longest time without any answer: shorter windows may be pauses of this machine."""
         return longest_gap((answer.moment for answer in list(self._answers) if answer.claim), within)
 
     def _follow(self) -> None:
         try:
             now = set(self._addresses())
         except OperatorError:
-            return  # the API server is away: the members known so far are asked on
-        for address in now - self._asking.keys():
-            self._asking[address] = Paced(
-                lambda address=address: self._ask(address),  # type: ignore[misc]
-                interval=ASK_EVERY,
+            return  # the API server is away: the members known so far are polled further
+        for address in now - self._polls.keys():
+            self._polls[address] = Paced(
+                lambda address=address: self._poll(address),  # type: ignore[misc]
+                interval=POLL_SECONDS,
                 name=f"leader-watch {address}",
             )
-            self._asking[address].start()
-        for address in self._asking.keys() - now:
-            self._asking.pop(address).stop()
+            self._polls[address].start()
+        for address in self._polls.keys() - now:
+            self._polls.pop(address).stop()
             self._answers.append(Answer(time.monotonic(), address, None))
 
-    def _ask(self, address: str) -> None:
-        asked = time.monotonic()
+    def _poll(self, address: str) -> None:
+        began = time.monotonic()
         try:
-            said = self._members.client(address).status()
+            status = self._members.client(address).status()
         except OperatorError:
-            self._answers.append(Answer(asked, address, None))
+            self._answers.append(Answer(began, address, None))
             return
-        claim = Claim(member=said.member_id, leader=said.leader)
+        claim = Claim(member=status.member_id, leader=status.leader)
         self._answers.append(Answer(time.monotonic(), address, claim))

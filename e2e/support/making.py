@@ -1,4 +1,4 @@
-"""How soon the operator acts on a cluster that is asked for."""
+"""How soon the operator acts on a new cluster."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""The members of a cluster, dialled at their pods' addresses: etcd's own word, not the operator's."""
+"""The members of a cluster, dialled at their pods' addresses: what etcd reports, not the operator."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,8 +12,8 @@ from etcd_operator.render.urls import CLIENT_PORT, endpoint
 
 
 @dataclass(frozen=True)
-class Said:
-    """What one member says of itself and of the others."""
+class MemberReport:
+    """What one member reports of itself and of the others."""
 
     name: str
     status: Status
@@ -41,9 +41,9 @@ class Members:
         """A client of the member at a pod's address."""
         return EtcdClient(self._channels, endpoint(address, CLIENT_PORT), deadline=self._deadline)
 
-    def ask(self, pods: Iterable[dict[str, Any]]) -> list[Said]:
-        """What the members in `pods` say; who has no address or does not answer is left out."""
-        said = []
+    def reports(self, pods: Iterable[dict[str, Any]]) -> list[MemberReport]:
+        """What the members in `pods` report, without those that have no address or do not answer."""
+        reports = []
         for pod in pods:
             address = pod.get("status", {}).get("podIP")
             if not address:
@@ -54,23 +54,23 @@ class Members:
                 listed = client.member_list(linearizable=False)
             except OperatorError:
                 continue
-            said.append(Said(pod["metadata"]["name"], status, listed))
-        return said
+            reports.append(MemberReport(pod["metadata"]["name"], status, listed))
+        return reports
 
     def all_serve(self, pods: list[dict[str, Any]], size: int) -> bool:
         """Whether `size` members run, all of them voters that know each other, a leader and a quorum."""
         if len(pods) != size:
             return False
-        said = self.ask(pods)
+        reports = self.reports(pods)
         return (
-            len(said) == size
-            and len({each.status.cluster_id for each in said}) == 1
-            and len({each.status.leader for each in said}) == 1
-            and all(_is_complete(each, size) for each in said)
+            len(reports) == size
+            and len({each.status.cluster_id for each in reports}) == 1
+            and len({each.status.leader for each in reports}) == 1
+            and all(_is_complete(each, size) for each in reports)
             and all(self.client(pod["status"]["podIP"]).has_quorum(deadline=1.0) for pod in pods)
         )
 
 
-def _is_complete(said: Said, size: int) -> bool:
-    voters = [member for member in said.members.members if member.has_started and not member.is_learner]
-    return said.status.leader != 0 and len(voters) == len(said.members.members) == size
+def _is_complete(report: MemberReport, size: int) -> bool:
+    voters = [member for member in report.members.members if member.has_started and not member.is_learner]
+    return report.status.leader != 0 and len(voters) == len(report.members.members) == size

@@ -1,7 +1,7 @@
 """The operator under test: a Deployment from the real image, or a process of this machine.
 
-`$ETCD_OPERATOR_E2E_OPERATOR` says which. Both run as a service account of their own, so that the audit
-log tells their requests from everybody else's.
+`$ETCD_OPERATOR_E2E_OPERATOR` selects it. Both run as a service account of their own, so that the audit
+log shows their requests apart from all others.
 """
 
 import contextlib
@@ -19,10 +19,10 @@ START_SECONDS = 60.0
 
 
 class Operator(ABC):
-    """What tests do to the operator, and what they ask it."""
+    """What tests do to the operator, and what they read from it."""
 
     user: str
-    """Whom the audit log names for its requests."""
+    """The user of its requests in the audit log."""
 
     @abstractmethod
     def address(self) -> str:
@@ -42,7 +42,7 @@ class Operator(ABC):
 
     @abstractmethod
     def stop(self) -> None:
-        """End it as its owner would, and wait until it is gone."""
+        """End it as its owner would, and wait for its end."""
 
     @abstractmethod
     def start(self) -> None:
@@ -78,7 +78,7 @@ class Operator(ABC):
         return sum(values)
 
 
-def kind_asked_for() -> str:
+def configured_kind() -> str:
     """`deployment` or `process`."""
     kind = os.environ.get("ETCD_OPERATOR_E2E_OPERATOR", "deployment")
     if kind not in ("deployment", "process"):
@@ -118,7 +118,7 @@ class DeployedOperator(Operator):
         )
 
     def kill(self) -> None:
-        """The pod goes as well: a container that is killed often is started again more and more slowly."""
+        """The pod is deleted as well: a container that is killed often is restarted more and more slowly."""
         for pod in self.pods():
             if pod["status"]["phase"] == "Running":
                 self.kill_one(pod["metadata"]["name"])
@@ -138,7 +138,7 @@ class DeployedOperator(Operator):
                 self._testbed.fault("kill", f"{self._namespace}/{pod['metadata']['name']}", self.NAME)
 
     def delete_by_force(self) -> None:
-        """Take its pods out of the API without waiting for what the kubelet says of them."""
+        """Take its pods out of the API without waiting for the kubelet."""
         names = [pod["metadata"]["name"] for pod in self.pods()]
         if names:
             self._kubectl("delete", "pod", *names, "--force", "--grace-period=0", "--wait=false")
@@ -167,16 +167,16 @@ class DeployedOperator(Operator):
         self._kubectl("scale", "deployment", self.NAME, f"--replicas={replicas}")
 
         def is_done() -> bool:
-            pods = self.pods(with_leaving=True)
+            pods = self.pods(with_deleted=True)
             ready = [pod for pod in pods if is_ready(pod)]
             return len(pods) == len(ready) == replicas
 
         wait_until(is_done, START_SECONDS, f"{replicas} operators run")
 
-    def pods(self, *, with_leaving: bool = False) -> list[dict[str, Any]]:
+    def pods(self, *, with_deleted: bool = False) -> list[dict[str, Any]]:
         """Its pods, oldest first."""
         selector = self._kubectl.json("get", "deployment", self.NAME)["spec"]["selector"]["matchLabels"]
-        words = ",".join(f"{key}={value}" for key, value in selector.items())
-        pods = self._kubectl.json("get", "pods", "-l", words)["items"]
+        labels = ",".join(f"{key}={value}" for key, value in selector.items())
+        pods = self._kubectl.json("get", "pods", "-l", labels)["items"]
         pods.sort(key=lambda pod: pod["metadata"]["creationTimestamp"])
-        return [pod for pod in pods if with_leaving or "deletionTimestamp" not in pod["metadata"]]
+        return [pod for pod in pods if with_deleted or "deletionTimestamp" not in pod["metadata"]]

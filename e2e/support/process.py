@@ -106,12 +106,12 @@ class OperatorProcess(Operator):
 
 
 def _is_ours(pid: int) -> bool:
-    """Whether this process is an operator that runs: a number alone may have changed hands."""
+    """Whether this process is an operator that runs: the number alone may belong to another process now."""
     try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        arguments = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
         return False
-    return b"etcd_operator" in words
+    return b"etcd_operator" in arguments
 
 
 def _has_ended(pid: int) -> bool:

@@ -1,4 +1,4 @@
-"""Asking for another size, and what must be there when it is reached."""
+"""Changes of the size, and what must exist when it is reached."""
 
 from e2e.support.clusters import Document, size_of
 from e2e.support.members import Members
@@ -16,7 +16,7 @@ GAP_SECONDS = 1.0
 
 
 def kind_of(document: Document) -> str:
-    """The resource as `kubectl` is told it, group and version included."""
+    """The resource as an argument of kubectl, with group and version."""
     is_coreos = document["apiVersion"] == "coreos.com/v1"
     return f"etcdclusters.{'v1.coreos.com' if is_coreos else 'v1alpha1.etcd.improbable.io'}"
 
@@ -28,13 +28,13 @@ def sized(document: Document, size: int) -> Document:
 
 
 def scale(space: Space, document: Document, size: int) -> Document:
-    """Ask for another size with `kubectl scale`; returns at once."""
+    """Request another size with `kubectl scale`; returns at once."""
     space.kubectl("scale", kind_of(document), document["metadata"]["name"], f"--replicas={size}")
     return sized(document, size)
 
 
 def resize(space: Space, document: Document, size: int) -> Document:
-    """Ask for another size and wait until all members serve and nothing else is left."""
+    """Request another size and wait until all members serve and no other is left."""
     resized = scale(space, document, size)
     settle(space, resized)
     return resized
@@ -62,9 +62,9 @@ def members_of(space: Space, document: Document) -> list[str]:
 def member_ids(space: Space, document: Document) -> dict[str, str]:
     """The IDs by name, in hex, as a member that follows a leader lists them; empty if none does."""
     with Members() as members:
-        for said in members.ask(space.pods(document)):
-            if said.status.leader:
-                return {member.name: f"{member.id:x}" for member in said.members.members}
+        for report in members.reports(space.pods(document)):
+            if report.status.leader:
+                return {member.name: f"{member.id:x}" for member in report.members.members}
     return {}
 
 
@@ -73,19 +73,19 @@ def leaders_pod(space: Space, document: Document) -> str:
 
     def found() -> str:
         with Members() as members:
-            said = members.ask(space.pods(document))
-        return next((each.name for each in said if each.status.leader == each.status.member_id), "")
+            reports = members.reports(space.pods(document))
+        return next((each.name for each in reports if each.status.leader == each.status.member_id), "")
 
-    return wait_until(found, 30, "somebody leads")
+    return wait_until(found, 30, "a member leads")
 
 
 def assert_claims_are_their_members(space: Space, document: Document) -> None:
-    """One claim for each member that there is, marked as that very member's: no removed one's came back."""
+    """One claim for each member, annotated with that member's ID: no claim of a removed member came back."""
     name = document["metadata"]["name"]
     ids = member_ids(space, document)
     assert len(ids) == size_of(document), ids
 
-    def marks() -> dict[str, str]:
+    def recorded() -> dict[str, str]:
         claims = space.api.all_of(
             resources.CLAIMS, space.namespace, f"etcd.improbable.io/cluster-name={name}"
         )
@@ -96,17 +96,17 @@ def assert_claims_are_their_members(space: Space, document: Document) -> None:
             for claim in claims
         }
 
-    wait_until(lambda: marks() == ids, 30, lambda: f"claims {marks()} are those of members {ids}")
+    wait_until(lambda: recorded() == ids, 30, lambda: f"claims {recorded()} are those of members {ids}")
 
 
 def assert_short_gap(writer: Writer, control: Writer) -> None:
     """No gap above `GAP_SECONDS` by the change itself.
 
-    The control writes to a cluster that nobody touches, at the same time: what it had to wait for as
-    well is the machine's doing.
+    The control writes to an unchanged cluster at the same time: what delays it as well is caused by
+    the machine.
     """
-    told = (
+    figures = (
         f"longest gap {writer.longest_gap:.2f} s, beside an untouched cluster's {control.longest_gap:.2f} s"
     )
-    print(f"{writer.acknowledged} writes acknowledged, {told}")
-    assert writer.longest_gap <= GAP_SECONDS + control.longest_gap, told
+    print(f"{writer.acknowledged} writes acknowledged, {figures}")
+    assert writer.longest_gap <= GAP_SECONDS + control.longest_gap, figures

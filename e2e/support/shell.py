@@ -13,6 +13,6 @@ def start_shell(space: Space) -> None:
     space.kubectl("wait", f"pod/{NAME}", "--for=condition=Ready", "--timeout=60s")
 
 
-def etcdctl_in_shell(space: Space, *words: str) -> str:
+def etcdctl_in_shell(space: Space, *arguments: str) -> str:
     """Run etcdctl in it; what it printed."""
-    return space.kubectl("exec", NAME, "--", "etcdctl", *words)
+    return space.kubectl("exec", NAME, "--", "etcdctl", *arguments)

@@ -1,4 +1,4 @@
-"""One test's own namespace, and the words that tests are written in."""
+"""One test's own namespace, and the steps that tests are made of."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -39,7 +39,7 @@ class Space:
         return document
 
     def wait_serving(self, document: Document, *, within: float = SERVING_SECONDS) -> None:
-        """Wait until every member is a healthy voter by etcd's own word."""
+        """Wait until every member is a healthy voter as etcd reports."""
         with Members() as members:
             wait_until(
                 lambda: members.all_serve(self.pods(document), size_of(document)),
@@ -74,16 +74,16 @@ class Space:
             now = condition(self.stored(document), kind)
             return now if now["status"] == "True" and now["reason"] in reasons else None
 
-        words = " or ".join(reasons)
+        expected = " or ".join(reasons)
         return (
             wait_until(
-                found, within, lambda: f"{kind} because of {words}: {self.status(document)}", every=0.25
+                found, within, lambda: f"{kind} because of {expected}: {self.status(document)}", every=0.25
             )
             or {}
         )
 
     def stored(self, document: Document) -> Document:
-        """The resource as it is stored now; empty if it is gone."""
+        """The resource as it is stored now; empty if it does not exist."""
         return self.api.cluster(document, self.namespace) or {}
 
     def status(self, document: Document) -> Document:
@@ -92,7 +92,7 @@ class Space:
         return found
 
     def pods(self, document: Document) -> list[Document]:
-        """The members' pods that nobody has asked to go."""
+        """The members' pods that are not being deleted."""
         return self.api.member_pods(document, self.namespace)
 
     def addresses(self, document: Document) -> list[str]:
@@ -103,12 +103,12 @@ class Space:
         """The names of what there is of a resource, by name."""
         return [each["metadata"]["name"] for each in self.api.all_of(resource, self.namespace, selector)]
 
-    def told(self, name: str) -> set[tuple[str, str]]:
+    def events(self, name: str) -> set[tuple[str, str]]:
         """Type ("Normal", "Warning") and reason of every Event about the objects of that name."""
         found = self.api.all_of(resources.EVENTS, self.namespace)
         return {(each["type"], each["reason"]) for each in found if each["involvedObject"]["name"] == name}
 
-    def wait_pods_gone(self, document: Document, *, within: float = 90.0) -> None:
+    def wait_pods_deleted(self, document: Document, *, within: float = 90.0) -> None:
         """Wait until no pod of the namespace is left; etcd may take its grace period."""
         name = document["metadata"]["name"]
         wait_until(

@@ -1,11 +1,11 @@
-"""A client that writes at a steady rate through all members, and what it felt: failed puts and pauses.
+"""A client that writes at a steady rate through all members, and what it noticed: failed puts and pauses.
 
 It holds one gRPC channel over all members, balanced round robin, as etcd's own client does, with gRPC's own
-back-off and no retries of its own: a put that was never sent goes to another member, one that was sent and
+back-off and no retries of its own: a put that was never sent is sent to another member, one that was sent and
 not answered has failed. Every put has a key of its own, so that a lost one cannot hide behind a later one.
 
 No put waits for the one before, as many clients would write: one that waits for the answer of a member that
-is gone would hide what the others feel meanwhile, good or bad.
+has ended would hide what the others notice meanwhile.
 """
 
 import itertools
@@ -30,8 +30,8 @@ from etcd_operator.render.urls import CLIENT_PORT, endpoint
 PUT_WITHIN = 1.0
 """Seconds after which a put has failed."""
 
-LOOK_EVERY = 0.2
-"""Seconds between two looks for members that came or went."""
+DISCOVERY_SECONDS = 0.2
+"""Seconds between two reads of the members' addresses."""
 
 _OPTIONS = (
     ("grpc.service_config", json.dumps({"loadBalancingConfig": [{"round_robin": {}}]})),
@@ -51,9 +51,9 @@ class Put:
 
 
 class SteadyWriter:
-    """Writes in a `with`; ask what happened afterwards, by intervals of the monotonic clock.
+    """Writes in a `with`; afterwards it has the figures, by intervals of the monotonic clock.
 
-    addresses: the members' addresses now; asked again all the time.
+    addresses: the members' addresses now; read again and again.
     """
 
     def __init__(
@@ -65,22 +65,22 @@ class SteadyWriter:
         self._channels: list[grpc.Channel] = []  # the newest is written to
         self._numbers = itertools.count()
         self._pending: set[grpc.Future[pb.PutResponse]] = set()
-        self._look = Paced(self._follow, interval=LOOK_EVERY, name="steady-writer's members")
+        self._discovery = Paced(self._follow, interval=DISCOVERY_SECONDS, name="steady-writer's members")
         self._write = Paced(self._put, interval=1.0 / per_second, name="steady-writer")
         self._puts: list[Put] = []
 
     def __enter__(self) -> "SteadyWriter":
         self._follow()
-        self._look.start()
+        self._discovery.start()
         self._write.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._look.stop()
+        self._discovery.stop()
         self._write.stop()
-        wait_until(lambda: not self._pending, PUT_WITHIN + 10, "the last puts are answered or given up")
+        wait_until(lambda: not self._pending, PUT_WITHIN + 10, "the last puts are answered or timed out")
         for channel in self._channels:
             channel.close()
 
@@ -97,7 +97,7 @@ class SteadyWriter:
         return longest_gap((put.ended for put in list(self._puts) if not put.failure), within)
 
     def lost(self) -> list[str]:
-        """The keys that some member does not have as they were acknowledged; ask after the `with`."""
+        """The keys that some member does not have as they were acknowledged; call it after the `with`."""
         acknowledged = {put.key: put.revision for put in self._puts if not put.failure}
         assert acknowledged, "not one put was acknowledged"
         lost: set[str] = set()
@@ -140,14 +140,14 @@ class SteadyWriter:
         call.add_done_callback(lambda call: self._note(key, began, call))
 
     def _note(self, key: str, began: float, call: "grpc.Future[pb.PutResponse]") -> None:
-        """In a thread of gRPC, when a put is answered or given up."""
+        """In a thread of gRPC, when a put is answered or timed out."""
         ended = time.monotonic()
         try:
             revision, failure = call.result().header.revision, ""
         except grpc.RpcError as error:
             # gRPC adds addresses and causes that differ from put to put.
-            words = (error.details() or "").partition("; last error")[0]
-            revision, failure = 0, f"{error.code().name}: {words}"
+            details = (error.details() or "").partition("; last error")[0]
+            revision, failure = 0, f"{error.code().name}: {details}"
         self._puts.append(Put(key, began, ended, revision=revision, failure=failure))
         self._pending.discard(call)
 
@@ -166,6 +166,6 @@ class SteadyWriter:
             grpc.channel_ready_future(channel).result(timeout=1.0)
         except grpc.FutureTimeoutError:
             channel.close()
-            return  # looked at again soon
+            return  # tried again soon
         self._known = now
         self._channels.append(channel)  # those before are closed at the end: puts are under way on them

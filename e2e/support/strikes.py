@@ -1,4 +1,4 @@
-"""Strikes the deployed operator again and again, in the two ways after which nothing releases its Lease."""
+"""Kills the deployed operator again and again, in the two ways after which nothing releases its Lease."""
 
 import threading
 from collections.abc import Callable

@@ -77,12 +77,12 @@ class Testbed:
             is_echoed=is_echoed,
         )
 
-    def fault(self, *words: str) -> str:
-        """Break something, or mend it: the words of `hack/cluster fault`."""
-        print("$ hack/cluster fault", *words, flush=True)
-        done = _hack_cluster("fault", *words)
+    def fault(self, *arguments: str) -> str:
+        """Break something, or mend it: the arguments of `hack/cluster fault`."""
+        print("$ hack/cluster fault", *arguments, flush=True)
+        done = _hack_cluster("fault", *arguments)
         if done.returncode != 0:
-            raise TestbedError(f"hack/cluster fault {' '.join(words)}: {_output(done)}")
+            raise TestbedError(f"hack/cluster fault {' '.join(arguments)}: {_output(done)}")
         return done.stdout
 
     def _local(self, key: str) -> str:
@@ -103,8 +103,8 @@ def find_testbed() -> Testbed:
     return Testbed(Path(status["kubeconfig"]), status)
 
 
-def _hack_cluster(*words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([CLUSTER, *words], capture_output=True, text=True, check=False, timeout=180)
+def _hack_cluster(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([CLUSTER, *arguments], capture_output=True, text=True, check=False, timeout=180)
 
 
 def _output(done: subprocess.CompletedProcess[str]) -> str:

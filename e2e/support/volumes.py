@@ -1,4 +1,4 @@
-"""The data directories of members on this machine, to lose them as a broken disk would."""
+"""The data directories of members on this machine, to remove them as a broken disk would."""
 
 import os
 import shutil

@@ -1,4 +1,4 @@
-"""Waiting for a condition, with a deadline and words for what did not come."""
+"""Waiting for a condition, with a deadline and a description of what did not come."""
 
 import time
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 INTERVAL = 0.1
-"""Seconds between two looks; short against anything that is waited for."""
+"""Seconds between two checks; short against anything that is waited for."""
 
 
 class NotInTimeError(AssertionError):
@@ -32,9 +32,9 @@ def wait_until(
         except (AssertionError, OSError) as caught:
             error = caught
         if time.monotonic() > end:
-            words = describe() if callable(describe) else describe
+            description = describe() if callable(describe) else describe
             why = f" ({error})" if error is not None else ""
-            raise NotInTimeError(f"not within {deadline:g} s: {words}{why}") from error
+            raise NotInTimeError(f"not within {deadline:g} s: {description}{why}") from error
         time.sleep(every)
 
 

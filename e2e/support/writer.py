@@ -1,4 +1,4 @@
-"""Clients of etcd that notice what must never happen: lost writes, reads of the past, a quorum that went."""
+"""Clients of etcd that notice what must never happen: lost writes, stale reads, a lost quorum."""
 
 import threading
 import time
@@ -130,7 +130,7 @@ class Writer:
                     if key.acknowledged < 0:
                         continue
                     found = _read(client, self._name(index))
-                    assert found is not None, f"{self._name(index)!r} is lost (asked {address})"
+                    assert found is not None, f"{self._name(index)!r} is lost (read at {address})"
                     number = int(found.value)
                     assert key.is_explained(number, found.mod_revision), (
                         f"{self._name(index)!r} is {number} of revision {found.mod_revision} at {address}; "
@@ -178,11 +178,11 @@ class Writer:
         try:
             self._known = self._addresses()
         except OperatorError:
-            return  # the API server is away: the members known so far are asked on
+            return  # the API server is away: the members known so far are used further
 
 
 def _read(client: EtcdClient, name: bytes) -> KeyValue | None:
-    """A key as a quorum has it; a member that takes its time, or elects, is asked again."""
+    """A key as a quorum has it; a member that is slow, or elects, is asked again."""
     found: list[KeyValue | None] = []
 
     def is_read() -> bool:
@@ -197,7 +197,7 @@ def _read(client: EtcdClient, name: bytes) -> KeyValue | None:
 
 
 class QuorumWatch:
-    """Asks every 200 ms whether a quorum answers; `losses` are the times without, in seconds."""
+    """Checks every 200 ms whether a quorum answers; `losses` are the times without, in seconds."""
 
     def __init__(self, addresses: Addresses) -> None:
         self._addresses = addresses

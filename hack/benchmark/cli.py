@@ -12,7 +12,7 @@ from benchmark import creation, load, resizing, upgrade
 from benchmark.bed import Bed
 from benchmark.verdict import Verdict
 from e2e.support.api import Api
-from e2e.support.operators import DeployedOperator, Operator, kind_asked_for
+from e2e.support.operators import DeployedOperator, Operator, configured_kind
 from e2e.support.process import OperatorProcess
 from e2e.support.testbed import Testbed, TestbedError, find_testbed
 
@@ -114,7 +114,7 @@ def _parser() -> argparse.ArgumentParser:
 def _operator(testbed: Testbed) -> Iterator[Operator]:
     """The operator to measure, ready."""
     kubectl = testbed.kubectl()
-    if kind_asked_for() == "deployment":
+    if configured_kind() == "deployment":
         deployed = DeployedOperator(testbed, kubectl)
         deployed.wait_ready()
         yield deployed

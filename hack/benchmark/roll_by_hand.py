@@ -41,7 +41,7 @@ def roll(bed: Bed, document: Document, namespace: str) -> float:
 def _leads(bed: Bed, namespace: str, name: str) -> bool:
     pod = bed.api.get(resources.PODS, namespace, name)
     with Members() as members:
-        return any(said.status.is_leader for said in members.ask([pod] if pod else []))
+        return any(said.status.is_leader for said in members.reports([pod] if pod else []))
 
 
 def _change_in_place(bed: Bed, body: Document, namespace: str) -> None:

@@ -92,7 +92,7 @@ def until_serving_at(
 
     def is_there() -> bool:
         pods = bed.api.member_pods(document, namespace)
-        said = asked.ask(pods)
+        said = asked.reports(pods)
         wanted = [each for each in said if not members or each.name in members]
         return (
             len(said) == size
@@ -109,7 +109,7 @@ def identities(bed: Bed, document: Document, namespace: str) -> dict[str, str]:
     """What a roll leaves alone: IDs of etcd, volumes, and pods that are changed in place."""
     pods = bed.api.member_pods(document, namespace)
     with Members() as members:
-        said = wait_until(lambda: members.ask(pods), 10, f"a member of {namespace} answers")
+        said = wait_until(lambda: members.reports(pods), 10, f"a member of {namespace} answers")
     found = {"cluster ID": f"{said[0].members.cluster_id:x}"}
     found |= {f"ID of {member.name}": f"{member.id:x}" for member in said[0].members.members}
     kept = pods if document["apiVersion"] == COREOS else bed.api.all_of(resources.CLAIMS, namespace)
