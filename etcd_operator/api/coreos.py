@@ -1,7 +1,7 @@
 """`coreos.com/v1`: EtcdCluster with ephemeral members.
 
-Its oldest form has `size` beside `metadata` instead of inside `spec`; both are read,
-`spec.size` wins.
+Its oldest version has `size` at the top level instead of inside `spec`. Both are read; `spec.size`
+takes precedence.
 """
 
 from typing import Annotated, Literal
@@ -24,16 +24,16 @@ POD_KEYS = PodKeys(GROUP)
 
 
 class PodPolicy(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What users may set on the member pods.
+    """Settings of the members' pods.
 
-    security_context: of the pod, in place of the whole default; None for the default.
+    security_context: of the pod; it replaces the whole default. None selects the default.
     """
 
     security_context: RawObject | None = None
 
 
 class ClusterSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The spec of an EtcdCluster; all of it may be left out but the size (here or at the top)."""
+    """The spec of an EtcdCluster. Only the size is required, here or at the top level."""
 
     size: Annotated[int, msgspec.Meta(ge=1)] | None = None
     version: str = ""
@@ -44,7 +44,7 @@ class ClusterSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class MembersStatus(Value, frozen=True, kw_only=True, omit_defaults=False):
-    """Names of the members that serve and of those that do not."""
+    """The names of the members that serve and of those that do not."""
 
     ready: tuple[str, ...] = ()
     unready: tuple[str, ...] = ()
@@ -53,10 +53,10 @@ class MembersStatus(Value, frozen=True, kw_only=True, omit_defaults=False):
 class ClusterStatus(Value, frozen=True, kw_only=True):
     """The status of an EtcdCluster.
 
-    `bootstrap`, `cluster_id`, `next_ordinal`, `recovery`, `upgrade` are the operator's memory.
+    `bootstrap`, `cluster_id`, `next_ordinal`, `recovery`, `upgrade` are the operator's persisted state.
 
-    next_ordinal: the number of the next member ever made; it only grows.
-    endpoints: client URL of each member that etcd lists, for clients that fail over by themselves.
+    next_ordinal: the ordinal of the next member; it never decreases.
+    endpoints: the client URL of each member that etcd lists, for clients that fail over by themselves.
     """
 
     observed_generation: int = 0
@@ -76,7 +76,7 @@ class ClusterStatus(Value, frozen=True, kw_only=True):
 
 
 class EtcdCluster(Value, frozen=True, kw_only=True):
-    """A stored EtcdCluster; `spec` is raw, `size` is the oldest document's place for it."""
+    """A stored EtcdCluster; `spec` is raw, `size` is its place in the oldest version of the API."""
 
     metadata: ObjectMeta
     spec: RawObject = {}

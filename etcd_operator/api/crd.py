@@ -1,16 +1,17 @@
 """The CustomResourceDefinitions, rendered from the API types.
 
-`crds` gives them as plain dicts: the operator applies them at its start, and
-`hack/generate-manifests` writes them to `manifests/crd`. All rules of validity are in
-them, so they hold without a webhook.
+`crds` returns them as plain dicts: the operator applies them at start, and
+`hack/generate-manifests` writes them to `manifests/crd`. They contain all validation rules, so
+no webhook is needed.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from etcd_operator.api import coreos, descriptions, improbable, validations
+from etcd_operator.api.cel import Validation
+from etcd_operator.api.limits import BOUNDS, UNSUPPORTED_FIELDS
 from etcd_operator.api.schema import Schema, at, fields, of_type, piece
-from etcd_operator.api.validations import Rule
 
 Manifest = dict[str, Any]
 
@@ -71,14 +72,14 @@ def _coreos_cluster() -> Manifest:
     spec = at(schema, "spec")
     schema["properties"]["size"] = dict(at(spec, "size"))
     at(spec, "pod")["properties"]["securityContext"] = piece("PodSecurityContext")
-    for field, kind in validations.UNBUILT.items():
+    for field, kind in UNSUPPORTED_FIELDS.items():
         above, _, name = field.rpartition(".")
         at(spec, above)["properties"][name] = _refused(kind)
     return _definition(
         group=coreos.GROUP,
         version=coreos.VERSION,
-        # kubectl finds a resource by its singular and by its kind in lower case, which are one word. As the
-        # singular of both groups it would mean this one in `kubectl scale EtcdCluster`.
+        # kubectl finds a resource by its singular and by its kind in lower case. If both groups had the same
+        # singular, `kubectl scale EtcdCluster` would select this one.
         names=_names("EtcdCluster", singular="coreosetcdcluster", shortNames=["ec"]),
         schema=_finished(schema, validations.COREOS_CLUSTER, descriptions.COREOS_CLUSTER),
         columns=[
@@ -93,7 +94,7 @@ def _coreos_cluster() -> Manifest:
 
 
 def _refused(kind: str) -> Schema:
-    """A field that a rule refuses: whatever is inside is not looked at."""
+    """The schema of a field that a rule refuses, whatever its content."""
     anything = {"x-kubernetes-preserve-unknown-fields": True}
     inside: dict[str, Schema] = {"object": anything, "array": {"items": {"type": "object", **anything}}}
     return {"type": kind, **inside.get(kind, {})}
@@ -101,7 +102,7 @@ def _refused(kind: str) -> Schema:
 
 def _object(spec: Schema, status: Schema) -> Schema:
     text = {"type": "string"}
-    # Only the name is declared: an error can then point at it.
+    # The name is declared so that an error can name it.
     metadata = {"type": "object", "properties": {"name": dict(text)}}
     parts = {"apiVersion": text, "kind": dict(text), "metadata": metadata, "spec": spec, "status": status}
     return {"type": "object", "properties": parts}
@@ -111,7 +112,7 @@ def _fill_storage(schema: Schema) -> None:
     claim = piece("PersistentVolumeClaimSpec")
     claim["required"] = ["resources"]
     claim["properties"]["accessModes"]["default"] = ["ReadWriteOnce"]
-    # etcd writes files: a raw block device is refused here, not by a pod that never starts.
+    # etcd needs a file system: refuse a raw block device here, not with a pod that never starts.
     claim["properties"]["volumeMode"] |= {"default": "Filesystem", "enum": ["Filesystem"]}
     at(claim, "resources")["required"] = ["requests"]
     at(claim, "resources.requests")["required"] = ["storage"]
@@ -127,12 +128,12 @@ def _fill_pod_template(schema: Schema) -> None:
     template["topologySpreadConstraints"]["items"] = piece("TopologySpreadConstraint")
 
 
-def _finished(schema: Schema, checks: Iterable[Rule], texts: Mapping[str, str]) -> Schema:
+def _finished(schema: Schema, checks: Iterable[Validation], texts: Mapping[str, str]) -> Schema:
     by_type = {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"]}
     at(schema, "status.conditions").update(by_type)
     known = set(fields(schema))
-    for path in known & set(validations.BOUNDS):
-        at(schema, path).update(validations.BOUNDS[path])
+    for path in known & set(BOUNDS):
+        at(schema, path).update(BOUNDS[path])
     for rule in checks:
         at(schema, rule.at).setdefault("x-kubernetes-validations", []).append(rule.rendered())
     for path, text in texts.items():

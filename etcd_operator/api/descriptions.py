@@ -1,110 +1,111 @@
-"""What `kubectl explain` says about each field; a test keeps the tables complete.
+"""The text that `kubectl explain` shows for each field; a test keeps the tables complete.
 
-Pieces "as in a pod" are described at their top only: `kubectl explain pod.spec` has the rest.
+Fields that are the same as in a pod are described only at their top: `kubectl explain pod.spec` has the rest.
 """
 
-from etcd_operator.api.validations import UNBUILT
+from etcd_operator.api.limits import UNSUPPORTED_FIELDS
 
 _SECURITY = (
-    "The security context of the pods, as in a pod; in place of the whole default, which is what the Pod "
-    "Security Standard restricted asks for: user, group and fsGroup 65532, seccomp profile RuntimeDefault."
+    "The security context of the pods, with the fields of a pod's security context. It replaces the whole "
+    "default, which complies with the Pod Security Standard restricted: user, group and fsGroup 65532, "
+    "seccomp profile RuntimeDefault."
 )
 _STORAGE = {
-    "spec.storage": "Where the members keep their data. Cannot change once the cluster exists.",
+    "spec.storage": "The storage of each member. Immutable.",
     "spec.storage.volumeClaimTemplate": "The spec of each member's PersistentVolumeClaim; "
     "resources.requests.storage is required.",
 }
 _POD_TEMPLATE = {
-    "spec.podTemplate": "What is put on the members' pods. Cannot change once the cluster exists.",
+    "spec.podTemplate": "Settings of the members' pods. Immutable.",
     "spec.podTemplate.metadata": "Labels and annotations of the pods. Names that begin with "
     "etcd.improbable.io/ are reserved.",
     "spec.podTemplate.metadata.annotations": "Annotations of the pods, for example for Prometheus.",
     "spec.podTemplate.metadata.labels": "Labels of the pods.",
     "spec.podTemplate.resources": "Requests and limits of the etcd container, as in a pod.",
     "spec.podTemplate.affinity": "Node and pod affinity of the pods, as in a pod.",
-    "spec.podTemplate.nodeSelector": "Labels of the nodes that pods may run on.",
+    "spec.podTemplate.nodeSelector": "Labels of the nodes that the pods may run on.",
     "spec.podTemplate.tolerations": "Taints that the pods tolerate, as in a pod.",
-    "spec.podTemplate.topologySpreadConstraints": "How pods spread over zones and nodes, as in a pod.",
+    "spec.podTemplate.topologySpreadConstraints": "How the pods spread over zones and nodes, as in a pod.",
     "spec.podTemplate.priorityClassName": "The PriorityClass of the pods.",
     "spec.podTemplate.securityContext": _SECURITY,
 }
 _CONDITIONS = {
-    "status.conditions": "What is true of this object now, with reasons.",
-    "status.conditions[].type": "What the condition is about.",
-    "status.conditions[].status": "Whether it holds.",
-    "status.conditions[].reason": "Why, in one word.",
-    "status.conditions[].message": "Why, in a sentence.",
-    "status.conditions[].lastTransitionTime": "Since when the status is what it is.",
-    "status.conditions[].observedGeneration": "The generation of the spec that was looked at.",
+    "status.conditions": "The current state of this object.",
+    "status.conditions[].type": "The type of the condition.",
+    "status.conditions[].status": "True, False or Unknown.",
+    "status.conditions[].reason": "The reason for the status, in one word, for programs.",
+    "status.conditions[].message": "The reason for the status, in a sentence.",
+    "status.conditions[].lastTransitionTime": "When the status last changed.",
+    "status.conditions[].observedGeneration": "The generation of the spec that the condition is based on.",
 }
-_BOOTSTRAP = {
-    "status.bootstrap": "How the cluster was founded; the operator's memory.",
-    "status.bootstrap.members": "The members that founded the cluster.",
+_PERSISTED = {
+    "status.bootstrap": "How the cluster was bootstrapped. Persisted state of the operator.",
+    "status.bootstrap.members": "The initial members of the cluster.",
     "status.bootstrap.token": "etcd's initial cluster token.",
-    "status.bootstrap.version": "The version of etcd that the initial members were started with.",
-    "status.upgrade": "The upgrade that is under way.",
-    "status.upgrade.from": "The lowest version that ran when it began.",
-    "status.upgrade.to": "The version that all members are taken to.",
-    "status.upgrade.member": "The member whose turn it is.",
-    "status.upgrade.since": "When it began.",
+    "status.bootstrap.version": "The version of etcd that the initial members started with.",
+    "status.upgrade": "The upgrade in progress.",
+    "status.upgrade.from": "The lowest version that ran when the upgrade began.",
+    "status.upgrade.to": "The version that all members are upgraded to.",
+    "status.upgrade.member": "The member that is being upgraded.",
+    "status.upgrade.since": "When the upgrade began.",
     "status.clusterID": "etcd's ID of the cluster, in hexadecimal.",
-    "status.recovery": "How data was, or is being, saved after a quorum was lost for good; the operator's "
-    "memory.",
-    "status.recovery.generation": "How many recoveries there were, this one included.",
-    "status.recovery.survivor": "The member whose data was taken.",
-    "status.recovery.revision": "The newest revision that it had.",
-    "status.recovery.version": "The version of etcd that it ran.",
+    "status.recovery": "The last recovery from a lost quorum, in progress or finished. Persisted state of "
+    "the operator.",
+    "status.recovery.generation": "The number of this recovery; the first one is 1.",
+    "status.recovery.survivor": "The member whose data is restored.",
+    "status.recovery.revision": "The latest revision of that member.",
+    "status.recovery.version": "The version of etcd that this member ran.",
     "status.recovery.seed": "The first member of the new cluster.",
     "status.recovery.token": "etcd's initial cluster token of the new cluster.",
     "status.recovery.replaces": "etcd's ID of the cluster that was given up, in hexadecimal; "
-    "empty if its quorum came back before that.",
+    "empty if its quorum returned in time.",
 }
-_OBSERVED = {"status.observedGeneration": "The generation of the spec that this status answers."}
+_OBSERVED = {"status.observedGeneration": "The generation of the spec that this status is based on."}
 
-_PARTS = {"spec": "What is asked for.", "status": "What the operator sees."}
+_PARTS = {"spec": "The desired state.", "status": "The observed state, written by the operator."}
 
 IMPROBABLE_CLUSTER = {
-    "": "An etcd cluster whose members keep their data on volumes of their own.",
+    "": "An etcd cluster with persistent members: each keeps its data on its own volume.",
     **_PARTS,
-    "spec.replicas": "How many members the cluster has; odd numbers survive more.",
+    "spec.replicas": "The number of members; odd numbers tolerate more failures.",
     "spec.version": "The version of etcd, like 3.6.16.",
     **_STORAGE,
     **_POD_TEMPLATE,
-    "spec.affinity": "The same as spec.podTemplate.affinity, of which it is the older place.",
+    "spec.affinity": "An alternative to spec.podTemplate.affinity, from earlier versions of this API.",
     **_OBSERVED,
-    "status.replicas": "How many EtcdPeers there are.",
-    "status.readyReplicas": "How many members serve.",
+    "status.replicas": "The number of EtcdPeers.",
+    "status.readyReplicas": "The number of members that serve.",
     "status.selector": "The label selector of the members' pods.",
-    "status.members": "The members as etcd itself last listed them.",
-    "status.members[].name": "The member's name, which is that of its EtcdPeer.",
+    "status.members": "The members as last reported by etcd.",
+    "status.members[].name": "The name of the member and of its EtcdPeer.",
     "status.members[].id": "etcd's ID of the member, in hexadecimal.",
     "status.members[].role": "Leader, Voter or Learner.",
-    "status.members[].healthy": "Whether the member answered when last asked.",
+    "status.members[].healthy": "Whether the member was healthy when the operator last probed it.",
     "status.members[].version": "The version of etcd that the member runs.",
     "status.leader": "The name of the leader.",
-    "status.clusterVersion": "etcd's own cluster version, the minor version that all members can speak, as "
-    "X.Y.0.",
+    "status.clusterVersion": "etcd's own cluster version, the minor version that all members support, "
+    "as X.Y.0.",
     "status.currentVersion": "The lowest version of etcd that a voting member runs.",
-    **_BOOTSTRAP,
-    "status.keptClaims": "Claims of members that a recovery gave up: yours to keep or to delete.",
-    "status.endpoints": "Each member's URL for clients.",
+    **_PERSISTED,
+    "status.keptClaims": "Claims of members that a recovery gave up. Keep or delete them.",
+    "status.endpoints": "The client URL of each member.",
     **_CONDITIONS,
 }
 
 PEER = {
-    "": "One member of an EtcdCluster. Made by the operator, not by users.",
+    "": "A member of an EtcdCluster. Created by the operator, not by users.",
     **_PARTS,
     "spec.clusterName": "The EtcdCluster that this member belongs to.",
     "spec.version": "The version of etcd.",
-    "spec.bootstrap": "How this member's etcd starts.",
+    "spec.bootstrap": "How etcd of this member starts.",
     "spec.bootstrap.initialClusterState": "New bootstraps a cluster, Existing never does.",
-    "spec.bootstrap.static": "The cluster that etcd is told of at its start.",
-    "spec.bootstrap.static.initialCluster": "The members of that cluster.",
-    "spec.bootstrap.static.initialCluster[].name": "The member's name.",
-    "spec.bootstrap.static.initialCluster[].host": "The member's DNS name, without a port.",
+    "spec.bootstrap.static": "The members that etcd is configured with at its start.",
+    "spec.bootstrap.static.initialCluster": "The list of these members.",
+    "spec.bootstrap.static.initialCluster[].name": "The name of the member.",
+    "spec.bootstrap.static.initialCluster[].host": "The DNS name of the member, without a port.",
     "spec.bootstrap.initialClusterToken": "etcd's initial cluster token.",
-    "spec.bootstrap.survivor": "The host of the member whose data is fetched and restored first; only "
-    "for the seed of a recovery.",
+    "spec.bootstrap.survivor": "The host of the member whose data is fetched and restored before the start; "
+    "only for the seed of a recovery.",
     **_STORAGE,
     **_POD_TEMPLATE,
     **_OBSERVED,
@@ -114,28 +115,28 @@ PEER = {
 }
 
 COREOS_CLUSTER = {
-    "": "An etcd cluster whose members keep their data as long as their pods live.",
+    "": "An etcd cluster with ephemeral members: their data exists as long as their pods.",
     **_PARTS,
-    "size": "The oldest place of spec.size, which wins over it.",
-    "spec.size": "How many members the cluster has, 1 to 7; odd numbers survive more.",
-    "spec.version": "The version of etcd, like v3.5.35; the operator's default when absent.",
-    "spec.paused": "While true the operator only looks at this cluster and changes nothing.",
-    "spec.nodeSelector": "Labels of the nodes that pods may run on.",
-    "spec.antiAffinity": "While true no two members of the cluster run on one node.",
-    "spec.pod": "What is put on the members' pods.",
+    "size": "The place of spec.size in the oldest version of this API; spec.size takes precedence.",
+    "spec.size": "The number of members, 1 to 7; odd numbers tolerate more failures.",
+    "spec.version": "The version of etcd, like v3.5.35; the default of a new cluster is set in the operator.",
+    "spec.paused": "While true, the operator changes nothing in this cluster and only reports its status.",
+    "spec.nodeSelector": "Labels of the nodes that the pods may run on.",
+    "spec.antiAffinity": "While true, two members of the cluster never run on the same node.",
+    "spec.pod": "Settings of the members' pods.",
     "spec.pod.securityContext": _SECURITY,
-    **{f"spec.{field}": "Not supported yet: refused." for field in UNBUILT},
+    **{f"spec.{field}": "Not supported yet: refused." for field in UNSUPPORTED_FIELDS},
     **_OBSERVED,
     "status.phase": "Creating, Running or Failed.",
-    "status.size": "How many members there are.",
+    "status.size": "The number of members.",
     "status.selector": "The label selector of the members' pods.",
     "status.currentVersion": "The lowest version of etcd that a voting member runs.",
-    "status.targetVersion": "The version of etcd that is wanted.",
+    "status.targetVersion": "The desired version of etcd, during an upgrade.",
     "status.members": "The members by name.",
     "status.members.ready": "Members that serve.",
-    "status.members.unready": "Members that do not.",
-    "status.endpoints": "Each member's URL for clients.",
-    **_BOOTSTRAP,
-    "status.nextOrdinal": "The number of the next member; numbers are never used again.",
+    "status.members.unready": "Members that do not serve.",
+    "status.endpoints": "The client URL of each member.",
+    **_PERSISTED,
+    "status.nextOrdinal": "The number of the next member; numbers are never reused.",
     **_CONDITIONS,
 }

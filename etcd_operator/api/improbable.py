@@ -1,8 +1,7 @@
 """`etcd.improbable.io/v1alpha1`: EtcdCluster and EtcdPeer, persistent members.
 
-The specs are what users write; `spec` of a stored object stays raw until a dialect
-parses it, so that one odd object can be answered with a condition instead of
-breaking the watch for all others.
+`spec` of a stored EtcdCluster stays raw until a dialect parses it. So one invalid object results in a
+condition instead of breaking the watch for all others.
 """
 
 from typing import Annotated, Literal
@@ -24,56 +23,56 @@ RESERVED_PREFIX = f"{GROUP}/"
 POD_KEYS = PodKeys(GROUP)
 
 RECOVER_ANNOTATION = f"{GROUP}/recover"
-"""On an EtcdCluster that lost its quorum: the recovery that is wanted (`core.rules.manual_recovery`)."""
+"""On an EtcdCluster without a quorum: the requested recovery (`core.rules.manual_recovery`)."""
 
 PAUSED_ANNOTATION = f"{GROUP}/paused"
-"""`"true"` on an EtcdCluster: nothing is done for it, its status goes on."""
+"""`"true"` on an EtcdCluster: the operator changes nothing and still writes the status."""
 
 CLEANUP_FINALIZER = f"etcdpeer.{GROUP}/pvc-cleanup"
-"""On a peer whose member has been removed for good: its claim goes before it."""
+"""On an EtcdPeer whose member was removed permanently: its claim is deleted before it."""
 
-# Written on every claim, because a claim outlives the resource whose status holds the same facts.
+# Annotations of every claim: a claim outlives the resource whose status has the same facts.
 TOKEN_ANNOTATION = f"{GROUP}/cluster-token"
 CLUSTER_UID_ANNOTATION = f"{GROUP}/cluster-uid"
-"""The UID of the EtcdCluster that the claim was made for: only that one may remove it unasked."""
+"""The UID of the EtcdCluster that the claim was created for: only that one may delete it unasked."""
 
 INITIAL_MEMBERS_ANNOTATION = f"{GROUP}/initial-members"
 CLUSTER_ID_ANNOTATION = f"{GROUP}/cluster-id"
 VOTERS_ANNOTATION = f"{GROUP}/voters"
-"""The members that vote, as `name=ID,name=ID`; of claims that differ the larger revision is right."""
+"""The voters, as `name=ID,name=ID`; if claims differ, the one with the larger revision is valid."""
 
 MISSING_ANNOTATION = f"{GROUP}/data-missing-in"
-"""The UID of a pod whose process reported that its data is missing, until one runs on it."""
+"""The UID of a pod whose process reported missing data; removed when a process runs on the claim."""
 
 VOTERS_REVISION_ANNOTATION = f"{GROUP}/voters-revision"
 SIZE_ANNOTATION = f"{GROUP}/cluster-size"
-"""What earlier versions wrote: the number of voters when the cluster was bootstrapped. It is removed."""
+"""From earlier versions: the number of voters when the cluster was bootstrapped. The operator removes it."""
 
 MEMBER_ID_ANNOTATION = f"{GROUP}/member-id"
 VERSION_ANNOTATION = f"{GROUP}/version"
 STARTED_ANNOTATION = f"{GROUP}/started"
-"""On the claim of an initial member: `"true"` from just before its first process can be started (by then
-the claims of all initial members have existed), `"false"` until then. Older claims do not say."""
+"""On the claim of an initial member: `"true"` from right before its first process can start (by then the
+claims of all initial members have existed), `"false"` until then. Claims of earlier versions lack it."""
 
 GIVEN_UP_ANNOTATION = f"{GROUP}/given-up-by"
-"""On the claim of a member that a recovery gave up: its name. The claim is kept until a person deletes it."""
+"""On the claim of a given-up member: the name of the recovery. Only a person deletes the claim."""
 
 GIVEN_UP_AT_ANNOTATION = f"{GROUP}/given-up-at"
 DELETE_CLAIMS = "/delete-claims"
-"""After the name of a recovery in the annotation `recover`: claims that it gives up are deleted at once."""
+"""Suffix of the name of a recovery in the annotation `recover`: the given-up claims are deleted at once."""
 
 RESTORED_ANNOTATION = f"{GROUP}/restored"
-"""`"true"` on the claim of a seed: its data directory is the one that a snapshot was restored into."""
+"""`"true"` on the claim of a seed: its data directory is the one with the restored snapshot."""
 
 NON_ROOT_ANNOTATION = f"{GROUP}/non-root"
-"""`"true"` on a claim that was made for an etcd that is not root (`render.security`)."""
+"""`"true"` on a claim that was created for an etcd that does not run as root (`render.security`)."""
 
 TOKEN_LABEL = f"{GROUP}/cluster-token"
-"""On pods: the token of the etcd cluster that the member belongs to. Clients' Service selects by it."""
+"""On pods: the token of the etcd cluster of the member. The client Service selects by it."""
 
 
 class Storage(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The claim of each member; fixed once the cluster exists."""
+    """The claim of each member; immutable."""
 
     volume_claim_template: RawObject
 
@@ -101,7 +100,7 @@ class MemberStatus(Value, frozen=True, kw_only=True):
 class ClusterStatus(Value, frozen=True, kw_only=True):
     """The status of an EtcdCluster.
 
-    `bootstrap`, `cluster_id`, `recovery`, `upgrade` are the operator's memory.
+    `bootstrap`, `cluster_id`, `recovery`, `upgrade` are the operator's persisted state.
 
     cluster_version: etcd's own, such as 3.6.0. current_version: the lowest that a voter runs.
     """
@@ -132,25 +131,25 @@ class EtcdCluster(Value, frozen=True, kw_only=True):
 
 
 class InitialMember(Value, frozen=True, kw_only=True):
-    """One entry of a peer's initial cluster; `host` is a DNS name without port."""
+    """One entry of the initial cluster of an EtcdPeer; `host` is a DNS name without a port."""
 
     name: str
     host: str
 
 
 class StaticBootstrap(Value, frozen=True, kw_only=True):
-    """The initial cluster that this peer's etcd is started with."""
+    """The initial cluster that this member's etcd starts with."""
 
     initial_cluster: tuple[InitialMember, ...]
 
 
 class PeerBootstrap(Value, frozen=True, kw_only=True):
-    """How this peer's etcd starts.
+    """How this member's etcd starts.
 
-    `New` bootstraps a cluster. `Existing` with only itself starts from the data on its volume
-    and refuses an empty one. `Existing` with a whole list joins a cluster that knows it.
+    `New` bootstraps a cluster. `Existing` with only itself is the existing-only start: etcd starts from the
+    data on its volume and refuses an empty one. `Existing` with a complete list joins an existing cluster.
     survivor: host of a member whose data is fetched and restored first, into a cluster of one (see
-    `render.steps`); empty for all but the seed of a recovery, and for that one once it serves.
+    `render.steps`); empty except for the seed of a recovery, and for the seed once it serves.
     """
 
     initial_cluster_state: Literal["New", "Existing"]
@@ -160,7 +159,7 @@ class PeerBootstrap(Value, frozen=True, kw_only=True):
 
 
 class PeerSpec(Value, frozen=True, kw_only=True):
-    """The spec of an EtcdPeer: made by the operator, user edits are refused."""
+    """The spec of an EtcdPeer. The operator writes it; edits by users are refused."""
 
     cluster_name: str
     version: str

@@ -1,7 +1,7 @@
-"""What every object carries: metadata, owner references, conditions.
+"""The parts that all objects share: metadata, owner references, conditions.
 
-Only the fields that the operator reads are declared; the rest of an object is never
-written back (writes are patches), so nothing a user or another controller set is lost.
+Only the fields that the operator reads are declared. It never writes back the rest of an object
+(writes are patches), so nothing that a user or another controller set is lost.
 """
 
 from collections.abc import Collection, Iterable
@@ -10,15 +10,15 @@ from typing import Any, Literal
 import msgspec
 
 RawObject = dict[str, Any]
-"""A piece of a pod or claim that is handed on to Kubernetes as it was written."""
+"""A part of a pod or claim that is passed to Kubernetes unchanged."""
 
 
 class Value(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """Base of all API values: frozen, camelCase on the wire, defaults left out when written."""
+    """Base of all API values: immutable, camelCase in JSON, defaults omitted when written."""
 
 
 class OwnerReference(Value, frozen=True, kw_only=True):
-    """Who an object belongs to."""
+    """An owner of an object."""
 
     api_version: str
     kind: str
@@ -29,7 +29,7 @@ class OwnerReference(Value, frozen=True, kw_only=True):
 
 
 class ObjectMeta(Value, frozen=True, kw_only=True):
-    """The metadata of an object as the API server returned it."""
+    """The metadata of an object as returned by the API server."""
 
     name: str = ""
     namespace: str = ""
@@ -45,7 +45,7 @@ class ObjectMeta(Value, frozen=True, kw_only=True):
 
     @property
     def controller_uid(self) -> str:
-        """The uid of the owner that controls this object; empty when there is none."""
+        """The UID of the controlling owner; empty if there is none."""
         return next((owner.uid for owner in self.owner_references if owner.controller), "")
 
 
@@ -63,10 +63,10 @@ class Condition(Value, frozen=True, kw_only=True, omit_defaults=False):
 def merge_conditions(
     previous: Iterable[Condition], wanted: Iterable[Condition], now: str, *, own: Collection[str]
 ) -> tuple[Condition, ...]:
-    """Stamp `wanted` conditions: `lastTransitionTime` moves only when the status does.
+    """`wanted` with times: `lastTransitionTime` changes only when the status does.
 
-    `now` is RFC 3339 in UTC. own: the types that are the operator's to write: of these, conditions of
-    `previous` that are not wanted are dropped; those of other types are somebody else's and stay.
+    `now` is RFC 3339 in UTC. own: the types that the operator writes. Conditions of these types in `previous`
+    that are not wanted are dropped; conditions of other types belong to others and are kept.
     """
     before = {condition.type: condition for condition in previous}
 
@@ -77,6 +77,6 @@ def merge_conditions(
         return msgspec.structs.replace(condition, last_transition_time=since)
 
     stamped = tuple(stamp(condition) for condition in wanted)
-    if unknown_members := {condition.type for condition in stamped} - set(own):
-        raise ValueError(f"conditions that are not the operator's own: {sorted(unknown_members)}")
+    if foreign := {condition.type for condition in stamped} - set(own):
+        raise ValueError(f"conditions that are not the operator's own: {sorted(foreign)}")
     return (*stamped, *(condition for kind, condition in before.items() if kind not in own))

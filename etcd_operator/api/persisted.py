@@ -1,7 +1,7 @@
-"""What the operator must remember about a cluster because nothing else can tell it later.
+"""Persisted state: facts about a cluster that cannot be observed later.
 
-Everything else is read live. These few facts stand in the status of both groups'
-resources and are written before the act they describe.
+Everything else is read live. These facts are in the status of the resources of both groups and
+are written before the act that they describe.
 """
 
 import msgspec
@@ -10,11 +10,11 @@ from etcd_operator.api.meta import Value
 
 
 class Bootstrap(Value, frozen=True, kw_only=True):
-    """How a cluster was founded; written before its first object is made.
+    """How a cluster was bootstrapped; written before its first object is created.
 
-    members: names of the initial members, in the order of their numbers.
+    members: names of the initial members, ordered by number.
     token: etcd's `--initial-cluster-token`.
-    version: of etcd, that all initial members are started with; empty where that is not known.
+    version: of etcd, that all initial members start with; empty if it is not known.
     """
 
     members: tuple[str, ...]
@@ -23,31 +23,31 @@ class Bootstrap(Value, frozen=True, kw_only=True):
 
 
 def repeated(token: str) -> str:
-    """The token of a bootstrap that begins again because all members of the one before it are gone."""
+    """The token of a repeated bootstrap, after all members of the previous attempt were lost."""
     first, _, number = token.partition(AGAIN)
     return f"{first}{AGAIN}{int(number or 0) + 1}"
 
 
 def is_repeated(token: str) -> bool:
-    """Whether members of an earlier bootstrap are gone, with whatever clients may have written."""
+    """Whether an earlier attempt lost its members, with everything that clients may have written."""
     return AGAIN in token
 
 
 AGAIN = "."
-"""Between the UID of a resource, which has none, and the number of the bootstrap."""
+"""Separates the UID of the resource, which does not contain it, from the number of the attempt."""
 
 
 class Recovery(Value, frozen=True, kw_only=True):
-    """How data was, or is being, saved from a cluster that lost its quorum for good.
+    """The last recovery of a cluster that lost its quorum permanently, in progress or finished.
 
-    Written before the first object is made for it. It is under way while the latched cluster
-    ID is still the one that it replaces.
+    Written before its first object is created. It is in progress while the recorded cluster ID is
+    the one that it replaces.
 
     generation: counts the recoveries of this resource, from 1; token: of the new cluster.
-    survivor: whose data is taken; revision: the newest of the data that it had, as etcd counts;
-    version: what it ran, which the seed starts with, whatever is asked for by then.
+    survivor: the member whose data is restored; revision: its latest etcd revision; version: the version that
+    it ran, with which the seed starts, whatever version is desired by then.
     seed: the first member of the new cluster. replaces: ID of the cluster that is given up; empty
-    if its quorum came back in time, so that nothing was given up.
+    if its quorum returned in time, so nothing was given up.
     """
 
     generation: int
@@ -60,19 +60,19 @@ class Recovery(Value, frozen=True, kw_only=True):
 
 
 REVISION_BUMP = 1_000_000_000
-"""How far revisions jump at a recovery.
+"""How much revisions increase in a recovery.
 
-Further than a lost majority can have come: no revision is ever given twice, and a watcher that goes
-on from the past is told `required revision has been compacted` instead of missing writes in silence.
+More than a lost majority can have written: no revision is ever issued twice, and a watcher that continues
+from an old revision gets `required revision has been compacted` instead of silently missing writes.
 """
 
 
 class Upgrade(Value, frozen=True, kw_only=True):
-    """An upgrade under way; written before its first member is touched.
+    """An upgrade in progress; written before its first member is restarted.
 
-    origin: the lowest version that ran when it began. target: the version asked for.
-    member: the one that is in hand: taken away for this upgrade, or about to be.
-    since: when it began, RFC 3339; filled in when it is written.
+    origin: the lowest version that ran when it began. target: the desired version.
+    member: the upgrading member: restarted for this upgrade, or about to be.
+    since: when it began, RFC 3339; set when the status is written.
     """
 
     origin: str = msgspec.field(name="from")

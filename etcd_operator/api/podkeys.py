@@ -1,10 +1,9 @@
-"""What a group writes on the pods of its members, and under which names.
+"""The keys that the operator writes on the pods of members.
 
-A member's pod carries three marks. How its etcd starts stands in two annotations, from which
-the kubelet fills etcd's environment anew at every start of the container: so a running pod
-can be told to refuse an empty volume from now on. Whether the member serves stands in a
-condition that a readiness gate of the pod asks for: so a disruption budget counts members as
-etcd sees them.
+Two annotations determine how etcd starts. The kubelet copies them to etcd's environment at every
+start of the container (downward API), so the operator can switch a running pod to an existing-only
+start. One condition says whether the member serves. A readiness gate of the pod requires it, so a
+disruption budget counts members as etcd sees them.
 """
 
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ NEW, EXISTING = "new", "existing"
 
 @dataclass(frozen=True, slots=True)
 class PodKeys:
-    """The names of the marks of one API group."""
+    """The keys of one API group."""
 
     group: str
 
@@ -34,12 +33,12 @@ class PodKeys:
         """The annotation for `--initial-cluster-state`."""
         return f"{self.group}/initial-cluster-state"
 
-    def refusing(self, name: str, peer_url: str) -> dict[str, str]:
-        """The annotations of a member that starts from its data and refuses to start without."""
+    def existing_only(self, name: str, peer_url: str) -> dict[str, str]:
+        """The annotations of an existing-only start."""
         return {self.initial_cluster: f"{name}={peer_url}", self.initial_cluster_state: EXISTING}
 
-    def is_refusing(self, annotations: dict[str, str]) -> bool:
-        """Whether these annotations let a member start from its data only."""
+    def is_existing_only(self, annotations: dict[str, str]) -> bool:
+        """Whether these annotations are those of an existing-only start."""
         members = annotations.get(self.initial_cluster, "")
         is_alone = members.count("=") == 1 and "," not in members
         return is_alone and annotations.get(self.initial_cluster_state) == EXISTING

@@ -1,19 +1,19 @@
-"""What users may set on member pods, in either API group."""
+"""Settings of members' pods, for both API groups."""
 
 from etcd_operator.api.meta import RawObject, Value
 
 
 class TemplateMetadata(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Labels and annotations for the member pods; names under `etcd.improbable.io/` are reserved."""
+    """Labels and annotations of the members' pods; names under `etcd.improbable.io/` are reserved."""
 
     annotations: dict[str, str] = {}
     labels: dict[str, str] = {}
 
 
 class PodTemplate(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What users may set on the member pods; fixed once the cluster exists.
+    """Settings of the members' pods; immutable.
 
-    security_context: of the pod, in place of the whole default; None for the default.
+    security_context: of the pod; it replaces the whole default. None selects the default.
     """
 
     metadata: TemplateMetadata = TemplateMetadata()

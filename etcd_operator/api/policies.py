@@ -1,19 +1,19 @@
-"""Admission policies: what a schema cannot say, said without a webhook.
+"""Admission policies: checks that a schema cannot express, without a webhook.
 
-Warnings about sizes never stop a write; a PUT without `metadata.resourceVersion`, as the
-coreos.com documents show it, gets the current one filled in. These fail open: if a policy
-cannot be evaluated, the write goes on as if it did not exist.
+A warning about the size never stops a write. A PUT without `metadata.resourceVersion`, as the
+coreos.com documents show it, gets the current one. These policies fail open: if the API server
+cannot evaluate one, it ignores it.
 
-EtcdPeers are written by whoever holds the right `operate` on them, which the operator's role
-gives; everybody else is refused (decision 017).
+Writing EtcdPeers requires the permission `operate`, which only the operator's role grants; the
+policy for this fails closed (decision 017).
 
-MutatingAdmissionPolicy is served from Kubernetes 1.36 on; older API servers do not know it.
+MutatingAdmissionPolicy requires Kubernetes 1.36; older API servers do not support it.
 """
 
 from typing import Any
 
 from etcd_operator.api import coreos, improbable
-from etcd_operator.api.validations import PEERS_ARE_MADE
+from etcd_operator.api.validations import OPERATOR_CREATES_PEERS
 
 Manifest = dict[str, Any]
 
@@ -22,16 +22,16 @@ PREFIX = "etcd-operator-"
 LARGEST_SENSIBLE = 7
 
 OPERATE = "operate"
-"""The verb on etcdpeers without which nobody may write one. The API server has no such verb of its own."""
+"""The verb on etcdpeers that a user needs to write one. Kubernetes itself does not use this verb."""
 
 _EVEN = (
-    "'with ' + string(variables.size) + ' members ' + (variables.size == 2 ? 'none' : "
-    "string(variables.size / 2 - 1)) + ' may fail, the same as with ' + string(variables.size - 1) + "
-    "', and writes are slower: better ' + string(variables.size - 1) + ' or ' + string(variables.size + 1)"
+    "string(variables.size) + ' members tolerate the failure of ' + (variables.size == 2 ? 'none' : "
+    "string(variables.size / 2 - 1)) + ', the same as ' + string(variables.size - 1) + "
+    "', and writes are slower: use ' + string(variables.size - 1) + ' or ' + string(variables.size + 1)"
 )
 _MANY = (
-    "string(variables.size) + ' members make every write wait for ' + string(variables.size / 2 + 1) + "
-    f"' of them: {LARGEST_SENSIBLE} is the most that is sensible'"
+    "'with ' + string(variables.size) + ' members every write waits for ' + string(variables.size / 2 + 1) + "
+    f"' of them: use at most {LARGEST_SENSIBLE}'"
 )
 
 
@@ -56,7 +56,7 @@ def _size_warning(name: str, group: str, version: str, size: str) -> tuple[Manif
 
 
 def _scale_warning() -> tuple[Manifest, Manifest]:
-    # A policy of its own: what is written to the subresource is a Scale in both groups.
+    # A separate policy: writes to the subresource contain a Scale, in both groups.
     return _warning(
         f"{PREFIX}scale",
         "has(object.spec.replicas) ? object.spec.replicas : 0",
@@ -123,10 +123,10 @@ _MAY_OPERATE = (
 
 
 def _operator_only() -> tuple[Manifest, Manifest]:
-    """Nobody but the operator creates EtcdPeers, or changes what it reads of them; everybody may delete.
+    """Only the operator creates EtcdPeers and changes the fields that it reads; deletion is not restricted.
 
-    The garbage collector, which has no such right, takes finalizers and owners away and changes nothing
-    else. Annotations are not read.
+    The garbage collector does not have the permission; it removes finalizers and owners and changes nothing
+    else. The operator does not read annotations of EtcdPeers.
     """
     name = f"{PREFIX}peers"
     unchanged = (
@@ -149,7 +149,7 @@ def _operator_only() -> tuple[Manifest, Manifest]:
         "validations": [
             {
                 "expression": f"({harmless}) || {_MAY_OPERATE}",
-                "message": f"{PEERS_ARE_MADE} (only who has the right '{OPERATE}' on etcdpeers writes them)",
+                "message": f"{OPERATOR_CREATES_PEERS} (writing them requires the permission '{OPERATE}')",
                 "reason": "Forbidden",
             }
         ],
@@ -163,7 +163,7 @@ def _operator_only() -> tuple[Manifest, Manifest]:
 
 
 def _none_new(field: str, same: str) -> str:
-    """CEL: every `x` in a list of the metadata was there before, as an `o` that is the same."""
+    """CEL: every `x` in a list of the metadata existed before, as an equal `o`."""
     place = f"metadata.?{field}.orValue([])"
     return f"object.{place}.all(x, oldObject.{place}.exists(o, {same}))"
 

@@ -1,11 +1,11 @@
-"""Structural schemas (the kind a CustomResourceDefinition takes) from the API types.
+"""Structural schemas, as a CustomResourceDefinition requires them, from the API types.
 
-What the operator reads and what the API server accepts come from one source: the
-types. Pieces that are "as in a pod" (affinity, resources, a claim's spec) are raw in the
-types; their schemas stand in `schemas/core.json`, which `hack/refresh-schemas` takes from
-a running API server.
+The types are the one source of what the operator reads and what the API server accepts. Pieces
+that are the same as in a pod (affinity, resources, the spec of a claim) are raw in the types;
+their schemas are in `schemas/core.json`, which `hack/refresh-schemas` reads from a running API
+server.
 
-Schemas are plain dicts, made anew by each call: the caller may change them.
+Schemas are plain dicts. Each call returns a new one, which the caller may change.
 """
 
 from collections.abc import Iterator
@@ -19,11 +19,11 @@ from etcd_operator.decoding import decoder
 Schema = dict[str, Any]
 
 KEPT = ("type", "enum", "minimum", "required")
-"""What is taken over from msgspec's schema as it is.
+"""Keys that are copied from msgspec's schema.
 
-Titles and docstrings are about the Python types. Defaults are left out on purpose: a
-default in a CRD is stored with the object and outlives the operator's own (`crd` adds
-the few that are wanted). `additionalProperties: false` is not allowed beside `properties`;
+Titles and docstrings describe the Python types. Defaults are omitted on purpose: a default in
+a CRD is stored with the object and outlives the operator's own (`crd` adds the few that are
+wanted). `additionalProperties: false` is not allowed beside `properties`;
 the API server reports and drops unknown fields by itself.
 """
 
@@ -35,7 +35,7 @@ def of_type(kind: type) -> Schema:
 
 
 def piece(name: str) -> Schema:
-    """The schema of a piece of Kubernetes' own types, such as `Affinity`."""
+    """The schema of one of Kubernetes' own types, such as `Affinity`."""
     schema: Schema = _pieces()[name]
     return schema
 
@@ -64,8 +64,8 @@ def _inline(schema: Schema, components: dict[str, Schema]) -> Schema:
     if "$ref" in schema:
         return _inline(components[schema["$ref"]], components)
     if "anyOf" in schema:
-        # A field that may be None is one that may be absent: the API server drops an
-        # explicit null of a field that is not nullable, so that no rule ever meets one.
+        # A field that may be None is a field that may be absent: the API server drops an explicit
+        # null of a field that is not nullable, so no rule ever sees one.
         (schema,) = (choice for choice in schema["anyOf"] if choice != {"type": "null"})
         return _inline(schema, components)
     result = {key: schema[key] for key in KEPT if schema.get(key)}

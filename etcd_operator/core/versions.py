@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from semver import Version
 
-from etcd_operator.api.validations import NEWEST_MINOR, OLDEST_MINOR
+from etcd_operator.api.limits import NEWEST_MINOR, OLDEST_MINOR
 from etcd_operator.errors import InvalidSpec
 
 

@@ -83,7 +83,7 @@ def pod_facts(pod: Pod, *, now: datetime) -> PodFacts:
     state = status.state if status is not None else ContainerState()
     has_ended = status is not None and (status.restart_count > 0 or state.terminated is not None)
     keys = next((m for m in KEYS if _is_gated(pod, m)), None)
-    is_existing_only = keys is not None and keys.is_refusing(pod.metadata.annotations)
+    is_existing_only = keys is not None and keys.is_existing_only(pod.metadata.annotations)
     has_no_data = status is not None and _found_nothing(status, is_existing_only=is_existing_only)
     return PodFacts(
         name=pod.metadata.name,

@@ -104,5 +104,5 @@ class ReadinessWriter(Generic[Cluster]):
         metadata: dict[str, Any] = {"uid": update.pod.uid}
         if update.sets_existing_only:
             host = self.dialect.member_host(state.desired, update.name)
-            metadata["annotations"] = names.refusing(update.name, url(host, PEER_PORT))
+            metadata["annotations"] = names.existing_only(update.name, url(host, PEER_PORT))
         return {"metadata": metadata, "status": {"conditions": [condition]}}

@@ -16,12 +16,12 @@ def test_every_policy_is_bound_under_its_own_name() -> None:
     assert all(name.startswith("etcd-operator-") for name in names)
 
 
-def test_sizes_are_warned_about_and_never_refused() -> None:
+def test_size_policies_warn_and_never_refuse() -> None:
     for name in ("replicas", "size", "scale"):
         assert _spec("ValidatingAdmissionPolicyBinding", name)["validationActions"] == ["Warn"]
 
 
-def test_a_policy_that_cannot_be_evaluated_stops_no_write_but_that_of_an_etcdpeer() -> None:
+def test_only_the_policy_for_etcdpeers_fails_closed() -> None:
     failing = {
         p["metadata"]["name"].removeprefix(PREFIX)
         for p in policies()
@@ -30,9 +30,9 @@ def test_a_policy_that_cannot_be_evaluated_stops_no_write_but_that_of_an_etcdpee
     assert failing == {"peers"}
 
 
-def test_etcdpeers_are_denied_to_everybody_without_the_right_to_operate_and_deletable_by_all() -> None:
+def test_writing_etcdpeers_requires_operate_and_deleting_does_not() -> None:
     (rule,) = _spec("ValidatingAdmissionPolicy", "peers")["matchConstraints"]["resourceRules"]
-    assert rule["resources"] == ["etcdpeers"]  # not their status, which nothing is read from
+    assert rule["resources"] == ["etcdpeers"]  # not their status, which the operator does not read
     assert rule["operations"] == ["CREATE", "UPDATE"]
     assert _spec("ValidatingAdmissionPolicyBinding", "peers")["validationActions"] == ["Deny"]
     (check,) = _spec("ValidatingAdmissionPolicy", "peers")["validations"]

@@ -2,10 +2,10 @@ import re
 
 import pytest
 
-from etcd_operator.api import validations
+from etcd_operator.api import limits, validations
+from etcd_operator.api.cel import Validation
 from etcd_operator.api.crd import crds
 from etcd_operator.api.schema import at
-from etcd_operator.api.validations import Rule
 from unit.api.contract.cases import EPHEMERAL_CASES, PEER_CASES, PERSISTENT_CASES, Case
 
 TABLES = {
@@ -16,14 +16,14 @@ TABLES = {
 
 
 @pytest.mark.parametrize(("checks", "cases"), TABLES.values(), ids=TABLES)
-def test_every_rule_has_bad_input_that_shows_its_words(
-    checks: tuple[Rule, ...], cases: tuple[Case, ...]
+def test_every_rule_has_a_case_that_shows_its_message(
+    checks: tuple[Validation, ...], cases: tuple[Case, ...]
 ) -> None:
     assert {rule.name for rule in checks} == {case.rule for case in cases if case.rule}
 
 
 @pytest.mark.parametrize(("name", "checks"), [(name, checks) for name, (checks, _) in TABLES.items()])
-def test_every_rule_is_in_its_crd(name: str, checks: tuple[Rule, ...]) -> None:
+def test_every_rule_is_in_its_crd(name: str, checks: tuple[Validation, ...]) -> None:
     (crd,) = (crd for crd in crds() if crd["metadata"]["name"] == name)
     schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
     for rule in checks:
@@ -31,14 +31,14 @@ def test_every_rule_is_in_its_crd(name: str, checks: tuple[Rule, ...]) -> None:
 
 
 @pytest.mark.parametrize(("checks", "cases"), TABLES.values(), ids=TABLES)
-def test_rule_names_are_unique(checks: tuple[Rule, ...], cases: tuple[Case, ...]) -> None:
+def test_rule_names_are_unique(checks: tuple[Validation, ...], cases: tuple[Case, ...]) -> None:
     names = [rule.name for rule in checks]
     assert len(names) == len(set(names))
 
 
 @pytest.mark.parametrize(
     ("longest", "suffix"),
-    [(validations.LONGEST_IMPROBABLE_NAME, "-9999"), (validations.LONGEST_COREOS_NAME, "-99999")],
+    [(limits.LONGEST_IMPROBABLE_NAME, "-9999"), (limits.LONGEST_COREOS_NAME, "-99999")],
 )
 def test_the_longest_name_leaves_room_for_the_highest_number(longest: int, suffix: str) -> None:
     assert len("n" * longest + suffix) == 63
@@ -63,5 +63,5 @@ def test_the_longest_name_leaves_room_for_the_highest_number(longest: int, suffi
     ],
 )
 def test_the_pattern_of_versions(version: str, is_supported: bool) -> None:
-    pattern = validations.VERSION_PATTERN.replace("\\\\", "\\")
+    pattern = limits.VERSION_PATTERN.replace("\\\\", "\\")
     assert bool(re.search(pattern, version)) is is_supported

@@ -2,7 +2,7 @@
 
 import pytest
 
-from etcd_operator.api.validations import NEWEST_MINOR, OLDEST_MINOR
+from etcd_operator.api.limits import NEWEST_MINOR, OLDEST_MINOR
 from etcd_operator.core.versions import image_of, parse_version
 from etcd_operator.errors import InvalidSpec
 from unit.core.builders import VERSION, persistent

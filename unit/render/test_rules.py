@@ -242,15 +242,15 @@ def test_how_etcd_takes_an_empty_volume_can_be_changed_in_a_running_pod(manifest
     }
     assert not [word for word in container["command"] if word.partition("=")[0] in FIXED_NEVER]
     assert environment_of(manifest)["ETCD_INITIAL_CLUSTER_STATE"] == "new"
-    assert not PodKeys(group).is_refusing(manifest["metadata"]["annotations"])
+    assert not PodKeys(group).is_existing_only(manifest["metadata"]["annotations"])
 
 
 def test_a_sealed_template_makes_pods_that_refuse_from_the_start() -> None:
     template = persistent.replica_set(peer_of(PLAIN, start=RESUMING), IMAGE)["spec"]["template"]
     notes = template["metadata"]["annotations"]
 
-    assert PodKeys("etcd.improbable.io").is_refusing(notes)
-    assert notes == PodKeys("etcd.improbable.io").refusing("db-1", "http://db-1.db.ns.svc:2380")
+    assert PodKeys("etcd.improbable.io").is_existing_only(notes)
+    assert notes == PodKeys("etcd.improbable.io").existing_only("db-1", "http://db-1.db.ns.svc:2380")
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_a_sealed_template_makes_pods_that_refuse_from_the_start() -> None:
 )
 def test_only_existing_with_oneself_alone_refuses_an_empty_volume(members: str, state: str) -> None:
     keys = PodKeys("g")
-    assert not keys.is_refusing({keys.initial_cluster: members, keys.initial_cluster_state: state})
+    assert not keys.is_existing_only({keys.initial_cluster: members, keys.initial_cluster_state: state})
 
 
 @EACH_POD

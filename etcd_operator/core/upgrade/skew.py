@@ -7,7 +7,7 @@ is open: so everything is judged from the lowest version that runs.
 
 from semver import Version
 
-from etcd_operator.api.validations import FLOORS
+from etcd_operator.api.limits import PATCH_FLOORS
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.state import ClusterState
 
@@ -68,7 +68,7 @@ def refusal(running: Version, target: Version) -> str:
             f"etcd goes up one minor version at a time: before {target} "
             f"take the cluster from {running} to 3.{running.minor + 1}"
         )
-    floor = FLOORS.get(target.minor, 0)
+    floor = PATCH_FLOORS.get(target.minor, 0)
     if target.minor > running.minor and running.patch < floor:
         return (
             f"3.{target.minor} needs 3.{running.minor}.{floor} or later on every member first, "

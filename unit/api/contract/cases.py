@@ -1,4 +1,4 @@
-"""Bad input and the exact words that answer it: tested on a real API server, printed in docs/bad-input.md."""
+"""Invalid input and the exact message for it: tested on a real API server, listed in docs/bad-input.md."""
 
 import copy
 from collections.abc import Callable
@@ -43,7 +43,7 @@ PEER: Manifest = {
 ABSENT = object()
 
 Changes = dict[str, Any]
-"""Path -> new value; ABSENT takes the field out."""
+"""Path -> new value; ABSENT removes the field."""
 
 
 def changed(base: Manifest, changes: Changes) -> Manifest:
@@ -63,10 +63,10 @@ def changed(base: Manifest, changes: Changes) -> Manifest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """`base` with `changes` is refused in these words; `edits` means that `base` exists already.
+    """`base` with `changes` is refused with this message; `edits` means that `base` exists already.
 
-    rule: the name of the CEL rule that answers; empty when the schema itself does, or a policy.
-    user: who asks; empty for an administrator, anybody else has all rights on EtcdPeers but `operate`.
+    rule: the name of the CEL rule that refuses it; empty if the schema itself does, or a policy.
+    user: the author; empty for an administrator. Others have all permissions on EtcdPeers except `operate`.
     """
 
     typed: str
@@ -79,32 +79,32 @@ class Case:
 
 
 AT_LEAST_ONE = "in body should be greater than or equal to 1"
-NO_VERSION = "is not a version this operator can run: give 3.4.0 up to 3.7.x in full, like 3.6.16 or v3.6.16"
+NO_VERSION = "is not a supported version: use a full version from 3.4.0 to 3.7.x, like 3.6.16 or v3.6.16"
 NO_NAME = (
-    "metadata.name: Invalid value: must start with a letter and have only lower-case letters, digits and '-' "
-    "(no dot, no '-' at the end), because Services and host names are made of it: choose another name"
+    "metadata.name: Invalid value: must start with a letter, contain only lower-case letters, digits and '-' "
+    "(no dot), and not end with '-', because Services and host names are derived from it: choose another name"
 )
 CLAIM = "spec/storage/volumeClaimTemplate"
 REQUESTS = f"{CLAIM}/resources/requests"
 METADATA = "spec/podTemplate/metadata"
 BOOTSTRAP = "spec/bootstrap"
 NO_SIZE = (
-    "spec.storage.volumeClaimTemplate.resources.requests: Invalid value: storage must be more than 0: "
-    "give the size of each member's volume, like 8Gi"
+    "spec.storage.volumeClaimTemplate.resources.requests: Invalid value: storage must be greater than 0: "
+    "set the size of each member's volume, like 8Gi"
 )
 
 
 def _too_long(longest: int) -> str:
     return (
-        f"metadata.name: Invalid value: must have at most {longest} characters, because the members' host "
-        "names are longer than the cluster's and end at 63: choose a shorter name"
+        f"metadata.name: Invalid value: must have at most {longest} characters, because the host names of "
+        "members are derived from it and limited to 63: choose a shorter name"
     )
 
 
-def _frozen(field: str, changeable: str = "spec.replicas and spec.version") -> str:
+def _immutable(field: str, changeable: str = "spec.replicas and spec.version") -> str:
     return (
-        f"{field}: Invalid value: Unsupported changes: {field} cannot change once the object exists, "
-        f"only {changeable} can: put the earlier value back"
+        f"{field}: Invalid value: Unsupported changes: {field} is immutable, only {changeable} can change: "
+        "restore the earlier value"
     )
 
 
@@ -159,7 +159,7 @@ def _names(base: Manifest, longest: int) -> tuple[Case, ...]:
 
 
 def _reserved_names(base: Manifest) -> tuple[Case, ...]:
-    note = Case(
+    annotation = Case(
         typed="annotation etcd.improbable.io/mine",
         base=base,
         changes={METADATA: {"annotations": {"etcd.improbable.io/mine": "yes"}}},
@@ -178,7 +178,7 @@ def _reserved_names(base: Manifest) -> tuple[Case, ...]:
         )
         for label in ("etcd.improbable.io/mine", "app.kubernetes.io/name")
     )
-    return (note, *labels)
+    return (annotation, *labels)
 
 
 def running_persistent(version: str) -> Manifest:
@@ -191,19 +191,25 @@ def running_ephemeral(version: str) -> Manifest:
     return changed(EPHEMERAL, {"spec/version": f"v{version}", "status/currentVersion": version})
 
 
+NO_DOWNGRADE = (
+    "etcd does not support a downgrade below 3.6.16, which is running: use 3.6.16 or a later version"
+)
+
+
 def _version_changes(runs: Callable[[str], Manifest]) -> tuple[Case, ...]:
-    back = "etcd cannot go back from 3.6.16, which runs: put 3.6.16 or a later version here"
-    skipped = "etcd goes up one minor version at a time, and 3.5.35 runs: put a version 3.6.x here first"
+    skipped = (
+        "etcd supports upgrades by one minor version at a time, and 3.5.35 is running: upgrade to 3.6.x first"
+    )
     floor = (
-        "3.{0} needs 3.{1} or later on every member first, and {2} runs: put 3.{1} or later here, "
-        "and wait until status shows it"
+        "an upgrade to 3.{0} requires 3.{1} or later on every member, and {2} is running: "
+        "upgrade to such a 3.{3} version first and wait until the status shows it"
     )
     table = (
-        ("3.6.16", "3.6.15", "version-never-down", back),
-        ("3.6.16", "v3.5.35", "version-never-down", back),
+        ("3.6.16", "3.6.15", "version-no-downgrade", NO_DOWNGRADE),
+        ("3.6.16", "v3.5.35", "version-no-downgrade", NO_DOWNGRADE),
         ("3.5.35", "3.7.3", "version-one-minor", skipped),
-        ("3.5.31", "3.6.16", "version-floor-3-6", floor.format(6, "5.32", "3.5.31")),
-        ("3.6.10", "3.7.3", "version-floor-3-7", floor.format(7, "6.11", "3.6.10")),
+        ("3.5.31", "3.6.16", "version-floor-3-6", floor.format(6, "5.32", "3.5.31", 5)),
+        ("3.6.10", "3.7.3", "version-floor-3-7", floor.format(7, "6.11", "3.6.10", 6)),
     )
     return tuple(
         Case(
@@ -242,7 +248,7 @@ PERSISTENT_CASES = (
         sees="spec.storage: Required value",
     ),
     Case(
-        typed="no size of the storage",
+        typed="no storage size",
         base=PERSISTENT,
         changes={REQUESTS: {}},
         sees="spec.storage.volumeClaimTemplate.resources.requests.storage: Required value",
@@ -277,8 +283,8 @@ PERSISTENT_CASES = (
         base=PERSISTENT,
         changes={"spec/affinity": {}, "spec/podTemplate/affinity": {}},
         rule="one-affinity",
-        sees="spec: Invalid value: spec.affinity and spec.podTemplate.affinity mean the same: "
-        "keep one of them",
+        sees="spec: Invalid value: spec.affinity and spec.podTemplate.affinity are alternatives: "
+        "set only one of them",
     ),
     Case(
         typed="an unknown field",
@@ -294,56 +300,54 @@ PERSISTENT_CASES = (
     ),
     *_version_changes(running_persistent),
     Case(
-        typed="larger storage of a cluster that exists",
+        typed="larger storage of an existing cluster",
         base=PERSISTENT,
         changes={f"{REQUESTS}/storage": "60Mi"},
         edits=True,
-        rule="frozen-storage",
-        sees=_frozen("spec.storage"),
+        rule="immutable-storage",
+        sees=_immutable("spec.storage"),
     ),
     Case(
-        typed="a podTemplate put on a cluster that exists",
+        typed="a podTemplate added to an existing cluster",
         base=PERSISTENT,
         changes={"spec/podTemplate/priorityClassName": "high"},
         edits=True,
-        rule="frozen-podTemplate",
-        sees=_frozen("spec.podTemplate"),
+        rule="immutable-podTemplate",
+        sees=_immutable("spec.podTemplate"),
     ),
     Case(
-        typed="another podTemplate for a cluster that exists",
+        typed="another podTemplate for an existing cluster",
         base=changed(PERSISTENT, {"spec/podTemplate/priorityClassName": "low"}),
         changes={"spec/podTemplate/priorityClassName": "high"},
         edits=True,
-        rule="frozen-podTemplate",
-        sees=_frozen("spec.podTemplate"),
+        rule="immutable-podTemplate",
+        sees=_immutable("spec.podTemplate"),
     ),
     Case(
-        typed="an affinity taken from a cluster that exists",
+        typed="an affinity removed from an existing cluster",
         base=changed(PERSISTENT, {"spec/affinity/podAntiAffinity": {}}),
         changes={"spec/affinity": ABSENT},
         edits=True,
-        rule="frozen-affinity",
-        sees=_frozen("spec.affinity"),
+        rule="immutable-affinity",
+        sees=_immutable("spec.affinity"),
     ),
     Case(
-        typed="an affinity put on a cluster that exists",
+        typed="an affinity added to an existing cluster",
         base=PERSISTENT,
         changes={"spec/affinity/podAntiAffinity": {}},
         edits=True,
-        rule="frozen-affinity",
-        sees=_frozen("spec.affinity"),
+        rule="immutable-affinity",
+        sees=_immutable("spec.affinity"),
     ),
 )
 
 PEER_CHANGEABLE = "spec.version and spec.bootstrap"
-PEERS_ARE_MADE = "EtcdPeers are made by the operator: create an EtcdCluster instead"
+OPERATOR_CREATES_PEERS = "the operator creates EtcdPeers: create an EtcdCluster instead"
 NO_HOST = "each with its own host, like my-cluster-0.my-cluster.my-namespace.svc"
-ONLY_OPERATOR = (
-    f"denied request: {PEERS_ARE_MADE} (only who has the right 'operate' on etcdpeers writes them)"
-)
+ONLY_OPERATOR = f"denied request: {OPERATOR_CREATES_PEERS} (writing them requires the permission 'operate')"
 PEER_CASES = (
     Case(
-        typed="an EtcdPeer, unless you are the operator or an administrator",
+        typed="an EtcdPeer, as an ordinary user",
         base=PEER,
         changes={},
         user="somebody",
@@ -351,7 +355,7 @@ PEER_CASES = (
     ),
     *(
         Case(
-            typed=f"another {field} for a peer that exists, unless you are those",
+            typed=f"another {field} for an existing EtcdPeer, as an ordinary user",
             base=PEER,
             changes={path: value},
             edits=True,
@@ -369,15 +373,15 @@ PEER_CASES = (
         base=PEER,
         changes={"metadata/name": "n" * 64},
         rule="name-length",
-        sees=f"metadata.name: Invalid value: must have at most 63 characters; {PEERS_ARE_MADE}",
+        sees=f"metadata.name: Invalid value: must have at most 63 characters; {OPERATOR_CREATES_PEERS}",
     ),
     Case(
         typed="name: other-0, with clusterName: no-cluster",
         base=PEER,
         changes={"metadata/name": "other-0"},
         rule="name-of-member",
-        sees="metadata.name: Invalid value: must be that of its cluster and a number, like my-cluster-0; "
-        f"{PEERS_ARE_MADE}",
+        sees="metadata.name: Invalid value: must be the name of its cluster and a number, like my-cluster-0; "
+        f"{OPERATOR_CREATES_PEERS}",
     ),
     Case(
         typed="clusterName: No.Cluster",
@@ -385,15 +389,15 @@ PEER_CASES = (
         changes={"spec/clusterName": "No.Cluster"},
         rule="cluster-name",
         sees='spec.clusterName: Invalid value: "No.Cluster": must be the name of an EtcdCluster; '
-        f"{PEERS_ARE_MADE}",
+        f"{OPERATOR_CREATES_PEERS}",
     ),
     Case(
         typed="initialClusterToken: My/Token",
         base=PEER,
         changes={f"{BOOTSTRAP}/initialClusterToken": "My/Token"},
         rule="token-form",
-        sees='spec.bootstrap.initialClusterToken: Invalid value: "My/Token": must have only lower-case '
-        f"letters, digits and '-', and be that of its cluster; {PEERS_ARE_MADE}",
+        sees='spec.bootstrap.initialClusterToken: Invalid value: "My/Token": must be the token of '
+        f"its cluster, with only lower-case letters, digits and '-'; {OPERATOR_CREATES_PEERS}",
     ),
     *(
         Case(
@@ -401,8 +405,8 @@ PEER_CASES = (
             base=PEER,
             changes={f"{BOOTSTRAP}/static/initialCluster": [{"name": name, "host": host}]},
             rule="member-hosts",
-            sees="spec.bootstrap.static.initialCluster: Invalid value: must have members of this cluster "
-            f"only, {NO_HOST}; {PEERS_ARE_MADE}",
+            sees="spec.bootstrap.static.initialCluster: Invalid value: must list only members of this "
+            f"cluster, {NO_HOST}; {OPERATOR_CREATES_PEERS}",
         )
         for name, host in (
             ("no-cluster-0", "10.0.0.1"),
@@ -417,7 +421,7 @@ PEER_CASES = (
             changes={f"{BOOTSTRAP}/survivor": host},
             rule="survivor-host",
             sees="spec.bootstrap.survivor: Invalid value: must be the host of a member of this cluster, like "
-            f"my-cluster-0.my-cluster.my-namespace.svc; {PEERS_ARE_MADE}",
+            f"my-cluster-0.my-cluster.my-namespace.svc; {OPERATOR_CREATES_PEERS}",
         )
         for host in ("10.0.0.1", "other-0.other.default.svc", "no-cluster-0.no-cluster.default.svc:2379,x")
     ),
@@ -430,22 +434,22 @@ PEER_CASES = (
         sees=f'spec.version: Invalid value: "latest": "latest" {NO_VERSION}',
     ),
     Case(
-        typed="initialClusterState: New, on a peer that has started",
+        typed="initialClusterState: New, for a member that has started",
         base=PEER,
         changes={"spec/bootstrap/initialClusterState": "New"},
         edits=True,
         rule="bootstrapped-once",
-        sees="spec.bootstrap.initialClusterState: Invalid value: a peer that has started cannot be told to "
-        "found a cluster again: leave it Existing",
+        sees="spec.bootstrap.initialClusterState: Invalid value: a member that has started cannot "
+        "bootstrap a cluster again: keep the value Existing",
     ),
     *(
         Case(
-            typed=f"another {path.split('/')[1]} for a peer that exists",
+            typed=f"another {path.split('/')[1]} for an existing EtcdPeer",
             base=PEER,
             changes={path: value},
             edits=True,
-            rule=f"frozen-{path.split('/')[1]}",
-            sees=_frozen(f"spec.{path.split('/')[1]}", PEER_CHANGEABLE),
+            rule=f"immutable-{path.split('/')[1]}",
+            sees=_immutable(f"spec.{path.split('/')[1]}", PEER_CHANGEABLE),
         )
         for path, value in (
             ("spec/clusterName", "other"),
@@ -465,7 +469,7 @@ EPHEMERAL_CASES = (
             base=EPHEMERAL,
             changes={path: ABSENT},
             rule="size-given",
-            sees="spec: Invalid value: spec.size is missing: give the number of members, like 3",
+            sees="spec: Invalid value: spec.size is missing: set the number of members, like 3",
         )
         for field, path in (("size", "spec/size"), ("spec and no size", "spec"))
     ),
@@ -474,7 +478,7 @@ EPHEMERAL_CASES = (
             typed=f"spec.{field}",
             base=EPHEMERAL,
             changes={f"spec/{field.replace('.', '/')}": value},
-            rule=f"unbuilt-{field}",
+            rule=f"unsupported-{field}",
             sees=f"spec.{field}: Invalid value: spec.{field} is not supported yet: remove it",
         )
         for field, value in (
@@ -505,13 +509,12 @@ EPHEMERAL_CASES = (
     ),
     *_version_changes(running_ephemeral),
     Case(
-        typed='version: "3.5.35", where none was given',
+        typed='version: "3.5.35", where none was set',
         base=changed(running_ephemeral("3.6.16"), {"spec/version": ABSENT}),
         changes={"spec/version": "3.5.35"},
         edits=True,
-        rule="version-never-down",
-        sees="spec.version: Invalid value: etcd cannot go back from 3.6.16, which runs: "
-        "put 3.6.16 or a later version here",
+        rule="version-no-downgrade",
+        sees=f"spec.version: Invalid value: {NO_DOWNGRADE}",
     ),
 )
 
@@ -522,18 +525,19 @@ GROUPS = {
 }
 
 INTRODUCTION = """\
-# Bad input: what you typed, what you see
+# Invalid input and its error messages
 
-Written by `hack/generate-bad-input`; each line is tested on a real API server. Nothing of what is
-refused here reaches the operator: what is stored stays as it was. `kubectl` puts
-`The EtcdCluster "NAME" is invalid:` before the words in the table.
+Generated by `hack/generate-bad-input`; each line is tested on a real API server. The API server refuses this
+input: the stored object does not change, and the operator never sees it. `kubectl` prints
+`The EtcdCluster "NAME" is invalid:` before the message in the table.
 
-Nobody but the operator, or an administrator with all rights, writes EtcdPeers. Whoever may delete them may.
+Only the operator, and administrators with all permissions, can create or change EtcdPeers. Deleting them
+requires only the ordinary permission.
 
-Two things are admitted with a warning: an even number of members, and more than seven.
+Two inputs are accepted with a warning: an even number of members, and more than seven.
 
-Unknown fields are reported by `kubectl create`, `apply`, `replace` and `edit`. A plain PUT, as with
-`curl`, drops them and says so in a `Warning` header.
+`kubectl create`, `apply`, `replace` and `edit` report unknown fields. A plain PUT, as with `curl`, drops them
+and reports this in a `Warning` header.
 """
 
 
@@ -542,7 +546,7 @@ def document() -> str:
     sections = [INTRODUCTION]
     for title, cases in GROUPS.items():
         rows = [f"| {_cell(case.typed)} | {_cell(case.sees)} |" for case in cases]
-        sections.append("\n".join([f"## {title}", "", "| you typed | you see |", "|---|---|", *rows, ""]))
+        sections.append("\n".join([f"## {title}", "", "| input | message |", "|---|---|", *rows, ""]))
     return "\n".join(sections)
 
 

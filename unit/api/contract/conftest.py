@@ -24,16 +24,12 @@ DEADLINE = 20.0
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What kubectl said."""
+class Result:
+    """Exit code and output of kubectl."""
 
     code: int
     out: str
     err: str
-
-    @property
-    def words(self) -> str:
-        return self.out + self.err
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,10 +42,10 @@ class Kubectl:
     user: str = ""
 
     def by(self, user: str) -> "Kubectl":
-        """The same as somebody else; as the administrator for an empty name."""
+        """The same as another user; an empty name is the administrator."""
         return replace(self, user=user)
 
-    def __call__(self, *arguments: str, given: Any = None) -> Answer:
+    def __call__(self, *arguments: str, given: Any = None) -> Result:
         where = ["--kubeconfig", self.config, "--namespace", self.namespace]
         done = subprocess.run(
             [self.path, *where, *([f"--as={self.user}"] if self.user else []), *arguments],
@@ -59,18 +55,18 @@ class Kubectl:
             timeout=60,
             check=False,
         )
-        return Answer(done.returncode, done.stdout, done.stderr)
+        return Result(done.returncode, done.stdout, done.stderr)
 
-    def create(self, manifest: Manifest, *options: str) -> Answer:
+    def create(self, manifest: Manifest, *options: str) -> Result:
         return self("create", *options, "-f", "-", given=manifest)
 
-    def try_out(self, manifest: Manifest) -> Answer:
-        """Create without storing; admission and validation are the same."""
+    def try_out(self, manifest: Manifest) -> Result:
+        """Create as a dry run, with the same admission and validation."""
         return self.create(manifest, "--dry-run=server", "-o", "json")
 
-    def replace(self, manifest: Manifest) -> Answer:
-        """Replace, again for as long as somebody else (an operator at work) writes in between."""
-        answers: list[Answer] = []
+    def replace(self, manifest: Manifest) -> Result:
+        """Replace; retry while another writer (a running operator) causes conflicts."""
+        answers: list[Result] = []
 
         def no_conflict() -> bool:
             answers.append(self("replace", "-f", "-", given=manifest))
@@ -80,7 +76,7 @@ class Kubectl:
         return answers[-1]
 
     def store(self, manifest: Manifest) -> Manifest:
-        """Create under a name of its own, status included; what was stored."""
+        """Create under a unique name, with status; returns the manifest."""
         name = f"c{uuid.uuid4().hex[:10]}"
         wanted = named(manifest, name)
         answer = self.create(wanted, "-o", "json")
@@ -94,7 +90,7 @@ class Kubectl:
 
 
 def named(manifest: Manifest, name: str) -> Manifest:
-    """The same under another name; a peer, whose name follows from its cluster's, of another cluster."""
+    """The same under another name; an EtcdPeer moves to another cluster, from whose name its own follows."""
     if manifest["kind"] != "EtcdPeer":
         return changed(manifest, {"metadata/name": name})
     member = {"name": f"{name}-0", "host": f"{name}-0.{name}.default.svc"}
@@ -109,7 +105,7 @@ def named(manifest: Manifest, name: str) -> Manifest:
 
 
 def wait_for(claim: Callable[[], bool], what: str) -> None:
-    """Ask again until `claim` is true; each question is a call of kubectl, so nothing spins."""
+    """Poll until `claim` is true; each poll is a call of kubectl, so this is no busy loop."""
     end = time.monotonic() + DEADLINE
     while not claim():
         assert time.monotonic() < end, f"not within {DEADLINE} s: {what}"
@@ -135,15 +131,15 @@ def kubectl() -> Iterator[Kubectl]:
 
 
 def install(kubectl: Kubectl) -> None:
-    """Apply what this tree generates and wait until it is in force."""
+    """Apply the generated definitions and policies and wait until they are active."""
     everything = {"apiVersion": "v1", "kind": "List", "items": [*crds(), *policies()]}
     applied = kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", given=everything)
     assert applied.code == 0, applied.err
     names = [f"crd/{crd['metadata']['name']}" for crd in crds()]
     waited = kubectl("wait", "--for=condition=Established", "--timeout=20s", *names)
     assert waited.code == 0, waited.err
-    # kubectl remembers for hours what words mean; only this makes it ask again.
+    # kubectl caches names for hours; this refreshes the cache.
     assert kubectl("api-resources").code == 0
     elsewhere = Kubectl(kubectl.path, kubectl.config, "default")
     even = changed(EPHEMERAL, {"spec/size": 2})
-    wait_for(lambda: "writes are slower" in elsewhere.try_out(even).err, "policies in force")
+    wait_for(lambda: "writes are slower" in elsewhere.try_out(even).err, "policies are active")

@@ -11,7 +11,7 @@ def _identity(case: Case) -> str:
 
 
 @pytest.mark.parametrize("case", [*PERSISTENT_CASES, *EPHEMERAL_CASES, *PEER_CASES], ids=_identity)
-def test_bad_input_is_refused_in_the_documented_words(kubectl: Kubectl, case: Case) -> None:
+def test_invalid_input_is_refused_with_the_documented_message(kubectl: Kubectl, case: Case) -> None:
     if case.edits:
         stored = kubectl.store(case.base)
         answer = kubectl.by(case.user).replace(changed(stored, case.changes))

@@ -16,7 +16,7 @@ from unit.api.contract.cases import (
     running_ephemeral,
     running_persistent,
 )
-from unit.api.contract.conftest import Answer, Kubectl, wait_for
+from unit.api.contract.conftest import Kubectl, Result, wait_for
 
 pytestmark = pytest.mark.cluster
 
@@ -73,7 +73,7 @@ GOOD: dict[str, tuple[Manifest, Changes]] = {
     "the oldest minor": (PERSISTENT, {"spec/version": "3.4.0"}),
     "a name of 58 characters": (PERSISTENT, {"metadata/name": "n" * 58}),
     "storage in bytes": (PERSISTENT, {f"{CLAIM}/resources/requests/storage": 52428800}),
-    "a numbered name of 57 characters": (EPHEMERAL, {"metadata/name": "n" * 57}),
+    "an ephemeral name of 57 characters": (EPHEMERAL, {"metadata/name": "n" * 57}),
     "the size at the top": (OLDEST, {}),
     "both sizes": (EPHEMERAL, {"size": 1}),
     "no version": (EPHEMERAL, {"spec/version": ABSENT}),
@@ -93,7 +93,7 @@ GOOD: dict[str, tuple[Manifest, Changes]] = {
 
 
 @pytest.mark.parametrize(("base", "changes"), GOOD.values(), ids=GOOD)
-def test_good_input_is_stored_as_written_and_without_a_warning(
+def test_valid_input_is_stored_unchanged_without_a_warning(
     kubectl: Kubectl, base: Manifest, changes: Changes
 ) -> None:
     answer = kubectl.try_out(changed(base, changes))
@@ -102,10 +102,10 @@ def test_good_input_is_stored_as_written_and_without_a_warning(
     stored = json.loads(answer.out)
     for path, value in changes.items():
         if value not in (ABSENT, None):
-            assert _look(stored, path) == value
+            assert _at(stored, path) == value
 
 
-def _look(manifest: Manifest, path: str) -> Any:
+def _at(manifest: Manifest, path: str) -> Any:
     for step in path.split("/"):
         manifest = manifest[step]
     return manifest
@@ -113,27 +113,27 @@ def _look(manifest: Manifest, path: str) -> Any:
 
 def test_a_claim_gets_its_defaults(kubectl: Kubectl) -> None:
     stored = json.loads(kubectl.try_out(PERSISTENT).out)
-    claim = _look(stored, CLAIM)
+    claim = _at(stored, CLAIM)
     assert claim["accessModes"] == ["ReadWriteOnce"]
     assert claim["volumeMode"] == "Filesystem"
 
 
 @pytest.mark.parametrize(("base", "field"), [(PERSISTENT, "replicas"), (EPHEMERAL, "size")])
 @pytest.mark.parametrize(
-    ("size", "words"),
+    ("size", "message"),
     [
-        (2, "with 2 members none may fail, the same as with 1, and writes are slower: better 1 or 3"),
-        (4, "with 4 members 1 may fail, the same as with 3, and writes are slower: better 3 or 5"),
-        (6, "with 6 members 2 may fail, the same as with 5, and writes are slower: better 5 or 7"),
-        (9, "9 members make every write wait for 5 of them: 7 is the most that is sensible"),
+        (2, "2 members tolerate the failure of none, the same as 1, and writes are slower: use 1 or 3"),
+        (4, "4 members tolerate the failure of 1, the same as 3, and writes are slower: use 3 or 5"),
+        (6, "6 members tolerate the failure of 2, the same as 5, and writes are slower: use 5 or 7"),
+        (9, "with 9 members every write waits for 5 of them: use at most 7"),
     ],
 )
-def test_sizes_that_are_not_sensible_are_admitted_with_a_warning(
-    kubectl: Kubectl, base: Manifest, field: str, size: int, words: str
+def test_unsuitable_sizes_are_accepted_with_a_warning(
+    kubectl: Kubectl, base: Manifest, field: str, size: int, message: str
 ) -> None:
     answer = kubectl.try_out(changed(base, {f"spec/{field}": size}))
     assert answer.code == 0
-    assert words in answer.err
+    assert message in answer.err
 
 
 @pytest.mark.parametrize(("base", "field"), [(PERSISTENT, "replicas"), (EPHEMERAL, "size"), (OLDEST, "size")])
@@ -144,7 +144,7 @@ def test_kubectl_scale_works_warns_and_keeps_the_minimum(
     target = f"{_resource(stored)}/{stored['metadata']['name']}"
     scaled = kubectl("scale", target, "--replicas=2")
     assert scaled.code == 0, scaled.err
-    assert "with 2 members none may fail" in scaled.err
+    assert "2 members tolerate the failure of none" in scaled.err
     assert kubectl("get", target, "-o", f"jsonpath={{.spec.{field}}}").out == "2"
     refused = kubectl("scale", target, "--replicas=0")
     assert f"spec.{field} in body should be greater than or equal to 1" in refused.err
@@ -173,7 +173,7 @@ def test_a_put_with_a_stale_resource_version_conflicts(kubectl: Kubectl) -> None
     assert "the object has been modified" in _put(kubectl, body).err
 
 
-def test_a_version_may_be_taken_out_and_put_back(kubectl: Kubectl) -> None:
+def test_a_version_may_be_removed_and_set_again(kubectl: Kubectl) -> None:
     stored = kubectl.store(changed(EPHEMERAL, {"status/currentVersion": "3.5.35"}))
     without = changed(stored, {"spec/version": ABSENT})
     with_v = changed(stored, {"spec/version": "v3.5.35"})
@@ -192,23 +192,23 @@ MOVES = [
     ("3.6.16", "3.5.35", "3.5.35"),
     ("", "3.6.99", "3.5.35"),
 ]
-"""What runs, what was asked for, and what may then be asked for."""
+"""The running version, the previous desired version, and an accepted new one."""
 
 
-@pytest.mark.parametrize(("runs", "asked", "wanted"), MOVES)
+@pytest.mark.parametrize(("runs", "before", "desired"), MOVES)
 @pytest.mark.parametrize("base", [running_persistent, running_ephemeral])
-def test_a_version_is_judged_from_what_runs(
-    kubectl: Kubectl, base: Callable[[str], Manifest], runs: str, asked: str, wanted: str
+def test_a_version_change_is_judged_by_the_running_version(
+    kubectl: Kubectl, base: Callable[[str], Manifest], runs: str, before: str, desired: str
 ) -> None:
     served = base(runs) if runs else changed(base("3.6.16"), {"status": {}})
-    stored = kubectl.store(changed(served, {"spec/version": asked}))
+    stored = kubectl.store(changed(served, {"spec/version": before}))
 
-    answer = kubectl.replace(changed(stored, {"spec/version": wanted}))
+    answer = kubectl.replace(changed(stored, {"spec/version": desired}))
 
     assert answer.code == 0, answer.err
 
 
-def test_a_status_may_change_whatever_the_spec_reports(kubectl: Kubectl) -> None:
+def test_a_status_may_change_whatever_the_spec_is(kubectl: Kubectl) -> None:
     stored = kubectl.store(changed(EPHEMERAL, {"status/currentVersion": "3.5.35"}))
     patch = json.dumps({"status": {"currentVersion": "3.6.16", "phase": "Running"}})
     name = stored["metadata"]["name"]
@@ -216,18 +216,18 @@ def test_a_status_may_change_whatever_the_spec_reports(kubectl: Kubectl) -> None
     assert answer.code == 0, answer.err
 
 
-def test_a_founding_peer_can_be_sealed(kubectl: Kubectl) -> None:
+def test_a_bootstrapping_member_can_get_an_existing_only_start(kubectl: Kubectl) -> None:
     stored = kubectl.store(changed(PEER, {"spec/bootstrap/initialClusterState": "New"}))
-    sealed = changed(stored, {"spec/bootstrap/initialClusterState": "Existing"})
-    assert kubectl.replace(sealed).code == 0
+    existing_only = changed(stored, {"spec/bootstrap/initialClusterState": "Existing"})
+    assert kubectl.replace(existing_only).code == 0
 
 
 def test_columns_short_name_and_category_show_both_groups(kubectl: Kubectl) -> None:
     persistent, ephemeral = kubectl.store(PERSISTENT), kubectl.store(EPHEMERAL)
     short = kubectl("get", "etcd", persistent["metadata"]["name"])
     assert short.out.split("\n")[0].split() == ["NAME", "REPLICAS", "READY", "VERSION", "STATUS", "AGE"]
-    numbered = kubectl("get", "etcdclusters.coreos.com", ephemeral["metadata"]["name"])
-    assert numbered.out.split("\n")[0].split() == ["NAME", "SIZE", "READY", "VERSION", "PHASE", "AGE"]
+    short_of_coreos = kubectl("get", "etcdclusters.coreos.com", ephemeral["metadata"]["name"])
+    assert short_of_coreos.out.split("\n")[0].split() == ["NAME", "SIZE", "READY", "VERSION", "PHASE", "AGE"]
     everything = kubectl("get", "etcd-operator").out
     assert f"etcdcluster.coreos.com/{ephemeral['metadata']['name']}" in everything
     assert f"etcdcluster.etcd.improbable.io/{persistent['metadata']['name']}" in everything
@@ -237,7 +237,7 @@ def _resource(manifest: Manifest) -> str:
     return f"{manifest['kind']}s.{manifest['apiVersion'].partition('/')[0]}".lower()
 
 
-def _put(kubectl: Kubectl, body: Manifest, subresource: str = "") -> Answer:
+def _put(kubectl: Kubectl, body: Manifest, subresource: str = "") -> Result:
     name = body["metadata"]["name"]
     path = f"/apis/coreos.com/v1/namespaces/{kubectl.namespace}/etcdclusters/{name}{subresource}"
     return kubectl("replace", "--raw", path, "-f", "-", given=body)

@@ -1,4 +1,4 @@
-"""Who may do what with EtcdPeers, on a real API server: what is refused stands in `cases`."""
+"""Permissions on EtcdPeers, on a real API server; `cases` has what is refused."""
 
 import pytest
 
@@ -9,21 +9,21 @@ pytestmark = pytest.mark.cluster
 KIND = "etcdpeers.etcd.improbable.io"
 
 
-def test_somebody_may_annotate_and_delete_what_the_operator_made(kubectl: Kubectl) -> None:
+def test_users_may_annotate_and_delete_etcdpeers(kubectl: Kubectl) -> None:
     name = kubectl.store(PEER)["metadata"]["name"]
     kept = '{"metadata":{"finalizers":["example.com/kept"]}}'
     assert kubectl("patch", KIND, name, "--type=merge", "-p", kept).code == 0
-    for words in (
+    for command in (
         ("annotate", KIND, name, "note=mine"),
         ("delete", KIND, name, "--wait=false"),
         ("patch", KIND, name, "--type=merge", "-p", '{"metadata":{"finalizers":null}}'),
         ("wait", KIND, name, "--for=delete", "--timeout=20s"),
     ):
-        answer = kubectl.by("somebody")(*words)
+        answer = kubectl.by("somebody")(*command)
         assert answer.code == 0 or "NotFound" in answer.err, answer.err
 
 
-def test_whoever_has_the_right_to_operate_may_create(kubectl: Kubectl) -> None:
+def test_the_permission_operate_allows_to_create_etcdpeers(kubectl: Kubectl) -> None:
     operator = kubectl.by("an-operator")
     rights = ["--verb=get,create,operate", f"--resource={KIND}"]
     assert kubectl("create", "role", "operators", *rights).code == 0

@@ -1,4 +1,4 @@
-"""What users may do once manifests/user-roles.yaml is applied, by the word of a real API server."""
+"""Permissions of users with manifests/user-roles.yaml, on a real API server."""
 
 from pathlib import Path
 
@@ -25,18 +25,18 @@ def bound(kubectl: Kubectl) -> Kubectl:
 
 
 def may(kubectl: Kubectl, user: str, verb: str, resource: str, *more: str) -> bool:
-    """The word of `kubectl auth can-i --as`."""
+    """Whether `kubectl auth can-i --as` allows it."""
     return kubectl.by(user)("auth", "can-i", verb, resource, *more).out.strip() == "yes"
 
 
 @pytest.mark.parametrize("user", ["viewer", "editor", "owner"])
-def test_who_may_view_sees_clusters_and_peers(bound: Kubectl, user: str) -> None:
+def test_view_reads_clusters_and_peers(bound: Kubectl, user: str) -> None:
     allowed = [(verb, kind) for kind in (COREOS, IMPROBABLE, PEERS) for verb in READS]
     assert [each for each in allowed if not may(bound, user, *each)] == []
 
 
 @pytest.mark.parametrize("user", ["editor", "owner"])
-def test_who_may_edit_makes_changes_scales_and_deletes_clusters(bound: Kubectl, user: str) -> None:
+def test_edit_creates_changes_scales_and_deletes_clusters(bound: Kubectl, user: str) -> None:
     allowed = [(verb, kind) for kind in (COREOS, IMPROBABLE) for verb in WRITES]
     assert [each for each in allowed if not may(bound, user, *each)] == []
     assert all(may(bound, user, "patch", kind, "--subresource=scale") for kind in (COREOS, IMPROBABLE))
@@ -44,16 +44,16 @@ def test_who_may_edit_makes_changes_scales_and_deletes_clusters(bound: Kubectl, 
 
 
 @pytest.mark.parametrize("user", ["viewer", "editor", "owner"])
-def test_nobody_of_them_writes_peers_or_what_the_operator_remembers(bound: Kubectl, user: str) -> None:
+def test_no_role_writes_peers_or_the_persisted_state(bound: Kubectl, user: str) -> None:
     refused = [(verb, PEERS) for verb in ("create", "update", "patch", "operate")]
     assert [each for each in refused if may(bound, user, *each)] == []
     assert not any(may(bound, user, "patch", kind, "--subresource=status") for kind in (COREOS, IMPROBABLE))
 
 
-def test_who_may_only_view_writes_nothing(bound: Kubectl) -> None:
+def test_view_writes_nothing(bound: Kubectl) -> None:
     refused = [(verb, kind) for kind in (COREOS, IMPROBABLE, PEERS) for verb in WRITES]
     assert [each for each in refused if may(bound, "viewer", *each)] == []
 
 
-def test_who_is_bound_to_nothing_sees_nothing(bound: Kubectl) -> None:
+def test_a_user_without_a_role_reads_nothing(bound: Kubectl) -> None:
     assert not may(bound, "nobody", "get", IMPROBABLE)

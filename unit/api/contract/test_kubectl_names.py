@@ -1,4 +1,4 @@
-"""What kubectl takes a bare word for: the documents use `EtcdCluster` and `etcdcluster`."""
+"""Which resource kubectl selects for a name: the documents use `EtcdCluster` and `etcdcluster`."""
 
 import pytest
 
@@ -9,7 +9,7 @@ pytestmark = pytest.mark.cluster
 
 
 @pytest.mark.parametrize("word", ["EtcdCluster", "etcdcluster", "etcd"])
-def test_a_bare_word_finds_and_scales_a_persistent_cluster(kubectl: Kubectl, word: str) -> None:
+def test_an_unqualified_name_selects_persistent_clusters(kubectl: Kubectl, word: str) -> None:
     name = kubectl.store(PERSISTENT)["metadata"]["name"]
     wait_for(lambda: kubectl("get", word, name).code == 0, f"kubectl get {word} finds {name}")
     answer = kubectl("scale", word, name, "--replicas", "5")
@@ -21,6 +21,6 @@ def test_a_bare_word_finds_and_scales_a_persistent_cluster(kubectl: Kubectl, wor
 @pytest.mark.parametrize(
     "word", ["ec", "coreosetcdcluster", "etcdcluster.coreos.com", "etcdclusters.coreos.com"]
 )
-def test_the_other_group_has_words_of_its_own(kubectl: Kubectl, word: str) -> None:
+def test_the_other_group_has_names_of_its_own(kubectl: Kubectl, word: str) -> None:
     name = kubectl.store(EPHEMERAL)["metadata"]["name"]
     wait_for(lambda: kubectl("get", word, name).code == 0, f"kubectl get {word} finds {name}")

@@ -1,0 +1,60 @@
+"""A validation rule in CEL, and the forms of it that several resources share.
+
+The API server evaluates all rules of a CustomResourceDefinition on every write; their order does not matter.
+In CEL, `self` is the value at the rule's path and `oldSelf` the stored one. A rule that uses `oldSelf` is
+evaluated only on updates.
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validation:
+    """One rule about a resource.
+
+    at: the path of the rule, as in `schema.at`; "" is the whole object.
+    holds: CEL that is true for a valid object.
+    message: shown to the user otherwise; it says what to do.
+    explain: CEL that returns a message with the actual values; the API server falls back to `message`
+    if it cannot evaluate it.
+    field: a path below `at` that the error names, if it is not `at` itself.
+    """
+
+    name: str
+    at: str
+    holds: str
+    message: str
+    explain: str = ""
+    field: str = ""
+
+    def rendered(self) -> dict[str, str]:
+        """The entry of `x-kubernetes-validations`."""
+        entry = {"rule": self.holds, "message": self.message}
+        if self.explain:
+            entry["messageExpression"] = self.explain
+        if self.field:
+            entry["fieldPath"] = self.field
+        return entry
+
+
+def immutable(field: str, *, changeable: str) -> Validation:
+    """A rule at `spec`: `field` keeps its value, or stays absent, once the object exists."""
+    return Validation(
+        name=f"immutable-{field}",
+        at="spec",
+        field=f".{field}",
+        holds=f"has(self.{field}) == has(oldSelf.{field}) && "
+        f"(!has(self.{field}) || self.{field} == oldSelf.{field})",
+        message=f"Unsupported changes: spec.{field} is immutable, only {changeable} can change: "
+        "restore the earlier value",
+    )
+
+
+def reserved(at: str, is_reserved: str, what: str) -> Validation:
+    """A rule at a map of strings: `is_reserved`, CEL over a key `k`, is false for every key."""
+    return Validation(
+        name=f"reserved-{at.rpartition('.')[2]}",
+        at=at,
+        holds=f"!self.exists(k, {is_reserved})",
+        message=f"{what} reserved for the operator: remove them",
+    )

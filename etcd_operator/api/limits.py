@@ -1,0 +1,58 @@
+"""Limits of user input: versions, lengths, patterns. Validations, `core.versions` and messages share them."""
+
+OLDEST_MINOR = 4  # learners came with 3.4; without them, adding a member can cost the quorum
+NEWEST_MINOR = 7
+
+PATCH_FLOORS = {6: 32, 7: 11}
+"""By minor version: the patch of the previous minor that every member must run before the upgrade.
+
+3.5.32 and 3.6.11: earlier releases can restore members that were removed, and lose promotions.
+"""
+
+LONGEST_LABEL = 63  # also the limit of a host name and of the name of a Service
+LONGEST_IMPROBABLE_NAME = LONGEST_LABEL - len("-9999")
+LONGEST_COREOS_NAME = LONGEST_LABEL - len("-99999")
+
+# Patterns are CEL string literals, so a backslash is doubled.
+VERSION_PATTERN = (
+    rf"^v?3\\.[{OLDEST_MINOR}-{NEWEST_MINOR}]\\.(0|[1-9][0-9]*)(-[0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*)?$"
+)
+NAME_PATTERN = "^[a-z]([-a-z0-9]*[a-z0-9])?$"
+LABEL_PATTERN = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+
+_MOST_MEMBERS = 100
+
+BOUNDS = {
+    "spec.version": {"maxLength": 64},
+    "status.currentVersion": {"maxLength": 64},
+    "spec.clusterName": {"maxLength": LONGEST_LABEL},
+    "spec.bootstrap.initialClusterToken": {"maxLength": LONGEST_LABEL},
+    "spec.bootstrap.survivor": {"maxLength": 253},
+    "spec.bootstrap.static.initialCluster": {"maxItems": _MOST_MEMBERS},
+    "spec.bootstrap.static.initialCluster[].name": {"maxLength": LONGEST_LABEL},
+    "spec.bootstrap.static.initialCluster[].host": {"maxLength": 253},
+    "spec.podTemplate.metadata.annotations": {"maxProperties": 64},
+    "spec.podTemplate.metadata.labels": {"maxProperties": 64},
+}
+"""Bounds by path, because the API server can estimate the cost of a CEL rule only for bounded input."""
+
+UNSUPPORTED_FIELDS = {
+    "backup": "object",
+    "restore": "object",
+    "selfHosted": "object",
+    "pod.labels": "object",
+    "pod.annotations": "object",
+    "pod.nodeSelector": "object",
+    "pod.affinity": "object",
+    "pod.antiAffinity": "boolean",
+    "pod.resources": "object",
+    "pod.tolerations": "array",
+    "pod.etcdEnv": "array",
+    "pod.persistentVolumeClaimSpec": "object",
+    "pod.busyboxImage": "string",
+    "pod.DNSTimeoutInSecond": "integer",
+    "TLS": "object",
+    "repository": "string",
+    "baseImage": "string",
+}
+"""Fields of earlier coreos.com operators that this one refuses: path below the spec, and type."""
