@@ -5,18 +5,11 @@ and action speaks of this value only.
 """
 
 from dataclasses import dataclass, field, replace
-from enum import Enum
 
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.persisted import Bootstrap, Recovery, Upgrade
 from etcd_operator.api.podtemplate import PodTemplate
-
-
-class Durability(Enum):
-    """Whether a member's data outlives its pod."""
-
-    PERSISTENT = "persistent"
-    EPHEMERAL = "ephemeral"
+from etcd_operator.core.kinds.protocol import Kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +44,7 @@ class DesiredCluster:
     """One cluster as asked for.
 
     problem: why the spec cannot be acted on, in one sentence; empty when it can.
-    version: of etcd, `X.Y.Z` without `v`; image: the whole reference.
+    version: of etcd, `X.Y.Z` without `v`; image: the whole reference. kind: of member.
     recover: the name of the recovery that its user asks for; empty for none.
     unavailable_since: since when its status says so (RFC 3339); empty while it is available.
     cluster_version: etcd's own, as its status last had it; None where the status has no such field.
@@ -66,7 +59,7 @@ class DesiredCluster:
     size: int
     version: str
     image: str
-    durability: Durability
+    kind: Kind
     persisted: PersistedState = PersistedState()
     pod_template: PodTemplate = field(default_factory=PodTemplate)
     claim_template: RawObject = field(default_factory=dict)
@@ -76,11 +69,6 @@ class DesiredCluster:
     recover: str = ""
     unavailable_since: str = ""
     cluster_version: str | None = None
-
-    @property
-    def is_persistent(self) -> bool:
-        """Whether members keep their data on claims."""
-        return self.durability is Durability.PERSISTENT
 
     @property
     def token(self) -> str:

@@ -200,6 +200,12 @@ class Member:
         return self.pod is not None and self.pod.has_run and not self.never_led
 
     @property
+    def is_remade(self) -> bool:
+        """Whether its pod is another one than that which first reported its data as missing."""
+        claim, pod = self.claim, self.pod
+        return claim is not None and pod is not None and claim.missing_in not in ("", pod.uid)
+
+    @property
     def is_going(self) -> bool:
         """Whether all that is left of it is on its way out."""
         if self.peer is not None:

@@ -5,8 +5,7 @@ from etcd_operator.core.desired import DesiredCluster
 
 def member_name(cluster: DesiredCluster, ordinal: int) -> str:
     """Persistent: `my-cluster-0`. Ephemeral: `my-cluster-0000`, four digits at least."""
-    digits = 1 if cluster.is_persistent else 4
-    return f"{cluster.name}-{ordinal:0{digits}d}"
+    return f"{cluster.name}-{ordinal:0{cluster.kind.digits}d}"
 
 
 def initial_member_names(cluster: DesiredCluster) -> tuple[str, ...]:

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from etcd_operator.core.desired import DesiredCluster, PersistedState
-from etcd_operator.core.members import ClaimFacts, Member, PodFacts, Unlabelled, quorum
+from etcd_operator.core.kinds.protocol import Kind
+from etcd_operator.core.members import Member, Unlabelled, quorum
 from etcd_operator.core.replies import EtcdMember
 
 IN_STEP = 10
@@ -50,6 +51,11 @@ class ClusterState:
     def persisted(self) -> PersistedState:
         """What the operator remembers."""
         return self.desired.persisted
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of its members."""
+        return self.desired.kind
 
     @cached_property
     def by_name(self) -> dict[str, Member]:
@@ -102,10 +108,6 @@ class ClusterState:
         """IDs of the members whose data etcd found to differ (see `Answer.corrupt`)."""
         answers = (voter.answer for voter in self.voters)
         return frozenset(named for answer in answers if answer is not None for named in answer.corrupt)
-
-    def storage_of(self, member: Member) -> ClaimFacts | PodFacts | None:
-        """What a member's data lives and dies with: its claim if it is persistent, its pod otherwise."""
-        return member.claim if self.desired.is_persistent else member.pod
 
     @property
     def leader(self) -> Member | None:

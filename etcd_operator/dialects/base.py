@@ -9,7 +9,8 @@ import msgspec
 from etcd_operator.api.meta import Condition, ObjectMeta, RawObject, Value
 from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.core.actions import Plan
-from etcd_operator.core.desired import DesiredCluster, Durability, PersistedState
+from etcd_operator.core.desired import DesiredCluster, PersistedState
+from etcd_operator.core.kinds.protocol import Kind
 from etcd_operator.core.starts import Start
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.versions import image_of, parse_version
@@ -102,7 +103,7 @@ def desired_of(
     asked: Callable[[], dict[str, Any]],
     *,
     api_version: str,
-    durability: Durability,
+    kind: Kind,
     persisted: PersistedState,
     conditions: tuple[Condition, ...] = (),
     cluster_version: str | None = None,
@@ -123,7 +124,7 @@ def desired_of(
         uid=metadata.uid,
         generation=metadata.generation,
         created=metadata.creation_timestamp,
-        durability=durability,
+        kind=kind,
         persisted=persisted,
         unavailable_since=unavailable_since(conditions),
         cluster_version=cluster_version,

@@ -10,7 +10,8 @@ from etcd_operator.api.meta import RawObject, merge_conditions
 from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.core.actions import Plan, Stage
-from etcd_operator.core.desired import DesiredCluster, Durability, PersistedState
+from etcd_operator.core.desired import DesiredCluster, PersistedState
+from etcd_operator.core.kinds.ephemeral import EPHEMERAL
 from etcd_operator.core.starts import Resuming, Seeding, Start
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import CONDITIONS, conditions, current_version, member_names
@@ -33,7 +34,7 @@ class CoreosDialect:
             cluster.metadata,
             lambda: self._asked(cluster),
             api_version=coreos.API_VERSION,
-            durability=Durability.EPHEMERAL,
+            kind=EPHEMERAL,
             persisted=PersistedState(
                 bootstrap=status.bootstrap,
                 cluster_id=status.cluster_id,

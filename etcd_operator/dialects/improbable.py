@@ -10,7 +10,8 @@ from etcd_operator.api.meta import RawObject, merge_conditions
 from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.core.actions import Plan
-from etcd_operator.core.desired import DesiredCluster, Durability, PersistedState
+from etcd_operator.core.desired import DesiredCluster, PersistedState
+from etcd_operator.core.kinds.persistent import PERSISTENT
 from etcd_operator.core.replies import EtcdMember
 from etcd_operator.core.starts import Start
 from etcd_operator.core.state import ClusterState
@@ -39,7 +40,7 @@ class ImprobableDialect:
             cluster.metadata,
             lambda: self._asked(cluster),
             api_version=improbable.API_VERSION,
-            durability=Durability.PERSISTENT,
+            kind=PERSISTENT,
             persisted=PersistedState(
                 bootstrap=status.bootstrap,
                 cluster_id=status.cluster_id,

@@ -44,6 +44,7 @@ from etcd_operator.core.actions import (
     SetSeedExistingOnly,
 )
 from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.core.kinds.persistent import PERSISTENT
 from etcd_operator.core.members import ClaimFacts, Member
 from etcd_operator.core.starts import Resuming
 from etcd_operator.core.state import ClusterState
@@ -146,7 +147,7 @@ class Actor(Generic[Cluster]):
             case KeepBudget():
                 self._keep_budget(desired, self.dialect.budget(desired, action.min_available), report)
             case CreateMember():
-                resource = resources.PEERS if desired.is_persistent else resources.PODS
+                resource = resources.PEERS if desired.kind is PERSISTENT else resources.PODS
                 body = self.dialect.member(desired.at(action.version), action.name, action.start)
                 self._create(resource, body, desired, report, f"{resource.kind.removeprefix('Etcd')}Created")
             case Remember():

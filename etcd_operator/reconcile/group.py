@@ -86,8 +86,9 @@ def build_groups(wiring: Wiring, source: Source) -> tuple[Group, ...]:
     """Both groups, wired but not started."""
     persistent, ephemeral = improbable_caches(source), coreos_caches(source)
     return (
-        _improbable(wiring, persistent, conflicting_cluster=_conflicting_cluster(ephemeral)),
-        _coreos(wiring, ephemeral, conflicting_cluster=_conflicting_cluster(persistent)),
+        # Of two that are equally old, the one that keeps its data goes on.
+        _improbable(wiring, persistent, conflicting_cluster=_conflicting_cluster(ephemeral, or_equal=False)),
+        _coreos(wiring, ephemeral, conflicting_cluster=_conflicting_cluster(persistent, or_equal=True)),
     )
 
 
@@ -251,12 +252,17 @@ class _Later:
             self.target(key)
 
 
-def _conflicting_cluster(other: Caches[Any]) -> ConflictingCluster:
-    def made(key: Key) -> str:
-        cluster = other.clusters.store.get(key)
-        return cluster.metadata.creation_timestamp if cluster is not None else ""
+def _conflicting_cluster(other: Caches[Any], *, or_equal: bool) -> ConflictingCluster:
+    """Which clusters of the other group take precedence: those that are older, or also equally old."""
 
-    return made
+    def is_before(key: Key, created: str) -> bool:
+        cluster = other.clusters.store.get(key)
+        if cluster is None:
+            return False
+        made = cluster.metadata.creation_timestamp
+        return bool(made < created or (or_equal and made == created))
+
+    return is_before
 
 
 def _wake_peers(caches: Caches[improbable.EtcdCluster], enqueue: Callable[[Key], None]) -> None:

@@ -8,6 +8,7 @@ its labels back before anything is concluded from its absence.
 from etcd_operator.api import improbable
 from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.core.kinds.persistent import PERSISTENT
 from etcd_operator.core.members import ClaimFacts, Member, PodFacts, Unlabelled, is_member_name
 from etcd_operator.core.state import ClusterState
 from etcd_operator.dialects.base import Dialect
@@ -39,7 +40,7 @@ def _is_unlabelled(
         return False
     if dialect.member_labels(desired, member).items() <= meta.labels.items():
         return False
-    if not desired.is_persistent:
+    if desired.kind is not PERSISTENT:
         return meta.controller_uid == desired.uid
     # Its ReplicaSet has let it go, so that it has no owner; a pod of nobody that stays is left to itself.
     peer = caches.peers.store.get(Key(desired.namespace, member)) if caches.peers is not None else None
@@ -55,8 +56,8 @@ def assert_gone_as_seen(objects: Objects, state: ClusterState, name: str, labels
     labels back, so that the next look sees it.
     """
     member = state.by_name.get(name) or Member(name=name)
-    seen = state.storage_of(member)
-    resource = resources.CLAIMS if state.desired.is_persistent else resources.PODS
+    seen = state.kind.storage_of(member)
+    resource = resources.CLAIMS if state.kind is PERSISTENT else resources.PODS
     try:
         found = objects.client.get(resource, objects.key(name), Written).metadata
     except NotFound:
@@ -75,6 +76,6 @@ def _is_what_was_seen(seen: ClaimFacts | PodFacts | None, found: ObjectMeta) -> 
 
 
 def _is_of(desired: DesiredCluster, found: ObjectMeta) -> bool:
-    if not desired.is_persistent:
+    if desired.kind is not PERSISTENT:
         return found.controller_uid == desired.uid
     return found.annotations.get(improbable.TOKEN_ANNOTATION) == desired.token

@@ -21,7 +21,7 @@ def assert_others_stay(client: Client, state: ClusterState, leaving: str) -> Non
 
     What was already going when the plan was made is part of the plan.
     """
-    _assert_still_there(client, state, leaving, state.storage_of)
+    _assert_still_there(client, state, leaving, state.kind.storage_of)
 
 
 def assert_others_run(client: Client, state: ClusterState, leaving: str) -> None:

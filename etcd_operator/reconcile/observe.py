@@ -46,8 +46,8 @@ from etcd_operator.reconcile.recovery import authoritative, of_one_history
 from etcd_operator.render.budget import is_as_asked
 from etcd_operator.render.urls import CLIENT_PORT, PEER_PORT, endpoint, host_of, url
 
-ConflictingCluster = Callable[[Key], str]
-"""When the same-named resource of the other group was made (`creationTimestamp`); empty without one."""
+ConflictingCluster = Callable[[Key, str], bool]
+"""Whether the other group has a cluster of that key that takes precedence over one made at that time."""
 
 IsNodeLost = Callable[[str], bool]
 """Whether the node of that name has been silent for too long."""
@@ -115,7 +115,7 @@ class Observer(Generic[Cluster]):
         return {
             name: Member(
                 name=name,
-                has_service=not desired.is_persistent and self._owns_service(desired, name),
+                has_service=desired.kind.has_member_services and self._owns_service(desired, name),
                 has_replica_set=self._has_replica_set(Key(desired.namespace, name), peers.get(name)),
                 peer=peers.get(name),
                 claim=claims.get(name),
@@ -175,7 +175,7 @@ class Observer(Generic[Cluster]):
 
     def _member_services(self, key: Key, desired: DesiredCluster) -> set[str]:
         """Services of ephemeral members: the last trace of one whose pod went by itself."""
-        if desired.is_persistent:
+        if not desired.kind.has_member_services:
             return set()
         services = self.caches.of_cluster(self.caches.services, key)
         owned = (s.metadata.name for s in services if s.metadata.controller_uid == desired.uid)
@@ -183,11 +183,11 @@ class Observer(Generic[Cluster]):
 
     def _placed(self, desired: DesiredCluster, member: Member) -> Member:
         """The member, lost with its node if that is known of the node alone (see `reconcile.nodes`)."""
-        pod = member.pod
+        node = desired.kind.node_to_check(member)
         is_silent = member.answer is None and member.refusal is None
-        if pod is None or desired.is_persistent or not is_silent or pod.is_on_lost_node or not pod.node:
+        if member.pod is None or not is_silent or not node:
             return member
-        return replace(member, pod=replace(pod, is_on_lost_node=self.is_node_lost(pod.node)))
+        return replace(member, pod=replace(member.pod, is_on_lost_node=self.is_node_lost(node)))
 
     def _owns_service(self, desired: DesiredCluster, name: str) -> bool:
         service = self.caches.services.store.get(Key(desired.namespace, name))
@@ -258,11 +258,8 @@ class Observer(Generic[Cluster]):
 
     def _conflict(self, key: Key, desired: DesiredCluster) -> str:
         """Why this resource may not use its names: the other group had them first."""
-        made = self.conflicting_cluster(key)
-        if not made or desired.created < made:
+        if not self.conflicting_cluster(key, desired.created):
             return ""
-        if desired.created == made and desired.is_persistent:
-            return ""  # of two that are equally old, the one that keeps its data goes on
         return (
             f"an EtcdCluster {desired.name} of the other API group was here first: "
             "delete one of the two, or give this one another name"

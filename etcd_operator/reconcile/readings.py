@@ -68,7 +68,7 @@ def _asks_for_snapshots(desired: DesiredCluster) -> bool:
 def _asks_for_proof(desired: DesiredCluster, members: Collection[Member]) -> bool:
     """Whether an initial member's pod is missing or has ended before the cluster ID is on record."""
     bootstrap = desired.persisted.bootstrap
-    if bootstrap is None or desired.persisted.is_bootstrapped or desired.is_persistent:
+    if bootstrap is None or desired.persisted.is_bootstrapped or not desired.kind.data_is_as_old_as_pod:
         return False
     there = {m.name for m in members if m.pod is not None and not m.pod.is_finished}
     return not there.issuperset(bootstrap.members)

@@ -30,6 +30,7 @@ from etcd_operator.core.actions import (
     SetSeedExistingOnly,
 )
 from etcd_operator.core.desired import DesiredCluster, PersistedState
+from etcd_operator.core.kinds.persistent import PERSISTENT
 from etcd_operator.core.members import Member, quorum
 from etcd_operator.core.replies import Answer
 from etcd_operator.core.rules.manual_recovery import name_of
@@ -102,7 +103,7 @@ class Recoverer:
             case SetSeedExistingOnly():
                 served = self._assert_serves(action.name, action.revision)
                 self._patch(action.name, "annotations", SEALED)
-                if self.state.desired.is_persistent:
+                if self.state.kind is PERSISTENT:
                     self._set_peer_existing_only(action.name, served)
             case RetireMember():
                 self._assert_serves(action.seed, 0)
@@ -113,7 +114,7 @@ class Recoverer:
             case DropSeed():
                 self._assert_old_quorum()
                 self._remove(action.name, ", which is not needed any more")
-            case OpenSeed() if self.state.desired.is_persistent:
+            case OpenSeed() if self.state.kind is PERSISTENT:
                 self._move_clients()
             case OpenSeed():
                 self._patch(action.name, "labels", seed.opened(self.state.desired))

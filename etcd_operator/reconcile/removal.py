@@ -6,6 +6,7 @@ Whoever calls has made sure, live, that the member is not needed: here nobody as
 from dataclasses import dataclass
 
 from etcd_operator.api import improbable
+from etcd_operator.core.kinds.persistent import PERSISTENT
 from etcd_operator.core.members import Member
 from etcd_operator.core.state import ClusterState
 from etcd_operator.errors import Conflict, NotFound
@@ -28,7 +29,7 @@ class Removal:
         member = self.state.by_name.get(name)
         if member is None:
             return
-        if self.state.desired.is_persistent:
+        if self.state.kind is PERSISTENT:
             self._remove_peer(member, keeps_claim=keeps_claim)
         else:
             self._remove_pod(member)

@@ -16,6 +16,7 @@ from etcd_operator.api.meta import RawObject
 from etcd_operator.api.persisted import Upgrade
 from etcd_operator.clock import Clock
 from etcd_operator.core.actions import ReplaceMember
+from etcd_operator.core.kinds.persistent import PERSISTENT
 from etcd_operator.core.members import Member
 from etcd_operator.core.state import ClusterState
 from etcd_operator.errors import Conflict
@@ -33,7 +34,7 @@ Seconds = Callable[[float], None]
 def replace_member(objects: Objects, state: ClusterState, action: ReplaceMember) -> None:
     """Stop a member and let it start at another version. Raises Conflict if the world has changed."""
     member = state.by_name[action.name]
-    if state.desired.is_persistent:
+    if state.kind is PERSISTENT:
         _replace_peer(objects, member, action)
         return
     if member.pod is None or member.pod.is_terminating:

@@ -7,7 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 from etcd_operator.api.persisted import Bootstrap
-from etcd_operator.core.desired import DesiredCluster, Durability, PersistedState
+from etcd_operator.core.desired import DesiredCluster, PersistedState
+from etcd_operator.core.kinds.ephemeral import EPHEMERAL
+from etcd_operator.core.kinds.persistent import PERSISTENT
+from etcd_operator.core.kinds.protocol import Kind
 from etcd_operator.core.members import ClaimFacts, Member, PeerFacts, PodFacts, PodProblem, quorum
 from etcd_operator.core.names import initial_member_names, member_name
 from etcd_operator.core.replies import Answer, EtcdMember, Refusal
@@ -18,7 +21,7 @@ TOKEN = "uid-1"
 VERSION = "3.6.16"
 
 
-def desired(durability: Durability = Durability.PERSISTENT, **changes: Any) -> DesiredCluster:
+def desired(kind: Kind = PERSISTENT, **changes: Any) -> DesiredCluster:
     """Three members of the latest version."""
     asked = DesiredCluster(
         api_version="example/v1",
@@ -30,19 +33,19 @@ def desired(durability: Durability = Durability.PERSISTENT, **changes: Any) -> D
         size=3,
         version=VERSION,
         image=f"quay.io/coreos/etcd:v{VERSION}",
-        durability=durability,
+        kind=kind,
     )
     return replace(asked, **changes)
 
 
 def persistent(**changes: Any) -> DesiredCluster:
     """A cluster whose members keep their data on claims."""
-    return desired(Durability.PERSISTENT, **changes)
+    return desired(PERSISTENT, **changes)
 
 
 def ephemeral(**changes: Any) -> DesiredCluster:
     """A cluster whose members' data ends with their pods."""
-    return desired(Durability.EPHEMERAL, **changes)
+    return desired(EPHEMERAL, **changes)
 
 
 def entry(name: str, *, is_learner: bool = False) -> EtcdMember:
@@ -93,7 +96,7 @@ def peer(name: str, **changes: Any) -> PeerFacts:
 
 def silent(cluster: DesiredCluster, name: str, **changes: Any) -> Member:
     """An initial member that runs and says nothing."""
-    if cluster.is_persistent:
+    if cluster.kind is PERSISTENT:
         made = Member(name=name, peer=peer(name), claim=claim(name), pod=pod(name))
     else:
         made = Member(name=name, has_service=True, pod=pod(name))
@@ -104,7 +107,7 @@ def serving(cluster: DesiredCluster, name: str, listed: tuple[EtcdMember, ...], 
     """A healthy voter that is told to serve; sealed."""
     told = pod(name, is_gated=True, serves=True, is_existing_only=True)
     made = silent(cluster, name, pod=told, entry=entry(name), answer=answer(name, listed))
-    if cluster.is_persistent:
+    if cluster.kind is PERSISTENT:
         made = replace(made, peer=peer(name, is_existing_only=True), claim=old_claim(name, size=len(listed)))
     return replace(made, **changes)
 

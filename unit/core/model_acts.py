@@ -312,7 +312,7 @@ def _lists(world: World, state: ClusterState, name: str) -> bool:
 
 def _assert_gone_as_seen(world: World, state: ClusterState, name: str) -> None:
     member = state.by_name.get(name)
-    seen = state.storage_of(member) if member is not None else None
+    seen = state.kind.storage_of(member) if member is not None else None
     held: Mapping[str, Claim | Pod] = world.claims if world.is_persistent else world.pods
     now = held.get(name)
     if now is not None and not now.is_terminating and (seen is None or seen.uid != now.uid):
@@ -322,7 +322,7 @@ def _assert_gone_as_seen(world: World, state: ClusterState, name: str) -> None:
 
 def _assert_others_stay(world: World, state: ClusterState, leaving: str) -> None:
     held = world.claims if world.is_persistent else world.pods
-    _assert_still_there(state, leaving, state.storage_of, held)
+    _assert_still_there(state, leaving, state.kind.storage_of, held)
 
 
 def _assert_others_run(world: World, state: ClusterState, leaving: str) -> None:

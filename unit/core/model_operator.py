@@ -11,7 +11,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from etcd_operator.core.actions import Plan, Remember
-from etcd_operator.core.desired import DesiredCluster, Durability, PersistedState
+from etcd_operator.core.desired import DesiredCluster, PersistedState
+from etcd_operator.core.kinds.ephemeral import EPHEMERAL
+from etcd_operator.core.kinds.persistent import PERSISTENT
 from etcd_operator.core.lists import listed
 from etcd_operator.core.members import (
     ClaimFacts,
@@ -118,7 +120,6 @@ class Operator:
         )
 
     def _desired(self, resource: Resource) -> DesiredCluster:
-        kept = Durability.PERSISTENT if self.world.is_persistent else Durability.EPHEMERAL
         return DesiredCluster(
             api_version="example/v1",
             namespace="ns",
@@ -129,7 +130,7 @@ class Operator:
             size=resource.size,
             version=resource.version,
             image="etcd",
-            durability=kept,
+            kind=PERSISTENT if self.world.is_persistent else EPHEMERAL,
             persisted=resource.persisted,
         )
 

@@ -15,6 +15,8 @@ from etcd_operator.core.actions import (
     Stage,
 )
 from etcd_operator.core.desired import DesiredCluster, PersistedState
+from etcd_operator.core.kinds.ephemeral import EPHEMERAL
+from etcd_operator.core.kinds.persistent import PERSISTENT
 from etcd_operator.core.members import PodProblem
 from etcd_operator.core.plan import plan
 from etcd_operator.core.rules.bootstrap import BOOTSTRAP_POLL, LONG_BOOTSTRAP, bootstrap
@@ -40,12 +42,12 @@ from unit.core.builders import (
 )
 
 BOTH = pytest.mark.parametrize("cluster", [persistent(), ephemeral()], ids=["persistent", "ephemeral"])
-NAMES = {True: ("db-0", "db-1", "db-2"), False: ("db-0000", "db-0001", "db-0002")}
+NAMES = {PERSISTENT: ("db-0", "db-1", "db-2"), EPHEMERAL: ("db-0000", "db-0001", "db-0002")}
 
 
 @BOTH
 def test_a_bootstrap_writes_down_its_initial_members_before_it_makes_any(cluster: DesiredCluster) -> None:
-    names = NAMES[cluster.is_persistent]
+    names = NAMES[cluster.kind]
     made = plan(not_bootstrapped(cluster))
 
     persisted = PersistedState(
@@ -78,7 +80,7 @@ def test_a_bootstrap_that_was_cut_off_goes_on_with_the_initial_members_it_wrote_
     cluster: DesiredCluster,
 ) -> None:
     state = founding(replace(cluster, size=1))
-    bootstrap = Bootstrap(members=NAMES[cluster.is_persistent], token="older")
+    bootstrap = Bootstrap(members=NAMES[cluster.kind], token="older")
     state = replace(
         state, desired=replace(state.desired, persisted=PersistedState(bootstrap=bootstrap, next_ordinal=3))
     )
@@ -101,7 +103,7 @@ def test_lost_initial_members_are_made_before_services() -> None:
     state = changed(founding(persistent(), has_client_service=False), "db-1", peer=None)
     state = changed(state, "db-1", pod=None)
 
-    start = Bootstrapping(initial_members=NAMES[True], token=TOKEN)
+    start = Bootstrapping(initial_members=NAMES[PERSISTENT], token=TOKEN)
     assert plan(state).actions == (
         CreateMember(name="db-1", start=start, version=VERSION),
         CreateClientService(),
@@ -140,7 +142,7 @@ def test_what_keeps_a_initial_member_from_starting_is_reported() -> None:
 
 @BOTH
 def test_the_cluster_id_is_recorded_when_a_quorum_answers(cluster: DesiredCluster) -> None:
-    name = NAMES[cluster.is_persistent][0]
+    name = NAMES[cluster.kind][0]
     state = changed(founding(cluster, has_quorum=True), name, answer=answer(name, committed=3))
 
     made = plan(state)
@@ -195,14 +197,16 @@ def test_after_the_recorded_cluster_id_nothing_bootstraps_the_cluster_again(clus
     assert bootstrap(state) is None
     assert bootstrap(replace(state, members=(), has_quorum=False)) is None
     made = plan(replace(state, members=(), has_quorum=False))
-    assert (made.actions, made.reason) == ((), "QuorumLost" if cluster.is_persistent else "NoBackup")
+    assert (made.actions, made.reason) == ((), "QuorumLost" if cluster.kind is PERSISTENT else "NoBackup")
 
 
 # An initial member lost before the latch
 
-ZERO, ONE, TWO = NAMES[False]
+ZERO, ONE, TWO = NAMES[EPHEMERAL]
 AGAIN = (
-    CreateMember(name=ONE, start=Bootstrapping(initial_members=NAMES[False], token=TOKEN), version=VERSION),
+    CreateMember(
+        name=ONE, start=Bootstrapping(initial_members=NAMES[EPHEMERAL], token=TOKEN), version=VERSION
+    ),
 )
 LOST = without(founding(ephemeral()), ONE)
 NEVER_STARTED = pod(ZERO, is_running=False, has_run=False)
@@ -294,7 +298,7 @@ def test_a_failed_pod_goes_while_it_is_sure_that_nothing_left_has_served(
     assert (made.reason, made.stage, made.requeue_after) == ("Creating", Stage.WORKING, BOOTSTRAP_POLL)
     assert made.message.startswith(f"{names[0]} (Evicted)")
     again = plan(without(state, *names))
-    start = Bootstrapping(initial_members=NAMES[False], token=TOKEN)
+    start = Bootstrapping(initial_members=NAMES[EPHEMERAL], token=TOKEN)
     assert again.actions[: len(names)] == tuple(
         CreateMember(name=name, start=start, version=VERSION) for name in names
     )
@@ -306,7 +310,7 @@ def test_where_all_have_failed_the_bootstrap_begins_again_under_another_token(
     size: int, token: str, renewed: str
 ) -> None:
     state = founding(ephemeral(size=size))
-    bootstrap = Bootstrap(members=NAMES[False][:size], token=token, version=VERSION)
+    bootstrap = Bootstrap(members=NAMES[EPHEMERAL][:size], token=token, version=VERSION)
     persisted = replace(state.persisted, bootstrap=bootstrap)
     state = _failed(replace(state, desired=replace(state.desired, persisted=persisted)), *bootstrap.members)
 
@@ -334,7 +338,7 @@ def test_a_failed_pod_of_a_persistent_member_is_for_its_replica_set() -> None:
 def test_a_lost_peer_whose_claim_is_there_comes_back_to_its_data_at_any_time() -> None:
     state = changed(founding(persistent()), "db-1", peer=None, pod=None)
 
-    start = Bootstrapping(initial_members=NAMES[True], token=TOKEN)
+    start = Bootstrapping(initial_members=NAMES[PERSISTENT], token=TOKEN)
     assert plan(state).actions == (CreateMember(name="db-1", start=start, version=VERSION),)
 
 
@@ -342,20 +346,21 @@ def test_a_lost_claim_is_not_made_again_while_those_that_have_their_data_go_on()
     state = changed(founding(persistent()), "db-1", peer=None, pod=None)
     state = changed(state, "db-2", peer=None, pod=None, claim=None)
 
-    start = Bootstrapping(initial_members=NAMES[True], token=TOKEN)
+    start = Bootstrapping(initial_members=NAMES[PERSISTENT], token=TOKEN)
     assert plan(state).actions == (CreateMember(name="db-1", start=start, version=VERSION),)
     assert plan(changed(state, "db-1", peer=peer("db-1"))).reason == "BootstrapUncertain"
 
 
 @pytest.mark.parametrize(
-    ("is_started", "made"), [(True, ["db-0", "db-2"]), (False, list(NAMES[True])), (None, list(NAMES[True]))]
+    ("is_started", "made"),
+    [(True, ["db-0", "db-2"]), (False, list(NAMES[PERSISTENT])), (None, list(NAMES[PERSISTENT]))],
 )
 def test_a_claim_that_was_started_proves_that_another_was_lost(
     is_started: bool | None, made: list[str]
 ) -> None:
     """Without any ReplicaSet; claims of earlier versions of the operator do not say."""
     state = founding(persistent())
-    for name in NAMES[True]:
+    for name in NAMES[PERSISTENT]:
         found = claim(name, is_started=is_started) if name != "db-1" else None
         state = changed(state, name, peer=None, pod=None, claim=found)
 

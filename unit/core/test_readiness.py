@@ -6,6 +6,8 @@ from typing import Any
 import pytest
 
 from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.core.kinds.ephemeral import EPHEMERAL
+from etcd_operator.core.kinds.persistent import PERSISTENT
 from etcd_operator.core.members import Member
 from etcd_operator.core.readiness import ReadinessUpdate, readiness_updates
 from etcd_operator.core.state import ClusterState
@@ -22,7 +24,7 @@ from unit.core.builders import (
     refusing,
 )
 
-NAMES = {True: "db-1", False: "db-0001"}
+NAMES = {PERSISTENT: "db-1", EPHEMERAL: "db-0001"}
 BOTH = pytest.mark.parametrize("cluster", [persistent(), ephemeral()], ids=["persistent", "ephemeral"])
 
 
@@ -44,7 +46,7 @@ def test_nothing_is_reported_twice(cluster: DesiredCluster) -> None:
 
 @BOTH
 def test_a_voter_that_serves_is_reported_so_and_sealed_in_one_write(cluster: DesiredCluster) -> None:
-    name = NAMES[cluster.is_persistent]
+    name = NAMES[cluster.kind]
     state = _gated(bootstrapped(cluster), name)
     told = state.by_name[name].pod
 

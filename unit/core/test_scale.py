@@ -18,6 +18,7 @@ from etcd_operator.core.actions import (
     Stage,
 )
 from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.core.kinds.ephemeral import EPHEMERAL
 from etcd_operator.core.members import Member, quorum
 from etcd_operator.core.names import member_name
 from etcd_operator.core.plan import plan
@@ -260,7 +261,7 @@ def test_an_add_that_was_cut_off_goes_on_with_the_objects(cluster: DesiredCluste
 
     assert "AddLearner" not in _kinds(made)
     assert any(isinstance(action, CreateMember) and action.name == name for action in made.actions)
-    assert ("Remember" in _kinds(made)) is (not cluster.is_persistent)
+    assert ("Remember" in _kinds(made)) is (cluster.kind is EPHEMERAL)
 
 
 def test_a_learner_that_is_not_needed_any_more_is_taken_out() -> None:

@@ -7,6 +7,7 @@ import pytest
 from etcd_operator.api.persisted import Upgrade
 from etcd_operator.core.actions import CreateMember, ReplaceMember
 from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.core.kinds.persistent import PERSISTENT
 from etcd_operator.core.members import PodProblem
 from etcd_operator.core.names import member_name
 from etcd_operator.core.plan import plan
@@ -109,7 +110,7 @@ def _joining(cluster: DesiredCluster, wanted: str) -> tuple[ClusterState, str]:
     learner = replace(entry(name, is_learner=True), name="")
     new = silent(state.desired, name, entry=learner, problem=IMAGE_PROBLEM)
     new = replace(new, pod=pod(name, is_running=False, has_run=False, version=OLD))
-    if cluster.is_persistent:
+    if cluster.kind is PERSISTENT:
         new = replace(
             new, peer=peer(name, is_existing_only=True, version=OLD), claim=claim(name, cluster_id="x")
         )

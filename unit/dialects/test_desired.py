@@ -7,7 +7,9 @@ import pytest
 
 from etcd_operator.api import coreos, improbable
 from etcd_operator.api.persisted import Bootstrap
-from etcd_operator.core.desired import DesiredCluster, Durability, PersistedState
+from etcd_operator.core.desired import DesiredCluster, PersistedState
+from etcd_operator.core.kinds.ephemeral import EPHEMERAL
+from etcd_operator.core.kinds.persistent import PERSISTENT
 from etcd_operator.dialects.base import Defaults
 from etcd_operator.dialects.coreos import CoreosDialect
 from etcd_operator.dialects.improbable import LONGEST_ASKED, ImprobableDialect
@@ -31,7 +33,7 @@ def test_the_least_ephemeral_cluster() -> None:
         size=3,
         version="3.6.16",
         image="quay.io/coreos/etcd:v3.6.16",
-        durability=Durability.EPHEMERAL,
+        kind=EPHEMERAL,
     )
 
 
@@ -56,7 +58,7 @@ def test_the_least_persistent_cluster() -> None:
         size=3,
         version="3.6.16",
         image="quay.io/coreos/etcd:v3.6.16",
-        durability=Durability.PERSISTENT,
+        kind=PERSISTENT,
         claim_template=STORAGE["volumeClaimTemplate"],
         cluster_version="",
     )

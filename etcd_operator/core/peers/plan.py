@@ -11,6 +11,7 @@ somebody deleted (see `core.rules.bootstrap`).
 
 from collections.abc import Callable
 
+from etcd_operator.core.kinds.persistent import CLAIM_LOST
 from etcd_operator.core.members import PodProblem
 from etcd_operator.core.peers.actions import (
     AnnotateStarted,
@@ -25,7 +26,6 @@ from etcd_operator.core.peers.actions import (
     Release,
 )
 from etcd_operator.core.peers.state import Awaited, PeerState, is_started
-from etcd_operator.core.rules.replace import CLAIM_LOST
 from etcd_operator.core.status import PEER_REFUSED
 
 RETRY_HELD = 10.0

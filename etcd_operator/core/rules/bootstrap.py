@@ -115,8 +115,8 @@ def _continue(state: ClusterState, bootstrap: Bootstrap) -> Plan:
             "delete the cluster with its claims and create it again",
             requeue_after=1.0,
         )
-    failed = [m for m in state.members if m.name in lost and m.pod is not None and m.pod.is_finished]
-    if failed and not state.desired.is_persistent:
+    failed = [m for m in state.members if m.name in lost and state.kind.has_ended(m)]
+    if failed:
         return _drop(state, bootstrap, failed, is_all=len(lost) == len(bootstrap.members))
     actions = _initial_members(bootstrap, missing)
     actions += [*missing_services(state), *missing_budget(state)]
@@ -183,16 +183,9 @@ def _founding(bootstrap: Bootstrap) -> str:
 
 def _exists(state: ClusterState, name: str) -> bool:
     member = state.by_name.get(name)
-    if member is None:
-        return False
-    return member.peer is not None if state.desired.is_persistent else member.pod is not None
+    return member is not None and state.kind.is_made(member)
 
 
 def _keeps_data(state: ClusterState, name: str) -> bool:
-    """Whether what an initial member wrote may still exist: on its claim, or in a pod that may run."""
     member = state.by_name.get(name)
-    if member is None:
-        return False
-    if state.desired.is_persistent:
-        return member.claim is not None
-    return member.pod is not None and not member.pod.is_finished
+    return member is not None and state.kind.may_keep_data(member)

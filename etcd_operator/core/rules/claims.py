@@ -16,11 +16,7 @@ def set_existing_only(state: ClusterState) -> Plan | None:
 
     While a recovery is under way there are members of two clusters; `SetSeedExistingOnly` is for its seed.
     """
-    if (
-        not state.persisted.is_bootstrapped
-        or not state.desired.is_persistent
-        or state.persisted.is_recovering
-    ):
+    if not state.persisted.is_bootstrapped or state.persisted.is_recovering:
         return None
     voters = Voters.of(state)
     sets_existing_only = [

@@ -45,7 +45,7 @@ SILENCE = 10.0
 
 def recover(state: ClusterState) -> Plan | None:
     """Begin the recovery that is asked for, or say why not; or go on with one."""
-    if not state.persisted.is_bootstrapped or not state.desired.is_persistent:
+    if not state.persisted.is_bootstrapped or state.kind.can_prove_loss:
         return None
     recovery = state.persisted.recovery
     if recovery is not None and state.persisted.is_recovering:
@@ -58,7 +58,7 @@ def offer(state: ClusterState) -> Plan | None:
 
     This comes after all rules that may bring a quorum back: what an upgrade keeps down is no loss.
     """
-    return _offer(state) if state.desired.is_persistent and not state.has_quorum else None
+    return None if state.kind.can_prove_loss or state.has_quorum else _offer(state)
 
 
 def refused(state: ClusterState) -> Plan | None:

@@ -28,7 +28,7 @@ def missing_services(state: ClusterState) -> list[Action]:
     A pod of a member that etcd has been told to forget is on its way out with its service.
     """
     actions: list[Action] = [] if state.has_client_service else [CreateClientService()]
-    if not state.desired.is_persistent:
+    if state.kind.has_member_services:
         actions += [
             CreateMemberService(name=member.name)
             for member in state.members

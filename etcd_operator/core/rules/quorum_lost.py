@@ -65,7 +65,7 @@ LEARNER_GRACE = 10.0
 
 def recover(state: ClusterState) -> Plan | None:
     """Begin a recovery when there is no other way, or go on with one."""
-    if not state.persisted.is_bootstrapped or state.desired.is_persistent:
+    if not state.persisted.is_bootstrapped or not state.kind.can_prove_loss:
         return None
     recovery = state.persisted.recovery
     if recovery is not None and state.persisted.is_recovering:

@@ -14,9 +14,6 @@ from etcd_operator.core.members import Member, quorum
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.member import may_fail_by_version
 
-CLAIM_LOST = "ClaimLost"
-"""Why a peer's objects are not made again (see `reconcile.peer`)."""
-
 CRASHES = 3
 """Restarts after which a member that says that its data is broken is believed.
 
@@ -63,11 +60,7 @@ def remount(state: ClusterState) -> Plan | None:
 
     That takes nothing away, so it needs no quorum, and may bring one back.
     """
-    if (
-        not state.persisted.is_bootstrapped
-        or not state.desired.is_persistent
-        or state.persisted.is_recovering
-    ):
+    if not state.persisted.is_bootstrapped or state.persisted.is_recovering:
         return None
     empty = next((member for member in state.members if _must_be_remade(state, member)), None)
     if empty is None:
@@ -85,26 +78,15 @@ def _must_be_remade(state: ClusterState, member: Member) -> bool:
     if pod is None or pod.is_terminating or claim is None or claim.is_terminating:
         return False
     is_member = member.entry is not None or not state.has_quorum
-    return is_member and _reports_a_loss(state, member) and not _is_remade(member)
+    return is_member and _reports_a_loss(state, member) and not member.is_remade
 
 
 def is_lost(state: ClusterState, member: Member) -> bool:
     """Whether a member that etcd lists has lost its data for good."""
     if member.is_healthy:
         return False
-    if _reports_that_its_data_is_gone(state, member):
-        return True
-    return _volume_is_gone(member) if state.desired.is_persistent else _pod_is_gone(member)
-
-
-def _reports_that_its_data_is_gone(state: ClusterState, member: Member) -> bool:
-    """Its process reports that it has no data, or none that it can read, and another pod's did so before.
-
-    An ephemeral member's data goes with its pod, so no other pod can tell.
-    """
-    if not _reports_a_loss(state, member):
-        return False
-    return not state.desired.is_persistent or member.claim is None or _is_remade(member)
+    reports = _reports_a_loss(state, member) and state.kind.is_loss_confirmed(member)
+    return reports or state.kind.is_storage_lost(member)
 
 
 def _reports_a_loss(state: ClusterState, member: Member) -> bool:
@@ -117,30 +99,5 @@ def _reports_a_loss(state: ClusterState, member: Member) -> bool:
         return False
     if pod.has_no_data:
         return pod.restarts > 0
-    crashes = 1 if _is_remade(member) else CRASHES
+    crashes = 1 if member.is_remade else CRASHES
     return pod.has_broken_data and pod.restarts >= crashes and not may_fail_by_version(state, member)
-
-
-def _is_remade(member: Member) -> bool:
-    """Whether its pod is another than the one that reported a loss first."""
-    claim, pod = member.claim, member.pod
-    return claim is not None and pod is not None and claim.missing_in not in ("", pod.uid)
-
-
-def _pod_is_gone(member: Member) -> bool:
-    """An ephemeral member's data goes with its pod; a pod that is being deleted never comes back."""
-    pod = member.pod
-    if pod is None or pod.is_finished or pod.is_on_lost_node:
-        return True
-    return pod.is_terminating and member.answer is None
-
-
-def _volume_is_gone(member: Member) -> bool:
-    """The claim is gone or lost.
-
-    A peer without a ReplicaSet is only just being made: its claim is late, not lost.
-    """
-    if member.claim is not None:
-        return member.claim.is_lost
-    was_told = member.problem is not None and member.problem.reason == CLAIM_LOST
-    return member.peer is None or member.has_replica_set or was_told

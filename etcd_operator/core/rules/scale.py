@@ -19,6 +19,7 @@ from etcd_operator.core.actions import (
     Remember,
     RemoveMember,
 )
+from etcd_operator.core.kinds.protocol import Numbers
 from etcd_operator.core.members import Member, ordinal_of, quorum
 from etcd_operator.core.names import member_name
 from etcd_operator.core.rules.objects import joining
@@ -76,7 +77,7 @@ def finish_learner(state: ClusterState) -> Plan | None:
     if not _may_change(state) or learner is None or learner.entry is None:
         return None
     name, entry = learner.name, learner.entry
-    has_objects = _has_objects(state, learner)
+    has_objects = state.kind.is_made(learner)
     was_lost = _is_losing_data(state, learner) or (
         is_lost(state, learner) if has_objects else bool(entry.name)
     )
@@ -193,40 +194,37 @@ def _join(state: ClusterState, name: str, first: tuple[Action, ...]) -> Plan:
     actions = [*first, *_taken(state, name)]
     start = joining(state, name, state.desired.token)
     actions.append(CreateMember(name=name, start=start, version=joining_version(state)))
-    if not state.desired.is_persistent:
+    if state.kind.has_member_services:
         actions.append(CreateMemberService(name=name))
     return Plan.act(*actions, reason="ScalingUp", message=f"adding {name}", requeue_after=STEP)
 
 
 def _taken(state: ClusterState, name: str) -> list[Action]:
-    """Remember that an ephemeral member's number is used up.
+    """Remember that a number is used up, where none is used twice.
 
     Only once etcd lists the name: an add that etcd refuses for now is tried again with the
     same number, and a crash in between leaves the number in etcd's list.
     """
-    ordinal = int(name.rpartition("-")[2])
-    if state.desired.is_persistent or ordinal < state.persisted.next_ordinal:
+    ordinal = ordinal_of(name)
+    if state.kind.reuses_numbers or ordinal < state.persisted.next_ordinal:
         return []
     return [Remember(persisted=replace(state.persisted, next_ordinal=ordinal + 1))]
 
 
 def _next_name(state: ClusterState) -> str:
-    """Persistent: the lowest number that is free. Ephemeral: the next that was never used."""
-    if state.desired.is_persistent:
-        size = state.desired.size
-        taken = {voter.ordinal for voter in state.voters} | {ordinal_of(claim.name) for claim in state.kept}
-        free = [number for number in range(max(len(taken) + 1, size)) if number not in taken]
-        # What a recovery deletes may stay for as long as its node is silent: others come first.
-        ready = [number for number in free if number < size and not _is_given_up(state, number)]
-        return member_name(state.desired, (ready or free)[0])
-    seen = max((member.ordinal + 1 for member in state.members), default=0)
-    return member_name(state.desired, max(state.persisted.next_ordinal, seen))
+    numbers = Numbers(
+        size=state.desired.size,
+        taken=frozenset([*(m.ordinal for m in state.voters), *(ordinal_of(c.name) for c in state.kept)]),
+        leaving=frozenset(member.ordinal for member in state.members if _is_given_up(state, member)),
+        known=frozenset(member.ordinal for member in state.members),
+        unused=state.persisted.next_ordinal,
+    )
+    return member_name(state.desired, state.kind.next_ordinal(numbers))
 
 
-def _is_given_up(state: ClusterState, number: int) -> bool:
-    """Whether the member of a lost cluster that has this number is still on its way out."""
-    former = state.by_name.get(member_name(state.desired, number))
-    claim = former.claim if former is not None else None
+def _is_given_up(state: ClusterState, former: Member) -> bool:
+    """Whether this is a member of a lost cluster that is still being deleted."""
+    claim = former.claim
     if claim is None or not claim.is_terminating:
         return False
     return claim.cluster_id not in ("", state.persisted.cluster_id)
@@ -240,7 +238,7 @@ def _victim(state: ClusterState) -> Member:
 
 def _is_losing_data(state: ClusterState, voter: Member) -> bool:
     """Whether what holds its data is being deleted, although it still serves."""
-    holder = state.storage_of(voter)
+    holder = state.kind.storage_of(voter)
     return holder is not None and holder.is_terminating
 
 
@@ -256,7 +254,7 @@ def _goes_before(state: ClusterState, voter: Member, victim: Member) -> bool:
 
 def _by_departure(state: ClusterState, members: Iterable[Member]) -> list[Member]:
     """The order in which healthy members leave when a cluster shrinks."""
-    return sorted(members, key=lambda member: member.ordinal, reverse=state.desired.is_persistent)
+    return sorted(members, key=state.kind.departure)
 
 
 def lead_elsewhere(state: ClusterState, victim: Member, healthy: list[Member]) -> list[Action]:
@@ -294,7 +292,3 @@ def _is_left_over(state: ClusterState, member: Member) -> bool:
         return claim.cluster_id == state.persisted.cluster_id
     made = (claim.cluster_uid, claim.token) if claim is not None else ("", "")
     return made == (state.desired.uid, state.desired.token)
-
-
-def _has_objects(state: ClusterState, member: Member) -> bool:
-    return member.peer is not None if state.desired.is_persistent else member.pod is not None

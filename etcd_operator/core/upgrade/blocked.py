@@ -94,7 +94,7 @@ def _way_out(upgrade: Upgrade, asked: str) -> str:
 
 def _is_beyond_help(state: ClusterState, member: Member) -> bool:
     """Whether its data is gone or of no use, whatever version is asked for."""
-    if state.storage_of(member) is None:
+    if state.kind.storage_of(member) is None:
         return True
     return member.pod is not None and (member.pod.has_no_data or member.pod.can_never_join)
 

@@ -156,7 +156,7 @@ def _is_too_soon(state: ClusterState, upgrade: Upgrade, heir: Member | None) -> 
     before clients try them again: a roll of three would leave clients with no member at all for a moment.
     Persistent ones take longer anyhow.
     """
-    upgrading = None if state.desired.is_persistent else state.by_name.get(upgrade.member)
+    upgrading = state.by_name.get(upgrade.member) if state.kind.restarts_in_place else None
     return any(m is not None and m.pod is not None and m.pod.started_lately for m in (heir, upgrading))
 
 

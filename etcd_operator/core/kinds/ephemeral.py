@@ -1,0 +1,62 @@
+"""Ephemeral members: bare pods, whose data ends with them."""
+
+from dataclasses import dataclass
+
+from etcd_operator.core.kinds.protocol import Kind, Numbers
+from etcd_operator.core.members import Member, PodFacts
+
+
+@dataclass(frozen=True, slots=True)
+class _Ephemeral:
+    """See `kinds.protocol.Kind`."""
+
+    digits: int = 4
+    has_member_services: bool = True
+    reuses_numbers: bool = False
+    can_prove_loss: bool = True
+    data_is_as_old_as_pod: bool = True
+    restarts_in_place: bool = True
+
+    def next_ordinal(self, numbers: Numbers) -> int:
+        """One that was never used: neither recorded as used nor that of a member."""
+        return max(numbers.unused, *(number + 1 for number in numbers.known), 0)
+
+    def departure(self, member: Member) -> int:
+        """The oldest first."""
+        return member.ordinal
+
+    def is_made(self, member: Member) -> bool:
+        """Its pod."""
+        return member.pod is not None
+
+    def has_ended(self, member: Member) -> bool:
+        """A pod that failed for good: no controller makes another one."""
+        return member.pod is not None and member.pod.is_finished
+
+    def storage_of(self, member: Member) -> PodFacts | None:
+        """Its pod."""
+        return member.pod
+
+    def may_keep_data(self, member: Member) -> bool:
+        """In a pod that may run."""
+        return member.pod is not None and not member.pod.is_finished
+
+    def is_storage_lost(self, member: Member) -> bool:
+        """Its pod is gone, or will never run again; one that is being deleted never comes back."""
+        pod = member.pod
+        if pod is None or pod.is_finished or pod.is_on_lost_node:
+            return True
+        return pod.is_terminating and member.answer is None
+
+    def is_loss_confirmed(self, member: Member) -> bool:
+        """Its data goes with its pod, so no other pod could confirm it."""
+        del member
+        return True
+
+    def node_to_check(self, member: Member) -> str:
+        """That of its pod."""
+        pod = member.pod
+        return pod.node if pod is not None and not pod.is_on_lost_node else ""
+
+
+EPHEMERAL: Kind = _Ephemeral()

@@ -1,0 +1,74 @@
+"""Persistent members: EtcdPeers, whose data is on claims that outlive pods, nodes and the cluster."""
+
+from dataclasses import dataclass
+
+from etcd_operator.core.kinds.protocol import Kind, Numbers
+from etcd_operator.core.members import ClaimFacts, Member
+
+CLAIM_LOST = "ClaimLost"
+"""Why a peer's objects are not made again (see `reconcile.peer`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Persistent:
+    """See `kinds.protocol.Kind`."""
+
+    digits: int = 1
+    has_member_services: bool = False
+    reuses_numbers: bool = True
+    can_prove_loss: bool = False
+    data_is_as_old_as_pod: bool = False
+    restarts_in_place: bool = False
+
+    def next_ordinal(self, numbers: Numbers) -> int:
+        """The lowest that is free.
+
+        What a recovery deletes may stay for as long as its node is silent: others come first.
+        """
+        count = max(len(numbers.taken) + 1, numbers.size)
+        free = [number for number in range(count) if number not in numbers.taken]
+        ready = [number for number in free if number < numbers.size and number not in numbers.leaving]
+        return (ready or free)[0]
+
+    def departure(self, member: Member) -> int:
+        """The highest number first."""
+        return -member.ordinal
+
+    def is_made(self, member: Member) -> bool:
+        """Its EtcdPeer."""
+        return member.peer is not None
+
+    def has_ended(self, member: Member) -> bool:
+        """Never: its ReplicaSet makes another pod."""
+        del member
+        return False
+
+    def storage_of(self, member: Member) -> ClaimFacts | None:
+        """Its claim."""
+        return member.claim
+
+    def may_keep_data(self, member: Member) -> bool:
+        """On its claim."""
+        return member.claim is not None
+
+    def is_storage_lost(self, member: Member) -> bool:
+        """The claim is gone, or its volume is.
+
+        A peer without a ReplicaSet is only just being made: its claim is late, not lost.
+        """
+        if member.claim is not None:
+            return member.claim.is_lost
+        was_reported = member.problem is not None and member.problem.reason == CLAIM_LOST
+        return member.peer is None or member.has_replica_set or was_reported
+
+    def is_loss_confirmed(self, member: Member) -> bool:
+        """By a second pod: in the first one the volume may merely not have been mounted."""
+        return member.claim is None or member.is_remade
+
+    def node_to_check(self, member: Member) -> str:
+        """None: its data outlives nodes."""
+        del member
+        return ""
+
+
+PERSISTENT: Kind = _Persistent()

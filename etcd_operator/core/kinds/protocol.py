@@ -1,0 +1,92 @@
+"""What the rules ask of a kind of member."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from etcd_operator.core.members import ClaimFacts, Member, PodFacts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbers:
+    """The numbers of a cluster's members, from which that of a new member follows.
+
+    size: the desired number of members. taken: of voters, and of claims that a recovery keeps.
+    leaving: of members of a lost cluster that are still being deleted. known: of every member there is.
+    unused: no number from this one on was ever used, as far as status records it.
+    """
+
+    size: int
+    taken: frozenset[int]
+    leaving: frozenset[int]
+    known: frozenset[int]
+    unused: int
+
+
+class Kind(Protocol):
+    """A kind of member. Pure; the same object for all clusters."""
+
+    @property
+    def digits(self) -> int:
+        """How many digits the number in a member's name has at least."""
+        ...
+
+    @property
+    def has_member_services(self) -> bool:
+        """Whether each member has a Service of its own."""
+        ...
+
+    @property
+    def reuses_numbers(self) -> bool:
+        """Whether a new member may take the number of a former one; if not, status records the next one."""
+        ...
+
+    @property
+    def can_prove_loss(self) -> bool:
+        """Whether it can be proven that data is gone for good, so that a lost quorum needs no person."""
+        ...
+
+    @property
+    def data_is_as_old_as_pod(self) -> bool:
+        """Whether a pod's first process shows all that a member has ever done."""
+        ...
+
+    @property
+    def restarts_in_place(self) -> bool:
+        """Whether an upgrade restarts the container in its pod: it is back before clients try it again."""
+        ...
+
+    def next_ordinal(self, numbers: Numbers) -> int:
+        """The number of the next new member."""
+        ...
+
+    def departure(self, member: Member) -> int:
+        """When a cluster shrinks, the healthy member for which this is the smallest leaves first."""
+        ...
+
+    def is_made(self, member: Member) -> bool:
+        """Whether the object exists that the operator creates to run the member."""
+        ...
+
+    def has_ended(self, member: Member) -> bool:
+        """Whether its process has ended and nothing but the operator can start another one."""
+        ...
+
+    def storage_of(self, member: Member) -> ClaimFacts | PodFacts | None:
+        """The member's storage: the object that its data lives and dies with; None where it is missing."""
+        ...
+
+    def may_keep_data(self, member: Member) -> bool:
+        """Whether what an initial member wrote may still exist."""
+        ...
+
+    def is_storage_lost(self, member: Member) -> bool:
+        """Whether the storage of a member that etcd lists is gone for good."""
+        ...
+
+    def is_loss_confirmed(self, member: Member) -> bool:
+        """Whether a process that reports that its data is missing is believed."""
+        ...
+
+    def node_to_check(self, member: Member) -> str:
+        """The node with which its data is lost, where the pod does not show that; empty for none."""
+        ...
