@@ -5,7 +5,7 @@ from functools import cached_property
 
 from etcd_operator.core.desired import DesiredCluster, PersistedState
 from etcd_operator.core.kinds.protocol import Kind
-from etcd_operator.core.members import Member, Unlabelled, quorum
+from etcd_operator.core.members import ClaimFacts, Member, Unlabelled, quorum
 from etcd_operator.core.replies import EtcdMember
 
 IN_STEP = 10

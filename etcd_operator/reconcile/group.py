@@ -29,6 +29,10 @@ from etcd_operator.reconcile.caches import Caches, Cluster, Source, coreos_cache
 from etcd_operator.reconcile.cluster import ClusterReconciler
 from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.failures import Failures
+from etcd_operator.reconcile.members import ephemeral, persistent
+from etcd_operator.reconcile.members.ephemeral import EphemeralMembers
+from etcd_operator.reconcile.members.persistent import PersistentMembers
+from etcd_operator.reconcile.members.protocol import NewMembers, OwnsPod
 from etcd_operator.reconcile.nodes import Nodes
 from etcd_operator.reconcile.observe import ConflictingCluster, Observer, PeerProblem
 from etcd_operator.reconcile.peer import PeerReconciler
@@ -84,11 +88,11 @@ class Group:
 
 def build_groups(wiring: Wiring, source: Source) -> tuple[Group, ...]:
     """Both groups, wired but not started."""
-    persistent, ephemeral = improbable_caches(source), coreos_caches(source)
+    persisted, transient = improbable_caches(source), coreos_caches(source)
     return (
         # Of two that are equally old, the one that keeps its data goes on.
-        _improbable(wiring, persistent, conflicting_cluster=_conflicting_cluster(ephemeral, or_equal=False)),
-        _coreos(wiring, ephemeral, conflicting_cluster=_conflicting_cluster(persistent, or_equal=True)),
+        _improbable(wiring, persisted, conflicting_cluster=_conflicting_cluster(transient, or_equal=False)),
+        _coreos(wiring, transient, conflicting_cluster=_conflicting_cluster(persisted, or_equal=True)),
     )
 
 
@@ -133,6 +137,8 @@ def _improbable(
         dialect,
         expectations,
         answered,
+        members=PersistentMembers,
+        owns_pod=persistent.owns_pod(caches),
         conflicting_cluster=conflicting_cluster,
         peer_problem=memory.problem,
         peer_status=writer,
@@ -161,6 +167,8 @@ def _coreos(
         CoreosDialect(wiring.defaults),
         Expectations(),
         answered,
+        members=EphemeralMembers,
+        owns_pod=ephemeral.owns_pod,
         conflicting_cluster=conflicting_cluster,
     )
     clusters = wiring.new_controller("coreos-cluster", reconciler.reconcile)
@@ -186,6 +194,8 @@ def _reconciler(  # noqa: PLR0913 -- wiring: each part can be exchanged
     expectations: Expectations,
     answered: Callable[[Key], None],
     *,
+    members: NewMembers,
+    owns_pod: OwnsPod,
     conflicting_cluster: ConflictingCluster,
     peer_problem: PeerProblem = lambda _: None,
     peer_status: PeerStatusWriter | None = None,
@@ -202,6 +212,7 @@ def _reconciler(  # noqa: PLR0913 -- wiring: each part can be exchanged
         conflicting_cluster=conflicting_cluster,
         peer_problem=peer_problem,
         is_node_lost=Nodes(wiring.client, wiring.clock).is_lost,
+        owns_pod=owns_pod,
     )
     return ClusterReconciler(
         client=wiring.client,
@@ -212,6 +223,7 @@ def _reconciler(  # noqa: PLR0913 -- wiring: each part can be exchanged
             client=wiring.client,
             caches=caches,
             dialect=dialect,
+            members=members,
             expectations=expectations,
             prober=prober,
             on_call=wiring.on_call,

@@ -40,6 +40,7 @@ from etcd_operator.reconcile.facts import (
     replica_set_problem,
 )
 from etcd_operator.reconcile.labels import unlabelled
+from etcd_operator.reconcile.members.protocol import OwnsPod
 from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.readings import cluster_version, is_version_hidden, judged, wanted
 from etcd_operator.reconcile.recovery import authoritative, of_one_history
@@ -68,6 +69,7 @@ class Observer(Generic[Cluster]):
     conflicting_cluster: ConflictingCluster
     peer_problem: PeerProblem
     is_node_lost: IsNodeLost
+    owns_pod: OwnsPod
 
     def observe(self, key: Key, cluster: Cluster) -> ClusterState | None:
         """The state of `cluster` now; None: members are being asked and the key will come back."""
@@ -87,7 +89,7 @@ class Observer(Generic[Cluster]):
             desired=desired,
             members=judged(desired, tuple(self._placed(desired, member) for member in members), look),
             unknown_members=unknown_members,
-            unlabelled=unlabelled(self.caches, self.dialect, key, desired),
+            unlabelled=unlabelled(self.caches, self.dialect, self.owns_pod, key, desired),
             kept=tuple(claim for claim in self._claims(key, desired).values() if claim.given_up),
             has_client_service=self._owns_service(desired, desired.name),
             budget=self._budget(desired),

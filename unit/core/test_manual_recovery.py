@@ -555,5 +555,5 @@ def test_a_recovery_that_was_not_needed_lost_nothing(token: str, told: str | Non
         found = replace(state, desired=replace(state.desired, persisted=persisted))
         said = {c.type: c.message for c in conditions(found, plan(found))}.get("DataLossPossible")
         is_told = said is not None and told is not None and said.startswith(told)
-        assert is_told is (told is not None and bootstrap is not None)
+        assert is_told is (told is not None and known is not None)
         assert said is None or is_told

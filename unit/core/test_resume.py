@@ -326,9 +326,6 @@ NO_SEAL = [
     pytest.param(changed(bootstrapped(), "db-0", peer=None), id="a member without a peer cannot be sealed"),
     pytest.param(changed(_unsealed("db-0"), "db-0", answer=None), id="the unsealed one is silent"),
     pytest.param(bootstrapped(ephemeral()), id="ephemeral members have nothing to seal"),
-    pytest.param(
-        changed(bootstrapped(ephemeral()), "db-0000", peer=peer("db-0000")), id="nor with a peer of that name"
-    ),
     pytest.param(changed(founding(persistent()), "db-0", answer=answer("db-0")), id="before the latch"),
 ]
 

@@ -18,6 +18,8 @@ from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import ignore_call
 from etcd_operator.kube.views import Claim, Pod
 from etcd_operator.reconcile.facts import claim_facts, peer_facts, pod_facts
+from etcd_operator.reconcile.members.persistent import PersistentMembers
+from etcd_operator.reconcile.members.protocol import Scope
 from etcd_operator.reconcile.recovery import Recoverer
 from unit.core.builders import answer, entry
 from unit.dialects.builders import DEFAULTS
@@ -61,14 +63,18 @@ class Acts:
         )
 
     def act(self, action: Any) -> None:
-        Recoverer(
+        scope = Scope(
             objects=objects_of(self._made.api),
+            state=self.state,
+            report=lambda reason, _: self.told.append(reason),
+            now=datetime.now(UTC),
+        )
+        Recoverer(
+            scope=scope,
+            members=PersistentMembers(scope),
             channels=self._channels,
             on_call=ignore_call,
-            state=self.state,
             member_at=self._member_at,
-            now=datetime.now(UTC),
-            report=lambda reason, _: self.told.append(reason),
         ).act(action)
 
     def confirm(self, name: str) -> None:

@@ -21,6 +21,8 @@ from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import ignore_call
 from etcd_operator.kube.views import Pod
 from etcd_operator.reconcile.facts import pod_facts
+from etcd_operator.reconcile.members.ephemeral import EphemeralMembers
+from etcd_operator.reconcile.members.protocol import Scope
 from etcd_operator.reconcile.recovery import Recoverer, authoritative, of_one_history
 from unit.dialects.builders import DEFAULTS
 from unit.fakes.apiserver.kinds import PODS
@@ -63,14 +65,18 @@ class Acts:
         members = tuple(
             Member(name=pod.metadata.name, has_service=True, pod=pod_facts(pod, now=now)) for pod in pods
         )
-        self._recoverer = Recoverer(
+        scope = Scope(
             objects=objects_of(made.api),
+            state=ClusterState(desired=desired, members=members),
+            report=lambda reason, _: self.told.append(reason),
+            now=datetime.now(UTC),
+        )
+        self._recoverer = Recoverer(
+            scope=scope,
+            members=EphemeralMembers(scope),
             channels=channels,
             on_call=ignore_call,
-            state=ClusterState(desired=desired, members=members),
             member_at=dialect.member_at,
-            now=datetime.now(UTC),
-            report=lambda reason, _: self.told.append(reason),
         )
 
     def confirm(self, *gone: str) -> None:

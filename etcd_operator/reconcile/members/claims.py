@@ -1,0 +1,94 @@
+"""What the operator writes on the claims of persistent members, so that it outlives everything else."""
+
+from dataclasses import dataclass
+
+from etcd_operator.api import improbable
+from etcd_operator.api.meta import RawObject
+from etcd_operator.core.actions import AnnotateVoters, SetExistingOnly
+from etcd_operator.core.members import ClaimFacts
+from etcd_operator.core.rules.manual_recovery import name_of
+from etcd_operator.etcd.values import MemberList, hex_id
+from etcd_operator.kube import resources
+from etcd_operator.reconcile.members.protocol import Scope
+
+Annotations = dict[str, str | None]
+
+
+@dataclass(frozen=True)
+class ClaimWriter:
+    """Annotates claims, each by its UID, so that another one of its name is left alone. None removes."""
+
+    scope: Scope
+
+    def write_identity(self, action: SetExistingOnly | AnnotateVoters) -> None:
+        """Who the member is, where that is not written yet, and who votes."""
+        claim = self.scope.state.by_name[action.name].claim
+        if claim is None:
+            return
+        annotations = self._identity(action, claim)
+        if annotations:
+            self._annotate(claim, annotations)
+
+    def _identity(self, action: SetExistingOnly | AnnotateVoters, claim: ClaimFacts) -> Annotations:
+        """Without what earlier versions wrote; empty for nothing new."""
+        voters: Annotations = {
+            improbable.VOTERS_ANNOTATION: ",".join(action.voters),
+            improbable.VOTERS_REVISION_ANNOTATION: str(action.revision),
+            improbable.SIZE_ANNOTATION: None,
+        }
+        if isinstance(action, AnnotateVoters):
+            return voters
+        if (claim.cluster_id, claim.member_id) == (action.cluster_id, action.member_id):
+            return {}
+        return {
+            improbable.CLUSTER_ID_ANNOTATION: action.cluster_id,
+            improbable.MEMBER_ID_ANNOTATION: action.member_id,
+            improbable.VERSION_ANNOTATION: self.scope.state.by_name[action.name].requested_version,
+            **voters,
+        }
+
+    def write_version(self, claim: ClaimFacts, version: str) -> None:
+        """The version of etcd that its data is meant for from now on."""
+        self._annotate(claim, {improbable.VERSION_ANNOTATION: version})
+
+    def write_missing(self, claim: ClaimFacts, pod: str | None) -> None:
+        """The UID of the pod that reported first that its data is missing; None once it runs."""
+        self._annotate(claim, {improbable.MISSING_ANNOTATION: pod})
+
+    def write_seed(self, claim: ClaimFacts, served: MemberList, version: str) -> None:
+        """The identity of a seed that serves: from this write on a recovery has no way back."""
+        member_id = hex_id(served.members[0].id)
+        annotations = {
+            improbable.CLUSTER_ID_ANNOTATION: hex_id(served.cluster_id),
+            improbable.MEMBER_ID_ANNOTATION: member_id,
+            improbable.VOTERS_ANNOTATION: f"{claim.name}={member_id}",
+            improbable.VOTERS_REVISION_ANNOTATION: "1",
+            improbable.VERSION_ANNOTATION: version,
+        }
+        changes: list[RawObject] = [
+            {"op": "add", "path": f"/metadata/annotations/{key.replace('/', '~1')}", "value": text}
+            for key, text in annotations.items()
+        ]
+        self.scope.objects.edit(resources.CLAIMS, claim.name, claim.uid, changes)
+
+    def write_given_up(self, claim: ClaimFacts) -> None:
+        """From this write on the claim is nobody's: no rule sees it but to leave its number alone."""
+        recovery = self.scope.state.persisted.recovery
+        if recovery is None:
+            return
+        self._annotate(
+            claim,
+            {
+                improbable.GIVEN_UP_ANNOTATION: name_of(recovery),
+                improbable.GIVEN_UP_AT_ANNOTATION: self.scope.now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+            },
+        )
+        self.scope.report(
+            "PVCKept",
+            f"kept PersistentVolumeClaim {claim.name} of the cluster that was lost: "
+            "delete it when its data is not needed any more",
+        )
+
+    def _annotate(self, claim: ClaimFacts, annotations: Annotations) -> None:
+        change: RawObject = {"metadata": {"uid": claim.uid, "annotations": annotations}}
+        self.scope.objects.patch(resources.CLAIMS, claim.name, change)

@@ -1,0 +1,90 @@
+"""The objects of an ephemeral member: a pod and a Service of its own."""
+
+from dataclasses import dataclass
+
+from etcd_operator.api import coreos
+from etcd_operator.api.meta import ObjectMeta, RawObject
+from etcd_operator.core.actions import DropPod, ReplaceMember
+from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.errors import Conflict, NotFound
+from etcd_operator.etcd.values import MemberList
+from etcd_operator.kube import resources
+from etcd_operator.kube.client import PatchKind
+from etcd_operator.kube.resources import Resource
+from etcd_operator.kube.views import Pod, Service
+from etcd_operator.reconcile.members.protocol import OwnAction, Scope
+from etcd_operator.render import seed
+
+CONTAINER = "etcd"
+
+
+@dataclass(frozen=True)
+class EphemeralMembers:
+    """See `members.protocol.Members`."""
+
+    scope: Scope
+
+    @property
+    def storage(self) -> Resource:
+        """Data is in the pod."""
+        return resources.PODS
+
+    def is_own_storage(self, found: ObjectMeta) -> bool:
+        """By its controller."""
+        return found.controller_uid == self.scope.desired.uid
+
+    def create(self, body: RawObject) -> None:
+        """The pod; its Service is created for itself."""
+        self.scope.create(resources.PODS, body, "PodCreated")
+
+    def replace(self, action: ReplaceMember) -> None:
+        """Change the image of the running pod: the kubelet restarts the container, the volume as it is."""
+        pod = self.scope.state.by_name[action.name].pod
+        if pod is None or pod.is_terminating:
+            raise Conflict(f"the pod of {action.name} is going: not upgrading it")
+        image = self.scope.desired.at(action.version).image
+        change: RawObject = {
+            "metadata": {"uid": pod.uid, "annotations": {coreos.VERSION_ANNOTATION: action.version}},
+            "spec": {"containers": [{"name": CONTAINER, "image": image}]},
+        }
+        self.scope.objects.patch(resources.PODS, action.name, change, PatchKind.STRATEGIC)
+
+    def remove(self, name: str, whose: str = "") -> None:
+        """Pod and Service."""
+        member = self.scope.member(name)
+        if member.pod is not None and not member.pod.is_terminating:
+            self.scope.objects.remove(resources.PODS, name, member.pod.uid)
+            self.scope.report("PodRemoved", f"removed Pod {name}{whose}")
+        if member.has_service:
+            self._remove_service(name)
+
+    def _remove_service(self, name: str) -> None:
+        objects = self.scope.objects
+        try:
+            service = objects.client.get(resources.SERVICES, objects.key(name), Service)
+        except NotFound:
+            return
+        if service.metadata.controller_uid == self.scope.desired.uid:
+            objects.remove(resources.SERVICES, name, service.metadata.uid)
+
+    def mark_seed(self, name: str, served: MemberList) -> None:
+        """Nothing to write: no object of an ephemeral member outlives its pod."""
+        del name, served
+
+    def open_seed(self, name: str) -> None:
+        """By the label that the Service for clients selects."""
+        self.scope.edit_pod(name, "labels", seed.opened(self.scope.desired))
+
+    def act(self, action: OwnAction) -> None:
+        """Remove a pod that has failed for good: the one that was seen."""
+        if not isinstance(action, DropPod):
+            raise TypeError(f"{action}: an ephemeral member has no claim")
+        pod = self.scope.state.by_name[action.name].pod
+        if pod is not None and pod.is_finished:
+            self.scope.objects.remove(resources.PODS, pod.name, pod.uid)
+            self.scope.report("PodRemoved", f"removed Pod {action.name}, which had failed")
+
+
+def owns_pod(desired: DesiredCluster, pod: Pod) -> bool:
+    """By its controller; see `members.protocol.OwnsPod`."""
+    return pod.metadata.controller_uid == desired.uid

@@ -1,0 +1,210 @@
+"""The objects of a persistent member: an EtcdPeer, which stands for a claim and a ReplicaSet of one pod."""
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import assert_never
+
+import msgspec
+
+from etcd_operator.api import improbable
+from etcd_operator.api.meta import ObjectMeta, RawObject
+from etcd_operator.api.persisted import Bootstrap
+from etcd_operator.core.actions import (
+    AnnotateVoters,
+    ClearMissing,
+    DropPod,
+    RemakePod,
+    ReplaceMember,
+    RetireMember,
+    SetExistingOnly,
+)
+from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.core.members import PeerFacts
+from etcd_operator.core.starts import Resuming
+from etcd_operator.errors import Conflict, NotFound, Unavailable
+from etcd_operator.etcd.values import MemberList
+from etcd_operator.keys import Key
+from etcd_operator.kube import resources
+from etcd_operator.kube.resources import Resource
+from etcd_operator.kube.views import Pod, Service, Written
+from etcd_operator.reconcile.caches import Caches, member_of
+from etcd_operator.reconcile.facts import pod_facts
+from etcd_operator.reconcile.members.claims import ClaimWriter
+from etcd_operator.reconcile.members.protocol import OwnAction, OwnsPod, Scope
+from etcd_operator.render import persistent
+
+
+@dataclass(frozen=True)
+class PersistentMembers:
+    """See `members.protocol.Members`."""
+
+    scope: Scope
+
+    @property
+    def _claims(self) -> ClaimWriter:
+        return ClaimWriter(self.scope)
+
+    @property
+    def storage(self) -> Resource:
+        """Data is on the claim."""
+        return resources.CLAIMS
+
+    def is_own_storage(self, found: ObjectMeta) -> bool:
+        """By the token of the etcd cluster that a claim was made for; it has no owner."""
+        return found.annotations.get(improbable.TOKEN_ANNOTATION) == self.scope.desired.token
+
+    def create(self, body: RawObject) -> None:
+        """The EtcdPeer."""
+        self.scope.create(resources.PEERS, body, "PeerCreated")
+
+    def replace(self, action: ReplaceMember) -> None:
+        """Delete the EtcdPeer, in the foreground: it is gone only when its pod is, so no two processes meet.
+
+        Its claim is annotated with the version to run before that; `core.rules.objects` makes the missing
+        peer again at that version.
+        """
+        member = self.scope.state.by_name[action.name]
+        peer, claim = member.peer, member.claim
+        if peer is None or peer.is_terminating or peer.is_for_cleanup:
+            raise Conflict(f"the EtcdPeer {action.name} is going: not upgrading it")
+        if claim is not None and claim.version != action.version:
+            self._claims.write_version(claim, action.version)
+        objects = self.scope.objects
+        objects.client.delete(
+            resources.PEERS, objects.key(action.name), uid=peer.uid, propagation="Foreground"
+        )
+
+    def remove(self, name: str, whose: str = "") -> None:
+        """The peer with its claim, by its finalizer; a claim without a peer by itself."""
+        member = self.scope.member(name)
+        claim = member.claim
+        if member.peer is not None:
+            self._remove_peer(member.peer, whose, keeps_claim=False)
+        elif claim is not None and not claim.is_terminating:
+            self.scope.objects.remove(resources.CLAIMS, name, claim.uid)
+            self.scope.report("PVCRemoved", f"removed PersistentVolumeClaim {name}{whose}")
+
+    def _remove_peer(self, peer: PeerFacts, whose: str, *, keeps_claim: bool) -> None:
+        if peer.is_terminating:
+            return
+        # The finalizer first: it makes the claim go before the last trace of the member.
+        if not peer.is_for_cleanup and not keeps_claim:
+            self._add_finalizer(peer)
+        self.scope.objects.remove(resources.PEERS, peer.name, peer.uid)
+        self.scope.report("PeerRemoved", f"removed EtcdPeer {peer.name}{whose}")
+
+    def _add_finalizer(self, peer: PeerFacts) -> None:
+        """Beside those of others. With the UID: a peer that was made again must not take its claim along."""
+        objects = self.scope.objects
+        found = objects.client.get(resources.PEERS, objects.key(peer.name), Written).metadata
+        if found.uid != peer.uid:
+            raise Conflict(f"the EtcdPeer {peer.name} was made again: looking again")
+        finalizers = [*found.finalizers, improbable.CLEANUP_FINALIZER]
+        changes: list[RawObject] = [
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": found.resource_version},
+            {"op": "add", "path": "/metadata/finalizers", "value": finalizers},
+        ]
+        objects.edit(resources.PEERS, peer.name, peer.uid, changes)
+
+    def mark_seed(self, name: str, served: MemberList) -> None:
+        """First the peer: its next pod starts from the data. Then the claim: now there is no way back."""
+        member, recovery = self.scope.member(name), self.scope.state.persisted.recovery
+        if member.peer is None or member.claim is None or recovery is None:
+            raise Unavailable(f"{name} has no peer or no claim")
+        bootstrap = persistent.peer_bootstrap(self.scope.desired, name, Resuming(token=recovery.token))
+        spec = {"op": "replace", "path": "/spec/bootstrap", "value": msgspec.to_builtins(bootstrap)}
+        self.scope.objects.edit(resources.PEERS, name, member.peer.uid, [spec])
+        self._claims.write_seed(member.claim, served, recovery.version)
+
+    def open_seed(self, name: str) -> None:
+        """Clients, and peers that look for names, find the members of the new cluster from now on."""
+        desired, objects = self.scope.desired, self.scope.objects
+        recovery = desired.persisted.recovery
+        found = objects.client.get(resources.SERVICES, objects.key(desired.name), Service)
+        if found.metadata.controller_uid != desired.uid or recovery is None:
+            raise Conflict(f"Service {desired.name} is not this cluster's")
+        bootstrap = Bootstrap(members=(name,), token=recovery.token)
+        renewed = replace(desired, persisted=replace(desired.persisted, bootstrap=bootstrap))
+        selector = persistent.client_service(renewed)["spec"]["selector"]
+        change = {"op": "replace", "path": "/spec/selector", "value": selector}
+        objects.edit(resources.SERVICES, desired.name, found.metadata.uid, [change])
+
+    def act(self, action: OwnAction) -> None:
+        """All that is written on claims and peers."""
+        match action:
+            case SetExistingOnly():
+                # First the claim, if it is there, then the peer: a claim that is seen later is written later.
+                self._claims.write_identity(action)
+                self._set_existing_only(action.name)
+            case AnnotateVoters():
+                self._claims.write_identity(action)
+            case RemakePod():
+                self._remake_pod(action.name)
+            case ClearMissing():
+                self._clear_missing(action.name)
+            case RetireMember():
+                self._give_up(action.name)
+            case DropPod():
+                raise TypeError(f"{action}: its ReplicaSet replaces a failed pod")
+            case _:
+                assert_never(action)
+
+    def _set_existing_only(self, name: str) -> None:
+        desired = self.scope.desired
+        bootstrap = persistent.peer_bootstrap(desired, name, Resuming(token=desired.token))
+        # What is left out of a merge stays, and a peer with a survivor does not count as existing-only.
+        spec = {"bootstrap": {"survivor": None, **msgspec.to_builtins(bootstrap)}}
+        self.scope.objects.patch(resources.PEERS, name, {"spec": spec})
+
+    def _remake_pod(self, name: str) -> None:
+        """Give a member whose data is missing another pod before that is believed.
+
+        Which pod reported it first is written on the claim before, so that an operator that dies in between
+        knows it too.
+        """
+        member = self.scope.state.by_name[name]
+        claim, pod = member.claim, member.pod
+        if claim is None or pod is None:
+            return
+        self._assert_down(pod.name, pod.uid)
+        if claim.missing_in != pod.uid:
+            self._claims.write_missing(claim, pod.uid)
+        self.scope.objects.remove(resources.PODS, pod.name, pod.uid)
+        self.scope.report("PodRemade", f"the data of {name} is missing in its pod: made the pod anew")
+
+    def _clear_missing(self, name: str) -> None:
+        claim = self.scope.state.by_name[name].claim
+        if claim is not None:
+            self._claims.write_missing(claim, None)
+
+    def _assert_down(self, name: str, uid: str) -> None:
+        """A process that runs by now has found its data, and may be needed for the quorum."""
+        objects = self.scope.objects
+        with suppress(NotFound):
+            found = objects.client.get(resources.PODS, objects.key(name), Pod)
+            if found.metadata.uid != uid or pod_facts(found, now=self.scope.now).is_running:
+                raise Conflict(f"the pod {name} is not what it was: looking again")
+
+    def _give_up(self, name: str) -> None:
+        """Keep the claim for a person, and remove the peer."""
+        member = self.scope.member(name)
+        if member.claim is not None:
+            self._claims.write_given_up(member.claim)
+        if member.peer is not None:
+            self._remove_peer(member.peer, " of the cluster that was lost", keeps_claim=True)
+
+
+def owns_pod(caches: Caches[improbable.EtcdCluster]) -> OwnsPod:
+    """By its member's peer, its cluster's token and its claim: its ReplicaSet has let go of it.
+
+    A pod of nobody that stays is left to itself.
+    """
+
+    def owns(desired: DesiredCluster, pod: Pod) -> bool:
+        member = member_of(pod)
+        peer = caches.peers.store.get(Key(desired.namespace, member)) if caches.peers is not None else None
+        is_members = peer is not None and peer.metadata.controller_uid == desired.uid
+        is_ours = pod.metadata.labels.get(improbable.TOKEN_LABEL) == desired.token and member in pod.claims
+        return is_members and is_ours
+
+    return owns
