@@ -4,7 +4,7 @@
 not exist.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 
 from etcd_operator.core.replies import Answer, EtcdMember, Refusal
@@ -168,25 +168,6 @@ class Member:
     silent_for: float = 0.0
     problem: PodProblem | None = None
     snapshots: int | None = None
-
-    def joined(
-        self,
-        *,
-        entry: EtcdMember | None,
-        answer: Answer | None,
-        refusal: Refusal | None = None,
-        silent_for: float = 0.0,
-    ) -> "Member":
-        """This member with what etcd says of it."""
-        return replace(self, entry=entry, answer=answer, refusal=refusal, silent_for=silent_for)
-
-    def counted(self, snapshots: int | None) -> "Member":
-        """This member with the number of raft snapshots that its process has saved."""
-        return replace(self, snapshots=snapshots)
-
-    def proven(self, *, never_led: bool) -> "Member":
-        """This member with the proof that it never followed a leader, or without."""
-        return replace(self, never_led=never_led)
 
     @property
     def may_have_served(self) -> bool:

@@ -1,4 +1,7 @@
-"""What members of etcd reply, as values."""
+"""What members of etcd reply, as values.
+
+Silence is a value of its own: it never means that a member does not exist.
+"""
 
 from dataclasses import dataclass
 
@@ -19,6 +22,7 @@ class Answer:
 
     committed: raft index that a quorum holds; right after a static bootstrap it equals the
     number of initial members, and only a leader that a quorum followed ever raises it.
+    applied: raft index up to which it has applied the log.
     leader: the member it follows, empty without one. ids are hexadecimal.
     revision: of the newest change of data that it has applied.
     errors: etcd's own error messages; an alarm of one member is in every answer.
@@ -31,6 +35,7 @@ class Answer:
     version: str
     leader: str
     committed: int
+    applied: int = 0
     revision: int = 0
     is_learner: bool = False
     errors: tuple[str, ...] = ()
@@ -64,6 +69,31 @@ class Refusal:
 
     is_serving: bool = False
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Silence:
+    """Nothing was heard in time. seconds: since the member was last heard, or first asked."""
+
+    seconds: float = 0.0
+
+
+Reply = Answer | Refusal | Silence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageFacts:
+    """What a member's metrics page reports; None for what is not on it, or where it could not be read.
+
+    leaders_seen: changes of leader since the process started. snapshots_saved: raft snapshots since then.
+    cluster_version: the version that the cluster has agreed on, such as 3.6.0.
+    """
+
+    leaders_seen: int | None = None
+    snapshots_saved: int | None = None
+    cluster_version: str | None = None
+
+
+UNREAD = PageFacts()
 
 OUT_OF_SPACE = "NOSPACE"
 """As in etcd's alarm (`memberID:... alarm:NOSPACE`, the same from 3.4 to 3.7)."""

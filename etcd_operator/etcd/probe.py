@@ -7,8 +7,8 @@ Promises:
 - the deadline holds whatever the members do: stopped with SIGSTOP, packets dropped, half
   open connections. Silence is a value, `NoAnswer`, not an exception;
 - once a quorum is proven, silent members are given no more than `patience` seconds from the
-  start: a node that is down must not slow the look at the healthy rest;
-- a member that wants a user is asked for the proof in any case: nothing else shows how it is;
+  start: a node that is down must not slow the probe of the healthy rest;
+- a member that requires a user is asked for the proof in any case: nothing else shows its health;
 - no thread is kept per member and a healthy cluster costs no handshakes.
 
 It changes nothing and raises nothing but `Unavailable` for closed `Channels`, and `NotProbed` when this
@@ -31,12 +31,12 @@ from etcd_operator.etcd.channel import Channels, Connection
 from etcd_operator.etcd.client import OnCall, ignore_call, quorum_read
 from etcd_operator.etcd.errors import LearnerAsked, NotProbed, is_connection_lost, is_own_lack, translate
 from etcd_operator.etcd.methods import Method, Request, Response
+from etcd_operator.etcd.metrics_page import MetricsPage
 from etcd_operator.etcd.values import Member, Status, members_of, status_of
-from etcd_operator.etcd.vitals import Vitals
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class Answered:
     """The member answered. `members` is None if it gave no list: a learner never does."""
 
     status: Status
@@ -45,7 +45,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refused:
-    """The member answered that it wants a user, or another one: it is alive but reports nothing.
+    """The member requires a user, or another one: it is alive but reports nothing.
 
     is_serving: it has just confirmed a linearizable read, as only a voter in touch with a quorum can.
     """
@@ -61,21 +61,24 @@ class NoAnswer:
     reason: str
 
 
+Reply = Answered | Refused | NoAnswer
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """One look at a cluster.
+    """The result of probing a cluster, by endpoint.
 
-    `quorum`: True is proven. False: a voter was asked and could not prove it in time.
+    quorum: True is proven. False: a voter was asked and could not prove it in time.
     None: nobody could be asked.
     is_cut_short: whether time was over before all calls had ended.
-    vitals: what pages of members said, by endpoint; added by whoever asked for them.
-    silent_for: seconds since who is silent was heard, or first asked; added by whoever asks again and again.
+    pages: metrics pages of members; added by the prober, which reads those that a pass needs.
+    silent_for: seconds since a silent member was heard, or first asked; added by the prober, which remembers.
     """
 
-    answers: Mapping[str, Answer | Refused | NoAnswer]
+    replies: Mapping[str, Reply]
     quorum: bool | None
     is_cut_short: bool = False
-    vitals: Mapping[str, Vitals] = field(default_factory=dict)
+    pages: Mapping[str, MetricsPage] = field(default_factory=dict)
     silent_for: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -89,19 +92,18 @@ def probe(
     token: str | None = None,
     on_call: OnCall = ignore_call,
 ) -> Probe:
-    """Look at the members at `endpoints` (`host:port`); back within `deadline` seconds.
+    """Probe the members at `endpoints` (`host:port`); back within `deadline` seconds.
 
-    removed: those of them that are no members any more; nobody waits for them once a quorum is proven.
+    removed: those of them that are no members any more; they are not waited for once a quorum is proven.
     """
     metadata = (("token", token),) if token is not None else ()
-    look = _Look(
+    return _Round(
         channels, deadline=deadline, patience=patience, removed=removed, metadata=metadata, on_call=on_call
-    )
-    return look.run(endpoints)
+    ).run(endpoints)
 
 
-# How long one voter may think before the others are asked for the proof as well: it may be
-# cut off from a quorum that they still have.
+# How long one voter may take before the others are asked for the proof as well: it may be
+# partitioned from a quorum that they still have.
 _HEDGE_SECONDS = 0.15
 
 _SILENCE = (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED)
@@ -117,8 +119,8 @@ class _Future(Protocol):
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
-class _Asked:
-    """One endpoint under way: what it was asked and what it has said so far."""
+class _Target:
+    """One endpoint under way: what was requested and what it has replied so far."""
 
     connection: Connection
     status: Status | None = None
@@ -131,7 +133,7 @@ class _Asked:
 
     @property
     def may_prove(self) -> bool:
-        """Whether it lives and, as far as it says, is a voter not yet asked for the proof."""
+        """Whether it lives and, by its own report, is a voter not yet asked for the proof."""
         if self.proof_sent:
             return False
         if self.status is None:
@@ -146,9 +148,9 @@ class _Asked:
     def knows_no_leader(self) -> bool:
         return self.status is not None and self.status.leader == 0
 
-    def answer(self) -> Answer | Refused | NoAnswer:
+    def reply(self) -> Reply:
         if self.status is not None:
-            return Answer(status=self.status, members=self.members)
+            return Answered(status=self.status, members=self.members)
         if self.is_refusing:
             return Refused(reason=str(self.error), is_serving=self.gave_proof)
         return NoAnswer(reason=str(self.error) if self.error is not None else "no answer in time")
@@ -158,14 +160,14 @@ class _Asked:
 class _Call:
     """One call under way; `sent` is monotonic."""
 
-    asked: _Asked
+    target: _Target
     name: str
     sent: float
     future: _Future
 
 
-class _Look:
-    """One probe under way. gRPC's threads hand in replies by a queue; all else is the caller's thread."""
+class _Round:
+    """One probe under way. gRPC's threads put replies on a queue; all else runs on the caller's thread."""
 
     def __init__(
         self,
@@ -187,40 +189,40 @@ class _Look:
         self._on_call = on_call
         self._replies: queue.SimpleQueue[_Call] = queue.SimpleQueue()
         self._under_way: set[_Call] = set()
-        self._asked: dict[str, _Asked] = {}
+        self._targets: dict[str, _Target] = {}
         self._not_asked = ""
 
     def run(self, endpoints: Iterable[str]) -> Probe:
         for endpoint in dict.fromkeys(endpoints):
-            asked = self._asked[endpoint] = _Asked(connection=self._channels.connection(endpoint))
-            self._ask(asked, methods.STATUS, pb.StatusRequest())
-            self._ask(asked, methods.MEMBER_LIST, pb.MemberListRequest())
+            target = self._targets[endpoint] = _Target(connection=self._channels.connection(endpoint))
+            self._ask(target, methods.STATUS, pb.StatusRequest())
+            self._ask(target, methods.MEMBER_LIST, pb.MemberListRequest())
         try:
             while not self._is_complete() and time.monotonic() < self._limit():
-                self._take_reply()
+                self._receive()
                 self._seek_proof()
         finally:
             is_cut_short = not self._is_complete()
-            self._let_go()
+            self._cancel()
         if self._not_asked:
             raise NotProbed(f"{self._not_asked} was not asked: this process has no file descriptor left")
-        answers = {endpoint: asked.answer() for endpoint, asked in self._asked.items()}
-        return Probe(answers=answers, quorum=self._quorum(), is_cut_short=is_cut_short)
+        replies = {endpoint: target.reply() for endpoint, target in self._targets.items()}
+        return Probe(replies=replies, quorum=self._quorum(), is_cut_short=is_cut_short)
 
-    def _ask(self, asked: _Asked, method: Method[Request, Response], request: Request) -> None:
+    def _ask(self, target: _Target, method: Method[Request, Response], request: Request) -> None:
         sent = time.monotonic()
         try:
-            future = asked.connection.unary(method).future(
+            future = target.connection.unary(method).future(
                 request, timeout=max(self._end - sent, 0.0), metadata=self._metadata
             )
         except ValueError as error:  # another thread closed the channel
-            asked.error = asked.error or Unavailable(str(error))
+            target.error = target.error or Unavailable(str(error))
             return
-        call = _Call(asked=asked, name=method.name, sent=sent, future=future)
+        call = _Call(target=target, name=method.name, sent=sent, future=future)
         self._under_way.add(call)
         future.add_done_callback(lambda _: self._replies.put(call))
 
-    def _take_reply(self) -> None:
+    def _receive(self) -> None:
         until = min(self._limit(), self._hedge_at) if self._candidates() else self._limit()
         try:
             call = self._replies.get(timeout=max(until - time.monotonic(), 0.0))
@@ -230,40 +232,40 @@ class _Look:
         code, details = call.future.code(), call.future.details() or ""
         self._on_call(call.name, code.name, time.monotonic() - call.sent)
         if code is grpc.StatusCode.OK:
-            call.asked.is_heard = True
-            _note(call.asked, call.future.result())
+            call.target.is_heard = True
+            _record(call.target, call.future.result())
             return
         if code not in _SILENCE and not is_connection_lost(code, details):
-            call.asked.is_heard = True
+            call.target.is_heard = True
         if is_own_lack(details):
-            self._not_asked = call.asked.connection.endpoint
-        where = f"{call.name} at {call.asked.connection.endpoint}"
-        self._note_error(call, translate(code, details, call=where, is_write=False))
+            self._not_asked = call.target.connection.endpoint
+        where = f"{call.name} at {call.target.connection.endpoint}"
+        self._record_error(call, translate(code, details, call=where, is_write=False))
 
-    def _note_error(self, call: _Call, error: OperatorError) -> None:
+    def _record_error(self, call: _Call, error: OperatorError) -> None:
         if call.name == methods.STATUS.name:
-            call.asked.error = error
+            call.target.error = error
         elif call.name == methods.RANGE.name:
             # etcd confirms the read before it looks at rights (see EtcdClient.has_quorum).
-            call.asked.gave_proof = isinstance(error, Forbidden)
-            call.asked.is_no_voter = isinstance(error, LearnerAsked)
+            call.target.gave_proof = isinstance(error, Forbidden)
+            call.target.is_no_voter = isinstance(error, LearnerAsked)
             self._hedge_at = self._start
 
     def _seek_proof(self) -> None:
         """Ask the first voter that knows a leader; when it fails or hesitates, all that may prove."""
         able = self._candidates()
         if not self._is_proven() and time.monotonic() < self._hedge_at:
-            if any(asked.proof_sent for asked in self._asked.values()):
+            if any(target.proof_sent for target in self._targets.values()):
                 return
-            able = [asked for asked in able if not asked.knows_no_leader][:1]
+            able = [target for target in able if not target.knows_no_leader][:1]
             if able:
                 self._hedge_at = time.monotonic() + _HEDGE_SECONDS
-        for asked in able:
-            asked.proof_sent = True
-            self._ask(asked, methods.RANGE, quorum_read())
+        for target in able:
+            target.proof_sent = True
+            self._ask(target, methods.RANGE, quorum_read())
 
     def _is_proven(self) -> bool:
-        return any(asked.gave_proof for asked in self._asked.values())
+        return any(target.gave_proof for target in self._targets.values())
 
     def _is_complete(self) -> bool:
         if self._is_proven():
@@ -271,13 +273,13 @@ class _Look:
         return not self._under_way and not self._candidates()
 
     def _is_needless(self, call: _Call) -> bool:
-        is_spare_proof = call.name == methods.RANGE.name and not call.asked.is_refusing
-        return is_spare_proof or call.asked.connection.endpoint in self._removed
+        is_spare_proof = call.name == methods.RANGE.name and not call.target.is_refusing
+        return is_spare_proof or call.target.connection.endpoint in self._removed
 
-    def _candidates(self) -> list[_Asked]:
+    def _candidates(self) -> list[_Target]:
         """Who may be asked for the proof: once there is one, only those that refuse everything else."""
-        able = [asked for asked in self._asked.values() if asked.may_prove]
-        return [asked for asked in able if asked.is_refusing] if self._is_proven() else able
+        able = [target for target in self._targets.values() if target.may_prove]
+        return [target for target in able if target.is_refusing] if self._is_proven() else able
 
     def _limit(self) -> float:
         return self._patient_until if self._is_proven() else self._end
@@ -285,23 +287,23 @@ class _Look:
     def _quorum(self) -> bool | None:
         if self._is_proven():
             return True
-        asked_voter = any(asked.proof_sent and not asked.is_no_voter for asked in self._asked.values())
-        return False if asked_voter else None
+        has_asked_voter = any(each.proof_sent and not each.is_no_voter for each in self._targets.values())
+        return False if has_asked_voter else None
 
-    def _let_go(self) -> None:
+    def _cancel(self) -> None:
         """Stop what is still under way; a connection over which nothing came is not trusted again."""
         for call in self._under_way:
             self._on_call(call.name, grpc.StatusCode.CANCELLED.name, time.monotonic() - call.sent)
             call.future.cancel()
-        for asked in self._asked.values():
-            if not asked.is_heard:
-                self._channels.discard(asked.connection)
+        for target in self._targets.values():
+            if not target.is_heard:
+                self._channels.discard(target.connection)
 
 
-def _note(asked: _Asked, reply: Message) -> None:
+def _record(target: _Target, reply: Message) -> None:
     if isinstance(reply, pb.StatusResponse):
-        asked.status = status_of(reply)
+        target.status = status_of(reply)
     elif isinstance(reply, pb.MemberListResponse):
-        asked.members = members_of(reply.members)
+        target.members = members_of(reply.members)
     else:
-        asked.gave_proof = True
+        target.gave_proof = True

@@ -1,17 +1,15 @@
-"""Joins caches and etcd's answers into one `ClusterState`.
+"""Reads caches and the results of probes, and has them joined into one `ClusterState`.
 
 The Kubernetes side comes from the caches, the etcd side from the prober; a pass never
-waits for either. Members are the union of object names and etcd's list: an etcd member
-that has not started has no name yet and is matched by its peer URL.
+waits for either. How they are joined is in `core.observation`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Generic
 
 from etcd_operator.clock import Clock
 from etcd_operator.core.desired import DesiredCluster
-from etcd_operator.core.lists import listed
 from etcd_operator.core.members import (
     ClaimFacts,
     Member,
@@ -19,9 +17,10 @@ from etcd_operator.core.members import (
     PodFacts,
     PodProblem,
     is_member_name,
-    ordinal_of,
 )
-from etcd_operator.core.replies import Answer, EtcdMember
+from etcd_operator.core.metrics_pages import needed
+from etcd_operator.core.observation import PeerUrls, conflict, observed
+from etcd_operator.core.replies import PageFacts, Reply
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import PEER_REFUSED
 from etcd_operator.dialects.base import Dialect
@@ -31,19 +30,17 @@ from etcd_operator.kube.views import Pod
 from etcd_operator.reconcile.caches import Caches, Cluster
 from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.facts import (
-    answer_of,
     claim_facts,
     instant,
+    page_facts,
     peer_facts,
     pod_facts,
-    refusal_of,
     replica_set_problem,
+    reply_of,
 )
 from etcd_operator.reconcile.labels import unlabelled
 from etcd_operator.reconcile.members.protocol import OwnsPod
-from etcd_operator.reconcile.prober import Prober
-from etcd_operator.reconcile.readings import cluster_version, is_version_hidden, judged, wanted
-from etcd_operator.reconcile.recovery import authoritative, of_one_history
+from etcd_operator.reconcile.prober import PagesNeeded, Prober
 from etcd_operator.render.budget import is_as_asked
 from etcd_operator.render.urls import CLIENT_PORT, PEER_PORT, endpoint, host_of, url
 
@@ -72,34 +69,38 @@ class Observer(Generic[Cluster]):
     owns_pod: OwnsPod
 
     def observe(self, key: Key, cluster: Cluster) -> ClusterState | None:
-        """The state of `cluster` now; None: members are being asked and the key will come back."""
+        """The state of `cluster` now; None: members are being probed, and the key is queued after that."""
         desired = self.dialect.desired(cluster)
         objects = self._objects(key, desired)
-        leaving = (m for m in objects.values() if m.pod is not None and m.pod.is_terminating)
-        look = self.prober.take(
-            key, _endpoints(objects.values()), _endpoints(leaving), wanted(desired, objects.values())
+        running = _endpoints(m for m in objects.values() if m.pod is not None and m.pod.is_running)
+        probe = self.prober.collect(
+            key,
+            frozenset(running.values()),
+            frozenset(at for name, at in running.items() if _is_leaving(objects[name])),
+            _pages_needed(desired, objects),
         )
-        if look is None:
+        if probe is None:
             return None
-        members, unknown_members = self._joined(desired, objects, look)
+        found = observed(
+            desired, objects, _replies(objects, probe), _pages(objects, probe), self._peer_urls(desired)
+        )
         now = self.clock.now()
-        age = (now - instant(desired.created)).total_seconds()
         since = desired.unavailable_since
         return ClusterState(
             desired=desired,
-            members=judged(desired, tuple(self._placed(desired, member) for member in members), look),
-            unknown_members=unknown_members,
+            members=tuple(self._with_node(desired, member) for member in found.members),
+            unknown_members=found.unknown_members,
             unlabelled=unlabelled(self.caches, self.dialect, self.owns_pod, key, desired),
             kept=tuple(claim for claim in self._claims(key, desired).values() if claim.given_up),
             has_client_service=self._owns_service(desired, desired.name),
             budget=self._budget(desired),
-            conflict=self._conflict(key, desired),
+            conflict=conflict(desired) if self.conflicting_cluster(key, desired.created) else "",
             is_fresh=self.expectations.are_met(key),
-            has_quorum=look.quorum is True,
-            age=age,
+            has_quorum=probe.quorum is True,
+            age=(now - instant(desired.created)).total_seconds(),
             unavailable_for=(now - instant(since)).total_seconds() if since else 0.0,
-            cluster_version=cluster_version(desired, look),
-            is_version_hidden=is_version_hidden(look),
+            cluster_version=found.cluster_version,
+            is_version_hidden=found.is_version_hidden,
         )
 
     def _objects(self, key: Key, desired: DesiredCluster) -> dict[str, Member]:
@@ -176,15 +177,15 @@ class Observer(Generic[Cluster]):
         return found is not None and peer is not None and found.metadata.controller_uid == peer.uid
 
     def _member_services(self, key: Key, desired: DesiredCluster) -> set[str]:
-        """Services of ephemeral members: the last trace of one whose pod went by itself."""
+        """Services of ephemeral members: all that is left of one whose pod is missing."""
         if not desired.kind.has_member_services:
             return set()
         services = self.caches.of_cluster(self.caches.services, key)
         owned = (s.metadata.name for s in services if s.metadata.controller_uid == desired.uid)
         return {name for name in owned if is_member_name(name, desired.name)}
 
-    def _placed(self, desired: DesiredCluster, member: Member) -> Member:
-        """The member, lost with its node if that is known of the node alone (see `reconcile.nodes`)."""
+    def _with_node(self, desired: DesiredCluster, member: Member) -> Member:
+        """The member, lost with its node if only the Node itself shows that (see `reconcile.nodes`)."""
         node = desired.kind.node_to_check(member)
         is_silent = member.answer is None and member.refusal is None
         if member.pod is None or not is_silent or not node:
@@ -208,81 +209,57 @@ class Observer(Generic[Cluster]):
             return None
         return least
 
-    def _joined(
-        self, desired: DesiredCluster, objects: dict[str, Member], look: Probe
-    ) -> tuple[tuple[Member, ...], tuple[EtcdMember, ...]]:
-        """Our members with what etcd says of them, and what it lists beside them."""
-        replies = {
-            name: look.answers.get(endpoint(member.pod.ip, CLIENT_PORT))
-            for name, member in objects.items()
-            if member.pod is not None
-        }
-        answers = {name: answer_of(reply) for name, reply in replies.items()}
-        own = {
-            name: answer
-            for name, answer in answers.items()
-            if answer is not None and self._is_itself(desired, name, answer)
-        }
-        own = of_one_history(desired.persisted, own)
-        # A learner gives no list, so however far it has come its answer cannot be the one.
-        found = listed(
-            authoritative(desired.persisted, [answer for answer in own.values() if answer.members])
-        )
-        named = {entry.id: self._name_of(desired, entry) for entry in found}
-        entries = {named[entry.id]: entry for entry in found if is_member_name(named[entry.id], desired.name)}
-        unknown_members = tuple(entry for entry in found if entry not in entries.values())
-        names = sorted({*objects, *entries}, key=ordinal_of)
-        members = tuple(
-            (objects.get(name) or Member(name=name)).joined(
-                entry=entries.get(name),
-                answer=own.get(name),
-                refusal=refusal_of(replies.get(name)),
-                silent_for=_silence(objects.get(name), look),
-            )
-            for name in names
-        )
-        return members, unknown_members
-
-    def _is_itself(self, desired: DesiredCluster, name: str, answer: Answer) -> bool:
-        """Whether it is this member that answered, and not another one that was given its old address."""
-        if answer.is_learner:
-            return True
-        entry = next((entry for entry in answer.members if entry.id == answer.member_id), None)
-        return entry is not None and self._peer_url(desired, name) in entry.peer_urls
-
-    def _peer_url(self, desired: DesiredCluster, name: str) -> str:
-        return url(self.dialect.member_host(desired, name), PEER_PORT)
-
-    def _name_of(self, desired: DesiredCluster, entry: EtcdMember) -> str:
-        """The member's name; from its address while it has not started and told its own."""
-        by_url = (self.dialect.member_at(desired, host_of(peer_url)) for peer_url in entry.peer_urls)
-        return entry.name or next(by_url, "")
-
-    def _conflict(self, key: Key, desired: DesiredCluster) -> str:
-        """Why this resource may not use its names: the other group had them first."""
-        if not self.conflicting_cluster(key, desired.created):
-            return ""
-        return (
-            f"an EtcdCluster {desired.name} of the other API group was here first: "
-            "delete one of the two, or give this one another name"
+    def _peer_urls(self, desired: DesiredCluster) -> PeerUrls:
+        return PeerUrls(
+            url_of=lambda name: url(self.dialect.member_host(desired, name), PEER_PORT),
+            name_at=lambda peer_url: self.dialect.member_at(desired, host_of(peer_url)),
         )
 
 
-def _endpoints(members: Iterable[Member]) -> frozenset[str]:
-    return frozenset(
-        endpoint(m.pod.ip, CLIENT_PORT)
-        for m in members
-        if m.pod is not None and m.pod.ip and m.pod.is_running
-    )
+def _endpoints(members: Iterable[Member]) -> dict[str, str]:
+    """Where members that have an address serve clients (`host:port`), by name."""
+    return {
+        member.name: endpoint(member.pod.ip, CLIENT_PORT)
+        for member in members
+        if member.pod is not None and member.pod.ip
+    }
 
 
-def _silence(member: Member | None, look: Probe) -> float:
-    pod = member.pod if member is not None else None
-    return look.silent_for.get(endpoint(pod.ip, CLIENT_PORT), 0.0) if pod is not None else 0.0
+def _is_leaving(member: Member) -> bool:
+    return member.pod is not None and member.pod.is_terminating
+
+
+def _pages_needed(desired: DesiredCluster, objects: Mapping[str, Member]) -> PagesNeeded:
+    at = _endpoints(objects.values())
+
+    def pages_needed(probe: Probe) -> frozenset[str]:
+        replies = _replies(objects, probe)
+        names = needed(desired, objects, replies, has_quorum=probe.quorum is True)
+        return frozenset(at[name] for name in names)
+
+    return pages_needed
+
+
+def _replies(objects: Mapping[str, Member], probe: Probe) -> dict[str, Reply]:
+    """What members replied, by name, as values that rules read."""
+    return {
+        name: reply_of(probe.replies[at], probe.silent_for.get(at, 0.0))
+        for name, at in _endpoints(objects.values()).items()
+        if at in probe.replies
+    }
+
+
+def _pages(objects: Mapping[str, Member], probe: Probe) -> dict[str, PageFacts]:
+    """The pages that were read, by name."""
+    return {
+        name: page_facts(probe.pages[at])
+        for name, at in _endpoints(objects.values()).items()
+        if at in probe.pages
+    }
 
 
 def _is_newer(pod: Pod, other: Pod) -> bool:
-    """Of two pods of one member the one that is not going away counts, then the younger."""
+    """Of two pods of one member the one that is not being deleted counts, then the younger."""
 
     def rank(value: Pod) -> tuple[bool, str]:
         return value.metadata.deletion_timestamp is None, value.metadata.creation_timestamp

@@ -1,25 +1,27 @@
-"""Looks at etcd without ever making a worker wait.
+"""Probes etcd without ever making a worker wait.
 
-A pass asks for a look (`take`). If there is none, one is begun on a thread of the prober
-and the pass ends; when the members have answered, or the deadline is over, the key is
-resumed and that pass uses the result.
+A pass collects the result of a probe (`collect`). If there is none, a probe is begun on a thread of the
+prober and the pass ends; when the members have replied, or the deadline is over, the key is queued
+again and that pass uses the result.
 
-A look is used once, and soon: what a pass decides rests on answers that came after whatever woke it.
+A result is used once, and soon: what a pass decides rests on replies that came after whatever woke it.
 
-Silence costs time, so it is waited for where it holds up no others (`Lane`): the first question has
+Silence costs time, so it is waited for where it holds up no other cluster (`Lane`): the first request has
 `PATIENCE` only. A cluster that proved no quorum in that time, or of which one more member is silent,
 is asked again with the whole deadline, on other threads. A cluster that has had no quorum for
-`LASTING_SILENCE`, with the same pods, has threads of its own, which many such clusters fill without
-delaying anybody else; who was silent before is waited for no longer than `PATIENCE` there, but for
-one probe in `FULL_PROBE_SECONDS`.
+`LASTING_SILENCE`, with the same pods, is probed on threads of its own, which many such clusters fill without
+delaying the others; members that were silent before are waited for no longer than `PATIENCE` there, except
+in one probe every `FULL_PROBE_SECONDS`.
 
 A member that answered the last time and is silent now is asked once more, with the whole
-deadline: on a busy machine a short silence is common, and each one told is a status write.
+deadline: on a busy machine a short silence is common, and each one reported is a status write.
 One whose pod is being deleted is not: it falls silent for good, and the rest need not wait. One
 that was just removed is not waited for at all: its process ends, or hangs for a second or two.
 
+Metrics pages of members are read here, too, after the replies: a page may hang like its process.
+
 What goes wrong in this process (no thread, no file descriptor, a bug) is never shown as silence of
-members: the next `take` raises it, so that the pass fails and is tried again with back-off.
+members: the next `collect` raises it, so that the pass fails and is tried again with back-off.
 """
 
 import math
@@ -36,18 +38,17 @@ from etcd_operator.errors import Unavailable
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import OnCall
 from etcd_operator.etcd.errors import NotProbed
-from etcd_operator.etcd.probe import Answer, NoAnswer, Probe, Refused, probe
-from etcd_operator.etcd.vitals import Reading, read
+from etcd_operator.etcd.metrics_page import read
+from etcd_operator.etcd.probe import Answered, NoAnswer, Probe, Refused, Reply, probe
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.quorum_check import Settled
-from etcd_operator.reconcile.readings import Wanted, nothing
 
 
 class Lane(Enum):
     """Threads that probes share with others like them; the value is how many.
 
-    QUICK: each first question, for `PATIENCE` at most. CONFIRM: questions with the whole deadline.
-    SILENT: clusters that have had no quorum for long; three hundred are each asked every ten seconds.
+    QUICK: each first request, for `PATIENCE` at most. CONFIRM: requests with the whole deadline.
+    SILENT: clusters that have had no quorum for long; three hundred are each probed every ten seconds.
     """
 
     QUICK = 48
@@ -56,22 +57,31 @@ class Lane(Enum):
 
 
 PATIENCE = 0.5
-"""Seconds for members that are silent, at the first question."""
+"""Seconds that silent members are waited for at the first request."""
 
 FULL_PROBE_SECONDS = 30.0
-"""Between two probes with the whole deadline at a cluster that has had no quorum for long."""
+"""Between two probes with the whole deadline of a cluster that has had no quorum for long."""
 
 LASTING_SILENCE = 10.0
 """Seconds without a quorum and without a change of the pods: longer than members need to start."""
 
 FRESH = 30.0
-"""Seconds that a look may wait for its pass; where the Lease was lost it would be left lying.
+"""Seconds that a result may wait for its pass; where the Lease was lost nobody collects it.
 
-Longer than any queue, or a busy operator would look again and again and never act.
+Longer than any queue, or a busy operator would probe again and again and never act.
 """
 
 RECENT = 1.5
-"""Seconds for which a look needs no confirmation."""
+"""Seconds for which a result needs no quorum check."""
+
+PagesNeeded = Callable[[Probe], frozenset[str]]
+"""The endpoints whose metrics pages have to be read, once it is known who replied."""
+
+
+def no_pages(_: Probe) -> frozenset[str]:
+    """What most passes need."""
+    return frozenset()
+
 
 log = structlog.get_logger()
 
@@ -84,28 +94,28 @@ class _Slot:
     is_outdated: bool = False
     turn: int = 0
     failure: str = ""
-    look: Probe | None = None
+    result: Probe | None = None
     made_at: float = 0.0
     heard: frozenset[str] = frozenset()
     leaving: frozenset[str] = frozenset()
     removed: frozenset[str] = frozenset()
     voters: tuple[str, ...] = ()
-    wanted: Wanted = nothing
-    read: frozenset[Reading] = frozenset()
+    pages_needed: PagesNeeded = no_pages
+    pages_read: frozenset[str] = frozenset()
     has_no_quorum: bool = False
     unproven_since: float = 0.0
-    fully_at: float = -math.inf
+    fully_probed_at: float = -math.inf
     silent_since: dict[str, float] = field(default_factory=dict)
 
-    def silent_for(self, look: Probe, now: float) -> dict[str, float]:
-        """Seconds since each that is silent was heard, or first asked."""
-        silent = [at for at, reply in look.answers.items() if isinstance(reply, NoAnswer)]
+    def silent_for(self, result: Probe, now: float) -> dict[str, float]:
+        """Seconds since each silent member was heard, or first asked."""
+        silent = [at for at, reply in result.replies.items() if isinstance(reply, NoAnswer)]
         self.silent_since = {at: self.silent_since.get(at, now) for at in silent}
         return {at: now - since for at, since in self.silent_since.items()}
 
 
 class Prober:
-    """One slot per cluster: at most one look under way, at most one result waiting."""
+    """One slot per cluster: at most one probe under way, at most one result waiting."""
 
     def __init__(
         self, *, deadline: float, on_done: Callable[[Key], None], on_call: OnCall, clock: Clock
@@ -122,53 +132,54 @@ class Prober:
         }
         self._is_stopped = False
 
-    def take(
+    def collect(
         self,
         key: Key,
         endpoints: frozenset[str],
         leaving: frozenset[str] = frozenset(),
-        wanted: Wanted = nothing,
+        pages_needed: PagesNeeded = no_pages,
     ) -> Probe | None:
-        """A look at `endpoints` (`host:port`) made for this pass; None: one is under way.
+        """The result of a probe of `endpoints` (`host:port`) for this pass; None: one is under way.
 
-        leaving: those of them that are expected to fall silent and not worth a second question.
-        wanted: pages to be read as well; a result without them is not used.
-        No endpoints need no look: the result is empty at once.
-        Raises NotProbed when the last one failed in this process, or none can be begun.
+        leaving: those of them that are expected to fall silent and not worth a second request.
+        pages_needed: metrics pages to be read as well; a result without them is not used.
+        No endpoints need no probe: the result is empty at once.
+        Raises NotProbed when the last probe failed in this process, or none can be begun.
         """
         with self._lock:
             slot = self._slots.get(key)
             if not endpoints:
                 if slot is not None:
-                    slot.voters = ()  # who had a quorum is no more: there is none to be checked
-                return NOTHING
+                    slot.voters = ()  # those that had a quorum are gone: there is none to be checked
+                return EMPTY
             if slot is None:
                 slot = self._slots[key] = _Slot(endpoints, Channels())
             if slot.failure:
                 failure, slot.failure = slot.failure, ""
                 raise NotProbed(failure)
-            look, slot.look = slot.look, None
+            result, slot.result = slot.result, None
             is_fresh = self._clock.monotonic() - slot.made_at <= FRESH
-            if look is not None and is_fresh and endpoints <= slot.endpoints and wanted(look) <= slot.read:
-                return look
+            is_complete = endpoints <= slot.endpoints
+            if result is not None and is_fresh and is_complete and pages_needed(result) <= slot.pages_read:
+                return result
             if not slot.is_under_way and not self._is_stopped:
-                lane, step = self._way(slot, endpoints)
+                lane, step = self._lane_for(slot, endpoints)
                 slot.endpoints, slot.is_under_way, slot.is_outdated = endpoints, True, False
                 slot.removed &= endpoints
                 slot.leaving = leaving | slot.removed
-                slot.wanted, slot.read = wanted, frozenset()
+                slot.pages_needed, slot.pages_read = pages_needed, frozenset()
                 self._begin(lane, step, key, slot)
             return None
 
     def invalidate(self, key: Key, *, removed: frozenset[str] = frozenset()) -> None:
-        """etcd has just been changed: what was seen, or is being looked at, is of the world before.
+        """etcd has just been changed: a result, or a probe under way, shows the state before.
 
-        removed: endpoints of who is no member since.
+        removed: endpoints of the member that was removed by it.
         """
         with self._lock:
             slot = self._slots.get(key)
             if slot is not None:
-                slot.look, slot.is_outdated = None, True
+                slot.result, slot.is_outdated = None, True
                 slot.removed |= removed
 
     def channels(self, key: Key) -> Channels:
@@ -180,7 +191,7 @@ class Prober:
             return slot.channels
 
     def settled(self) -> list[Settled]:
-        """The clusters that had a quorum when they were last looked at, unless that is now or just was."""
+        """The clusters that had a quorum at their last probe, unless that is now or just was."""
         recently = self._clock.monotonic() - RECENT
         with self._lock:
             return [
@@ -190,14 +201,14 @@ class Prober:
             ]
 
     def forget(self, key: Key) -> None:
-        """The cluster is gone: close its connections."""
+        """The cluster is deleted: close its connections."""
         with self._lock:
             slot = self._slots.pop(key, None)
         if slot is not None:
             slot.channels.close()
 
     def stop(self) -> None:
-        """Close everything; looks under way end within their deadline."""
+        """Close everything; probes under way end within their deadline."""
         with self._lock:
             self._is_stopped = True
             slots = list(self._slots.values())
@@ -206,7 +217,7 @@ class Prober:
         for lane in self._lanes.values():
             lane.shutdown(wait=True, cancel_futures=True)
 
-    def _way(self, slot: _Slot, endpoints: frozenset[str]) -> "tuple[Lane, _Step]":
+    def _lane_for(self, slot: _Slot, endpoints: frozenset[str]) -> "tuple[Lane, _Step]":
         """Where and how a probe is begun."""
         now = self._clock.monotonic()
         if not slot.has_no_quorum or endpoints != slot.endpoints:
@@ -224,7 +235,7 @@ class Prober:
             raise NotProbed(f"members were not asked: {error}") from error
 
     def _submit(self, lane: Lane, step: "_Step", key: Key, slot: _Slot) -> None:
-        """Raises RuntimeError if no thread can be started; what was put before the threads is void then."""
+        """Raises RuntimeError if no thread can be started; what is queued is void then."""
         slot.turn += 1
         try:
             self._lanes[lane].submit(self._guarded, step, key, slot, slot.turn)
@@ -239,7 +250,7 @@ class Prober:
         try:
             step(key, slot)
         except Unavailable:  # closed meanwhile: the cluster has been deleted, or the operator ends
-            self._finish(key, slot, NOTHING)
+            self._finish(key, slot, EMPTY)
         except NotProbed as error:
             self._fail(key, slot, str(error))
         except Exception as error:
@@ -247,53 +258,53 @@ class Prober:
             self._fail(key, slot, f"members were not asked: {type(error).__name__}: {error}")
 
     def _ask(self, key: Key, slot: _Slot) -> None:
-        look = self._look(slot, deadline=PATIENCE, patience=PATIENCE)
-        if self._is_final(slot, look):
-            self._finish(key, slot, look)
+        result = self._probe(slot, deadline=PATIENCE, patience=PATIENCE)
+        if self._is_final(slot, result):
+            self._finish(key, slot, result)
         else:
             self._submit(Lane.CONFIRM, self._ask_fully, key, slot)
 
     def _ask_fully(self, key: Key, slot: _Slot) -> None:
-        look = self._look(slot, deadline=self._deadline, patience=self._deadline)
-        slot.fully_at = self._clock.monotonic()
-        self._finish(key, slot, look)
+        result = self._probe(slot, deadline=self._deadline, patience=self._deadline)
+        slot.fully_probed_at = self._clock.monotonic()
+        self._finish(key, slot, result)
 
     def _ask_silent(self, key: Key, slot: _Slot) -> None:
-        look = self._look(slot, deadline=PATIENCE, patience=PATIENCE)
-        is_recent = self._clock.monotonic() - slot.fully_at < FULL_PROBE_SECONDS
-        if self._is_final(slot, look) or (is_recent and _answering(look) == slot.heard):
-            self._finish(key, slot, look)
+        result = self._probe(slot, deadline=PATIENCE, patience=PATIENCE)
+        is_recent = self._clock.monotonic() - slot.fully_probed_at < FULL_PROBE_SECONDS
+        if self._is_final(slot, result) or (is_recent and _answering(result) == slot.heard):
+            self._finish(key, slot, result)
         elif is_recent:  # something has changed: it may be on its way back
             self._submit(Lane.CONFIRM, self._ask_fully, key, slot)
         else:
             self._ask_fully(key, slot)
 
-    def _is_final(self, slot: _Slot, look: Probe) -> bool:
+    def _is_final(self, slot: _Slot, result: Probe) -> bool:
         """Whether a longer probe would show no more."""
-        if look.quorum:
-            return not slot.heard & slot.endpoints - slot.leaving - _answering(look)
-        return not look.is_cut_short or self._deadline <= PATIENCE
+        if result.quorum:
+            return not slot.heard & slot.endpoints - slot.leaving - _answering(result)
+        return not result.is_cut_short or self._deadline <= PATIENCE
 
-    def _finish(self, key: Key, slot: _Slot, look: Probe) -> None:
-        if look is not NOTHING:
-            slot.read = slot.wanted(look)
-            silent_for = slot.silent_for(look, self._clock.monotonic())
-            look = replace(look, vitals=read(slot.read), silent_for=silent_for)
+    def _finish(self, key: Key, slot: _Slot, result: Probe) -> None:
+        if result is not EMPTY:
+            slot.pages_read = slot.pages_needed(result)
+            silent_for = slot.silent_for(result, self._clock.monotonic())
+            result = replace(result, pages=read(slot.pages_read), silent_for=silent_for)
         with self._lock:
             slot.is_under_way = False
-            slot.look, slot.made_at = None if slot.is_outdated else look, self._clock.monotonic()
-            slot.heard, slot.voters = _answering(look), _voters(look)
-            slot.has_no_quorum = not look.quorum
+            slot.result, slot.made_at = None if slot.is_outdated else result, self._clock.monotonic()
+            slot.heard, slot.voters = _answering(result), _voters(result)
+            slot.has_no_quorum = not result.quorum
             is_stopped = self._is_stopped
         if not is_stopped:
             self._on_done(key)
 
     def _fail(self, key: Key, slot: _Slot, failure: str) -> None:
         with self._lock:
-            slot.is_under_way, slot.look, slot.failure = False, None, failure
+            slot.is_under_way, slot.result, slot.failure = False, None, failure
         self._on_done(key)
 
-    def _look(self, slot: _Slot, *, deadline: float, patience: float) -> Probe:
+    def _probe(self, slot: _Slot, *, deadline: float, patience: float) -> Probe:
         within = min(deadline, self._deadline)
         slot.channels.retain(slot.endpoints)
         return probe(
@@ -308,29 +319,29 @@ class Prober:
 
 _Step = Callable[[Key, _Slot], None]
 
-NOTHING = Probe(answers={}, quorum=None)
+EMPTY = Probe(replies={}, quorum=None)
 
 
-def _voters(look: Probe) -> tuple[str, ...]:
-    """Those that can prove the quorum that there is, in an order that stays; none without one."""
-    answers = look.answers.items() if look.quorum else ()
-    return tuple(sorted(at for at, said in answers if _may_prove(said)))
+def _voters(result: Probe) -> tuple[str, ...]:
+    """Those that can prove the quorum that there is, in a stable order; none without one."""
+    replies = result.replies.items() if result.quorum else ()
+    return tuple(sorted(at for at, reply in replies if _may_prove(reply)))
 
 
-def _may_prove(said: Answer | Refused | NoAnswer) -> bool:
-    match said:
-        case Answer():
-            return not said.status.is_learner
+def _may_prove(reply: Reply) -> bool:
+    match reply:
+        case Answered():
+            return not reply.status.is_learner
         case Refused():
-            return said.is_serving
+            return reply.is_serving
         case NoAnswer():
             return False
 
 
-def _answering(look: Probe) -> frozenset[str]:
-    """Those whose silence would be news; of those that want a user the proof is what is heard."""
+def _answering(result: Probe) -> frozenset[str]:
+    """Those whose silence would be news; of those that require a user the proof is what is heard."""
     return frozenset(
         at
-        for at, reply in look.answers.items()
-        if isinstance(reply, Answer) or (isinstance(reply, Refused) and reply.is_serving)
+        for at, reply in result.replies.items()
+        if isinstance(reply, Answered) or (isinstance(reply, Refused) and reply.is_serving)
     )

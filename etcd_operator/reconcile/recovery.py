@@ -8,7 +8,7 @@ linearizable read at the seed.
 What differs between the kinds of member is in `reconcile.members`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -21,9 +21,8 @@ from etcd_operator.core.actions import (
     RetireMember,
     SetSeedExistingOnly,
 )
-from etcd_operator.core.desired import DesiredCluster, PersistedState
+from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import quorum
-from etcd_operator.core.replies import Answer
 from etcd_operator.errors import Conflict, NotFound, Unavailable
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient, OnCall
@@ -40,31 +39,6 @@ DEADLINE = 2.0
 
 MemberAt = Callable[[DesiredCluster, str], str]
 """The member that peers reach under a host name (see `dialects.base`)."""
-
-
-def of_one_history(persisted: PersistedState, answers: dict[str, Answer]) -> dict[str, Answer]:
-    """While a recovery is under way: without seeds of earlier attempts, which never served anybody."""
-    recovery = persisted.recovery
-    if recovery is None or not persisted.is_recovering:
-        return answers
-    return {
-        name: answer
-        for name, answer in answers.items()
-        if name == recovery.seed or answer.cluster_id == recovery.replaces
-    }
-
-
-def authoritative(persisted: PersistedState, answers: Iterable[Answer]) -> list[Answer]:
-    """Whose member list counts: that of the cluster on record, if any of it answers.
-
-    But never that of the old cluster once the new one tells its own.
-    """
-    answers = list(answers)
-    known = [answer for answer in answers if answer.cluster_id == persisted.cluster_id]
-    if persisted.recovery is None or (known and not persisted.is_recovering):
-        return known or answers
-    new = [answer for answer in answers if answer.cluster_id != persisted.recovery.replaces]
-    return new or answers
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,7 +12,7 @@ from etcd_operator.core.names import member_name
 from etcd_operator.core.rules.quorum_lost import ELECTION
 from unit.core.builders import ephemeral, persistent
 from unit.core.model import World
-from unit.core.model_operator import KINDS, Look, Operator
+from unit.core.model_operator import KINDS, Decision, Operator
 from unit.core.model_truth import is_true, story, waits_in_vain
 
 PASSES_TO_SETTLE = 250
@@ -36,7 +36,7 @@ class Machine(RuleBasedStateMachine):
 
     world: World
     operator: Operator
-    looked: Look | None = None
+    decided: Decision | None = None
 
     # the operator
 
@@ -57,7 +57,7 @@ class Machine(RuleBasedStateMachine):
     @rule(stop_after=st.integers(0, 7))
     def operator_dies_during_a_pass(self, stop_after: int) -> None:
         self.operator.step(stop_after=stop_after)
-        self.looked = None
+        self.decided = None
         self.operator.restart()
 
     @rule(stop_after=st.integers(1, 7))
@@ -70,13 +70,13 @@ class Machine(RuleBasedStateMachine):
 
     @rule()
     def operator_looks_and_is_slow_to_act(self) -> None:
-        self.looked = self.operator.look()
+        self.decided = self.operator.decide()
 
     @rule()
     def operator_acts_on_what_it_saw_then(self) -> None:
-        looked, self.looked = self.looked, None
-        if looked is not None:
-            self.operator.act(looked)
+        decided, self.decided = self.decided, None
+        if decided is not None:
+            self.operator.act(decided)
 
     @rule(kind=st.sampled_from(KINDS))
     def a_cache_catches_up(self, kind: str) -> None:
@@ -153,14 +153,14 @@ class Machine(RuleBasedStateMachine):
     def _judge_end(self, made: Plan) -> None:
         """For a subclass that knows more."""
 
-    def _run_until_idle(self) -> Look | None:
+    def _run_until_idle(self) -> Decision | None:
         """Passes until the same rest is seen a few times, or the bound is reached."""
         rests = 0
-        ended: Look | None = None
+        ended: Decision | None = None
         for _ in range(PASSES_TO_SETTLE):
             self.operator.catch_up()
             before = ended
-            ended = self.operator.look()
+            ended = self.operator.decide()
             if ended is None:
                 return None
             is_rest = before is not None and ended[1].stage is not Stage.WORKING and ended[1] == before[1]

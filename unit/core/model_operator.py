@@ -1,20 +1,21 @@
-"""The operator in the model world: what it sees, and its passes.
+"""The operator in the model world: its caches and probes, and its passes.
 
-It sees objects through caches, one for each kind, that may be behind; etcd as it is, through the members
-that it reaches. Its own writes are waited for, as `reconcile.expectations` does, except when the reply was
-lost or the operator was restarted. Between a look and the acts that follow from it the world may go on.
-What the acts do is in model_acts.py.
+Objects reach it through caches, one for each kind, that may be behind; etcd's replies are those of the
+processes that it reaches at that moment. `core.observation` joins them, as in the real operator. Its own
+writes are waited for, as `reconcile.expectations` does, except when the reply was lost or the operator was
+restarted. The world may go on between a decision and the acts that follow from it. What the acts do is in
+model_acts.py.
 """
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from etcd_operator.core.actions import Plan, Remember
-from etcd_operator.core.desired import DesiredCluster, PersistedState
+from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.kinds.ephemeral import EPHEMERAL
 from etcd_operator.core.kinds.persistent import PERSISTENT
-from etcd_operator.core.lists import listed
 from etcd_operator.core.members import (
     ClaimFacts,
     Member,
@@ -22,13 +23,13 @@ from etcd_operator.core.members import (
     PodFacts,
     PodProblem,
     Unlabelled,
-    ordinal_of,
 )
+from etcd_operator.core.metrics_pages import needed
+from etcd_operator.core.observation import PeerUrls, observed
 from etcd_operator.core.plan import RULES
-from etcd_operator.core.replies import Answer, EtcdMember, Refusal
+from etcd_operator.core.replies import UNREAD, Answer, EtcdMember, PageFacts, Refusal, Reply, Silence
 from etcd_operator.core.rules import manual_recovery
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.upgrade.skew import has_old_entries, needs_snapshots
 from unit.core.model import Peer, Resource, World
 from unit.core.model_acts import Refused, apply
 from unit.core.model_judge import judge
@@ -40,12 +41,12 @@ KINDS = ("resource", "pods", "unlabelled", "going", "peers", "claims", "services
 MODELLED = tuple(rule for rule in RULES if rule not in (manual_recovery.recover, manual_recovery.offer))
 """The rules in their order. Nobody in the model gives up persistent members: a lost quorum of them rests."""
 
-Look = tuple[ClusterState, Plan]
+Decision = tuple[ClusterState, Plan]
 
 
 @dataclass
 class Operator:
-    """One operator: caches, what it waits to see, and its passes. Between two looks lies a second."""
+    """One operator: caches, what it waits to see, and its passes. Between two observations lies a second."""
 
     world: World
     cache: dict[str, Any] = field(default_factory=dict)
@@ -82,30 +83,21 @@ class Operator:
     # observing
 
     def observe(self) -> ClusterState | None:
-        """The state as `reconcile.observe` would join it; None while there is no resource."""
+        """The state as `reconcile.observe` has it joined; None while there is no resource."""
         resource = self.cache["resource"]
         if resource is None:
             return None
-        heard = self._answers(resource.persisted)
-        voting = [p for p in heard.values() if not is_learner(p)]
-        answers, tellers = ({}, []) if self.world.wants_user else (heard, voting)
-        said = [self._answer(process) for process in _listened_to(resource.persisted, tellers)]
-        entries = {_name_at(entry): entry for entry in listed([answer for answer in said if answer])}
-        names = sorted(self._object_names() | set(entries), key=ordinal_of)
-        members = tuple(
-            self._member(name).joined(
-                entry=entries.get(name),
-                answer=self._answer(answers.get(name)),
-                refusal=self._refusal(heard.get(name)),
-                silent_for=self._silence(name, heard.get(name)),
-            )
-            for name in names
-        )
         desired = self._desired(resource)
-        members = self._told_by_metrics(desired, members, answers)
+        objects = {name: self._member(name) for name in self._object_names()}
+        replies = {name: self._reply(process) for name, process in self._answering().items()}
+        has_quorum = any(_proves_quorum(self.world, process) for process in self._answering().values())
+        replies |= {name: Silence(seconds=seconds) for name, seconds in self._silences(replies).items()}
+        pages = {name: self._page(name) for name in needed(desired, objects, replies, has_quorum=has_quorum)}
+        found = observed(desired, objects, replies, pages, PEER_URLS)
         return ClusterState(
             desired=desired,
-            members=members,
+            members=found.members,
+            unknown_members=found.unknown_members,
             unlabelled=tuple(
                 Unlabelled(name=pod.name, uid=pod.uid, member=pod.name)
                 for pod in self.cache["unlabelled"]
@@ -115,7 +107,7 @@ class Operator:
             budget=self.cache["budget"],
             is_fresh=not self.awaited,
             age=3600.0,
-            has_quorum=any(self.world.group_of(process) is not None for process in voting),
+            has_quorum=has_quorum,
             unavailable_for=self.unavailable_for,
         )
 
@@ -141,23 +133,19 @@ class Operator:
         return {*cache["pods"], *going, *cache["peers"], *cache["claims"], *services}
 
     def _pod(self, name: str) -> Pod | None:
-        """Of two pods of one member the one that is not going counts."""
+        """Of two pods of one member the one that is not being deleted counts."""
         found: Pod | None = self.cache["pods"].get(name)
         return found or next((pod for pod in self.cache["going"].values() if pod.name == name), None)
 
-    def _answers(self, persisted: PersistedState) -> dict[str, Process]:
-        """What answers where the cache knows of a running pod, by member; no seeds of earlier attempts."""
+    def _answering(self) -> dict[str, Process]:
+        """The processes that answer where the caches know of a running pod, by member."""
         found = {}
         for name in self._object_names():
             pod = self._pod(name)
             process = self.world.processes.get(pod.uid) if pod is not None and pod.is_running else None
             if process and process.has_led and not process.is_frozen and not process.is_unheard:
                 found[name] = process
-        recovery = persisted.recovery
-        if recovery is None or not persisted.is_recovering:
-            return found
-        known = recovery.replaces
-        return {n: p for n, p in found.items() if n == recovery.seed or p.disk.cluster_id == known}
+        return found
 
     def _member(self, name: str) -> Member:
         pod, peer, claim = self._pod(name), self.cache["peers"].get(name), self.cache["claims"].get(name)
@@ -172,7 +160,7 @@ class Operator:
         )
 
     def _pod_facts(self, pod: Pod) -> PodFacts:
-        """Only ephemeral members' pods say their version themselves."""
+        """Only the pods of ephemeral members state their version themselves."""
         process = self.world.processes.get(pod.uid)
         facts = replace(_pod_facts(pod), started_lately=process is not None and not process.is_seasoned)
         return replace(facts, version="") if self.world.is_persistent else facts
@@ -180,59 +168,45 @@ class Operator:
     def _peer_problem(self, name: str) -> PodProblem | None:
         return PodProblem(reason="ClaimLost", message="lost") if self.world.is_claim_lost(name) else None
 
-    def _answer(self, process: Process | None) -> Answer | None:
-        if process is None:
-            return None
+    def _reply(self, process: Process) -> Reply:
         group = self.world.group_of(process)
+        if self.world.wants_user:
+            return Refusal(is_serving=_proves_quorum(self.world, process))
         return Answer(
             member_id=process.disk.member_id,
             cluster_id=process.disk.cluster_id,
             version=process.version,
             leader=group.leader.disk.member_id if group is not None else "",
             committed=process.disk.committed,
+            applied=process.disk.committed,
             revision=process.disk.revision,
             is_learner=is_learner(process),
             corrupt=frozenset(process.disk.corrupt),
             members=() if is_learner(process) else list_of(process.disk),
         )
 
-    def _silence(self, name: str, heard: Process | None) -> float:
-        """As `reconcile.prober` remembers it, but faster: each look counts as half a minute."""
+    def _silences(self, replies: Collection[str]) -> dict[str, float]:
+        """As `reconcile.prober` remembers them, but faster: each probe counts as half a minute."""
+        earlier, self.silent = self.silent, {}
+        for name in self._object_names():
+            pod = self._pod(name)
+            if name not in replies and pod is not None and pod.is_running:
+                uid, seconds = earlier.get(name, ("", 0.0))
+                self.silent[name] = (pod.uid, seconds + 30.0 if uid == pod.uid else 0.0)
+        return {name: seconds for name, (_, seconds) in self.silent.items()}
+
+    def _page(self, name: str) -> PageFacts:
+        """A metrics page can be read from the first moment, also before there is a leader."""
         pod = self._pod(name)
-        since = self.silent.pop(name, ("", 0.0))
-        if heard is not None or pod is None or not pod.is_running:
-            return 0.0
-        self.silent[name] = (pod.uid, since[1] + 30.0 if since[0] == pod.uid else 0.0)
-        return self.silent[name][1]
-
-    def _refusal(self, process: Process | None) -> Refusal | None:
-        if process is None or not self.world.wants_user:
-            return None
-        return Refusal(is_serving=not is_learner(process) and self.world.group_of(process) is not None)
-
-    def _told_by_metrics(
-        self, desired: DesiredCluster, members: tuple[Member, ...], answers: dict[str, Process]
-    ) -> tuple[Member, ...]:
-        """As `reconcile.observe` asks them: who saved a raft snapshot, and who never saw a leader."""
-        if desired.persisted.is_bootstrapped and needs_snapshots(desired):
-            old = {name for name, process in answers.items() if has_old_entries(process.version)}
-            return tuple(m.counted(answers[m.name].snapshots) if m.name in old else m for m in members)
-        if desired.persisted.is_bootstrapped or self.world.is_persistent or not _missing(desired, members):
-            return members
-        return tuple(self._proven(member) for member in members)
-
-    def _proven(self, member: Member) -> Member:
-        pod = member.pod
-        if pod is None or not pod.is_running or pod.has_restarted or member.answer is not None:
-            return member
-        process = self.world.processes.get(pod.uid)
-        is_told = process is not None and not process.is_frozen and not process.is_unheard
-        return member.proven(never_led=is_told and process is not None and not process.has_led)
+        process = self.world.processes.get(pod.uid) if pod is not None else None
+        if process is None or process.is_frozen or process.is_unheard:
+            return UNREAD
+        return PageFacts(leaders_seen=int(process.has_led), snapshots_saved=process.snapshots)
 
     # acting
 
-    def look(self) -> Look | None:
-        """What it sees, and what it means to do about it."""
+    def decide(self) -> Decision | None:
+        """What it observes, and what it plans to do about it."""
         state = self.observe()
         if state is None:
             return None
@@ -241,9 +215,9 @@ class Operator:
         judge(self.world, state, made)
         return state, made
 
-    def act(self, look: Look, *, stop_after: int = 99, loses_reply: bool = False) -> None:
+    def act(self, decision: Decision, *, stop_after: int = 99, loses_reply: bool = False) -> None:
         """Do what was planned; it ends after `stop_after` actions, the last of which may lose its reply."""
-        state, made = look
+        state, made = decision
         for number, action in enumerate(made.actions[:stop_after], start=1):
             waited = set(self.awaited)
             try:
@@ -260,29 +234,26 @@ class Operator:
                 self.awaited = waited
 
     def step(self, *, stop_after: int = 99, loses_reply: bool = False) -> Plan | None:
-        """One pass: a look, and at once what follows from it."""
-        look = self.look()
-        if look is None:
+        """One pass: a decision, and at once the acts that follow from it."""
+        decision = self.decide()
+        if decision is None:
             return None
-        self.act(look, stop_after=stop_after, loses_reply=loses_reply)
-        return look[1]
+        self.act(decision, stop_after=stop_after, loses_reply=loses_reply)
+        return decision[1]
 
 
 def planned(state: ClusterState) -> Plan:
-    """What the operator means to do, by the rules that the model knows."""
+    """What the operator plans to do, by the rules that the model knows."""
     return next((opinion for rule in MODELLED if (opinion := rule(state))), Plan.settled())
 
 
-def _listened_to(persisted: PersistedState, tellers: list[Process]) -> list[Process]:
-    """Never those of the old cluster once the new one tells its own list."""
-    if persisted.recovery is None:
-        return tellers
-    new = [process for process in tellers if process.disk.cluster_id != persisted.recovery.replaces]
-    return new or tellers
+def _proves_quorum(world: World, process: Process) -> bool:
+    """Whether it answers a linearizable read."""
+    return not is_learner(process) and world.group_of(process) is not None
 
 
 def is_learner(process: Process) -> bool:
-    """Whether a process takes itself for a learner."""
+    """Whether a process reports itself as a learner."""
     own = process.disk.members.get(process.disk.member_id)
     return own is not None and own.is_learner
 
@@ -293,20 +264,23 @@ def is_existing_only(start: object) -> bool:
 
 
 def list_of(disk: Disk) -> tuple[EtcdMember, ...]:
-    """etcd's list as this member tells it; a member that has not started has no name yet."""
+    """etcd's list as this member reports it; a member that has not started has no name yet."""
     return tuple(
         EtcdMember(
             id=entry.id,
             name=entry.name if entry.is_started else "",
-            peer_urls=(f"http://{entry.name}:2380",),
+            peer_urls=(_peer_url(entry.name),),
             is_learner=entry.is_learner,
         )
         for entry in disk.members.values()
     )
 
 
-def _name_at(entry: EtcdMember) -> str:
-    return entry.peer_urls[0].removeprefix("http://").removesuffix(":2380")
+def _peer_url(name: str) -> str:
+    return f"http://{name}:2380"
+
+
+PEER_URLS = PeerUrls(url_of=_peer_url, name_at=lambda url: url.removeprefix("http://").removesuffix(":2380"))
 
 
 def _claim_facts(name: str, claim: Claim) -> ClaimFacts:
@@ -343,6 +317,7 @@ def _pod_facts(pod: Pod) -> PodFacts:
     return PodFacts(
         name=pod.name,
         uid=pod.uid,
+        ip="10.0.0.1",
         is_running=pod.is_running,
         has_run=pod.has_run,
         restarts=pod.restarts,
@@ -356,9 +331,3 @@ def _pod_facts(pod: Pod) -> PodFacts:
         problem=pod.problem,
         version=pod.version,
     )
-
-
-def _missing(desired: DesiredCluster, members: tuple[Member, ...]) -> bool:
-    there = {m.name for m in members if m.pod is not None and not m.pod.is_finished}
-    bootstrap = desired.persisted.bootstrap
-    return bootstrap is not None and not there.issuperset(bootstrap.members)

@@ -1,6 +1,6 @@
 """Bootstraps in the model world that could lose acknowledged writes, step by step.
 
-Each: a quorum formed and took a write before the operator looked; then objects were lost.
+Each: a quorum formed and took a write before the operator decided; then objects were lost.
 """
 
 import pytest
@@ -97,7 +97,7 @@ def test_all_peers_and_one_claim_lost_before_the_recorded_cluster_id_found_nothi
     for _ in range(12):
         _look(operator)
         _elect(world, *NAMES)
-    made = operator.look()
+    made = operator.decide()
     assert made is not None
     assert (made[1].reason, world.losses) == ("Settled", [])
     assert world.claims["db-1"].member_id != "id-db-1"
@@ -115,6 +115,6 @@ def test_claims_of_which_none_was_started_are_used_by_the_next_bootstrap() -> No
     for _ in range(6):
         _look(operator)
         _elect(world, *NAMES)
-    made = operator.look()
+    made = operator.decide()
     assert made is not None
     assert (made[1].reason, world.losses) == ("Settled", [])

@@ -87,8 +87,7 @@ def test_the_health_of_a_member(member: Member, health: Health) -> None:
         (Member(name="db-0"), False),
         (Member(name="db-0", pod=pod("db-0", has_run=False)), False),
         (Member(name="db-0", pod=pod("db-0")), True),
-        (Member(name="db-0", pod=pod("db-0")).proven(never_led=True), False),
-        (Member(name="db-0", pod=pod("db-0"), never_led=True).proven(never_led=False), True),
+        (Member(name="db-0", pod=pod("db-0"), never_led=True), False),
         (Member(name="db-0", has_replica_set=True), True),
         (Member(name="db-0", has_replica_set=True, pod=pod("db-0"), never_led=True), True),
     ],
@@ -97,7 +96,6 @@ def test_the_health_of_a_member(member: Member, health: Health) -> None:
         "never started",
         "started",
         "proven",
-        "no longer proven",
         "started before",
         "not its first pod",
     ],
@@ -106,18 +104,12 @@ def test_a_member_that_ran_may_have_served_unless_proven_otherwise(member: Membe
     assert member.may_have_served is may
 
 
-def test_a_member_is_joined_with_what_etcd_reports() -> None:
-    joined = Member(name="db-0").joined(entry=entry("db-0"), answer=answer("db-0"))
-
-    assert (joined.entry, joined.answer) == (entry("db-0"), answer("db-0"))
-
-
 # The state's own questions
 
 
 def test_etcds_list_is_our_entries_and_what_stands_beside_them() -> None:
-    stranger = entry("foreign")
-    state = replace(bootstrapped(), unknown_members=(stranger,))
+    unknown = entry("foreign")
+    state = replace(bootstrapped(), unknown_members=(unknown,))
 
     assert [e.name for e in state.etcd_members] == ["db-0", "db-1", "db-2", "foreign"]
 
@@ -154,10 +146,3 @@ def test_members_are_found_by_name_and_ids_are_those_of_answers() -> None:
     assert state.by_name["db-1"].name == "db-1"
     assert state.cluster_ids == {answer("db-0").cluster_id}
     assert replace(state, members=()).cluster_ids == frozenset()
-
-
-def test_a_member_is_counted_by_what_its_page_reports() -> None:
-    member = Member(name="db-0")
-
-    assert member.snapshots is None
-    assert member.counted(2).snapshots == 2

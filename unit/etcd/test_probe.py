@@ -10,7 +10,7 @@ import grpc
 import pytest
 
 from etcd_operator.etcd.channel import Channels
-from etcd_operator.etcd.probe import Answer, NoAnswer, Refused, probe
+from etcd_operator.etcd.probe import Answered, NoAnswer, Refused, probe
 from unit.etcd.support import eventually, native_threads, open_files
 from unit.fakes.etcd import FakeEtcdCluster
 from unit.fakes.etcd_rpc import Refusal
@@ -35,11 +35,11 @@ def test_a_healthy_cluster_answers_in_full_and_proves_its_quorum(
     fake: FakeEtcdCluster, channels: Channels
 ) -> None:
     endpoints = start(fake, 3)
-    look = probe(channels, endpoints)
-    assert look.quorum is True
+    result = probe(channels, endpoints)
+    assert result.quorum is True
     for endpoint, name in zip(endpoints, ["m0", "m1", "m2"], strict=True):
-        answer = look.answers[endpoint]
-        assert isinstance(answer, Answer)
+        answer = result.replies[endpoint]
+        assert isinstance(answer, Answered)
         assert answer.status.member_id == fake.member(name).id
         assert answer.status.cluster_id == fake.cluster_id
         assert answer.members is not None
@@ -53,21 +53,21 @@ def test_silent_members_get_no_more_than_the_patience_once_quorum_is_proven(
     fake.freeze("m1")
     took = seconds(lambda: probe(channels, endpoints, deadline=5.0, patience=0.3))
     assert 0.3 <= took < 0.3 + SLACK
-    look = probe(channels, endpoints, deadline=5.0, patience=0.3)
-    assert look.quorum is True
-    assert isinstance(look.answers[endpoints[1]], NoAnswer)
-    assert isinstance(look.answers[endpoints[2]], Answer)
+    result = probe(channels, endpoints, deadline=5.0, patience=0.3)
+    assert result.quorum is True
+    assert isinstance(result.replies[endpoints[1]], NoAnswer)
+    assert isinstance(result.replies[endpoints[2]], Answered)
 
 
-def test_who_is_no_member_any_more_is_not_waited_for(fake: FakeEtcdCluster, channels: Channels) -> None:
+def test_a_removed_member_is_not_waited_for(fake: FakeEtcdCluster, channels: Channels) -> None:
     endpoints = start(fake, 3)
     fake.freeze("m1")
     removed = frozenset(endpoints[1:2])
     assert seconds(lambda: probe(channels, endpoints, deadline=9.0, patience=9.0, removed=removed)) < 5.0
-    look = probe(channels, endpoints, deadline=9.0, patience=9.0, removed=removed)
-    assert look.quorum is True
-    assert isinstance(look.answers[endpoints[1]], NoAnswer)
-    assert isinstance(look.answers[endpoints[2]], Answer)
+    result = probe(channels, endpoints, deadline=9.0, patience=9.0, removed=removed)
+    assert result.quorum is True
+    assert isinstance(result.replies[endpoints[1]], NoAnswer)
+    assert isinstance(result.replies[endpoints[2]], Answered)
 
 
 def test_the_deadline_holds_when_nobody_answers(fake: FakeEtcdCluster, channels: Channels) -> None:
@@ -75,9 +75,9 @@ def test_the_deadline_holds_when_nobody_answers(fake: FakeEtcdCluster, channels:
     for name in ("m0", "m1", "m2"):
         fake.freeze(name)
     assert seconds(lambda: probe(channels, endpoints, deadline=0.4)) < 0.4 + SLACK
-    look = probe(channels, endpoints, deadline=0.4)
-    assert look.quorum is None
-    assert all(isinstance(answer, NoAnswer) for answer in look.answers.values())
+    result = probe(channels, endpoints, deadline=0.4)
+    assert result.quorum is None
+    assert all(isinstance(reply, NoAnswer) for reply in result.replies.values())
 
 
 def test_a_survivor_answers_but_proves_no_quorum(fake: FakeEtcdCluster, channels: Channels) -> None:
@@ -85,10 +85,10 @@ def test_a_survivor_answers_but_proves_no_quorum(fake: FakeEtcdCluster, channels
     fake.freeze("m1")
     fake.stop("m2")
     assert seconds(lambda: probe(channels, endpoints, deadline=0.5)) < 0.5 + SLACK
-    look = probe(channels, endpoints, deadline=0.5)
-    assert look.quorum is False
-    survivor = look.answers[endpoints[0]]
-    assert isinstance(survivor, Answer)
+    result = probe(channels, endpoints, deadline=0.5)
+    assert result.quorum is False
+    survivor = result.replies[endpoints[0]]
+    assert isinstance(survivor, Answered)
     assert survivor.status.leader == 0
     assert survivor.members is not None
 
@@ -99,17 +99,17 @@ def test_a_refused_connection_is_no_answer_and_costs_no_time(
     endpoints = start(fake, 3)
     fake.stop("m2")
     assert seconds(lambda: probe(channels, endpoints, deadline=9.0, patience=9.0)) < 5.0
-    answer = probe(channels, endpoints).answers[endpoints[2]]
+    answer = probe(channels, endpoints).replies[endpoints[2]]
     assert isinstance(answer, NoAnswer)
     assert "connect" in answer.reason
 
 
-def test_a_member_that_returns_is_heard_at_the_next_look(fake: FakeEtcdCluster, channels: Channels) -> None:
+def test_a_member_that_returns_is_heard_by_the_next_probe(fake: FakeEtcdCluster, channels: Channels) -> None:
     endpoints = start(fake, 3)
     fake.stop("m2")
-    assert isinstance(probe(channels, endpoints).answers[endpoints[2]], NoAnswer)
+    assert isinstance(probe(channels, endpoints).replies[endpoints[2]], NoAnswer)
     fake.start("m2", peer_url="http://m2:2380", address=endpoints[2])
-    assert isinstance(probe(channels, endpoints).answers[endpoints[2]], Answer)
+    assert isinstance(probe(channels, endpoints).replies[endpoints[2]], Answered)
 
 
 def test_a_learner_answers_without_a_list_and_is_not_asked_for_the_proof(
@@ -120,16 +120,18 @@ def test_a_learner_answers_without_a_list_and_is_not_asked_for_the_proof(
         fake.add(fake.member("m0"), ("http://m1:2380",), is_learner=True)
     learner = fake.start("m1", peer_url="http://m1:2380").endpoint
     called: list[str] = []
-    look = probe(channels, [learner], on_call=lambda method, _code, _seconds: called.append(method))
+    result = probe(channels, [learner], on_call=lambda method, _code, _seconds: called.append(method))
     assert "Range" not in called
-    answer = look.answers[learner]
-    assert isinstance(answer, Answer)
+    answer = result.replies[learner]
+    assert isinstance(answer, Answered)
     assert answer.status.is_learner
     assert answer.members is None
-    assert look.quorum is None
+    assert result.quorum is None
 
 
-def test_a_voter_cut_off_from_the_quorum_does_not_hide_it(fake: FakeEtcdCluster, channels: Channels) -> None:
+def test_a_voter_partitioned_from_the_quorum_does_not_hide_it(
+    fake: FakeEtcdCluster, channels: Channels
+) -> None:
     endpoints = start(fake, 3)
     lonely = FakeEtcdCluster()
     try:
@@ -138,8 +140,8 @@ def test_a_voter_cut_off_from_the_quorum_does_not_hide_it(fake: FakeEtcdCluster,
         lonely.stop("m1")
         lonely.stop("m2")
         lonely.leader = lonely.member("m0")
-        look = probe(channels, [lonely_endpoint, *endpoints[1:]], deadline=2.0)
-        assert look.quorum is True
+        result = probe(channels, [lonely_endpoint, *endpoints[1:]], deadline=2.0)
+        assert result.quorum is True
     finally:
         lonely.close()
 
@@ -149,14 +151,14 @@ def test_a_refusal_for_lack_of_a_user_is_an_answer_and_a_proof(
 ) -> None:
     endpoints = start(fake, 1)
     fake.users["root"] = "secret"
-    look = probe(channels, endpoints)
-    assert isinstance(look.answers[endpoints[0]], Refused)
-    assert look.quorum is True
+    result = probe(channels, endpoints)
+    assert isinstance(result.replies[endpoints[0]], Refused)
+    assert result.quorum is True
     with_token = probe(channels, endpoints, token="token-of-root")
-    assert isinstance(with_token.answers[endpoints[0]], Answer)
+    assert isinstance(with_token.replies[endpoints[0]], Answered)
 
 
-def test_each_member_that_wants_a_user_shows_by_the_proof_whether_it_serves(
+def test_each_member_that_requires_a_user_shows_by_the_proof_whether_it_serves(
     fake: FakeEtcdCluster, channels: Channels
 ) -> None:
     endpoints = start(fake, 3)
@@ -169,11 +171,13 @@ def test_each_member_that_wants_a_user_shows_by_the_proof_whether_it_serves(
         cut_off = start(lonely, 2)[0]
         lonely.stop("m1")
         lonely.users["root"] = "secret"
-        look = probe(channels, [*endpoints, learner, cut_off], deadline=5.0, patience=0.5)
-        assert look.quorum is True
-        serving = {at: isinstance(a, Refused) and a.is_serving for at, a in look.answers.items()}
+        result = probe(channels, [*endpoints, learner, cut_off], deadline=5.0, patience=0.5)
+        assert result.quorum is True
+        serving = {
+            at: isinstance(reply, Refused) and reply.is_serving for at, reply in result.replies.items()
+        }
         assert serving == {**dict.fromkeys(endpoints, True), learner: False, cut_off: False}
-        assert all(isinstance(answer, Refused) for answer in look.answers.values())
+        assert all(isinstance(reply, Refused) for reply in result.replies.values())
     finally:
         lonely.close()
 
@@ -183,9 +187,9 @@ def test_a_single_member_proves_itself(fake: FakeEtcdCluster, channels: Channels
 
 
 def test_nobody_to_ask_is_no_quorum_and_no_error(channels: Channels) -> None:
-    look = probe(channels, [])
-    assert look.quorum is None
-    assert look.answers == {}
+    result = probe(channels, [])
+    assert result.quorum is None
+    assert result.replies == {}
 
 
 def test_calls_are_reported_with_their_codes(
@@ -203,7 +207,7 @@ def test_calls_are_reported_with_their_codes(
     assert ("MemberList", "CANCELLED") in seen
 
 
-def test_neither_threads_nor_files_grow_with_repeated_looks(
+def test_neither_threads_nor_files_grow_with_repeated_probes(
     fake: FakeEtcdCluster, channels: Channels
 ) -> None:
     endpoints = start(fake, 3)
@@ -223,9 +227,9 @@ def test_an_unknown_refusal_still_leaves_a_value(
 ) -> None:
     endpoints = start(fake, 1)
     monkeypatch.setattr(type(fake), "has_quorum", property(_refuse))
-    look = probe(channels, endpoints, deadline=0.5)
-    assert look.quorum is False
-    assert isinstance(look.answers[endpoints[0]], Answer)
+    result = probe(channels, endpoints, deadline=0.5)
+    assert result.quorum is False
+    assert isinstance(result.replies[endpoints[0]], Answered)
 
 
 def _refuse(_cluster: FakeEtcdCluster) -> bool:
@@ -261,7 +265,7 @@ os._exit(0)
 """
 
 
-def test_a_member_for_which_no_file_is_left_is_not_called_silent() -> None:
+def test_a_member_for_which_no_file_is_left_is_not_reported_silent() -> None:
     """Or all members of healthy clusters are reported as lost when the operator has too many connections."""
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_FILES],

@@ -14,7 +14,7 @@ from etcd_operator.etcd import errors, methods
 from etcd_operator.etcd import rpc_pb2 as pb
 from etcd_operator.etcd.channel import Channels, TlsCredentials
 from etcd_operator.etcd.client import EtcdClient
-from etcd_operator.etcd.probe import Answer, NoAnswer, Probe, Refused, probe
+from etcd_operator.etcd.probe import Answered, NoAnswer, Probe, Refused, probe
 from etcd_operator.etcd.values import Alarm, AlarmKind
 from unit.etcd.real import RealEtcdCluster, free_address
 from unit.etcd.support import eventually
@@ -28,8 +28,10 @@ def ready(cluster: RealEtcdCluster, channels: Channels) -> None:
     """Wait until every member answers and quorum is proven."""
 
     def all_answer() -> bool:
-        look = probe(channels, cluster.endpoints)
-        return look.quorum is True and all(isinstance(answer, Answer) for answer in look.answers.values())
+        result = probe(channels, cluster.endpoints)
+        return result.quorum is True and all(
+            isinstance(answer, Answered) for answer in result.replies.values()
+        )
 
     eventually(all_answer)
 
@@ -65,8 +67,8 @@ def test_a_cluster_grows_by_a_learner_and_shrinks_again(real: RealEtcdCluster, c
     with pytest.raises(errors.LearnerAsked):
         second.member_list(linearizable=False)
     assert not second.has_quorum(deadline=1.0)
-    answer = probe(channels, real.endpoints).answers[real.endpoint("m1")]
-    assert isinstance(answer, Answer)
+    answer = probe(channels, real.endpoints).replies[real.endpoint("m1")]
+    assert isinstance(answer, Answered)
     assert answer.members is None
 
     eventually(lambda: first.member_promote(learner.id))
@@ -129,13 +131,13 @@ def test_the_probe_keeps_its_deadline_when_members_stop(real: RealEtcdCluster, c
     real.freeze("m1")
     # The frozen one may have been the leader: until another is elected there is no proof.
     eventually(lambda: timed(channels, real).quorum is True)
-    assert isinstance(timed(channels, real).answers[real.endpoint("m1")], NoAnswer)
+    assert isinstance(timed(channels, real).replies[real.endpoint("m1")], NoAnswer)
 
     real.freeze("m2")
-    look = timed(channels, real)
-    assert look.quorum is False
-    answer = look.answers[real.endpoint("m0")]
-    assert isinstance(answer, Answer)
+    result = timed(channels, real)
+    assert result.quorum is False
+    answer = result.replies[real.endpoint("m0")]
+    assert isinstance(answer, Answered)
     assert answer.members is not None
     assert len(answer.members) == 3
     assert not survivor.has_quorum(deadline=0.3)
@@ -151,24 +153,24 @@ def test_the_probe_keeps_its_deadline_when_members_stop(real: RealEtcdCluster, c
 def timed(channels: Channels, cluster: RealEtcdCluster) -> Probe:
     """A probe of 1 s that has kept to it, as far as a busy machine can."""
     begin = time.monotonic()
-    look = probe(channels, cluster.endpoints, deadline=1.0)
+    result = probe(channels, cluster.endpoints, deadline=1.0)
     assert time.monotonic() - begin < 3.0
-    return look
+    return result
 
 
-def answers_of(look: Probe) -> set[type]:
+def answers_of(result: Probe) -> set[type]:
     """Which kinds of answers came."""
-    return {type(answer) for answer in look.answers.values()}
+    return {type(answer) for answer in result.replies.values()}
 
 
-def serving(look: Probe) -> set[str]:
+def serving(result: Probe) -> set[str]:
     """Who wants a user and proved that it serves."""
-    return {at for at, answer in look.answers.items() if isinstance(answer, Refused) and answer.is_serving}
+    return {at for at, answer in result.replies.items() if isinstance(answer, Refused) and answer.is_serving}
 
 
-def proven_by_refusals(look: Probe) -> bool:
+def proven_by_refusals(result: Probe) -> bool:
     """Whether quorum is proven though somebody without a token asked."""
-    return look.quorum is True and answers_of(look) <= {Answer, Refused}
+    return result.quorum is True and answers_of(result) <= {Answered, Refused}
 
 
 def test_a_refused_user_proves_the_quorum_only_while_there_is_one(
@@ -190,16 +192,16 @@ def test_a_refused_user_proves_the_quorum_only_while_there_is_one(
     token = anonymous.authenticate("root", "secret")
     EtcdClient(channels, endpoint, token=token).put(b"a", b"b")
 
-    eventually(lambda: answers_of(probe(channels, real.endpoints, token=token)) == {Answer})
+    eventually(lambda: answers_of(probe(channels, real.endpoints, token=token)) == {Answered})
     eventually(lambda: proven_by_refusals(probe(channels, real.endpoints)))
     eventually(lambda: serving(probe(channels, real.endpoints)) == set(real.endpoints))
     assert anonymous.has_quorum(deadline=10.0)
     real.freeze("m1")
     assert not anonymous.has_quorum(deadline=0.5)
-    look = timed(channels, real)
-    assert look.quorum is False
-    assert isinstance(look.answers[endpoint], Refused)
-    assert serving(look) == set()
+    result = timed(channels, real)
+    assert result.quorum is False
+    assert isinstance(result.replies[endpoint], Refused)
+    assert serving(result) == set()
 
 
 def test_a_learner_that_wants_a_user_does_not_serve(real: RealEtcdCluster, channels: Channels) -> None:

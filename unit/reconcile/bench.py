@@ -30,7 +30,7 @@ from unit.rights import all_taken, granted
 
 COREOS, IMPROBABLE, PEERS = OPERATOR_KINDS
 MEMBER_KINDS = {"services": SERVICES, "pods": PODS, "peers": PEERS, "sets": REPLICA_SETS, "claims": CLAIMS}
-LOOK_SECONDS = 8.0
+PROBE_SECONDS = 8.0
 RELISTING = Exponential(0.01, cap=2.0, factor=1.5)  # real time, which has no meaning in a scenario
 PEER_LABEL = "etcd.improbable.io/peer-name"
 CONDITIONS = {"Available": "True", "Progressing": "False", "Degraded": "False"}
@@ -95,7 +95,7 @@ class Bench:
         self.world._ips = network().used
         self.operator: Operator | None = None
 
-    def look(
+    def probe(
         self,
         channels: Channels,
         endpoints: Iterable[str],
@@ -105,11 +105,11 @@ class Bench:
         removed: frozenset[str],
         on_call: OnCall,
     ) -> Probe:
-        """A look that a slow machine does not cut short: only who cannot answer is given up."""
+        """A probe that a slow machine does not cut short: only a member that cannot answer is given up."""
         del patience, removed
         etcds = [process.etcd for process in self.etcds.by_token.values() if process.running]
         silent = any(not e.has_quorum or any(m.is_frozen for m in e.members) for e in etcds)
-        seconds = deadline if silent else LOOK_SECONDS
+        seconds = deadline if silent else PROBE_SECONDS
         return probe(channels, endpoints, deadline=seconds, patience=seconds, on_call=on_call)
 
     # lives of the operator
@@ -190,7 +190,7 @@ class Bench:
         raise AssertionError(f"never at rest: {self.story()}")
 
     def rest(self, resyncs: int = 3) -> None:
-        """Nothing at all is written over so many more looks, Events included."""
+        """Nothing at all is written over so many more probes, Events included."""
         assert self.operator is not None
         before = self.operator.groups[0].controllers[0], self.passes()
         writes, events = len(self.writes()), len(self.events())
@@ -314,7 +314,7 @@ def bench(clock: FakeClock | None = None) -> Iterator[Bench]:
         made = Bench(api, clock)
         try:
             relisting = patch.multiple(reflector, AWAY=RELISTING, REFUSED=RELISTING)
-            with relisting, patch.object(prober, "probe", made.look):
+            with relisting, patch.object(prober, "probe", made.probe):
                 yield made
             assert not made.etcds.unsafe
             asked = all_taken(exchange.request for exchange in api.log)

@@ -1,7 +1,7 @@
 """An operator whose passes a test drives: everything is real but the worker threads and the clock.
 
 Promises: passes run one at a time, on the test's thread, in the order in which keys were queued, each on
-caches that show the newest view of the API server and after every look at etcd has ended; so a scenario
+caches that show the newest view of the API server and after every probe of etcd has ended; so a scenario
 makes the same writes in the same order every time. Time moves only when nothing else is left to do. A bug
 ("panic") in a pass fails the test. `kill` leaves everything as a SIGKILL would.
 """
@@ -108,7 +108,7 @@ class Schedule:
     def advance(self, seconds: float | None = None) -> None:
         """Move time to the next key that comes later, or by `seconds`; not while one is due."""
         if seconds is None:
-            with self.changed:  # other threads schedule, too: a watch that is told, a look that has ended
+            with self.changed:  # other threads schedule, too: a watch event, a probe that has ended
                 assert self.changed.wait_for(lambda: self.later or self.due, DEADLINE), (
                     "nothing is scheduled: nothing will ever happen again"
                 )
@@ -218,7 +218,7 @@ class Operator:
         return True
 
     def catch_up(self) -> None:
-        """Wait until the caches show what the API server shows, and looks at etcd have ended."""
+        """Wait until the caches show what the API server shows, and probes of etcd have ended."""
         with self.schedule.changed:
             caught_up = self.schedule.changed.wait_for(self._is_caught_up, DEADLINE)
         assert caught_up, f"the caches are behind: {[i.last_error for i in self.informers]}"
@@ -249,14 +249,14 @@ class Operator:
             self.schedule.changed.notify_all()
 
     def _is_caught_up(self) -> bool:
-        return all(map(self._shows_the_view, self.informers)) and not self._is_looking()
+        return all(map(self._shows_the_view, self.informers)) and not self._is_probing()
 
-    def _is_looking(self) -> bool:
+    def _is_probing(self) -> bool:
         queued = {(controller.name, key) for controller, key in self.schedule.due}
         for group in self.groups:
             for key, slot in list(group.prober._slots.items()):
                 name = group.controllers[0].name
-                if slot.is_under_way or (slot.look is not None and (name, key) not in queued):
+                if slot.is_under_way or (slot.result is not None and (name, key) not in queued):
                     return True
         return False
 

@@ -4,22 +4,22 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
-from etcd_operator.etcd import vitals
-from etcd_operator.etcd.vitals import NOTHING, Reading, Vitals
+from etcd_operator.etcd import metrics_page
+from etcd_operator.etcd.metrics_page import UNREAD, MetricsPage
 from etcd_operator.reconcile import prober
 from unit.reconcile.bench import COREOS, IMPROBABLE, Bench, bootstrapped, ephemeral, persistent
 from unit.reconcile.harness import RESYNC
 
 
 @contextmanager
-def readings() -> Iterator[list[Reading]]:
-    """Every page that is read."""
-    seen: list[Reading] = []
-    plainly = vitals.read
+def pages_read() -> Iterator[list[str]]:
+    """The endpoint of every page that is read."""
+    seen: list[str] = []
+    plainly = metrics_page.read
 
-    def read(wanted: Collection[Reading]) -> dict[str, Vitals]:
-        seen.extend(wanted)
-        return plainly(wanted)
+    def read(endpoints: Collection[str]) -> dict[str, MetricsPage]:
+        seen.extend(endpoints)
+        return plainly(endpoints)
 
     with patch.object(prober, "read", read):
         yield seen
@@ -31,7 +31,7 @@ def versions(made: Bench) -> tuple[str, str]:
 
 
 def test_it_is_read_of_one_member_when_a_cluster_begins_and_then_no_more() -> None:
-    with readings() as seen, bootstrapped(*persistent()) as made:
+    with pages_read() as seen, bootstrapped(*persistent()) as made:
         made.settle()
         assert versions(made) == ("3.6.0", "3.6.16")
         assert seen
@@ -40,13 +40,13 @@ def test_it_is_read_of_one_member_when_a_cluster_begins_and_then_no_more() -> No
         assert seen == []
 
 
-def test_a_page_that_is_never_readable_is_not_asked_for_again_and_again() -> None:
-    """As behind a NetworkPolicy without that port: each such question costs a thread a second."""
-    seen: list[Reading] = []
+def test_a_page_that_is_never_readable_is_not_requested_again_and_again() -> None:
+    """As behind a NetworkPolicy without that port: each such request costs a thread a second."""
+    seen: list[str] = []
 
-    def unreadable(wanted: Collection[Reading]) -> dict[str, Vitals]:
-        seen.extend(wanted)
-        return {reading.endpoint: NOTHING for reading in wanted}
+    def unreadable(endpoints: Collection[str]) -> dict[str, MetricsPage]:
+        seen.extend(endpoints)
+        return dict.fromkeys(endpoints, UNREAD)
 
     with patch.object(prober, "read", unreadable), bootstrapped(*persistent()) as made:
         made.settle()
@@ -66,20 +66,20 @@ def test_it_follows_a_minor_upgrade_when_etcd_has_followed() -> None:
             made.etcd.etcd._settle()
         began = made.clock.monotonic()
         made.run_until(lambda: versions(made) == ("3.6.0", "3.6.16"))
-        assert made.clock.monotonic() - began < 10  # and not at the next look at a settled cluster
+        assert made.clock.monotonic() - began < 10  # and not at the next pass over a settled cluster
 
 
 def test_a_patch_upgrade_reads_nothing() -> None:
     with bootstrapped(*persistent()) as made:
         made.settle()
-        with readings() as seen:
+        with pages_read() as seen:
             made.edit(IMPROBABLE, "c", {"spec": {"version": "3.6.17"}})
             made.settle()
         assert versions(made) == ("3.6.0", "3.6.17")
         assert seen == []
 
 
-def test_what_was_known_stays_while_nobody_reports() -> None:
+def test_what_was_known_is_kept_while_nobody_reports() -> None:
     with bootstrapped(*persistent(size=1)) as made:
         made.settle()
         made.etcd.etcd.freeze("c-0")
@@ -88,7 +88,7 @@ def test_what_was_known_stays_while_nobody_reports() -> None:
 
 
 def test_the_group_that_has_no_such_field_reads_nothing() -> None:
-    with readings() as seen, bootstrapped(*ephemeral()) as made:
+    with pages_read() as seen, bootstrapped(*ephemeral()) as made:
         made.settle()
         assert "clusterVersion" not in made.status(COREOS)
         assert seen == []

@@ -352,7 +352,7 @@ def test_a_new_cluster_with_a_bad_spec_has_failed_and_makes_nothing() -> None:
 
 
 @MAKERS
-def test_an_edit_by_a_user_between_look_and_status_is_kept(make: Callable[..., tuple[Kind, Json]]) -> None:
+def test_an_edit_by_a_user_between_probe_and_status_is_kept(make: Callable[..., tuple[Kind, Json]]) -> None:
     edits: list[int] = []
     with bench() as made:
 

@@ -137,18 +137,18 @@ def test_a_sick_member_is_reported_apart_once_and_reported_to_serve_again(make: 
 
 
 @MAKERS
-def test_one_look_without_an_answer_is_reported_to_nobody(make: Make) -> None:
+def test_one_probe_without_an_answer_is_not_reported(make: Make) -> None:
     with bootstrapped(*make()) as made:
-        name, writes, looks = made.etcd.running[2], len(made.writes()), []
+        name, writes, probes = made.etcd.running[2], len(made.writes()), []
 
-        def look(*args: Any, **options: Any) -> Probe:
-            looks.append(name)
-            with silent(made, name) if len(looks) == 1 else nullcontext():
-                return made.look(*args, **options)
+        def probe(*args: Any, **options: Any) -> Probe:
+            probes.append(name)
+            with silent(made, name) if len(probes) == 1 else nullcontext():
+                return made.probe(*args, **options)
 
-        with patch.object(prober, "probe", look):
+        with patch.object(prober, "probe", probe):
             made.wait(12.0)
-        assert len(looks) > 1
+        assert len(probes) > 1
         assert len(made.writes()) == writes
 
 

@@ -11,9 +11,7 @@ import pytest
 from etcd_operator.api import coreos
 from etcd_operator.api.persisted import REVISION_BUMP, Recovery
 from etcd_operator.core.actions import ConfirmLoss, OpenSeed, RetireMember, SetSeedExistingOnly
-from etcd_operator.core.desired import PersistedState
 from etcd_operator.core.members import Member
-from etcd_operator.core.replies import Answer
 from etcd_operator.core.state import ClusterState
 from etcd_operator.dialects.coreos import CoreosDialect
 from etcd_operator.errors import Conflict, Invalid, OperatorError
@@ -23,7 +21,7 @@ from etcd_operator.kube.views import Pod
 from etcd_operator.reconcile.facts import pod_facts
 from etcd_operator.reconcile.members.ephemeral import EphemeralMembers
 from etcd_operator.reconcile.members.protocol import Scope
-from etcd_operator.reconcile.recovery import Recoverer, authoritative, of_one_history
+from etcd_operator.reconcile.recovery import Recoverer
 from unit.dialects.builders import DEFAULTS
 from unit.fakes.apiserver.kinds import PODS
 from unit.reconcile.bench import COREOS, Bench, bootstrapped, ephemeral
@@ -189,34 +187,3 @@ def test_a_seed_that_is_gone_is_neither_sealed_nor_opened(
 ) -> None:
     with pytest.raises(OperatorError, match="c-0009 has no"):
         Acts(made, channels, RECOVERY).act(action)
-
-
-# Which answers and which lists count
-
-
-def said(cluster_id: str) -> Answer:
-    return Answer(member_id="1", cluster_id=cluster_id, version="3.6.16", leader="", committed=5)
-
-
-def test_while_recovering_only_the_old_cluster_and_the_seed_are_heard() -> None:
-    answers = {"c-0002": said(OLD), "c-0003": said(NEW), "c-0004": said("beef")}
-    begun = PersistedState(cluster_id=OLD, recovery=RECOVERY)
-
-    assert set(of_one_history(begun, answers)) == {"c-0002", "c-0003"}
-    for persisted in (PersistedState(cluster_id=OLD), PersistedState(cluster_id=NEW, recovery=RECOVERY)):
-        assert of_one_history(persisted, answers) == answers
-
-
-def test_the_list_of_the_old_cluster_counts_only_until_the_new_one_reports_its_own() -> None:
-    old, new = said(OLD), said(NEW)
-    persisted = PersistedState(cluster_id=OLD, recovery=RECOVERY)
-
-    assert authoritative(persisted, [old]) == [old]
-    assert authoritative(persisted, [old, new]) == [new]
-    assert authoritative(PersistedState(), [old, new]) == [old, new]
-
-
-def test_a_member_of_another_cluster_never_reports_the_list() -> None:
-    old, new = said(OLD), said(NEW)
-
-    assert authoritative(PersistedState(cluster_id=OLD), [old, new]) == [old]

@@ -1,4 +1,4 @@
-"""Clusters whose members answer nobody delay no other: the real prober and controller, simulated members."""
+"""Clusters with silent members delay no other: the real prober and controller, simulated members."""
 
 import resource
 import socket
@@ -55,7 +55,7 @@ def refusing_endpoint() -> Iterator[str]:
 
 @dataclass
 class Operator:
-    """A controller whose passes look at etcd as those of clusters do, and its prober."""
+    """A controller whose passes have etcd probed as those of clusters do, and its prober."""
 
     endpoints: dict[Key, frozenset[str]] = field(default_factory=dict)
     passes: dict[Key, int] = field(default_factory=dict)
@@ -77,12 +77,12 @@ class Operator:
         )
 
     def _reconcile(self, key: Key) -> Result:
-        look = self.prober.take(key, self.endpoints[key])
-        if look is None:
+        result = self.prober.collect(key, self.endpoints[key])
+        if result is None:
             return Result(is_done=False)
         self.passes[key] = self.passes.get(key, 0) + 1
         if key == HEALTHY:
-            assert look.quorum
+            assert result.quorum
             self.acted.release()
             return Result()
         return Result(requeue_after=RECHECK)
@@ -128,7 +128,7 @@ def etcd() -> Iterator[FakeEtcdCluster]:
 
 
 def dead_clusters(stack: ExitStack, survivor: str) -> list[frozenset[str]]:
-    """Hanging members, in half of them one that is gone; in one of ten a survivor answers."""
+    """Hanging members, in half of them one that is missing; in one of ten a survivor answers."""
     silent = [stack.enter_context(silent_endpoint()) for _ in range(30)]
     gone = stack.enter_context(refusing_endpoint())
     found = []
@@ -182,15 +182,15 @@ def test_quorum_checks_that_hang_pile_up_no_others() -> None:
         stack.callback(channels.close)
         voters = (stack.enter_context(silent_endpoint()),)
         settled = [Settled(Key("ns", f"{n}"), channels, voters) for n in range(20)]
-        pulse = QuorumCheck(
+        checks = QuorumCheck(
             lambda: settled,
             wake=lambda _: woken.release(),
             on_call=lambda name, _code, _seconds: calls.append(name),
         )
-        stack.callback(pulse.stop)
+        stack.callback(checks.stop)
         for _ in range(100):
-            pulse.check()
-        assert pulse._pool._work_queue.qsize() <= len(settled)
+            checks.check()
+        assert checks._pool._work_queue.qsize() <= len(settled)
         for _ in settled:
             assert woken.acquire(timeout=20 * ANSWER_SECONDS)
         assert calls == ["Range"] * len(settled)

@@ -1,4 +1,4 @@
-"""A prober on three fake members, with somebody who waits for its results."""
+"""A cluster of three fake members, and a prober that probes it."""
 
 import threading
 from collections.abc import Iterator
@@ -19,8 +19,8 @@ PATIENCE = 1.5
 NAMES = ("m0", "m1", "m2")
 
 
-class Looker:
-    """A prober with somebody who waits for its results."""
+class ProbedCluster:
+    """Three fake members, and a prober whose results are waited for."""
 
     def __init__(self) -> None:
         self.etcd = FakeEtcdCluster()
@@ -37,19 +37,19 @@ class Looker:
             clock=self.clock,
         )
 
-    def look(self, *leaving: str) -> Probe:
-        """Begin a look and wait for its result, as two passes do."""
-        assert self.prober.take(KEY, self.endpoints, frozenset(leaving)) is None
+    def probe(self, *leaving: str) -> Probe:
+        """Begin a probe and wait for its result, as two passes do."""
+        assert self.prober.collect(KEY, self.endpoints, frozenset(leaving)) is None
         assert self.done.acquire(timeout=10)
-        result = self.prober.take(KEY, self.endpoints)
+        result = self.prober.collect(KEY, self.endpoints)
         assert result is not None
         return result
 
 
 @contextmanager
-def looking() -> Iterator[Looker]:
+def probed_cluster() -> Iterator[ProbedCluster]:
     """Stops everything at the end."""
-    made = Looker()
+    made = ProbedCluster()
     try:
         with patch.object(prober, "PATIENCE", PATIENCE):
             yield made

@@ -1,4 +1,4 @@
-"""What is read of the pages that a member serves by HTTP."""
+"""What is read of the metrics page that a member serves by HTTP."""
 
 import socket
 import threading
@@ -10,8 +10,8 @@ from unittest.mock import patch
 
 import pytest
 
-from etcd_operator.etcd import vitals
-from etcd_operator.etcd.vitals import NOTHING, Page, Reading, Vitals, read
+from etcd_operator.etcd import metrics_page
+from etcd_operator.etcd.metrics_page import UNREAD, MetricsPage, read
 
 SAVED = b"etcd_debugging_snap_save_total_duration_seconds_count"
 LEADERS = b"etcd_server_leader_changes_seen_total"
@@ -44,7 +44,7 @@ def serving(*hosts: str, by: Handle) -> Iterator[None]:
     for thread in threads:
         thread.start()
     try:
-        with patch.dict(vitals.PORTS, {Page.METRICS: port}):
+        with patch.object(metrics_page, "PORT", port):
             yield
     finally:
         for server in servers:
@@ -64,53 +64,53 @@ def answering(body: bytes, status: int = 200) -> Handle:
     return handle
 
 
-def metrics(*hosts: str) -> list[Reading]:
-    return [Reading(f"{host}:2379", Page.METRICS) for host in hosts]
+def at(*hosts: str) -> list[str]:
+    return [f"{host}:2379" for host in hosts]
 
 
 @pytest.mark.parametrize(
     ("body", "found"),
     [
-        (SAVED + b" 0\n", Vitals(snapshots_saved=0)),
-        (b"# HELP\n" + SAVED + b" 1.2e+01\n", Vitals(snapshots_saved=12)),
-        (SAVED + b"_else 3\n", NOTHING),
-        (LEADERS + b" 0\n", Vitals(leaders_seen=0)),
-        (LEADERS + b" 2\n" + SAVED + b" 1\n", Vitals(leaders_seen=2, snapshots_saved=1)),
-        (AGREED % (b"3.5", 0) + AGREED % (b"3.6", 1), Vitals(cluster_version="3.6.0")),
-        (AGREED % (b"3.10", 1), Vitals(cluster_version="3.10.0")),
-        ((AGREED % (b"3.6", 1))[:-1], NOTHING),
-        (b"", NOTHING),
+        (SAVED + b" 0\n", MetricsPage(snapshots_saved=0)),
+        (b"# HELP\n" + SAVED + b" 1.2e+01\n", MetricsPage(snapshots_saved=12)),
+        (SAVED + b"_else 3\n", UNREAD),
+        (LEADERS + b" 0\n", MetricsPage(leaders_seen=0)),
+        (LEADERS + b" 2\n" + SAVED + b" 1\n", MetricsPage(leaders_seen=2, snapshots_saved=1)),
+        (AGREED % (b"3.5", 0) + AGREED % (b"3.6", 1), MetricsPage(cluster_version="3.6.0")),
+        (AGREED % (b"3.10", 1), MetricsPage(cluster_version="3.10.0")),
+        ((AGREED % (b"3.6", 1))[:-1], UNREAD),
+        (b"", UNREAD),
     ],
 )
-def test_facts_are_known_only_where_the_page_reports_so(body: bytes, found: Vitals) -> None:
+def test_facts_are_known_only_where_the_page_reports_so(body: bytes, found: MetricsPage) -> None:
     with serving("127.0.0.1", by=answering(body)):
-        assert read(metrics("127.0.0.1")) == {"127.0.0.1:2379": found}
+        assert read(at("127.0.0.1")) == {"127.0.0.1:2379": found}
 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no IPv6 here")
-def test_a_page_at_an_ipv6_address_is_asked_for_by_that_address_in_brackets() -> None:
-    asked: list[str] = []
+def test_a_page_at_an_ipv6_address_is_requested_by_that_address_in_brackets() -> None:
+    requested: list[str] = []
 
     def handle(request: BaseHTTPRequestHandler) -> None:
-        asked.append(request.headers["Host"])
+        requested.append(request.headers["Host"])
         answering(LEADERS + b" 0\n")(request)
 
     with serving("::1", by=handle):
-        assert read(metrics("[::1]")) == {"[::1]:2379": Vitals(leaders_seen=0)}
-    assert asked == ["[::1]"]
+        assert read(at("[::1]")) == {"[::1]:2379": MetricsPage(leaders_seen=0)}
+    assert requested == ["[::1]"]
 
 
 def test_a_page_that_is_refused_reports_nothing() -> None:
-    with patch.dict(vitals.PORTS, {Page.METRICS: 1}):
-        assert read(metrics("127.0.0.1")) == {"127.0.0.1:2379": NOTHING}
+    with patch.object(metrics_page, "PORT", 1):
+        assert read(at("127.0.0.1")) == {"127.0.0.1:2379": UNREAD}
 
 
 def test_an_answer_that_is_no_page_reports_nothing() -> None:
     with serving("127.0.0.1", by=answering(LEADERS + b" 0\n", status=503)):
-        assert read(metrics("127.0.0.1")) == {"127.0.0.1:2379": NOTHING}
+        assert read(at("127.0.0.1")) == {"127.0.0.1:2379": UNREAD}
 
 
-def test_nothing_is_read_where_nothing_is_asked() -> None:
+def test_nothing_is_read_where_nothing_is_requested() -> None:
     assert read([]) == {}
 
 
@@ -125,11 +125,11 @@ def test_one_that_hangs_hides_no_other_and_holds_nobody_up() -> None:
     with serving("127.0.0.1", "127.0.0.2", by=handle):
         began = time.monotonic()
         try:
-            found = read(metrics("127.0.0.1", "127.0.0.2"), deadline=DEADLINE)
+            found = read(at("127.0.0.1", "127.0.0.2"), deadline=DEADLINE)
             took = time.monotonic() - began
         finally:
             release.set()
-    assert found == {"127.0.0.1:2379": NOTHING, "127.0.0.2:2379": Vitals(leaders_seen=0)}
+    assert found == {"127.0.0.1:2379": UNREAD, "127.0.0.2:2379": MetricsPage(leaders_seen=0)}
     assert took < DEADLINE + SLACK
 
 
@@ -147,7 +147,7 @@ def test_a_page_that_drips_is_given_up_at_the_deadline() -> None:
     with serving("127.0.0.1", by=handle):
         began = time.monotonic()
         try:
-            assert read(metrics("127.0.0.1"), deadline=DEADLINE) == {"127.0.0.1:2379": NOTHING}
+            assert read(at("127.0.0.1"), deadline=DEADLINE) == {"127.0.0.1:2379": UNREAD}
             took = time.monotonic() - began
         finally:
             release.set()
@@ -156,4 +156,4 @@ def test_a_page_that_drips_is_given_up_at_the_deadline() -> None:
 
 def test_a_page_without_end_is_given_up() -> None:
     with serving("127.0.0.1", by=answering(b"#" * (5 * 1024 * 1024))):
-        assert read(metrics("127.0.0.1"), deadline=30.0) == {"127.0.0.1:2379": NOTHING}
+        assert read(at("127.0.0.1"), deadline=30.0) == {"127.0.0.1:2379": UNREAD}

@@ -1,0 +1,116 @@
+"""Joins Kubernetes objects with the replies of etcd: who the members are, and how.
+
+Members are the union of the names of objects and etcd's member list. An etcd member that has not
+started has no name yet and is matched by its peer URL.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from etcd_operator.core import metrics_pages
+from etcd_operator.core.desired import DesiredCluster, PersistedState
+from etcd_operator.core.lists import authoritative, listed, of_one_history
+from etcd_operator.core.members import Member, is_member_name, ordinal_of
+from etcd_operator.core.replies import Answer, EtcdMember, PageFacts, Refusal, Reply, Silence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeerUrls:
+    """The peer URLs of the members of one cluster.
+
+    url_of: the peer URL of the member with that name.
+    name_at: the name of the member that peers reach at that URL; empty if no member can be there.
+    """
+
+    url_of: Callable[[str], str]
+    name_at: Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """What objects and replies together show; the fields mean what they mean in `ClusterState`."""
+
+    members: tuple[Member, ...]
+    unknown_members: tuple[EtcdMember, ...]
+    cluster_version: str
+    is_version_hidden: bool
+
+
+def observed(
+    desired: DesiredCluster,
+    objects: Mapping[str, Member],
+    replies: Mapping[str, Reply],
+    pages: Mapping[str, PageFacts],
+    peer_urls: PeerUrls,
+) -> Observation:
+    """Join them, all by member name.
+
+    objects: members with their Kubernetes objects only.
+    replies: of those that were asked. pages: those that were read (see `metrics_pages.needed`).
+    """
+    answers = _own_answers(desired.persisted, replies, peer_urls)
+    # A learner reports no list, so it cannot be authoritative however far its log has come.
+    reporting = [answer for answer in answers.values() if answer.members]
+    entries, unknown = _named(desired, listed(authoritative(desired.persisted, reporting)), peer_urls)
+    names = sorted({*objects, *entries}, key=ordinal_of)
+    members = tuple(
+        _joined(
+            objects.get(name) or Member(name=name), entries.get(name), answers.get(name), replies.get(name)
+        )
+        for name in names
+    )
+    return Observation(
+        members=metrics_pages.with_pages(desired, members, pages),
+        unknown_members=unknown,
+        cluster_version=metrics_pages.cluster_version(desired, pages),
+        is_version_hidden=metrics_pages.is_version_hidden(pages),
+    )
+
+
+def conflict(desired: DesiredCluster) -> str:
+    """Why a resource may not use its names, beside one of the other API group that takes precedence."""
+    return (
+        f"an EtcdCluster {desired.name} of the other API group was here first: "
+        "delete one of the two, or give this one another name"
+    )
+
+
+def _own_answers(
+    persisted: PersistedState, replies: Mapping[str, Reply], peer_urls: PeerUrls
+) -> dict[str, Answer]:
+    """The answers that the members themselves gave, and that belong to the history that counts."""
+    answers = {name: reply for name, reply in replies.items() if isinstance(reply, Answer)}
+    own = {name: answer for name, answer in answers.items() if _is_itself(answer, peer_urls.url_of(name))}
+    return of_one_history(persisted, own)
+
+
+def _is_itself(answer: Answer, peer_url: str) -> bool:
+    """Whether the member with this peer URL answered, and not another one that was given its old address."""
+    if answer.is_learner:
+        return True
+    entry = next((entry for entry in answer.members if entry.id == answer.member_id), None)
+    return entry is not None and peer_url in entry.peer_urls
+
+
+def _named(
+    desired: DesiredCluster, found: tuple[EtcdMember, ...], peer_urls: PeerUrls
+) -> tuple[dict[str, EtcdMember], tuple[EtcdMember, ...]]:
+    """The entries of etcd's list by the names of our members, and the entries of unknown members."""
+    names = {entry.id: _name_of(entry, peer_urls) for entry in found}
+    entries = {names[entry.id]: entry for entry in found if is_member_name(names[entry.id], desired.name)}
+    return entries, tuple(entry for entry in found if entry not in entries.values())
+
+
+def _name_of(entry: EtcdMember, peer_urls: PeerUrls) -> str:
+    """The name that the entry has, or, before its member has started, the one that its peer URL gives."""
+    return entry.name or next(map(peer_urls.name_at, entry.peer_urls), "")
+
+
+def _joined(member: Member, entry: EtcdMember | None, answer: Answer | None, reply: Reply | None) -> Member:
+    return replace(
+        member,
+        entry=entry,
+        answer=answer,
+        refusal=reply if isinstance(reply, Refusal) else None,
+        silent_for=reply.seconds if isinstance(reply, Silence) else 0.0,
+    )

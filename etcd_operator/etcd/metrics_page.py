@@ -1,0 +1,119 @@
+"""Reads the metrics pages of members: what they report by HTTP and not, or not yet, by gRPC.
+
+An initial member accepts connections but answers no call until it has followed a leader. Its
+metrics listener answers from the first moment, and counts leaders: a process that never
+saw one has never been part of a quorum, so it holds nothing that a client was promised.
+"""
+
+import re
+import socket
+import time
+from collections.abc import Collection, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+PORT = 2381
+PATH = "/metrics"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsPage:
+    """What the process at one endpoint reports on its page; None where it reports nothing of the kind.
+
+    leaders_seen: changes of leader since it started; 0 means that it has never followed one.
+    snapshots_saved: raft snapshots saved since it started.
+    cluster_version: the version that its cluster has agreed on, such as 3.6.0.
+    """
+
+    leaders_seen: int | None = None
+    snapshots_saved: int | None = None
+    cluster_version: str | None = None
+
+
+UNREAD = MetricsPage()
+
+
+def _line(name: str) -> re.Pattern[bytes]:
+    """A counter's line, to its end: a page may be cut off anywhere."""
+    return re.compile(rf"^{name} (\d+(?:\.\d+)?(?:e\+\d\d)?)\n".encode(), re.MULTILINE)
+
+
+_SNAPSHOTS_SAVED = _line("etcd_debugging_snap_save_total_duration_seconds_count")
+_LEADERS_SEEN = _line("etcd_server_leader_changes_seen_total")
+_CLUSTER_VERSION = re.compile(rb'^etcd_cluster_version\{cluster_version="(\d+\.\d+)"\} 1\n', re.MULTILINE)
+"""Versions that were agreed on before remain on the page, with 0."""
+_OK = re.compile(rb"HTTP/1\.[01] 200 ")
+_CHUNK = 1 << 16
+_MAX_PAGE = 4 * 1024 * 1024
+
+
+def read(endpoints: Collection[str], *, deadline: float = 1.0) -> dict[str, MetricsPage]:
+    """The metrics page of each member at these client endpoints (`host:port`), within `deadline` seconds.
+
+    A page that is not complete by then, or that makes no sense, reports nothing.
+    """
+    return dict(zip(endpoints, _pages(endpoints, time.monotonic() + deadline), strict=True))
+
+
+def _pages(endpoints: Collection[str], end: float) -> Iterable[MetricsPage]:
+    """In order. All are read at once, so that one that hangs hides no other."""
+    if len(endpoints) < 2:
+        return [_page(endpoint, end) for endpoint in endpoints]
+    with ThreadPoolExecutor(len(endpoints), thread_name_prefix="metrics-page") as threads:
+        return list(threads.map(lambda endpoint: _page(endpoint, end), endpoints))
+
+
+def _page(endpoint: str, end: float) -> MetricsPage:
+    body = _fetch(endpoint, end)
+    if body is None:
+        return UNREAD
+    return MetricsPage(
+        leaders_seen=_counter(_LEADERS_SEEN, body),
+        snapshots_saved=_counter(_SNAPSHOTS_SAVED, body),
+        cluster_version=_cluster_version(body),
+    )
+
+
+def _fetch(endpoint: str, end: float) -> bytes | None:
+    """The body of a 200; None for another reply, for one that is too long, and when time is over.
+
+    HTTP/1.0 by hand, whose bodies end with the connection: `http.client` limits each read of the
+    socket, but not all of them together.
+    """
+    host = endpoint.rpartition(":")[0]
+    try:
+        with socket.create_connection((host.strip("[]"), PORT), timeout=_left(end)) as sock:
+            sock.sendall(f"GET {PATH} HTTP/1.0\r\nHost: {host}\r\n\r\n".encode())
+            reply = _all_of(sock, end)
+    except OSError:
+        return None
+    head, _, body = reply.partition(b"\r\n\r\n")
+    return body if _OK.match(head) else None
+
+
+def _all_of(sock: socket.socket, end: float) -> bytes:
+    """What comes until the other side closes; nothing when that is too late or too much."""
+    reply = bytearray()
+    while len(reply) <= _MAX_PAGE and time.monotonic() < end:
+        sock.settimeout(_left(end))
+        chunk = sock.recv(_CHUNK)
+        if not chunk:
+            return bytes(reply)
+        reply += chunk
+    return b""
+
+
+def _left(end: float) -> float:
+    """Seconds until `end`; never 0, which would mean not to wait at all."""
+    return max(end - time.monotonic(), 0.001)
+
+
+def _cluster_version(page: bytes) -> str | None:
+    """As etcd's `/version` has it: the patch version of a cluster is always 0."""
+    found = _CLUSTER_VERSION.search(page)
+    return None if found is None else f"{found.group(1).decode()}.0"
+
+
+def _counter(line: re.Pattern[bytes], page: bytes) -> int | None:
+    found = line.search(page)
+    return None if found is None else int(float(found.group(1)))
