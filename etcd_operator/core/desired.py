@@ -1,7 +1,7 @@
-"""What a user asks for, in terms that no API group owns.
+"""What a user declares, in terms that no API group owns.
 
-A dialect makes a `DesiredCluster` from its resource; from there on every rule, manifest
-and action speaks of this value only.
+A dialect makes a `DesiredCluster` from its resource; every rule, manifest and action uses
+this value only.
 """
 
 from dataclasses import dataclass, field, replace
@@ -10,15 +10,16 @@ from etcd_operator.api.meta import RawObject
 from etcd_operator.api.persisted import Bootstrap, Recovery, Upgrade
 from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.core.kinds.protocol import Kind
+from etcd_operator.core.versions import image_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersistedState:
     """What the operator remembers about a cluster (see api/persisted.py).
 
-    cluster_id: hexadecimal, latched once a quorum has answered; empty until then.
+    cluster_id: hexadecimal, recorded once a quorum has answered; empty until then.
     next_ordinal: the number that the next new ephemeral member takes; it only grows.
-    recovery: the last one, begun or finished; None for a cluster that never needed one.
+    recovery: the last one, under way or finished; None for a cluster that never had one.
     upgrade: the one under way.
     """
 
@@ -35,18 +36,18 @@ class PersistedState:
 
     @property
     def is_recovering(self) -> bool:
-        """Whether a recovery was begun and its new cluster is not latched yet."""
+        """Whether a recovery is under way: the ID of its new cluster is not recorded yet."""
         return self.recovery is not None and self.recovery.replaces == self.cluster_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DesiredCluster:
-    """One cluster as asked for.
+    """One cluster as its resource declares it.
 
     problem: why the spec cannot be acted on, in one sentence; empty when it can.
-    version: of etcd, `X.Y.Z` without `v`; image: the whole reference. kind: of member.
-    recover: the name of the recovery that its user asks for; empty for none.
-    unavailable_since: since when its status says so (RFC 3339); empty while it is available.
+    repository: of etcd's images, without a tag. version: of etcd, `X.Y.Z` without `v`. kind: of member.
+    recover: the name of the recovery that its user requests; empty for none.
+    unavailable_since: since when its status reports that (RFC 3339); empty while it is available.
     cluster_version: etcd's own, as its status last had it; None where the status has no such field.
     """
 
@@ -57,8 +58,8 @@ class DesiredCluster:
     generation: int
     created: str
     size: int
+    repository: str
     version: str
-    image: str
     kind: Kind
     persisted: PersistedState = PersistedState()
     pod_template: PodTemplate = field(default_factory=PodTemplate)
@@ -76,8 +77,11 @@ class DesiredCluster:
         bootstrap = self.persisted.bootstrap
         return bootstrap.token if bootstrap is not None else self.uid
 
+    @property
+    def image(self) -> str:
+        """The image that its members run."""
+        return image_of(self.repository, self.version)
+
     def at(self, version: str) -> "DesiredCluster":
-        """This cluster with another version of etcd, in the same repository; unchanged for none."""
-        if not version:
-            return self
-        return replace(self, version=version, image=self.image.removesuffix(self.version) + version)
+        """This cluster with another version of etcd; unchanged for an empty one."""
+        return replace(self, version=version) if version else self

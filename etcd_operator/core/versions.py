@@ -1,7 +1,7 @@
 """etcd versions: read, written and compared in one place.
 
-Users write `3.6.16` or `v3.6.16`; inside, a version is a `semver.Version`, on image tags it
-carries the `v`.
+Users write `3.6.16` or `v3.6.16`; values carry `3.6.16`, which is compared as a `semver.Version`;
+only the tag of an image has the `v` again.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from etcd_operator.errors import InvalidSpec
 def parse_version(text: str) -> Version:
     """Read a version with or without a leading `v`.
 
-    Raises InvalidSpec, with a sentence that says what is accepted.
+    Raises InvalidSpec, with a sentence that names what is accepted.
     """
     try:
         version = Version.parse(text.removeprefix("v"))
@@ -30,23 +30,22 @@ def parse_version(text: str) -> Version:
     return version
 
 
-def image_of(repository: str, version: Version) -> str:
-    """The image that runs `version`: `repository:vX.Y.Z`, the tag of etcd's official images."""
+def image_of(repository: str, version: str) -> str:
+    """The image that runs a version (without `v`): `repository:vX.Y.Z`, the tag of etcd's official images."""
     return f"{repository}:v{version}"
 
 
 def is_agreed(cluster_version: str, running: Iterable[str]) -> bool:
-    """Whether etcd's cluster version is the one that members of these versions come to, so that it stays.
+    """Whether etcd's cluster version is the one that members of these versions agree on.
 
-    That is the minor version of the lowest of them, as `X.Y.0`. Nothing is to be expected while no
-    version is known.
+    That is the minor version of the lowest of them, as `X.Y.0`. While no version is known, any is.
     """
     known = [Version.parse(version) for version in running if Version.is_valid(version)]
     return not known or cluster_version == f"{min(known).major}.{min(known).minor}.0"
 
 
 def can_restore(version: str) -> bool:
-    """Whether `etcdutl snapshot restore` of this version can move revisions on.
+    """Whether `etcdutl snapshot restore` of this version can raise revisions.
 
     `--bump-revision` and `--mark-compacted` came with 3.5.10; before 3.5 there is no etcdutl.
     """

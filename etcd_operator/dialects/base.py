@@ -13,7 +13,7 @@ from etcd_operator.core.desired import DesiredCluster, PersistedState
 from etcd_operator.core.kinds.protocol import Kind
 from etcd_operator.core.starts import Start
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.versions import image_of, parse_version
+from etcd_operator.core.versions import parse_version
 from etcd_operator.decoding import convert
 from etcd_operator.errors import InvalidSpec
 
@@ -116,7 +116,7 @@ def desired_of(
     try:
         fields = asked()
     except InvalidSpec as error:
-        fields = {"size": 0, "version": "", "image": "", "problem": str(error)}
+        fields = {"size": 0, "repository": "", "version": "", "problem": str(error)}
     return DesiredCluster(
         api_version=api_version,
         namespace=metadata.namespace,
@@ -141,10 +141,9 @@ def parse_spec(raw: dict[str, Any], kind: type[Spec]) -> Spec:
         raise InvalidSpec(f"spec: {error}") from error
 
 
-def image_for(defaults: Defaults, version: str) -> tuple[str, str]:
-    """The version without `v` and the image that runs it. Raises InvalidSpec."""
-    parsed = parse_version(version or defaults.version)
-    return str(parsed), image_of(defaults.repository, parsed)
+def version_for(defaults: Defaults, version: str) -> str:
+    """The version of etcd without `v`; the default for an empty one. Raises InvalidSpec."""
+    return str(parse_version(version or defaults.version))
 
 
 def persisted_fields(persisted: PersistedState, *, now: str) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from etcd_operator.core.kinds.ephemeral import EPHEMERAL
 from etcd_operator.core.starts import Resuming, Seeding, Start
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import CONDITIONS, conditions, current_version, member_names
-from etcd_operator.dialects.base import Defaults, desired_of, image_for, parse_spec, persisted_fields
+from etcd_operator.dialects.base import Defaults, desired_of, parse_spec, persisted_fields, version_for
 from etcd_operator.errors import InvalidSpec
 from etcd_operator.render import ephemeral, seed
 from etcd_operator.render.urls import CLIENT_PORT, url
@@ -51,11 +51,11 @@ class CoreosDialect:
         if size is None or size < 1:
             raise InvalidSpec("spec.size is missing: give the number of members, like 3")
         # Left out, the version is what runs: an operator with another default must not upgrade anything.
-        version, image = image_for(self._defaults, spec.version or cluster.status.current_version)
+        version = version_for(self._defaults, spec.version or cluster.status.current_version)
         return {
             "size": size,
+            "repository": self._defaults.repository,
             "version": version,
-            "image": image,
             "is_paused": spec.paused,
             "pod_template": _pod_template(cluster.metadata.name, spec),
         }

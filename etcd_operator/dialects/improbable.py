@@ -16,7 +16,7 @@ from etcd_operator.core.replies import EtcdMember
 from etcd_operator.core.starts import Start
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import CONDITIONS, conditions, current_version, member_names
-from etcd_operator.dialects.base import Defaults, desired_of, image_for, parse_spec, persisted_fields
+from etcd_operator.dialects.base import Defaults, desired_of, parse_spec, persisted_fields, version_for
 from etcd_operator.errors import InvalidSpec
 from etcd_operator.render import persistent
 from etcd_operator.render.urls import CLIENT_PORT, url
@@ -53,7 +53,7 @@ class ImprobableDialect:
 
     def _asked(self, cluster: EtcdCluster) -> dict[str, Any]:
         spec = parse_spec(cluster.spec, ClusterSpec)
-        version, image = image_for(self._defaults, spec.version)
+        version = version_for(self._defaults, spec.version)
         _refuse_reserved(spec)
         if spec.affinity and spec.pod_template.affinity:
             raise InvalidSpec("spec.affinity and spec.podTemplate.affinity mean the same: keep one of them")
@@ -62,8 +62,8 @@ class ImprobableDialect:
             template = msgspec.structs.replace(template, affinity=spec.affinity)
         return {
             "size": spec.replicas,
+            "repository": self._defaults.repository,
             "version": version,
-            "image": image,
             "is_paused": cluster.metadata.annotations.get(improbable.PAUSED_ANNOTATION) == "true",
             "recover": cluster.metadata.annotations.get(improbable.RECOVER_ANNOTATION, "")[:LONGEST_ASKED],
             "pod_template": template,

@@ -112,7 +112,7 @@ def replica_set(peer: EtcdPeer, state: PeerState, repository: str) -> RawObject:
     """The ReplicaSet of a peer, annotated with a digest of its template."""
     body = persistent.replica_set(
         peer,
-        image_of(repository, parse_version(peer.spec.version)),
+        image_of(repository, str(parse_version(peer.spec.version))),
         is_restored=state.is_restored,
         is_root_owned=state.is_root_owned,
     )

@@ -31,8 +31,8 @@ def desired(kind: Kind = PERSISTENT, **changes: Any) -> DesiredCluster:
         generation=7,
         created="2026-01-01T00:00:00Z",
         size=3,
+        repository="quay.io/coreos/etcd",
         version=VERSION,
-        image=f"quay.io/coreos/etcd:v{VERSION}",
         kind=kind,
     )
     return replace(asked, **changes)

@@ -121,7 +121,7 @@ class Operator:
             created="",
             size=resource.size,
             version=resource.version,
-            image="etcd",
+            repository="etcd",
             kind=PERSISTENT if self.world.is_persistent else EPHEMERAL,
             persisted=resource.persisted,
         )

@@ -31,8 +31,8 @@ def test_the_least_ephemeral_cluster() -> None:
         generation=7,
         created="2026-01-01T00:00:00Z",
         size=3,
+        repository="quay.io/coreos/etcd",
         version="3.6.16",
-        image="quay.io/coreos/etcd:v3.6.16",
         kind=EPHEMERAL,
     )
 
@@ -56,8 +56,8 @@ def test_the_least_persistent_cluster() -> None:
         generation=7,
         created="2026-01-01T00:00:00Z",
         size=3,
+        repository="quay.io/coreos/etcd",
         version="3.6.16",
-        image="quay.io/coreos/etcd:v3.6.16",
         kind=PERSISTENT,
         claim_template=STORAGE["volumeClaimTemplate"],
         cluster_version="",
@@ -183,7 +183,7 @@ def test_what_is_wrong_with_an_ephemeral_cluster_is_said_not_raised(spec: dict[s
     made = COREOS.desired(bare(spec))
 
     assert words in made.problem
-    assert (made.name, made.uid, made.size, made.image) == ("db", "uid-1", 0, "")
+    assert (made.name, made.uid, made.size, made.version) == ("db", "uid-1", 0, "")
 
 
 @pytest.mark.parametrize("size", [0, -1])
@@ -220,7 +220,7 @@ def test_what_is_wrong_with_a_persistent_cluster_is_said_not_raised(spec: dict[s
     made = IMPROBABLE.desired(durable(spec))
 
     assert words in made.problem
-    assert (made.name, made.uid, made.size, made.image) == ("db", "uid-1", 0, "")
+    assert (made.name, made.uid, made.size, made.version) == ("db", "uid-1", 0, "")
 
 
 @pytest.mark.parametrize("field", ["annotations", "labels"])
