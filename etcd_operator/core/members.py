@@ -202,6 +202,22 @@ class Member:
         return asked.version if asked is not None else ""
 
     @property
+    def has_terminating_peer(self) -> bool:
+        """Whether its EtcdPeer is being deleted, as when it is made again at another version."""
+        return self.peer is not None and self.peer.is_terminating
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its process runs, as the kubelet reports it."""
+        return self.pod is not None and self.pod.is_running
+
+    @property
+    def serves_requested_version(self) -> bool:
+        """Whether it is healthy and runs the version that its objects ask for."""
+        running = self.answer.version if self.answer is not None else ""
+        return self.is_healthy and not self.has_terminating_peer and running == self.requested_version
+
+    @property
     def id(self) -> str:
         """Its ID in etcd's list, hexadecimal; empty while it is not listed."""
         return self.entry.id if self.entry is not None else ""

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from functools import cached_property
 
+from semver import Version
+
 from etcd_operator.core.desired import DesiredCluster, PersistedState
 from etcd_operator.core.kinds.protocol import Kind
 from etcd_operator.core.members import ClaimFacts, Member, Unlabelled, quorum
@@ -109,6 +111,28 @@ class ClusterState:
         answers = (voter.answer for voter in self.voters)
         return frozenset(named for answer in answers if answer is not None for named in answer.corrupt)
 
+    @cached_property
+    def lowest_version(self) -> Version | None:
+        """The lowest version of etcd that voters run; None while none is known.
+
+        A voter that is silent during an upgrade may still run what ran when the upgrade began.
+        """
+        answers = [voter.answer for voter in self.voters]
+        running = [answer.version for answer in answers if answer is not None]
+        upgrade = self.persisted.upgrade
+        if upgrade is not None and (None in answers or not answers):
+            running.append(upgrade.origin)
+        return min((Version.parse(text) for text in running if Version.is_valid(text)), default=None)
+
+    @cached_property
+    def upgrading_member(self) -> Member | None:
+        """The member that an upgrade may have stopped; None once it serves, or is no member any more."""
+        upgrade = self.persisted.upgrade
+        member = self.by_name.get(upgrade.member) if upgrade is not None else None
+        if member is None or (self.has_quorum and self.voters and member.entry is None):
+            return None
+        return None if member.serves_requested_version else member
+
     @property
     def leader(self) -> Member | None:
         """The member that the healthy ones follow."""
@@ -116,14 +140,14 @@ class ClusterState:
         named = max(set(ids), key=ids.count, default="")
         return next((m for m in self.voters if m.entry is not None and m.entry.id == named), None)
 
-    def lag(self, member: Member) -> int:
-        """Entries of the log that a member is behind the voter that has the most; 0 without an answer."""
-        most = max((v.answer.committed for v in self.voters if v.answer is not None), default=0)
-        return most - member.answer.committed if member.answer is not None else 0
+    @cached_property
+    def committed(self) -> int:
+        """The raft index of the voter that has the most of the log; 0 without an answer."""
+        return max((v.answer.committed for v in self.voters if v.answer is not None), default=0)
 
     def must_catch_up(self, member: Member) -> bool:
         """Whether clients would have to wait if it were to lead now: etcd takes no write meanwhile."""
-        return self.lag(member) > IN_STEP
+        return member.answer is not None and self.committed - member.answer.committed > IN_STEP
 
     @property
     def quorum(self) -> int:

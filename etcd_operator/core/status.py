@@ -10,7 +10,6 @@ from etcd_operator.api.persisted import is_repeated
 from etcd_operator.core.actions import Plan, Stage
 from etcd_operator.core.replies import ANYBODY
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.upgrade.skew import lowest
 from etcd_operator.core.versions import is_agreed
 
 MILESTONES = {
@@ -165,7 +164,7 @@ def member_names(state: ClusterState) -> tuple[str, ...]:
 
 def current_version(state: ClusterState) -> str:
     """The lowest version that voters run: what the whole cluster can do; empty while none is known."""
-    found = lowest(state)
+    found = state.lowest_version
     return str(found) if found is not None else ""
 
 

@@ -1,1 +1,1 @@
-"""How a cluster is taken from one version of etcd to another: decisions only."""
+"""Taking a cluster from one version of etcd to another: decisions only."""

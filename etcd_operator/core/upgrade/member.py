@@ -1,61 +1,81 @@
-"""The member in hand: the one that an upgrade has taken away, and what is written down about it."""
+"""The upgrading member: the one that an upgrade stops, and what is recorded before it does.
 
-from dataclasses import replace
+Which one that is, is found once per pass (`ClusterState.upgrading_member`). The rules of an upgrade
+decide on a `Step`; `planned` is the one place that makes a plan of it, so that whatever an upgrade
+does is recorded first.
+"""
+
+from dataclasses import dataclass, replace
 
 from etcd_operator.api.persisted import Upgrade
-from etcd_operator.core.actions import Action, Remember
+from etcd_operator.core.actions import Action, Plan, Remember, Stage
 from etcd_operator.core.members import Member
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.upgrade.skew import lowest
 
 STEP = 0.1
-"""Seconds between looks while a member restarts or catches up: neither wakes anybody."""
+"""Seconds between observations while a member restarts or catches up: neither causes an event."""
 
 
-def upgrading_member(state: ClusterState) -> Member | None:
-    """The member that may be away on purpose; None once it is back, or no member any more."""
-    upgrade = state.persisted.upgrade
-    upgrading = state.by_name.get(upgrade.member) if upgrade is not None else None
-    if upgrading is None or (state.has_quorum and state.voters and upgrading.entry is None):
-        return None
-    return None if is_back(upgrading) else upgrading
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What an upgrade does next, or waits for.
+
+    message, reason: as status reports them. action: None while the upgrade waits.
+    member: the upgrading member from this step on; None: the one on record.
+    is_held: something outside must change first. pause: seconds until the next observation.
+    """
+
+    message: str
+    reason: str = "Upgrading"
+    action: Action | None = None
+    member: Member | None = None
+    is_held: bool = False
+    pause: float = STEP
 
 
-def is_back(member: Member) -> bool:
-    """Whether it serves, at the version that its objects ask for."""
-    running = member.answer.version if member.answer is not None else ""
-    return member.is_healthy and not is_going(member) and running == member.requested_version
-
-
-def is_going(member: Member) -> bool:
-    """Whether its EtcdPeer is being deleted, to be made again at another version."""
-    return member.peer is not None and member.peer.is_terminating
-
-
-def may_fail_by_version(state: ClusterState, member: Member) -> bool:
-    """Whether a member that calls its data broken may do so because of its new version only."""
-    upgrade = state.persisted.upgrade
-    return (
-        upgrade is not None and upgrade.member == member.name and member.requested_version != upgrade.origin
+def planned(state: ClusterState, step: Step) -> Plan:
+    """The plan that takes a step: what the step begins is recorded before its action."""
+    actions = () if step.action is None else (*_record(state, step), step.action)
+    return Plan(
+        actions=actions,
+        stage=Stage.HELD if step.is_held else Stage.WORKING,
+        reason=step.reason,
+        message=step.message,
+        requeue_after=step.pause,
     )
 
 
-def remember(state: ClusterState, member: Member | None) -> list[Action]:
-    """Write down what is begun, where it is not written already.
+def _record(state: ClusterState, step: Step) -> list[Remember]:
+    """Record what a step begins, unless it is on record already or the step is a record itself.
 
-    Another version may be asked for when all have come up at the one before: then it is begun from that.
+    Another version may be desired when all members run the one before: then the upgrade begins from that.
     """
-    running, upgrade = lowest(state), state.persisted.upgrade
-    origin = str(running) if running is not None or member is None else member.requested_version
-    target = state.desired.version
-    begun = upgrade or Upgrade(origin=origin, target=target)
-    name = member.name if member is not None else begun.member
+    if isinstance(step.action, Remember):
+        return []
+    upgrade, target = state.persisted.upgrade, state.desired.version
+    begun = upgrade or Upgrade(origin=_origin(state, step.member), target=target)
     is_known = bool(state.voters) and all(voter.answer is not None for voter in state.voters)
-    origin = origin if is_known else begun.origin
+    origin = _origin(state, step.member) if is_known else begun.origin
+    name = step.member.name if step.member is not None else begun.member
     wanted = Upgrade(origin=origin, target=target, member=name, since=begun.since)
     return [] if wanted == upgrade else [Remember(persisted=replace(state.persisted, upgrade=wanted))]
 
 
+def _origin(state: ClusterState, member: Member | None) -> str:
+    """The version that an upgrade begins from: the lowest that runs, else the one requested of its member."""
+    running = state.lowest_version
+    requested = member.requested_version if member is not None else ""
+    return str(running) if running is not None else requested
+
+
+def may_fail_by_version(state: ClusterState, member: Member) -> bool:
+    """Whether a member that reports its data as broken may do so only because of its new version."""
+    upgrade = state.persisted.upgrade
+    if upgrade is None or upgrade.member != member.name:
+        return False
+    return member.requested_version != upgrade.origin
+
+
 def waiting_for(name: str, version: str) -> str:
-    """The sentence of every wait for one member, so that none of its steps is a status write of its own."""
+    """The message of all steps of one member: the same, so that none is a status write of its own."""
     return f"waiting for {name} to serve at {version}"

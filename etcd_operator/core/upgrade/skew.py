@@ -1,4 +1,4 @@
-"""Which version may follow which: etcd's own rules of upgrading, as sentences.
+"""Version skew: which version may follow which, by etcd's own rules.
 
 etcd goes up one minor version at a time and never back. As long as one member still runs
 the lowest version, etcd's cluster version has not moved, and the way back to that version
@@ -15,45 +15,10 @@ UNREADABLE_BY = 7
 """The minor version that panics on log entries written by 3.5, at each start (measured)."""
 
 
-def needs_snapshots(cluster: DesiredCluster) -> bool:
-    """Whether the version asked for cannot read what the cluster's first members may have written."""
-    bootstrap = cluster.persisted.bootstrap
-    founded = bootstrap.version if bootstrap is not None else ""
-    return minor(cluster.version) >= UNREADABLE_BY and (not founded or minor(founded) < UNREADABLE_BY - 1)
-
-
-def has_old_entries(version: str) -> bool:
-    """Whether a member that runs `version` may have unreadable entries in its log."""
-    return minor(version) < UNREADABLE_BY
-
-
-def minor(version: str) -> int:
-    """The second number of a version as etcd writes it; 0 for what is none."""
-    return Version.parse(version).minor if Version.is_valid(version) else 0
-
-
-def lowest(state: ClusterState) -> Version | None:
-    """The lowest version that voters run; None while nothing is known.
-
-    A voter that is silent during an upgrade may still run what ran when it began.
-    """
-    answers = [voter.answer for voter in state.voters]
-    running = [answer.version for answer in answers if answer is not None]
-    upgrade = state.persisted.upgrade
-    if upgrade is not None and (None in answers or not answers):
-        running.append(upgrade.origin)
-    return min((Version.parse(version) for version in running if Version.is_valid(version)), default=None)
-
-
-def joining_version(state: ClusterState) -> str:
-    """The version that a new member starts with: the lowest that runs, else the one asked for.
-
-    A member that joins gets the leader's log as it is, and a leader of an older minor version may
-    hold entries that the newer one cannot read (3.7 panics on those of 3.5). The upgrade that is
-    under way brings it up like the others.
-    """
-    found = lowest(state)
-    return str(found) if found is not None else state.desired.version
+def skew_refusal(state: ClusterState) -> str:
+    """Why the desired version cannot be reached from what runs; empty if it can."""
+    running = state.lowest_version
+    return refusal(running, Version.parse(state.desired.version)) if running is not None else ""
 
 
 def refusal(running: Version, target: Version) -> str:
@@ -77,7 +42,29 @@ def refusal(running: Version, target: Version) -> str:
     return ""
 
 
-def skew_refusal(state: ClusterState) -> str:
-    """Why the version asked for cannot be reached from what runs; empty if it can."""
-    running = lowest(state)
-    return refusal(running, Version.parse(state.desired.version)) if running is not None else ""
+def joining_version(state: ClusterState) -> str:
+    """The version that a new member starts with: the lowest that runs, else the desired one.
+
+    A member that joins gets the leader's log as it is, and a leader of an older minor version may
+    hold entries that the newer one cannot read (3.7 panics on those of 3.5). The upgrade that is
+    under way takes it to the desired version like the others.
+    """
+    running = state.lowest_version
+    return str(running) if running is not None else state.desired.version
+
+
+def needs_snapshots(cluster: DesiredCluster) -> bool:
+    """Whether the desired version cannot read what the cluster's initial members may have written."""
+    bootstrap = cluster.persisted.bootstrap
+    initial = bootstrap.version if bootstrap is not None else ""
+    return minor(cluster.version) >= UNREADABLE_BY and (not initial or minor(initial) < UNREADABLE_BY - 1)
+
+
+def has_old_entries(version: str) -> bool:
+    """Whether a member that runs `version` may have unreadable entries in its log."""
+    return minor(version) < UNREADABLE_BY
+
+
+def minor(version: str) -> int:
+    """The second number of a version as etcd writes it; 0 for what is not a version."""
+    return Version.parse(version).minor if Version.is_valid(version) else 0

@@ -1,0 +1,201 @@
+"""Other members that do not come up during an upgrade. Random runs of the model found most of these rows."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from etcd_operator.api.persisted import Upgrade
+from etcd_operator.core.actions import CreateMember, ReplaceMember
+from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.core.kinds.persistent import PERSISTENT
+from etcd_operator.core.names import member_name
+from etcd_operator.core.plan import plan
+from etcd_operator.core.starts import Joining, Resuming
+from etcd_operator.core.state import ClusterState
+from etcd_operator.core.upgrade.blocked import is_blocked
+from unit.core.builders import (
+    IMAGE_PROBLEM,
+    TOKEN,
+    bootstrapped,
+    changed,
+    claim,
+    entry,
+    peer,
+    persistent,
+    pod,
+    silent,
+)
+from unit.core.upgrade_states import (
+    BOTH,
+    DELETED_CLAIM,
+    NEW,
+    OLD,
+    TERMINATING_PEER,
+    at,
+    crashing,
+    desiring,
+    names,
+    on_record,
+    remembered,
+    to_upgrade,
+    under_way,
+)
+
+
+def _crashed(
+    cluster: DesiredCluster, *numbers: int, upgrading: str | None, wanted: str, ran: str = NEW
+) -> ClusterState:
+    """Members that came up at `ran` and crash now; `wanted` is desired by now."""
+    state = to_upgrade(cluster, runs=(OLD, ran, ran), upgrading=upgrading, wanted=wanted)
+    state = crashing(state, *(names(state)[number] for number in numbers))
+    return replace(state, has_quorum=len(numbers) < 2)
+
+
+@BOTH
+@pytest.mark.parametrize("wanted", [OLD, "3.5.36"], ids=["back", "on"])
+def test_a_member_that_came_up_and_crashes_later_is_tried_at_the_version_desired_by_then(
+    cluster: DesiredCluster, wanted: str
+) -> None:
+    """Though another one is upgrading: it cannot get worse, and the rest would wait for it for ever."""
+    first, middle, highest = names(bootstrapped(cluster))
+    state = _crashed(cluster, 2, upgrading=middle, wanted=wanted)
+    assert plan(state).actions == (
+        remembered(state, under_way(highest, wanted=wanted)),
+        ReplaceMember(name=highest, version=wanted),
+    )
+
+    away = changed(state, first, answer=None)
+    away = on_record(replace(away, has_quorum=False), under_way(first))
+    assert plan(away).actions == (
+        remembered(away, under_way(first, wanted=wanted)),
+        ReplaceMember(name=highest, version=wanted),
+    )
+
+
+@BOTH
+def test_members_that_were_a_quorum_are_tried_one_after_the_other(cluster: DesiredCluster) -> None:
+    first, middle, highest = names(bootstrapped(cluster))
+    state = _crashed(cluster, 1, 2, upgrading=first, wanted="3.5.36")
+
+    assert ReplaceMember(name=highest, version="3.5.36") in plan(state).actions
+    done = changed(at(state, highest, NEW, requested="3.5.36"), highest, problem=None)
+    assert ReplaceMember(name=middle, version="3.5.36") in plan(done).actions
+
+
+@BOTH
+def test_a_whole_cluster_that_crashes_at_its_version_is_taken_on_to_the_next_patch(
+    cluster: DesiredCluster,
+) -> None:
+    """Nothing answers, and nothing is under way."""
+    highest = names(bootstrapped(cluster))[-1]
+    state = to_upgrade(cluster, runs=(NEW, NEW, NEW), wanted="3.5.36")
+    state = replace(crashing(state, *names(state), entry=None), has_quorum=False)
+
+    begun = Upgrade(origin=NEW, target="3.5.36", member=highest)
+    assert plan(state).actions == (remembered(state, begun), ReplaceMember(name=highest, version="3.5.36"))
+    unchanged = desiring(state, NEW)
+    assert (plan(unchanged).actions, plan(unchanged).reason) == ((), "QuorumLost")
+
+
+@pytest.mark.parametrize("upgrading", [None, "db-0"])
+def test_the_only_copy_is_not_tried_at_another_version_where_it_would_lose_its_data(
+    upgrading: str | None,
+) -> None:
+    state = at(to_upgrade(persistent(size=1), runs=(OLD,), upgrading=upgrading, wanted="3.5.36"), "db-0", NEW)
+    state = replace(crashing(state, "db-0"), has_quorum=False)
+
+    assert any(isinstance(action, ReplaceMember) for action in plan(state).actions)
+    assert plan(changed(state, "db-0", claim=DELETED_CLAIM)).actions == ()
+
+
+def test_a_member_that_crashed_before_an_upgrade_is_taken_no_minor_further() -> None:
+    """What keeps it down may have nothing to do with its version, and 3.7 could not read its log."""
+    state = _crashed(persistent(), 2, upgrading=None, wanted="3.6.16", ran=OLD)
+
+    assert plan(state).reason == "UpgradeWaiting"
+
+
+def test_a_member_whose_pod_has_no_node_delays_even_a_patch() -> None:
+    state = _crashed(persistent(), 2, upgrading=None, wanted="3.5.36")
+    pending = pod("db-2", is_running=False, has_run=False, problem=IMAGE_PROBLEM)
+
+    assert plan(state).actions
+    assert plan(changed(state, "db-2", pod=pending)).reason == "UpgradeWaiting"
+
+
+def test_a_member_whose_log_may_be_old_is_not_tried_at_3_7() -> None:
+    state = _crashed(persistent(), 2, upgrading="db-2", wanted="3.7.3", ran="3.6.17")
+    state = at(state, "db-0", "3.6.16")
+    state = at(state, "db-1", "3.6.17")
+    state = on_record(state, under_way("db-1", wanted="3.6.17", origin="3.6.16"))
+
+    assert not any(isinstance(action, ReplaceMember) for action in plan(state).actions)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({"problem": None}, id="it is only silent"),
+        pytest.param({"pod": pod("db-2", version=NEW)}, id="its process runs"),
+        pytest.param({"pod": None}, id="its pod is missing"),
+        pytest.param({"peer": TERMINATING_PEER}, id="its peer is being deleted already"),
+    ],
+)
+def test_a_member_that_is_away_for_another_reason_is_waited_for(changes: dict[str, Any]) -> None:
+    state = changed(_crashed(persistent(), 2, upgrading="db-1", wanted=OLD), "db-2", **changes)
+
+    assert plan(state).actions == ()
+
+
+def _joining(cluster: DesiredCluster, wanted: str) -> tuple[ClusterState, str]:
+    """Three members run OLD, a fourth joins and cannot pull its image any more; `wanted` is desired."""
+    state = to_upgrade(replace(cluster, size=4), wanted=wanted)
+    name = member_name(cluster, 3)
+    learner = replace(entry(name, is_learner=True), name="")
+    new = silent(state.desired, name, entry=learner, problem=IMAGE_PROBLEM)
+    new = replace(new, pod=pod(name, is_running=False, has_run=False, version=OLD))
+    if cluster.kind is PERSISTENT:
+        new = replace(
+            new, peer=peer(name, is_existing_only=True, version=OLD), claim=claim(name, cluster_id="x")
+        )
+    return replace(state, members=(*state.members, new)), name
+
+
+@pytest.mark.parametrize("wanted", [NEW, "3.6.16"])
+@BOTH
+def test_a_learner_whose_image_is_missing_is_tried_at_the_desired_version(
+    cluster: DesiredCluster, wanted: str
+) -> None:
+    """Learners come before the upgrade, which would otherwise never take the others there."""
+    state, name = _joining(cluster, wanted)
+
+    begun = Upgrade(origin=OLD, target=wanted, member=name)
+    assert plan(state).actions == (remembered(state, begun), ReplaceMember(name=name, version=wanted))
+
+
+@pytest.mark.parametrize("wanted", [OLD, "3.5.33", "3.7.3"], ids=["the same", "going back", "too far"])
+@BOTH
+def test_a_learner_is_tried_at_no_other_version(cluster: DesiredCluster, wanted: str) -> None:
+    state, name = _joining(cluster, wanted)
+
+    made = plan(state)
+    assert (made.actions, made.reason) == ((), "ErrImagePull")
+    assert name in made.message
+
+
+def test_without_a_quorum_no_version_helps_a_learner() -> None:
+    state, name = _joining(persistent(), NEW)
+
+    assert is_blocked(state, state.by_name[name])
+    assert not is_blocked(replace(state, has_quorum=False), state.by_name[name])
+
+
+def test_the_peer_of_a_learner_that_has_not_started_is_made_again_with_flags_to_join() -> None:
+    state, name = _joining(persistent(), NEW)
+    state = changed(state, name, peer=None, pod=None, claim=claim(name, version=NEW))
+
+    joining = Joining(members=("db-0", "db-1", "db-2", name), token=TOKEN)
+    assert plan(state).actions == (CreateMember(name=name, start=joining, version=NEW),)
+    started = changed(state, name, entry=entry(name, is_learner=True))
+    assert plan(started).actions == (CreateMember(name=name, start=Resuming(token=TOKEN), version=NEW),)
