@@ -36,7 +36,7 @@ from etcd_operator.reconcile.observe import Observer
 from etcd_operator.reconcile.peer_status import PeerStatusWriter
 from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.readiness import ReadinessWriter
-from etcd_operator.reconcile.upgrade import UpgradeWatch, news
+from etcd_operator.reconcile.upgrade import UpgradeWatch, events_of
 
 PersistedState = Callable[[Any, str, str, bool], None]
 """`(object, reason, sentence, is_warning)`: an Event on the object."""
@@ -89,7 +89,7 @@ class ClusterReconciler(Generic[Cluster]):
         state = self.observer.observe(key, cluster)
         if state is None:
             return Result(is_done=False)
-        self.upgrades.saw(key, state)
+        self.upgrades.observed(key, state)
         return _Pass(self, key, cluster, state).run()
 
 
@@ -176,7 +176,7 @@ class _Pass(Generic[Cluster]):
         except Exception:
             self._state = earlier  # what is written after the failure must not remember it in passing
             raise
-        for reason, message in news(before, action.persisted.upgrade, self._state):
+        for reason, message in events_of(before, action.persisted.upgrade, self._state):
             self._report(reason, message)
         if before is not None and action.persisted.upgrade is None:
             self._of.upgrades.finished(before)

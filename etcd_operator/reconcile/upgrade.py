@@ -10,19 +10,19 @@ from etcd_operator.core.state import ClusterState
 from etcd_operator.keys import Key
 
 Seconds = Callable[[float], None]
-"""Told of a duration in seconds."""
+"""Called with a duration in seconds."""
 
 
-def news(before: Upgrade | None, after: Upgrade | None, state: ClusterState) -> list[tuple[str, str]]:
-    """The Events that a change of what is remembered about an upgrade stands for."""
-    told = []
+def events_of(before: Upgrade | None, after: Upgrade | None, state: ClusterState) -> list[tuple[str, str]]:
+    """The Events for a change of the upgrade on record: reason and message of each."""
+    events = []
     if before is not None and before.member and (after is None or before.member != after.member):
-        told.append(("MemberUpgraded", f"{before.member} serves at {_running(state, before)}"))
+        events.append(("MemberUpgraded", f"{before.member} serves at {_running(state, before)}"))
     if after is None and before is not None:
-        told.append(("UpgradeFinished", f"all members run {state.desired.version}"))
+        events.append(("UpgradeFinished", f"all members run {state.desired.version}"))
     elif after is not None and (before is None or before.target != after.target):
-        told.append(("UpgradeStarted", f"from {after.origin} to {after.target}"))
-    return told
+        events.append(("UpgradeStarted", f"from {after.origin} to {after.target}"))
+    return events
 
 
 def _running(state: ClusterState, upgrade: Upgrade) -> str:
@@ -33,15 +33,15 @@ def _running(state: ClusterState, upgrade: Upgrade) -> str:
 
 @dataclass(kw_only=True)
 class UpgradeWatch:
-    """Measures upgrades by the looks that are made anyway: how long they take, how long nobody led."""
+    """Measures upgrades by the observations of passes: how long they take, how long there was no leader."""
 
     clock: Clock
     on_finished: Seconds
     on_leaderless: Seconds
     _without_leader: dict[Key, float] = field(default_factory=dict)
 
-    def saw(self, key: Key, state: ClusterState) -> None:
-        """A look at a cluster; only one with an upgrade under way counts."""
+    def observed(self, key: Key, state: ClusterState) -> None:
+        """Count the time without a leader between two passes; only while an upgrade is under way."""
         now = self.clock.monotonic()
         since = self._without_leader.pop(key, None)
         if since is not None:
@@ -50,7 +50,7 @@ class UpgradeWatch:
             self._without_leader[key] = now
 
     def finished(self, upgrade: Upgrade) -> None:
-        """An upgrade is over."""
+        """Report how long an upgrade took."""
         if upgrade.since:
             began = datetime.fromisoformat(upgrade.since)
             self.on_finished((self.clock.now() - began).total_seconds())

@@ -197,12 +197,12 @@ def _replace(world: World, state: ClusterState, action: ReplaceMember) -> set[st
     if not world.is_persistent:
         pod = world.pods.get(name)
         if member.pod is None or member.pod.is_terminating or pod is None or pod.uid != member.pod.uid:
-            raise Refused(f"the pod of {name} is going: not upgrading it")
+            raise Refused(f"the pod of {name} is being deleted: not upgrading it")
         world.pods[name] = replace(pod, version=action.version)
         return {"pods"}
     seen = member.peer
     if seen is None or seen.is_terminating or seen.is_for_cleanup:
-        raise Refused(f"the EtcdPeer {name} is going: not upgrading it")
+        raise Refused(f"the EtcdPeer {name} is being deleted: not upgrading it")
     claim, peer = world.claims.get(name), world.peers.get(name)
     is_marked = member.claim is None or member.claim.version == action.version
     if member.claim is not None and not is_marked:

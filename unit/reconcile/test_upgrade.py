@@ -6,7 +6,7 @@ from contextlib import contextmanager
 import pytest
 
 from etcd_operator.api.persisted import Upgrade
-from etcd_operator.reconcile.upgrade import news
+from etcd_operator.reconcile.upgrade import events_of
 from unit.core import builders as states
 from unit.fakes.apiserver import Json, Kind
 from unit.fakes.apiserver.kinds import CLAIMS, PODS
@@ -434,7 +434,7 @@ def test_an_upgrade_that_was_taken_back_before_anybody_was_touched_does_not_clai
     """Padding, say, was all that had been done."""
     before = Upgrade(origin="3.6.16", target="3.7.3")
 
-    assert news(before, None, states.bootstrapped()) == [("UpgradeFinished", "all members run 3.6.16")]
+    assert events_of(before, None, states.bootstrapped()) == [("UpgradeFinished", "all members run 3.6.16")]
 
 
 # Crashes
