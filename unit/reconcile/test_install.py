@@ -9,12 +9,14 @@ from structlog.testing import capture_logs
 from etcd_operator.api.crd import crds
 from etcd_operator.api.policies import policies
 from etcd_operator.kube.client import Client
-from etcd_operator.kube.transport import Transport
+from etcd_operator.kube.transport import Timeouts, Transport
 from etcd_operator.reconcile.install import DELAYS, REFUSED_DELAY, Installer
 from unit.fakes.apiserver import ApiServer, Cut
 from unit.fakes.apiserver.faults import Answer, Fault, Request
 from unit.fakes.apiserver.kinds import CRDS
-from unit.kube.server import BRISK
+
+PATIENT = Timeouts(connect=30.0, read=30.0, total=60.0, silence=30.0)
+"""Longer than a busy machine takes to answer: a write that is tried again is counted."""
 
 NAMES = sorted(body["metadata"]["name"] for body in (*crds(), *policies()))
 PEERS = "etcdpeers.etcd.improbable.io"
@@ -51,7 +53,7 @@ Make = Callable[[Pauses], Installer]
 @pytest.fixture
 def installer(api: ApiServer) -> Iterator[Make]:
     with urllib3.PoolManager() as pool:
-        client = Client(Transport(pool=pool, base_url=api.url), timeouts=BRISK)
+        client = Client(Transport(pool=pool, base_url=api.url), timeouts=PATIENT)
         yield lambda pauses: Installer(client, wait=pauses, random=lambda: 0.0)
 
 
