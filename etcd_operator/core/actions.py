@@ -1,7 +1,7 @@
 """The closed set of things the operator can do to a cluster, and the plan that orders them.
 
-An action names what shall be so; how it is done safely (preconditions, look before
-repeat) is the business of `reconcile.act`.
+An action names the result; how it is reached safely (preconditions, a read before a
+repetition) is decided by `reconcile.act`.
 """
 
 from dataclasses import dataclass
@@ -13,26 +13,26 @@ from etcd_operator.core.starts import Start
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remember:
-    """Write the record into status before anything rests on it."""
+    """Write the persisted state into status before anything depends on it."""
 
     persisted: PersistedState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateClientService:
-    """Make the address that clients use."""
+    """Make the Service for clients."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateMemberService:
-    """Make the address of one member (ephemeral members only)."""
+    """Make the Service of one member (ephemeral members only)."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RestoreLabels:
-    """Give a member's pod the labels back by which it is known; pod, uid: which one."""
+    """Restore the labels by which a member's pod is found. pod, uid: which one."""
 
     name: str
     pod: str
@@ -50,7 +50,7 @@ class KeepBudget:
 class CreateMember:
     """Make a member's objects: a pod, or an EtcdPeer that makes claim and ReplicaSet.
 
-    version: of etcd; empty for the one that the spec asks for.
+    version: of etcd; empty for the one in the spec.
     """
 
     name: str
@@ -81,8 +81,8 @@ class PadLog:
 class SetExistingOnly:
     """From now on this member refuses to start without its data.
 
-    Its claim is marked with the identity of cluster and member first, and with the voters (as in
-    `AnnotateVoters`), so that the data can be recognised when everything else is gone.
+    Its claim is annotated with the identity of cluster and member first, and with the voters (as in
+    `AnnotateVoters`), so that the data can be recognised when everything else is lost.
     """
 
     name: str
@@ -105,7 +105,7 @@ class AnnotateVoters:
 class RemakePod:
     """Delete a persistent member's pod that reports that its data is missing; its ReplicaSet makes another.
 
-    Its claim is marked with that pod first: only another one that reports the same is believed.
+    Its claim is annotated with that pod first: only another one that reports the same is believed.
     """
 
     name: str
@@ -113,7 +113,7 @@ class RemakePod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClearMissing:
-    """Take that mark off a claim: its member runs on its data after all."""
+    """Remove that annotation from a claim: its member runs on its data after all."""
 
     name: str
 
@@ -135,7 +135,7 @@ class Promote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveLeader:
-    """Hand leadership to a member that stays, before the leader is stopped."""
+    """Transfer leadership to a member that is kept, before the leader is stopped."""
 
     name: str
     member_id: str
@@ -182,7 +182,7 @@ class DropPod:
 class ConfirmLoss:
     """Make sure, live, that no quorum can ever return: nothing that follows may happen otherwise.
 
-    gone: members whose pods must not be there. survivors: names and pod UIDs of the members that
+    gone: members whose pods must be missing. survivors: names and pod UIDs of the members that
     answer; none of them may know of a quorum that could still come about.
     """
 
@@ -225,7 +225,7 @@ class RetireMember:
     """Delete what is left of a member of the old cluster (ephemeral: pod and service; persistent: peer
     and claim), if the seed serves, live.
 
-    keeps_claim: mark the claim as given up instead, and leave it to a person.
+    keeps_claim: annotate the claim as given up instead, and leave it to a person.
     """
 
     name: str
@@ -268,10 +268,10 @@ Action = (
 
 
 class Stage(Enum):
-    """Where a cluster stands after a look at it.
+    """Where a cluster stands after an observation.
 
-    SETTLED: as asked. WORKING: acting, or waiting for what was begun. HELD: something
-    outside must change first; the reason says what.
+    SETTLED: as desired. WORKING: acting, or waiting for what was begun. HELD: something
+    outside must change first; the reason names it.
     """
 
     SETTLED = "settled"
@@ -281,9 +281,9 @@ class Stage(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What to do now, why, and when to look again at the latest (seconds; None: when something changes).
+    """What to do now, why, and when to observe again at the latest (seconds; None: when something changes).
 
-    is_quiet: a detail of something larger that status already tells; not worth a write of its own.
+    is_quiet: a detail of something larger that status already reports; not worth a write of its own.
     """
 
     actions: tuple[Action, ...] = ()
@@ -302,7 +302,7 @@ class Plan:
 
     @classmethod
     def wait(cls, reason: str, message: str, *, requeue_after: float) -> "Plan":
-        """What was begun goes on by itself; look again."""
+        """What was begun goes on by itself; observe again."""
         return cls(stage=Stage.WORKING, reason=reason, message=message, requeue_after=requeue_after)
 
     @classmethod

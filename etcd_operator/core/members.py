@@ -30,17 +30,17 @@ def is_member_name(name: str, cluster: str) -> bool:
 
 
 class Health(Enum):
-    """What the last look at a member showed."""
+    """What the last probe of a member showed."""
 
     HEALTHY = "healthy"
     UNHEALTHY = "unhealthy"
-    REFUSED = "wants a user"
+    REFUSED = "requires authentication"
     NO_ANSWER = "no answer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodProblem:
-    """Why a pod does not run, in Kubernetes' own words: a CamelCase reason and one sentence."""
+    """Why a pod does not run, as Kubernetes reports it: a CamelCase reason and one sentence."""
 
     reason: str
     message: str
@@ -50,17 +50,17 @@ class PodProblem:
 class PodFacts:
     """A member's pod.
 
-    has_run: its etcd has been started at least once; restarts: how often again.
+    has_run: its etcd has been started at least once. restarts: how often again.
     is_finished: it will never run again. is_on_lost_node: its node has been silent for too long.
     node: where it runs, if it was made so long ago that its node may have been silent for too long.
-    is_gated: it is ready only while it is told to serve; serves: what it is told, None for nothing yet.
-    is_existing_only: a new process in it starts from its data only. has_no_data: its last process said that
-    it found none. has_broken_data: its last process said that it cannot read what it found.
-    can_never_join: its last process said that it is not let in with the flags or the data that it has.
+    is_gated: it has the readiness gate. serves: the condition of that gate, None while it is not set.
+    is_existing_only: a new process in it starts from its data only. has_no_data: its last process reported
+    that it found none. has_broken_data: its last process reported that it cannot read what it found.
+    can_never_join: its last process reported that its flags or its data do not let it join.
     has_fetched: the seed of a recovery has all of its survivor's data.
-    started_lately: its process is so young that clients may not have come back to it yet.
+    started_lately: its process is so young that clients may not have reconnected to it yet.
     is_routed: the Service for clients selects it.
-    version: of etcd, the one that an ephemeral member's pod asks for.
+    version: of etcd, the one in the pod of an ephemeral member.
     """
 
     name: str
@@ -98,14 +98,14 @@ class Unlabelled:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimFacts:
-    """A persistent member's claim and what earlier bootstraps wrote on it (empty when nothing).
+    """A persistent member's claim and the annotations of earlier bootstraps (empty without them).
 
     voters: who voted when that was last written, as `name=ID`; of two the larger voters_revision is newer.
     given_up: the recovery that gave its member up; empty for all others.
     missing_in: the pod (its UID) that reported that the data is missing; empty since the member runs on it.
     is_started: whether an initial member may have run on it; None where that is not written.
     cluster_uid: of the EtcdCluster that it was made for.
-    version: of etcd, the one that was last asked to run on it.
+    version: of etcd, the last one that was started on it.
     is_restored: its data directory is that of a seed. is_for_non_root: made for an etcd that is not root.
     """
 
@@ -150,9 +150,9 @@ class Member:
 
     has_replica_set: a persistent initial member that may have been started (see `reconcile.peer`).
     never_led: its only process so far is alive and has never seen a leader.
-    silent_for: seconds since it was heard, or first asked; 0 while it answers, and where nobody is asked.
-    trouble: what keeps it from running.
-    snapshots: raft snapshots that its process has saved; None where nobody asked, or got no answer.
+    silent_for: seconds since it was heard, or first asked; 0 while it answers, and where it is not asked.
+    problem: what keeps it from running.
+    snapshots: raft snapshots that its process has saved; None where that was not needed, or not readable.
     """
 
     name: str
@@ -188,7 +188,7 @@ class Member:
 
     @property
     def is_going(self) -> bool:
-        """Whether all that is left of it is on its way out."""
+        """Whether all that is left of it is being deleted."""
         if self.peer is not None:
             return self.peer.is_terminating
         if self.has_service:
@@ -197,9 +197,9 @@ class Member:
 
     @property
     def requested_version(self) -> str:
-        """The version of etcd that its objects ask for; empty without them."""
-        asked = self.peer or self.pod
-        return asked.version if asked is not None else ""
+        """The version of etcd in its objects; empty without them."""
+        source = self.peer or self.pod
+        return source.version if source is not None else ""
 
     @property
     def has_terminating_peer(self) -> bool:
@@ -236,10 +236,10 @@ class Member:
 
     @property
     def is_healthy(self) -> bool:
-        """Whether the last look found it healthy."""
+        """Whether the last probe found it healthy."""
         return self.health is Health.HEALTHY
 
     @property
     def is_serving(self) -> bool:
-        """Whether clients are served by it: it is healthy, or proved as much although it wants a user."""
+        """Whether it serves clients: it is healthy, or proved as much although it requires authentication."""
         return self.is_healthy or (self.refusal is not None and self.refusal.is_serving)

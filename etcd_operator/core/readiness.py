@@ -1,9 +1,9 @@
-"""What the pods of members are told: whether the member serves, and to refuse an empty volume.
+"""What is written on members' pods: whether the member serves, and that it starts from its data only.
 
-The first is a condition that a readiness gate asks for, so that the disruption budget counts
-members as etcd sees them: started, voting, healthy. A silence is judged as in status: the
-prober has asked twice. The second replaces the flags that a member was founded with, so that
-neither a new process in the same pod can ever found again (docs/architecture.md, "Bootstrap").
+The first is the condition of a readiness gate, so that the disruption budget counts members as
+etcd sees them: started, voting, healthy. A silence is judged as in status: the prober has asked
+twice. The second replaces the flags that the member was bootstrapped with, so that a new process
+in the same pod can never bootstrap again (docs/architecture.md, "Bootstrap").
 """
 
 from dataclasses import dataclass
@@ -15,9 +15,10 @@ from etcd_operator.core.state import ClusterState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadinessUpdate:
-    """What one member's pod is told now; seals: from now on it refuses an empty volume.
+    """What is to be written on one member's pod.
 
-    reason and message say why it serves, or why not.
+    serves: the condition of the readiness gate; reason and message explain it.
+    sets_existing_only: from now on the member refuses to start without its data.
     """
 
     name: str
@@ -29,16 +30,16 @@ class ReadinessUpdate:
 
 
 def readiness_updates(state: ClusterState) -> tuple[ReadinessUpdate, ...]:
-    """The pods whose marks are not as they should be; nothing in a world that cannot be judged.
+    """The pods that need a change; none where that cannot be judged.
 
-    Of two clusters under one name it is only known that who answers for the other one does not serve.
+    In a split brain it is only known that members of the conflicting cluster do not serve.
     """
     if not state.persisted.is_bootstrapped or state.conflict:
         return ()
     is_split = bool(state.cluster_ids - {state.persisted.cluster_id})
     judged = foreign(state) if is_split else state.members
     found = (_update(state, member, member.pod) for member in judged if member.pod is not None)
-    return tuple(mark for mark in found if mark is not None)
+    return tuple(update for update in found if update is not None)
 
 
 def _update(state: ClusterState, member: Member, pod: PodFacts) -> ReadinessUpdate | None:
@@ -70,9 +71,7 @@ def _verdict(state: ClusterState, member: Member) -> tuple[str, str]:
     if not state.has_quorum:
         return "QuorumLost", "no quorum answers"
     if member.refusal is not None:
-        return (
-            (SERVES, "a voter that wants a user") if member.is_serving else ("AuthEnabled", "it wants a user")
-        )
+        return _verdict_on_refusal(member)
     if member.entry is None and state.wants_user:
         return "NoAnswer", "no member reports who the members are, and it is silent"
     if member.entry is None:
@@ -84,7 +83,13 @@ def _verdict(state: ClusterState, member: Member) -> tuple[str, str]:
     return SERVES, "a healthy voter"
 
 
+def _verdict_on_refusal(member: Member) -> tuple[str, str]:
+    if member.is_serving:
+        return SERVES, "a voter that requires authentication"
+    return "AuthEnabled", "it requires authentication"
+
+
 def _may_be_existing_only(state: ClusterState, member: Member) -> bool:
-    """A voter that answers has its data, and needs its first flags no more. A pause ends all acts."""
+    """A voter that answers has its data and no longer needs its first flags. A pause stops all acts."""
     votes = member.entry is not None and not member.entry.is_learner and member not in foreign(state)
     return votes and member.answer is not None and not state.desired.is_paused

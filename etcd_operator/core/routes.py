@@ -3,9 +3,9 @@
 The Service selects by labels of the pods. A member that answers for another etcd cluster than the one on
 record would give clients another cluster's data under this one's name; so its pod loses a label that the
 Service selects by, and gets it back when it answers for the right cluster again. Nothing else of such a
-member is touched: a person has to say which data is wanted (`rules.guard.split`).
+member is touched: a person has to decide which data to keep (`rules.guard.split`).
 
-Only where a member of the cluster on record answers: otherwise it may be the record that is wrong, and a
+Only where a member of the cluster on record answers: otherwise the recorded ID may be wrong, and a
 Service without members serves nobody.
 """
 
@@ -39,7 +39,7 @@ def _is_known(state: ClusterState) -> bool:
 
 
 def routes(state: ClusterState) -> tuple[Route, ...]:
-    """The pods whose labels are not as they should be; nothing while the cluster is not to be acted on."""
+    """The pods whose labels need a change; none while the cluster is not to be acted on."""
     desired = state.desired
     if not _is_known(state) or state.conflict or desired.is_paused or desired.is_deleting:
         return ()

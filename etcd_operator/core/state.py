@@ -1,4 +1,4 @@
-"""One frozen picture of a cluster: all that a decision may rest on."""
+"""The observed state of one cluster: all that a decision may depend on."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,25 +11,24 @@ from etcd_operator.core.members import ClaimFacts, Member, Unlabelled, quorum
 from etcd_operator.core.replies import EtcdMember
 
 IN_STEP = 10
-"""Entries of the log that members may differ by only because they were asked one after the other."""
+"""Entries of the log by which members may differ only because they were not asked at the same moment."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterState:
-    """The observed world of one cluster.
+    """Everything observed about one cluster at one moment.
 
     members: every member known to Kubernetes or to etcd, by number.
-    unknown members: entries of etcd's list that nobody here made.
-    unlabelled: pods of its members that somebody took labels from.
-    kept: claims of members that a recovery gave up. They are nobody's and stay until a person deletes them;
-    their numbers are taken.
-    budget: how many members an eviction must leave, as our disruption budget says now; None if it
-    is missing or not as we made it.
-    conflict: what stands in the way under one of our names, in one sentence; empty if nothing.
+    unknown_members: entries of etcd's list that the operator did not make.
+    unlabelled: pods of its members that lack labels.
+    kept: claims of members that a recovery gave up. They belong to no member and are kept until a person
+    deletes them; their numbers are not used again.
+    budget: minAvailable of our disruption budget; None if it is missing or not as we made it.
+    conflict: why the resource may not use its names, in one sentence; empty if it may.
     is_fresh: the caches show our own last writes.
     has_quorum: a linearizable read has just passed.
     age: seconds since the resource was made.
-    unavailable_for: seconds since status says that no quorum answers; 0 while one does.
+    unavailable_for: seconds since status reports that no quorum answers; 0 while one does.
     cluster_version: etcd's own, as it reports it now or as last known; empty while it is not known.
     is_version_hidden: no page that has it could be read.
     """
@@ -81,13 +80,13 @@ class ClusterState:
 
     @cached_property
     def etcd_members(self) -> tuple[EtcdMember, ...]:
-        """etcd's member list, as the voter that has seen the most of the log tells it (see observe)."""
+        """etcd's member list, as it is believed (see `core.lists`)."""
         ours = (member.entry for member in self.members if member.entry is not None)
         return (*ours, *self.unknown_members)
 
     @cached_property
     def voters(self) -> tuple[Member, ...]:
-        """The members that vote, as etcd lists them."""
+        """The members that etcd lists as voters."""
         return tuple(m for m in self.members if m.entry is not None and not m.entry.is_learner)
 
     @cached_property

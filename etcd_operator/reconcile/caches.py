@@ -90,14 +90,14 @@ class Caches(Generic[Cluster]):
     def wake(self, enqueue: Callable[[Key], None], restart: Callable[[Key], None]) -> None:
         """Queue a cluster's key whenever the cluster or anything that belongs to it changes.
 
-        `restart` it when somebody asks for something else: what failed before may pass now.
+        `restart` it when somebody requests something else: what failed before may pass now.
         """
 
         def on_cluster(old: Cluster | None, new: Cluster | None) -> None:
             value = new or old
             if value is not None:
                 key = Key(value.metadata.namespace, value.metadata.name)
-                if old is None or new is None or _asked(old.metadata) != _asked(new.metadata):
+                if old is None or new is None or _requested(old.metadata) != _requested(new.metadata):
                     restart(key)
                 else:
                     enqueue(key)
@@ -109,7 +109,7 @@ class Caches(Generic[Cluster]):
                     enqueue(key)
 
         def on_budget(old: Budget | None, new: Budget | None) -> None:
-            """Its status follows each change of a pod, which is told by the pod itself."""
+            """Its status follows each change of a pod, for which the pod itself has an event."""
             if old is None or new is None or old.spec != new.spec:
                 on_part(old, new)
 
@@ -119,7 +119,7 @@ class Caches(Generic[Cluster]):
             informer.add_handler(on_budget if informer is self.budgets else on_part)
 
 
-def _asked(metadata: ObjectMeta) -> tuple[object, ...]:
+def _requested(metadata: ObjectMeta) -> tuple[object, ...]:
     """What people change of a cluster; our own writes of its status change none of this."""
     return (
         metadata.uid,
@@ -179,7 +179,7 @@ def stored(informer: Informer[Object] | None, key: Key) -> Object | None:
 
 
 def member_of(pod: Pod) -> str:
-    """The member that a pod was made for, whatever its labels say: its host name, or its own name."""
+    """The member that a pod was made for, whatever its labels: its host name, or its own name."""
     return pod.spec.hostname or pod.metadata.name
 
 

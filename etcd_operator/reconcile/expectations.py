@@ -1,6 +1,6 @@
 """Our own writes that the caches have not shown yet.
 
-After a write, a pass over the same key would see the world before it. Each write is noted
+After a write, a pass over the same key would see the state before it. Each write is recorded
 with the resourceVersion it returned; the key is *stale* until the informer has come that
 far. A watch normally needs a few milliseconds.
 """
@@ -31,14 +31,14 @@ class Expectations:
         self._writes: dict[Key, list[_Write]] = {}
 
     def wrote(self, cluster: Key, informer: Informer[Any] | None, written: Key, version: str) -> None:
-        """Note a write of `written` that returned `version`; what no informer watches is not waited for."""
+        """Record a write of `written` that returned `version`; what no informer watches is not waited for."""
         if informer is None or not version.isdecimal():
             return
         with self._lock:
             self._writes.setdefault(cluster, []).append(_Write(informer, written, int(version)))
 
     def noting(self, cluster: Key, informer_of: Callable[[Resource], Informer[Any] | None]) -> Wrote:
-        """What notes the writes that are made for a cluster (or peer)."""
+        """What records the writes that are made for a cluster (or peer)."""
 
         def wrote(resource: Resource, written: Key, version: str) -> None:
             self.wrote(cluster, informer_of(resource), written, version)

@@ -1,6 +1,6 @@
-"""Objects of ours that somebody took labels from: found by what else proves them ours, and labelled again.
+"""Objects of ours without their labels: found by what else proves them ours, and labelled again.
 
-Caches hold what carries a cluster's label, so an object without it looks as if it were gone. What is found
+Caches hold what carries a cluster's label, so an object without it looks as if it were missing. What is found
 by the proof that remains (its owner's UID, the token of its etcd cluster, the claim that it uses) is given
 its labels back before anything is concluded from its absence.
 """
@@ -52,9 +52,9 @@ def assert_gone_as_seen(scope: Scope, members: Members, name: str, labels: dict[
     lost = {label: value for label, value in labels.items() if found.labels.get(label) != value}
     if lost:
         scope.objects.patch(resource, name, {"metadata": {"uid": found.uid, "labels": lost}})
-    raise Conflict(f"{resource.kind} {name} is there after all: looking again")
+    raise Conflict(f"{resource.kind} {name} is there after all: trying again")
 
 
 def _is_what_was_seen(seen: ClaimFacts | PodFacts | None, found: ObjectMeta) -> bool:
-    """A deletion that has begun does not end otherwise: there is nothing to look at again."""
+    """A deletion that has begun does not end otherwise: there is nothing to try again."""
     return found.deletion_timestamp is not None or (seen is not None and seen.uid == found.uid)

@@ -1,8 +1,8 @@
 """Which nodes have been silent for too long.
 
-When a node stops reporting, its controller turns Ready off on the pods that were ready, and that tells it
-(see `facts`). A pod that was not ready keeps its last condition, whatever becomes of the node: there only
-the Node itself says so. It is read live, because that is seldom needed: for a member that is silent and was
+When a node stops reporting, its controller sets Ready to false on the pods that were ready, which shows it
+(see `facts`). A pod that was not ready keeps its last condition, whatever happens to the node: there only
+the Node itself shows it. It is read live, because that is seldom needed: for a member that is silent and was
 made long before. An operator for one namespace may not read nodes; there, such a member is lost when its
 pod is deleted, by default five minutes later.
 """
@@ -21,10 +21,10 @@ from etcd_operator.kube.views import Node
 from etcd_operator.reconcile.facts import LOST_NODE_GRACE, instant
 
 RECHECK = 10.0
-"""Seconds for which an answer is used, whatever it was: many members may ask about one node."""
+"""Seconds for which what was read is used: many members may run on one node."""
 
 FORBIDDEN_RECHECK = 600.0
-"""Seconds until a node is asked for again that may not be read."""
+"""Seconds until a node that may not be read is requested again."""
 
 log = structlog.get_logger()
 
@@ -57,13 +57,13 @@ class Nodes:
         with self._lock:
             known = self._known.get(name)
         if known is None or known.until <= now:
-            node, seconds = self._asked(name)
+            node, seconds = self._fetch(name)
             known = _Known(now + seconds, node)
             with self._lock:
                 self._known[name] = known
         return known.node
 
-    def _asked(self, name: str) -> tuple[Node | None, float]:
+    def _fetch(self, name: str) -> tuple[Node | None, float]:
         try:
             return self._client.get(NODES, Key("", name), Node), RECHECK
         except Forbidden:

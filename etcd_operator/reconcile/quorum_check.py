@@ -1,13 +1,13 @@
-"""Feels between two looks whether the clusters that had a quorum still have one.
+"""Checks between two probes whether the clusters that had a quorum still have one.
 
 A member that hangs closes no connection and changes no pod: nothing wakes its cluster, and the
-status would go on telling of a quorum until the next look. One read that only a quorum can answer,
-at one voter in turn, costs a fraction of a look. When it is not answered, the cluster is looked at.
+status would report a quorum until the next probe. One read that only a quorum can answer, at one
+voter in turn, costs a fraction of a probe. When it is not answered, the cluster is probed.
 
-Promises: nothing is changed; a cluster without a quorum, or that is being looked at, is left alone;
-a voter that is silent is noticed after as many beats as there are voters; one that hangs holds up
-one thread of a few for `ANSWER_SECONDS`, once. A cluster is asked again only when it has answered, or
-was given up: so never more wait to be asked than there are clusters.
+Promises: nothing is changed; a cluster without a quorum, or that is being probed, is left alone;
+a silent voter is noticed after as many checks as there are voters; one that hangs occupies one
+thread of a few for `ANSWER_SECONDS`, once. A cluster is asked again only after it has answered or
+the read has timed out: so no more reads wait than there are clusters.
 """
 
 import threading
@@ -21,7 +21,7 @@ from etcd_operator.etcd.client import EtcdClient, OnCall
 from etcd_operator.keys import Key
 
 QUORUM_CHECK_SECONDS = 2.0
-"""Between two beats. With the answer and the look that follows, a lost quorum is told within 5 s."""
+"""Between two checks. With the read and the probe that follows, a lost quorum is reported within 5 s."""
 
 ANSWER_SECONDS = 1.0
 """For one read: as long as an election, or a busy machine, may take without being a loss."""
@@ -36,7 +36,7 @@ these threads are ever begun while all answer.
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """A cluster that had a quorum at its last look: its connections and voters (`host:port`)."""
+    """A cluster that had a quorum at its last probe: its connections and voters (`host:port`)."""
 
     key: Key
     channels: Channels
@@ -44,7 +44,7 @@ class Settled:
 
 
 class QuorumCheck:
-    """`beat` asks one voter of each cluster; `wake` is told those that did not answer."""
+    """`check` asks one voter of each cluster; `wake` is called for those that did not answer."""
 
     def __init__(
         self, settled: Callable[[], Iterable[Settled]], *, wake: Callable[[Key], None], on_call: OnCall
@@ -55,7 +55,7 @@ class QuorumCheck:
         self._rounds = 0
         self._lock = threading.Lock()
         self._asking: set[Key] = set()
-        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="pulse")
+        self._pool = ThreadPoolExecutor(THREADS, thread_name_prefix="quorum-check")
 
     def check(self) -> None:
         """Ask the next voter of each cluster, without waiting for the answers."""
@@ -90,4 +90,4 @@ class QuorumCheck:
         try:
             return client.has_quorum(deadline=ANSWER_SECONDS)
         except OperatorError:
-            return False  # it has answered, with something that only a look can judge
+            return False  # it has answered, with something that only a probe can judge

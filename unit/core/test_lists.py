@@ -10,7 +10,7 @@ BEFORE = (entry("a"), entry("b"), entry("c"), entry("d", is_learner=True))
 AFTER = (entry("a"), entry("b"), entry("c"), entry("d"))
 
 
-def said(name: str, members: tuple[EtcdMember, ...], committed: int = 20, **changes: str) -> Answer:
+def by(name: str, members: tuple[EtcdMember, ...], committed: int = 20, **changes: str) -> Answer:
     return answer(name, members, committed=committed, **changes)
 
 
@@ -18,19 +18,21 @@ def said(name: str, members: tuple[EtcdMember, ...], committed: int = 20, **chan
     ("answers", "expected"),
     [
         pytest.param([], (), id="nobody answers"),
-        pytest.param([said("d", ())], (), id="a learner reports no list"),
-        pytest.param([said("a", AFTER)], AFTER, id="the only one that answers"),
-        pytest.param([said("a", AFTER), said("b", BEFORE, 19)], BEFORE, id="one of two"),
-        pytest.param([said("a", AFTER), said("b", BEFORE, 19), said("c", BEFORE, 19)], BEFORE, id="one of 3"),
-        pytest.param([said("a", AFTER), said("b", BEFORE, 19), said("d", AFTER)], AFTER, id="two of three"),
-        pytest.param([said("a", AFTER), said("d", ())], AFTER, id="beside a learner"),
+        pytest.param([by("d", ())], (), id="a learner reports no list"),
+        pytest.param([by("a", AFTER)], AFTER, id="the only one that answers"),
+        pytest.param([by("a", AFTER), by("b", BEFORE, 19)], BEFORE, id="one of two"),
+        pytest.param([by("a", AFTER), by("b", BEFORE, 19), by("c", BEFORE, 19)], BEFORE, id="one of 3"),
+        pytest.param([by("a", AFTER), by("b", BEFORE, 19), by("d", AFTER)], AFTER, id="two of three"),
+        pytest.param([by("a", AFTER), by("d", ())], AFTER, id="beside a learner"),
         pytest.param(
-            [said("a", AFTER), said("x", (entry("x"),), 9, cluster_id="feed")], AFTER, id="another cluster"
+            [by("a", AFTER), by("x", (entry("x"),), 9, cluster_id="feed")],
+            AFTER,
+            id="another cluster",
         ),
-        pytest.param([said("a", AFTER[:3], 21), said("b", BEFORE, 20)], AFTER[:3], id="longest log"),
+        pytest.param([by("a", AFTER[:3], 21), by("b", BEFORE, 20)], AFTER[:3], id="longest log"),
     ],
 )
-def test_a_voter_is_one_when_two_members_say_so_or_all(
+def test_a_voter_is_one_when_two_members_report_it_or_all(
     answers: list[Answer], expected: tuple[EtcdMember, ...]
 ) -> None:
     assert listed(answers) == expected

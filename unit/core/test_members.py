@@ -70,7 +70,7 @@ def test_initial_members_are_numbered_from_zero() -> None:
         "with an error",
         "beside a member with corrupt data",
         "with corrupt data",
-        "wants a user",
+        "requires authentication",
         "with a full store",
         "with a full store and without a leader",
         "with a full store and an error",

@@ -1,4 +1,4 @@
-"""What the pods of members are told."""
+"""What is written on the pods of members."""
 
 from dataclasses import replace
 from typing import Any
@@ -29,13 +29,14 @@ BOTH = pytest.mark.parametrize("cluster", [persistent(), ephemeral()], ids=["per
 
 
 def _gated(state: ClusterState, name: str, **changes: Any) -> ClusterState:
-    """`state` with one pod that is gated and otherwise as said."""
+    """`state` with one pod that is gated and otherwise as given."""
     return changed(state, name, pod=pod(name, **{"is_gated": True, **changes}))
 
 
 def _told(state: ClusterState) -> list[tuple[str, bool, bool, str]]:
     return [
-        (mark.name, mark.serves, mark.sets_existing_only, mark.reason) for mark in readiness_updates(state)
+        (update.name, update.serves, update.sets_existing_only, update.reason)
+        for update in readiness_updates(state)
     ]
 
 
@@ -48,13 +49,13 @@ def test_nothing_is_reported_twice(cluster: DesiredCluster) -> None:
 def test_a_voter_that_serves_is_reported_so_and_sealed_in_one_write(cluster: DesiredCluster) -> None:
     name = NAMES[cluster.kind]
     state = _gated(bootstrapped(cluster), name)
-    told = state.by_name[name].pod
+    found = state.by_name[name].pod
 
-    assert told is not None
+    assert found is not None
     assert readiness_updates(state) == (
         ReadinessUpdate(
             name=name,
-            pod=told,
+            pod=found,
             serves=True,
             sets_existing_only=True,
             reason="MemberServes",
@@ -140,9 +141,9 @@ OTHERS = [
 ]
 
 
-@pytest.mark.parametrize("told", OTHERS)
-def test_some_pods_are_left_alone(told: Any) -> None:
-    assert readiness_updates(changed(bootstrapped(), "db-1", pod=told)) == ()
+@pytest.mark.parametrize("pod", OTHERS)
+def test_some_pods_are_left_alone(pod: Any) -> None:
+    assert readiness_updates(changed(bootstrapped(), "db-1", pod=pod)) == ()
 
 
 JUDGED_BY_NOBODY = [
@@ -170,10 +171,10 @@ def test_a_member_that_answers_only_users_serves_as_long_as_it_proves_it(cluster
     assert readiness_updates(state) == ()
 
     fresh = changed(state, name, pod=pod(name, is_gated=True, is_existing_only=True))
-    assert [(mark.name, mark.serves) for mark in readiness_updates(fresh)] == [(name, True)]
+    assert [(update.name, update.serves) for update in readiness_updates(fresh)] == [(name, True)]
 
-    (told,) = readiness_updates(refusing(state, name, is_serving=False))
-    assert (told.name, told.serves, told.reason) == (name, False, "AuthEnabled")
+    (update,) = readiness_updates(refusing(state, name, is_serving=False))
+    assert (update.name, update.serves, update.reason) == (name, False, "AuthEnabled")
 
-    (told,) = readiness_updates(changed(state, name, refusal=None))
-    assert (told.name, told.serves, told.reason) == (name, False, "NoAnswer")
+    (update,) = readiness_updates(changed(state, name, refusal=None))
+    assert (update.name, update.serves, update.reason) == (name, False, "NoAnswer")

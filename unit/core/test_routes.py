@@ -45,7 +45,7 @@ def test_clients_are_kept_from_members_of_another_cluster_and_it_is_said(cluster
     state = split(state, name)
 
     assert found(state) == [(name, False)]
-    assert [(mark.name, mark.serves, mark.reason) for mark in readiness_updates(state)] == [
+    assert [(update.name, update.serves, update.reason) for update in readiness_updates(state)] == [
         (name, False, "OtherCluster")
     ]
     made = plan(state)

@@ -164,7 +164,7 @@ def answers_of(result: Probe) -> set[type]:
 
 
 def serving(result: Probe) -> set[str]:
-    """Who wants a user and proved that it serves."""
+    """The members that require authentication and proved that they serve."""
     return {at for at, answer in result.replies.items() if isinstance(answer, Refused) and answer.is_serving}
 
 

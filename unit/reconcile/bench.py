@@ -294,7 +294,7 @@ class Bench:
             self.operator.await_events()
         return [event for event in self.api.objects.select(EVENTS) if event["reason"] != MARK]
 
-    def told(self) -> list[str]:
+    def event_reasons(self) -> list[str]:
         """Reasons of all Events, with how often, sorted."""
         events = self.events()
         return sorted(e["reason"] if e["count"] == 1 else f"{e['reason']} x{e['count']}" for e in events)

@@ -117,7 +117,7 @@ def test_a_bootstrap_whose_pods_have_all_failed_begins_again_and_reports_what_ma
         assert list(made.etcds.by_token) == [uid := made.get(COREOS)["metadata"]["uid"], f"{uid}.1"]
         loss = made.condition(COREOS, "DataLossPossible")
         assert (loss["status"], loss["reason"]) == ("True", "BootstrapRepeated")
-        assert made.told().count("PodRemoved") == size
+        assert made.event_reasons().count("PodRemoved") == size
 
 
 @pytest.mark.parametrize("failed", [(0,), (0, 2), (0, 1, 2)])

@@ -29,7 +29,7 @@ def test_each_operation_is_reported_once(make: Make) -> None:
             IMPROBABLE: ["BudgetCreated", "ClusterCreated", *["PVCCreated"] * 3, *["PeerCreated"] * 3]
             + ["ReplicaSetCreated"] * 3 + ["ServiceCreated"],
         }  # fmt: skip
-        assert made.told() == told[made.clusters()[0][0]]
+        assert made.event_reasons() == told[made.clusters()[0][0]]
 
 
 @MAKERS
@@ -60,7 +60,7 @@ def test_what_is_known_stays_while_etcd_is_silent_and_nothing_is_done(make: Make
         made.settle()
         assert_finished(made, kind, 3)
         assert made.etcd.etcd.writes == []
-        assert [reason for reason in made.told() if "QuorumLost" in reason] == ["QuorumLost"]
+        assert [reason for reason in made.event_reasons() if "QuorumLost" in reason] == ["QuorumLost"]
 
 
 @MAKERS

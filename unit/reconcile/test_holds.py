@@ -1,4 +1,4 @@
-"""What stands in a cluster's way: a condition says it, nothing of others is touched, and it goes on."""
+"""What holds a cluster: a condition reports it, foreign objects are not touched, and it goes on later."""
 
 from collections.abc import Callable
 from typing import Any
@@ -62,12 +62,12 @@ def test_a_name_that_somebody_else_has_is_left_alone_until_it_is_free(case: str)
         made.delete(kind, name)
         made.settle()
         assert_finished(made, cluster, 3)
-        told = [reason for reason in made.told() if "NameConflict" in reason]
-        assert told in (["NameConflict"], ["NameConflict x2"])  # when it began, and after the bootstrap
+        reported = [reason for reason in made.event_reasons() if "NameConflict" in reason]
+        assert reported in (["NameConflict"], ["NameConflict x2"])  # when it began, and after the bootstrap
 
 
 @MAKERS
-def test_a_full_store_is_reported_and_keeps_nobody_from_being_replaced(make: Callable[..., Any]) -> None:
+def test_a_full_store_is_reported_and_keeps_no_member_from_being_replaced(make: Callable[..., Any]) -> None:
     kind, body = make()
     with bootstrapped(kind, body) as made:
         etcd, last = made.etcd.etcd, member_names(kind, 3)[-1]
@@ -104,7 +104,7 @@ def test_a_member_with_corrupt_data_is_replaced_and_writes_are_taken_again(make:
         assert not etcd.alarms
         assert {member.id for member in etcd.members} > before - {named}
         assert named not in {member.id for member in etcd.members}
-        assert {"MemberRemoved", "AlarmDisarmed"} <= set(made.told())
+        assert {"MemberRemoved", "AlarmDisarmed"} <= set(made.event_reasons())
         assert_finished(made, kind, 3, (0, 1, 3) if kind is COREOS else (0, 1, 2))
 
 
@@ -167,12 +167,12 @@ def is_ready(made: Any) -> bool:
     """Whether three pods have what their readiness gates ask for."""
     pods = made.api.objects.select(PODS)
     found = [c for pod in pods for c in pod["status"].get("conditions", ())]
-    told = [c["status"] for c in found if c["type"].endswith("/member-serves")]
-    return told == ["True"] * 3 and len(pods) == 3
+    gates = [c["status"] for c in found if c["type"].endswith("/member-serves")]
+    return gates == ["True"] * 3 and len(pods) == 3
 
 
 @MAKERS
-def test_members_that_answer_only_users_stay_ready_and_only_what_needs_no_user_is_done(
+def test_members_that_answer_only_users_are_kept_ready_and_only_what_needs_no_user_is_done(
     make: Callable[..., Any],
 ) -> None:
     kind, body = make()
@@ -221,7 +221,7 @@ def test_a_cluster_waits_for_the_pods_of_its_predecessor_to_end() -> None:
 
 
 @pytest.mark.parametrize("older", [COREOS, IMPROBABLE])
-def test_of_two_groups_with_one_name_the_younger_waits_until_the_older_is_gone(older: Kind) -> None:
+def test_of_two_groups_with_one_name_the_younger_waits_until_the_older_is_deleted(older: Kind) -> None:
     made_by = {COREOS: ephemeral, IMPROBABLE: persistent}
     younger = IMPROBABLE if older is COREOS else COREOS
     with bootstrapped(*made_by[older](size=1)) as made:
@@ -249,18 +249,18 @@ def test_of_two_groups_with_one_name_the_younger_waits_until_the_older_is_gone(o
         (persistent, "replicasets"),
     ],
 )
-@pytest.mark.parametrize(("code", "says"), [(403, "Forbidden"), (422, "Invalid")])
-def test_a_refused_write_is_said_harms_no_other_cluster_and_is_tried_again(
-    make: Callable[..., tuple[Kind, Json]], plural: str, code: int, says: str
+@pytest.mark.parametrize(("code", "reason"), [(403, "Forbidden"), (422, "Invalid")])
+def test_a_refused_write_is_reported_harms_no_other_cluster_and_is_tried_again(
+    make: Callable[..., tuple[Kind, Json]], plural: str, code: int, reason: str
 ) -> None:
     with bench() as made:
         made.api.add_namespace("other")
-        made.api.before = forbidding(plural, code, says)
+        made.api.before = forbidding(plural, code, reason)
         kind, body = make()
         made.create(kind, body)
         made.api.objects.create(kind, "other", make(name="d", size=1)[1])
         made.start()
-        made.run_until(lambda: made.reason(kind) in {says, "Refused"})
+        made.run_until(lambda: made.reason(kind) in {reason, "Refused"})
         assert "not for you" in made.condition(kind, "Degraded")["message"]
         made.run_until(lambda: "d-0" in str(made.names(PODS)))
         made.wait(60.0)
@@ -268,8 +268,8 @@ def test_a_refused_write_is_said_harms_no_other_cluster_and_is_tried_again(
         assert [c["status"] for c in other["conditions"]] == ["True", "False", "False"]
         made.api.before = lambda _: None
         made.run_until(lambda: made.is_settled(kind, "c"))
-        (told,) = (e for e in made.events() if e["type"] == "Warning")
-        assert told["count"] <= 2, "once when it began, and once more when the bootstrap was over"
+        (event,) = (e for e in made.events() if e["type"] == "Warning")
+        assert event["count"] <= 2, "once when it began, and once more when the bootstrap was over"
 
 
 @MAKERS
@@ -325,7 +325,7 @@ def test_a_pod_that_cannot_start_is_named_with_its_reason_until_it_does(
 
 
 @pytest.mark.parametrize("spec", [{"size": 0}, {"version": "banana"}, {"no such field": 1}])
-def test_a_spec_that_cannot_be_acted_on_touches_nothing_until_it_is_mended(spec: Json) -> None:
+def test_a_spec_that_cannot_be_acted_on_touches_nothing_until_it_is_corrected(spec: Json) -> None:
     with bootstrapped(*ephemeral()) as made:
         objects = made.objects()
         old = made.get(COREOS)["spec"]
@@ -348,7 +348,7 @@ def test_a_new_cluster_with_a_bad_spec_has_failed_and_makes_nothing() -> None:
         assert (made.reason(IMPROBABLE), made.reason(COREOS, "d")) == ("InvalidSpec", "InvalidSpec")
         assert made.status(COREOS, "d")["phase"] == "Failed"
         assert not any(made.objects().values())
-        assert made.told() == ["InvalidSpec", "InvalidSpec"]
+        assert made.event_reasons() == ["InvalidSpec", "InvalidSpec"]
 
 
 @MAKERS

@@ -46,7 +46,7 @@ def identities(made: Bench) -> list[tuple[str, str]]:
 
 @MAKERS
 @pytest.mark.parametrize("size", [1, 3, 5])
-def test_members_whose_pods_lost_their_label_stay_and_get_it_back(
+def test_members_whose_pods_lost_their_label_are_kept_and_get_it_back(
     make: Callable[..., Any], size: int
 ) -> None:
     kind, body = make(size=size)
@@ -60,7 +60,7 @@ def test_members_whose_pods_lost_their_label_stay_and_get_it_back(
         made.settle()
         assert made.etcd.etcd.writes == writes
         assert identities(made) == before
-        assert "LabelsRestored" in str(made.told())
+        assert "LabelsRestored" in str(made.event_reasons())
         assert_finished(made, kind, size)
 
 
@@ -88,7 +88,7 @@ def test_two_etcds_never_run_on_one_claim_although_its_replica_set_let_the_first
         assert len(made.names(PODS)) == 4, "the ReplicaSet makes another one"
         made.start()
         made.settle()
-        assert made.get(PODS, pod["name"])["metadata"]["uid"] == pod["uid"], "the one that serves stays"
+        assert made.get(PODS, pod["name"])["metadata"]["uid"] == pod["uid"], "the one that serves is kept"
         assert len(made.names(PODS)) == 3
         assert_finished(made, IMPROBABLE, 3)
 
@@ -120,22 +120,22 @@ def test_any_other_object_that_lost_its_label_gets_it_back(
 
 
 @pytest.mark.parametrize(
-    ("make", "holder"), [(ephemeral, PODS), (persistent, CLAIMS)], ids=["ephemeral", "persistent"]
+    ("make", "storage"), [(ephemeral, PODS), (persistent, CLAIMS)], ids=["ephemeral", "persistent"]
 )
 def test_no_member_is_removed_whose_own_pod_or_claim_is_there_when_it_is_read_live(
-    make: Callable[..., Any], holder: Kind
+    make: Callable[..., Any], storage: Kind
 ) -> None:
     """A new leader's watch may be half-open: it shows nothing of what is there."""
     kind, body = make()
     with bootstrapped(kind, body) as made:
         name = made.etcd.running[1]
-        strip(made, holder, name, *EVERY_LABEL[kind])
+        strip(made, storage, name, *EVERY_LABEL[kind])
         acts = Acts(made, kind)
         assert acts.state.kind.storage_of(acts.state.by_name[name]) is None
         with pytest.raises(Conflict, match=f"{name} is there after all"):
             acts.act(RemoveMember(name=name, member_id=acts.state.by_name[name].id))
         assert len(made.etcd.etcd.members) == 3
-        assert set(EVERY_LABEL[kind]) <= set(made.get(holder, name)["metadata"]["labels"])
+        assert set(EVERY_LABEL[kind]) <= set(made.get(storage, name)["metadata"]["labels"])
 
 
 def test_a_claim_of_somebody_else_with_all_our_labels_is_not_ours() -> None:
@@ -168,11 +168,13 @@ def test_no_member_is_started_on_a_claim_of_somebody_else_while_no_quorum_answer
         assert made.objects()["peers"] == ["c-0", "c-1", "c-2"]
 
 
-@pytest.mark.parametrize("is_made_again", [False, True], ids=["ReplicaSet stays", "ReplicaSet is made again"])
+@pytest.mark.parametrize(
+    "is_made_again", [False, True], ids=["ReplicaSet is kept", "ReplicaSet is made again"]
+)
 def test_a_recovered_member_starts_from_its_own_directory_while_its_claim_lacks_its_labels(
     is_made_again: bool,
 ) -> None:
-    """Only the claim says that its data is in the directory of a seed: in another one there is none."""
+    """Only the claim shows that its data is in the directory of a seed: in another one there is none."""
     with bootstrapped(*persistent()) as made:
         lost_for_long(made)
         ask(made)
@@ -190,7 +192,7 @@ def test_a_recovered_member_starts_from_its_own_directory_while_its_claim_lacks_
 
 
 def test_pods_that_run_without_their_labels_come_back_as_the_same_members() -> None:
-    """Nobody can find them; so nobody is told to delete the cluster without a look at them."""
+    """Nobody can find them, so the message does not ask to delete the cluster before looking for them."""
     kind, body = ephemeral()
     with bootstrapped(kind, body) as made:
         before, writes = identities(made), list(made.etcd.etcd.writes)

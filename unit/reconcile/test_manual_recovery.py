@@ -148,7 +148,7 @@ def test_a_claim_that_was_kept_is_not_reported_as_removed() -> None:
         made.start()
         made.settle()
         assert_recovered(made, (2,), ("c-1",))
-        assert "PVCRemoved" not in made.told(), "nor is one that was lost before"
+        assert "PVCRemoved" not in made.event_reasons(), "nor is one that was lost before"
 
 
 def test_claims_are_deleted_at_once_where_the_annotation_reports_so() -> None:
@@ -157,7 +157,7 @@ def test_claims_are_deleted_at_once_where_the_annotation_reports_so() -> None:
         ask(made, f"{NAME}/delete-claims")
         made.settle()
         assert_recovered(made, kept=())
-        assert "PVCKept" not in made.told()
+        assert "PVCKept" not in made.event_reasons()
         assert made.reason(IMPROBABLE) == ""
 
 
@@ -322,7 +322,7 @@ def test_a_quorum_that_comes_back_before_the_seed_serves_is_kept() -> None:
         for name in ("c-0", "c-1"):
             made.etcd.etcd.thaw(name)
         made.run_until(is_reason(made, "RecoveryRefused"))
-        assert made.told().count("QuorumReturned") == 1
+        assert made.event_reasons().count("QuorumReturned") == 1
         assert made.condition(IMPROBABLE, "DataLossPossible") == {}
         ask(made, None)
         made.settle()

@@ -13,8 +13,8 @@ from unit.reconcile.expected import assert_finished
 LOST = "c-0002"
 
 
-def note(made: Bench, name: str, status: str) -> None:
-    """What the node's controller says of it, from now on."""
+def report(made: Bench, name: str, status: str) -> None:
+    """What the node's controller reports of it, from now on."""
     ready = {"type": "Ready", "status": status, "lastTransitionTime": made.clock.now().isoformat()}
     objects = made.api.objects
     if name not in made.names(NODES):
@@ -23,7 +23,7 @@ def note(made: Bench, name: str, status: str) -> None:
 
 
 def hang(made: Bench) -> str:
-    """The member answers nobody for so long that its pod is not ready any more; the name of its node."""
+    """The member hangs for so long that its pod is not ready any more; the name of its node."""
     made.wait(90.0)
     made.etcd.etcd.stop(LOST)
     made.run_until(lambda: serves(made) == "False")
@@ -31,7 +31,7 @@ def hang(made: Bench) -> str:
 
 
 def serves(made: Bench) -> str:
-    """What its readiness gate asks for."""
+    """The status of its readiness gate's condition."""
     found = made.get(PODS, LOST)["status"]["conditions"]
     return str(next(c["status"] for c in found if c["type"].endswith("/member-serves")))
 
@@ -49,10 +49,10 @@ def forbidding(request: Request) -> Fault | None:
 def test_a_member_that_was_not_ready_is_lost_with_its_node_after_a_minute() -> None:
     with bootstrapped(*ephemeral()) as made:
         node = hang(made)
-        note(made, node, "True")
+        report(made, node, "True")
         made.wait(120.0)
         assert is_listed(made)
-        note(made, node, "Unknown")
+        report(made, node, "Unknown")
         made.wait(55.0)
         assert is_listed(made)
         made.wait(25.0)
@@ -70,7 +70,7 @@ def test_of_a_node_that_cannot_be_read_nothing_is_concluded(hook: Callable[[Requ
     with bootstrapped(*ephemeral()) as made:
         node = hang(made)
         if hook is forbidding:
-            note(made, node, "Unknown")
+            report(made, node, "Unknown")
         made.api.before = hook
         made.wait(120.0)
         assert is_listed(made)

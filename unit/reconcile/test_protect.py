@@ -237,7 +237,7 @@ def test_a_volume_that_was_merely_not_mounted_once_keeps_its_claim_and_its_membe
         assert (claim_ids(made), made.etcd.etcd.writes) == (ids, [])
         assert pod_of(made, "c-1")["metadata"]["uid"] != old["uid"]
         assert missing_in(made, "c-1") == ""
-        assert made.told().count("PodRemade") == 1
+        assert made.event_reasons().count("PodRemade") == 1
         assert_finished(made, IMPROBABLE, 3)
 
 

@@ -89,7 +89,7 @@ def test_a_changed_version_is_rolled_out_from_the_highest_number_down(kind: Kind
         assert order == names[::-1]
         assert (members(made), claims(made), made.status(kind)["clusterID"]) == before
         assert_finished(made, kind, 3, version="3.5.35")
-        told = made.told()
+        told = made.event_reasons()
         assert told.count("MemberUpgraded") == 3
         assert [told.count(reason) for reason in ("UpgradeStarted", "LeaderMoved", "UpgradeFinished")] == [
             1
@@ -262,7 +262,10 @@ def test_a_version_edited_again_is_what_the_rest_is_taken_to(kind: Kind) -> None
         with never_two_away(made):
             made.settle()
         assert_finished(made, kind, 3, version="3.6.16")
-        assert made.told().count("UpgradeStarted") + made.told().count("UpgradeStarted x2") >= 1
+        assert (
+            made.event_reasons().count("UpgradeStarted") + made.event_reasons().count("UpgradeStarted x2")
+            >= 1
+        )
 
 
 @BOTH
