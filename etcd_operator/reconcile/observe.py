@@ -40,7 +40,8 @@ from etcd_operator.reconcile.facts import (
 )
 from etcd_operator.reconcile.labels import unlabelled
 from etcd_operator.reconcile.members.protocol import OwnsPod
-from etcd_operator.reconcile.prober import PagesNeeded, Prober
+from etcd_operator.reconcile.prober import Prober
+from etcd_operator.reconcile.slots import PagesNeeded
 from etcd_operator.render.budget import is_as_asked
 from etcd_operator.render.urls import CLIENT_PORT, PEER_PORT, endpoint, host_of, url
 

@@ -24,11 +24,10 @@ What goes wrong in this process (no thread, no file descriptor, a bug) is never 
 members: the next `collect` raises it, so that the pass fails and is tried again with back-off.
 """
 
-import math
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from enum import Enum
 
 import structlog
@@ -39,9 +38,10 @@ from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import OnCall
 from etcd_operator.etcd.errors import NotProbed
 from etcd_operator.etcd.metrics_page import read
-from etcd_operator.etcd.probe import Answered, NoAnswer, Probe, Refused, Reply, probe
+from etcd_operator.etcd.probe import Probe, probe
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.quorum_check import Settled
+from etcd_operator.reconcile.slots import EMPTY, PagesNeeded, Slot, answering, no_pages, voters
 
 
 class Lane(Enum):
@@ -74,44 +74,7 @@ Longer than any queue, or a busy operator would probe again and again and never 
 RECENT = 1.5
 """Seconds for which a result needs no quorum check."""
 
-PagesNeeded = Callable[[Probe], frozenset[str]]
-"""The endpoints whose metrics pages have to be read, once it is known who replied."""
-
-
-def no_pages(_: Probe) -> frozenset[str]:
-    """What most passes need."""
-    return frozenset()
-
-
 log = structlog.get_logger()
-
-
-@dataclass(slots=True)
-class _Slot:
-    endpoints: frozenset[str]
-    channels: Channels
-    is_under_way: bool = False
-    is_outdated: bool = False
-    turn: int = 0
-    failure: str = ""
-    result: Probe | None = None
-    made_at: float = 0.0
-    heard: frozenset[str] = frozenset()
-    leaving: frozenset[str] = frozenset()
-    removed: frozenset[str] = frozenset()
-    voters: tuple[str, ...] = ()
-    pages_needed: PagesNeeded = no_pages
-    pages_read: frozenset[str] = frozenset()
-    has_no_quorum: bool = False
-    unproven_since: float = 0.0
-    fully_probed_at: float = -math.inf
-    silent_since: dict[str, float] = field(default_factory=dict)
-
-    def silent_for(self, result: Probe, now: float) -> dict[str, float]:
-        """Seconds since each silent member was heard, or first asked."""
-        silent = [at for at, reply in result.replies.items() if isinstance(reply, NoAnswer)]
-        self.silent_since = {at: self.silent_since.get(at, now) for at in silent}
-        return {at: now - since for at, since in self.silent_since.items()}
 
 
 class Prober:
@@ -125,7 +88,7 @@ class Prober:
         self._on_done = on_done
         self._on_call = on_call
         self._lock = threading.Lock()
-        self._slots: dict[Key, _Slot] = {}
+        self._slots: dict[Key, Slot] = {}
         self._lanes = {
             lane: ThreadPoolExecutor(lane.value, thread_name_prefix=f"prober-{lane.name.lower()}")
             for lane in Lane
@@ -153,7 +116,7 @@ class Prober:
                     slot.voters = ()  # those that had a quorum are gone: there is none to be checked
                 return EMPTY
             if slot is None:
-                slot = self._slots[key] = _Slot(endpoints, Channels())
+                slot = self._slots[key] = Slot(endpoints, Channels())
             if slot.failure:
                 failure, slot.failure = slot.failure, ""
                 raise NotProbed(failure)
@@ -187,7 +150,7 @@ class Prober:
         with self._lock:
             slot = self._slots.get(key)
             if slot is None:
-                slot = self._slots[key] = _Slot(frozenset(), Channels())
+                slot = self._slots[key] = Slot(frozenset(), Channels())
             return slot.channels
 
     def settled(self) -> list[Settled]:
@@ -217,7 +180,7 @@ class Prober:
         for lane in self._lanes.values():
             lane.shutdown(wait=True, cancel_futures=True)
 
-    def _lane_for(self, slot: _Slot, endpoints: frozenset[str]) -> "tuple[Lane, _Step]":
+    def _lane_for(self, slot: Slot, endpoints: frozenset[str]) -> "tuple[Lane, _Step]":
         """Where and how a probe is begun."""
         now = self._clock.monotonic()
         if not slot.has_no_quorum or endpoints != slot.endpoints:
@@ -227,14 +190,14 @@ class Prober:
             return Lane.CONFIRM, self._ask_fully
         return Lane.SILENT, self._ask_silent
 
-    def _begin(self, lane: Lane, step: "_Step", key: Key, slot: _Slot) -> None:
+    def _begin(self, lane: Lane, step: "_Step", key: Key, slot: Slot) -> None:
         try:
             self._submit(lane, step, key, slot)
         except RuntimeError as error:
             slot.is_under_way = False
             raise NotProbed(f"members were not asked: {error}") from error
 
-    def _submit(self, lane: Lane, step: "_Step", key: Key, slot: _Slot) -> None:
+    def _submit(self, lane: Lane, step: "_Step", key: Key, slot: Slot) -> None:
         """Raises RuntimeError if no thread can be started; what is queued is void then."""
         slot.turn += 1
         try:
@@ -244,7 +207,7 @@ class Prober:
             if not self._is_stopped:
                 raise
 
-    def _guarded(self, step: "_Step", key: Key, slot: _Slot, turn: int) -> None:
+    def _guarded(self, step: "_Step", key: Key, slot: Slot, turn: int) -> None:
         if turn != slot.turn:
             return
         try:
@@ -257,35 +220,35 @@ class Prober:
             log.exception("probe_crashed", cluster=str(key))
             self._fail(key, slot, f"members were not asked: {type(error).__name__}: {error}")
 
-    def _ask(self, key: Key, slot: _Slot) -> None:
+    def _ask(self, key: Key, slot: Slot) -> None:
         result = self._probe(slot, deadline=PATIENCE, patience=PATIENCE)
         if self._is_final(slot, result):
             self._finish(key, slot, result)
         else:
             self._submit(Lane.CONFIRM, self._ask_fully, key, slot)
 
-    def _ask_fully(self, key: Key, slot: _Slot) -> None:
+    def _ask_fully(self, key: Key, slot: Slot) -> None:
         result = self._probe(slot, deadline=self._deadline, patience=self._deadline)
         slot.fully_probed_at = self._clock.monotonic()
         self._finish(key, slot, result)
 
-    def _ask_silent(self, key: Key, slot: _Slot) -> None:
+    def _ask_silent(self, key: Key, slot: Slot) -> None:
         result = self._probe(slot, deadline=PATIENCE, patience=PATIENCE)
         is_recent = self._clock.monotonic() - slot.fully_probed_at < FULL_PROBE_SECONDS
-        if self._is_final(slot, result) or (is_recent and _answering(result) == slot.heard):
+        if self._is_final(slot, result) or (is_recent and answering(result) == slot.heard):
             self._finish(key, slot, result)
         elif is_recent:  # something has changed: it may be on its way back
             self._submit(Lane.CONFIRM, self._ask_fully, key, slot)
         else:
             self._ask_fully(key, slot)
 
-    def _is_final(self, slot: _Slot, result: Probe) -> bool:
+    def _is_final(self, slot: Slot, result: Probe) -> bool:
         """Whether a longer probe would show no more."""
         if result.quorum:
-            return not slot.heard & slot.endpoints - slot.leaving - _answering(result)
+            return not slot.heard & slot.endpoints - slot.leaving - answering(result)
         return not result.is_cut_short or self._deadline <= PATIENCE
 
-    def _finish(self, key: Key, slot: _Slot, result: Probe) -> None:
+    def _finish(self, key: Key, slot: Slot, result: Probe) -> None:
         if result is not EMPTY:
             slot.pages_read = slot.pages_needed(result)
             silent_for = slot.silent_for(result, self._clock.monotonic())
@@ -293,18 +256,18 @@ class Prober:
         with self._lock:
             slot.is_under_way = False
             slot.result, slot.made_at = None if slot.is_outdated else result, self._clock.monotonic()
-            slot.heard, slot.voters = _answering(result), _voters(result)
+            slot.heard, slot.voters = answering(result), voters(result)
             slot.has_no_quorum = not result.quorum
             is_stopped = self._is_stopped
         if not is_stopped:
             self._on_done(key)
 
-    def _fail(self, key: Key, slot: _Slot, failure: str) -> None:
+    def _fail(self, key: Key, slot: Slot, failure: str) -> None:
         with self._lock:
             slot.is_under_way, slot.result, slot.failure = False, None, failure
         self._on_done(key)
 
-    def _probe(self, slot: _Slot, *, deadline: float, patience: float) -> Probe:
+    def _probe(self, slot: Slot, *, deadline: float, patience: float) -> Probe:
         within = min(deadline, self._deadline)
         slot.channels.retain(slot.endpoints)
         return probe(
@@ -317,31 +280,4 @@ class Prober:
         )
 
 
-_Step = Callable[[Key, _Slot], None]
-
-EMPTY = Probe(replies={}, quorum=None)
-
-
-def _voters(result: Probe) -> tuple[str, ...]:
-    """Those that can prove the quorum that there is, in a stable order; none without one."""
-    replies = result.replies.items() if result.quorum else ()
-    return tuple(sorted(at for at, reply in replies if _may_prove(reply)))
-
-
-def _may_prove(reply: Reply) -> bool:
-    match reply:
-        case Answered():
-            return not reply.status.is_learner
-        case Refused():
-            return reply.is_serving
-        case NoAnswer():
-            return False
-
-
-def _answering(result: Probe) -> frozenset[str]:
-    """Those whose silence would be news; of those that require a user the proof is what is heard."""
-    return frozenset(
-        at
-        for at, reply in result.replies.items()
-        if isinstance(reply, Answered) or (isinstance(reply, Refused) and reply.is_serving)
-    )
+_Step = Callable[[Key, Slot], None]

@@ -1,0 +1,79 @@
+"""What the prober keeps of each cluster."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from etcd_operator.etcd.channel import Channels
+from etcd_operator.etcd.probe import Answered, NoAnswer, Probe, Refused, Reply
+
+EMPTY = Probe(replies={}, quorum=None)
+"""The result of a probe that asked nobody."""
+
+PagesNeeded = Callable[[Probe], frozenset[str]]
+"""The endpoints whose metrics pages have to be read, once it is known who replied."""
+
+
+def no_pages(_: Probe) -> frozenset[str]:
+    """What most passes need."""
+    return frozenset()
+
+
+@dataclass(slots=True)
+class Slot:
+    """The probes of one cluster: at most one under way, at most one result waiting.
+
+    turn: of what was queued for it, only the last is done. failure: why the last probe failed.
+    heard, voters: of the last result. leaving: endpoints expected to fall silent; removed: of no members.
+    unproven_since, fully_probed_at: monotonic.
+    """
+
+    endpoints: frozenset[str]
+    channels: Channels
+    is_under_way: bool = False
+    is_outdated: bool = False
+    turn: int = 0
+    failure: str = ""
+    result: Probe | None = None
+    made_at: float = 0.0
+    heard: frozenset[str] = frozenset()
+    leaving: frozenset[str] = frozenset()
+    removed: frozenset[str] = frozenset()
+    voters: tuple[str, ...] = ()
+    pages_needed: PagesNeeded = no_pages
+    pages_read: frozenset[str] = frozenset()
+    has_no_quorum: bool = False
+    unproven_since: float = 0.0
+    fully_probed_at: float = -math.inf
+    silent_since: dict[str, float] = field(default_factory=dict)
+
+    def silent_for(self, result: Probe, now: float) -> dict[str, float]:
+        """Seconds since each silent member was heard, or first asked."""
+        silent = [at for at, reply in result.replies.items() if isinstance(reply, NoAnswer)]
+        self.silent_since = {at: self.silent_since.get(at, now) for at in silent}
+        return {at: now - since for at, since in self.silent_since.items()}
+
+
+def voters(result: Probe) -> tuple[str, ...]:
+    """Those that can prove the quorum that there is, in a stable order; none without one."""
+    replies = result.replies.items() if result.quorum else ()
+    return tuple(sorted(at for at, reply in replies if _may_prove(reply)))
+
+
+def _may_prove(reply: Reply) -> bool:
+    match reply:
+        case Answered():
+            return not reply.status.is_learner
+        case Refused():
+            return reply.is_serving
+        case NoAnswer():
+            return False
+
+
+def answering(result: Probe) -> frozenset[str]:
+    """Those whose silence would be news; of those that require a user the proof is what is heard."""
+    return frozenset(
+        at
+        for at, reply in result.replies.items()
+        if isinstance(reply, Answered) or (isinstance(reply, Refused) and reply.is_serving)
+    )
