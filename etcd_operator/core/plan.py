@@ -15,6 +15,7 @@ from etcd_operator.core.rules import (
     data_corrupt,
     guard,
     labels,
+    learner,
     manual_recovery,
     objects,
     protect,
@@ -30,35 +31,41 @@ from etcd_operator.core.upgrade import state_machine
 Rule = Callable[[ClusterState], Plan | None]
 
 RULES: tuple[Rule, ...] = (
-    guard.deleting,
-    guard.paused,
-    guard.invalid,
-    guard.stale,
-    guard.conflicting,
-    labels.restore,
-    guard.split,
-    objects.repair,
-    guard.locked,
-    resume.resume,
-    bootstrap.bootstrap,
-    claims.set_existing_only,
-    guard.unknown_members,
-    quorum_lost.recover,
-    manual_recovery.recover,
-    replace.remount,
-    scale.outdated_learner,
-    replace.lost_member,
-    protect.budget,
-    scale.orphaned_objects,
-    data_corrupt.replace,
-    scale.finish_learner,
-    scale.down,
-    state_machine.roll,
-    scale.up,
-    manual_recovery.offer,
-    upkeep.watch,
-    state_machine.refused,
-    manual_recovery.refused,
+    # Reasons to do nothing at all.
+    guard.deleting,  # Kubernetes deletes what the cluster owns: whatever is created now is deleted again
+    guard.paused,  # the user stops every act, so that nothing else matters
+    guard.invalid,  # without a valid spec there is neither a size nor a version to act on
+    guard.stale,  # all that follows may act, and must not act twice
+    guard.conflicting,  # nothing can be created under names that are somebody else's
+    # What is needed before anything is concluded from an absence or from silence.
+    labels.restore,  # a pod without its labels is in no cache: to all later rules it would be lost
+    guard.split,  # with members of two clusters, no later act is right for both
+    objects.repair,  # needs neither a user nor a quorum, and may bring a quorum back
+    guard.locked,  # all that follows reads or changes members, which etcd allows to users only
+    # Until the cluster ID is recorded.
+    resume.resume,  # data on the claims of a former cluster comes before an empty cluster
+    bootstrap.bootstrap,  # no other rule applies to a cluster that has never served
+    # Data that may be lost.
+    claims.set_existing_only,  # protects data before any rule lets a member restart
+    guard.unknown_members,  # from here on rules count members, and an unknown one makes the count wrong
+    quorum_lost.recover,  # without a quorum no rule below can change the members
+    manual_recovery.recover,  # the same where a person requests it
+    replace.remount,  # loses nothing: it comes before a loss is believed
+    learner.remove_outdated,  # can never start once a voter is removed, which comes next
+    replace.lost_member,  # another failure may cost the quorum: it comes before planned changes
+    protect.budget,  # after a voter is removed and before a learner joins: evictions leave a quorum
+    # Planned changes of members and version, one at a time.
+    scale.orphaned_objects,  # frees the names that new members take
+    data_corrupt.replace,  # no learner copies data, and no member is removed, while members disagree
+    learner.finish,  # the pending change comes before the next one
+    scale.down,  # a member that is to be removed is not upgraded first
+    state_machine.roll,  # members that are added later start at the new version at once
+    scale.up,  # needs every voter healthy, and no other change
+    # Reports: nothing above could act.
+    manual_recovery.offer,  # any rule above may still bring a quorum back
+    upkeep.watch,  # what is unhealthy now is reported before what was refused
+    state_machine.refused,  # the cluster serves, at another version
+    manual_recovery.refused,  # the cluster serves, and needs no recovery
 )
 
 

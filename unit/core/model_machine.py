@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from etcd_operator.core.actions import Plan, Stage
 from etcd_operator.core.names import member_name
-from etcd_operator.core.rules.quorum_lost import ELECTION
+from etcd_operator.core.rules.seed import ELECTION
 from unit.core.builders import ephemeral, persistent
 from unit.core.model import World
 from unit.core.model_operator import KINDS, Decision, Operator

@@ -8,7 +8,7 @@ from etcd_operator.core.actions import DisarmCorrupt, MoveLeader, RemoveCorrupt,
 from etcd_operator.core.plan import plan
 from etcd_operator.core.readiness import readiness_updates
 from etcd_operator.core.replies import ANYBODY
-from etcd_operator.core.rules.scale import outdated_learner
+from etcd_operator.core.rules.learner import remove_outdated
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
 from unit.core.builders import bootstrapped, changed, down, entry, ephemeral, persistent
@@ -73,7 +73,7 @@ def test_a_learner_that_has_not_started_goes_before_the_member_that_is_named() -
     joining = replace(state, members=(*state.members, pending))
 
     assert RemoveMember(name="db-3", member_id="id-db-3") in plan(joining).actions
-    assert outdated_learner(replace(joining, has_quorum=False)) is None
+    assert remove_outdated(replace(joining, has_quorum=False)) is None
 
 
 UNDECIDED = [

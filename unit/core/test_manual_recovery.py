@@ -24,8 +24,8 @@ from etcd_operator.core.plan import plan
 from etcd_operator.core.rules.claims import set_existing_only
 from etcd_operator.core.rules.manual_recovery import SILENCE, name_of, offer, recover, refused
 from etcd_operator.core.rules.objects import repair
-from etcd_operator.core.rules.quorum_lost import MOVED_ON, next_recovery
 from etcd_operator.core.rules.scale import down, up
+from etcd_operator.core.rules.seed import MOVED_ON, next_recovery
 from etcd_operator.core.starts import Resuming, Seeding
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
@@ -533,12 +533,12 @@ def test_a_number_whose_former_member_cannot_go_yet_is_left_for_later() -> None:
 
     made = up(replace(state, members=(*blocked, *state.members)))
     assert made is not None
-    assert (made.actions, made.message) == ((), "waiting for the former db-0 to go")
+    assert (made.actions, made.message) == ((), "waiting until the former db-0 is deleted")
 
     own = Member(name="db-0", claim=old_claim("db-0", cluster_id=NEW_ID, is_terminating=True))
     made = up(replace(state, members=(own, *state.members)))
     assert made is not None
-    assert made.message == "waiting for the former db-0 to go"
+    assert made.message == "waiting until the former db-0 is deleted"
 
 
 @pytest.mark.parametrize(

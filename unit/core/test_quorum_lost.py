@@ -18,14 +18,8 @@ from etcd_operator.core.actions import (
 )
 from etcd_operator.core.members import Member, PodProblem
 from etcd_operator.core.plan import plan
-from etcd_operator.core.rules.quorum_lost import (
-    ELECTION,
-    LEARNER_GRACE,
-    MOVED_ON,
-    RECHECK,
-    SEED_POLL,
-    recover,
-)
+from etcd_operator.core.rules.quorum_lost import LEARNER_GRACE, recover
+from etcd_operator.core.rules.seed import ELECTION, MOVED_ON, RECHECK, SEED_POLL
 from etcd_operator.core.starts import Seeding
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions

@@ -23,15 +23,10 @@ from etcd_operator.core.members import Member, quorum
 from etcd_operator.core.names import member_name
 from etcd_operator.core.plan import plan
 from etcd_operator.core.replies import EtcdMember
-from etcd_operator.core.rules.scale import (
-    LONG_SILENCE,
-    TOO_LONG,
-    finish_learner,
-    orphaned_objects,
-    outdated_learner,
-    up,
-)
+from etcd_operator.core.rules.learner import LONG_SILENCE, TOO_LONG, remove_outdated
+from etcd_operator.core.rules.learner import finish as finish_learner
 from etcd_operator.core.rules.scale import down as shrink
+from etcd_operator.core.rules.scale import orphaned_objects, up
 from etcd_operator.core.starts import Joining
 from etcd_operator.core.state import ClusterState
 from unit.core.builders import (
@@ -401,7 +396,7 @@ def test_a_learner_that_has_started_may_stay_when_a_lost_voter_goes() -> None:
     state = _learner(without(bootstrapped(ephemeral()), "db-0001"), "db-0003")
     state = _with(state, Member(name="db-0001", entry=entry("db-0001")))
 
-    assert outdated_learner(state) is None
+    assert remove_outdated(state) is None
     assert plan(state).actions == (RemoveMember(name="db-0001", member_id="id-db-0001"),)
 
 
@@ -410,7 +405,7 @@ def test_an_unstarted_learner_stays_while_no_voter_is_lost() -> None:
         bootstrapped(ephemeral()), Member(name="db-0003", pod=pod("db-0003"), entry=_unstarted("db-0003"))
     )
 
-    assert outdated_learner(state) is None
+    assert remove_outdated(state) is None
 
 
 def test_an_ephemeral_cluster_shrinks_by_the_member_whose_pod_is_just_being_deleted() -> None:

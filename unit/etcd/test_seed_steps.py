@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.core.rules.quorum_lost import MOVED_ON
+from etcd_operator.core.rules.seed import MOVED_ON
 from etcd_operator.core.starts import Seeding
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient

@@ -9,8 +9,9 @@ when the member is out, after another such look. Whatever else cannot be decided
 
 from etcd_operator.core.actions import DisarmCorrupt, Plan, RemoveCorrupt
 from etcd_operator.core.replies import ANYBODY
+from etcd_operator.core.rules.learner import STEP
 from etcd_operator.core.rules.replace import removable_corrupt
-from etcd_operator.core.rules.scale import STEP, lead_elsewhere
+from etcd_operator.core.rules.scale import lead_elsewhere
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import data_corrupt
 

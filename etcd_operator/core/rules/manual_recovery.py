@@ -24,7 +24,7 @@ from etcd_operator.api.improbable import DELETE_CLAIMS, RECOVER_ANNOTATION
 from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.actions import ConfirmSilence, CreateMember, DropSeed, Plan, Remember
 from etcd_operator.core.members import Member, quorum
-from etcd_operator.core.rules.quorum_lost import (
+from etcd_operator.core.rules.seed import (
     ELECTION,
     RECHECK,
     SEED_POLL,

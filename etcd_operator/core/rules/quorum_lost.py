@@ -20,44 +20,33 @@ Persistent members can come back with their data, so nothing can be proven of th
 given up by a person: see `rules.manual_recovery`, which shares what is public here.
 """
 
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-from etcd_operator.api.persisted import REVISION_BUMP, Bootstrap, Recovery
+from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.actions import (
     Action,
     ConfirmLoss,
     CreateMember,
     CreateMemberService,
-    OpenSeed,
     Plan,
     Remember,
-    RetireMember,
-    SetSeedExistingOnly,
 )
 from etcd_operator.core.members import Member, ordinal_of, quorum
-from etcd_operator.core.names import member_name
-from etcd_operator.core.replies import Answer
+from etcd_operator.core.rules.seed import (
+    ELECTION,
+    RECHECK,
+    SEED_POLL,
+    hand_over,
+    newest,
+    next_recovery,
+    serves,
+    under_way,
+    voters_of,
+)
 from etcd_operator.core.starts import Seeding
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.blocked import is_blocked
 from etcd_operator.core.versions import can_restore
-
-RECHECK = 2.0
-"""Seconds between looks while somebody else has to act."""
-
-SEED_POLL = 0.15
-"""Seconds between looks at a seed: the start of its etcd wakes nobody."""
-
-MOVED_ON = REVISION_BUMP // 2
-"""How far a seed's revision is ahead of its survivor's at least.
-
-Not the whole bump: etcdutl counts from the newest revision that is still stored, and the last ones
-may be deletions that were compacted away; an empty store has none.
-"""
-
-ELECTION = 10.0
-"""Seconds without a quorum after which members that reach each other have tried to elect a leader."""
 
 LEARNER_GRACE = 10.0
 """Seconds for silent members without a vote: one that was just given it would be elected by then."""
@@ -95,13 +84,6 @@ class _Left:
         """Whatever any witness lists as a voter, by number."""
         names = {name for responder in self.responders for name in voters_of(self.state, responder) if name}
         return tuple(sorted(names, key=ordinal_of))
-
-
-def voters_of(state: ClusterState, responder: Member) -> tuple[str, ...]:
-    """The voters that a witness lists; empty for one whose name nobody knows."""
-    listed = responder.answer.members if responder.answer is not None else ()
-    by_id = {member.id: member.name for member in state.members if member.id}
-    return tuple(e.name or by_id.get(e.id, "") for e in listed if not e.is_learner)
 
 
 def _left(state: ClusterState) -> _Left:
@@ -247,29 +229,6 @@ def _recover_from(state: ClusterState, left: _Left) -> Plan:
     )
 
 
-def newest(member: Member) -> tuple[int, int, int]:
-    """What a snapshot holds decides: the revision; then how far the log is known to be agreed."""
-    answer = member.answer
-    return (answer.revision, answer.committed, -member.ordinal) if answer is not None else (0, 0, 0)
-
-
-def next_recovery(state: ClusterState, survivor: Member) -> Recovery:
-    """The entry of a recovery from `survivor`, with a seed, and a token, that were never used before."""
-    former = state.persisted.recovery
-    generation = former.generation + 1 if former is not None else 1
-    names = [*(member.name for member in state.members), *(claim.name for claim in state.kept)]
-    number = max([state.persisted.next_ordinal, *(ordinal_of(name) + 1 for name in names)])
-    return Recovery(
-        generation=generation,
-        survivor=survivor.name,
-        revision=survivor.answer.revision if survivor.answer is not None else 0,
-        version=survivor.answer.version if survivor.answer is not None else state.desired.version,
-        seed=member_name(state.desired, number),
-        token=f"{state.desired.uid}-{generation}",
-        replaces=state.persisted.cluster_id,
-    )
-
-
 def _create(state: ClusterState, recovery: Recovery) -> list[Action]:
     """The seed; then its number is used up, so that a seed that is lost is known from one never made."""
     start = Seeding(survivor=recovery.survivor, token=recovery.token)
@@ -299,12 +258,6 @@ def _go_on(state: ClusterState, recovery: Recovery) -> Plan | None:
     return _await_seed(state, recovery, seed)
 
 
-def serves(answer: Answer, recovery: Recovery) -> bool:
-    """Whether a seed has what the survivor had, in a cluster of its own."""
-    alone = tuple(entry.name for entry in answer.members) == (recovery.seed,)
-    return alone and answer.revision >= recovery.revision + MOVED_ON
-
-
 def _await_seed(state: ClusterState, recovery: Recovery, seed: Member) -> Plan | None:
     has_fetched = seed.pod is not None and seed.pod.has_fetched
     survivor = state.by_name.get(recovery.survivor)
@@ -323,38 +276,3 @@ def _await_seed(state: ClusterState, recovery: Recovery, seed: Member) -> Plan |
             requeue_after=RECHECK,
         )
     return Plan.wait("Recovering", message, requeue_after=poll)
-
-
-def hand_over(
-    state: ClusterState,
-    recovery: Recovery,
-    answer: Answer,
-    left: list[Member],
-    kept: Collection[str] = (),
-) -> Plan:
-    """The seed serves: what is left of the old cluster goes, then clients come, then it is latched.
-
-    kept: the members of which the claims stay.
-    """
-    persisted = replace(
-        state.persisted,
-        cluster_id=answer.cluster_id,
-        bootstrap=Bootstrap(members=(recovery.seed,), token=recovery.token, version=recovery.version),
-    )
-    return Plan.act(
-        SetSeedExistingOnly(name=recovery.seed, revision=recovery.revision + MOVED_ON),
-        *(RetireMember(name=m.name, seed=recovery.seed, keeps_claim=m.name in kept) for m in left),
-        OpenSeed(name=recovery.seed),
-        Remember(persisted=persisted),
-        reason="Recovered",
-        message=(
-            f"{recovery.seed} serves what {recovery.survivor} had at revision {recovery.revision}, in the "
-            f"new cluster {answer.cluster_id}; writes that only lost members had are missing"
-        ),
-        requeue_after=SEED_POLL,
-    )
-
-
-def under_way(recovery: Recovery) -> str:
-    """What is being done, in one sentence for the whole of it."""
-    return f"recovering from {recovery.survivor} at revision {recovery.revision} as {recovery.seed}"
