@@ -1,41 +1,28 @@
-"""Which Kubernetes the workflows run on, and what they call there.
+"""A Kubernetes that the workflows run on, and what they need of it.
 
-Promises: `prepared` ends with a Kubernetes that answers, or with one line that says what is missing.
+Promises: it is used through its kubeconfig only; what cannot be done there is refused with one line.
 """
 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from localcluster.console import RefusalError
-from localcluster.external import kubectl_program
 from localcluster.kubectl import Kubectl
-from localcluster.paths import REPOSITORY, Cache
-
-CLUSTER = REPOSITORY / "hack" / "cluster"
 
 _KUBECTL_SECONDS = 150.0
-"""Longer than a roll-out is waited for."""
+"""Longer than the time for which a roll-out is waited for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kubernetes:
-    """A usable Kubernetes; `name` is that of a local one, empty for one that was given by its kubeconfig."""
+    """A Kubernetes that somebody else manages; `tools` is the folder with kubectl."""
 
     kubeconfig: Path
-    name: str
     tools: Path
-
-    @property
-    def is_local(self) -> bool:
-        """Whether it is one of hack/cluster."""
-        return bool(self.name)
 
     @property
     def environment(self) -> Mapping[str, str]:
@@ -58,45 +45,19 @@ class Kubernetes:
             deadline=_KUBECTL_SECONDS,
         )
 
-    def cluster(self, *words: str) -> str:
-        """Run `hack/cluster` on this local cluster and return what it printed; progress is shown."""
-        return hack_cluster(*words, "--name", self.name)
+    @property
+    def test_variables(self) -> Mapping[str, str]:
+        """The environment variables by which the system tests find it."""
+        return {"ETCD_OPERATOR_KUBECONFIG": str(self.kubeconfig)}
 
+    @property
+    def removal(self) -> str:
+        """The command that removes the operator again."""
+        return "kubectl delete -f manifests/deployment.yaml"
 
-def add_options(parser: ArgumentParser) -> None:
-    """Let the user choose the Kubernetes."""
-    parser.add_argument(
-        "--name", help="name of the local cluster (default: $ETCD_OPERATOR_CLUSTER, else dev)"
-    )
-    parser.add_argument(
-        "--kubeconfig", type=Path, metavar="PATH", help="use this existing Kubernetes; needs --image"
-    )
-    parser.add_argument(
-        "--image", help="operator image that the nodes have or can pull; none is built then (see README.md)"
-    )
+    def load_operator(self, image: str) -> str:
+        """Build the operator's image and give it to all nodes; a digest that changes with its content."""
+        raise RefusalError(f"{image} cannot be loaded into this Kubernetes; use --image")
 
-
-def prepared(options: Namespace) -> Kubernetes:
-    """Return the Kubernetes that the options name, up and answering."""
-    if options.kubeconfig is not None:
-        if not options.image:
-            raise RefusalError(
-                "--kubeconfig needs --image, an operator image that the nodes have or can pull; "
-                'see "Build the image" in README.md'
-            )
-        hack_cluster("status", "--kubeconfig", str(options.kubeconfig))
-        program = kubectl_program(Cache.of_user())
-        return Kubernetes(kubeconfig=options.kubeconfig.resolve(), name="", tools=program.parent)
-    name = options.name or os.environ.get("ETCD_OPERATOR_CLUSTER") or "dev"
-    hack_cluster("setup")
-    hack_cluster("up", "--name", name)
-    kubeconfig = Path(hack_cluster("kubeconfig", "--name", name).strip())
-    return Kubernetes(kubeconfig=kubeconfig, name=name, tools=Cache.of_user().bin)
-
-
-def hack_cluster(*words: str) -> str:
-    """Run `hack/cluster` and return what it printed; progress is shown, a failure has been told."""
-    done = subprocess.run([sys.executable, CLUSTER, *words], stdout=subprocess.PIPE, text=True, check=False)
-    if done.returncode != 0:
-        raise RefusalError(f"hack/cluster {words[0]} failed, see above")
-    return done.stdout
+    def remove(self) -> None:
+        """Remove the Kubernetes, if the workflows made it."""

@@ -1,7 +1,7 @@
 """All checks of the project, as `hack/test` and CI run them.
 
 Promises: everything that a check needs is made first (virtual environment, Kubernetes, deployed operator);
-tests that need real etcd or a real Kubernetes are given it, so none is skipped for want of it; all checks
+tests that need real etcd or a real Kubernetes get it, so none is skipped; all checks
 run even if one fails; the last lines say what passed, how long each took, and the exit code follows.
 """
 
@@ -99,7 +99,7 @@ def tox(environment: str, variables: Mapping[str, str], *options: str) -> bool:
 class Beside:
     """A tox environment that runs while something else does, for use in a `with`.
 
-    It gives way to the other where both want to compute. What it prints is kept until it is asked for,
+    It has the lower priority. Its output is kept until it ends,
     so that the two do not mix. One that is left early is ended.
     """
 
@@ -143,7 +143,7 @@ def _tox(environment: str) -> list[str]:
 
 
 def variables(environment: str, kubernetes: Kubernetes | None) -> dict[str, str]:
-    """What tells tests where real etcd and the real Kubernetes are."""
+    """The environment variables that name real etcd and the real Kubernetes to tests."""
     chosen = dict(os.environ)
     for name in ("KUBECONFIG", "ETCD_OPERATOR_KUBECONFIG", "ETCD_OPERATOR_CLUSTER"):
         chosen.pop(name, None)
@@ -151,9 +151,8 @@ def variables(environment: str, kubernetes: Kubernetes | None) -> dict[str, str]
     if kubernetes is None:
         return chosen
     chosen["ETCD_OPERATOR_KUBECTL"] = str(kubernetes.tools / "kubectl")
-    if environment in ON_OPERATOR and kubernetes.is_local:
-        # By its name, not its kubeconfig: only so do the tests know that they may break it.
-        return chosen | {"ETCD_OPERATOR_CLUSTER": kubernetes.name}
+    if environment in ON_OPERATOR:
+        return chosen | dict(kubernetes.test_variables)
     return chosen | {"ETCD_OPERATOR_KUBECONFIG": str(kubernetes.kubeconfig)}
 
 

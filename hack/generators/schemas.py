@@ -1,0 +1,75 @@
+"""`hack/refresh-schemas`: the schemas of Kubernetes' own types, from a running API server.
+
+Writes etcd_operator/api/schemas/core.json: for each type its structural schema as a CustomResourceDefinition
+takes it. Reads through `kubectl`, whose own configuration selects the server. Run it when the operator moves
+to a newer Kubernetes, and review the difference.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+from typing import Any
+
+from generators import tree
+
+TARGET = tree.ROOT / "etcd_operator/api/schemas/core.json"
+PACKAGE = "io.k8s.api.core.v1."
+TYPES = (
+    "Affinity",
+    "PersistentVolumeClaimSpec",
+    "PodSecurityContext",
+    "ResourceRequirements",
+    "Toleration",
+    "TopologySpreadConstraint",
+)
+KEPT = (
+    "type",
+    "format",
+    "enum",
+    "required",
+    "x-kubernetes-list-type",
+    "x-kubernetes-list-map-keys",
+    "x-kubernetes-map-type",
+)
+# The server describes a quantity as a string, but accepts numbers too.
+QUANTITY = {
+    "x-kubernetes-int-or-string": True,
+    "pattern": r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$",
+}
+
+Schema = dict[str, Any]
+
+
+def main() -> int:
+    """Write the file; the exit code."""
+    parser = argparse.ArgumentParser(prog="hack/refresh-schemas", description=__doc__)
+    parser.parse_args()
+    answer = subprocess.run(
+        ["kubectl", "get", "--raw", "/openapi/v3/api/v1"], capture_output=True, check=True, timeout=60
+    )
+    TARGET.write_text(text_of(json.loads(answer.stdout)["components"]["schemas"]))
+    return 0
+
+
+def text_of(known: dict[str, Schema]) -> str:
+    """The content of the file, from the schemas of an API server by name."""
+    types = {name: structural(known[PACKAGE + name], known) for name in TYPES}
+    return json.dumps(types, separators=(",", ":"), sort_keys=True) + "\n"
+
+
+def structural(schema: Schema, known: dict[str, Schema]) -> Schema:
+    """`schema` with references resolved, and without what a CRD may not or need not contain."""
+    if "allOf" in schema:
+        (schema,) = schema["allOf"]
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return dict(QUANTITY) if name.endswith(".Quantity") else structural(known[name], known)
+    result = {key: schema[key] for key in KEPT if key in schema}
+    if "properties" in schema:
+        result["properties"] = {k: structural(v, known) for k, v in schema["properties"].items()}
+    for below in ("items", "additionalProperties"):
+        if below in schema:
+            result[below] = structural(schema[below], known)
+    return result

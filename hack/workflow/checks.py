@@ -1,0 +1,120 @@
+"""`hack/test`: all checks, with everything that they need."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import ExitStack
+
+from localcluster.console import RefusalError
+
+from . import options, suite
+from .deployment import deploy
+from .kubernetes import Kubernetes
+
+DESCRIPTION = """\
+Run all checks: style, types, imports, unit tests, package, and system tests on a real Kubernetes.
+
+Sets up what they need: a virtual environment, a local Kubernetes (Linux, as root; the first time that takes
+some minutes) and the operator on it. The Kubernetes is kept, so that the next run is quick.
+"""
+
+
+def main() -> int:
+    """Run the suite; the exit code."""
+    chosen = _parser().parse_args()
+    return explore(chosen.explore) if chosen.explore else Run(chosen).run()
+
+
+def explore(time: str) -> int:
+    """Run the random models with new seeds for `time`; the exit code."""
+    if not suite.install_tox():
+        return 1
+    return 0 if suite.tox("explore", suite.variables("explore", None), "--", "--for", time) else 1
+
+
+class Run:
+    """One run of the suite."""
+
+    def __init__(self, chosen: argparse.Namespace) -> None:
+        self._options = chosen
+        self._wanted = chosen.environments or suite.ENVIRONMENTS
+        self._times = suite.Timetable()
+        self._kubernetes: Kubernetes | None = None
+
+    def run(self) -> int:
+        """All steps, the quick ones first; the exit code."""
+        if not self._times.run("tools", suite.install_tox):
+            return self._times.report()
+        for environment in self._wanted:
+            if suite.BESIDE.get(environment) not in self._wanted:
+                self._check_with_others(environment)
+        if self._options.down and self._options.kubeconfig is None:
+            self._times.run("down", self._take_down)
+        return self._times.report()
+
+    def _check_with_others(self, environment: str) -> None:
+        others = [each for each in self._wanted if suite.BESIDE.get(each) == environment]
+        with ExitStack() as stack:
+            beside: dict[str, suite.Beside] = {}
+            for other in others:
+                print(f"\n== {other}, beside {environment}", flush=True)
+                beside[other] = stack.enter_context(suite.Beside(other, self._variables(other)))
+            self._check(environment)
+            for other in others:
+                print(f"\n== {other}", flush=True)
+                seconds, passed = beside[other].finish()
+                self._times.note(other, seconds, passed=passed)
+
+    def _check(self, environment: str) -> None:
+        if environment in suite.ON_KUBERNETES and not self._has_kubernetes():
+            self._times.skip(environment)
+            return
+        if environment in suite.ON_OPERATOR and not self._has_operator():
+            self._times.skip(environment)
+            return
+        self._times.run(environment, lambda: suite.tox(environment, self._variables(environment)))
+
+    def _variables(self, environment: str) -> dict[str, str]:
+        return suite.variables(environment, self._kubernetes)
+
+    def _has_kubernetes(self) -> bool:
+        if self._kubernetes is None and not any(name == "kubernetes" for name, *_ in self._times.rows):
+            self._times.run("kubernetes", self._prepare)
+        return self._kubernetes is not None
+
+    def _has_operator(self) -> bool:
+        done = [passed for name, _, passed in self._times.rows if name == "deploy"]
+        return done[0] if done else self._times.run("deploy", self._deploy)
+
+    def _prepare(self) -> bool:
+        self._kubernetes = options.prepared(self._options)
+        return True
+
+    def _deploy(self) -> bool:
+        if self._kubernetes is None:
+            raise RefusalError("there is no Kubernetes to deploy to")
+        deploy(self._kubernetes, self._options.image)
+        return True
+
+    def _take_down(self) -> bool:
+        if self._kubernetes is not None:
+            self._kubernetes.remove()
+        return True
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = options.parser("test", DESCRIPTION)
+    parser.add_argument(
+        "--explore",
+        metavar="TIME",
+        help="instead of the checks: run the random models with new seeds for so long, such as 30m",
+    )
+    parser.add_argument("--down", action="store_true", help="remove the Kubernetes that was made, at the end")
+    parser.add_argument(
+        "environments",
+        nargs="*",
+        choices=[*suite.ENVIRONMENTS, []],
+        metavar="CHECK",
+        help=f"run only these (default: all): {', '.join(suite.ENVIRONMENTS)}",
+    )
+    return parser
