@@ -105,6 +105,12 @@ class Run:
 def _parser() -> argparse.ArgumentParser:
     parser = options.parser("test", DESCRIPTION)
     parser.add_argument(
+        "--provider",
+        choices=options.PROVIDERS,
+        default="local",
+        help="what makes the Kubernetes: hack/cluster (local, the default), or kind, where Docker runs",
+    )
+    parser.add_argument(
         "--explore",
         metavar="TIME",
         help="instead of the checks: run the random models with new seeds for so long, such as 30m",

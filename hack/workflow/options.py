@@ -14,8 +14,10 @@ from localcluster.console import RefusalError
 from localcluster.external import kubectl_program
 from localcluster.paths import Cache
 
-from . import local
+from . import kind, local
 from .kubernetes import Kubernetes
+
+PROVIDERS = {"local": local.prepared, "kind": kind.prepared}
 
 
 def parser(command: str, description: str) -> ArgumentParser:
@@ -25,6 +27,7 @@ def parser(command: str, description: str) -> ArgumentParser:
         description=description,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    made.set_defaults(provider="local")
     made.add_argument("--name", help="name of the local cluster (default: $ETCD_OPERATOR_CLUSTER, else dev)")
     made.add_argument(
         "--kubeconfig", type=Path, metavar="PATH", help="use this existing Kubernetes; needs --image"
@@ -39,7 +42,9 @@ def prepared(options: Namespace) -> Kubernetes:
     """Return the Kubernetes that the options select, up and answering."""
     if options.kubeconfig is None:
         name = options.name or os.environ.get("ETCD_OPERATOR_CLUSTER") or "dev"
-        return local.prepared(name)
+        return PROVIDERS[options.provider](name)
+    if options.provider != "local":
+        raise RefusalError(f"either --kubeconfig or --provider {options.provider}")
     if not options.image:
         raise RefusalError(
             "--kubeconfig needs --image, an operator image that the nodes have or can pull; "

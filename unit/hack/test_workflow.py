@@ -1,0 +1,139 @@
+"""How the workflows choose a Kubernetes, and what they do in kind: against stand-ins for its programs."""
+
+import argparse
+import os
+from pathlib import Path
+
+import pytest
+
+from localcluster.commands import CommandError
+from localcluster.console import RefusalError
+from workflow import checks, deployment, kind, options, suite
+from workflow.kind import KindKubernetes
+from workflow.kubernetes import Kubernetes
+from workflow.local import LocalKubernetes
+
+NODES = """{"items": [{"spec": {"podCIDR": "10.244.0.0/24"}, "status": {"addresses":
+[{"type": "InternalIP", "address": "172.18.0.2"}, {"type": "Hostname", "address": "dev-control-plane"}]}}]}"""
+IMAGE = "localhost/etcd-operator:0.1.0"
+ID = "0123456789abcdef"
+
+
+class Programs:
+    """Stand-ins for docker, kind, kubectl and ip, which log their calls."""
+
+    def __init__(self, folder: Path, *, clusters: str = "") -> None:
+        self.folder = folder
+        self._log = folder / "log"
+        self._log.touch()
+        answers = {
+            "docker": f"case $1 in image) echo sha256:{ID}fff;; build) cat > {folder}/stdin;; esac",
+            "kind": f'[ "$1" = get ] && echo "{clusters}"',
+            "kubectl": f"cat <<'END'\n{NODES}\nEND",
+            "ip": "",
+            "etcdctl": "",
+        }
+        for name, answer in answers.items():
+            program = folder / name
+            program.write_text(f'#!/bin/sh\necho {name} "$@" >> {self._log}\n{answer}\nexit 0\n')
+            program.chmod(0o755)
+
+    def calls(self, *names: str) -> list[str]:
+        """The calls of the named programs, in order."""
+        lines = self._log.read_text().splitlines()
+        return [line for line in lines if line.split()[0] in names]
+
+
+@pytest.fixture
+def path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv("ETCD_OPERATOR_CLUSTER", raising=False)
+    return folder
+
+
+def chosen(*words: str) -> argparse.Namespace:
+    return checks._parser().parse_args(words)
+
+
+def test_a_kind_cluster_is_created_once_with_routes_and_images_for_the_tests(path: Path) -> None:
+    programs = Programs(path)
+    made = options.prepared(chosen("--provider", "kind"))
+    where = f"--name=dev --kubeconfig={made.kubeconfig}"
+    assert programs.calls("kind") == [
+        "kind get clusters",
+        f"kind create cluster --wait=120s {where}",
+        "kind load docker-image --name=dev localhost/etcd-shell:dev",
+    ]
+    assert programs.calls("ip") == ["ip route replace 10.244.0.0/24 via 172.18.0.2"]
+    assert programs.calls("docker") == ["docker build --tag=localhost/etcd-shell:dev -"]
+    assert "COPY --from=etcd /usr/local/bin/etcdctl" in (path / "stdin").read_text()
+    assert suite.variables("e2e", made)["ETCD_OPERATOR_KUBECONFIG"] == str(made.kubeconfig)
+
+
+def test_a_kind_cluster_that_exists_is_used_again(path: Path) -> None:
+    programs = Programs(path, clusters="other dev")
+    options.prepared(chosen("--provider", "kind"))
+    assert programs.calls("kind")[1].startswith("kind export kubeconfig --name=dev --kubeconfig=")
+
+
+def test_the_operators_image_is_built_by_docker_and_loaded_into_kind(path: Path, tmp_path: Path) -> None:
+    programs = Programs(path)
+    made = KindKubernetes(kubeconfig=tmp_path / "config", tools=path, name="mine")
+    assert made.load_operator(IMAGE) == ID
+    assert programs.calls("docker")[0].startswith(f"docker build --tag={IMAGE} /")
+    assert programs.calls("kind") == [f"kind load docker-image --name=mine {IMAGE}"]
+    made.remove()
+    assert programs.calls("ip") == ["ip route del 10.244.0.0/24"]
+    assert programs.calls("kind")[-1] == "kind delete cluster --name=mine"
+
+
+def test_without_kind_one_line_names_what_is_missing(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Programs(path)
+    (path / "kind").unlink()
+    (path / "docker").unlink()
+    monkeypatch.setenv("PATH", str(path))
+    with pytest.raises(RefusalError, match=r"^--provider kind needs docker, kind on the PATH$"):
+        kind.prepared("dev")
+
+
+def test_a_kind_that_fails_is_named(path: Path) -> None:
+    Programs(path)
+    (path / "kind").write_text("#!/bin/sh\necho cannot connect to the Docker daemon >&2; exit 1\n")
+    with pytest.raises(CommandError, match="kind get clusters failed: cannot connect to the Docker daemon"):
+        kind.prepared("dev")
+
+
+def test_an_existing_kubernetes_needs_an_image_and_no_provider() -> None:
+    with pytest.raises(RefusalError, match="--kubeconfig needs --image"):
+        options.prepared(chosen("--kubeconfig", "k"))
+    with pytest.raises(RefusalError, match="either --kubeconfig or --provider kind"):
+        options.prepared(chosen("--kubeconfig", "k", "--image", "i", "--provider", "kind"))
+
+
+def test_tests_may_break_the_local_kubernetes_only(tmp_path: Path) -> None:
+    local = LocalKubernetes(kubeconfig=tmp_path / "config", tools=tmp_path, name="mine")
+    theirs = Kubernetes(kubeconfig=tmp_path / "config", tools=tmp_path)
+    assert suite.variables("e2e", local)["ETCD_OPERATOR_CLUSTER"] == "mine"
+    assert "ETCD_OPERATOR_KUBECONFIG" not in suite.variables("e2e", local)
+    assert "ETCD_OPERATOR_CLUSTER" not in suite.variables("unit", local)
+    for kubernetes, environment in ((local, "unit"), (theirs, "unit"), (theirs, "e2e")):
+        found = suite.variables(environment, kubernetes)
+        assert found["ETCD_OPERATOR_KUBECONFIG"] == str(tmp_path / "config")
+
+
+def test_nothing_is_loaded_into_a_kubernetes_of_others(tmp_path: Path) -> None:
+    theirs = Kubernetes(kubeconfig=tmp_path / "config", tools=tmp_path)
+    with pytest.raises(RefusalError, match="use --image"):
+        theirs.load_operator(IMAGE)
+
+
+def test_the_manifest_gets_the_image_and_a_digest_that_stays_text() -> None:
+    manifest = deployment.MANIFEST.read_text()
+    assert deployment.image_of(manifest) == IMAGE
+    text = deployment.rendered(manifest, "registry/other:1", "1234567890123456")
+    assert deployment.image_of(text) == "registry/other:1"
+    assert '        etcd-operator/image-id: "1234567890123456"\n' in text
+    assert deployment.rendered(manifest, IMAGE, "") == manifest
