@@ -18,11 +18,10 @@ Promises
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from importlib import metadata
 from typing import Any, Generic, TypeVar
-from urllib.parse import urlencode
 
 import msgspec
 
@@ -30,10 +29,12 @@ from etcd_operator.clock import Clock, SystemClock
 from etcd_operator.decoding import decoder
 from etcd_operator.errors import Gone, Invalid, NotFound, OperatorError, Unavailable
 from etcd_operator.keys import Key
-from etcd_operator.kube.answers import failure, parse_status
-from etcd_operator.kube.decode import ApiResources, Page, Version, decode_each
+from etcd_operator.kube.call import Call
+from etcd_operator.kube.connections import Abort
+from etcd_operator.kube.decode import ApiResources, ListPage, ServerVersion, decode_each
+from etcd_operator.kube.failures import failure, parse_status
 from etcd_operator.kube.resources import Resource, Selection
-from etcd_operator.kube.transport import Abort, Answer, Method, Request, Stream, Timeouts, Transport
+from etcd_operator.kube.transport import Method, Request, Response, Stream, Timeouts, Transport
 
 T = TypeVar("T")
 
@@ -95,7 +96,7 @@ class Client:
 
     def get(self, resource: Resource, key: Key, decode: type[T]) -> T:
         """Read one object. `NotFound` also when the API itself is not there."""
-        call = _Call("get", resource, key)
+        call = Call("get", resource, key)
         return _decode(call, self._run(call, "GET"), decode)
 
     def list(
@@ -108,7 +109,7 @@ class Client:
         abort: Abort | None = None,
     ) -> Listing[T]:
         """Read a collection, consistent as of its `resource_version`; `""` is all namespaces."""
-        call = _Call("list", resource, Key(namespace, ""), query=_selector(label_selector), abort=abort)
+        call = Call("list", resource, Key(namespace, ""), query=_selector(label_selector), abort=abort)
         try:
             return self._list(call, decode, self._page_size)
         except Gone:
@@ -117,7 +118,7 @@ class Client:
     def create(self, resource: Resource, namespace: str, body: Mapping[str, Any], decode: type[T]) -> T:
         """Write a new object. `AlreadyExists` may be our own earlier, unanswered attempt."""
         name = str(body.get("metadata", {}).get("name", ""))
-        call = _Call("create", resource, Key(namespace, name), body=msgspec.json.encode(body))
+        call = Call("create", resource, Key(namespace, name), body=msgspec.json.encode(body))
         return _decode(call, self._run(call, "POST"), decode)
 
     def replace(
@@ -130,7 +131,7 @@ class Client:
         subresource: str = "",
     ) -> T:
         """Write a whole object. `Conflict` if its `resourceVersion` is not the current one."""
-        call = _Call("replace", resource, key, subresource=subresource, body=msgspec.json.encode(body))
+        call = Call("replace", resource, key, subresource=subresource, body=msgspec.json.encode(body))
         return _decode(call, self._run(call, "PUT"), decode)
 
     def patch(
@@ -146,7 +147,7 @@ class Client:
         """Change an object. `APPLY` is forced, with the field manager `etcd-operator`."""
         query = {"fieldManager": FIELD_MANAGER, "force": "true"} if kind is PatchKind.APPLY else {}
         body = msgspec.json.encode(patch)
-        call = _Call("patch", resource, key, subresource=subresource, query=query, body=body)
+        call = Call("patch", resource, key, subresource=subresource, query=query, body=body)
         return _decode(call, self._run(call, "PATCH", content_type=kind.value), decode)
 
     def delete(
@@ -166,22 +167,22 @@ class Client:
             options["preconditions"] = preconditions
         if grace_seconds is not None:
             options["gracePeriodSeconds"] = grace_seconds
-        self._run(_Call("delete", resource, key, body=msgspec.json.encode(options)), "DELETE")
+        self._run(Call("delete", resource, key, body=msgspec.json.encode(options)), "DELETE")
 
     def has_api(self, group_version: str, plural: str) -> bool:
         """Whether the API server serves a resource: `("coreos.com/v1", "etcdclusters")`."""
         root = "/apis/" if "/" in group_version else "/api/"
         label = f"discover {plural} in {group_version}"
         try:
-            answer = self._discover(root + group_version, label)
+            body = self._discover(root + group_version, label)
         except NotFound:
             return False
-        return any(found.name == plural for found in _parse(label, answer, ApiResources).resources)
+        return any(found.name == plural for found in _parse(label, body, ApiResources).resources)
 
     def server_version(self) -> tuple[int, int]:
         """Major and minor version of the API server, as numbers (a minor of `36+` is 36)."""
         label = "read the version of the API server"
-        version = _parse(label, self._discover("/version", label), Version)
+        version = _parse(label, self._discover("/version", label), ServerVersion)
         digits = [re.match(r"\d+", text) for text in (version.major, version.minor)]
         major, minor = (int(found.group()) if found else 0 for found in digits)
         return major, minor
@@ -197,20 +198,20 @@ class Client:
             "timeoutSeconds": str(timeout_seconds),
             **_selector(selection.label_selector),
         }
-        call = _Call("watch", selection.resource, Key(selection.namespace, ""), query=query, abort=abort)
+        call = Call("watch", selection.resource, Key(selection.namespace, ""), query=query, abort=abort)
         with self._measured(call.verb, str(selection.resource)) as measured:
             opened = self._transport.stream(self._request(call, "GET"), self._timeouts, abort)
-            measured.code = opened.status if isinstance(opened, Answer) else 200
-        if isinstance(opened, Answer):
+            measured.code = opened.status if isinstance(opened, Response) else 200
+        if isinstance(opened, Response):
             raise _failed(call.label, opened, is_write=False)
         return opened
 
-    def _list(self, call: "_Call", kind: type[T], limit: int) -> Listing[T]:
+    def _list(self, call: Call, kind: type[T], limit: int) -> Listing[T]:
         items: list[T] = []
         odd: list[Key] = []
         query = {**call.query, "limit": str(limit)} if limit else call.query
         while True:
-            page = _decode(call, self._run(replace(call, query=query), "GET"), Page)
+            page = _decode(call, self._run(replace(call, query=query), "GET"), ListPage)
             for item in decode_each(call.resource, page.items or [], kind):
                 if isinstance(item, Key):
                     odd.append(item)
@@ -221,7 +222,7 @@ class Client:
                 return Listing(items=tuple(items), resource_version=version, unreadable=tuple(odd))
             query = {**query, "continue": page.metadata.continue_token}
 
-    def _run(self, call: "_Call", method: Method, content_type: str = "application/json") -> bytes:
+    def _run(self, call: Call, method: Method, content_type: str = "application/json") -> bytes:
         """Make the call; the body of a 2xx answer, or the error that the answer means."""
         request = self._request(call, method, content_type)
         return self._exchange(request, call.verb, str(call.resource), call.abort)
@@ -230,17 +231,17 @@ class Client:
         request = Request(method="GET", target=target, label=label, headers=self._headers)
         return self._exchange(request, "discover", "apis", None)
 
-    def _request(self, call: "_Call", method: Method, content_type: str = "") -> Request:
+    def _request(self, call: Call, method: Method, content_type: str = "") -> Request:
         headers = {**self._headers, "Content-Type": content_type} if call.body is not None else self._headers
         return Request(method=method, target=call.target, label=call.label, body=call.body, headers=headers)
 
     def _exchange(self, request: Request, verb: str, resource: str, abort: Abort | None) -> bytes:
         with self._measured(verb, resource) as measured:
-            answer = self._transport.exchange(request, self._timeouts, abort)
-            measured.code = answer.status
-        if not 200 <= answer.status < 300:
-            raise _failed(request.label, answer, is_write=request.method != "GET")
-        return answer.body
+            response = self._transport.exchange(request, self._timeouts, abort)
+            measured.code = response.status
+        if not 200 <= response.status < 300:
+            raise _failed(request.label, response, is_write=request.method != "GET")
+        return response.body
 
     @contextmanager
     def _measured(self, verb: str, resource: str) -> Iterator["_Measured"]:
@@ -257,42 +258,16 @@ class _Measured:
     code: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Call:
-    """One verb on one resource: where it goes and how it is named in messages."""
-
-    verb: str
-    resource: Resource
-    key: Key
-    subresource: str = ""
-    query: Mapping[str, str] = field(default_factory=dict)
-    body: bytes | None = None
-    abort: Abort | None = None
-
-    @property
-    def target(self) -> str:
-        """Path and query. A create goes to the collection."""
-        name = "" if self.verb == "create" else self.key.name
-        path = self.resource.path(self.key.namespace, name, self.subresource)
-        return f"{path}?{urlencode(self.query)}" if self.query else path
-
-    @property
-    def label(self) -> str:
-        """`replace pods/status default/a`."""
-        what = f"{self.resource}/{self.subresource}" if self.subresource else str(self.resource)
-        return f"{self.verb} {what} {self.key}".rstrip(" /")
-
-
 def _selector(label_selector: str) -> dict[str, str]:
     return {"labelSelector": label_selector} if label_selector else {}
 
 
-def _failed(label: str, answer: Answer, *, is_write: bool) -> OperatorError:
-    status = parse_status(answer.body)
-    return failure(label, answer.status, status, headers=answer.headers, is_write=is_write)
+def _failed(label: str, response: Response, *, is_write: bool) -> OperatorError:
+    status = parse_status(response.body)
+    return failure(label, response.status, status, headers=response.headers, is_write=is_write)
 
 
-def _decode(call: _Call, body: bytes, kind: type[T]) -> T:
+def _decode(call: Call, body: bytes, kind: type[T]) -> T:
     return _parse(call.label, body, kind, is_write=call.verb not in {"get", "list"})
 
 

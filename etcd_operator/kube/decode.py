@@ -25,7 +25,7 @@ class _ListMeta(msgspec.Struct, rename="camel"):
     continue_token: str = msgspec.field(name="continue", default="")
 
 
-class Page(msgspec.Struct):
+class ListPage(msgspec.Struct):
     """One page of a list, its objects still as JSON."""
 
     metadata: _ListMeta
@@ -59,7 +59,7 @@ class ApiResources(msgspec.Struct):
     resources: list[_ApiResource] = []
 
 
-class Version(msgspec.Struct):
+class ServerVersion(msgspec.Struct):
     """The answer to `/version`."""
 
     major: str

@@ -38,9 +38,10 @@ from etcd_operator.clock import Clock
 from etcd_operator.errors import Gone, OperatorError, Throttled, Unavailable
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
+from etcd_operator.kube.connections import Abort
 from etcd_operator.kube.resources import Selection
 from etcd_operator.kube.store import is_older
-from etcd_operator.kube.transport import Abort, NoAnswer
+from etcd_operator.kube.transport import NoResponse
 from etcd_operator.kube.watch import Event, EventType, Watch
 from etcd_operator.pacing import Exponential
 
@@ -218,7 +219,7 @@ class Reflector(Generic[T]):
                 self._clock.wait(self._stopping, left)
 
     def _delay(self, error: OperatorError) -> float:
-        if isinstance(error, NoAnswer):
+        if isinstance(error, NoResponse):
             return self._away.next()
         delay = self._refused.next()
         if isinstance(error, Throttled):

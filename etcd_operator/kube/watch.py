@@ -30,11 +30,12 @@ from etcd_operator.clock import Clock
 from etcd_operator.decoding import decoder
 from etcd_operator.errors import Unavailable
 from etcd_operator.keys import Key
-from etcd_operator.kube.answers import failure, parse_status
 from etcd_operator.kube.client import Client
+from etcd_operator.kube.connections import Abort
 from etcd_operator.kube.decode import partial, unreadable
+from etcd_operator.kube.failures import failure, parse_status
 from etcd_operator.kube.resources import Selection
-from etcd_operator.kube.transport import Abort, NoAnswer, Stream
+from etcd_operator.kube.transport import NoResponse, Stream
 
 T = TypeVar("T")
 
@@ -135,7 +136,7 @@ class Watch(Generic[T]):
             yield from stream.chunks()
         except TimeoutError:
             return
-        except NoAnswer:
+        except NoResponse:
             if not self._abort.triggered:
                 raise
 

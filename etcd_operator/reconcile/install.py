@@ -24,7 +24,7 @@ from etcd_operator.errors import OperatorError, RetryableError, Throttled
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import Client, PatchKind
-from etcd_operator.kube.transport import NoAnswer
+from etcd_operator.kube.transport import NoResponse
 from etcd_operator.pacing import Exponential
 
 DELAYS = Exponential(1.0, cap=30.0)
@@ -65,7 +65,7 @@ class Installer:
                 self._apply(body)
             except OperatorError as error:
                 self._failed(label, error)
-                if isinstance(error, NoAnswer):
+                if isinstance(error, NoResponse):
                     break  # the others would wait for nothing, too
             else:
                 self._done(label)

@@ -14,7 +14,8 @@ import trustme
 import urllib3
 
 from etcd_operator.errors import Unavailable
-from etcd_operator.kube.transport import Abort, Answer, NoAnswer, Request, Stream, Timeouts, Transport
+from etcd_operator.kube.connections import Abort
+from etcd_operator.kube.transport import NoResponse, Request, Response, Stream, Timeouts, Transport
 from unit.kube.server import BRISK, Asked, Line, Script, Server, connected, serving, until
 
 READ = Request(method="GET", target="/x", label="get x")
@@ -87,7 +88,7 @@ def test_a_stream_on_a_dropped_kept_alive_connection_is_opened_again() -> None:
 def test_a_write_on_a_dropped_kept_alive_connection_is_not_sent_again_but_maybe_applied() -> None:
     with serving(second(lambda _, line: line.cut())) as server, connected(server) as transport:
         transport.exchange(READ, BRISK)
-        with pytest.raises(NoAnswer) as caught:
+        with pytest.raises(NoResponse) as caught:
             transport.exchange(WRITE, BRISK)
         assert caught.value.maybe_applied
         assert len(server.asked) == 2
@@ -107,7 +108,7 @@ def test_a_write_goes_over_a_new_connection_when_the_server_closed_the_idle_one(
 
 def test_a_read_on_a_fresh_connection_that_is_cut_is_not_sent_again() -> None:
     with serving(lambda _, line: line.cut()) as server, connected(server) as transport:
-        with pytest.raises(NoAnswer):
+        with pytest.raises(NoResponse):
             transport.exchange(READ, BRISK)
         assert len(server.asked) == 1
 
@@ -117,7 +118,7 @@ def test_a_write_that_never_found_a_server_is_not_applied() -> None:
         pass
     with (
         connected(server) as transport,
-        pytest.raises(NoAnswer, match=r"create x: no answer: .*refused") as caught,
+        pytest.raises(NoResponse, match=r"create x: no response: .*refused") as caught,
     ):
         transport.exchange(WRITE, BRISK)
     assert not caught.value.maybe_applied
@@ -146,7 +147,7 @@ def test_an_incomplete_answer_is_no_answer_and_bounded_in_time(odd: Callable[[Li
     quick = replace(BRISK, read=0.2)
     with serving(lambda _, line: odd(line)) as server, connected(server) as transport:
         for request in (READ, WRITE):
-            with pytest.raises(NoAnswer) as caught:
+            with pytest.raises(NoResponse) as caught:
                 transport.exchange(request, quick)
             assert caught.value.maybe_applied == (request is WRITE)
             assert "\n" not in str(caught.value)
@@ -163,7 +164,7 @@ def test_an_answer_that_drips_is_bounded_by_the_total() -> None:
     with serving(first_then(drip, hello)) as server, connected(server) as transport:
 
         def call() -> None:
-            with pytest.raises(NoAnswer, match=r"longer than 0\.3 s"):
+            with pytest.raises(NoResponse, match=r"longer than 0\.3 s"):
                 transport.exchange(READ, quick)
 
         assert took(call) < 1.0
@@ -248,7 +249,7 @@ def test_a_stream_that_is_silent_for_too_long_times_out() -> None:
 def test_a_stream_that_is_refused_comes_back_as_a_whole_answer() -> None:
     with serving(lambda _, line: line.fail(410, "Expired")) as server, connected(server) as transport:
         opened = transport.stream(READ, BRISK, Abort())
-        assert isinstance(opened, Answer)
+        assert isinstance(opened, Response)
         assert opened.status == 410
 
 
@@ -298,7 +299,7 @@ def test_an_abort_ends_a_stream_over_tls_within_100_ms() -> None:
             for _ in stream.chunks():
                 got.set()
             ended.append(None)
-        except NoAnswer as error:
+        except NoResponse as error:
             ended.append(error)
 
     with encrypted(quiet) as (_server, transport):
@@ -316,7 +317,7 @@ def test_an_abort_ends_a_stream_over_tls_within_100_ms() -> None:
 def test_a_write_whose_tls_handshake_fails_is_not_applied() -> None:
     with encrypted(hello) as (server, _):
         distrusting = Transport(pool=urllib3.PoolManager(), base_url=server.url.replace("http:", "https:"))
-        with pytest.raises(NoAnswer, match="certificate") as caught:
+        with pytest.raises(NoResponse, match="certificate") as caught:
             distrusting.exchange(WRITE, BRISK)
         assert not caught.value.maybe_applied
         assert server.asked == []

@@ -16,8 +16,9 @@ from etcd_operator.clock import SystemClock
 from etcd_operator.errors import Forbidden, Gone, NotFound, OperatorError, Throttled, Unavailable
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
+from etcd_operator.kube.connections import Abort
 from etcd_operator.kube.resources import PODS, Selection
-from etcd_operator.kube.transport import Abort, NoAnswer
+from etcd_operator.kube.transport import NoResponse
 from etcd_operator.kube.watch import EventType, Watch
 from unit.kube.server import BRISK, Asked, Line, Script, Server, bookmark, connected, pod, serving, until
 from unit.kube.things import LeapClock, Thing, in_thread
@@ -105,7 +106,7 @@ def test_half_a_line_at_the_end_is_never_an_event() -> None:
             with watching(script) as (watch, _):
                 try:
                     seen += [event.key.name for event in watch]
-                except NoAnswer:
+                except NoResponse:
                     assert ending is Line.cut
             assert seen in (["a"], [])
 
@@ -114,7 +115,7 @@ def test_a_cut_stream_is_no_answer_after_its_events() -> None:
     with watching(streaming(("ADDED", pod("a", 11)), Line.cut)) as (watch, _):
         events = iter(watch)
         assert next(events).key.name == "a"
-        with pytest.raises(NoAnswer, match="watch pods default: the stream broke"):
+        with pytest.raises(NoResponse, match="watch pods default: the stream broke"):
             next(events)
 
 

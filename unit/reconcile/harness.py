@@ -16,10 +16,11 @@ from etcd_operator.dialects.base import Defaults
 from etcd_operator.engine.controller import Controller, Reconcile
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
+from etcd_operator.kube.connections import Abort
 from etcd_operator.kube.events import Recorder, Reference
 from etcd_operator.kube.informer import Informer
 from etcd_operator.kube.resources import Resource
-from etcd_operator.kube.transport import Abort, Answer, Request, Timeouts, Transport
+from etcd_operator.kube.transport import Request, Response, Timeouts, Transport
 from etcd_operator.reconcile.caches import Source
 from etcd_operator.reconcile.group import Wiring, build_groups, new_backoff
 from etcd_operator.reconcile.membership import DEADLINE as MEMBERSHIP_DEADLINE
@@ -70,7 +71,7 @@ class MortalTransport(Transport):
         super().__init__(pool=urllib3.PoolManager(maxsize=20), base_url=url)
         self._mortality = mortality
 
-    def exchange(self, request: Request, timeouts: Timeouts, abort: Abort | None = None) -> Answer:
+    def exchange(self, request: Request, timeouts: Timeouts, abort: Abort | None = None) -> Response:
         try:
             return super().exchange(request, timeouts, abort)
         finally:
