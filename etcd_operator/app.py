@@ -1,10 +1,10 @@
 """The composition root: what is made of what, what starts and stops in which order.
 
-start   status page; caches, lease and definitions at the same time; then (as leader) the controllers of
-        each group whose caches are complete. All that may wait for the API server runs in a thread of
-        its own, so that the main thread hears a signal at any time.
-stop    controllers, and only then the lease: nobody else may lead while a worker of ours can still write.
-        Then events, probers, caches, which no successor waits for. After a failure, within seconds.
+start   status page; caches, Lease and definitions at the same time; then (as leader) the controllers of each
+        group whose caches are complete. Whatever may wait for the API server runs in a thread of its own, so
+        that the main thread handles signals at any time.
+stop    controllers, and only then the Lease: nobody else may lead while a worker of ours can still write.
+        Then events, probers and caches, for which no successor waits. After a failure, all within seconds.
 """
 
 import math
@@ -24,7 +24,7 @@ from etcd_operator.clock import SystemClock
 from etcd_operator.dialects.base import Defaults
 from etcd_operator.engine.controller import Controller, Reconcile, Result
 from etcd_operator.engine.threads import Loop
-from etcd_operator.errors import NotFound, OperatorError, RetryableError
+from etcd_operator.errors import OperatorError
 from etcd_operator.health import group_is_ready, health_checks
 from etcd_operator.keys import Key
 from etcd_operator.kube.auth import load
@@ -35,49 +35,46 @@ from etcd_operator.kube.lease_lock import Candidate
 from etcd_operator.kube.own_pod import OwnPod
 from etcd_operator.kube.transport import Timeouts
 from etcd_operator.leadership import Leadership
+from etcd_operator.leading import LeaderThreads
 from etcd_operator.observability import files
 from etcd_operator.observability.logs import reconcile_context
 from etcd_operator.observability.metrics import Metrics
 from etcd_operator.observability.server import Check, StatusServer
-from etcd_operator.pacing import Exponential
+from etcd_operator.process import Reachability, end_in
 from etcd_operator.reconcile.caches import Source
-from etcd_operator.reconcile.group import Group, Wiring, build_groups, new_backoff
+from etcd_operator.reconcile.group import Wiring, build_groups, new_backoff
 from etcd_operator.reconcile.install import Installer
-from etcd_operator.reconcile.quorum_check import QUORUM_CHECK_SECONDS
 from etcd_operator.settings import Settings
 
 LEASE_NAME = "etcd-operator"
 STOP_SECONDS = 20.0
-"""For everything together, below a pod's usual grace of 30 s."""
+"""For the whole stop; less than a pod's default grace period of 30 s."""
 
 FAILED_SECONDS = 2.5
-"""The same after a failure: a process that is broken must not linger."""
+"""The same after a failure: a broken process must not linger."""
 
 LAST_SECONDS = 1.0
-"""More is given to what has no deadline of its own; then the process is ended, whatever still runs."""
+"""Extra time for steps without a deadline of their own; then the process exits, whatever still runs."""
 
 FILES_SECONDS = 30.0
-"""Between two comparisons of the open files with their limit."""
-
-REACH_WAITS = Exponential(0.5, cap=5.0)
-"""Between two attempts to reach the API server."""
+"""Between two checks of the open files against their limit."""
 
 EVENT_TIMEOUTS = Timeouts(connect=2.0, read=5.0, total=5.0)
 
 POOL_SIZE = 40
-"""Connections kept to the API server: watches + workers + events + lease, and some."""
+"""Connections kept to the API server: watches + workers + events + Lease, and some more."""
 
 SIGNAL_SECONDS = 1.0
-"""At most so long until a signal is seen."""
+"""A signal is noticed within so long."""
 
 NOT_LEADING_RECHECK = 1.0
-"""Seconds until a key is looked at again while another process may lead."""
+"""Seconds until a key is tried again while another process may lead."""
 
 log = structlog.get_logger()
 
 
 class Operator:
-    """One process of the operator, from `run` to its exit code. `pod` is where it runs, claimed for it."""
+    """One process of the operator, from `run` to its exit code. `pod` is the pod that it has claimed."""
 
     def __init__(self, settings: Settings, pod: OwnPod | None = None) -> None:
         decoding.build_all()  # before there is a second thread
@@ -90,25 +87,28 @@ class Operator:
         transport = load(settings.kubeconfig, pool_size=POOL_SIZE)
         self._client = Client(transport, on_request=self._metrics.on_request)
         self._identity = f"{socket.gethostname()}_{uuid4().hex[:8]}"
-        # One that hangs must not keep those of other clusters for long.
+        # An Event that hangs must not delay those of other clusters for long.
         events = Client(transport, timeouts=EVENT_TIMEOUTS, on_request=self._metrics.on_request)
         self._recorder = Recorder(events, instance=self._identity, clock=self._clock)
         self._transport = transport
         self._leadership = (
-            Leadership(self._new_elector, on_first=self._lead, on_change=self._metrics.leader)
+            Leadership(self._new_elector, on_first=self._start_leading, on_change=self._metrics.leader)
             if settings.leader_elect
             else None
         )
         self._groups = build_groups(self._wiring(), self._source())
-        self._starters = [
-            Loop(f"{group.name}-starter", self._starter(group), self._on_crash) for group in self._groups
-        ]
-        self._heart = Loop("pulse", self._check_quorums, self._on_crash)
-        self._first = Loop("start", self._begin, self._on_crash)
-        self._installer = Installer(self._client, wait=self._ended.wait)
         self._defined = threading.Event()
-        self._unreached = "not asked yet"
-        self._files = files.Watch()
+        self._leader_threads = LeaderThreads(
+            self._groups,
+            defined=self._defined,
+            ended=self._ended,
+            may_act=self._may_act,
+            on_crash=self._on_crash,
+        )
+        self._start = Loop("start", self._begin, self._on_crash)
+        self._installer = Installer(self._client, wait=self._ended.wait)
+        self._api_server = Reachability(self._client, self._ended)
+        self._files = files.LimitCheck()
         self._page = StatusServer(
             settings.listen,
             metrics=self._metrics.render,
@@ -119,7 +119,7 @@ class Operator:
     def run(self) -> int:
         """Work until SIGTERM or SIGINT, or until something breaks; 0 only after a clean stop."""
         for number in (signal.SIGTERM, signal.SIGINT):
-            # A thread, because the signal may interrupt the very lock that `set` needs.
+            # In a thread: the signal may interrupt the main thread while it holds the lock that `set` needs.
             signal.signal(number, lambda *_: threading.Thread(target=self._ended.set, name="signal").start())
         try:
             self._work_until_ended()
@@ -127,16 +127,16 @@ class Operator:
             log.critical("thread_crashed", thread="main", exc_info=error)
             self._fail(str(error) or type(error).__name__)
         seconds = FAILED_SECONDS if self._failure else STOP_SECONDS
-        # Whatever hangs, and in whatever way: a process that no longer works must not seem to.
+        # Whatever hangs: a process that no longer works must not stay alive.
         last = end_in(seconds + LAST_SECONDS, code=3)
         code = self._stop(time.monotonic() + seconds)
         last.cancel()
         return code
 
     def on_uncaught(self, uncaught: threading.ExceptHookArgs) -> None:
-        """A thread has ended by an exception that nobody caught, and left the process without its part.
+        """End the process after an uncaught exception in a thread: a part of it is missing now.
 
-        Threads without a name of their own serve one request of the status page, or are gRPC's.
+        Threads without a name of their own serve one request of the status page or belong to gRPC.
         """
         name = uncaught.thread.name if uncaught.thread is not None else ""
         log.critical("thread_crashed", thread=name, exc_info=uncaught.exc_value)
@@ -147,33 +147,32 @@ class Operator:
         files.raise_limit()
         self._page.start()
         self._recorder.start()
-        self._first.start()
+        self._start.start()
         compared = -math.inf
-        # Not without limit: a handler runs when this thread does, and nothing wakes it for a signal that came
-        # just before it began to wait, or that another thread was given.
+        # With a timeout: a signal handler runs only in this thread, and nothing wakes it for a signal that
+        # arrived just before it began to wait, or that was delivered to another thread.
         while not self._ended.wait(SIGNAL_SECONDS):
             if time.monotonic() >= compared + FILES_SECONDS:
                 compared = time.monotonic()
                 self._files.check()
 
     def _begin(self) -> None:
-        """Start everything that needs the API server, once it answers; then apply what could not be."""
+        """Start everything that needs the API server, once it responds; then retry missing definitions."""
         try:
-            self._reach_api_server()
+            if not self._api_server.wait():
+                return
         except OperatorError as error:
             self._fail(str(error))
             return
-        if self._ended.is_set():
-            return  # asked to end before the API server was reached
         for informer in self._informers():
             informer.start()
         if self._leadership is not None:
             self._leadership.start()
         else:
             self._metrics.leader(True)  # noqa: FBT003 -- the metric's one value
-            self._lead()
+            self._start_leading()
         if self._settings.install_crds:
-            self._installer.try_all()  # while the caches are filled and the Lease is sought
+            self._installer.try_all()  # while the caches fill and the Lease is acquired
         self._defined.set()
         namespace = self._settings.namespace or "all"
         log.info(
@@ -182,38 +181,18 @@ class Operator:
         if self._settings.install_crds:
             self._installer.try_until_done()
 
-    def _reach_api_server(self) -> None:
-        """Wait until it answers: to end instead would only add the kubelet's back-off to an outage.
-
-        Raises what waiting does not help against.
-        """
-        failures = 0
-        while not self._ended.is_set():
-            try:
-                self._client.server_version()
-            except RetryableError as error:
-                failures += 1
-                delay = REACH_WAITS.after(failures)
-                self._unreached = str(error)
-                log.warning("api_server_not_reached", error=str(error), retry_in=delay)
-                self._ended.wait(delay)
-            else:
-                self._unreached = ""
-                return
-
     def _stop(self, deadline: float) -> int:
-        """Stop in order, by `deadline`; what does not end in time is named."""
+        """Stop in order, by `deadline`; log the threads that do not end in time. The exit code."""
         if self._failure:
             log.error("stopping", reason=self._failure)
         else:
-            log.info("stopping", reason="asked to")
+            log.info("stopping", reason="signal")
 
         def left(most: float) -> float:
             return max(0.0, min(most, deadline - time.monotonic()))
 
-        late = [] if self._first.join(left(2.0)) else [self._first.name]
-        writers = [c.name for group in self._groups for c in group.controllers if not c.stop(left(10.0))]
-        writers += [loop.name for loop in (*self._starters, self._heart) if not loop.join(left(2.0))]
+        late = [] if self._start.join(left(2.0)) else [self._start.name]
+        writers = self._leader_threads.stop(left)
         if self._leadership is not None:
             late += [] if self._leadership.stop(left(2.0)) else ["lease"]
             if not writers:
@@ -236,38 +215,8 @@ class Operator:
         for group in self._groups:
             yield from group.informers
 
-    def _lead(self) -> None:
-        for loop in (*self._starters, self._heart):
-            loop.start()
-
-    def _starter(self, group: Group) -> Callable[[], None]:
-        def start() -> None:
-            """Open the gate once the group's caches are complete and the other's clusters are known.
-
-            Nor before the definitions were applied: an older one would drop fields that we write.
-            """
-            others = [other.informers[0] for other in self._groups if other is not group]
-            while not self._ended.is_set():
-                known = all(o.has_synced or isinstance(o.last_error, NotFound) for o in others)
-                if self._defined.is_set() and group.has_synced and known:
-                    for controller in group.controllers:
-                        controller.start()
-                    log.info("group_started", group=group.name)
-                    return
-                waiting = next((i for i in (*group.informers, *others) if not i.has_synced), None)
-                if waiting is not None:
-                    waiting.wait_synced(0.5)
-                else:
-                    self._defined.wait(0.5)
-
-        return start
-
-    def _check_quorums(self) -> None:
-        """Feel the pulse of all clusters until the end, while this process leads."""
-        while not self._ended.wait(QUORUM_CHECK_SECONDS):
-            if self._may_act():
-                for group in self._groups:
-                    group.quorum_check.check()
+    def _start_leading(self) -> None:
+        self._leader_threads.start()
 
     def _may_act(self) -> bool:
         return self._leadership is None or self._leadership.is_leader()
@@ -283,7 +232,7 @@ class Operator:
         self._ended.set()
 
     def _ready_checks(self) -> dict[str, Check]:
-        checks: dict[str, Check] = {"api-server": lambda: (not self._unreached, self._unreached or "reached")}
+        checks: dict[str, Check] = {"api-server": self._api_server.check}
         if self._settings.install_crds:
             checks["definitions"] = self._installer.check
         return checks | {group.name: group_is_ready(group) for group in self._groups}
@@ -337,16 +286,3 @@ class Operator:
             on_started_leading=on_started,
             on_stopped_leading=on_stopped,
         )
-
-
-def end_in(seconds: float, *, code: int) -> threading.Timer:
-    """End the process after so long, whatever threads it has then, unless it has ended or is cancelled."""
-
-    def end() -> None:
-        log.critical("ended_by_force", threads=[t.name for t in threading.enumerate() if not t.daemon])
-        os._exit(code)
-
-    timer = threading.Timer(seconds, end)
-    timer.daemon = True
-    timer.start()
-    return timer

@@ -1,4 +1,4 @@
-"""How many files this process may have open, and how many it has.
+"""How many files this process may open, and how many it has open.
 
 Each etcd member costs a connection, and each connection a file descriptor. The usual soft limit of
 1024 ends at about 300 clusters of three, while the hard one is usually far higher.
@@ -14,10 +14,10 @@ from typing import NamedTuple
 import structlog
 
 NEAR = 0.8
-"""The part of the limit in use from which a warning is given."""
+"""The part of the limit from which on a warning is logged."""
 
 CLEAR = 0.7
-"""The part below which it is over, and the next one is given again."""
+"""The part below which the warning is over and may be logged again."""
 
 _OPEN = next((path for path in (Path("/proc/self/fd"), Path("/dev/fd")) if path.exists()), None)
 
@@ -27,20 +27,20 @@ log = structlog.get_logger()
 
 
 class Limits(NamedTuple):
-    """The soft limit holds; it can be raised up to the hard one. Infinite where there is none."""
+    """The soft limit is enforced and can be raised up to the hard one. Infinite where there is none."""
 
     soft: float
     hard: float
 
 
 def limits() -> Limits:
-    """Those of this process, now."""
+    """The current limits of this process."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     return Limits(_number(soft), _number(hard))
 
 
 def raise_limit() -> Limits:
-    """Raise the soft limit to the hard one, as far as the system allows; what holds then."""
+    """Raise the soft limit to the hard one if the system allows; the limits after that."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -50,9 +50,9 @@ def raise_limit() -> Limits:
 
 
 def open_files() -> int:
-    """How many descriptors this process has open; 0 where the system does not say.
+    """How many descriptors this process has open; 0 where the system does not report it.
 
-    Counting needs one itself: when none is left, as many as are allowed.
+    Counting needs one itself: if none is left, the limit is returned.
     """
     try:
         return sum(1 for _ in _OPEN.iterdir()) if _OPEN is not None else 0
@@ -60,8 +60,8 @@ def open_files() -> int:
         return resource.getrlimit(resource.RLIMIT_NOFILE)[0] if error.errno in _NONE_LEFT else 0
 
 
-class Watch:
-    """Logs one warning when the limit comes near, and one line when that is over."""
+class LimitCheck:
+    """Logs one warning when the limit comes near, and one line when that has passed."""
 
     def __init__(
         self, *, count: Callable[[], int] = open_files, limits: Callable[[], Limits] = limits
@@ -71,7 +71,7 @@ class Watch:
         self._is_near = False
 
     def check(self) -> None:
-        """Compare both; to be called now and then."""
+        """Compare the open files with their limit; call it periodically."""
         soft, hard = self._limits()
         count = self._count()
         if count >= NEAR * soft and not self._is_near:

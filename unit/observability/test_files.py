@@ -7,7 +7,7 @@ from pathlib import Path
 from structlog.testing import capture_logs
 
 from etcd_operator.observability import files
-from etcd_operator.observability.files import Limits, Watch
+from etcd_operator.observability.files import Limits, LimitCheck
 
 RAISED = """
 import resource
@@ -33,7 +33,7 @@ try:
 except OSError:
     pass
 with capture_logs() as logs:
-    files.Watch().check()
+    files.LimitCheck().check()
 assert [(line["event"], line["open"]) for line in logs] == [("open_files_near_limit", 64)], logs
 print("ok")
 """
@@ -65,7 +65,7 @@ def test_a_file_that_is_opened_is_counted(tmp_path: Path) -> None:
 
 def test_one_warning_with_numbers_is_given_each_time_that_the_limit_comes_near() -> None:
     count = [0]
-    watch = Watch(count=lambda: count[0], limits=lambda: Limits(1000, 4000))
+    watch = LimitCheck(count=lambda: count[0], limits=lambda: Limits(1000, 4000))
     with capture_logs() as logs:
         for count[0] in (100, 799, 800, 950, 750, 820, 699, 810):
             watch.check()
@@ -80,7 +80,7 @@ def test_one_warning_with_numbers_is_given_each_time_that_the_limit_comes_near()
 
 
 def test_without_a_limit_nothing_is_near() -> None:
-    watch = Watch(count=lambda: 10**6, limits=lambda: Limits(files._number(-1), files._number(-1)))
+    watch = LimitCheck(count=lambda: 10**6, limits=lambda: Limits(files._number(-1), files._number(-1)))
     with capture_logs() as logs:
         watch.check()
     assert not logs
