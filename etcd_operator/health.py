@@ -27,7 +27,7 @@ def health_checks(groups: Sequence[Group], failure: Callable[[], str]) -> Mappin
         return not gone, f"ended: {', '.join(gone)}" if gone else "running"
 
     def work() -> tuple[bool, str]:
-        found = [controller.trouble(STUCK_SECONDS) for group in groups for controller in group.controllers]
+        found = [controller.problem(STUCK_SECONDS) for group in groups for controller in group.controllers]
         words = "; ".join(trouble for trouble in found if trouble)
         return not words, words or "moving"
 

@@ -1,6 +1,6 @@
-"""Keys, queues and workers: what makes a reconcile function run, and run again.
+"""Keys, queues and workers: what runs a reconcile function, and runs it again.
 
-Knows nothing of Kubernetes or etcd. Read `controller` first; it is built of `workqueue`
-(what is to be done), `delay` (what is to be done later), `backoff` (how much later after a
-failure) and `threads` (who does it).
+Knows nothing of Kubernetes or etcd. Read `controller` first; its parts are `workqueue` (keys that are due),
+`delay` (keys that become due later), `backoff` (how much later after a failure), `crew` (the workers) and
+`threads`.
 """

@@ -1,17 +1,16 @@
-"""How long a failed item waits for its next try, and what may shorten that.
+"""How long a failed item waits for its next attempt, and what may shorten that.
 
-- `base` seconds after the first failure, twice as much after each further one, up to `cap`; each
-  wait is then shortened at random by up to a half, so that items which failed together do not come
-  back together. With a cap of 30 s a failing item is tried every 15 to 30 s: a quorum is at stake,
-  so not client-go's 1000 s.
-- Failures are counted until `forget`: after a try that really went to its end, or when what is
-  asked for has changed. A step that only waits for something is neither success nor failure.
-- An event (`hurry`) brings the next try forward, to `pause` seconds after the failure; of two tries
-  in a row only one. So a change is seen soon, but an item whose own tries cause events waits
-  as long as any other.
+- `base` seconds after the first failure, twice as much after each further one, up to `cap`; each wait is then
+  shortened at random by up to a half, so that items which failed together do not come back together. With a
+  cap of 30 s a failing item is tried every 15 to 30 s. client-go's cap is 1000 s; here a quorum is at stake.
+- Failures are counted until `forget`: after an attempt that completed, or when the desired state has changed.
+  A pass that only waits for something is neither success nor failure.
+- An event (`hurry`) brings the next attempt forward, to `pause` seconds after the failure, but never two
+  attempts in a row. So a change is handled soon, but an item whose own attempts cause events waits as long as
+  any other.
 
-Items do not share a limit: one that fails delays no other, and no number of failing items makes
-any of them wait longer than `cap`. Items that are forgotten cost no memory. Safe from any thread.
+Items do not share a limit: one that fails delays no other, and no number of failing items makes any of them
+wait longer than `cap`. Forgotten items use no memory. Safe from any thread.
 """
 
 import threading
@@ -28,7 +27,7 @@ T = TypeVar("T", bound=Hashable)
 
 @dataclass(slots=True)
 class _Failing:
-    """An item that failed: how often, and when it may be tried again (monotonic)."""
+    """An item that failed: how often, and when its next attempt is due (monotonic)."""
 
     failures: int = 0
     due: float = 0.0
@@ -38,7 +37,7 @@ class _Failing:
 
 
 class Backoff(Generic[T]):
-    """The waits of all failing items. `random` yields floats in [0, 1); a generator of its own by default."""
+    """The waits of all failing items. `random` returns floats in [0, 1)."""
 
     def __init__(
         self,
@@ -57,7 +56,7 @@ class Backoff(Generic[T]):
         self._failing: dict[T, _Failing] = {}
 
     def failed(self, item: T, *, at_least: float = 0.0) -> float:
-        """Count one more failure of `item`; returns the seconds to wait before trying again."""
+        """Count one more failure of `item`; returns the seconds until its next attempt."""
         with self._lock:
             known = self._failing.setdefault(item, _Failing())
             known.failures += 1
@@ -69,13 +68,13 @@ class Backoff(Generic[T]):
             return seconds
 
     def left(self, item: T) -> float:
-        """Seconds until `item` is to be tried again; 0 if it does not wait."""
+        """Seconds until the next attempt at `item`; 0 if it does not wait."""
         with self._lock:
             known = self._failing.get(item)
             return self._left(known) if known is not None else 0.0
 
     def hurry(self, item: T) -> float:
-        """Something about `item` has changed: the seconds until it is to be tried (0: now)."""
+        """Something about `item` has changed: the seconds until its next attempt (0: now)."""
         with self._lock:
             known = self._failing.get(item)
             if known is None:
@@ -85,7 +84,7 @@ class Backoff(Generic[T]):
             return self._left(known)
 
     def begin(self, item: T) -> None:
-        """A try of `item` begins, however it came about: it waits no longer."""
+        """An attempt at `item` begins, for whatever reason: it waits no longer."""
         with self._lock:
             known = self._failing.get(item)
             if known is not None:
@@ -98,7 +97,7 @@ class Backoff(Generic[T]):
             return known.failures if known is not None else 0
 
     def forget(self, item: T) -> None:
-        """Start `item` afresh."""
+        """Reset the failures of `item`."""
         with self._lock:
             self._failing.pop(item, None)
 

@@ -1,33 +1,31 @@
-"""Workers that bring one kind of object to what is asked, key by key.
+"""Workers that bring one kind of object to its desired state, key by key.
 
-A controller owns a work queue of keys, the delays before keys come back, and N worker threads
-that call `reconcile(key)`. What it promises:
+A controller owns a work queue of keys, the delays before keys return, and N worker threads that call
+`reconcile(key)`. What it promises:
 
 - A key is never reconciled by two workers at once; an event during a pass causes another pass.
-- One place (`_settle`) decides what a pass means for the key:
+- One place (`_settle`) decides what the end of a pass means for the key:
 
       Result()                    forget its failures
-      Result(requeue_after=s)     forget its failures, again in s seconds
-      Result(is_done=False)       it waits for something (answers, caches): neither success nor failure
-      Throttled                   again with back-off, not before the server's retry_after (a minute at most)
-      TerminalError               not before a new event: repeating it cannot help
-      any other OperatorError     again with back-off
-      any other exception         a bug ("panic"): counted apart, logged with its traceback,
-                                  again with back-off
+      Result(requeue_after=s)     forget its failures, run again in s seconds
+      Result(is_done=False)       it waits for something (etcd, caches): neither success nor failure
+      Throttled                   retry with back-off, not before the server's retry_after (at most a minute)
+      TerminalError               wait for a new event: a retry cannot help
+      any other OperatorError     retry with back-off
+      any other exception         a bug ("panic"): counted separately, logged with its traceback,
+                                  retried with back-off
 
   So one key's failure never stops the others, nor its worker.
-- `enqueue` (something about it changed) runs a key without delay; one that has just failed as
-  `backoff` allows. `restart` (what is asked of it changed) starts its back-off afresh. `resume`
-  (what its last pass waited for is there) runs it unless it waits for its retry.
-- A key that goes on failing comes to the longest wait, whatever its passes write and wake; keys
-  that fail, or whose passes hang, leave workers to the others (`workqueue`, `crew`).
-- Keys may be enqueued before `start`: they wait for the workers, which makes `start` the gate that
-  leader election opens.
-- `stop` lets the passes in hand end and begins no other. A controller has one life: after `stop`
-  keys are refused, and a process that leads again needs a new controller.
+- `enqueue` (something about it changed) runs a key without delay, or as soon as `backoff` allows if it has
+  just failed. `restart` (its desired state changed) resets its back-off. `resume` (what its last pass waited
+  for is available) runs it unless it waits for a retry.
+- A key that keeps failing reaches the longest wait, whatever its passes write and wake; keys that fail, or
+  whose passes hang, leave workers to the others (`workqueue`, `crew`).
+- Keys may be enqueued before `start`: they wait for the workers. Leader election calls `start`.
+- `stop` lets running passes end and begins no other. A controller is used once: after `stop` it refuses keys.
 
-Not promised: a limit on how long a pass takes. A pass that hangs holds its worker and its key;
-`longest_running_seconds` and `stalled_seconds` of the queue's gauges show it, and `trouble` names it.
+Not promised: a limit on how long a pass takes. A pass that hangs keeps its worker and its key; the queue's
+`longest_running_seconds` and `stalled_seconds` show it, and `problem` reports it.
 """
 
 from collections.abc import Callable
@@ -47,14 +45,14 @@ from etcd_operator.errors import OperatorError, TerminalError, Throttled
 from etcd_operator.keys import Key
 
 LONGEST_RETRY_AFTER = 60.0
-"""Seconds; a server, or a proxy whose clock is wrong, may ask for days, which nothing would cut short."""
+"""Seconds; a server, or a proxy whose clock is wrong, may send days, and nothing would end that wait."""
 
 log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """A pass that went well; look again in `requeue_after` seconds (None: at the next event).
+    """A pass that succeeded; run again in `requeue_after` seconds (None: at the next event).
 
     is_done: false for a pass that ended before it could do anything, because it waits for something.
     """
@@ -72,11 +70,11 @@ class ControllerMetrics(QueueMetrics, Protocol):
     """What a controller reports as it happens."""
 
     def observe(self, queue: QueueGauges) -> None:
-        """Called once, with what can be asked of the controller's queue at any time."""
+        """Called once, with the gauges of the controller's queue."""
         ...
 
     def retried(self) -> None:
-        """A key was put back, to be run again after a delay."""
+        """A key was requeued with a delay."""
         ...
 
     def reconciled(self, outcome: str, seconds: float) -> None:
@@ -117,12 +115,12 @@ class Controller:
         self._run_in(self._backoff.hurry(key), key)
 
     def restart(self, key: Key) -> None:
-        """Reconcile `key` as soon as a worker is free: what is asked of it has changed."""
+        """Reconcile `key` as soon as a worker is free: its desired state has changed."""
         self._backoff.forget(key)
         self._run_in(0.0, key)
 
     def resume(self, key: Key) -> None:
-        """Reconcile `key` now if it does not wait for its retry: its last pass waited for this."""
+        """Reconcile `key` now unless it waits for a retry: its last pass waited for this."""
         self._run_in(self._backoff.left(key), key)
 
     def start(self) -> None:
@@ -131,25 +129,26 @@ class Controller:
         self._delay.start()
         self._crew.start()
 
-    def trouble(self, limit: float) -> str:
-        """What has not moved for more than `limit` seconds and should have; empty when all is well.
+    def problem(self, limit: float) -> str:
+        """What has made no progress for more than `limit` seconds and should have; empty if nothing.
 
-        A controller that was not started has nothing to move, nor has one that is stopping.
+        A controller that was not started, or that is stopping, has nothing to do.
         """
         if not self._is_started or self._is_stopping:
             return ""
         if (seconds := self._queue.longest_running_seconds()) > limit:
             return f"{self.name}: a worker has been in one pass for {seconds:.0f} s"
         if (seconds := self._queue.stalled_seconds()) > limit:
-            return f"{self.name}: {self._queue.depth} keys wait, and none was taken for {seconds:.0f} s"
+            waiting = f"{self.name}: {self._queue.depth} keys are waiting"
+            return f"{waiting}, and no worker has taken one for {seconds:.0f} s"
         if (seconds := self._delay.overdue_seconds()) > limit:
-            return f"{self.name}: a key was to be tried again {seconds:.0f} s ago"
+            return f"{self.name}: a key has been due for a retry for {seconds:.0f} s"
         return ""
 
     def stop(self, deadline: float) -> bool:
-        """End the workers after the pass in hand, within `deadline` seconds; false if one lives on.
+        """End the workers after their current passes, within `deadline` seconds; false if one still runs.
 
-        Other keys are dropped: the next life of the process starts from a list of all objects.
+        Other keys are dropped: the next process starts from a list of all objects.
         """
         self._is_stopping = True
         self._delay.stop()
@@ -166,7 +165,7 @@ class Controller:
             self._queue.add(key, is_late=self._backoff.failures(key) > 0)
 
     def _work(self, timeout: float | None) -> bool:
-        """Take one key and make its pass; false if there was none in time, or will be none any more."""
+        """Take one key and run its pass; false if there was none in time, or the queue is shut down."""
         try:
             key = self._queue.get(timeout)
         except (ShutDown, TimeoutError):
@@ -196,7 +195,7 @@ class Controller:
             return error
 
     def _settle(self, key: Key, ending: Result | Exception) -> str:
-        """Decide what the end of a pass means for `key`; returns its name in the metrics."""
+        """Decide what the end of a pass means for `key`; returns the outcome's name in the metrics."""
         match ending:
             case Result(requeue_after=seconds, is_done=is_done):
                 if is_done:
@@ -227,7 +226,7 @@ class Controller:
         self._again(key, delay)
 
     def _failed(self, key: Key, *, at_least: float = 0.0) -> float:
-        """Count the failure; what happened to the key meanwhile must not run it at once."""
+        """Count the failure; an event during the pass must not run the key at once."""
         delay = self._backoff.failed(key, at_least=at_least)
         if self._queue.retract(key):
             self.enqueue(key)

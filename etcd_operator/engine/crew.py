@@ -1,11 +1,10 @@
-"""The threads of a controller: its workers, and spare ones while those are held up.
+"""The threads of a controller: its workers, and spare workers while those are blocked.
 
-A pass may wait for an API server that does not answer, for a minute at worst. When something
-has waited for `STALL` seconds, and a pass has lasted as long, as many spare workers are started as
-there are workers, up to `MOST` times as many in all. A spare one ends when it finds nothing to do.
+A pass may wait for an API server that does not respond, for a minute at worst. When a key has waited for
+`STALL` seconds and a pass has lasted as long, as many spare workers are started as there are workers, up to
+`MOST` times as many in all. A spare worker ends when it finds nothing to do.
 
-Of the late keys (see `workqueue`) never so many are in work that less than half of the workers
-are left for the others.
+Late keys (see `workqueue`) always leave at least half of the workers to the others.
 """
 
 import threading
@@ -30,8 +29,8 @@ IDLE = 1.0
 class Crew(Generic[T]):
     """Runs `work(timeout)` in each thread until it returns false.
 
-    `work` takes one item, waiting at most `timeout` seconds (None: for ever), and deals with it; it
-    returns false when there was none in that time, or will be none any more.
+    `work` takes one item, waiting at most `timeout` seconds (None: without limit), and processes it; it
+    returns false if none came in that time, or none will come any more.
     """
 
     def __init__(
@@ -67,7 +66,7 @@ class Crew(Generic[T]):
 
     @property
     def threads(self) -> tuple[Loop, ...]:
-        """What ends after the queue's shut-down, to be joined by the owner."""
+        """The threads, which end after the queue's shut-down; the owner joins them."""
         with self._lock:
             return (*self._threads.values(), self._watch)
 

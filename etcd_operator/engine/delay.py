@@ -1,12 +1,12 @@
 """Items that become due later.
 
-What it promises: an item handed to `add_after` is delivered once, not before its time; of several
-times asked for the same item the earliest holds; items due at different times are delivered in
-that order; a time that has passed already means at once. It sleeps until the next item is due or
-an earlier one is added: an idle queue uses no CPU.
+What it promises: an item passed to `add_after` is delivered once and not before its time; of several times
+for the same item the earliest counts; items that are due at different times are delivered in that order; a
+time in the past means at once. It sleeps until the next item is due or an earlier one is added: an idle queue
+uses no CPU.
 
-What it does not promise: delivery after `stop` (whatever waits is dropped, as the process is
-ending), or before `start` (it is kept until then).
+Not promised: delivery after `stop` (items that wait are dropped, as the process is ending) or before `start`
+(they are kept until then).
 """
 
 import heapq
@@ -25,7 +25,7 @@ _SLACK = 64  # superseded heap entries that are tolerated before the heap is reb
 
 
 class DelayQueue(Generic[T]):
-    """A heap of (time, item) and one thread that hands due items to `deliver`.
+    """A heap of (time, item) and one thread that passes due items to `deliver`.
 
     Invariant: `_ticket_of` names the one valid heap entry of each waiting item; other entries of
     the same item have been superseded by an earlier time and are skipped.
@@ -42,14 +42,14 @@ class DelayQueue(Generic[T]):
         self._loop = Loop(name, self._run, on_crash)
 
     def overdue_seconds(self) -> float:
-        """For how long the oldest item has been due without being delivered; 0 when none is."""
+        """For how long the oldest item has been due without being delivered; 0 if none is due."""
         with self._changed:
             first = min((due for due, _ in self._ticket_of.values()), default=math.inf)
         return max(0.0, self._clock.monotonic() - first)
 
     @property
     def loop(self) -> Loop:
-        """The thread, to be joined by the owner after `stop`."""
+        """The thread; the owner joins it after `stop`."""
         return self._loop
 
     def start(self) -> None:
@@ -57,7 +57,7 @@ class DelayQueue(Generic[T]):
         self._loop.start()
 
     def stop(self) -> None:
-        """Ask the thread to end and drop what waits; returns at once; idempotent."""
+        """Make the thread end and drop all items; returns at once; idempotent."""
         with self._changed:
             self._is_stopped = True
             self._heap.clear()
@@ -107,7 +107,7 @@ class DelayQueue(Generic[T]):
         return min(self._heap[0][0] - self._clock.monotonic(), threading.TIMEOUT_MAX)
 
     def _drop_superseded(self) -> None:
-        """Keep the heap in proportion to what waits, however often times are brought forward."""
+        """Keep the heap in proportion to the waiting items, however often times are brought forward."""
         if len(self._heap) > 2 * len(self._ticket_of) + _SLACK:
             self._heap = [(when, ticket, item) for item, (when, ticket) in self._ticket_of.items()]
             heapq.heapify(self._heap)

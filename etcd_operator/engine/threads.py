@@ -1,13 +1,12 @@
-"""Threads that have a name, an owner and an end.
+"""Threads with a name, an owner and an end.
 
-A `Loop` is a named, non-daemon thread: it is joined, not abandoned, so whatever it holds is
-released in order. A loop that ends with an exception is a bug that has left the process without
-one of its parts; it is logged with its traceback and `on_crash` is told, so that the application
-can stop loudly and be restarted, rather than live on half dead.
+A `Loop` is a named, non-daemon thread: it is joined, not abandoned, so that its resources are released in
+order. A loop that ends with an exception is a bug, and the process lacks one of its parts; it is logged with
+its traceback and reported to `on_crash`, so that the application stops and is restarted instead of running on
+incomplete.
 
-Not promised: that a thread can be ended by force. `join` reports those that outlive their
-deadline; as they are no daemons, the interpreter would wait for them at exit, so the application
-must then leave by `os._exit`.
+Not promised: that a thread can be ended by force. `join` reports those that exceed their deadline; as they
+are no daemons, the interpreter would wait for them at exit, so the application must then call `os._exit`.
 """
 
 import threading
@@ -19,11 +18,11 @@ import structlog
 log = structlog.get_logger()
 
 OnCrash = Callable[[str, BaseException], None]
-"""Told the name of the thread and what ended it, from that thread: it must not join it."""
+"""Called in the crashed thread with its name and the exception; it must not join that thread."""
 
 
 class Loop:
-    """A thread that runs `body` once; whoever starts it must see to it that `body` returns."""
+    """A thread that runs `body` once; its owner must make `body` return."""
 
     def __init__(self, name: str, body: Callable[[], None], on_crash: OnCrash) -> None:
         self.name = name
@@ -36,7 +35,7 @@ class Loop:
         self._thread.start()
 
     def join(self, seconds: float) -> bool:
-        """Wait for the end at most `seconds`; true when the thread is gone or was never started."""
+        """Wait for the end at most `seconds`; true if the thread has ended or was never started."""
         if self._thread.ident is not None:
             self._thread.join(max(0.0, seconds))
         return not self._thread.is_alive()
@@ -44,7 +43,7 @@ class Loop:
     def _run(self) -> None:
         try:
             self._body()
-        except BaseException as error:  # a thread's edge: nobody above could catch it
+        except BaseException as error:  # no caller could catch it
             log.critical("thread_crashed", thread=self.name, exc_info=error)
             self._on_crash(self.name, error)
 

@@ -2,22 +2,21 @@
 
 What it promises:
 
-1. Fair: items of a line are taken in the order in which they were added. Items that have failed
-   go to a second line, the *late* ones: of them only `late_limit` are in work at once, and while
-   others wait only one of each `TURN` items taken is a late one. So however many fail, and
-   however long they take, the others find a worker.
-2. One worker per item: an item that is being processed is handed to nobody else, and an
-   item added many times before it is taken is taken once.
+1. Fair: items of a line are taken in the order in which they were added. Items that have failed go to a
+   second line, the *late* items: at most a given number of them are in work at once (`allow_late`), and while
+   others wait, only one of each `TURN` items taken is a late one. So however many items fail, and however
+   long they take, the others get a worker.
+2. One worker per item: an item in work is given to no other worker, and an item added many times before it is
+   taken is taken once.
 3. Many producers and many consumers may use it at once, from any thread.
-4. Nothing is lost: an item added while it is being processed is processed again, after the
-   worker at it has called `done`, unless that worker has taken the addition back (`retract`).
-5. It drains: after `shut_down` new items are refused, those waiting are still handed out, and
-   then every `get` raises `ShutDown`.
+4. Nothing is lost: an item added while it is in work is processed again after its worker has called `done`,
+   unless that worker has withdrawn the addition (`retract`).
+5. It drains: after `shut_down` it refuses new items and still hands out those that wait; then every `get`
+   raises `ShutDown`.
 
-What it does not promise: persistence, a bound on its length (it holds at most one entry per
-distinct item), or a limit on how long a worker keeps an item; `longest_running_seconds` shows
-one that hangs, `stalled_seconds` that nobody takes what waits. Whoever takes an item must call
-`done`, also after a failure.
+Not promised: persistence, a bound on its length (it holds at most one entry per distinct item), or a limit on
+how long a worker keeps an item; `longest_running_seconds` shows a worker that hangs, `stalled_seconds` that
+no worker takes the next item. A worker must call `done` for each item it took, also after a failure.
 """
 
 import threading
@@ -31,7 +30,7 @@ from etcd_operator.clock import Clock
 T = TypeVar("T", bound=Hashable)
 
 TURN = 8
-"""While others wait, one of so many items taken is a late one."""
+"""While others wait, one of so many items taken is a late item."""
 
 NO_LIMIT = 1 << 30
 
@@ -57,7 +56,7 @@ class QueueMetrics(Protocol):
 
 
 class QueueGauges(Protocol):
-    """What can be asked of a queue at any time, by a scrape of the metrics."""
+    """The state of a queue at any time, for a scrape of the metrics."""
 
     @property
     def depth(self) -> int:
@@ -70,15 +69,15 @@ class QueueGauges(Protocol):
         ...
 
     def unfinished_seconds(self) -> float:
-        """How long the items in flight have been worked at, added up."""
+        """How long the items in flight have been in work, added up."""
         ...
 
     def longest_running_seconds(self) -> float:
-        """For how long the oldest item in flight has been worked at; 0 without any."""
+        """For how long the oldest item in flight has been in work; 0 if there is none."""
         ...
 
     def stalled_seconds(self) -> float:
-        """For how long something has waited and nothing was taken; 0 when nothing waits."""
+        """For how long items have waited and none was taken; 0 if none waits."""
         ...
 
 
@@ -113,7 +112,7 @@ class WorkQueue(Generic[T]):
         self._stirred = threading.Condition(lock)
 
     def add(self, item: T, *, is_late: bool = False) -> None:
-        """Mark `item` as due; one that is already due stays where it is, or leaves the late line."""
+        """Mark `item` as due; if it is already due it keeps its place, or leaves the late line."""
         with self._available:
             known = self._added.get(item)
             if self._is_shut_down or (known is not None and (is_late or not known.is_late)):
@@ -147,9 +146,9 @@ class WorkQueue(Generic[T]):
         return item
 
     def done(self, item: T) -> None:
-        """End the work at `item`; if it was added meanwhile it joins the end of its line.
+        """End the work on `item`; if it was added meanwhile it joins the end of its line.
 
-        Raises `ValueError` for an item that nobody has taken: two workers would share it next.
+        Raises `ValueError` for an item that is not in work: two workers would share it next.
         """
         with self._available:
             if item not in self._started:
@@ -164,20 +163,20 @@ class WorkQueue(Generic[T]):
             self._metrics.finished(worked)
 
     def retract(self, item: T) -> bool:
-        """Take back that `item`, which is in work, was added meanwhile; false if it was not."""
+        """Withdraw the addition of `item` during its work; false if it is not in work or was not added."""
         with self._available:
             return item in self._started and self._added.pop(item, None) is not None
 
     def allow_late(self, limit: int) -> None:
-        """Let so many late items be in work at once."""
+        """Set how many late items may be in work at once."""
         with self._available:
             self._late_limit = limit
             self._available.notify_all()
 
     def await_hold_up(self, seconds: float) -> bool:
-        """Wait until something has waited for so long, and something been in work for so long.
+        """Wait until one item has waited, and another has been in work, for `seconds`.
 
-        False when shut down. Whatever was before the call does not count. For one thread.
+        False when shut down. Time before the call does not count. For one thread.
         """
         with self._stirred:
             began = self._clock.monotonic()
@@ -207,15 +206,15 @@ class WorkQueue(Generic[T]):
         return len(self._started)
 
     def unfinished_seconds(self) -> float:
-        """How long the items in flight have been worked at, added up."""
+        """How long the items in flight have been in work, added up."""
         return sum(self._running())
 
     def longest_running_seconds(self) -> float:
-        """For how long the oldest item in flight has been worked at; 0 without any."""
+        """For how long the oldest item in flight has been in work; 0 if there is none."""
         return max(self._running(), default=0.0)
 
     def stalled_seconds(self) -> float:
-        """For how long something has waited and nothing was taken; 0 when nothing waits."""
+        """For how long items have waited and none was taken; 0 if none waits."""
         with self._available:
             return self._stalled()
 
@@ -229,7 +228,7 @@ class WorkQueue(Generic[T]):
         return 0.0 if oldest is None else self._clock.monotonic() - max(oldest, self._taken_at)
 
     def _held_up(self) -> float:
-        """For how long something has waited, and something else been in work; 0 without either."""
+        """For how long one item has waited and another been in work; 0 without either."""
         oldest, begun = self._oldest(), min((mark.since for mark in self._started.values()), default=None)
         return 0.0 if oldest is None or begun is None else self._clock.monotonic() - max(oldest, begun)
 
@@ -240,7 +239,7 @@ class WorkQueue(Generic[T]):
         )
 
     def _next_line(self) -> OrderedDict[T, None] | None:
-        """The line whose first item is to be taken next; None if there is none that may."""
+        """The line from which the next item is taken; None if none may be taken."""
         others, late = self._lines[False], self._lines[True]
         in_work = sum(mark.is_late for mark in self._started.values())
         may_late = late and (in_work < self._late_limit or self._is_shut_down)

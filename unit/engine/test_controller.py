@@ -490,26 +490,26 @@ def test_a_pass_that_hangs_and_a_queue_that_stands_still_are_trouble(
     running.clock.advance(50)
     running.controller.enqueue(B)
     running.clock.advance(50)
-    assert running.controller.trouble(100) == ""
+    assert running.controller.problem(100) == ""
     running.clock.advance(1)
-    assert running.controller.trouble(100) == "t: a worker has been in one pass for 101 s"
+    assert running.controller.problem(100) == "t: a worker has been in one pass for 101 s"
     (mark,) = running.controller._queue._started.values()
     running.controller._queue._started.clear()  # as if the worker were gone without a trace
-    assert running.controller.trouble(50) == "t: 1 keys wait, and none was taken for 51 s"
+    assert running.controller.problem(50) == "t: 1 keys are waiting, and no worker has taken one for 51 s"
     running.controller._queue._started[A] = mark
     release.set()
     running.rest(2)
     running.clock.advance(1000)
-    assert running.controller.trouble(100) == ""
+    assert running.controller.problem(100) == ""
 
 
 def test_a_key_that_does_not_come_back_in_time_is_trouble(world: World) -> None:
     world.controller._is_started = True  # but the thread that brings keys back does not run
     world.controller._delay.add_after(A, 10)
     world.clock.advance(110)
-    assert world.controller.trouble(100) == ""
+    assert world.controller.problem(100) == ""
     world.clock.advance(1)
-    assert world.controller.trouble(100) == "t: a key was to be tried again 101 s ago"
+    assert world.controller.problem(100) == "t: a key has been due for a retry for 101 s"
 
 
 def test_a_controller_that_was_not_started_has_no_trouble(world: World) -> None:
@@ -517,7 +517,7 @@ def test_a_controller_that_was_not_started_has_no_trouble(world: World) -> None:
     world.controller.enqueue(A)
     world.controller._delay.add_after(B, 1)
     world.clock.advance(1e6)
-    assert world.controller.trouble(100) == ""
+    assert world.controller.problem(100) == ""
 
 
 def test_a_stopped_controller_takes_no_keys(running: World) -> None:
