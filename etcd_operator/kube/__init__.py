@@ -2,6 +2,6 @@
 
     auth -> transport -> client -> watch -> reflector -> informer (with its store)
 
-Each module states its promises in its own docstring. Errors leave this package only as
-`etcd_operator.errors`; objects leave it as the type that the caller names, or as plain dicts.
+Each module states its promises in its docstring. Errors leave this package only as `etcd_operator.errors`,
+objects only as the type that the caller names or as plain dicts.
 """

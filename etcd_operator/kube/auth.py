@@ -1,14 +1,13 @@
-"""Where the API server is and how to prove who we are.
+"""The address of the API server and the operator's credentials.
 
-Uses the configuration loader of the `kubernetes` package only (kubeconfig, exec plugins,
-TLS, proxies), never its typed APIs: they cost a hundred times the time and memory and drop
-unknown fields. The import itself costs half a second and is made when called: not in a pod
-without a proxy, which is on its way back to work (`service_account`).
+Uses only the configuration loader of the `kubernetes` package (kubeconfig, exec plugins, TLS, proxies), never
+its typed APIs (decision 018). The import itself takes half a second and is skipped in a pod without a proxy,
+which should start quickly (`service_account`).
 
-Order: an explicit kubeconfig; else the pod's service account; else `$KUBECONFIG` or
-`~/.kube/config`. Tokens are refreshed by the loader's own hook (a mounted token is read again
-every minute, an exec plugin is run again after its expiry); that hook is not thread-safe, so
-it runs under a lock. A client *certificate* renewed by an exec plugin needs a restart.
+Order: an explicit kubeconfig; else the pod's service account; else `$KUBECONFIG` or `~/.kube/config`. The
+loader's own hook refreshes tokens (it reads a mounted token again every minute and runs an exec plugin again
+after its expiry); that hook is not thread-safe, so it runs under a lock. A client *certificate* that an exec
+plugin renews needs a restart.
 """
 
 import os
@@ -24,10 +23,10 @@ from etcd_operator.kube.transport import Transport
 
 
 def load(kubeconfig: str = "", *, pool_size: int = 32) -> Transport:
-    """Connect by configuration; nothing is sent yet.
+    """A transport by configuration; sends nothing yet.
 
-    `pool_size` is how many connections are kept: watches + workers + 4 or more. One clear
-    `OperatorError` if there is no configuration or it cannot be used.
+    `pool_size` is the number of connections kept: watches + workers + 4 or more. Raises one `OperatorError`
+    if there is no configuration or it cannot be used.
     """
     source = _source(kubeconfig)
     if not source and not getproxies():
@@ -83,7 +82,7 @@ def _authorization(configuration: Any) -> Callable[[], Mapping[str, str]]:
     lock = threading.Lock()
 
     def headers() -> Mapping[str, str]:
-        """The credentials of this moment."""
+        """The current credentials."""
         try:
             with lock:
                 bearer = configuration.auth_settings().get("BearerToken")

@@ -11,7 +11,7 @@ from etcd_operator.kube.resources import Resource
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One verb on one resource: where it goes and how it is named in messages."""
+    """One verb on one resource: its URL and its name in messages."""
 
     verb: str
     resource: Resource
@@ -23,7 +23,7 @@ class Call:
 
     @property
     def target(self) -> str:
-        """Path and query. A create goes to the collection."""
+        """Path and query. A create is sent to the collection."""
         name = "" if self.verb == "create" else self.key.name
         path = self.resource.path(self.key.namespace, name, self.subresource)
         return f"{path}?{urlencode(self.query)}" if self.query else path

@@ -2,17 +2,17 @@
 
 Promises
 - Thread-safe; holds no state but the pool.
-- Every request is bounded in time (`Timeouts`). Nothing is repeated behind the caller's back
-  except a read on a dropped kept-alive connection (see `transport`).
+- Every request is bounded in time (`Timeouts`). Nothing is retried implicitly except a read on a dropped
+  kept-alive connection (see `transport`).
 - An object is decoded to the type that the caller names; `dict[str, Any]` gives plain JSON.
   msgspec reads only the fields that the type declares.
-- Failures are `etcd_operator.errors`, in one line that names verb, resource, object and the
-  server's own words. A write without a trustworthy answer is `Unavailable(maybe_applied=True)`.
-- A list is a consistent read (no `resourceVersion` is sent, so the API server answers from a
-  quorum and never with a state older than one seen before), in pages. When its continue token
-  expires on the way (410) it starts again without pages, which cannot expire.
-- One object that does not fit the type does not hide the others: it is left out of the items,
-  named in `unreadable`, and logged.
+- Failures are `etcd_operator.errors`, in one line with verb, resource, object and the server's message. A
+  write without a reliable response is `Unavailable(maybe_applied=True)`.
+- A list is a consistent read (no `resourceVersion` is sent, so the API server reads from a quorum and never
+  returns a state older than one returned before), in pages. If its continue token expires (410) it starts
+  again without pages, which cannot expire.
+- One object that does not fit the type does not hide the others: it is left out of the items, named in
+  `unreadable`, and logged.
 """
 
 import re
@@ -39,7 +39,7 @@ from etcd_operator.kube.transport import Method, Request, Response, Stream, Time
 T = TypeVar("T")
 
 OnRequest = Callable[[str, str, int, float], None]
-"""`(verb, resource, HTTP status or 0 for no answer, seconds)`, once for every request."""
+"""`(verb, resource, HTTP status or 0 for no response, seconds)`, once for every request."""
 
 FIELD_MANAGER = "etcd-operator"
 PAGE_SIZE = 500
@@ -64,7 +64,7 @@ class Listing(Generic[T]):
 
 
 def user_agent() -> str:
-    """`etcd-operator/<version>`; also what the API server names as field manager."""
+    """`etcd-operator/<version>`; the API server also derives the field manager of updates from it."""
     try:
         return f"etcd-operator/{metadata.version('etcd-operator')}"
     except metadata.PackageNotFoundError:  # run from a source tree
@@ -116,7 +116,7 @@ class Client:
             return self._list(call, decode, 0)
 
     def create(self, resource: Resource, namespace: str, body: Mapping[str, Any], decode: type[T]) -> T:
-        """Write a new object. `AlreadyExists` may be our own earlier, unanswered attempt."""
+        """Write a new object. `AlreadyExists` may be caused by our own earlier attempt without a response."""
         name = str(body.get("metadata", {}).get("name", ""))
         call = Call("create", resource, Key(namespace, name), body=msgspec.json.encode(body))
         return _decode(call, self._run(call, "POST"), decode)
@@ -160,7 +160,7 @@ class Client:
         propagation: str = "Background",
         grace_seconds: int | None = None,
     ) -> None:
-        """Ask for the deletion of exactly this object: `Conflict` if uid or version differ."""
+        """Request the deletion of exactly this object: `Conflict` if uid or version differ."""
         named = {"uid": uid, "resourceVersion": resource_version}
         options: dict[str, Any] = {"propagationPolicy": propagation}
         if preconditions := {name: value for name, value in named.items() if value}:
@@ -223,7 +223,7 @@ class Client:
             query = {**query, "continue": page.metadata.continue_token}
 
     def _run(self, call: Call, method: Method, content_type: str = "application/json") -> bytes:
-        """Make the call; the body of a 2xx answer, or the error that the answer means."""
+        """Send the call; the body of a 2xx response, or the error that the response means."""
         request = self._request(call, method, content_type)
         return self._exchange(request, call.verb, str(call.resource), call.abort)
 
@@ -272,13 +272,13 @@ def _decode(call: Call, body: bytes, kind: type[T]) -> T:
 
 
 def _parse(label: str, body: bytes, kind: type[T], *, is_write: bool = False) -> T:
-    """`Invalid` for an object that does not fit the type: asking again gives the same.
+    """`Invalid` for an object that does not fit the type: a retry would return the same.
 
-    `Unavailable` for what is no JSON at all: something between us and the API server answered.
+    `Unavailable` for what is no JSON at all: something between us and the API server responded.
     """
     try:
         return decoder(kind).decode(body)
     except msgspec.ValidationError as error:
-        raise Invalid(f"{label}: the answer does not fit {kind}: {error}") from error
+        raise Invalid(f"{label}: the response does not fit {kind}: {error}") from error
     except msgspec.DecodeError as error:
-        raise Unavailable(f"{label}: the answer is no JSON: {error}", maybe_applied=is_write) from error
+        raise Unavailable(f"{label}: the response is not JSON: {error}", maybe_applied=is_write) from error

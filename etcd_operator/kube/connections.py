@@ -1,8 +1,8 @@
 """urllib3 connections that report their socket, so that another thread can end the request on it.
 
 Why not `HTTPResponse.shutdown()`: it needs a response, so it cannot end a request whose response has not
-begun; and on TLS it goes through `SSLSocket.shutdown`, which takes the TLS object away from under the thread
-that reads. Here the connection reports its socket to the `Abort`, which shuts down the file descriptor only;
+begun; and on TLS it calls `SSLSocket.shutdown`, which removes the TLS object while another thread reads
+through it. Here the connection reports its socket to the `Abort`, which shuts down the file descriptor only;
 the reader sees the end of the stream.
 """
 

@@ -1,7 +1,7 @@
 """From the API server's JSON to the types that callers name.
 
 Promises: only the declared fields are read; collections are decoded object by object, so one
-that does not fit its type costs only itself; what every object has (name, namespace, version)
+that does not fit its type affects no other; what every object has (name, namespace, version)
 is readable even then.
 """
 
@@ -77,14 +77,14 @@ def decode_each(resource: Resource, items: list[msgspec.Raw], kind: type[T]) -> 
 
 
 def unreadable(resource: Resource, raw: msgspec.Raw, error: Exception) -> Key:
-    """Log that an object does not fit its type and is passed over; its key, empty if it has none."""
+    """Log that an object does not fit its type and is skipped; its key, empty if it has none."""
     key = partial(raw).key
     log.warning("object_unreadable", resource=str(resource), object=str(key), error=str(error))
     return key
 
 
 def partial(raw: msgspec.Raw) -> Partial:
-    """What can be read of any object; empty where there is not even that."""
+    """What can be read of any object; empty if not even that."""
     try:
         return decoder(Partial).decode(raw)
     except msgspec.ValidationError:

@@ -1,17 +1,17 @@
-"""Kubernetes Events: what the operator did or will not do, told on the object that it concerns.
+"""Kubernetes Events: what the operator did or will not do, recorded on the object concerned.
 
 Promises
-- `Recorder.tell` never blocks and never raises: it puts a copy of the facts on a bounded queue, which one
-  thread of its own drains. What does not fit is dropped and counted.
-- The same fact (object, type, reason, message) told again counts up one Event instead of making another.
-- One object cannot flood the API server: `burst` at once, then one every `refill_seconds`. client-go: 25
-  and one in five minutes; here a cluster of seven members makes some 50 different Events while it is created
-  and upgraded, and each is a step that someone may have to account for: 60, and one in 30 s.
-- A post that fails is tried again a few times, unless trying cannot help; then it is dropped, counted, and
-  logged once. Others are posted meanwhile.
-- `stop` sends what is queued for as long as its deadline allows and says whether everything was sent.
+- `Recorder.record` never blocks and never raises: it puts the Event on a bounded queue, which a thread of its
+  own drains. Events that do not fit are dropped and counted.
+- The same Event (object, type, reason, message) recorded again increases the count of the first one.
+- One object cannot flood the API server: `burst` at once, then one every `refill_seconds`. client-go allows
+  25 and one in five minutes. Here a cluster of seven members causes some 50 different Events while it is
+  created and upgraded, and each is a step that someone may have to explain: 60, and one in 30 s.
+- A write that fails is retried a few times, unless a retry cannot help; then the Event is dropped, counted,
+  and logged once. Others are written meanwhile.
+- `stop` writes what is queued for as long as its deadline allows and returns whether everything was written.
 
-Not promised: delivery. Nothing may be decided by an Event.
+Not promised: delivery. Nothing may depend on an Event.
 """
 
 import heapq
@@ -38,14 +38,14 @@ EventType = Literal["Normal", "Warning"]
 
 COMPONENT = "etcd-operator"
 _MAX_MESSAGE = 1024  # characters; the API server refuses longer notes in events.k8s.io
-_REMEMBERED = 4096  # objects and facts; the oldest are forgotten first
+_REMEMBERED = 4096  # objects and Events; the oldest are forgotten first
 _TRIES = 4
 _PAUSES = Exponential(1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """The object that an Event is about."""
+    """The object of an Event."""
 
     api_version: str
     kind: str
@@ -64,7 +64,7 @@ class _Fact:
 
 @dataclass(slots=True, order=True, kw_only=True)
 class _Post:
-    """A fact that is to be posted when it is `due` (monotonic); `name` is of its Event, for all tries."""
+    """A fact to be written when it is `due` (monotonic); all attempts use the same Event `name`."""
 
     due: float = 0.0
     fact: _Fact = field(compare=False)
@@ -73,15 +73,15 @@ class _Post:
 
 
 @dataclass(slots=True)
-class _Told:
-    """The Event that already says a fact."""
+class _Written:
+    """The Event that exists for a fact."""
 
     name: str
     count: int
 
 
 class Recorder:
-    """Takes facts from any thread; its own thread posts them. `instance` names this process."""
+    """Accepts Events from any thread; its own thread writes them. `instance` names this process."""
 
     def __init__(
         self,
@@ -104,15 +104,15 @@ class Recorder:
         self._dropped: Counter[str] = Counter()
         self._stopping = False
         self._gives_up_at: float | None = None
-        self._told: OrderedDict[_Fact, _Told] = OrderedDict()  # of the posting thread alone
+        self._written: OrderedDict[_Fact, _Written] = OrderedDict()  # of the writing thread alone
         self._thread = threading.Thread(target=self._drain, name="events")
 
     def start(self) -> None:
-        """Begin to post."""
+        """Begin to write."""
         self._thread.start()
 
-    def tell(self, about: Reference, event_type: EventType, reason: str, message: str) -> None:
-        """Tell a fact about an object: `reason` is one CamelCase word, `message` a sentence."""
+    def record(self, about: Reference, event_type: EventType, reason: str, message: str) -> None:
+        """Record an Event on an object: `reason` is one CamelCase word, `message` a sentence."""
         with self._changed:
             if self._stopping:
                 self._dropped["stopped"] += 1
@@ -126,12 +126,12 @@ class Recorder:
 
     @property
     def dropped(self) -> Mapping[str, int]:
-        """How many facts were not told, by cause: full, limited, failed, stopped."""
+        """How many Events were not written, by cause: full, limited, failed, stopped."""
         with self._changed:
             return dict(self._dropped)
 
     def stop(self, timeout: float) -> bool:
-        """Take no more facts, post the queued ones for up to `timeout` seconds; whether all were sent."""
+        """Accept no more, write the queued Events for up to `timeout` seconds; whether all were written."""
         with self._changed:
             self._stopping = True
             self._gives_up_at = self._clock.monotonic() + timeout
@@ -146,21 +146,21 @@ class Recorder:
             self._again.clear()
         return sent
 
-    # the posting thread
+    # the writing thread
 
     def _drain(self) -> None:
         while (post := self._next()) is not None:
             self._deliver(post)
 
     def _next(self) -> _Post | None:
-        """What is to be posted now, waiting for it; None at the end."""
+        """Wait for the next Event that is due; None at the end."""
         with self._changed:
             while not self._has_given_up():
                 now = self._clock.monotonic()
                 is_due = bool(self._again) and self._again[0].due <= now
                 if self._queue and not is_due:
                     return self._queue.popleft()
-                if self._again and (is_due or self._stopping):  # a stop waits for no other try
+                if self._again and (is_due or self._stopping):  # a stop does not wait for a retry
                     return heapq.heappop(self._again)
                 if self._stopping:
                     return None
@@ -174,7 +174,7 @@ class Recorder:
         post.name = post.name or self._new_name(post.fact)
         post.tries += 1
         try:
-            self._post(post.fact, post.name)
+            self._write(post.fact, post.name)
         except RetryableError as error:
             if post.tries < _TRIES:
                 self._retry(post)
@@ -194,24 +194,24 @@ class Recorder:
         object_name = str(Key(fact.about.namespace, fact.about.name))
         log.warning("event_dropped", reason=fact.reason, object=object_name, error=str(error))
 
-    def _post(self, fact: _Fact, name: str) -> None:
-        told = self._told.get(fact)
-        if told is None or not self._count_up(fact, told):
+    def _write(self, fact: _Fact, name: str) -> None:
+        written = self._written.get(fact)
+        if written is None or not self._count_up(fact, written):
             self._create(fact, name)
-            self._told[fact] = _Told(name, 1)
-        self._told.move_to_end(fact)
-        if len(self._told) > _REMEMBERED:
-            self._told.popitem(last=False)
+            self._written[fact] = _Written(name, 1)
+        self._written.move_to_end(fact)
+        if len(self._written) > _REMEMBERED:
+            self._written.popitem(last=False)
 
-    def _count_up(self, fact: _Fact, told: _Told) -> bool:
-        """Count up the Event that says so already; false when it has expired. Repeating is harmless."""
-        patch = {"count": told.count + 1, "lastTimestamp": self._time()}
-        key = Key(_namespace(fact.about), told.name)
+    def _count_up(self, fact: _Fact, written: _Written) -> bool:
+        """Increase the count of the existing Event; false if it has expired. Repeating is harmless."""
+        patch = {"count": written.count + 1, "lastTimestamp": self._time()}
+        key = Key(_namespace(fact.about), written.name)
         try:
             self._client.patch(EVENTS, key, patch, dict[str, Any], kind=PatchKind.MERGE)
         except NotFound:
             return False
-        told.count += 1
+        written.count += 1
         return True
 
     def _create(self, fact: _Fact, name: str) -> None:
@@ -219,7 +219,7 @@ class Recorder:
         try:
             self._client.create(EVENTS, _namespace(fact.about), body, dict[str, Any])
         except AlreadyExists:
-            return  # the name is ours alone: an earlier try arrived and its answer did not
+            return  # the name is ours alone: an earlier attempt succeeded without a response
 
     def _event(self, fact: _Fact, name: str) -> dict[str, Any]:
         about, now = fact.about, self._time()
@@ -253,5 +253,5 @@ class Recorder:
 
 
 def _namespace(about: Reference) -> str:
-    """Events on cluster-wide objects lie in `default`: the API server wants it so."""
+    """Events on cluster-wide objects belong in `default`: the API server requires it."""
     return about.namespace or "default"

@@ -1,17 +1,17 @@
-"""What an answer of the API server that is not a success means to the operator.
+"""What an unsuccessful response of the API server means to the operator.
 
 The API server describes a failure with a `Status` object (`message`, `reason`, `code`,
-`details.retryAfterSeconds`), as an HTTP body and inside watch streams alike; anything between
-us and it (proxy, load balancer) answers with text or HTML. Both become one of
-`etcd_operator.errors` here, with a message of one line.
+`details.retryAfterSeconds`), in an HTTP body and in watch streams alike; anything between us and it (proxy,
+load balancer) responds with text or HTML. Both become one of `etcd_operator.errors` here, with a message of
+one line.
 
 Choices
 - 401 and 403 are `Forbidden`, also while a namespace is being deleted (reason `Forbidden`).
-- Every 5xx to a write is `maybe_applied`: "etcdserver: request timed out" is a 500 and a slow
-  webhook a 504, both for writes that can have taken effect.
+- Every 5xx to a write is `maybe_applied`: "etcdserver: request timed out" is a 500 and a slow webhook a 504,
+  both for writes that may have taken effect.
 - 429 is never applied: priority-and-fairness and eviction refuse before anything is stored.
-- 408 is no answer at all; other 4xx (405, 406, 413, 415 ...) are `Invalid`: the same request
-  cannot pass later.
+- 408 counts as no response; other 4xx (405, 406, 413, 415 ...) are `Invalid`: the same request cannot succeed
+  later.
 """
 
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ class _Details(msgspec.Struct, rename="camel"):
 
 
 class Status(msgspec.Struct):
-    """The parts of `v1.Status` that decide."""
+    """The fields of `v1.Status` that matter here."""
 
     message: str | None = None
     reason: str | None = None
@@ -61,7 +61,7 @@ def parse_status(body: bytes | msgspec.Raw) -> Status:
 def failure(
     label: str, code: int, status: Status, *, headers: Mapping[str, str] | None = None, is_write: bool = False
 ) -> OperatorError:
-    """The error for an answer of `code`. `label` says what was asked."""
+    """The error for a response with `code`. `label` names the request."""
     text = " ".join((status.message or status.reason or "no message").split())
     message = f"{label}: {code}: {text[:_MAX_MESSAGE]}"
     match code:

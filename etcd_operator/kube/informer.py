@@ -1,15 +1,14 @@
-"""A cache of one kind of object, kept up to date by a thread, that tells of each change.
+"""A cache of one kind of object, kept up to date by a thread that reports each change.
 
 Promises
-- `has_synced` turns true once the first list is stored and told to every handler, and stays.
-- Handlers `(old, new)` are called one after another, in the informer's own thread, after the
-  store has the change. They should put a key on a queue and return.
-- A handler that raises is logged and costs only that one call.
-- `caught_up` answers "has the cache seen my own write?" without waiting; a deletion, a bookmark
-  and a list count, since they too show how far the cache has come.
-- The thread is named, not a daemon, and ends soon after `stop`; if its loop breaks for a reason
-  that is not an API error, `on_crash` is told: a cache that silently stands still is worse
-  than a process that ends.
+- `has_synced` turns true once the first list is stored and reported to every handler, and remains true.
+- Handlers `(old, new)` are called one after another, in the informer's own thread, after the store has the
+  change. They should put a key on a queue and return.
+- An exception in a handler is logged and affects only that one call.
+- `caught_up` answers "has the cache seen my own write?" without waiting; deletions, bookmarks and lists
+  count, since they also show which version the cache has reached.
+- The thread is named, is no daemon, and ends soon after `stop`. If its loop fails for a reason that is not an
+  API error, `on_crash` is called: a cache that silently goes stale is worse than a process that ends.
 """
 
 import random as chance
@@ -30,13 +29,13 @@ from etcd_operator.kube.store import Index, OnChange, Store, Stored
 T = TypeVar("T", bound=Stored)
 
 OnCrash = Callable[[str, Exception], None]
-"""`(thread name, what broke it)`."""
+"""`(thread name, the exception that ended it)`."""
 
 log = structlog.get_logger()
 
 
 class Informer(Generic[T]):
-    """One thread, one store. Made, given handlers, started once, stopped once."""
+    """One thread, one store. Add handlers, then start once and stop once."""
 
     def __init__(
         self,
@@ -54,7 +53,7 @@ class Informer(Generic[T]):
         self._synced = threading.Event()
         self._on_crash = on_crash
         self._thread = threading.Thread(target=self._run, name=self.name, daemon=False)
-        self.store: Store[T] = Store(indexes=indexes, on_change=self._tell)
+        self.store: Store[T] = Store(indexes=indexes, on_change=self._report)
         self._reflector = Reflector(
             client,
             selection,
@@ -67,49 +66,49 @@ class Informer(Generic[T]):
 
     @property
     def has_synced(self) -> bool:
-        """Whether the store holds at least one complete list, and every handler was told of it."""
+        """Whether the store holds a complete list, and it was reported to every handler."""
         return self._synced.is_set()
 
     @property
     def last_error(self) -> OperatorError | None:
-        """Why the store may be behind just now; None while a stream is open."""
+        """Why the store may be out of date; None while a stream is open."""
         return self._reflector.last_error
 
     @property
     def has_ended(self) -> bool:
-        """Whether the thread was started and is gone, for whatever reason."""
+        """Whether the thread was started and has ended, for whatever reason."""
         return self._thread.ident is not None and not self._thread.is_alive()
 
     def add_handler(self, handler: OnChange[T]) -> None:
-        """Tell `handler` of every change. Only before `start`: later it would miss the first list."""
+        """Call `handler` for every change. Only before `start`: later it would miss the first list."""
         if self._thread.ident is not None:
             raise RuntimeError(f"{self.name} has started: a new handler would miss the first list")
         self._handlers.append(handler)
 
     def start(self) -> None:
-        """Begin to list and watch, in the informer's thread."""
+        """Begin to list and watch in the informer's thread."""
         self._thread.start()
 
     def stop(self, timeout: float = 5.0) -> bool:
-        """End the thread; whether it has ended within `timeout` seconds."""
+        """End the thread; whether it ended within `timeout` seconds."""
         self._reflector.stop()
         if self._thread.ident is not None:
             self._thread.join(timeout)
         return not self._thread.is_alive()
 
     def wait_synced(self, timeout: float) -> bool:
-        """Wait for `has_synced`; whether it came within `timeout` seconds."""
+        """Wait for `has_synced`; whether it turned true within `timeout` seconds."""
         return self._synced.wait(timeout)
 
     def caught_up(self, key: Key, resource_version: int) -> bool:
-        """Whether the store shows a write of `resource_version` to `key`, or what came after it."""
+        """Whether the store shows the write of `resource_version` to `key`, or a later state."""
         if self.store.reached(resource_version):
             return True
         value = self.store.get(key)
         known = value.metadata.resource_version if value is not None else ""
         return known.isdecimal() and int(known) >= resource_version
 
-    def _tell(self, old: T | None, new: T | None) -> None:
+    def _report(self, old: T | None, new: T | None) -> None:
         for handler in self._handlers:
             try:
                 handler(old, new)

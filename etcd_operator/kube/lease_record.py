@@ -1,8 +1,8 @@
-"""What a Lease says: who holds it, since when, and in which pod that process runs.
+"""The contents of a Lease: its holder, since when, and the pod in which that process runs.
 
-The pod is in an annotation, together with the identity of the holder that wrote it: it counts only while
-that very holder has the Lease. A holder that knows nothing of pods (an older version, a process outside of
-one) leaves the annotation as it was, and it means nothing.
+The pod is in an annotation, together with the identity of the holder that wrote it: it is valid only while
+the same holder has the Lease. A holder that does not record its pod (an older version, a process outside of a
+pod) leaves the annotation as it was, and it is ignored.
 """
 
 from datetime import UTC, datetime
@@ -57,7 +57,7 @@ class Lease(msgspec.Struct, frozen=True):
 
 
 def held(old: Lease | None, identity: str, *, seconds: int, now: datetime) -> Spec:
-    """The spec with which `identity` takes or renews the Lease."""
+    """The spec with which `identity` acquires or renews the Lease."""
     before = old.spec if old is not None else Spec()
     renews = before.holder_identity == identity
     changes = 0 if old is None else (before.lease_transitions or 0) + (0 if renews else 1)
@@ -73,7 +73,7 @@ def held(old: Lease | None, identity: str, *, seconds: int, now: datetime) -> Sp
 def released(old: Spec, now: datetime) -> Spec:
     """The spec of a Lease that is given up.
 
-    A duration of 1 shows those who count by the record alone that nothing is left to wait for.
+    A duration of 1 s lets clients that look only at the object acquire it without waiting.
     """
     return msgspec.structs.replace(
         old, holder_identity="", lease_duration_seconds=1, renew_time=micro_time(now)
@@ -82,15 +82,15 @@ def released(old: Spec, now: datetime) -> Spec:
 
 def document(metadata: dict[str, Any], spec: Spec, pod: OwnPod | None) -> dict[str, Any]:
     """The whole object for a create or a replace. `pod` is that of `spec`'s holder."""
-    notes = dict(metadata.get("annotations") or {})
-    notes.pop(HOLDER_ANNOTATION, None)
+    annotations = dict(metadata.get("annotations") or {})
+    annotations.pop(HOLDER_ANNOTATION, None)
     if pod is not None and spec.holder_identity:
         holder = _Holder(identity=spec.holder_identity, pod=pod)
-        notes[HOLDER_ANNOTATION] = msgspec.json.encode(holder).decode()
+        annotations[HOLDER_ANNOTATION] = msgspec.json.encode(holder).decode()
     return {
         "apiVersion": LEASES.api_version,
         "kind": LEASES.kind,
-        "metadata": {**metadata, "annotations": notes},
+        "metadata": {**metadata, "annotations": annotations},
         "spec": msgspec.to_builtins(spec),
     }
 

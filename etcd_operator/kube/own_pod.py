@@ -1,12 +1,12 @@
 """The pod that this process runs in, if it is the only operator in it.
 
-A container of a pod is started only after the former one has ended, so whoever runs in a pod knows that
-its predecessor there is dead. That is true of one container, not of two, and not of a process that somebody
-runs beside it with `kubectl exec`, with the same environment. So the pod is *claimed*: a Unix socket is bound
-to an abstract name that contains the pod's UID. The kernel gives such a name to one process of a network
-namespace at a time, all containers of a pod share that namespace, and the name is free again the moment the
-process has ended, however it ended. Without the claim a process is one without a pod, and waits like any
-other.
+A container of a pod is started only after its previous instance has ended, so an operator in the same pod
+knows that its predecessor has ended. That is true for one container, not for two, and not for a process that
+somebody runs beside it with `kubectl exec` and the same environment. So the pod is *claimed*: a Unix socket
+is bound to an abstract name that contains the pod's UID. The kernel gives such a name to one process of a
+network namespace at a time, all containers of a pod share that namespace, and the name is released when the
+process ends, for whatever reason. Without the claim a process counts as one outside of a pod and waits for
+the Lease like any other.
 """
 
 import socket
@@ -26,7 +26,7 @@ VARIABLES = {
 log = structlog.get_logger()
 
 _claims: list[socket.socket] = []
-"""Held until the process ends: a claim is never given back."""
+"""Held until the process ends: a claim is never released earlier."""
 
 
 class OwnPod(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +39,7 @@ class OwnPod(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def claim(environment: Mapping[str, str]) -> OwnPod | None:
-    """The pod of this process, from now on until its end; None outside of one, or when it is taken."""
+    """The pod of this process until its end; None outside of a pod, or if another process has claimed it."""
     values = {field: environment.get(variable, "") for field, variable in VARIABLES.items()}
     if not all(values.values()):
         return None

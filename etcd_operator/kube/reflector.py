@@ -1,30 +1,29 @@
-"""Keeps a sink equal to a collection of the API server: list, then watch for ever.
+"""Keeps a sink equal to a collection of the API server: list, then watch, until stopped.
 
-Three loops, each readable alone: for ever (`run`) / one list and its streams (`_follow`) /
-one stream (`_stream`).
+Three loops, each readable alone: until stopped (`run`), one list and its streams (`_follow`), one stream
+(`_stream`).
 
 Promises
-- The position moves with every event and bookmark; a new stream begins where the last one
-  came to, so nothing is missed and nothing is told twice.
-- 410, from the server or within a stream, means a new list; so does a stream whose versions go
-  back: what it says is not believed.
-- 429 waits as long as the server says (at least the back-off, at most a minute: longer and
-  the operator would be blind).
-- Failures back off, with jitter, and the back-off is forgotten after 2 quiet minutes.
-- A half-open connection is noticed: each stream asks the server to end it after 5 to 10
-  minutes (random, so that a thousand watchers do not return at once) and is left after the
-  silence that `watch` explains.
-- A missing API (404: the CRD is not installed), missing rights, and anything else the server
-  says are not fatal: `last_error` tells, and it tries again.
-- `stop()` from another thread ends `run` at once (but for a handshake under way, 3 s).
+- The position moves with every event and bookmark; a new stream begins where the last one ended, so no event
+  is missed or reported twice.
+- 410, from the server or within a stream, causes a new list; so does a stream whose versions decrease, whose
+  events are ignored.
+- After 429 it waits as long as the server requests, but at least the back-off and at most a minute, so that
+  the cache does not go stale for longer.
+- Failures back off, with jitter; the back-off is reset after 2 minutes without a failure.
+- A half-open connection is noticed: each stream requests that the server ends it after 5 to 10 minutes
+  (random, so that a thousand watchers do not return at once) and is closed after the silence that `watch`
+  explains.
+- A missing API (404: the CRD is not installed), missing rights and all other errors of the server are not
+  fatal: `last_error` has them, and the reflector tries again.
+- `stop()` from another thread ends `run` at once (except during a handshake: 3 s).
 
-Two back-offs, because two things fail. A server that *answers* with an error is overloaded,
-starting, or will refuse for long: 0.8 s growing to 30 s. A server that does *not* answer is
-away, and asking costs it nothing: 0.8 s growing to 2 s, so that work goes on within 5 s of
-its return, however long it was away. They are counted apart: an outage of a minute must not
-leave 30 s to wait when the first answer is the 503 of a server still starting. The growth is
-1.5, not 2: after t seconds of errors the next wait is about t/2, so a start that takes 6 s
-costs 3 s more, not 6.
+There are two back-offs, because two things fail. A server that *responds* with an error is overloaded,
+starting, or will refuse for long: 0.8 s growing to 30 s. A server that does *not* respond is down, and
+requests cost it nothing: 0.8 s growing to 2 s, so that work continues within 5 s of its return, however long
+it was down. They are counted separately: an outage of a minute must not leave a wait of 30 s when the first
+response is the 503 of a server that is still starting. The factor is 1.5, not 2: after t seconds of errors
+the next wait is about t/2, so a start that takes 6 s costs 3 s more, not 6.
 """
 
 import threading
@@ -75,12 +74,12 @@ class Sink(Protocol[S_contra]):
         ...
 
     def advance(self, version: str) -> None:
-        """No object, but everything up to `version` has been told."""
+        """No object, but everything up to `version` has been reported."""
         ...
 
 
 class _Backoff:
-    """The wait before the next attempt after failures of one sort."""
+    """The wait before the next attempt after failures of one kind."""
 
     def __init__(self, waits: Exponential, clock: Clock, random: Callable[[], float]) -> None:
         self._waits = waits
@@ -90,7 +89,7 @@ class _Backoff:
         self._last = clock.monotonic()
 
     def next(self) -> float:
-        """Seconds, between the plain delay and a fifth more."""
+        """Seconds: the plain delay and up to a fifth more."""
         now = self._clock.monotonic()
         if now - self._last >= QUIET:
             self._failures = 0
@@ -100,9 +99,9 @@ class _Backoff:
 
 
 class Reflector(Generic[T]):
-    """Runs in one thread, is asked and stopped from others.
+    """Runs in one thread, is read and stopped from others.
 
-    `random` gives numbers in [0, 1). `on_synced` is called after each list has been told.
+    `random` returns numbers in [0, 1). `on_synced` is called after each list has been reported.
     """
 
     def __init__(
@@ -132,7 +131,7 @@ class Reflector(Generic[T]):
 
     @property
     def last_error(self) -> OperatorError | None:
-        """Why the sink is not being kept up to date just now; None while a stream is open."""
+        """Why the sink may be out of date; None while a stream is open."""
         return self._last_error
 
     def run(self) -> None:
@@ -186,12 +185,14 @@ class Reflector(Generic[T]):
             for event in events:
                 self._apply(event)
         if self._clock.monotonic() - began < SHORT_STREAM:
-            raise Unavailable(f"watch {self._selection.resource}: the stream ended at once")
+            raise Unavailable(f"watch {self._selection.resource}: the stream ended immediately")
 
     def _apply(self, event: Event[T]) -> None:
         version = event.resource_version
         if is_older(version, self._position):
-            raise Gone(f"watch {self._selection.resource}: from {self._position} back to {version}")
+            raise Gone(
+                f"watch {self._selection.resource}: versions decreased from {self._position} to {version}"
+            )
         if event.type is EventType.DELETED:
             self._sink.remove(event.key, version)
         elif event.object is not None:
@@ -201,7 +202,7 @@ class Reflector(Generic[T]):
         self._position = version
 
     def _failed(self, error: OperatorError) -> None:
-        """Remember, decide where to go on, and wait."""
+        """Remember the error, decide where to resume, and wait."""
         self._last_error = error
         if isinstance(error, Gone):
             self._position = ""

@@ -1,6 +1,6 @@
-"""Which API resources the operator speaks of, and the path of each in the API server.
+"""The API resources that the operator uses, and the path of each in the API server.
 
-A `Resource` is a name, not a client: it knows how its URL is built and nothing else.
+A `Resource` is a name, not a client: it builds its URL and does nothing else.
 Paths follow the Kubernetes API conventions: the core group lives under `/api/v1`, every
 other one under `/apis/<group>/<version>`.
 """
@@ -31,7 +31,7 @@ class Resource:
         """The URL path of a collection (no name) or of one object.
 
         An empty namespace means all namespaces, which only a collection can have. The
-        namespace of a cluster-wide resource is not looked at.
+        namespace of a cluster-wide resource is ignored.
         """
         if self.namespaced and name and not namespace:
             msg = f"{self} {name}: an object of a namespaced resource needs its namespace"

@@ -1,7 +1,7 @@
-"""The service account of a pod, without the `kubernetes` package: its import is half of a start.
+"""The service account of a pod, without the `kubernetes` package, whose import is half of the start-up time.
 
-The same as that package does: the address from the environment, the CA from a file, and a token that is read
-again every minute. What it can and this cannot is a proxy: see `auth`.
+Does what that package does: the address from the environment, the CA from a file, and a token that is read
+again every minute. It does not support proxies: see `auth`.
 """
 
 import os
@@ -20,7 +20,7 @@ TOKEN_SECONDS = 60.0
 
 
 def load(*, pool_size: int, clock: Clock | None = None) -> Transport:
-    """Raises OperatorError, in one line, when a part of it is missing."""
+    """Raises `OperatorError`, in one line, if a part of it is missing."""
     certificate, token = FOLDER / "ca.crt", _Token(FOLDER / "token", clock or SystemClock())
     try:
         if not certificate.read_bytes():
@@ -59,7 +59,7 @@ class _Token:
             return self._value
 
     def headers(self) -> Mapping[str, str]:
-        """The credentials of this moment."""
+        """The current credentials."""
         try:
             return {"Authorization": f"Bearer {self.read()}"}
         except (OSError, ValueError) as error:

@@ -1,20 +1,19 @@
-"""What the operator knows of one kind of object: a thread-safe map with indexes.
+"""The cached objects of one kind: a thread-safe map with indexes.
 
 Promises
-- A change is stored before it is told (`on_change`), so who is told and looks sees it or
-  something newer. It is told outside the lock, in order: one thread writes, all may read.
-- An older version never overwrites a newer one, and never removes it.
-- The same name with another uid is another object: told as a deletion, then an addition.
-- `replace` tells the difference, deletions included. It is the truth even where its versions
-  are lower than those known: a list is a consistent read, so this can only be an etcd restored
-  from a backup.
-- `version` is how far the store has come. Within one resource the API server sends changes in
-  the order of their versions, so whoever wrote version v is answered by `version >= v`,
-  whatever the object, deletions included.
-- Values are handed out as they are: they must be immutable (frozen structs).
+- A change is stored before it is reported (`on_change`), so a handler that reads the store sees it or
+  something newer. It is reported outside the lock, in order: one thread writes, all may read.
+- An older version never overwrites or removes a newer one.
+- The same name with another uid is another object: reported as a deletion, then an addition.
+- `replace` reports the differences, including deletions. It applies even where its versions are lower than
+  the known ones: a list is a consistent read, so this can only be an etcd that was restored from a backup.
+- `version` is the version that the store has reached. Within one resource the API server sends changes in the
+  order of their versions, so a write of version v is visible once `version >= v`, whatever the object; this
+  includes deletions.
+- Values are returned without a copy: they must be immutable (frozen structs).
 
-Versions are compared as integers when both are (documented as comparable since Kubernetes
-1.35, true of every release before it); a version that is no integer is taken as newer.
+Versions are compared as integers if both are (documented as comparable since Kubernetes 1.35, true of every
+release before it); a version that is no integer counts as newer.
 """
 
 import threading
@@ -53,17 +52,17 @@ class Stored(Protocol):
 
     @property
     def metadata(self) -> StoredMeta:
-        """Who the object is."""
+        """The identity of the object."""
         ...
 
 
 T = TypeVar("T", bound=Stored)
 
 Index = Callable[[T], Iterable[str]]
-"""The values under which an object is found; none: not in this index."""
+"""The values under which an object is indexed; none: not in this index."""
 
 OnChange = Callable[[T | None, T | None], None]
-"""`(old, new)`: None for what was not there before or is not any more."""
+"""`(old, new)`: None for an object that did not exist before or no longer exists."""
 
 
 def _ignore(_old: object, _new: object) -> None:
@@ -71,7 +70,7 @@ def _ignore(_old: object, _new: object) -> None:
 
 
 def is_older(version: str, than: str) -> bool:
-    """Whether a resourceVersion is known to come before another one."""
+    """Whether a resourceVersion is known to precede another one."""
     if version.isdecimal() and than.isdecimal():
         return int(version) < int(than)
     return False
@@ -119,26 +118,26 @@ class Store(Generic[T]):
     def replace(self, items: Iterable[T], version: str, *, keep: Iterable[Key] = ()) -> None:
         """Become exactly `items`, seen at `version`.
 
-        `keep` are objects that exist but could not be read: what is known of them stays.
+        `keep` are objects that exist but could not be read: their known values are kept.
         """
         fresh = {_key(item): item for item in items}
         with self._lock:
-            gone = self._values.keys() - fresh.keys() - set(keep)
-            changes: list[tuple[T | None, T | None]] = [(self._drop(key), None) for key in sorted(gone)]
+            deleted = self._values.keys() - fresh.keys() - set(keep)
+            changes: list[tuple[T | None, T | None]] = [(self._drop(key), None) for key in sorted(deleted)]
             for key, item in fresh.items():
                 changes += self._set(key, item)
             self._version = version
-        self._tell(changes)
+        self._report(changes)
 
     def put(self, value: T) -> None:
-        """Take an added or changed object, unless a newer one is known."""
+        """Store an added or changed object, unless a newer one is known."""
         key, version = _key(value), value.metadata.resource_version
         with self._lock:
             old = self._values.get(key)
             stale = old is not None and is_older(version, old.metadata.resource_version)
             changes = [] if stale else self._set(key, value)
             self._advance(version)
-        self._tell(changes)
+        self._report(changes)
 
     def remove(self, key: Key, version: str) -> None:
         """Forget an object that was deleted at `version`, unless a newer one is known."""
@@ -153,7 +152,7 @@ class Store(Generic[T]):
             self._on_change(old, None)
 
     def advance(self, version: str) -> None:
-        """Note that nothing else has happened up to `version` (a bookmark)."""
+        """Record that nothing else has happened up to `version` (a bookmark)."""
         with self._lock:
             self._advance(version)
 
@@ -162,7 +161,7 @@ class Store(Generic[T]):
             self._version = version
 
     def _set(self, key: Key, value: T) -> list[tuple[T | None, T | None]]:
-        """Store; the changes to tell: none if it is what was known."""
+        """Store; the changes to report: none if the value is already known."""
         old = self._values.get(key)
         if old is not None:
             if _identity(old) == _identity(value):
@@ -186,7 +185,7 @@ class Store(Generic[T]):
                     del self._found[name][found]
         return value
 
-    def _tell(self, changes: Iterable[tuple[T | None, T | None]]) -> None:
+    def _report(self, changes: Iterable[tuple[T | None, T | None]]) -> None:
         for old, new in changes:
             self._on_change(old, new)
 

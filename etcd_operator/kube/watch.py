@@ -1,21 +1,20 @@
 """One watch stream: typed events until it ends.
 
 Promises
-- Iterating yields events in the order of the API server, or raises one of our errors; the end
-  of the iteration is a normal end: the server's `timeoutSeconds` ran out, or we gave up.
+- Iterating yields events in the order of the API server, or raises one of our errors; an end of the iteration
+  is a normal end: the server's `timeoutSeconds` passed, or the stream was aborted or silent.
 - Triggering `abort` from another thread ends it within 100 ms, whatever it is doing, except for a TCP
   or TLS handshake.
-- Always bounded: a silence longer than `Timeouts.silence` ends the iteration, and so does a life
-  longer than `timeout_seconds` plus a grace (a stream that drips bytes would live for ever).
+- Always bounded: a silence longer than `Timeouts.silence` ends the iteration, and so does a duration longer
+  than `timeout_seconds` plus a grace period (a stream that sends single bytes would never end).
 - Half a line at the end of a broken stream is never an event.
-- An object that does not fit its type is logged and its event comes without an object: the
-  others arrive, the position moves on, and a deletion still names what was deleted.
+- An object that does not fit its type is logged and its event has no object: the other events arrive, the
+  position moves on, and a deletion still names the deleted object.
 
-Why a silence is an end and not an error: the API server sends bookmarks about once a minute
-(`cacher.go`: `defaultBookmarkFrequency`), but none at all for a resource that has never
-changed since it started. So 90 s of silence is either such a resource, or a connection whose
-other end is gone without a word; opening the stream again at the same position costs one GET,
-and tells the two apart.
+Why a silence is an end and not an error: the API server sends bookmarks about once a minute (`cacher.go`:
+`defaultBookmarkFrequency`), but none at all for a resource that has never changed since it started. So 90 s
+of silence mean either such a resource or a half-open connection; opening the stream again at the same
+position costs one GET and distinguishes the two.
 """
 
 from collections.abc import Generator, Iterator
@@ -43,7 +42,7 @@ _LIFE_GRACE = 30.0
 
 
 class EventType(StrEnum):
-    """What happened to the object; a bookmark says only how far the stream has come."""
+    """What happened to the object; a bookmark reports only the version that the stream has reached."""
 
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"
@@ -94,7 +93,7 @@ class Watch(Generic[T]):
         self._stream: Stream | None = None
 
     def open(self) -> None:
-        """Send the request and wait until the server agrees. `Gone` if the position is too old."""
+        """Send the request and wait until the server accepts it. `Gone` if the position is too old."""
         self._stream = self._client.open_watch(
             self._selection,
             resource_version=self._version,
@@ -147,7 +146,7 @@ class Watch(Generic[T]):
         try:
             frame = decoder(_Frame).decode(line)
         except msgspec.DecodeError as error:
-            raise Unavailable(f"{label}: a line is no event: {error}") from error
+            raise Unavailable(f"{label}: a line is not an event: {error}") from error
         if frame.type == "ERROR":
             status = parse_status(frame.object)
             raise failure(f"{label}, in the stream", status.code or 500, status)

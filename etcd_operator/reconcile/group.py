@@ -312,7 +312,7 @@ def _identity(cluster: improbable.EtcdCluster) -> tuple[object, ...]:
 def _cluster_reporter(recorder: Recorder, caches: Caches[Cluster]) -> Callable[[Any, str, str, bool], None]:
     def report(cluster: Any, reason: str, message: str, is_warning: bool) -> None:  # noqa: FBT001 -- see cluster.Record
         kind: EventType = "Warning" if is_warning else "Normal"
-        recorder.tell(_reference(caches, cluster), kind, reason, message)
+        recorder.record(_reference(caches, cluster), kind, reason, message)
 
     return report
 
@@ -324,7 +324,7 @@ def _peer_reporter(
         cluster = caches.clusters.store.get(Key(peer.metadata.namespace, peer.spec.cluster_name))
         if cluster is not None:
             kind: EventType = "Warning" if reason in WARNINGS else "Normal"
-            recorder.tell(_reference(caches, cluster), kind, reason, message)
+            recorder.record(_reference(caches, cluster), kind, reason, message)
 
     return report
 

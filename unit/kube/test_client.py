@@ -272,7 +272,7 @@ def test_an_answer_that_does_not_fit_the_type_is_invalid_and_one_without_json_is
     ):
         client.get(PODS, A, Named)
     with client_of(answering(200, b"<html>")) as (client, _):
-        with pytest.raises(Unavailable, match="no JSON") as caught:
+        with pytest.raises(Unavailable, match="not JSON") as caught:
             client.get(PODS, A, Named)
         assert not caught.value.maybe_applied
         with pytest.raises(Unavailable) as caught:

@@ -49,7 +49,7 @@ def bench() -> Iterator[Bench]:
 def test_a_fact_becomes_an_event_on_its_object(bench: Bench) -> None:
     recorder = bench.recorder()
     recorder.start()
-    recorder.tell(CLUSTER, "Normal", "MemberAdded", "c-0003 joins as a learner")
+    recorder.record(CLUSTER, "Normal", "MemberAdded", "c-0003 joins as a learner")
     assert recorder.stop(5.0)
     (event,) = bench.events()
     assert event["involvedObject"] == {
@@ -69,8 +69,8 @@ def test_the_same_fact_again_counts_up_one_event(bench: Bench) -> None:
     recorder = bench.recorder()
     recorder.start()
     for _ in range(3):
-        recorder.tell(CLUSTER, "Warning", "MemberUnhealthy", "waiting")
-    recorder.tell(CLUSTER, "Warning", "MemberUnhealthy", "waiting for another")
+        recorder.record(CLUSTER, "Warning", "MemberUnhealthy", "waiting")
+    recorder.record(CLUSTER, "Warning", "MemberUnhealthy", "waiting for another")
     assert recorder.stop(5.0)
     assert sorted((event["message"], event["count"]) for event in bench.events()) == [
         ("waiting", 3),
@@ -81,11 +81,11 @@ def test_the_same_fact_again_counts_up_one_event(bench: Bench) -> None:
 def test_a_fact_whose_event_has_expired_is_reported_anew(bench: Bench) -> None:
     recorder = bench.recorder()
     recorder.start()
-    recorder.tell(CLUSTER, "Normal", "LeaderMoved", "to c-0001")
+    recorder.record(CLUSTER, "Normal", "LeaderMoved", "to c-0001")
     until(bench.events)
     (event,) = bench.events()
     bench.api.objects.delete(EVENTS, "default", event["metadata"]["name"])
-    recorder.tell(CLUSTER, "Normal", "LeaderMoved", "to c-0001")
+    recorder.record(CLUSTER, "Normal", "LeaderMoved", "to c-0001")
     assert recorder.stop(5.0)
     assert [event["count"] for event in bench.events()] == [1]
 
@@ -94,7 +94,7 @@ def test_a_cluster_wide_object_has_its_events_in_the_default_namespace(bench: Be
     recorder = bench.recorder()
     recorder.start()
     node = Reference(api_version="v1", kind="Node", namespace="", name="node-1", uid="u-3")
-    recorder.tell(node, "Normal", "Seen", "it is there")
+    recorder.record(node, "Normal", "Seen", "it is there")
     assert recorder.stop(5.0)
     assert bench.events()[0]["metadata"]["namespace"] == "default"
 
@@ -103,8 +103,8 @@ def test_one_noisy_object_does_not_silence_another(bench: Bench) -> None:
     recorder = bench.recorder(burst=3, refill_seconds=30.0)
     recorder.start()
     for number in range(10):
-        recorder.tell(CLUSTER, "Normal", "Noise", str(number))
-    recorder.tell(OTHER, "Normal", "Heard", "yes")
+        recorder.record(CLUSTER, "Normal", "Noise", str(number))
+    recorder.record(OTHER, "Normal", "Heard", "yes")
     assert recorder.stop(5.0)
     assert len(bench.events()) == 4
     assert recorder.dropped["limited"] == 7
@@ -115,10 +115,10 @@ def test_telling_does_not_wait_for_a_server_that_hangs(bench: Bench) -> None:
     bench.api.before = lambda _: stall
     recorder = bench.recorder(capacity=2)
     recorder.start()
-    recorder.tell(CLUSTER, "Normal", "First", "is being posted")
+    recorder.record(CLUSTER, "Normal", "First", "is being posted")
     until(lambda: not recorder._queue)
     for number in range(5):
-        recorder.tell(CLUSTER, "Normal", "More", str(number))
+        recorder.record(CLUSTER, "Normal", "More", str(number))
     assert recorder.dropped["full"] == 3
     stall.released.set()
     assert recorder.stop(5.0)
@@ -129,7 +129,7 @@ def test_a_lost_reply_does_not_make_a_second_event(bench: Bench) -> None:
     bench.api.after = OnWrite(1, Cut())
     recorder = bench.recorder()
     recorder.start()
-    recorder.tell(CLUSTER, "Normal", "MemberAdded", "once")
+    recorder.record(CLUSTER, "Normal", "MemberAdded", "once")
     bench.pass_time_until(lambda: len(bench.api.writes) == 2)
     assert recorder.stop(5.0)
     assert [event["count"] for event in bench.events()] == [1]
@@ -141,10 +141,10 @@ def test_a_post_that_keeps_failing_is_given_up_counted_and_logged_once(bench: Be
     recorder = bench.recorder()
     with capture_logs() as logs:
         recorder.start()
-        recorder.tell(CLUSTER, "Normal", "MemberAdded", "never")
+        recorder.record(CLUSTER, "Normal", "MemberAdded", "never")
         bench.pass_time_until(lambda: recorder.dropped.get("failed") == 1)
         bench.api.before = no_fault
-        recorder.tell(CLUSTER, "Normal", "MemberAdded", "later")
+        recorder.record(CLUSTER, "Normal", "MemberAdded", "later")
         assert recorder.stop(5.0)
     assert [log["event"] for log in logs] == ["event_dropped"]
     assert [event["message"] for event in bench.events()] == ["later"]
@@ -163,8 +163,8 @@ def test_facts_that_cannot_be_posted_hold_up_no_others(bench: Bench) -> None:
     recorder = bench.recorder()
     recorder.start()
     for n in range(20):
-        recorder.tell(CLUSTER, "Normal", "MemberAdded", f"c-{n:04}")
-    recorder.tell(OTHER, "Normal", "MemberAdded", "d-0001")
+        recorder.record(CLUSTER, "Normal", "MemberAdded", f"c-{n:04}")
+    recorder.record(OTHER, "Normal", "MemberAdded", "d-0001")
     until(lambda: len(bench.events()) == 1)  # time stands still: no second try has begun
     bench.api.before = no_fault
     bench.pass_time_until(lambda: len(bench.events()) == 21)
@@ -176,7 +176,7 @@ def test_a_refusal_that_cannot_pass_later_is_not_tried_again(bench: Bench) -> No
     bench.api.before = lambda _: Answer(code=403, reason="Forbidden")
     recorder = bench.recorder()
     recorder.start()
-    recorder.tell(CLUSTER, "Normal", "MemberAdded", "never")
+    recorder.record(CLUSTER, "Normal", "MemberAdded", "never")
     assert recorder.stop(5.0)
     assert len(bench.api.writes) == 1
     assert recorder.dropped["failed"] == 1
@@ -188,11 +188,11 @@ def test_a_stop_abandons_what_cannot_be_sent_in_time(bench: Bench) -> None:
     recorder = bench.recorder()
     recorder.start()
     for number in range(3):
-        recorder.tell(CLUSTER, "Normal", "Late", str(number))
+        recorder.record(CLUSTER, "Normal", "Late", str(number))
     until(lambda: len(recorder._queue) == 2)
     assert not recorder.stop(0.05)
     assert recorder.dropped["stopped"] == 2
-    recorder.tell(CLUSTER, "Normal", "Late", "after the end")
+    recorder.record(CLUSTER, "Normal", "Late", "after the end")
     assert recorder.dropped["stopped"] == 3
     stall.released.set()
     until(lambda: "events" not in {thread.name for thread in threading.enumerate()})
@@ -201,6 +201,6 @@ def test_a_stop_abandons_what_cannot_be_sent_in_time(bench: Bench) -> None:
 def test_a_long_message_is_cut(bench: Bench) -> None:
     recorder = bench.recorder()
     recorder.start()
-    recorder.tell(CLUSTER, "Normal", "Long", "x" * 5000)
+    recorder.record(CLUSTER, "Normal", "Long", "x" * 5000)
     assert recorder.stop(5.0)
     assert len(bench.events()[0]["message"]) == 1024

@@ -168,7 +168,7 @@ def test_an_odd_object_is_reported_and_the_others_arrive() -> None:
 
 def test_a_line_that_is_no_json_ends_the_stream_with_an_error() -> None:
     script = streaming(lambda line: line.chunk(b"{nonsense\n"), Line.hang)
-    with watching(script) as (watch, _), pytest.raises(Unavailable, match="a line is no event"):
+    with watching(script) as (watch, _), pytest.raises(Unavailable, match="a line is not an event"):
         list(watch)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from structlog.testing import capture_logs
 
 from etcd_operator.observability import files
-from etcd_operator.observability.files import Limits, LimitCheck
+from etcd_operator.observability.files import LimitCheck, Limits
 
 RAISED = """
 import resource

@@ -228,7 +228,7 @@ class Operator:
         """Wait until every Event told so far is posted: they are posted in order, by one thread."""
         mark, store = uuid4().hex, self._api.objects.store
         about = Reference(api_version="v1", kind="Mark", namespace="default", name=mark, uid=mark)
-        self._recorder.tell(about, "Normal", MARK, mark)
+        self._recorder.record(about, "Normal", MARK, mark)
         with store.changed:
             assert store.changed.wait_for(
                 lambda: any(mark in at.name for at, _ in store.everything()), DEADLINE

@@ -26,7 +26,7 @@ def test_an_event_of_ours_is_posted_and_counted_up(subject: Subject, client: Cli
     about = Reference(api_version="v1", kind="Pod", namespace=subject.namespace, name=name, uid=name)
     recorder.start()
     for _ in range(2):
-        recorder.tell(about, "Normal", "MemberAdded", "as a learner")
+        recorder.record(about, "Normal", "MemberAdded", "as a learner")
     assert recorder.stop(10.0)
     assert not any(recorder.dropped.values())
     found = subject.call("GET", subject.url("events"), fieldSelector=f"involvedObject.name={name}").body[
