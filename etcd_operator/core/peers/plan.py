@@ -47,9 +47,10 @@ PeerRule = Callable[[PeerState], PeerPlan | None]
 
 
 def clean_up(state: PeerState) -> PeerPlan | None:
-    """A peer that is being deleted makes nothing any more; its claim goes if its member was removed for good.
+    """Nothing is made for a peer that is being deleted.
 
-    Where the peer is nobody's, only the finalizer goes: what has its name may be another member's.
+    Its claim is deleted if its member was removed for good. A peer that belongs to no cluster only loses its
+    finalizer: objects of its name may be another member's.
     """
     if state.deleting_for is None:
         return None
@@ -63,7 +64,7 @@ def clean_up(state: PeerState) -> PeerPlan | None:
 def refuse(state: PeerState) -> PeerPlan | None:
     """Nothing is done for a peer that the operator would not make.
 
-    Its cluster reports why. A peer without a cluster does so itself, once: nobody else reports it.
+    Its cluster reports why. A peer that belongs to no cluster reports it in its own status.
     """
     problem = state.ownership_problem or state.content_problem
     if not problem:
@@ -80,7 +81,7 @@ def refuse(state: PeerState) -> PeerPlan | None:
 
 
 def keep(state: PeerState) -> PeerPlan | None:
-    """Keep the template of a ReplicaSet that is there up to date; it depends on the claim's annotations."""
+    """Keep the template of an existing ReplicaSet up to date; it depends on the claim's annotations."""
     if not state.has_replica_set:
         return None
     actions: list[PeerAction] = [] if state.claim is not None else [FindClaim()]
@@ -90,7 +91,7 @@ def keep(state: PeerState) -> PeerPlan | None:
 
 
 def given_up(state: PeerState) -> PeerPlan | None:
-    """A claim that a recovery gave up is nobody's until a person deletes it."""
+    """A claim that a recovery gave up is left alone until a person deletes it."""
     if state.claim is None or not state.claim.given_up:
         return None
     return PeerPlan.hold(
@@ -144,7 +145,7 @@ def await_volume(state: PeerState) -> PeerPlan | None:
 
 
 def start(state: PeerState) -> PeerPlan | None:
-    """Make the ReplicaSet; first an initial member's claim says so."""
+    """Make the ReplicaSet, after an initial member's claim is annotated."""
     actions: list[PeerAction] = [CreateReplicaSet()]
     if state.is_initial and state.claim is not None and not is_started(state.claim):
         actions.insert(0, AnnotateStarted(uid=state.claim.uid))
