@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, assert_never
 
-from etcd_operator.api.meta import RawObject
+from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.clock import Clock
 from etcd_operator.core.actions import (
     Action,
@@ -48,17 +48,16 @@ from etcd_operator.errors import Conflict, NotFound, NotLeading
 from etcd_operator.etcd.client import OnCall
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
-from etcd_operator.kube.client import Client
 from etcd_operator.kube.views import Budget
 from etcd_operator.reconcile.caches import Caches, Cluster
-from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.labels import assert_gone_as_seen
 from etcd_operator.reconcile.member_storage import assert_others_run, assert_others_stay
 from etcd_operator.reconcile.members.protocol import NewMembers, Scope
 from etcd_operator.reconcile.membership import Membership
-from etcd_operator.reconcile.objects import CHANGED, Objects, Overridden, Report
+from etcd_operator.reconcile.objects import CHANGED, Overridden, Report
 from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.recovery import Recoverer
+from etcd_operator.reconcile.writes import Writes
 from etcd_operator.render import budget
 from etcd_operator.render.urls import CLIENT_PORT, PEER_PORT, endpoint, url
 
@@ -67,11 +66,10 @@ from etcd_operator.render.urls import CLIENT_PORT, PEER_PORT, endpoint, url
 class Actor(Generic[Cluster]):
     """Acts on the clusters of one API group."""
 
-    client: Client
+    writes: Writes
     caches: Caches[Cluster]
     dialect: Dialect[Cluster]
     members: NewMembers
-    expectations: Expectations
     prober: Prober
     on_call: OnCall
     clock: Clock
@@ -128,8 +126,8 @@ class Actor(Generic[Cluster]):
                 body = self.dialect.member_service(desired, action.name)
                 scope.create(resources.SERVICES, body, "ServiceCreated")
             case RestoreLabels():
-                note = {"uid": action.uid, "labels": self.dialect.member_labels(desired, action.name)}
-                scope.objects.patch(resources.PODS, action.pod, {"metadata": note})
+                pod = ObjectMeta(name=action.pod, uid=action.uid)
+                scope.objects.label(resources.PODS, pod, self.dialect.member_labels(desired, action.name))
                 scope.report("LabelsRestored", f"gave Pod {action.pod} the labels back by which it is known")
             case KeepBudget():
                 self._keep_budget(scope, self.dialect.budget(desired, action.min_available))
@@ -170,7 +168,7 @@ class Actor(Generic[Cluster]):
                     labels = self.dialect.member_labels(state.desired, action.name)
                     scope = self._scope(state, report)
                     assert_gone_as_seen(scope, self.members(scope), action.name, labels)
-                    assert_others_stay(self.client, state, action.name)
+                    assert_others_stay(self.writes.client, state, action.name)
                     if membership.remove(action.name, action.member_id):
                         report("MemberRemoved", f"removed {action.name}, ID {action.member_id}")
                     removed = _endpoints(state.by_name.get(action.name))
@@ -196,7 +194,7 @@ class Actor(Generic[Cluster]):
             url_of = self._peer_url(desired, action.name)
             if not self._membership(state).lists(action.name, url_of):
                 raise Conflict(f"{action.name} is no member any more: not upgrading it")
-            assert_others_run(self.client, state, action.name)
+            assert_others_run(self.writes.client, state, action.name)
         try:
             self.members(self._scope(state, report)).replace(action)
         finally:
@@ -217,9 +215,7 @@ class Actor(Generic[Cluster]):
         return url(self.dialect.member_host(desired, name), PEER_PORT)
 
     def _scope(self, state: ClusterState, report: Report) -> Scope:
-        desired = state.desired
-        wrote = self.expectations.noting(_key(desired), self.caches.of_resource)
-        objects = Objects(client=self.client, namespace=desired.namespace, wrote=wrote)
+        objects = self.writes.of(_key(state.desired))
         return Scope(objects=objects, state=state, report=report, now=self.clock.now())
 
     def _keep_budget(self, scope: Scope, body: RawObject) -> None:
@@ -231,11 +227,9 @@ class Actor(Generic[Cluster]):
             return
         changes = budget.changes(found.spec, body)
         try:
-            stored = scope.objects.edited(
-                resources.BUDGETS, desired.name, found.metadata.uid, changes, Budget
-            )
+            stored = scope.objects.change(resources.BUDGETS, found.metadata, *changes, kind=Budget)
         except NotFound:
-            return  # deleted meanwhile: the watch will say so
+            return  # deleted meanwhile: the watch will report it
         if not budget.is_as_asked(stored.spec, body):
             raise Overridden(f"PodDisruptionBudget {desired.name} is not stored as asked for: {CHANGED}")
 

@@ -67,8 +67,9 @@ class Caches(Generic[Cluster]):
                 yield informer
 
     def of_resource(self, resource: resources.Resource) -> Informer[Any] | None:
-        """The informer of what belongs to clusters; None for what this group does not have."""
+        """The informer of the clusters or of what belongs to them; None for what this group does not have."""
         by_resource: dict[resources.Resource, Informer[Any] | None] = {
+            self.resource: self.clusters,
             resources.PODS: self.pods,
             resources.SERVICES: self.services,
             resources.BUDGETS: self.budgets,

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 from etcd_operator.api import improbable
 from etcd_operator.api.improbable import EtcdPeer
-from etcd_operator.api.meta import ObjectMeta, RawObject
+from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.errors import NotFound, OperatorError
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
-from etcd_operator.kube.client import Client, PatchKind
 from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Written
+from etcd_operator.reconcile.objects import Objects
 
 PeerReport = Callable[[EtcdPeer, str, str], None]
 """`(peer, reason, sentence)`: an Event on the peer's cluster."""
@@ -34,7 +34,7 @@ class CleanupFailed(Exception):
 class Cleanup:
     """Cleans up after one removed member, live: a cache may lack what has just been made."""
 
-    client: Client
+    objects: Objects
     key: Key
     peer: EtcdPeer
     report: PeerReport
@@ -60,13 +60,8 @@ class Cleanup:
         """Take the finalizer off, beside those of others."""
         meta = self.peer.metadata
         rest = [name for name in meta.finalizers if name != improbable.CLEANUP_FINALIZER]
-        patch: list[RawObject] = [
-            {"op": "test", "path": "/metadata/uid", "value": meta.uid},
-            {"op": "replace", "path": "/metadata/resourceVersion", "value": meta.resource_version},
-            {"op": "replace", "path": "/metadata/finalizers", "value": rest},
-        ]
         with suppress(NotFound):
-            self.client.patch(resources.PEERS, self.key, patch, Written, kind=PatchKind.JSON)
+            self.objects.write_finalizers(resources.PEERS, meta, rest)
 
     def _is_our_replica_set(self, found: ObjectMeta) -> bool:
         return found.controller_uid == self.peer.metadata.uid
@@ -80,10 +75,10 @@ class Cleanup:
     def _delete(self, resource: Resource, is_ours: Callable[[ObjectMeta], bool]) -> bool:
         """Whether this deletes the object of the peer's name."""
         try:
-            found = self.client.get(resource, self.key, Written).metadata
+            found = self.objects.client.get(resource, self.key, Written).metadata
             if found.deletion_timestamp is not None or not is_ours(found):
                 return False
-            self.client.delete(resource, self.key, uid=found.uid)
+            self.objects.client.delete(resource, self.key, uid=found.uid)
         except NotFound:
             return False
         return True

@@ -8,6 +8,7 @@ any write goes on from what it finds.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Generic
@@ -26,10 +27,8 @@ from etcd_operator.engine.controller import Result
 from etcd_operator.errors import Forbidden, Invalid, NotFound, NotLeading, OperatorError
 from etcd_operator.etcd.errors import Corrupt, NotInSync, UnhealthyCluster
 from etcd_operator.keys import Key
-from etcd_operator.kube.client import Client, PatchKind
 from etcd_operator.reconcile.act import Actor
 from etcd_operator.reconcile.caches import Caches, Cluster
-from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.failures import REQUEST_FAILED, Attempts, Failures, attempt
 from etcd_operator.reconcile.objects import NameTaken, Overridden
 from etcd_operator.reconcile.observe import Observer
@@ -37,6 +36,7 @@ from etcd_operator.reconcile.peer_status import PeerStatusWriter
 from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.readiness import ReadinessWriter
 from etcd_operator.reconcile.upgrade import UpgradeWatch, events_of
+from etcd_operator.reconcile.writes import Writes
 
 PersistedState = Callable[[Any, str, str, bool], None]
 """`(object, reason, sentence, is_warning)`: an Event on the object."""
@@ -63,14 +63,13 @@ log = structlog.get_logger()
 class ClusterReconciler(Generic[Cluster]):
     """Brings the clusters of one API group to what is asked."""
 
-    client: Client
+    writes: Writes
     caches: Caches[Cluster]
     dialect: Dialect[Cluster]
     observer: Observer[Cluster]
     actor: Actor[Cluster]
     readiness_writer: ReadinessWriter[Cluster]
     prober: Prober
-    expectations: Expectations
     clock: Clock
     persisted: PersistedState
     jitter: Callable[[], float]
@@ -199,26 +198,11 @@ class _Pass(Generic[Cluster]):
         if status == before:
             return
         self._warn(before)
-        meta = self._cluster.metadata
-        patch: list[RawObject] = [
-            {"op": "test", "path": "/metadata/uid", "value": meta.uid},
-            {"op": "replace", "path": "/metadata/resourceVersion", "value": meta.resource_version},
-            {"op": "add", "path": "/status", "value": status},
-        ]
-        caches = self._of.caches
-        try:
-            self._cluster = self._of.client.patch(
-                caches.resource,
-                self._key,
-                patch,
-                type(self._cluster),
-                kind=PatchKind.JSON,
-                subresource="status",
+        objects, resource = self._of.writes.of(self._key), self._of.caches.resource
+        with suppress(NotFound):  # deleted meanwhile: the watch will report it
+            self._cluster = objects.write_status(
+                resource, self._cluster.metadata, status, type(self._cluster)
             )
-        except NotFound:
-            return  # deleted meanwhile: the watch will say so
-        version = self._cluster.metadata.resource_version
-        self._of.expectations.wrote(self._key, caches.clusters, self._key, version)
 
     def _warn(self, before: RawObject) -> None:
         """An Event when the cluster begins to be held by something, not at every look."""

@@ -43,6 +43,7 @@ from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.quorum_check import QuorumCheck
 from etcd_operator.reconcile.readiness import ReadinessWriter
 from etcd_operator.reconcile.upgrade import Seconds, UpgradeWatch
+from etcd_operator.reconcile.writes import Writes
 
 NewController = Callable[[str, Reconcile], Controller]
 
@@ -110,17 +111,14 @@ def _improbable(
     peers = caches.peers
     if peers is None:
         raise TypeError("persistent members need a cache of peers")
-    expectations, of_peers = Expectations(), Expectations()
+    of_clusters, of_peers = _writes(wiring, caches), _writes(wiring, caches)
     to_cluster, answered = _Later(), _Later()
     writer, for_peers = (
-        PeerStatusWriter(client=wiring.client, peers=peers, expectations=noted, clock=wiring.clock)
-        for noted in (expectations, of_peers)
+        PeerStatusWriter(writes=writes, peers=peers, clock=wiring.clock) for writes in (of_clusters, of_peers)
     )
     memory = PeerMemory(clock=wiring.clock)
     peer_reconciler = PeerReconciler(
-        client=wiring.client,
-        caches=caches,
-        expectations=of_peers,
+        writes=of_peers,
         observer=PeerObserver(
             caches=caches, repository=wiring.defaults.repository, clock=wiring.clock, memory=memory
         ),
@@ -135,7 +133,7 @@ def _improbable(
         wiring,
         caches,
         dialect,
-        expectations,
+        of_clusters,
         answered,
         members=PersistentMembers,
         owns_pod=persistent.owns_pod(caches),
@@ -165,7 +163,7 @@ def _coreos(
         wiring,
         caches,
         CoreosDialect(wiring.defaults),
-        Expectations(),
+        _writes(wiring, caches),
         answered,
         members=EphemeralMembers,
         owns_pod=ephemeral.owns_pod,
@@ -183,6 +181,10 @@ def _coreos(
     )
 
 
+def _writes(wiring: Wiring, caches: Caches[Any]) -> Writes:
+    return Writes(client=wiring.client, caches=caches, expectations=Expectations())
+
+
 def _quorum_check(wiring: Wiring, prober: Prober, wake: Callable[[Key], None]) -> QuorumCheck:
     return QuorumCheck(prober.settled, wake=wake, on_call=wiring.on_call)
 
@@ -191,7 +193,7 @@ def _reconciler(  # noqa: PLR0913 -- wiring: each part can be exchanged
     wiring: Wiring,
     caches: Caches[Cluster],
     dialect: Dialect[Cluster],
-    expectations: Expectations,
+    writes: Writes,
     answered: Callable[[Key], None],
     *,
     members: NewMembers,
@@ -207,7 +209,7 @@ def _reconciler(  # noqa: PLR0913 -- wiring: each part can be exchanged
         caches=caches,
         dialect=dialect,
         prober=prober,
-        expectations=expectations,
+        expectations=writes.expectations,
         clock=wiring.clock,
         conflicting_cluster=conflicting_cluster,
         peer_problem=peer_problem,
@@ -215,16 +217,15 @@ def _reconciler(  # noqa: PLR0913 -- wiring: each part can be exchanged
         owns_pod=owns_pod,
     )
     return ClusterReconciler(
-        client=wiring.client,
+        writes=writes,
         caches=caches,
         dialect=dialect,
         observer=observer,
         actor=Actor(
-            client=wiring.client,
+            writes=writes,
             caches=caches,
             dialect=dialect,
             members=members,
-            expectations=expectations,
             prober=prober,
             on_call=wiring.on_call,
             clock=wiring.clock,
@@ -232,15 +233,12 @@ def _reconciler(  # noqa: PLR0913 -- wiring: each part can be exchanged
             leads_for=wiring.leads_for,
         ),
         readiness_writer=ReadinessWriter(
-            client=wiring.client,
-            pods=caches.pods,
+            writes=writes,
             dialect=dialect,
-            expectations=expectations,
             clock=wiring.clock,
             may_act=wiring.may_act,
         ),
         prober=prober,
-        expectations=expectations,
         clock=wiring.clock,
         persisted=_cluster_reporter(wiring.recorder, caches),
         jitter=Random().random,  # noqa: S311 -- spreads looks over time, keeps no secret

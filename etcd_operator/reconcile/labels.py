@@ -51,7 +51,7 @@ def assert_gone_as_seen(scope: Scope, members: Members, name: str, labels: dict[
         return
     lost = {label: value for label, value in labels.items() if found.labels.get(label) != value}
     if lost:
-        scope.objects.patch(resource, name, {"metadata": {"uid": found.uid, "labels": lost}})
+        scope.objects.label(resource, found, lost)
     raise Conflict(f"{resource.kind} {name} is there after all: trying again")
 
 

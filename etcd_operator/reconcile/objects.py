@@ -5,7 +5,7 @@ reply was lost, anybody else's is `NameTaken` and nothing of theirs is touched. 
 written is told to `wrote`, so that the next pass waits until the caches show it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -48,6 +48,24 @@ CHANGED = "an admission policy or webhook changes it back"
 Stored = TypeVar("Stored", bound="HasMetadata")
 
 
+Labels = Mapping[str, str | None]
+"""Labels or annotations to set; None removes one."""
+
+
+class Seen(Protocol):
+    """The object that a decision rests on, by name and UID: metadata as read, or facts made of it."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def uid(self) -> str:
+        """Its UID."""
+        ...
+
+
 class HasMetadata(Protocol):
     """Any object as read."""
 
@@ -79,36 +97,82 @@ class Objects:
         self._note(resource, metadata.name, written)
         return True
 
-    def patch(
-        self, resource: Resource, name: str, patch: RawObject, kind: PatchKind = PatchKind.MERGE
-    ) -> None:
-        """Change some fields. With `metadata.uid` in it: of that object only, or Conflict.
+    def merge(
+        self,
+        resource: Resource,
+        seen: Seen,
+        change: RawObject,
+        *,
+        kind: PatchKind = PatchKind.MERGE,
+        subresource: str = "",
+    ) -> Written:
+        """Change some fields of the object that was seen. Raises Conflict if another one has its name.
 
-        Raises Overridden if labels or annotations of it are not stored.
+        Raises Overridden if labels or annotations of the change are not stored.
         """
-        written = self.client.patch(resource, self.key(name), patch, Written, kind=kind)
-        self._note(resource, name, written)
-        lost = _not_stored(patch.get("metadata", {}), written.metadata)
+        metadata = {**change.get("metadata", {}), "uid": seen.uid}
+        patch = {**change, "metadata": metadata}
+        written = self.client.patch(
+            resource, self.key(seen.name), patch, Written, kind=kind, subresource=subresource
+        )
+        self._note(resource, seen.name, written)
+        lost = _not_stored(metadata, written.metadata)
         if lost:
-            raise Overridden(f"{resource.kind} {name} is stored without {', '.join(lost)}: {CHANGED}")
-
-    def edit(self, resource: Resource, name: str, uid: str, changes: list[RawObject]) -> None:
-        """Apply operations of a JSON patch to the object that was seen. Raises Invalid if it is another."""
-        self.edited(resource, name, uid, changes, Written)
-
-    def edited(
-        self, resource: Resource, name: str, uid: str, changes: list[RawObject], kind: type[Stored]
-    ) -> Stored:
-        """As `edit`; what is stored then."""
-        patch: list[RawObject] = [{"op": "test", "path": "/metadata/uid", "value": uid}, *changes]
-        written = self.client.patch(resource, self.key(name), patch, kind, kind=PatchKind.JSON)
-        self._note(resource, name, written)
+            raise Overridden(f"{resource.kind} {seen.name} is stored without {', '.join(lost)}: {CHANGED}")
         return written
 
-    def remove(self, resource: Resource, name: str, uid: str) -> None:
-        """Delete the object that was seen; one that is gone already is fine. Raises Conflict on another."""
+    def label(self, resource: Resource, seen: Seen, labels: Labels) -> None:
+        """Set labels of the object that was seen, as `merge`."""
+        self.merge(resource, seen, {"metadata": {"labels": labels}})
+
+    def annotate(self, resource: Resource, seen: Seen, annotations: Labels) -> None:
+        """Set annotations of the object that was seen, as `merge`."""
+        self.merge(resource, seen, {"metadata": {"annotations": annotations}})
+
+    def change(
+        self,
+        resource: Resource,
+        seen: Seen,
+        *changes: RawObject,
+        kind: type[Stored],
+        version: str = "",
+        subresource: str = "",
+    ) -> Stored:
+        """Apply operations of a JSON patch to the object that was seen; what is stored then.
+
+        Raises Invalid if another one has its name. version: raises Conflict if the object has another one.
+        """
+        patch: list[RawObject] = [{"op": "test", "path": "/metadata/uid", "value": seen.uid}]
+        if version:
+            patch.append({"op": "replace", "path": "/metadata/resourceVersion", "value": version})
+        written = self.client.patch(
+            resource,
+            self.key(seen.name),
+            [*patch, *changes],
+            kind,
+            kind=PatchKind.JSON,
+            subresource=subresource,
+        )
+        self._note(resource, seen.name, written)
+        return written
+
+    def write_status(
+        self, resource: Resource, read: ObjectMeta, status: RawObject, kind: type[Stored]
+    ) -> Stored:
+        """Replace the status of an object as it was read. Raises Conflict if it has changed since."""
+        change = {"op": "add", "path": "/status", "value": status}
+        version = read.resource_version
+        return self.change(resource, read, change, kind=kind, version=version, subresource="status")
+
+    def write_finalizers(self, resource: Resource, read: ObjectMeta, finalizers: Iterable[str]) -> None:
+        """Replace the finalizers of an object as it was read. Raises Conflict if it has changed since."""
+        change: RawObject = {"op": "add", "path": "/metadata/finalizers", "value": list(finalizers)}
+        self.change(resource, read, change, kind=Written, version=read.resource_version)
+
+    def remove(self, resource: Resource, seen: Seen) -> None:
+        """Delete the object that was seen, if it is still there. Raises Conflict if another has its name."""
         with suppress(NotFound):
-            self.client.delete(resource, self.key(name), uid=uid)
+            self.client.delete(resource, self.key(seen.name), uid=seen.uid)
 
     def key(self, name: str) -> Key:
         """The key of an object of that name."""
@@ -136,8 +200,7 @@ class Objects:
         if not lost:
             return found
         log.warning("labels_restored", kind=resource.kind, name=wanted.name, labels=sorted(lost))
-        patch = {"metadata": {"uid": found.metadata.uid, "labels": lost}}
-        return self.client.patch(resource, self.key(wanted.name), patch, Written, kind=PatchKind.MERGE)
+        return self.merge(resource, found.metadata, {"metadata": {"labels": lost}})
 
     def _ours(self, resource: Resource, wanted: ObjectMeta) -> Written:
         name = f"{resource.kind} {wanted.name}"

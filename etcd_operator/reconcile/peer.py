@@ -7,22 +7,20 @@ What is decided, and why, stands in `core.peers.plan`. The cluster's own pass wr
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from etcd_operator.api import improbable
 from etcd_operator.core.members import PodProblem
 from etcd_operator.core.peers.actions import PeerPlan
 from etcd_operator.core.peers.plan import RETRY_HELD, plan
 from etcd_operator.engine.controller import Result
 from etcd_operator.errors import Forbidden, Invalid, TerminalError
 from etcd_operator.keys import Key
-from etcd_operator.kube.client import Client
-from etcd_operator.reconcile.caches import Caches, stored
+from etcd_operator.reconcile.caches import stored
 from etcd_operator.reconcile.cleanup import CleanupFailed, PeerReport
-from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.failures import REQUEST_FAILED, Failures
-from etcd_operator.reconcile.objects import NameTaken, Objects
+from etcd_operator.reconcile.objects import NameTaken
 from etcd_operator.reconcile.peer_act import PeerActor
 from etcd_operator.reconcile.peer_memory import PeerMemory
 from etcd_operator.reconcile.peer_observe import ObservedPeer, PeerObserver
+from etcd_operator.reconcile.writes import Writes
 
 CATCH_UP = 0.05
 """Seconds until caches that are behind are looked at again."""
@@ -35,9 +33,7 @@ RETRY_PASSING = 0.5
 class PeerReconciler:
     """Makes what an EtcdPeer stands for."""
 
-    client: Client
-    caches: Caches[improbable.EtcdCluster]
-    expectations: Expectations
+    writes: Writes
     observer: PeerObserver
     memory: PeerMemory
     report: PeerReport
@@ -47,12 +43,12 @@ class PeerReconciler:
 
     def reconcile(self, key: Key) -> Result:
         """One pass. Raises the errors of the API server that are worth another try."""
-        peer = stored(self.caches.peers, key)
+        peer = stored(self.writes.caches.peers, key)
         if peer is None:
             self.failures.passed(key)
             self.memory.forget(key)
             return Result()
-        if not self.expectations.are_met(key):
+        if not self.writes.expectations.are_met(key):
             return Result(requeue_after=CATCH_UP, is_done=False)
         observed = self.observer.observe(key, peer)
         made = plan(observed.state)
@@ -77,11 +73,10 @@ class PeerReconciler:
         return Result(requeue_after=made.requeue_after if is_as_observed else CATCH_UP)
 
     def _actor(self, observed: ObservedPeer) -> PeerActor:
-        wrote = self.expectations.noting(observed.key, self.caches.of_resource)
         return PeerActor(
             observed=observed,
             repository=self.observer.repository,
-            objects=Objects(client=self.client, namespace=observed.key.namespace, wrote=wrote),
+            objects=self.writes.of(observed.key),
             report=self.report,
             disown=self.disown,
         )

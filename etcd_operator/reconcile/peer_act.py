@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from etcd_operator.api import improbable
-from etcd_operator.api.meta import RawObject
+from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.core.peers.actions import (
     AnnotateStarted,
     ChangeTemplate,
@@ -20,6 +20,7 @@ from etcd_operator.core.peers.actions import (
 from etcd_operator.errors import NotFound
 from etcd_operator.kube import resources
 from etcd_operator.kube.resources import Resource
+from etcd_operator.kube.views import Written
 from etcd_operator.reconcile.cleanup import Cleanup, PeerReport
 from etcd_operator.reconcile.objects import Objects
 from etcd_operator.reconcile.peer_observe import ObservedPeer, replica_set
@@ -47,8 +48,8 @@ class PeerActor:
             case CreateClaim():
                 return self._create_claim()
             case AnnotateStarted():
-                note = {"uid": action.uid, "annotations": {improbable.STARTED_ANNOTATION: "true"}}
-                self.objects.patch(resources.CLAIMS, self.observed.key.name, {"metadata": note})
+                claim = ObjectMeta(name=self.observed.key.name, uid=action.uid)
+                self.objects.annotate(resources.CLAIMS, claim, {improbable.STARTED_ANNOTATION: "true"})
             case CreateReplicaSet():
                 self._create(resources.REPLICA_SETS, self._replica_set(), "ReplicaSetCreated")
             case ChangeTemplate():
@@ -79,17 +80,19 @@ class PeerActor:
             return
         # Annotations of others are kept; an object without any has nothing to add a single one to.
         annotations = {**found.annotations, **wanted["metadata"]["annotations"]}
-        changes: list[RawObject] = [
-            {"op": "add", "path": "/metadata/annotations", "value": annotations},
-            {"op": "replace", "path": "/metadata/resourceVersion", "value": found.resource_version},
-            {"op": "replace", "path": "/spec/template", "value": wanted["spec"]["template"]},
-        ]
         with suppress(NotFound):  # deleted meanwhile: the watch will report it
-            self.objects.edit(resources.REPLICA_SETS, found.name, found.uid, changes)
+            self.objects.change(
+                resources.REPLICA_SETS,
+                found,
+                {"op": "add", "path": "/metadata/annotations", "value": annotations},
+                {"op": "replace", "path": "/spec/template", "value": wanted["spec"]["template"]},
+                kind=Written,
+                version=found.resource_version,
+            )
 
     def _replica_set(self) -> RawObject:
         return replica_set(self.observed.peer, self.observed.state, self.repository)
 
     def _cleanup(self) -> Cleanup:
         observed = self.observed
-        return Cleanup(client=self.objects.client, key=observed.key, peer=observed.peer, report=self.report)
+        return Cleanup(objects=self.objects, key=observed.key, peer=observed.peer, report=self.report)

@@ -4,6 +4,7 @@ The cluster's pass queries etcd, so it knows version and ID of each member; a pe
 objects.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -17,19 +18,18 @@ from etcd_operator.core.state import ClusterState
 from etcd_operator.errors import NotFound
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
-from etcd_operator.kube.client import Client, PatchKind
 from etcd_operator.kube.informer import Informer
-from etcd_operator.reconcile.expectations import Expectations
+from etcd_operator.kube.views import Written
 from etcd_operator.reconcile.failures import Attempts
+from etcd_operator.reconcile.writes import Writes
 
 
 @dataclass(frozen=True, kw_only=True)
 class PeerStatusWriter:
     """Keeps the status of peers up to date, with a write only where it differs."""
 
-    client: Client
+    writes: Writes
     peers: Informer[EtcdPeer]
-    expectations: Expectations
     clock: Clock
 
     def write(self, state: ClusterState) -> None:
@@ -75,19 +75,9 @@ class PeerStatusWriter:
     def _replace(self, noted_for: Key, peer: EtcdPeer, status: PeerStatus) -> None:
         if status == peer.status:
             return
-        key = Key(peer.metadata.namespace, peer.metadata.name)
-        patch = [
-            {"op": "test", "path": "/metadata/uid", "value": peer.metadata.uid},
-            {"op": "replace", "path": "/metadata/resourceVersion", "value": peer.metadata.resource_version},
-            {"op": "add", "path": "/status", "value": msgspec.to_builtins(status)},
-        ]
-        try:
-            written = self.client.patch(
-                resources.PEERS, key, patch, EtcdPeer, kind=PatchKind.JSON, subresource="status"
-            )
-        except NotFound:
-            return  # deleted meanwhile
-        self.expectations.wrote(noted_for, self.peers, key, written.metadata.resource_version)
+        written = msgspec.to_builtins(status)
+        with suppress(NotFound):  # deleted meanwhile
+            self.writes.of(noted_for).write_status(resources.PEERS, peer.metadata, written, Written)
 
 
 def _status(peer: EtcdPeer, member: Member, now: str) -> PeerStatus:

@@ -6,9 +6,10 @@ the readiness gate into account within a fraction of a second.
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Generic
+from typing import Generic
 
 import structlog
 
@@ -21,12 +22,11 @@ from etcd_operator.dialects.base import Dialect
 from etcd_operator.errors import NotFound, NotLeading
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
-from etcd_operator.kube.client import Client, PatchKind
-from etcd_operator.kube.informer import Informer
-from etcd_operator.kube.views import Pod, Written
+from etcd_operator.kube.client import PatchKind
 from etcd_operator.reconcile.caches import Cluster
-from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.failures import Attempts
+from etcd_operator.reconcile.objects import Objects
+from etcd_operator.reconcile.writes import Writes
 from etcd_operator.render.urls import PEER_PORT, url
 
 log = structlog.get_logger()
@@ -36,10 +36,8 @@ log = structlog.get_logger()
 class ReadinessWriter(Generic[Cluster]):
     """Marks the pods of the clusters of one API group."""
 
-    client: Client
-    pods: Informer[Pod]
+    writes: Writes
     dialect: Dialect[Cluster]
-    expectations: Expectations
     clock: Clock
     may_act: Callable[[], bool]
 
@@ -60,37 +58,28 @@ class ReadinessWriter(Generic[Cluster]):
         attempts.end()
 
     def _write(self, state: ClusterState, update: ReadinessUpdate) -> None:
-        desired = state.desired
-        key = Key(desired.namespace, update.pod.name)
         # By strategic merge, because conditions of others stand in the same list.
-        try:
-            written = self.client.patch(
+        with suppress(NotFound):  # deleted meanwhile
+            self._objects(state).merge(
                 resources.PODS,
-                key,
+                update.pod,
                 self._patch(state, update),
-                Written,
                 kind=PatchKind.STRATEGIC,
                 subresource="status",
             )
-        except NotFound:
-            return  # deleted meanwhile
-        cluster = Key(desired.namespace, desired.name)
-        self.expectations.wrote(cluster, self.pods, key, written.metadata.resource_version)
 
     def _write_route(self, state: ClusterState, route: Route) -> None:
         """Let the Service for clients select a pod, or not."""
-        desired = state.desired
-        selector = self.dialect.client_service(desired)["spec"]["selector"]
+        selector = self.dialect.client_service(state.desired)["spec"]["selector"]
         labels = selector if route.is_open else {self.dialect.route_label: None}
-        patch: RawObject = {"metadata": {"uid": route.pod.uid, "labels": labels}}
-        key = Key(desired.namespace, route.pod.name)
-        try:
-            written = self.client.patch(resources.PODS, key, patch, Written, kind=PatchKind.MERGE)
-        except NotFound:
-            return  # deleted meanwhile
-        log.warning("routed" if route.is_open else "kept_from_clients", pod=str(key))
-        cluster = Key(desired.namespace, desired.name)
-        self.expectations.wrote(cluster, self.pods, key, written.metadata.resource_version)
+        objects = self._objects(state)
+        with suppress(NotFound):  # deleted meanwhile
+            objects.label(resources.PODS, route.pod, labels)
+            pod = str(objects.key(route.pod.name))
+            log.warning("routed" if route.is_open else "kept_from_clients", pod=pod)
+
+    def _objects(self, state: ClusterState) -> Objects:
+        return self.writes.of(Key(state.desired.namespace, state.desired.name))
 
     def _patch(self, state: ClusterState, update: ReadinessUpdate) -> RawObject:
         names = self.dialect.pod_keys
@@ -101,7 +90,7 @@ class ReadinessWriter(Generic[Cluster]):
             "message": update.message,
             "lastTransitionTime": self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"),
         }
-        metadata: dict[str, Any] = {"uid": update.pod.uid}
+        metadata: RawObject = {}
         if update.sets_existing_only:
             host = self.dialect.member_host(state.desired, update.name)
             metadata["annotations"] = names.existing_only(update.name, url(host, PEER_PORT))

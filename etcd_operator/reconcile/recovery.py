@@ -77,7 +77,7 @@ class Recoverer:
     def _set_existing_only(self, action: SetSeedExistingOnly) -> None:
         """First the pod, which can be started again without the survivor then; then what outlives it."""
         served = self._assert_serves(action.name, action.revision)
-        self.scope.edit_pod(action.name, "annotations", SEALED)
+        self.scope.objects.annotate(resources.PODS, self.scope.pod(action.name), SEALED)
         claim = self.scope.member(action.name).claim
         if claim is not None and not claim.cluster_id:
             self._assert_leaderless(action.name)

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 from etcd_operator.api import improbable
-from etcd_operator.api.meta import RawObject
 from etcd_operator.core.actions import AnnotateVoters, SetExistingOnly
 from etcd_operator.core.members import ClaimFacts
 from etcd_operator.core.rules.manual_recovery import name_of
@@ -58,18 +57,14 @@ class ClaimWriter:
     def write_seed(self, claim: ClaimFacts, served: MemberList, version: str) -> None:
         """The identity of a seed that serves: from this write on a recovery has no way back."""
         member_id = hex_id(served.members[0].id)
-        annotations = {
+        annotations: Annotations = {
             improbable.CLUSTER_ID_ANNOTATION: hex_id(served.cluster_id),
             improbable.MEMBER_ID_ANNOTATION: member_id,
             improbable.VOTERS_ANNOTATION: f"{claim.name}={member_id}",
             improbable.VOTERS_REVISION_ANNOTATION: "1",
             improbable.VERSION_ANNOTATION: version,
         }
-        changes: list[RawObject] = [
-            {"op": "add", "path": f"/metadata/annotations/{key.replace('/', '~1')}", "value": text}
-            for key, text in annotations.items()
-        ]
-        self.scope.objects.edit(resources.CLAIMS, claim.name, claim.uid, changes)
+        self._annotate(claim, annotations)
 
     def write_given_up(self, claim: ClaimFacts) -> None:
         """From this write on the claim is nobody's: no rule sees it but to leave its number alone."""
@@ -90,5 +85,4 @@ class ClaimWriter:
         )
 
     def _annotate(self, claim: ClaimFacts, annotations: Annotations) -> None:
-        change: RawObject = {"metadata": {"uid": claim.uid, "annotations": annotations}}
-        self.scope.objects.patch(resources.CLAIMS, claim.name, change)
+        self.scope.objects.annotate(resources.CLAIMS, claim, annotations)

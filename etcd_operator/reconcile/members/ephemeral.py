@@ -44,16 +44,16 @@ class EphemeralMembers:
             raise Conflict(f"the pod of {action.name} is going: not upgrading it")
         image = self.scope.desired.at(action.version).image
         change: RawObject = {
-            "metadata": {"uid": pod.uid, "annotations": {coreos.VERSION_ANNOTATION: action.version}},
+            "metadata": {"annotations": {coreos.VERSION_ANNOTATION: action.version}},
             "spec": {"containers": [{"name": CONTAINER, "image": image}]},
         }
-        self.scope.objects.patch(resources.PODS, action.name, change, PatchKind.STRATEGIC)
+        self.scope.objects.merge(resources.PODS, pod, change, kind=PatchKind.STRATEGIC)
 
     def remove(self, name: str, whose: str = "") -> None:
         """Pod and Service."""
         member = self.scope.member(name)
         if member.pod is not None and not member.pod.is_terminating:
-            self.scope.objects.remove(resources.PODS, name, member.pod.uid)
+            self.scope.objects.remove(resources.PODS, member.pod)
             self.scope.report("PodRemoved", f"removed Pod {name}{whose}")
         if member.has_service:
             self._remove_service(name)
@@ -65,7 +65,7 @@ class EphemeralMembers:
         except NotFound:
             return
         if service.metadata.controller_uid == self.scope.desired.uid:
-            objects.remove(resources.SERVICES, name, service.metadata.uid)
+            objects.remove(resources.SERVICES, service.metadata)
 
     def mark_seed(self, name: str, served: MemberList) -> None:
         """Nothing to write: no object of an ephemeral member outlives its pod."""
@@ -73,7 +73,7 @@ class EphemeralMembers:
 
     def open_seed(self, name: str) -> None:
         """By the label that the Service for clients selects."""
-        self.scope.edit_pod(name, "labels", seed.opened(self.scope.desired))
+        self.scope.objects.label(resources.PODS, self.scope.pod(name), seed.opened(self.scope.desired))
 
     def act(self, action: OwnAction) -> None:
         """Remove a pod that has failed for good: the one that was seen."""
@@ -81,7 +81,7 @@ class EphemeralMembers:
             raise TypeError(f"{action}: an ephemeral member has no claim")
         pod = self.scope.state.by_name[action.name].pod
         if pod is not None and pod.is_finished:
-            self.scope.objects.remove(resources.PODS, pod.name, pod.uid)
+            self.scope.objects.remove(resources.PODS, pod)
             self.scope.report("PodRemoved", f"removed Pod {action.name}, which had failed")
 
 

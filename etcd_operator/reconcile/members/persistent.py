@@ -81,7 +81,7 @@ class PersistentMembers:
         if member.peer is not None:
             self._remove_peer(member.peer, whose, keeps_claim=False)
         elif claim is not None and not claim.is_terminating:
-            self.scope.objects.remove(resources.CLAIMS, name, claim.uid)
+            self.scope.objects.remove(resources.CLAIMS, claim)
             self.scope.report("PVCRemoved", f"removed PersistentVolumeClaim {name}{whose}")
 
     def _remove_peer(self, peer: PeerFacts, whose: str, *, keeps_claim: bool) -> None:
@@ -90,7 +90,7 @@ class PersistentMembers:
         # The finalizer first: it makes the claim go before the last trace of the member.
         if not peer.is_for_cleanup and not keeps_claim:
             self._add_finalizer(peer)
-        self.scope.objects.remove(resources.PEERS, peer.name, peer.uid)
+        self.scope.objects.remove(resources.PEERS, peer)
         self.scope.report("PeerRemoved", f"removed EtcdPeer {peer.name}{whose}")
 
     def _add_finalizer(self, peer: PeerFacts) -> None:
@@ -99,12 +99,7 @@ class PersistentMembers:
         found = objects.client.get(resources.PEERS, objects.key(peer.name), Written).metadata
         if found.uid != peer.uid:
             raise Conflict(f"the EtcdPeer {peer.name} was made again: looking again")
-        finalizers = [*found.finalizers, improbable.CLEANUP_FINALIZER]
-        changes: list[RawObject] = [
-            {"op": "replace", "path": "/metadata/resourceVersion", "value": found.resource_version},
-            {"op": "add", "path": "/metadata/finalizers", "value": finalizers},
-        ]
-        objects.edit(resources.PEERS, peer.name, peer.uid, changes)
+        objects.write_finalizers(resources.PEERS, found, [*found.finalizers, improbable.CLEANUP_FINALIZER])
 
     def mark_seed(self, name: str, served: MemberList) -> None:
         """First the peer: its next pod starts from the data. Then the claim: now there is no way back."""
@@ -113,7 +108,7 @@ class PersistentMembers:
             raise Unavailable(f"{name} has no peer or no claim")
         bootstrap = persistent.peer_bootstrap(self.scope.desired, name, Resuming(token=recovery.token))
         spec = {"op": "replace", "path": "/spec/bootstrap", "value": msgspec.to_builtins(bootstrap)}
-        self.scope.objects.edit(resources.PEERS, name, member.peer.uid, [spec])
+        self.scope.objects.change(resources.PEERS, member.peer, spec, kind=Written)
         self._claims.write_seed(member.claim, served, recovery.version)
 
     def open_seed(self, name: str) -> None:
@@ -127,7 +122,7 @@ class PersistentMembers:
         renewed = replace(desired, persisted=replace(desired.persisted, bootstrap=bootstrap))
         selector = persistent.client_service(renewed)["spec"]["selector"]
         change = {"op": "replace", "path": "/spec/selector", "value": selector}
-        objects.edit(resources.SERVICES, desired.name, found.metadata.uid, [change])
+        objects.change(resources.SERVICES, found.metadata, change, kind=Written)
 
     def act(self, action: OwnAction) -> None:
         """All that is written on claims and peers."""
@@ -150,11 +145,13 @@ class PersistentMembers:
                 assert_never(action)
 
     def _set_existing_only(self, name: str) -> None:
-        desired = self.scope.desired
+        desired, peer = self.scope.desired, self.scope.member(name).peer
+        if peer is None:
+            raise Unavailable(f"{name} has no EtcdPeer")
         bootstrap = persistent.peer_bootstrap(desired, name, Resuming(token=desired.token))
         # What is left out of a merge stays, and a peer with a survivor does not count as existing-only.
         spec = {"bootstrap": {"survivor": None, **msgspec.to_builtins(bootstrap)}}
-        self.scope.objects.patch(resources.PEERS, name, {"spec": spec})
+        self.scope.objects.merge(resources.PEERS, peer, {"spec": spec})
 
     def _remake_pod(self, name: str) -> None:
         """Give a member whose data is missing another pod before that is believed.
@@ -169,7 +166,7 @@ class PersistentMembers:
         self._assert_down(pod.name, pod.uid)
         if claim.missing_in != pod.uid:
             self._claims.write_missing(claim, pod.uid)
-        self.scope.objects.remove(resources.PODS, pod.name, pod.uid)
+        self.scope.objects.remove(resources.PODS, pod)
         self.scope.report("PodRemade", f"the data of {name} is missing in its pod: made the pod anew")
 
     def _clear_missing(self, name: str) -> None:

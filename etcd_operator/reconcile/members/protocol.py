@@ -16,11 +16,10 @@ from etcd_operator.core.actions import (
     SetExistingOnly,
 )
 from etcd_operator.core.desired import DesiredCluster
-from etcd_operator.core.members import Member
+from etcd_operator.core.members import Member, PodFacts
 from etcd_operator.core.state import ClusterState
 from etcd_operator.errors import Unavailable
 from etcd_operator.etcd.values import MemberList
-from etcd_operator.kube import resources
 from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Pod
 from etcd_operator.reconcile.objects import Objects, Report
@@ -52,15 +51,12 @@ class Scope:
         if self.objects.create(resource, body):
             self.report(reason, f"created {resource.kind} {body['metadata']['name']}")
 
-    def edit_pod(self, name: str, field: str, values: dict[str, str]) -> None:
-        """Add labels or annotations to a member's pod: the one that was seen, not one that took its name."""
+    def pod(self, name: str) -> PodFacts:
+        """The member's pod as it was seen. Raises Unavailable without one."""
         pod = self.member(name).pod
         if pod is None:
             raise Unavailable(f"{name} has no pod")
-        changes: list[RawObject] = [
-            {"op": "add", "path": f"/metadata/{field}/{key}", "value": text} for key, text in values.items()
-        ]
-        self.objects.edit(resources.PODS, pod.name, pod.uid, changes)
+        return pod
 
 
 class Members(Protocol):
