@@ -1,4 +1,4 @@
-"""Kubernetes objects and etcd's answers turned into the facts that rules read. Pure."""
+"""Kubernetes objects turned into the facts that rules read. Pure."""
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -9,11 +9,7 @@ from etcd_operator.api import coreos, improbable
 from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.core.members import ClaimFacts, PeerFacts, PodFacts, PodProblem
-from etcd_operator.core.replies import Answer, EtcdMember, PageFacts, Refusal, Reply, Silence
 from etcd_operator.decoding import decoder
-from etcd_operator.etcd import probe
-from etcd_operator.etcd.metrics_page import MetricsPage
-from etcd_operator.etcd.values import AlarmKind, Member, Status, hex_id
 from etcd_operator.kube.views import Claim, ContainerState, ContainerStatus, Pod, ReplicaSet
 from etcd_operator.render.steps import FETCH
 
@@ -273,46 +269,4 @@ def peer_facts(peer: EtcdPeer) -> PeerFacts:
         is_for_cleanup=improbable.CLEANUP_FINALIZER in peer.metadata.finalizers,
         is_terminating=peer.metadata.deletion_timestamp is not None,
         version=peer.spec.version,
-    )
-
-
-def reply_of(reply: probe.Reply, silent_for: float) -> Reply:
-    """What a member replied; silent_for: seconds since it was heard, if it did not."""
-    match reply:
-        case probe.Answered():
-            return _answer(reply.status, reply.members or ())
-        case probe.Refused():
-            return Refusal(is_serving=reply.is_serving)
-        case probe.NoAnswer():
-            return Silence(seconds=silent_for)
-
-
-def _answer(status: Status, members: tuple[Member, ...]) -> Answer:
-    return Answer(
-        member_id=hex_id(status.member_id),
-        cluster_id=hex_id(status.cluster_id),
-        version=status.version,
-        leader=hex_id(status.leader) if status.leader else "",
-        committed=status.raft_index,
-        applied=status.raft_applied_index,
-        revision=status.revision,
-        is_learner=status.is_learner,
-        errors=status.errors,
-        corrupt=frozenset(hex_id(a.member_id) for a in status.alarms if a.kind is AlarmKind.CORRUPT),
-        members=tuple(_entry(member) for member in members),
-    )
-
-
-def page_facts(page: MetricsPage) -> PageFacts:
-    """What matters of a metrics page."""
-    return PageFacts(
-        leaders_seen=page.leaders_seen,
-        snapshots_saved=page.snapshots_saved,
-        cluster_version=page.cluster_version,
-    )
-
-
-def _entry(member: Member) -> EtcdMember:
-    return EtcdMember(
-        id=hex_id(member.id), name=member.name, peer_urls=member.peer_urls, is_learner=member.is_learner
     )

@@ -32,15 +32,14 @@ from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.facts import (
     claim_facts,
     instant,
-    page_facts,
     peer_facts,
     pod_facts,
     replica_set_problem,
-    reply_of,
 )
 from etcd_operator.reconcile.labels import unlabelled
 from etcd_operator.reconcile.members.protocol import OwnsPod
 from etcd_operator.reconcile.prober import Prober
+from etcd_operator.reconcile.replies import page_facts, reply_of
 from etcd_operator.reconcile.slots import PagesNeeded
 from etcd_operator.render.budget import is_as_asked
 from etcd_operator.render.urls import CLIENT_PORT, PEER_PORT, endpoint, host_of, url

@@ -1,0 +1,48 @@
+"""What etcd replied, turned into the values that rules read. Pure."""
+
+from etcd_operator.core.replies import Answer, EtcdMember, PageFacts, Refusal, Reply, Silence
+from etcd_operator.etcd import probe
+from etcd_operator.etcd.metrics_page import MetricsPage
+from etcd_operator.etcd.values import AlarmKind, Member, Status, hex_id
+
+
+def reply_of(reply: probe.Reply, silent_for: float) -> Reply:
+    """What a member replied; silent_for: seconds since it was heard, if it did not."""
+    match reply:
+        case probe.Answered():
+            return _answer(reply.status, reply.members or ())
+        case probe.Refused():
+            return Refusal(is_serving=reply.is_serving)
+        case probe.NoAnswer():
+            return Silence(seconds=silent_for)
+
+
+def _answer(status: Status, members: tuple[Member, ...]) -> Answer:
+    return Answer(
+        member_id=hex_id(status.member_id),
+        cluster_id=hex_id(status.cluster_id),
+        version=status.version,
+        leader=hex_id(status.leader) if status.leader else "",
+        committed=status.raft_index,
+        applied=status.raft_applied_index,
+        revision=status.revision,
+        is_learner=status.is_learner,
+        errors=status.errors,
+        corrupt=frozenset(hex_id(a.member_id) for a in status.alarms if a.kind is AlarmKind.CORRUPT),
+        members=tuple(_entry(member) for member in members),
+    )
+
+
+def page_facts(page: MetricsPage) -> PageFacts:
+    """What matters of a metrics page."""
+    return PageFacts(
+        leaders_seen=page.leaders_seen,
+        snapshots_saved=page.snapshots_saved,
+        cluster_version=page.cluster_version,
+    )
+
+
+def _entry(member: Member) -> EtcdMember:
+    return EtcdMember(
+        id=hex_id(member.id), name=member.name, peer_urls=member.peer_urls, is_learner=member.is_learner
+    )

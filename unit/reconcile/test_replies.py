@@ -1,0 +1,83 @@
+"""What etcd replies, as values that rules read."""
+
+from typing import Any
+
+import pytest
+
+from etcd_operator.core.replies import Answer, EtcdMember, PageFacts, Refusal, Reply, Silence
+from etcd_operator.etcd import probe
+from etcd_operator.etcd.metrics_page import MetricsPage
+from etcd_operator.etcd.values import Member, Status
+from etcd_operator.reconcile.replies import page_facts, reply_of
+
+
+def _status(**changes: Any) -> Status:
+    empty: dict[str, Any] = dict.fromkeys(Status.__dataclass_fields__, 0)
+    return Status(**{**empty, "version": "3.6.16", "errors": (), "is_learner": False, **changes})
+
+
+def test_an_answer_is_reported_in_hexadecimal() -> None:
+    listed = Member(id=0xAB, name="db-0", peer_urls=("http://db-0:2380",), is_learner=True)
+    status = _status(
+        member_id=0xAB,
+        cluster_id=0xFEED,
+        leader=0xCD,
+        raft_index=9,
+        raft_applied_index=8,
+        is_learner=True,
+        errors=("NOSPACE",),
+    )
+
+    assert reply_of(probe.Answered(status=status, members=(listed,)), 0.0) == Answer(
+        member_id="ab",
+        cluster_id="feed",
+        version="3.6.16",
+        leader="cd",
+        committed=9,
+        applied=8,
+        is_learner=True,
+        errors=("NOSPACE",),
+        members=(EtcdMember(id="ab", name="db-0", peer_urls=("http://db-0:2380",), is_learner=True),),
+    )
+
+
+@pytest.mark.parametrize(
+    ("errors", "corrupt"),
+    [
+        ((), set()),
+        (("etcdserver: no leader", "memberID:171 alarm:NOSPACE "), set()),
+        (("memberID:171 alarm:CORRUPT ",), {"ab"}),  # 3.5, 3.6
+        (("memberID:171  alarm:CORRUPT", "memberID:172 alarm:CORRUPT"), {"ab", "ac"}),  # 3.7
+        (("alarm:CORRUPT ",), {"0"}),
+    ],
+)
+def test_an_alarm_names_the_members_whose_data_differs(errors: tuple[str, ...], corrupt: set[str]) -> None:
+    found = reply_of(probe.Answered(status=_status(errors=errors), members=None), 0.0)
+
+    assert isinstance(found, Answer)
+    assert found.corrupt == corrupt
+
+
+def test_an_answer_without_leader_and_list() -> None:
+    found = reply_of(probe.Answered(status=_status(member_id=1), members=None), 0.0)
+
+    assert isinstance(found, Answer)
+    assert (found.leader, found.members) == ("", ())
+
+
+@pytest.mark.parametrize(
+    ("reply", "fact"),
+    [
+        (probe.Refused(reason="auth"), Refusal(is_serving=False)),
+        (probe.Refused(reason="auth", is_serving=True), Refusal(is_serving=True)),
+        (probe.NoAnswer(reason="silence"), Silence(seconds=7.0)),
+    ],
+)
+def test_silence_and_refusal_are_no_answer(reply: probe.Reply, fact: Reply) -> None:
+    assert reply_of(reply, 7.0) == fact
+
+
+def test_a_metrics_page_is_reported_as_it_is() -> None:
+    page = MetricsPage(leaders_seen=0, snapshots_saved=2, cluster_version="3.6.0")
+
+    assert page_facts(page) == PageFacts(leaders_seen=0, snapshots_saved=2, cluster_version="3.6.0")
