@@ -25,21 +25,19 @@ PASSING_REASONS = frozenset({"", "ContainerCreating", "PodInitializing"})
 """Waiting reasons that every start goes through."""
 
 SCHEDULING_GRACE = timedelta(seconds=5)
-"""A pod is unschedulable for a moment while its claim is bound; only later is it trouble."""
+"""A pod is unschedulable for a moment while its claim is bound; only later is it a problem."""
 
-
-LONGEST_WORDS = 300
-"""Characters of etcd's own words that are quoted."""
+QUOTED = 300
+"""Characters of etcd's log that are quoted at most."""
 
 LOST_NODE_GRACE = timedelta(seconds=60)
 """How long a node may be silent before ephemeral members on it are given up."""
 
-
 CLIENTS_RETURN = timedelta(seconds=2)
-"""How old a process must be for clients to have come back to it.
+"""How old a process must be for clients to have reconnected to it.
 
 A gRPC client that loses a member tries again after 1 s, then after 1.6 s more (each give or take a fifth,
-gRPC's connection back-off). The kubelet tells whole seconds, so that it is 1 to 2 s in truth.
+gRPC's connection back-off). The kubelet reports whole seconds, so it is 1 to 2 s in fact.
 """
 
 
@@ -49,24 +47,23 @@ def instant(text: str) -> datetime:
 
 
 NO_DATA = "cannot fetch cluster info from peer urls"
-"""etcd, told to start from its data or from others it cannot know, without data (3.4 to 3.7, on exit 1)."""
+"""etcd without data, at an existing-only start or joining where it reaches no other (3.4 to 3.7, exit 1)."""
 
 BOOTSTRAPPED = "has already been bootstrapped"
-"""etcd, told to found without data, to whom the others say that it was there before (3.4 to 3.7)."""
+"""etcd without data, with bootstrap flags, after others reported that it was a member (3.4 to 3.7)."""
 
 BROKEN_DATA = ("walpb: crc mismatch", "invalid database")
-"""etcd, to whom its log or its database makes no sense (3.5 to 3.7, at each start; measured).
+"""etcd that cannot read its log or its database (3.5 to 3.7, at each start; measured).
 
-Only words that nothing but the bytes on the disk can cause. Other damage says less: a panic's trace may
-fill all that the kubelet keeps of the log.
+Only messages that nothing but the bytes on the disk can cause. Other damage is not recognised: a panic's
+trace may fill all that the kubelet keeps of the log.
 """
 
 NEVER_LET_IN = ("member count is unequal", "data-dir used by this member must be removed")
-"""etcd, started with a list of members that is not true any more, or on the data of a removed member."""
-
+"""etcd that was started with an outdated list of members, or on the data of a removed member."""
 
 NO_RIGHTS = "permission denied"
-"""The end of etcd's last words where its data is not its own (3.5 to 3.7, at each start; measured)."""
+"""The end of etcd's log where its data belongs to another user (3.5 to 3.7, at each start; measured)."""
 
 NOT_ITS_OWN = (
     "the volume does not belong to the user that etcd runs as, probably because its storage class does not "
@@ -98,8 +95,8 @@ def pod_facts(pod: Pod, *, now: datetime) -> PodFacts:
         serves=_serves(pod, keys) if keys is not None else None,
         is_existing_only=is_existing_only,
         has_no_data=has_no_data,
-        has_broken_data=status is not None and _says(status, BROKEN_DATA),
-        can_never_join=status is not None and _says(status, NEVER_LET_IN),
+        has_broken_data=status is not None and _reports(status, BROKEN_DATA),
+        can_never_join=status is not None and _reports(status, NEVER_LET_IN),
         has_fetched=_has_fetched(pod),
         started_lately=_started_lately(state, now),
         problem=_REFUSAL if has_no_data and state.running is None else _problem(pod, state, now),
@@ -112,27 +109,28 @@ def _is_gated(pod: Pod, keys: PodKeys) -> bool:
 
 
 def _serves(pod: Pod, keys: PodKeys) -> bool | None:
-    told = next((c for c in pod.status.conditions if c.type == keys.serves), None)
-    return told.status == "True" if told is not None else None
+    found = next((c for c in pod.status.conditions if c.type == keys.serves), None)
+    return found.status == "True" if found is not None else None
 
 
 def _found_nothing(status: ContainerStatus, *, is_existing_only: bool) -> bool:
-    """Whether the last process that ended said that its data directory was empty.
+    """Whether the last process that ended reported that its data directory was empty.
 
-    A member that joins says so, too, when it does not reach the others; a sealed one asks nobody.
+    A member that joins reports so, too, when it does not reach the others; with an existing-only start
+    it asks no other.
     """
-    said = _said_in_failing(status)
-    return BOOTSTRAPPED in said or (is_existing_only and NO_DATA in said)
+    tail = _failure_tail(status)
+    return BOOTSTRAPPED in tail or (is_existing_only and NO_DATA in tail)
 
 
-def _says(status: ContainerStatus, words: tuple[str, ...]) -> bool:
-    """Whether the last process that ended said any of these."""
-    said = _said_in_failing(status)
-    return any(text in said for text in words)
+def _reports(status: ContainerStatus, messages: tuple[str, ...]) -> bool:
+    """Whether the last process that ended reported any of these."""
+    tail = _failure_tail(status)
+    return any(message in tail for message in messages)
 
 
-def _said_in_failing(status: ContainerStatus) -> str:
-    """The last words of the last process that ended, if it failed."""
+def _failure_tail(status: ContainerStatus) -> str:
+    """The log tail of the last process that ended, if it failed."""
     ending = status.state.terminated or status.last_state.terminated
     return ending.message if ending is not None and ending.exit_code != 0 else ""
 
@@ -157,7 +155,7 @@ def _is_forsaken(pod: Pod, now: datetime) -> bool:
 
     The node's own controller turns Ready off when the node stops reporting, and gives no reason;
     the kubelet gives one, ReadinessGatesNotReady for a member that does not serve. A pod that was not
-    ready then says nothing: see `reconcile.nodes`.
+    ready then shows nothing: see `reconcile.nodes`.
     """
     ready = next((c for c in pod.status.conditions if c.type == "Ready"), None)
     if ready is None or ready.status != "False" or ready.reason:
@@ -172,7 +170,7 @@ def _problem(pod: Pod, state: ContainerState, now: datetime) -> PodProblem | Non
         )
     for waiting in (*(c.state.waiting for c in pod.status.init_container_statuses), state.waiting):
         if waiting is not None and waiting.reason not in PASSING_REASONS:
-            last = _last_words(pod)
+            last = _last_failure(pod)
             if last.endswith(NO_RIGHTS):
                 return PodProblem(reason="PermissionDenied", message=f"{last}: {NOT_ITS_OWN}")
             return PodProblem(reason=waiting.reason, message=last or waiting.message or waiting.reason)
@@ -184,19 +182,19 @@ def _problem(pod: Pod, state: ContainerState, now: datetime) -> PodProblem | Non
     return None
 
 
-def _last_words(pod: Pod) -> str:
-    """What etcd said before it ended, from the tail of its log; empty where nothing tells.
+def _last_failure(pod: Pod) -> str:
+    """Why etcd ended, from the tail of its log; empty where that shows no reason.
 
-    Without what differs each time (times, addresses): the same end must give the same sentence.
+    Without what differs each time (times, addresses): the same reason must give the same sentence.
     """
     status = next((c for c in pod.status.container_statuses if c.name == CONTAINER), None)
     ended = status.last_state.terminated if status is not None else None
     lines = ended.message.splitlines() if ended is not None else []
     panics = [line for line in lines if line.startswith("panic: ")]
     if panics:
-        return panics[-1][:LONGEST_WORDS]
-    said = [_failure(line) for line in lines if line.startswith("{")]
-    return next((words for words in reversed(said) if words), "")[:LONGEST_WORDS]
+        return panics[-1][:QUOTED]
+    failures = [_failure(line) for line in lines if line.startswith("{")]
+    return next((failure for failure in reversed(failures) if failure), "")[:QUOTED]
 
 
 def _failure(line: str) -> str:
@@ -224,37 +222,37 @@ STARTED = {"true": True, "false": False}
 
 
 def claim_facts(claim: Claim) -> ClaimFacts:
-    """What matters of a claim, and what bootstraps wrote on it."""
-    notes = claim.metadata.annotations
+    """What matters of a claim, and of its annotations."""
+    annotations = claim.metadata.annotations
     return ClaimFacts(
         name=claim.metadata.name,
         uid=claim.metadata.uid,
         is_bound=claim.status.phase == "Bound",
         is_lost=claim.status.phase == "Lost",
         is_terminating=claim.metadata.deletion_timestamp is not None,
-        is_started=STARTED.get(notes.get(improbable.STARTED_ANNOTATION, "")),
-        cluster_uid=notes.get(improbable.CLUSTER_UID_ANNOTATION, ""),
-        token=notes.get(improbable.TOKEN_ANNOTATION, ""),
-        initial_members=_list(notes, improbable.INITIAL_MEMBERS_ANNOTATION),
-        cluster_id=notes.get(improbable.CLUSTER_ID_ANNOTATION, ""),
-        member_id=notes.get(improbable.MEMBER_ID_ANNOTATION, ""),
-        voters=_list(notes, improbable.VOTERS_ANNOTATION),
-        given_up=notes.get(improbable.GIVEN_UP_ANNOTATION, ""),
-        missing_in=notes.get(improbable.MISSING_ANNOTATION, ""),
-        voters_revision=_number(notes, improbable.VOTERS_REVISION_ANNOTATION),
-        version=notes.get(improbable.VERSION_ANNOTATION, ""),
-        is_restored=improbable.RESTORED_ANNOTATION in notes,
-        is_for_non_root=notes.get(improbable.NON_ROOT_ANNOTATION) == "true",
+        is_started=STARTED.get(annotations.get(improbable.STARTED_ANNOTATION, "")),
+        cluster_uid=annotations.get(improbable.CLUSTER_UID_ANNOTATION, ""),
+        token=annotations.get(improbable.TOKEN_ANNOTATION, ""),
+        initial_members=_list(annotations, improbable.INITIAL_MEMBERS_ANNOTATION),
+        cluster_id=annotations.get(improbable.CLUSTER_ID_ANNOTATION, ""),
+        member_id=annotations.get(improbable.MEMBER_ID_ANNOTATION, ""),
+        voters=_list(annotations, improbable.VOTERS_ANNOTATION),
+        given_up=annotations.get(improbable.GIVEN_UP_ANNOTATION, ""),
+        missing_in=annotations.get(improbable.MISSING_ANNOTATION, ""),
+        voters_revision=_number(annotations, improbable.VOTERS_REVISION_ANNOTATION),
+        version=annotations.get(improbable.VERSION_ANNOTATION, ""),
+        is_restored=improbable.RESTORED_ANNOTATION in annotations,
+        is_for_non_root=annotations.get(improbable.NON_ROOT_ANNOTATION) == "true",
     )
 
 
-def _list(notes: dict[str, str], name: str) -> tuple[str, ...]:
-    text = notes.get(name, "")
+def _list(annotations: dict[str, str], name: str) -> tuple[str, ...]:
+    text = annotations.get(name, "")
     return tuple(text.split(",")) if text else ()
 
 
-def _number(notes: dict[str, str], name: str) -> int:
-    text = notes.get(name, "")
+def _number(annotations: dict[str, str], name: str) -> int:
+    text = annotations.get(name, "")
     return int(text) if text.isdecimal() else 0
 
 

@@ -40,7 +40,7 @@ RUNNING: dict[str, Any] = {"state": {"running": {}}}
 BACK_OFF = {"state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}, "restartCount": 4}
 
 
-LAST_WORDS = [
+LOG_TAILS = [
     (
         "panic: unmarshal should never fail (proto)\n\ngoroutine 1 [running]:",
         "panic: unmarshal should never fail (proto)",
@@ -153,14 +153,14 @@ UNSCHEDULED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulab
             pytest.param(
                 pod({**BACK_OFF, "lastState": {"terminated": {"reason": "Error", "message": log}}}),
                 PodProblem(reason="CrashLoopBackOff", message=words),
-                id=f"a crash loop that says {words}",
+                id=f"a crash loop with {words}",
             )
-            for log, words in LAST_WORDS
+            for log, words in LOG_TAILS
         ),
         pytest.param(
             pod({"state": {"waiting": {"reason": "ErrImagePull"}}}),
             PodProblem(reason="ErrImagePull", message="ErrImagePull"),
-            id="a reason without words speaks for itself",
+            id="a reason without a message",
         ),
         pytest.param(
             pod(phase="Failed", reason="Evicted", message="disk pressure"),
@@ -170,7 +170,7 @@ UNSCHEDULED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulab
         pytest.param(
             pod(phase="Failed"),
             PodProblem(reason="PodFailed", message="the pod failed"),
-            id="failed, no words",
+            id="failed, no message",
         ),
         pytest.param(
             pod(conditions=[UNSCHEDULED]), PodProblem(reason="Unschedulable", message="no node"), id="no node"
@@ -179,7 +179,7 @@ UNSCHEDULED = {"type": "PodScheduled", "status": "False", "reason": "Unschedulab
         pytest.param(
             pod(conditions=[{"type": "PodScheduled", "status": "False"}]),
             PodProblem(reason="Unschedulable", message=""),
-            id="no node, no words",
+            id="no node, no message",
         ),
         pytest.param(pod(conditions=[{**UNSCHEDULED, "status": "True"}]), None, id="scheduled"),
         pytest.param(pod(conditions=[{**UNSCHEDULED, "type": "Ready"}]), None, id="another condition"),
@@ -218,10 +218,10 @@ def test_a_member_whose_gate_is_closed_is_on_a_node_that_lives() -> None:
     assert not pod_facts(pod(RUNNING, conditions=[closed]), now=NOW).is_on_lost_node
 
 
-def marked(group: str, *, members: str, state: str, told: str = "") -> Pod:
-    """A gated pod that was told these things."""
+def annotated(group: str, *, members: str, state: str, serves: str = "") -> Pod:
+    """A gated pod with these annotations, and this status of its gate's condition."""
     conditions = [{"type": "Ready", "status": "True"}]
-    conditions += [{"type": f"{group}/member-serves", "status": told}] if told else []
+    conditions += [{"type": f"{group}/member-serves", "status": serves}] if serves else []
     notes = {f"{group}/initial-cluster": members, f"{group}/initial-cluster-state": state}
     body = msgspec.to_builtins(pod(RUNNING, conditions=conditions))
     body["metadata"]["annotations"] = notes
@@ -233,19 +233,19 @@ GROUPS = pytest.mark.parametrize("group", ["coreos.com", "etcd.improbable.io"])
 
 
 @GROUPS
-@pytest.mark.parametrize(("told", "serves"), [("", None), ("True", True), ("False", False)])
-def test_what_a_pod_was_reported_about_serving(group: str, told: str, serves: bool | None) -> None:
-    facts = pod_facts(marked(group, members="a=b,c=d", state="new", told=told), now=NOW)
+@pytest.mark.parametrize(("status", "serves"), [("", None), ("True", True), ("False", False)])
+def test_whether_a_pod_serves_is_the_status_of_its_gate(group: str, status: str, serves: bool | None) -> None:
+    facts = pod_facts(annotated(group, members="a=b,c=d", state="new", serves=status), now=NOW)
 
     assert (facts.is_gated, facts.serves, facts.is_existing_only) == (True, serves, False)
 
 
 @GROUPS
-def test_a_sealed_pod_is_reported_from_one_that_joins(group: str) -> None:
-    joins = pod_facts(marked(group, members="a=b,c=d", state="existing"), now=NOW)
-    sealed = pod_facts(marked(group, members="a=b", state="existing"), now=NOW)
+def test_a_pod_with_an_existing_only_start_is_distinguished_from_one_that_joins(group: str) -> None:
+    joins = pod_facts(annotated(group, members="a=b,c=d", state="existing"), now=NOW)
+    existing_only = pod_facts(annotated(group, members="a=b", state="existing"), now=NOW)
 
-    assert (joins.is_existing_only, sealed.is_existing_only) == (False, True)
+    assert (joins.is_existing_only, existing_only.is_existing_only) == (False, True)
 
 
 def ended(message: str, code: int = 1) -> dict[str, Any]:
@@ -272,7 +272,7 @@ def test_a_process_that_found_no_data_reports_so(
     container: dict[str, Any], is_existing_only: bool, has_no_data: bool
 ) -> None:
     members = "a=b" if is_existing_only else "a=b,c=d"
-    body = msgspec.to_builtins(marked("coreos.com", members=members, state="existing"))
+    body = msgspec.to_builtins(annotated("coreos.com", members=members, state="existing"))
     body["status"]["containerStatuses"] = [{"name": "etcd", **container}]
     facts = pod_facts(msgspec.convert(body, Pod), now=NOW)
 
@@ -309,7 +309,7 @@ DATABASE = '"msg":"failed to open database","path":"/var/lib/etcd/member/snap/db
     ],
 )
 def test_a_process_that_cannot_read_its_data_reports_so(container: dict[str, Any], is_broken: bool) -> None:
-    body = msgspec.to_builtins(marked("coreos.com", members="a=b", state="existing"))
+    body = msgspec.to_builtins(annotated("coreos.com", members="a=b", state="existing"))
     body["status"]["containerStatuses"] = [{"name": "etcd", **container}]
     facts = pod_facts(msgspec.convert(body, Pod), now=NOW)
 
@@ -326,7 +326,7 @@ def test_a_process_that_cannot_read_its_data_reports_so(container: dict[str, Any
     ],
 )
 def test_a_process_that_is_not_let_in_reports_so(words: str, code: int, can_never_join: bool) -> None:
-    body = msgspec.to_builtins(marked("coreos.com", members="a=b,c=d", state="existing"))
+    body = msgspec.to_builtins(annotated("coreos.com", members="a=b,c=d", state="existing"))
     body["status"]["containerStatuses"] = [{"name": "etcd", "state": ended(words, code)}]
 
     assert pod_facts(msgspec.convert(body, Pod), now=NOW).can_never_join is can_never_join
@@ -349,7 +349,7 @@ def test_restarts_are_counted() -> None:
         ),
         ([{"type": "ReplicaFailure", "status": "True"}], PodProblem(reason="ReplicaFailure", message="")),
     ],
-    ids=["none", "passed", "another", "quota", "no words"],
+    ids=["none", "passed", "another", "quota", "no message"],
 )
 def test_what_keeps_a_replica_set_from_making_its_pod(
     conditions: list[dict[str, str]], problem: PodProblem | None
@@ -368,7 +368,7 @@ def test_a_bare_claim_reports_nothing_of_a_bootstrap() -> None:
     assert claim_facts(_claim({})) == ClaimFacts(name="db-0", uid="u")
 
 
-def test_a_marked_claim_reports_all_of_its_bootstrap() -> None:
+def test_an_annotated_claim_reports_all_of_its_bootstrap() -> None:
     prefix = "etcd.improbable.io/"
     marked = {
         f"{prefix}cluster-token": "t",
@@ -426,17 +426,17 @@ def test_the_phase_of_a_claim(phase: str, is_bound: bool, is_lost: bool) -> None
         pytest.param(peer_of(PLAIN, "db-3", JOINING), False, id="existing with a whole list"),
     ],
 )
-def test_a_peer_is_sealed_when_it_knows_only_itself_and_bootstraps_nothing(
+def test_a_peer_has_an_existing_only_start_when_it_knows_only_itself_and_bootstraps_nothing(
     peer: EtcdPeer, is_existing_only: bool
 ) -> None:
     assert peer_facts(peer).is_existing_only is is_existing_only
 
 
-def test_the_only_initial_member_of_a_small_cluster_is_not_sealed() -> None:
-    sealed = peer_of(PLAIN, start=RESUMING)
-    bootstrap = msgspec.structs.replace(sealed.spec.bootstrap, initial_cluster_state="New")
+def test_the_only_initial_member_of_a_small_cluster_has_no_existing_only_start() -> None:
+    existing_only = peer_of(PLAIN, start=RESUMING)
+    bootstrap = msgspec.structs.replace(existing_only.spec.bootstrap, initial_cluster_state="New")
     initial_member = msgspec.structs.replace(
-        sealed, spec=msgspec.structs.replace(sealed.spec, bootstrap=bootstrap)
+        existing_only, spec=msgspec.structs.replace(existing_only.spec, bootstrap=bootstrap)
     )
 
     assert peer_facts(initial_member) == PeerFacts(name="db-1", uid="uid-peer", version="3.6.16")
