@@ -8,7 +8,7 @@ import pytest
 from etcd_operator.api.persisted import Bootstrap, Recovery
 from etcd_operator.core.desired import DesiredCluster, PersistedState
 from etcd_operator.core.members import Member
-from etcd_operator.core.observation import Observation, PeerUrls, observed
+from etcd_operator.core.observation import Observation, PeerUrls, conflict, observed
 from etcd_operator.core.replies import Answer, EtcdMember, Refusal, Reply, Silence
 from unit.core.builders import CLUSTER_ID, TOKEN, answer, entry, persistent, pod
 
@@ -250,3 +250,8 @@ def test_a_learner_of_the_new_cluster_alone_does_not_hide_the_list_of_the_old_on
     found = join({"db-1": SURVIVOR, "db-4": learner}, desired=done, names=("db-1", "db-4"))
 
     assert entries(found)["db-1"] == "id-db-1"
+
+
+def test_a_conflict_names_the_cluster_and_what_to_do() -> None:
+    assert "EtcdCluster db of the other API group" in conflict(persistent())
+    assert "delete one of the two" in conflict(persistent())
