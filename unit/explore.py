@@ -23,11 +23,11 @@ from hypothesis.stateful import run_state_machine_as_test
 from unit.core.model_machine import Machine
 from unit.core.test_membership_model import Memberships
 from unit.core.test_model import Bootstraps
-from unit.core.test_recovery_model import Recoveries
+from unit.core.test_recovery_model import ManualRecoveries, Recoveries
 from unit.core.test_upgrade_model import Upgrades
 
 MODELS: dict[str, type[Machine]] = {
-    model.__name__: model for model in (Bootstraps, Memberships, Upgrades, Recoveries)
+    model.__name__: model for model in (Bootstraps, Memberships, Upgrades, Recoveries, ManualRecoveries)
 }
 RUNS = 100
 """Runs with one seed."""
@@ -70,7 +70,7 @@ class Tally:
         """One line for each model."""
         for model in MODELS:
             yield (
-                f"{model:<12} {self.seeds[model]:5} seeds {self.runs[model]:8} runs "
+                f"{model:<16} {self.seeds[model]:5} seeds {self.runs[model]:8} runs "
                 f"{self.steps[model]:10} steps"
             )
 

@@ -1,8 +1,8 @@
 """A world small enough to think about: what users and controllers do to Kubernetes objects.
 
 Nothing happens but in the methods called. A ReplicaSet makes the next pod while the last one is still ending,
-unless its EtcdPeer is deleted in the foreground: then there is none until the pod is gone, and the peer goes
-last. Claims go when no pod uses them. Pods and nodes: model_pods.py.
+unless its EtcdPeer is deleted in the foreground: then there is none until the pod is deleted, and the peer is
+deleted last. Claims are deleted when no pod uses them. Pods and nodes: model_pods.py.
 """
 
 from collections.abc import Iterable
@@ -10,18 +10,24 @@ from dataclasses import dataclass, field, replace
 
 from etcd_operator.core.desired import PersistedState
 from etcd_operator.core.starts import Bootstrapping, Start
-from unit.core.model_pods import Claim, Pods
+from unit.core.model_nodes import Nodes
+from unit.core.model_pods import Claim
+
+
+class Refused(Exception):
+    """The API server or etcd refused, because what the action was based on has changed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Resource:
-    """The stored cluster resource; `writes` counts those to it."""
+    """The stored cluster resource; `writes` counts those to it. recover: the annotation of that name."""
 
     uid: str
     size: int
     version: str
     writes: int
     persisted: PersistedState = field(default_factory=PersistedState)
+    recover: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +43,7 @@ class Peer:
     is_in_foreground: bool = False
 
 
-class World(Pods):
+class World(Nodes):
     """One namespace with at most one cluster resource."""
 
     def __init__(self, *, is_persistent: bool, size: int, version: str = "3.6.16") -> None:
@@ -67,8 +73,13 @@ class World(Pods):
         if self.resource is not None:
             self.resource = replace(self.resource, version=version, writes=next(self._numbers))
 
+    def ask_recovery(self, name: str) -> None:
+        """Set the annotation that names a recovery; empty: remove it."""
+        if self.resource is not None:
+            self.resource = replace(self.resource, recover=name, writes=next(self._numbers))
+
     def delete_cluster(self) -> None:
-        """Delete the resource: Kubernetes removes what it owns, claims stay."""
+        """Delete the resource: Kubernetes deletes what it owns, claims are kept."""
         self.resource = None
         for name in list(self.pods):
             self.remove_pod(name)
@@ -79,6 +90,7 @@ class World(Pods):
                 self._clean_up(name, peer)
         self.peers.clear()
         self.services.clear()
+        self.selected_token = ""
         self.budget = None
         if not self.is_persistent:
             self.acknowledged.clear()
@@ -87,19 +99,18 @@ class World(Pods):
             self.given_up.clear()
 
     def delete_claim(self, name: str) -> None:
-        """Delete a claim together with the peer and pod that use it; with the last one go all promises."""
+        """Delete a claim together with the peer and pod that use it."""
         self.delete_peer(name)
         self.lose_claim(name)
 
     def lose_claim(self, name: str) -> None:
-        """A claim goes at once, volume and pod with it, although it was in use."""
+        """A claim is deleted at once, volume and pod with it, although it was in use."""
         self.remove_pod(name)
         for uid, pod in list(self.going.items()):
             if pod.name == name:
                 self._end_going(uid)
         self.claims.pop(name, None)
-        if not self.claims:
-            self.acknowledged.clear()
+        self._end_promises()
 
     def make_claim_late(self, name: str) -> None:
         """A claim that was asked for on behalf of a member that nobody knows any more."""
@@ -113,12 +124,12 @@ class World(Pods):
             self.claims[name] = Claim(uid=uid, cluster_uid=resource.uid, token=token, initial_members=())
 
     def delete_claim_gently(self, name: str) -> None:
-        """As `kubectl delete`: it goes when no pod uses it."""
+        """As `kubectl delete`: it is deleted when no pod uses it."""
         if name in self.claims:
             self.claims[name] = replace(self.claims[name], is_terminating=True)
 
     def delete_peer(self, name: str) -> None:
-        """Delete an EtcdPeer: its ReplicaSet and pod go with it."""
+        """Delete an EtcdPeer with its ReplicaSet and pod."""
         peer = self.peers.pop(name, None)
         if peer is not None and peer.is_terminating:
             self._clean_up(name, peer)
@@ -132,8 +143,8 @@ class World(Pods):
             if peer.is_terminating:
                 self._finish_peer(name, peer)
         self._finish_claims()
-        staying = {name: peer for name, peer in self.peers.items() if not peer.is_terminating}
-        for name, peer in staying.items():
+        kept = {name: peer for name, peer in self.peers.items() if not peer.is_terminating}
+        for name, peer in kept.items():
             if peer.template is None and name not in self.claims and not self.is_claim_lost(name):
                 initial_members = peer.start.initial_members if isinstance(peer.start, Bootstrapping) else ()
                 self.claims[name] = Claim(
@@ -142,7 +153,7 @@ class World(Pods):
                     token=peer.start.token,
                     initial_members=initial_members,
                 )
-        for name, peer in staying.items():
+        for name, peer in kept.items():
             if peer.template is None and not self._may_start(name, peer):
                 continue
             if peer.template is None and isinstance(peer.start, Bootstrapping):
@@ -152,7 +163,7 @@ class World(Pods):
                 self.create_pod(name, peer.start, peer.version)
 
     def _finish_peer(self, name: str, peer: Peer) -> None:
-        """It goes with its ReplicaSet and pod: before them, or (in the foreground) after them."""
+        """It is deleted with its ReplicaSet and pod: before them, or (in the foreground) after them."""
         self.delete_pod(name)
         if peer.is_in_foreground and any(pod.name == name for pod in self.going.values()):
             return
@@ -174,14 +185,15 @@ class World(Pods):
 
     def _may_start(self, name: str, peer: Peer) -> bool:
         claim = self.claims.get(name)
-        if claim is None or claim.is_terminating:
+        if claim is None or claim.is_terminating or claim.given_up:
             return False
         if not isinstance(peer.start, Bootstrapping) or set(peer.start.initial_members) <= set(self.claims):
             return True
         return self._any_started(peer.start.initial_members)
 
     def _clean_up(self, name: str, peer: Peer) -> None:
-        if peer.is_for_cleanup:
+        claim = self.claims.get(name)
+        if peer.is_for_cleanup and claim is not None and not claim.given_up:
             self.delete_claim_gently(name)
 
     def _finish_claims(self) -> None:
@@ -189,5 +201,9 @@ class World(Pods):
         for name, claim in list(self.claims.items()):
             if claim.is_terminating and name not in used:
                 del self.claims[name]
-        if self.is_persistent and not self.claims:
+        self._end_promises()
+
+    def _end_promises(self) -> None:
+        """With the last claim that was not given up go all promises."""
+        if self.is_persistent and all(claim.given_up for claim in self.claims.values()):
             self.acknowledged.clear()

@@ -10,7 +10,8 @@ from dataclasses import replace
 
 from etcd_operator.core.members import quorum
 from etcd_operator.core.replies import ANYBODY
-from unit.core.model_raft import Disk, Entry, Group, Process, Raft
+from unit.core.model_disks import Disk, Entry, Group, Process
+from unit.core.model_raft import Raft
 from unit.core.model_versions import minor
 
 
@@ -44,7 +45,7 @@ class Etcd(Raft):
 
     def join(self, name: str, disk: Disk, names: tuple[str, ...], version: str) -> bool:
         """Begin an empty member that a running one lists, if it lists exactly those names."""
-        best = self._teller()
+        best = self._responder()
         if best is None or self.are_unequal(names) or best.disk.minor > minor(version):
             return False
         entry = next(entry for entry in best.disk.members.values() if entry.name == name)
@@ -54,11 +55,13 @@ class Etcd(Raft):
 
     def are_unequal(self, names: tuple[str, ...]) -> bool:
         """Whether a running one lists others than these."""
-        best = self._teller()
+        best = self._responder()
         return best is not None and {entry.name for entry in best.disk.members.values()} != set(names)
 
-    def _teller(self) -> Process | None:
+    def _responder(self) -> Process | None:
+        """Whom a new member asks for the list; those of a cluster that was given up have no name any more."""
         able = [p for p in self.alive() if p.has_led and not p.is_cut_off]
+        able = [p for p in able if p.disk.cluster_id not in self.given_up]
         return max(able, key=lambda process: process.disk.committed, default=None)
 
     # changes of membership; `asked` belongs to a serving quorum

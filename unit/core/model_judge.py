@@ -12,12 +12,14 @@ from etcd_operator.core.actions import (
     AnnotateVoters,
     ClearMissing,
     ConfirmLoss,
+    ConfirmSilence,
     CreateClientService,
     CreateMember,
     CreateMemberService,
     DeleteMember,
     DisarmCorrupt,
     DropPod,
+    DropSeed,
     KeepBudget,
     MoveLeader,
     OpenSeed,
@@ -37,7 +39,7 @@ from etcd_operator.core.actions import (
 from etcd_operator.core.members import quorum
 from etcd_operator.core.state import ClusterState
 from unit.core.model import World
-from unit.core.model_raft import Group, Process
+from unit.core.model_disks import Group, Process
 from unit.core.model_versions import minor
 
 MEMBERSHIP = (AddLearner, Promote, RemoveMember, RemoveCorrupt)
@@ -56,6 +58,7 @@ HARMLESS = (
     PadLog,
     DisarmCorrupt,
     ConfirmLoss,
+    ConfirmSilence,
     SetSeedExistingOnly,
     OpenSeed,
 )
@@ -104,8 +107,8 @@ def _verdict(world: World, state: ClusterState, action: Action, removed: set[str
             trusted = [v for v in state.healthy_voters if v.id not in state.corrupt]
             too_few = len(trusted) < state.quorum or action.name in {voter.name for voter in trusted}
             return f"only {len(trusted)} are not named: {action}" if too_few else ""
-        case Promote() | RemoveMember() | RetireMember() | DropPod():
-            return ""  # judged by what becomes of it, see model_acts.py, model_etcd.py and model_recovery.py
+        case Promote() | RemoveMember() | RetireMember() | DropPod() | DropSeed():
+            return ""  # judged by what comes of it, where the model carries it out
         case _:
             assert isinstance(action, HARMLESS), f"the model does not know {action}"
             return ""

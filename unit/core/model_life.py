@@ -13,10 +13,10 @@ from etcd_operator.core.actions import Plan
 from etcd_operator.core.members import quorum
 from etcd_operator.core.starts import Resuming
 from unit.core.model import World
+from unit.core.model_disks import Disk, Process
 from unit.core.model_machine import Machine
 from unit.core.model_operator import Operator
 from unit.core.model_pods import NODES
-from unit.core.model_raft import Disk, Process
 
 WHICH = st.integers(0, 6)
 """Which of the members there are, counted modulo their number: numbers grow without bound."""

@@ -26,20 +26,16 @@ from etcd_operator.core.members import (
 )
 from etcd_operator.core.metrics_pages import needed
 from etcd_operator.core.observation import PeerUrls, observed
-from etcd_operator.core.plan import RULES
+from etcd_operator.core.plan import plan
 from etcd_operator.core.replies import UNREAD, Answer, EtcdMember, PageFacts, Refusal, Reply, Silence
-from etcd_operator.core.rules import manual_recovery
 from etcd_operator.core.state import ClusterState
-from unit.core.model import Peer, Resource, World
-from unit.core.model_acts import Refused, apply
+from unit.core.model import Peer, Refused, Resource, World
+from unit.core.model_acts import apply
+from unit.core.model_disks import Disk, Process
 from unit.core.model_judge import judge
 from unit.core.model_pods import Claim, Pod
-from unit.core.model_raft import Disk, Process
 
 KINDS = ("resource", "pods", "unlabelled", "going", "peers", "claims", "services", "budget")
-
-MODELLED = tuple(rule for rule in RULES if rule not in (manual_recovery.recover, manual_recovery.offer))
-"""The rules in their order. Nobody in the model gives up persistent members: a lost quorum of them rests."""
 
 Decision = tuple[ClusterState, Plan]
 
@@ -103,6 +99,7 @@ class Operator:
                 for pod in self.cache["unlabelled"]
                 if not pod.is_terminating
             ),
+            kept=tuple(_claim_facts(name, c) for name, c in self.cache["claims"].items() if c.given_up),
             has_client_service="db" in self.cache["services"],
             budget=self.cache["budget"],
             is_fresh=not self.awaited,
@@ -124,13 +121,18 @@ class Operator:
             repository="etcd",
             kind=PERSISTENT if self.world.is_persistent else EPHEMERAL,
             persisted=resource.persisted,
+            recover=resource.recover,
         )
+
+    def _claims(self) -> dict[str, Claim]:
+        """Those that no recovery has given up."""
+        return {name: claim for name, claim in self.cache["claims"].items() if not claim.given_up}
 
     def _object_names(self) -> set[str]:
         cache = self.cache
         services = set() if self.world.is_persistent else set(cache["services"]) - {"db"}
         going = {pod.name for pod in cache["going"].values()}
-        return {*cache["pods"], *going, *cache["peers"], *cache["claims"], *services}
+        return {*cache["pods"], *going, *cache["peers"], *self._claims(), *services}
 
     def _pod(self, name: str) -> Pod | None:
         """Of two pods of one member the one that is not being deleted counts."""
@@ -148,7 +150,7 @@ class Operator:
         return found
 
     def _member(self, name: str) -> Member:
-        pod, peer, claim = self._pod(name), self.cache["peers"].get(name), self.cache["claims"].get(name)
+        pod, peer, claim = self._pod(name), self.cache["peers"].get(name), self._claims().get(name)
         return Member(
             name=name,
             has_replica_set=peer is not None and peer.template is not None,
@@ -211,7 +213,7 @@ class Operator:
         if state is None:
             return None
         self.unavailable_for = 0.0 if state.has_quorum else self.unavailable_for + 1.0
-        made = planned(state)
+        made = plan(state)
         judge(self.world, state, made)
         return state, made
 
@@ -240,11 +242,6 @@ class Operator:
             return None
         self.act(decision, stop_after=stop_after, loses_reply=loses_reply)
         return decision[1]
-
-
-def planned(state: ClusterState) -> Plan:
-    """What the operator plans to do, by the rules that the model knows."""
-    return next((opinion for rule in MODELLED if (opinion := rule(state))), Plan.settled())
 
 
 def _proves_quorum(world: World, process: Process) -> bool:
@@ -298,6 +295,7 @@ def _claim_facts(name: str, claim: Claim) -> ClaimFacts:
         voters=claim.voters,
         voters_revision=claim.voters_revision,
         missing_in=claim.missing_in,
+        given_up=claim.given_up,
         version=claim.version,
     )
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from etcd_operator.core.members import PodProblem
 from etcd_operator.core.starts import Bootstrapping, Joining, Resuming, Seeding, Start
+from unit.core.model_disks import Disk, Process
 from unit.core.model_etcd import Etcd, cluster_id_of
-from unit.core.model_raft import Disk, Process
 from unit.core.model_versions import UNPULLABLE
 
 NODES = 3
@@ -21,7 +21,7 @@ NODES = 3
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A claim with its annotations."""
+    """A claim with its annotations. given_up: the recovery that gave its member up; empty for all others."""
 
     uid: str
     token: str
@@ -33,6 +33,7 @@ class Claim:
     voters: tuple[str, ...] = ()
     voters_revision: int = 0
     missing_in: str = ""
+    given_up: str = ""
     version: str = ""
     is_terminating: bool = False
 
@@ -42,7 +43,8 @@ class Pod:
     """A pod as its kubelet reports it.
 
     version: the one of its image; pulled: of the image that it has. is_opened: a seed that clients reach.
-    is_unmounted: its volume is not there in this pod, and its etcd finds an empty directory.
+    is_unmounted: its volume is missing in this pod, and its etcd finds an empty directory.
+    cannot_restore: a seed whose volume has data of an earlier pod, which no snapshot is restored over.
     """
 
     uid: str
@@ -59,6 +61,7 @@ class Pod:
     can_never_join: bool = False
     is_unmounted: bool = False
     has_fetched: bool = False
+    cannot_restore: bool = False
     is_opened: bool = False
     is_finished: bool = False
     is_on_lost_node: bool = False
@@ -72,11 +75,13 @@ class Pods(Etcd):
     going: pods of persistent members that are being deleted, by uid; `pods` are all others, by member.
     unlabelled: pods of ephemeral members that somebody took labels from, by uid.
     away: nodes that are cut off or switched off. unpullable: members whose nodes get no image that is new.
+    selected_token: of the etcd cluster whose persistent members the Service selects; empty before it is made.
     """
 
     def __init__(self, *, is_persistent: bool) -> None:
         super().__init__()
-        self.is_persistent = is_persistent
+        self.is_persistent = self.gives_up_by_name = is_persistent
+        self.selected_token = ""
         self.pods: dict[str, Pod] = {}
         self.going: dict[str, Pod] = {}
         self.claims: dict[str, Claim] = {}
@@ -142,20 +147,24 @@ class Pods(Etcd):
             self.pods[name] = replace(pod, problem=problem)
             return
         disk = Disk() if pod.is_unmounted else self._disk(name)
+        if pod.cannot_restore:
+            return
         if isinstance(pod.start, Seeding) and not pod.has_fetched and not disk.is_removed:
-            has_fetched = self._fetch(pod.start, disk)
-            self.pods[name] = replace(pod, pulled=pod.version, has_fetched=has_fetched, problem=None)
+            self.pods[name] = self._fetch(replace(pod, pulled=pod.version), pod.start, disk)
             return
         self._start(pod, disk)
 
-    def _fetch(self, start: Seeding, disk: Disk) -> bool:
-        """Take a snapshot; one that has seen no leader since it started gives none."""
+    def _fetch(self, pod: Pod, start: Seeding, disk: Disk) -> Pod:
+        """Take a snapshot and restore it; one that has seen no leader since it started gives none."""
         survivor = next((p for p in self.alive() if p.name == start.survivor and p.has_led), None)
         if survivor is None or survivor.is_cut_off or self.wants_user:
-            return False
+            return replace(pod, problem=None)
+        if not disk.is_empty:
+            problem = PodProblem(reason="CrashLoopBackOff", message="data-dir is not empty")
+            return replace(pod, has_fetched=True, cannot_restore=True, problem=problem)
         disk.restore(survivor.disk)
         self.replaced[cluster_id_of(start.token, 1)] = survivor.disk.cluster_id
-        return True
+        return replace(pod, has_fetched=True, problem=None)
 
     def _start(self, pod: Pod, disk: Disk) -> None:
         again = pod.restarts + 1 if pod.has_run else 0
@@ -202,6 +211,10 @@ class Pods(Etcd):
 
     def takes_clients(self, process: Process) -> bool:
         """Everybody but a seed that was not opened: what it starts with may still be thrown away."""
+        if self.is_persistent:
+            pods = (*self.pods.values(), *self.going.values())
+            token = next((pod.start.token for pod in pods if pod.uid == process.pod), "")
+            return self.selected_token in ("", token)
         pod = self.pods.get(process.name)
         return pod is None or not isinstance(pod.start, Seeding) or pod.is_opened
 
@@ -259,44 +272,3 @@ class Pods(Etcd):
         else:
             uids = [pod.uid for pod in self.pods.values() if not pod.is_finished]
         return [self.disks[uid] for uid in uids if uid in self.disks]
-
-    # nodes
-
-    def lose_node(self, node: int) -> None:
-        """It falls silent: what runs there is heard no more, and may come back."""
-        self.away.add(node)
-        for process in self._on(node):
-            process.is_frozen = True
-
-    def give_up_node(self, node: int, *, evicts: bool) -> None:
-        """Kubernetes notices after a minute; after some more its pods are deleted, and stay Terminating."""
-        if node not in self.away:
-            return
-        for name, pod in list(self.pods.items()):
-            if pod.node == node:
-                self.pods[name] = replace(pod, is_on_lost_node=pod.is_running)
-                if evicts:
-                    self.delete_pod(name)
-
-    def return_node(self, node: int) -> None:
-        """It is back with all that ran there."""
-        self.away.discard(node)
-        for process in self._on(node):
-            process.is_frozen = False
-        for name, pod in list(self.pods.items()):
-            if pod.node == node:
-                self.pods[name] = replace(pod, is_on_lost_node=False)
-
-    def destroy_node(self, node: int) -> None:
-        """It never comes back, a new one takes its name; volumes are elsewhere."""
-        for name, pod in list(self.pods.items()):
-            if pod.node == node:
-                self.remove_pod(name)
-        for uid, pod in list(self.going.items()):
-            if pod.node == node:
-                self._end_going(uid)
-        self.away.discard(node)
-
-    def _on(self, node: int) -> list[Process]:
-        pods = {pod.uid for pod in (*self.pods.values(), *self.going.values()) if pod.node == node}
-        return [process for uid, process in self.processes.items() if uid in pods]

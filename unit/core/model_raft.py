@@ -6,119 +6,22 @@ once and the others at the next election. What versions make of that: model_vers
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import count
 
-from etcd_operator.api.persisted import REVISION_BUMP
 from etcd_operator.core.members import quorum
-from unit.core.model_versions import KEPT, SNAPSHOT_EVERY, Log, Releases, cannot_read, minor
-
-
-@dataclass(frozen=True, kw_only=True)
-class Entry:
-    """A member as etcd lists it."""
-
-    id: str
-    name: str
-    is_learner: bool = False
-    is_started: bool = False
-
-
-@dataclass(kw_only=True)
-class Disk(Log):
-    """A data directory; empty while `cluster_id` is.
-
-    members: etcd's list at `committed`, by ID. published: members known to have been there.
-    revision: of the newest write, as etcd counts.
-    is_removed: its process was told that it is no member any more.
-    corrupt: IDs of members that alarms name, as far as this log goes.
-    """
-
-    cluster_id: str = ""
-    member_id: str = ""
-    members: dict[str, Entry] = field(default_factory=dict)
-    committed: int = 0
-    writes: set[int] = field(default_factory=set)
-    revision: int = 0
-    published: set[str] = field(default_factory=set)
-    is_removed: bool = False
-    corrupt: set[str] = field(default_factory=set)
-
-    @property
-    def voters(self) -> list[Entry]:
-        """Who votes, as far as this log goes."""
-        return [entry for entry in self.members.values() if not entry.is_learner]
-
-    def follow(self, leader: "Disk") -> None:
-        """Take over the leader's log, or its last raft snapshot where that is all that it still has."""
-        if self.committed < leader.saved_at - KEPT:
-            self.saved_at = leader.saved_at
-        self.minor, self.old_at = leader.minor, leader.old_at
-        self.members, self.corrupt = dict(leader.members), set(leader.corrupt)
-        self.committed, self.revision = leader.committed, leader.revision
-        self.writes, self.published = set(leader.writes), set(leader.published)
-
-    def restore(self, other: "Disk") -> None:
-        """Take what a snapshot of another member holds: nothing of its log, at revisions far ahead."""
-        self.writes, self.minor, self.corrupt = set(other.writes), other.minor, set(other.corrupt)
-        self.revision = other.revision + REVISION_BUMP
-
-    @property
-    def is_learner(self) -> bool:
-        """Whether it takes itself for a learner, or for no member at all."""
-        own = self.members.get(self.member_id)
-        return own is None or own.is_learner
-
-
-@dataclass(kw_only=True, eq=False)
-class Process:
-    """A running etcd. snapshots: raft snapshots that it has saved.
-
-    has_led: it has seen a leader since it started. is_seasoned: others have been connected to it for 5 s.
-    is_cut_off: it reaches only others that are. is_unheard: the operator does not reach it.
-    """
-
-    name: str
-    pod: str
-    disk: Disk
-    version: str
-    snapshots: int = 0
-    has_led: bool = False
-    is_seasoned: bool = False
-    is_frozen: bool = False
-    is_cut_off: bool = False
-    is_unheard: bool = False
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Group:
-    """A leader that a quorum follows, and the members that it reaches."""
-
-    leader: Process
-    up: tuple[Process, ...]
-
-    @property
-    def cluster_id(self) -> str:
-        return self.leader.disk.cluster_id
-
-    @property
-    def entries(self) -> dict[str, Entry]:
-        """etcd's list, by ID."""
-        return self.leader.disk.members
-
-    @property
-    def voters(self) -> list[Process]:
-        """The voters that the leader reaches, itself first."""
-        listed = {entry.id for entry in self.leader.disk.voters}
-        voting = [process for process in self.up if process.disk.member_id in listed]
-        return sorted(voting, key=lambda process: process is not self.leader)
+from unit.core.model_disks import Disk, Group, Process
+from unit.core.model_versions import SNAPSHOT_EVERY, Releases, cannot_read, minor
 
 
 class Raft:
     """All logs of the world, and who has which. `losses` says in sentences what must never happen.
 
     replaced: IDs of clusters that were begun from a snapshot, and of those that it was taken of.
-    given_up: the latter, once the former have a leader, and what was acknowledged by them.
+    given_up: the latter, once the former have a leader (or a person's word, see gives_up_by_name), and what
+    was acknowledged by them.
+    gives_up_by_name: a cluster is given up by `give_up`, and what it takes after that is given up with it.
+    to_be_kept: what a recovery by name has to keep.
     wants_user: authentication is on, in all of them, and the operator is no user.
     """
 
@@ -129,6 +32,8 @@ class Raft:
         self.acknowledged: dict[str, set[int]] = {}
         self.replaced: dict[str, str] = {}
         self.given_up: dict[str, set[int]] = {}
+        self.gives_up_by_name = False
+        self.to_be_kept: set[int] = set()
         self.losses: list[str] = []
         self.wants_user = False
         self.listed_names: set[str] = set()
@@ -192,7 +97,8 @@ class Raft:
         """Where a quorum is up, it elects a leader, and all its members catch up."""
         for group in self.groups(led=False):
             log = group.leader.disk
-            self._inherit(group)
+            if not self.gives_up_by_name:
+                self._inherit(group)
             self._judge(group.cluster_id, log.writes)
             self.leaders[group.cluster_id] = log.member_id
             log.committed += 1
@@ -225,6 +131,8 @@ class Raft:
             group.leader.disk.writes.add(number)
             group.leader.disk.revision += 1
             self._commit(group, preferred)
+            if self.gives_up_by_name and group.cluster_id in self.given_up:
+                continue
             self.acknowledged.setdefault(group.cluster_id, set()).add(number)
             if len(self.acknowledged) > 1:
                 self.losses.append(f"bootstrapped twice: {sorted(self.acknowledged)} all took writes")
@@ -271,8 +179,28 @@ class Raft:
             self.losses.append(f"{sorted(missed)} were left behind in {old}, although a voter had them")
         self.acknowledged = {group.cluster_id: promised & held}
 
+    def give_up(self, group: Group) -> None:
+        """From now on a cluster that was begun from a snapshot takes the place of another: no way back.
+
+        Of what that one acknowledged, all that `to_be_kept` has must be there.
+        """
+        old, held = self.replaced.pop(group.cluster_id, ""), group.leader.disk.writes
+        if not old:
+            return
+        promised = set[int]().union(*self.acknowledged.values())
+        missed = (promised & self.to_be_kept) - held
+        if missed:
+            self.losses.append(f"{sorted(missed)} were left behind in {old}, although a survivor had them")
+        self.given_up |= dict.fromkeys((old, *self.acknowledged), promised)
+        self.acknowledged = {group.cluster_id: promised & held}
+
     def _judge(self, cluster_id: str, held: set[int]) -> None:
-        """What was acknowledged and still lies on some disk must be served by every quorum."""
+        """What was acknowledged and still lies on some disk must be served by every quorum.
+
+        But a seed serves nobody yet, and a cluster that was given up by name nobody any more.
+        """
+        if self.gives_up_by_name and (cluster_id in self.replaced or cluster_id in self.given_up):
+            return
         for known, writes in self.acknowledged.items():
             missing = writes - held
             hidden = [d for d in self.existing_disks() if d.cluster_id == known and d.writes & missing]

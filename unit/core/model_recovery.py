@@ -1,8 +1,8 @@
-"""The acts of a recovery in the model world: what is made sure live before anything is done, and then done.
+"""The acts of an automatic recovery (of ephemeral members) in the model world, and what both kinds share.
 
-A seed takes its data from a survivor, as the only member of a new cluster (`Pods._fetch`, `Raft._inherit`).
-What was promised to clients and is not in it is forgiven only if no voter is left that has it; the old
-cluster never serves again, and nothing of it is deleted but what the new one has.
+A seed takes its data from a survivor, as the only member of a new cluster (`Pods._fetch`). What was promised
+to clients and is not in it is forgiven only if no voter is left that has it; the old cluster never serves
+again, and nothing of it is deleted but what the new one has. Manual recovery: model_manual_recovery.py.
 """
 
 from dataclasses import replace
@@ -10,31 +10,25 @@ from dataclasses import replace
 from etcd_operator.core.actions import ConfirmLoss, OpenSeed, RetireMember, SetSeedExistingOnly
 from etcd_operator.core.members import quorum
 from etcd_operator.core.state import ClusterState
-from unit.core.model import World
-from unit.core.model_raft import Disk, Process
-
-
-class Changed(Exception):
-    """The world is not as the plan saw it."""
+from unit.core.model import Refused, World
+from unit.core.model_disks import Disk, Group, Process
+from unit.core.model_pods import Pod
 
 
 def confirm(world: World, state: ClusterState, action: ConfirmLoss) -> None:
-    """The lost pods are not there, and no survivor knows of voters that could still elect a leader."""
+    """The lost pods do not exist, and no survivor lists voters that could still elect a leader."""
     if world.wants_user:
-        raise Changed("members answer only users")
+        raise Refused("members answer only users")
     for name in action.gone:
         pod = world.pods.get(name)
         if pod is not None and not pod.is_finished:
-            raise Changed(f"{name} is there after all")
+            raise Refused(f"{name} exists after all")
     for name, uid in action.survivors:
-        pod, process = world.pods.get(name), world.processes.get(uid)
-        if pod is None or pod.uid != uid or pod.is_terminating or not _tells(process):
-            raise Changed(f"{name} is not what it was")
-        assert process is not None
+        process = survivor(world, name, uid)
         voters = [entry.name for entry in process.disk.voters]
         is_other = process.disk.cluster_id != state.persisted.cluster_id
         if is_other or sum(voter not in action.gone for voter in voters) >= quorum(len(voters)):
-            raise Changed(f"{name} knows of voters that may still elect a leader")
+            raise Refused(f"{name} lists voters that may still elect a leader")
 
 
 def hand_over(
@@ -43,35 +37,51 @@ def hand_over(
     """From the old cluster to a seed that serves; the kinds of objects whose caches are waited for."""
     match action:
         case SetSeedExistingOnly():
-            _assert_serves(world, state, action.name, action.revision)
-            _assert_seen(world, state, action.name)
+            assert_serves(world, state, action.name, action.revision)
+            observed_pod(world, state, action.name)
         case RetireMember():
-            _assert_serves(world, state, action.seed, 0)
+            assert_serves(world, state, action.seed, 0)
             _retire(world, state, action.name)
             return set()
         case OpenSeed():
-            _assert_seen(world, state, action.name)
-            world.pods[action.name] = replace(world.pods[action.name], is_opened=True)
+            pod = observed_pod(world, state, action.name)
+            world.pods[action.name] = replace(pod, is_opened=True)
     return {"pods"}
 
 
-def _assert_serves(world: World, state: ClusterState, name: str, revision: int) -> None:
+def survivor(world: World, name: str, uid: str) -> Process:
+    """The process of a survivor, if its pod is the one that was observed and it answers."""
+    pod, process = world.pods.get(name), world.processes.get(uid)
+    if pod is None or pod.uid != uid or pod.is_terminating or process is None or not answers(world, process):
+        raise Refused(f"{name} is not what it was")
+    return process
+
+
+def answers(world: World, process: Process) -> bool:
+    """Whether a process answers the operator."""
+    return process.has_led and not (process.is_frozen or process.is_unheard or world.wants_user)
+
+
+def assert_serves(world: World, state: ClusterState, name: str, revision: int) -> Group:
     """A linearizable read at the seed: it leads a cluster of its own, with all that was to be saved."""
-    pod, recovery = state.by_name[name].pod, state.persisted.recovery
+    member, recovery = state.by_name.get(name), state.persisted.recovery
+    pod = member.pod if member is not None else None
     process = world.processes.get(pod.uid) if pod is not None else None
-    is_heard = process is not None and _tells(process) and not world.wants_user
-    group = world.group_of(process) if process is not None and is_heard else None
+    group = world.group_of(process) if process is not None and answers(world, process) else None
     if group is None or recovery is None:
-        raise Changed(f"{name} does not answer")
+        raise Refused(f"{name} does not answer")
     names = [entry.name for entry in group.entries.values()]
     if group.cluster_id == recovery.replaces or names != [name] or group.leader.disk.revision < revision:
-        raise Changed(f"{name} does not serve the recovered data")
+        raise Refused(f"{name} does not serve the recovered data")
+    return group
 
 
-def _assert_seen(world: World, state: ClusterState, name: str) -> None:
+def observed_pod(world: World, state: ClusterState, name: str) -> Pod:
+    """The pod of a member, if it is the one that was observed."""
     pod, seen = world.pods.get(name), state.by_name[name].pod
     if pod is None or seen is None or pod.uid != seen.uid:
-        raise Changed(f"{name} is not the pod that was seen")
+        raise Refused(f"{name} is not the pod that was observed")
+    return pod
 
 
 def _retire(world: World, state: ClusterState, name: str) -> None:
@@ -79,7 +89,7 @@ def _retire(world: World, state: ClusterState, name: str) -> None:
     seen = member.pod
     if pod is not None and seen is not None and not seen.is_terminating:
         if pod.uid != seen.uid:
-            raise Changed(f"{name} is another pod")
+            raise Refused(f"{name} is another pod")
         if not pod.is_finished:
             _judge(world, name, world.disks.get(pod.uid))
         world.delete_pod(name)
@@ -88,7 +98,7 @@ def _retire(world: World, state: ClusterState, name: str) -> None:
 
 
 def _judge(world: World, name: str, disk: Disk | None) -> None:
-    """What is deleted is of a cluster that was given up, and its promises are kept elsewhere (I6)."""
+    """What is deleted belongs to a cluster that was given up, and its promises are kept elsewhere (I6)."""
     if disk is None or not disk.cluster_id or disk.is_learner:
         return
     if disk.cluster_id not in world.given_up:
@@ -100,8 +110,3 @@ def _judge(world: World, name: str, disk: Disk | None) -> None:
     missing = (world.given_up[disk.cluster_id] & disk.writes) - served
     if missing:
         world.losses.append(f"the last copy of {sorted(missing)} was retired with {name}")
-
-
-def _tells(process: Process | None) -> bool:
-    """Whether it answers the operator, and tells its list."""
-    return process is not None and process.has_led and not process.is_frozen and not process.is_unheard

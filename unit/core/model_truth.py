@@ -1,12 +1,15 @@
 """Whether the reason of a plan that rests is true in the model world."""
 
+from etcd_operator.api.improbable import DELETE_CLAIMS
 from etcd_operator.core.actions import Plan
-from etcd_operator.core.members import quorum
+from etcd_operator.core.members import ordinal_of, quorum
 from etcd_operator.core.replies import ANYBODY
+from etcd_operator.core.rules.manual_recovery import name_of
 from etcd_operator.core.starts import Joining
 from etcd_operator.core.state import ClusterState
 from unit.core.model import World
-from unit.core.model_raft import Disk, Entry
+from unit.core.model_disks import Disk, Entry
+from unit.core.model_pods import Claim
 from unit.core.model_versions import UNPULLABLE, is_reachable
 
 
@@ -17,11 +20,11 @@ def is_true(world: World, state: ClusterState, made: Plan) -> bool:
 
 
 def waits_in_vain(world: World, state: ClusterState, made: Plan) -> bool:
-    """Whether a seed waits for a survivor that does not tell what it has: only a person can give it up."""
+    """Whether a seed waits for a survivor that does not answer: only a person can give it up."""
     recovery = state.persisted.recovery
     if made.reason != "Recovering" or recovery is None or recovery.seed not in world.pods:
         return False
-    return not world.pods[recovery.seed].has_fetched and recovery.survivor not in _telling(world)
+    return not world.pods[recovery.seed].has_fetched and recovery.survivor not in _responding(world)
 
 
 def story(world: World, state: ClusterState, made: Plan) -> str:
@@ -33,16 +36,17 @@ def story(world: World, state: ClusterState, made: Plan) -> str:
         "services": sorted(world.services),
         "budget": world.budget,
         "processes": [(p.name, p.version, p.disk.member_id, p.disk.minor) for p in world.processes.values()],
-        "asked": (state.desired.size, state.desired.version, sorted(world.releases.found_bad)),
+        "desired": (state.desired.size, state.desired.version, state.desired.recover),
+        "found bad": sorted(world.releases.found_bad),
         "persisted": state.persisted,
         "lists": [list(group.entries.values()) for group in world.groups(led=True)],
     }
-    told = "\n".join(f"{word}: {found}" for word, found in objects.items())
-    return f"{made.stage.name} {made.reason}: {made.message} {made.actions}\n{told}"
+    lines = "\n".join(f"{word}: {found}" for word, found in objects.items())
+    return f"{made.stage.name} {made.reason}: {made.message} {made.actions}\n{lines}"
 
 
 def _is_settled(world: World, state: ClusterState) -> bool:
-    """One quorum of exactly the asked size, all voters, and no object too many or too few."""
+    """One quorum of exactly the desired size, all voters, and no object too many or too few."""
     groups = world.groups(led=True)
     if len(groups) != 1 or groups[0].cluster_id != state.persisted.cluster_id:
         return False
@@ -69,36 +73,72 @@ def _runs(world: World) -> set[str]:
 
 
 def _own_claims(world: World) -> list[str]:
-    """Claims but those without marks, which could be anybody's."""
-    return sorted(name for name, claim in world.claims.items() if claim.member_id)
+    """Claims but those without annotations, which could be anybody's, and those that are given up."""
+    return sorted(name for name, claim in _claims(world).items() if claim.member_id)
 
 
-def _lacks_a_quorum(world: World, _state: ClusterState) -> bool:
+def _claims(world: World) -> dict[str, Claim]:
+    """All that no recovery has given up."""
+    return {name: claim for name, claim in world.claims.items() if not claim.given_up}
+
+
+def _lacks_a_quorum(world: World, state: ClusterState) -> bool:
     """No quorum serves, and too little is left of those that would have to form it, or too few can run.
 
-    Where nobody has to be asked, one that is left cannot tell what it has, or takes itself for electable.
+    Where nobody has to be asked, one that is left cannot report what it has, or takes itself for electable.
     """
-    if world.groups(led=True) or _can_serve_again(world):
+    serving = [group for group in world.groups(led=True) if group.cluster_id not in world.replaced]
+    if serving or _can_serve_again(world, state):
         return False
-    if world.is_persistent or not set(_by_member(world)) <= _telling(world):
+    if world.is_persistent or not set(_by_member(world)) <= _responding(world):
         return True
     disks = list(_by_member(world).values())
     return any(_left(disk.voters, disks) >= quorum(len(disk.voters)) for disk in disks)
 
 
-def _telling(world: World) -> set[str]:
-    """Members that tell what they know: not before a leader was seen, and not as a learner."""
+def _responding(world: World) -> set[str]:
+    """Members that report what they know: not before a leader was seen, and not as a learner."""
     return {p.name for p in world.processes.values() if p.has_led and not p.disk.is_learner}
+
+
+def _is_refused_rightly(world: World, state: ClusterState) -> bool:
+    """The annotation names neither the last recovery nor the one that could be made now."""
+    asked, former = state.desired.recover.removesuffix(DELETE_CLAIMS), state.persisted.recovery
+    if any(group.cluster_id == state.persisted.cluster_id for group in world.groups(led=True)):
+        return bool(asked) and (former is None or asked != name_of(former))
+    generation = former.generation + 1 if former is not None else 1
+    survivor = _best_survivor(world, state)
+    name = f"{state.persisted.cluster_id}/{survivor}/{generation}"
+    return bool(asked) and _lacks_a_quorum(world, state) and (not survivor or asked != name)
+
+
+def _best_survivor(world: World, state: ClusterState) -> str:
+    """Who has the newest data of those that answer and are not being deleted; empty for nobody."""
+
+    def newest(name: str) -> tuple[int, int, int]:
+        disk = found[name]
+        return disk.revision, disk.committed, -ordinal_of(name)
+
+    parts = (world.pods, world.peers, _claims(world))
+    kept = {name for name in world.pods if all(name in part for part in parts)}
+    kept = {
+        name for name in kept if not (world.peers[name].is_terminating or world.claims[name].is_terminating)
+    }
+    found = {p.name: p.disk for p in world.processes.values() if p.name in _responding(world) & kept}
+    found = {n: disk for n, disk in found.items() if disk.cluster_id == state.persisted.cluster_id}
+    return max(found, key=newest, default="")
 
 
 def _has_nothing(world: World, state: ClusterState) -> bool:
     return not any(disk.cluster_id == state.persisted.cluster_id for disk in world.existing_disks())
 
 
-def _can_serve_again(world: World) -> bool:
+def _can_serve_again(world: World, state: ClusterState) -> bool:
     stopped = _cannot_run(world)
     disks = [d for d in world.existing_disks() if d.cluster_id and not d.is_removed]
     able = [disk for name, disk in _by_member(world).items() if name not in stopped]
+    if world.is_persistent:  # what was given up, and seeds that never served, are disks, too
+        disks = [disk for disk in disks if disk.cluster_id == state.persisted.cluster_id]
     last = max(disks, key=lambda disk: disk.committed, default=None)
     return last is not None and _left(last.voters, able) >= quorum(len(last.voters))
 
@@ -108,20 +148,20 @@ def _left(voters: list[Entry], disks: list[Disk]) -> int:
 
 
 def _by_member(world: World) -> dict[str, Disk]:
-    kept = world.claims if world.is_persistent else world.pods
-    found = {name: world.disks.get(holder.uid) for name, holder in kept.items()}
+    stored = _claims(world) if world.is_persistent else world.pods
+    found = {name: world.disks.get(storage.uid) for name, storage in stored.items()}
     return {n: d for n, d in found.items() if d is not None and any(d is e for e in world.existing_disks())}
 
 
 def _cannot_run(world: World) -> set[str]:
-    """Members whose processes cannot run, at the version that they are asked to or for good."""
+    """Members whose processes cannot run, at the desired version or for good."""
     asked = world.peers if world.is_persistent else world.pods
     disks = _by_member(world)
-    ended = {name for name, pod in world.pods.items() if pod.is_finished}
+    ended = {name for name, pod in world.pods.items() if pod.is_finished or pod.cannot_restore}
     return ended | {
         name
-        for name, holder in asked.items()
-        if holder.version in UNPULLABLE or world.releases.complaint(holder.version, disks.get(name, Disk()))
+        for name, found in asked.items()
+        if found.version in UNPULLABLE or world.releases.complaint(found.version, disks.get(name, Disk()))
     }
 
 
@@ -129,7 +169,7 @@ def _one_cannot_run(world: World, _state: ClusterState) -> bool:
     return bool(_cannot_run(world))
 
 
-def _hand_cannot_run(world: World, state: ClusterState) -> bool:
+def _upgrading_member_cannot_run(world: World, state: ClusterState) -> bool:
     """At its version, or because it joins and there are no others any more."""
     upgrade = state.persisted.upgrade
     if upgrade is None:
@@ -152,13 +192,13 @@ def _must_wait(world: World, state: ClusterState) -> bool:
 
 
 def _claims_conflict(world: World, _state: ClusterState) -> bool:
-    claims = world.claims.values()
+    claims = _claims(world).values()
     return len({c.token for c in claims}) > 1 or len({c.cluster_id for c in claims if c.cluster_id}) > 1
 
 
 def _claims_are_missing(world: World, _state: ClusterState) -> bool:
     """Of those that voted last, by the newest data that is left; before that, of the initial members."""
-    claims = world.claims
+    claims = _claims(world)
     disks = [disk for disk in world.existing_disks() if disk.cluster_id]
     if any(claim.cluster_id for claim in claims.values()):
         newest = max(disks, key=lambda disk: disk.committed, default=Disk())
@@ -175,8 +215,8 @@ def _is_uncertain(world: World, state: ClusterState) -> bool:
     bootstrap = state.persisted.bootstrap
     assert bootstrap is not None
     ended = {name for name, pod in world.pods.items() if pod.is_finished and not world.is_persistent}
-    holders = world.claims if world.is_persistent else world.pods
-    lost = [name for name in bootstrap.members if name not in holders or name in ended]
+    stored = world.claims if world.is_persistent else world.pods
+    lost = [name for name in bootstrap.members if name not in stored or name in ended]
     return bool(lost) and len(lost) < len(bootstrap.members) and not world.groups(led=True)
 
 
@@ -185,10 +225,12 @@ def _claim_is_lost(world: World, _state: ClusterState) -> bool:
 
 
 def _claim_is_in_the_way(world: World, state: ClusterState) -> bool:
-    """A claim of no member that nothing proves to be this cluster's."""
+    """A claim of no member that nothing proves to be this cluster's, or nothing but what was given up."""
+    if world.claims and not _claims(world):
+        return True
     return any(
         name not in world.peers and not claim.member_id and claim.cluster_uid != state.desired.uid
-        for name, claim in world.claims.items()
+        for name, claim in _claims(world).items()
     )
 
 
@@ -218,7 +260,8 @@ _CHECKS = {
     "MemberUnhealthy": _one_cannot_run,
     "NoBackup": _has_nothing,
     "QuorumAtRisk": _one_cannot_run,
-    "UpgradeBlocked": _hand_cannot_run,
+    "RecoveryRefused": _is_refused_rightly,
+    "UpgradeBlocked": _upgrading_member_cannot_run,
     "UpgradeRefused": _is_unreachable,
     "UpgradeWaiting": _must_wait,
 }

@@ -11,9 +11,9 @@ from hypothesis.stateful import initialize, rule
 
 from etcd_operator.core.actions import Plan
 from unit.core.model import World
+from unit.core.model_disks import Disk
 from unit.core.model_life import BORN_WITH, MERCY, SIZES, Life
 from unit.core.model_machine import profile
-from unit.core.model_raft import Disk
 from unit.core.model_versions import BEST, BETRAYING, CRASHING, GOOD, UNPULLABLE, is_reachable, minor
 
 PASTS = st.sampled_from(["3.5.34 3.6.16", "3.5.34", "3.6.16", "3.5.31", "3.6.77", "3.7.3"])
