@@ -1,6 +1,6 @@
-"""States for tests: `bootstrapped(voters=3)`, `founding(3)`, `persistent(size=5)`.
+"""States for tests: `bootstrapped(voters=3)`, `bootstrapping(3)`, `persistent(size=5)`.
 
-Every builder gives a state with nothing wrong; a test says only what differs.
+Every builder gives a state with nothing wrong; a test names only what differs.
 """
 
 from dataclasses import replace
@@ -54,8 +54,8 @@ def entry(name: str, *, is_learner: bool = False) -> EtcdMember:
 
 
 def answer(name: str, listed: tuple[EtcdMember, ...] = (), **changes: Any) -> Answer:
-    """A healthy voter's words: it follows the member that is listed first."""
-    said = Answer(
+    """The answer of a healthy voter: it follows the member that is listed first."""
+    made = Answer(
         member_id=f"id-{name}",
         cluster_id=CLUSTER_ID,
         version=VERSION,
@@ -63,7 +63,7 @@ def answer(name: str, listed: tuple[EtcdMember, ...] = (), **changes: Any) -> An
         committed=20,
         members=listed,
     )
-    return replace(said, **changes)
+    return replace(made, **changes)
 
 
 def pod(name: str, **changes: Any) -> PodFacts:
@@ -95,7 +95,7 @@ def peer(name: str, **changes: Any) -> PeerFacts:
 
 
 def silent(cluster: DesiredCluster, name: str, **changes: Any) -> Member:
-    """An initial member that runs and says nothing."""
+    """An initial member that runs and does not answer."""
     if cluster.kind is PERSISTENT:
         made = Member(name=name, peer=peer(name), claim=claim(name), pod=pod(name))
     else:
@@ -104,9 +104,9 @@ def silent(cluster: DesiredCluster, name: str, **changes: Any) -> Member:
 
 
 def serving(cluster: DesiredCluster, name: str, listed: tuple[EtcdMember, ...], **changes: Any) -> Member:
-    """A healthy voter that is told to serve; sealed."""
-    told = pod(name, is_gated=True, serves=True, is_existing_only=True)
-    made = silent(cluster, name, pod=told, entry=entry(name), answer=answer(name, listed))
+    """A healthy voter that serves and has an existing-only start."""
+    ready = pod(name, is_gated=True, serves=True, is_existing_only=True)
+    made = silent(cluster, name, pod=ready, entry=entry(name), answer=answer(name, listed))
     if cluster.kind is PERSISTENT:
         made = replace(made, peer=peer(name, is_existing_only=True), claim=old_claim(name, size=len(listed)))
     return replace(made, **changes)
@@ -117,7 +117,7 @@ def not_bootstrapped(cluster: DesiredCluster, **changes: Any) -> ClusterState:
     return ClusterState(desired=cluster, **changes)
 
 
-def founding(cluster: DesiredCluster, **changes: Any) -> ClusterState:
+def bootstrapping(cluster: DesiredCluster, **changes: Any) -> ClusterState:
     """The initial members' objects are there and run; none serves yet."""
     names = initial_member_names(cluster)
     bootstrap = Bootstrap(members=names, token=TOKEN, version=VERSION)
@@ -158,12 +158,12 @@ def changed(state: ClusterState, name: str, **changes: Any) -> ClusterState:
 
 
 def without(state: ClusterState, *names: str) -> ClusterState:
-    """`state` without some members, of which no claim tells any more."""
-    return noted(replace(state, members=tuple(m for m in state.members if m.name not in names)))
+    """`state` without some members, and claims whose annotations agree with that."""
+    return annotated(replace(state, members=tuple(m for m in state.members if m.name not in names)))
 
 
-def noted(state: ClusterState) -> ClusterState:
-    """`state` whose claims that say who votes all tell it as it is."""
+def annotated(state: ClusterState) -> ClusterState:
+    """`state` whose claims name the voters as they are, where they name any."""
     voters = tuple(f"{voter.name}={voter.id}" for voter in state.voters)
     for member in state.members:
         if member.claim is not None and member.claim.voters:

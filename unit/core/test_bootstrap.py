@@ -29,10 +29,10 @@ from unit.core.builders import (
     VERSION,
     answer,
     bootstrapped,
+    bootstrapping,
     changed,
     claim,
     ephemeral,
-    founding,
     not_bootstrapped,
     peer,
     persistent,
@@ -58,7 +58,11 @@ def test_a_bootstrap_writes_down_its_initial_members_before_it_makes_any(cluster
         Remember(persisted=persisted),
         *(CreateMember(name=name, start=start, version=VERSION) for name in names),
     )
-    assert (made.stage, made.reason, made.message) == (Stage.WORKING, "Creating", "founding a cluster of 3")
+    assert (made.stage, made.reason, made.message) == (
+        Stage.WORKING,
+        "Creating",
+        "bootstrapping a cluster of 3",
+    )
     assert made.requeue_after == BOOTSTRAP_POLL
 
 
@@ -79,7 +83,7 @@ def test_members_without_a_record_of_their_bootstrap_are_never_bootstrapped_agai
 def test_a_bootstrap_that_was_cut_off_goes_on_with_the_initial_members_it_wrote_down(
     cluster: DesiredCluster,
 ) -> None:
-    state = founding(replace(cluster, size=1))
+    state = bootstrapping(replace(cluster, size=1))
     bootstrap = Bootstrap(members=NAMES[cluster.kind], token="older")
     state = replace(
         state, desired=replace(state.desired, persisted=PersistedState(bootstrap=bootstrap, next_ordinal=3))
@@ -94,13 +98,13 @@ def test_a_bootstrap_that_was_cut_off_goes_on_with_the_initial_members_it_wrote_
 
 
 def test_services_follow_the_pods_that_are_there() -> None:
-    state = changed(founding(ephemeral(), has_client_service=False), "db-0001", has_service=False)
+    state = changed(bootstrapping(ephemeral(), has_client_service=False), "db-0001", has_service=False)
 
     assert plan(state).actions == (CreateClientService(), CreateMemberService(name="db-0001"))
 
 
 def test_lost_initial_members_are_made_before_services() -> None:
-    state = changed(founding(persistent(), has_client_service=False), "db-1", peer=None)
+    state = changed(bootstrapping(persistent(), has_client_service=False), "db-1", peer=None)
     state = changed(state, "db-1", pod=None)
 
     start = Bootstrapping(initial_members=NAMES[PERSISTENT], token=TOKEN)
@@ -116,13 +120,16 @@ def test_lost_initial_members_are_made_before_services() -> None:
     ids=["young", "at the limit", "old"],
 )
 def test_a_long_bootstrap_is_looked_at_less_often(age: float, poll: float) -> None:
-    assert plan(founding(persistent(), age=age)).requeue_after == poll
-    assert plan(founding(persistent(), age=age, has_client_service=False)).requeue_after == poll
-    assert plan(changed(founding(persistent(), age=age), "db-1", problem=IMAGE_PROBLEM)).requeue_after == poll
+    assert plan(bootstrapping(persistent(), age=age)).requeue_after == poll
+    assert plan(bootstrapping(persistent(), age=age, has_client_service=False)).requeue_after == poll
+    assert (
+        plan(changed(bootstrapping(persistent(), age=age), "db-1", problem=IMAGE_PROBLEM)).requeue_after
+        == poll
+    )
 
 
 def test_initial_members_that_have_not_answered_are_waited_for() -> None:
-    state = changed(founding(persistent()), "db-1", answer=answer("db-1", committed=3))
+    state = changed(bootstrapping(persistent()), "db-1", answer=answer("db-1", committed=3))
 
     made = plan(state)
 
@@ -131,7 +138,7 @@ def test_initial_members_that_have_not_answered_are_waited_for() -> None:
 
 
 def test_what_keeps_a_initial_member_from_starting_is_reported() -> None:
-    made = plan(changed(founding(persistent()), "db-1", problem=IMAGE_PROBLEM))
+    made = plan(changed(bootstrapping(persistent()), "db-1", problem=IMAGE_PROBLEM))
 
     assert (made.actions, made.stage) == ((), Stage.HELD)
     assert (made.reason, made.message) == ("ErrImagePull", "db-1: no such image")
@@ -143,7 +150,7 @@ def test_what_keeps_a_initial_member_from_starting_is_reported() -> None:
 @BOTH
 def test_the_cluster_id_is_recorded_when_a_quorum_answers(cluster: DesiredCluster) -> None:
     name = NAMES[cluster.kind][0]
-    state = changed(founding(cluster, has_quorum=True), name, answer=answer(name, committed=3))
+    state = changed(bootstrapping(cluster, has_quorum=True), name, answer=answer(name, committed=3))
 
     made = plan(state)
 
@@ -160,21 +167,21 @@ def test_the_cluster_id_is_recorded_when_a_quorum_answers(cluster: DesiredCluste
     ],
 )
 def test_a_commit_that_nobody_saw_latches_as_well(committed: int, latches: bool) -> None:
-    state = changed(founding(persistent()), "db-0", answer=answer("db-0", committed=committed))
+    state = changed(bootstrapping(persistent()), "db-0", answer=answer("db-0", committed=committed))
 
     assert (plan(state).reason == "ClusterCreated") is latches
 
 
 @pytest.mark.parametrize("has_quorum", [True, False])
 def test_nothing_is_recorded_without_an_answer(has_quorum: bool) -> None:
-    made = bootstrap(founding(persistent(), has_quorum=has_quorum))
+    made = bootstrap(bootstrapping(persistent(), has_quorum=has_quorum))
 
     assert made is not None
     assert made.reason == "Creating"
 
 
 def test_nothing_is_recorded_while_two_ids_answer() -> None:
-    state = changed(founding(persistent(), has_quorum=True), "db-0", answer=answer("db-0"))
+    state = changed(bootstrapping(persistent(), has_quorum=True), "db-0", answer=answer("db-0"))
     state = changed(state, "db-1", answer=answer("db-1", cluster_id="feed"))
 
     made = bootstrap(state)
@@ -184,7 +191,7 @@ def test_nothing_is_recorded_while_two_ids_answer() -> None:
 
 
 def test_a_recorded_cluster_id_comes_before_lost_initial_members_are_made_again() -> None:
-    state = without(founding(ephemeral(), has_quorum=True), "db-0002")
+    state = without(bootstrapping(ephemeral(), has_quorum=True), "db-0002")
     state = changed(state, "db-0000", answer=answer("db-0000"))
 
     assert plan(state).reason == "ClusterCreated"
@@ -208,7 +215,7 @@ AGAIN = (
         name=ONE, start=Bootstrapping(initial_members=NAMES[EPHEMERAL], token=TOKEN), version=VERSION
     ),
 )
-LOST = without(founding(ephemeral()), ONE)
+LOST = without(bootstrapping(ephemeral()), ONE)
 NEVER_STARTED = pod(ZERO, is_running=False, has_run=False)
 
 
@@ -225,7 +232,7 @@ def _proven(state: ClusterState, *names: str) -> ClusterState:
         pytest.param(
             _proven(changed(LOST, ZERO, pod=NEVER_STARTED), TWO), id="a process that never ran led nothing"
         ),
-        pytest.param(without(founding(ephemeral()), ONE, ZERO, TWO), id="no initial member exists"),
+        pytest.param(without(bootstrapping(ephemeral()), ONE, ZERO, TWO), id="no initial member exists"),
     ],
 )
 def test_a_lost_initial_member_is_made_again_while_it_is_sure_that_no_quorum_formed(
@@ -280,10 +287,12 @@ EVICTED = PodProblem(reason="Evicted", message="the node was low on memory")
 @pytest.mark.parametrize(
     ("state", "names"),
     [
-        pytest.param(_proven(_failed(founding(ephemeral()), ONE), ZERO, TWO), (ONE,), id="one of three"),
-        pytest.param(_proven(_failed(founding(ephemeral()), ZERO, TWO), ONE), (ZERO, TWO), id="the majority"),
+        pytest.param(_proven(_failed(bootstrapping(ephemeral()), ONE), ZERO, TWO), (ONE,), id="one of three"),
         pytest.param(
-            _failed(founding(ephemeral()), ZERO, ONE, TWO, has_run=False),
+            _proven(_failed(bootstrapping(ephemeral()), ZERO, TWO), ONE), (ZERO, TWO), id="the majority"
+        ),
+        pytest.param(
+            _failed(bootstrapping(ephemeral()), ZERO, ONE, TWO, has_run=False),
             (ZERO, ONE, TWO),
             id="none ran",
         ),
@@ -309,7 +318,7 @@ def test_a_failed_pod_goes_while_it_is_sure_that_nothing_left_has_served(
 def test_where_all_have_failed_the_bootstrap_begins_again_under_another_token(
     size: int, token: str, renewed: str
 ) -> None:
-    state = founding(ephemeral(size=size))
+    state = bootstrapping(ephemeral(size=size))
     bootstrap = Bootstrap(members=NAMES[EPHEMERAL][:size], token=token, version=VERSION)
     persisted = replace(state.persisted, bootstrap=bootstrap)
     state = _failed(replace(state, desired=replace(state.desired, persisted=persisted)), *bootstrap.members)
@@ -322,28 +331,28 @@ def test_where_all_have_failed_the_bootstrap_begins_again_under_another_token(
 
 
 def test_a_failed_pod_stays_while_another_member_may_have_served() -> None:
-    made = plan(_proven(_failed(founding(ephemeral()), ONE), TWO))
+    made = plan(_proven(_failed(bootstrapping(ephemeral()), ONE), TWO))
 
     assert (made.actions, made.reason) == ((), "BootstrapUncertain")
 
 
 def test_a_failed_pod_of_a_persistent_member_is_for_its_replica_set() -> None:
-    state = _failed(founding(persistent()), "db-1")
+    state = _failed(bootstrapping(persistent()), "db-1")
     assert plan(state).actions == ()
 
-    lost = changed(_failed(founding(persistent(size=1)), "db-0"), "db-0", claim=None)
+    lost = changed(_failed(bootstrapping(persistent(size=1)), "db-0"), "db-0", claim=None)
     assert not any(isinstance(action, DropPod) for action in plan(lost).actions)
 
 
 def test_a_lost_peer_whose_claim_is_there_comes_back_to_its_data_at_any_time() -> None:
-    state = changed(founding(persistent()), "db-1", peer=None, pod=None)
+    state = changed(bootstrapping(persistent()), "db-1", peer=None, pod=None)
 
     start = Bootstrapping(initial_members=NAMES[PERSISTENT], token=TOKEN)
     assert plan(state).actions == (CreateMember(name="db-1", start=start, version=VERSION),)
 
 
 def test_a_lost_claim_is_not_made_again_while_those_that_have_their_data_go_on() -> None:
-    state = changed(founding(persistent()), "db-1", peer=None, pod=None)
+    state = changed(bootstrapping(persistent()), "db-1", peer=None, pod=None)
     state = changed(state, "db-2", peer=None, pod=None, claim=None)
 
     start = Bootstrapping(initial_members=NAMES[PERSISTENT], token=TOKEN)
@@ -359,7 +368,7 @@ def test_a_claim_that_was_started_proves_that_another_was_lost(
     is_started: bool | None, made: list[str]
 ) -> None:
     """Without any ReplicaSet; claims of earlier versions of the operator do not say."""
-    state = founding(persistent())
+    state = bootstrapping(persistent())
     for name in NAMES[PERSISTENT]:
         found = claim(name, is_started=is_started) if name != "db-1" else None
         state = changed(state, name, peer=None, pod=None, claim=found)
@@ -368,15 +377,15 @@ def test_a_claim_that_was_started_proves_that_another_was_lost(
 
 
 def test_a_persistent_initial_member_is_there_with_its_peer_not_with_its_pod() -> None:
-    state = changed(founding(persistent()), "db-1", pod=None)
+    state = changed(bootstrapping(persistent()), "db-1", pod=None)
     assert plan(state).actions == ()
 
-    orphan = changed(founding(persistent()), "db-1", peer=None, claim=claim("db-1"))
+    orphan = changed(bootstrapping(persistent()), "db-1", peer=None, claim=claim("db-1"))
     assert [type(action) for action in plan(orphan).actions] == [CreateMember]
 
 
 def test_an_ephemeral_initial_member_is_there_with_its_pod_only() -> None:
-    state = _proven(changed(founding(ephemeral()), ONE, pod=None, peer=peer(ONE)), ZERO, TWO)
+    state = _proven(changed(bootstrapping(ephemeral()), ONE, pod=None, peer=peer(ONE)), ZERO, TWO)
 
     assert plan(state).actions == AGAIN
 
@@ -385,7 +394,7 @@ def test_an_ephemeral_initial_member_is_there_with_its_pod_only() -> None:
 def test_a_version_edited_before_any_initial_member_has_run_is_bootstrapped_with(
     cluster: DesiredCluster,
 ) -> None:
-    state = founding(cluster)
+    state = bootstrapping(cluster)
     for member in state.members:
         state = changed(state, member.name, pod=pod(member.name, has_run=False, is_running=False))
     state = replace(state, desired=replace(state.desired, version="3.5.35"))
@@ -401,7 +410,7 @@ def test_a_version_edited_before_any_initial_member_has_run_is_bootstrapped_with
 
 @BOTH
 def test_a_version_edited_later_waits_for_the_bootstrap(cluster: DesiredCluster) -> None:
-    state = founding(cluster)
+    state = bootstrapping(cluster)
     state = replace(state, desired=replace(state.desired, version="3.5.35"))
 
     assert plan(state).actions == ()

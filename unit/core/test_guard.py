@@ -12,11 +12,11 @@ from etcd_operator.core.state import ClusterState
 from unit.core.builders import (
     answer,
     bootstrapped,
+    bootstrapping,
     changed,
     desired,
     down,
     ephemeral,
-    founding,
     not_bootstrapped,
     persistent,
     refusing,
@@ -73,8 +73,8 @@ def test_a_stale_picture_is_looked_at_again_soon_and_is_no_trouble() -> None:
 )
 @pytest.mark.parametrize(
     "state",
-    [not_bootstrapped(persistent()), founding(ephemeral()), bootstrapped()],
-    ids=["new", "founding", "bootstrapped"],
+    [not_bootstrapped(persistent()), bootstrapping(ephemeral()), bootstrapped()],
+    ids=["new", "bootstrapping", "bootstrapped"],
 )
 def test_a_cluster_with_nothing_in_its_way_passes_every_guard(rule: object, state: ClusterState) -> None:
     assert callable(rule)
@@ -83,10 +83,12 @@ def test_a_cluster_with_nothing_in_its_way_passes_every_guard(rule: object, stat
 
 def test_two_cluster_ids_among_the_answers_are_a_split_brain() -> None:
     stranger = answer("db-2", cluster_id="feed")
-    made = guard.split(changed(founding(persistent()), "db-1", answer=answer("db-1")))
+    made = guard.split(changed(bootstrapping(persistent()), "db-1", answer=answer("db-1")))
     assert made is None
 
-    state = changed(changed(founding(persistent()), "db-1", answer=answer("db-1")), "db-2", answer=stranger)
+    state = changed(
+        changed(bootstrapping(persistent()), "db-1", answer=answer("db-1")), "db-2", answer=stranger
+    )
     made = plan(state)
 
     assert (made.reason, made.stage, made.actions) == ("SplitBrain", Stage.HELD, ())
@@ -161,7 +163,7 @@ LOCKED = [
         refusing(without(bootstrapped(ephemeral(size=3), has_quorum=False), "db-0001", "db-0002")),
         id="a survivor of ephemeral members",
     ),
-    pytest.param(refusing(founding(persistent())), id="a bootstrap that is not recorded yet"),
+    pytest.param(refusing(bootstrapping(persistent())), id="a bootstrap that is not recorded yet"),
 ]
 
 
@@ -192,7 +194,7 @@ def test_a_cluster_that_no_rule_has_an_opinion_on_is_settled() -> None:
 
 
 def test_a_plan_depends_on_the_state_alone() -> None:
-    assert plan(founding(persistent())) == plan(founding(persistent()))
+    assert plan(bootstrapping(persistent())) == plan(bootstrapping(persistent()))
 
 
 def test_members_that_nobody_here_made_hold_every_membership_change() -> None:

@@ -35,11 +35,11 @@ from unit.core.builders import (
     VERSION,
     answer,
     bootstrapped,
+    bootstrapping,
     changed,
     claim,
     entry,
     ephemeral,
-    founding,
     old_claim,
     peer,
     persistent,
@@ -118,7 +118,7 @@ UNTOLD = [
     pytest.param(
         replace(bootstrapped(ephemeral()), has_quorum=False), id="members whose data ends with their pods"
     ),
-    pytest.param(founding(persistent()), id="a cluster that is not bootstrapped"),
+    pytest.param(bootstrapping(persistent()), id="a cluster that is not bootstrapped"),
 ]
 
 

@@ -15,10 +15,10 @@ from unit.core.builders import (
     TOKEN,
     VERSION,
     bootstrapped,
+    bootstrapping,
     changed,
     down,
     ephemeral,
-    founding,
     old_claim,
     persistent,
 )
@@ -30,7 +30,7 @@ def test_a_whole_cluster_needs_no_repair() -> None:
 
 
 def test_an_not_bootstrapped_cluster_is_not_repaired_but_bootstrapped() -> None:
-    assert repair(founding(persistent(), has_client_service=False)) is None
+    assert repair(bootstrapping(persistent(), has_client_service=False)) is None
 
 
 @pytest.mark.parametrize("cluster", [persistent(), ephemeral()], ids=["persistent", "ephemeral"])

@@ -10,13 +10,13 @@ from etcd_operator.core.plan import plan
 from etcd_operator.core.rules.protect import budget, min_available
 from etcd_operator.core.state import ClusterState
 from unit.core.builders import (
+    annotated,
     bootstrapped,
+    bootstrapping,
     down,
     entry,
     ephemeral,
-    founding,
     not_bootstrapped,
-    noted,
     persistent,
     serving,
 )
@@ -86,7 +86,7 @@ def test_it_is_lowered_only_when_the_voters_are_fewer(cluster: DesiredCluster) -
     state = _asked(bootstrapped(cluster, voters=3), 1)
 
     first = plan(state)
-    then = plan(noted(replace(state, members=state.members[:1])))
+    then = plan(annotated(replace(state, members=state.members[:1])))
 
     assert any(isinstance(action, RemoveMember) for action in first.actions)
     assert not any(isinstance(action, KeepBudget) for action in first.actions)
@@ -112,7 +112,7 @@ def test_while_nobody_reports_who_votes_it_is_not_lowered() -> None:
 def test_a_bootstrap_makes_it_with_the_services_for_the_initial_members_it_began_with(
     cluster: DesiredCluster,
 ) -> None:
-    made = plan(_asked(founding(cluster, has_client_service=False, budget=None), 1))
+    made = plan(_asked(bootstrapping(cluster, has_client_service=False, budget=None), 1))
 
     assert made.actions[-1] == KeepBudget(min_available=2)
     assert made.reason == "Creating"
@@ -120,4 +120,4 @@ def test_a_bootstrap_makes_it_with_the_services_for_the_initial_members_it_began
 
 def test_an_not_bootstrapped_cluster_has_no_budget_of_its_own_rule() -> None:
     assert budget(not_bootstrapped(persistent())) is None
-    assert budget(founding(persistent(), budget=None)) is None
+    assert budget(bootstrapping(persistent(), budget=None)) is None

@@ -14,11 +14,11 @@ from etcd_operator.core.state import ClusterState
 from unit.core.builders import (
     answer,
     bootstrapped,
+    bootstrapping,
     changed,
     down,
     entry,
     ephemeral,
-    founding,
     persistent,
     pod,
     refusing,
@@ -147,7 +147,7 @@ def test_some_pods_are_left_alone(pod: Any) -> None:
 
 
 JUDGED_BY_NOBODY = [
-    pytest.param(founding(persistent(), has_quorum=True), id="before the bootstrap is latched"),
+    pytest.param(bootstrapping(persistent(), has_quorum=True), id="before the bootstrap is latched"),
     pytest.param(bootstrapped(conflict="the other group was here first"), id="a name that is another's"),
     pytest.param(
         changed(down(bootstrapped(), "db-0", "db-1"), "db-2", answer=answer("db-2", cluster_id="other")),

@@ -12,7 +12,16 @@ from etcd_operator.core.plan import plan
 from etcd_operator.core.replies import Answer
 from etcd_operator.core.rules.replace import CRASHES, lost_member, remount
 from etcd_operator.core.state import ClusterState
-from unit.core.builders import bootstrapped, changed, down, ephemeral, founding, old_claim, persistent, pod
+from unit.core.builders import (
+    bootstrapped,
+    bootstrapping,
+    changed,
+    down,
+    ephemeral,
+    old_claim,
+    persistent,
+    pod,
+)
 
 
 def _lost(cluster: DesiredCluster, name: str, **changes: Any) -> ClusterState:
@@ -167,7 +176,7 @@ KEPT = [
         _lost(persistent(), "db-1", pod=pod("db-1", is_running=False, restarts=9), claim=MISSED),
         id="a member that had no data in its first pod, and crashes in the second for another reason",
     ),
-    pytest.param(founding(ephemeral()), id="a cluster that is not bootstrapped"),
+    pytest.param(bootstrapping(ephemeral()), id="a cluster that is not bootstrapped"),
     pytest.param(
         down(_lost(ephemeral(), "db-0001", pod=None), "db-0002"),
         id="a member whose loss the others cannot bear",
@@ -226,7 +235,7 @@ NOT_REMADE = [
         id="its claim is going",
     ),
     pytest.param(_lost(persistent(), "db-1", pod=pod("db-1", **REFUSES), entry=None), id="it is no member"),
-    pytest.param(founding(persistent()), id="a cluster that is not bootstrapped"),
+    pytest.param(bootstrapping(persistent()), id="a cluster that is not bootstrapped"),
 ]
 
 

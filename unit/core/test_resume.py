@@ -18,11 +18,11 @@ from unit.core.builders import (
     TOKEN,
     answer,
     bootstrapped,
+    bootstrapping,
     changed,
     claim,
     entry,
     ephemeral,
-    founding,
     not_bootstrapped,
     old_claim,
     peer,
@@ -326,7 +326,7 @@ NO_SEAL = [
     pytest.param(changed(bootstrapped(), "db-0", peer=None), id="a member without a peer cannot be sealed"),
     pytest.param(changed(_unsealed("db-0"), "db-0", answer=None), id="the unsealed one is silent"),
     pytest.param(bootstrapped(ephemeral()), id="ephemeral members have nothing to seal"),
-    pytest.param(changed(founding(persistent()), "db-0", answer=answer("db-0")), id="before the latch"),
+    pytest.param(changed(bootstrapping(persistent()), "db-0", answer=answer("db-0")), id="before the latch"),
 ]
 
 

@@ -15,10 +15,10 @@ from unit.core.builders import (
     CLUSTER_ID,
     answer,
     bootstrapped,
+    bootstrapping,
     changed,
     down,
     ephemeral,
-    founding,
     persistent,
     pod,
 )
@@ -87,7 +87,7 @@ LEFT_ALONE = [
     pytest.param(split(bootstrapped(conflict="taken"), "db-2"), id="the name is another's"),
     pytest.param(split(bootstrapped(), "db-2", is_terminating=True), id="its pod is going"),
     pytest.param(changed(split(bootstrapped(), "db-2"), "db-2", pod=None), id="without a pod"),
-    pytest.param(split(founding(persistent()), "db-2"), id="no ID is on record yet"),
+    pytest.param(split(bootstrapping(persistent()), "db-2"), id="no ID is on record yet"),
     pytest.param(
         _recovering(split(bootstrapped(ephemeral()), "db-0002")), id="a seed that is not opened yet"
     ),

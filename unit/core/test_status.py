@@ -21,10 +21,10 @@ from etcd_operator.core.status import (
 from unit.core.builders import (
     answer,
     bootstrapped,
+    bootstrapping,
     changed,
     down,
     ephemeral,
-    founding,
     not_bootstrapped,
     old_claim,
     persistent,
@@ -35,7 +35,7 @@ INVALID = persistent(problem="no size")
 
 CASES = [
     pytest.param(bootstrapped(), "True", "False", "False", "AsExpected", id="settled"),
-    pytest.param(founding(persistent()), "False", "True", "False", "AsExpected", id="founding"),
+    pytest.param(bootstrapping(persistent()), "False", "True", "False", "AsExpected", id="bootstrapping"),
     pytest.param(
         down(bootstrapped(), "db-1"), "True", "False", "True", "MemberUnhealthy", id="one member is silent"
     ),
@@ -91,9 +91,9 @@ def test_the_conditions_of_a_cluster(
     ("state", "reason"),
     [
         (bootstrapped(), "QuorumHealthy"),
-        (founding(persistent()), "Creating"),
+        (bootstrapping(persistent()), "Creating"),
         (bootstrapped(has_quorum=False), "QuorumLost"),
-        (founding(persistent(), has_quorum=True), "QuorumHealthy"),
+        (bootstrapping(persistent(), has_quorum=True), "QuorumHealthy"),
     ],
 )
 def test_why_a_cluster_is_available_or_not(state: ClusterState, reason: str) -> None:
@@ -158,7 +158,7 @@ def test_a_cluster_can_do_what_its_oldest_member_can(versions: tuple[str, ...], 
 
 
 def test_without_an_answer_the_version_is_not_known() -> None:
-    assert current_version(founding(persistent())) == ""
+    assert current_version(bootstrapping(persistent())) == ""
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,7 @@ def test_a_condition_that_is_not_among_the_operators_own_is_never_written() -> N
 
 
 def test_a_bootstrap_reports_the_members_that_it_is_about_to_make() -> None:
-    assert member_names(replace(founding(ephemeral()), members=())) == ("db-0000", "db-0001", "db-0002")
+    assert member_names(replace(bootstrapping(ephemeral()), members=())) == ("db-0000", "db-0001", "db-0002")
 
 
 def test_a_bootstrapped_cluster_reports_the_members_that_it_has() -> None:

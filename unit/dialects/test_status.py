@@ -20,11 +20,11 @@ from unit.core.builders import (
     TOKEN,
     answer,
     bootstrapped,
+    bootstrapping,
     changed,
     down,
     entry,
     ephemeral,
-    founding,
     not_bootstrapped,
     persistent,
 )
@@ -106,7 +106,7 @@ def test_a_status_is_read_back_as_it_was_written() -> None:
     ("state", "phase"),
     [
         (not_bootstrapped(ephemeral()), "Creating"),
-        (founding(ephemeral()), "Creating"),
+        (bootstrapping(ephemeral()), "Creating"),
         (bootstrapped(ephemeral()), "Running"),
         (down(bootstrapped(ephemeral(), has_quorum=False), *BARE_NAMES), "Running"),
         (not_bootstrapped(ephemeral(problem="no size")), "Failed"),
@@ -116,7 +116,7 @@ def test_a_status_is_read_back_as_it_was_written() -> None:
     ],
     ids=[
         "new",
-        "founding",
+        "bootstrapping",
         "bootstrapped",
         "quorum lost",
         "invalid",
@@ -153,7 +153,7 @@ def test_the_target_version_stands_there_only_on_the_way() -> None:
     newer = ephemeral(version="3.7.3")
 
     assert told_bare(bootstrapped(newer))["targetVersion"] == "3.7.3"
-    assert "targetVersion" not in told_bare(founding(newer))
+    assert "targetVersion" not in told_bare(bootstrapping(newer))
     assert "targetVersion" not in told_bare(bootstrapped(ephemeral()))
 
 
@@ -178,7 +178,7 @@ def test_endpoints_of_an_ephemeral_cluster_are_of_members_that_etcd_lists() -> N
     silent = replace(state, members=tuple(replace(member, entry=None) for member in state.members))
     before = coreos.ClusterStatus(endpoints=("http://db-0000.ns.svc:2379",))
     assert told_bare(silent, before)["endpoints"] == ["http://db-0000.ns.svc:2379"]
-    assert "endpoints" not in told_bare(founding(ephemeral()))
+    assert "endpoints" not in told_bare(bootstrapping(ephemeral()))
 
 
 def test_the_last_known_version_of_an_ephemeral_cluster_stays_visible() -> None:

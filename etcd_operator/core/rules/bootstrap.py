@@ -68,7 +68,7 @@ def create(bootstrap: Bootstrap, names: tuple[str, ...]) -> Plan:
         Remember(persisted=persisted),
         *members,
         reason="Creating",
-        message=_founding(bootstrap),
+        message=_bootstrapping(bootstrap),
         requeue_after=BOOTSTRAP_POLL,
     )
 
@@ -123,7 +123,7 @@ def _continue(state: ClusterState, bootstrap: Bootstrap) -> Plan:
     slow = state.age > LONG_BOOTSTRAP
     poll = 2.0 if slow else BOOTSTRAP_POLL
     if actions:
-        return Plan.act(*actions, reason="Creating", message=_founding(bootstrap), requeue_after=poll)
+        return Plan.act(*actions, reason="Creating", message=_bootstrapping(bootstrap), requeue_after=poll)
     return _await_quorum(state, bootstrap, poll)
 
 
@@ -162,7 +162,7 @@ def _another_version(state: ClusterState, bootstrap: Bootstrap) -> Plan | None:
     if not actions:
         return None
     return Plan.act(
-        *actions, reason="Creating", message=f"founding with {wanted}", requeue_after=BOOTSTRAP_POLL
+        *actions, reason="Creating", message=f"bootstrapping with {wanted}", requeue_after=BOOTSTRAP_POLL
     )
 
 
@@ -173,12 +173,12 @@ def _await_quorum(state: ClusterState, bootstrap: Bootstrap, poll: float) -> Pla
         if member.problem is not None:
             problem = member.problem
             return Plan.hold(problem.reason, f"{member.name}: {problem.message}", requeue_after=poll)
-    return Plan.wait("Creating", _founding(bootstrap), requeue_after=poll)
+    return Plan.wait("Creating", _bootstrapping(bootstrap), requeue_after=poll)
 
 
-def _founding(bootstrap: Bootstrap) -> str:
+def _bootstrapping(bootstrap: Bootstrap) -> str:
     """One sentence for the whole bootstrap: a status that changes at each step is a write at each step."""
-    return f"founding a cluster of {len(bootstrap.members)}"
+    return f"bootstrapping a cluster of {len(bootstrap.members)}"
 
 
 def _exists(state: ClusterState, name: str) -> bool:
