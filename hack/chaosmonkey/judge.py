@@ -1,4 +1,4 @@
-"""Asks, after the last strike, whether everything survived."""
+"""Judges, after the last strike, whether everything survived."""
 
 from __future__ import annotations
 
@@ -12,14 +12,15 @@ from etcd_operator.errors import OperatorError
 from etcd_operator.kube import resources
 from localcluster.console import RefusalError
 
-from .run import Run, Subject, longest_gap, uids_of
+from .clusters import Subject, longest_gap, uids_of
+from .run import Run
 from .verdict import Check, ClusterFigures, Verdict
 
 REST_SECONDS = 10.0
-GONE_SECONDS = 120.0
-MAX_BUGS_TOLD = 3
+DELETED_SECONDS = 120.0
+MAX_BUGS_SHOWN = 3
 
-GOES_WITH_A_CLUSTER = (
+DELETED_WITH_A_CLUSTER = (
     resources.PODS,
     resources.SERVICES,
     resources.BUDGETS,
@@ -29,7 +30,7 @@ GOES_WITH_A_CLUSTER = (
 
 
 def settled(run: Run) -> list[Check]:
-    """Whether everything has come to rest; ask while writers and watches go on."""
+    """Whether everything has come to rest; call it while writers and watches run."""
     checks = [check("the operator is ready and leads", run.operators.wait_ready)]
     for subject in run.everyone:
         broken = subject.watch.broken_for or not subject.watch.sight.is_whole
@@ -41,14 +42,14 @@ def settled(run: Run) -> list[Check]:
 
 
 def survived(run: Run, max_quorum_loss: float) -> list[Check]:
-    """What clients and members say; ask when the writers have ended."""
+    """What clients and members report; call it when the writers have ended."""
     checks = []
-    # What a cluster that was left alone had to do without is no fault of the strikes.
-    allowed = max_quorum_loss + max(run.bystander.quorum.losses, default=0.0)
+    # What a cluster without strikes had to do without is caused by the machine.
+    allowed = max_quorum_loss + max(run.control.quorum.losses, default=0.0)
     for subject in run.everyone:
         name, losses = subject.name, subject.quorum.losses
         if subject.was_beyond_quorum and subject.is_ephemeral:
-            # What only the lost majority had is gone; a quorum that was taken away is no fault of ours.
+            # What only the lost majority had is lost; the strikes took the quorum, not the operator.
             continue
         checks.append(check(f"{name}: every acknowledged write is there", subject.writer.verify))
         checks.append(
@@ -57,13 +58,13 @@ def survived(run: Run, max_quorum_loss: float) -> list[Check]:
                 lambda subject=subject: _same_cluster(run, subject),  # type: ignore[misc]
             )
         )
-        if not subject.was_beyond_quorum and subject is not run.bystander:
+        if not subject.was_beyond_quorum and subject is not run.control:
             longest = max(losses, default=0.0)
             found = f"{longest:.1f} s" if longest > allowed else ""
-            told = f"{name}: never without quorum for {max_quorum_loss:g} s more than the control"
-            checks.append(Check(name=told, found=found))
-    if not run.bystander.watch.struck:
-        checks.append(check(f"{run.bystander.name}: left alone", lambda: _left_alone(run)))
+            title = f"{name}: never without quorum for {max_quorum_loss:g} s more than the control"
+            checks.append(Check(name=title, found=found))
+    if not run.control.watch.struck:
+        checks.append(check(f"{run.control.name}: left alone", lambda: _left_alone(run)))
     checks += [
         check(
             f"{subject.name}: no object doubled or left over",
@@ -82,9 +83,9 @@ def survived(run: Run, max_quorum_loss: float) -> list[Check]:
 
 
 def behaved(run: Run) -> tuple[list[Check], list[str]]:
-    """What the operator's log says, and how often each of its warnings and errors came."""
+    """What the operator's log reports, and how often each of its warnings and errors came."""
     scanned = run.operators.log()
-    found = f"{len(scanned.bugs)}: {' / '.join(scanned.bugs[:MAX_BUGS_TOLD])}" if scanned.bugs else ""
+    found = f"{len(scanned.bugs)}: {' / '.join(scanned.bugs[:MAX_BUGS_SHOWN])}" if scanned.bugs else ""
     checks = [
         Check(name=f"no unhandled exception in {scanned.lines} lines of the operator's log", found=found),
         Check(
@@ -97,17 +98,24 @@ def behaved(run: Run) -> tuple[list[Check], list[str]]:
 
 
 def removed(run: Run) -> list[Check]:
-    """Delete the clusters, and see that nothing stays but claims of persistent ones."""
+    """Delete the clusters, and check that nothing remains but claims of persistent ones."""
     for subject in run.everyone:
         resource = CLUSTERS[subject.document["apiVersion"]]
         run.space.api.delete(resource, run.space.namespace, subject.name)
     return [
         check(
             f"{subject.name}: deleted without a trace",
-            lambda subject=subject: _wait_gone(run, subject),  # type: ignore[misc]
+            lambda subject=subject: _wait_deleted(run, subject),  # type: ignore[misc]
         )
         for subject in run.everyone
     ]
+
+
+def struck(run: Run) -> list[Check]:
+    """Whether there was anything to survive; no check if there was."""
+    if run.struck.counts:
+        return []
+    return [Check(name="something was struck", found="nothing was; too short, or no member to spare")]
 
 
 def verdict(run: Run, seconds: float, checks: list[Check], notable: list[str]) -> Verdict:
@@ -139,10 +147,10 @@ def verdict(run: Run, seconds: float, checks: list[Check], notable: list[str]) -
     )
 
 
-def check(name: str, ask: Callable[[], object]) -> Check:
-    """Ask; what it raises is what is wrong."""
+def check(name: str, verify: Callable[[], object]) -> Check:
+    """Call `verify`; what it raises is what is wrong."""
     try:
-        ask()
+        verify()
     except (AssertionError, OperatorError, RefusalError, OSError) as error:
         return Check(name=name, found=" ".join(str(error).split()) or type(error).__name__)
     return Check(name=name)
@@ -154,8 +162,8 @@ def _same_cluster(run: Run, subject: Subject) -> None:
 
 
 def _left_alone(run: Run) -> None:
-    now = uids_of(run.space, run.bystander.document)
-    assert now == run.bystander.uids, "its pods are not those of the beginning"  # noqa: S101
+    now = uids_of(run.space, run.control.document)
+    assert now == run.control.uids, "its pods are not those of the beginning"  # noqa: S101
 
 
 def _nothing_doubled(run: Run, subject: Subject) -> None:
@@ -165,15 +173,15 @@ def _nothing_doubled(run: Run, subject: Subject) -> None:
         assert_nothing_doubled(run.space, subject.document, members=pods if subject.is_ephemeral else None)
         return True
 
-    # Pods and services of members that were replaced may take a moment to go.
-    wait_until(is_clean, GONE_SECONDS, f"{subject.name} has exactly the objects of its members", every=1.0)
+    # Pods and services of members that were replaced may still be terminating.
+    wait_until(is_clean, DELETED_SECONDS, f"{subject.name} has exactly the objects of its members", every=1.0)
 
 
-def _wait_gone(run: Run, subject: Subject) -> None:
+def _wait_deleted(run: Run, subject: Subject) -> None:
     selector = f"{LABELS[subject.document['apiVersion']]}={subject.name}"
-    kinds = (*GOES_WITH_A_CLUSTER, resources.CLAIMS) if subject.is_ephemeral else GOES_WITH_A_CLUSTER
+    kinds = (*DELETED_WITH_A_CLUSTER, resources.CLAIMS) if subject.is_ephemeral else DELETED_WITH_A_CLUSTER
 
     def left() -> list[str]:
         return [f"{kind} {name}" for kind in kinds for name in run.space.names(kind, selector)]
 
-    wait_until(lambda: not left(), GONE_SECONDS, lambda: f"left: {left()}", every=1.0)
+    wait_until(lambda: not left(), DELETED_SECONDS, lambda: f"left: {left()}", every=1.0)

@@ -105,12 +105,12 @@ def test_a_run_that_cannot_begin_reports_so_in_one_line(
     tmp_path: Path,
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))  # put back afterwards: the run adds to it
-    monkeypatch.setattr("chaosmonkey.cli.kubectl_program", lambda _: tmp_path / "kubectl")
+    monkeypatch.setattr("chaosmonkey.session.kubectl_program", lambda _: tmp_path / "kubectl")
     assert main(words) == 1
-    said = capsys.readouterr().err
-    assert complaint in said
-    assert said.startswith("hack/chaos: ")
-    assert said.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert complaint in printed
+    assert printed.startswith("hack/chaos: ")
+    assert printed.count("\n") == 1
 
 
 @pytest.mark.parametrize("words", [["--duration", "soon"], ["--clusters", "0"], ["--deeds", "flood"]])
