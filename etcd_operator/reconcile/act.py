@@ -230,7 +230,7 @@ class Actor(Generic[Cluster]):
             stored = scope.objects.change(resources.BUDGETS, found.metadata, *changes, kind=Budget)
         except NotFound:
             return  # deleted meanwhile: the watch will report it
-        if not budget.is_as_asked(stored.spec, body):
+        if not budget.is_as_desired(stored.spec, body):
             raise Overridden(f"PodDisruptionBudget {desired.name} is not stored as asked for: {CHANGED}")
 
 

@@ -41,7 +41,7 @@ from etcd_operator.reconcile.members.protocol import OwnsPod
 from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.replies import page_facts, reply_of
 from etcd_operator.reconcile.slots import PagesNeeded
-from etcd_operator.render.budget import is_as_asked
+from etcd_operator.render.budget import is_as_desired
 from etcd_operator.render.urls import CLIENT_PORT, PEER_PORT, endpoint, host_of, url
 
 ConflictingCluster = Callable[[Key, str], bool]
@@ -205,7 +205,7 @@ class Observer(Generic[Cluster]):
         if budget is None or budget.metadata.controller_uid != desired.uid:
             return None
         least = budget.spec.get("minAvailable")
-        if not isinstance(least, int) or not is_as_asked(budget.spec, self.dialect.budget(desired, least)):
+        if not isinstance(least, int) or not is_as_desired(budget.spec, self.dialect.budget(desired, least)):
             return None
         return least
 

@@ -31,7 +31,7 @@ from etcd_operator.etcd.values import MemberList, hex_id
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Pod
 from etcd_operator.reconcile.members.protocol import Members, Scope
-from etcd_operator.render.steps import SEALED
+from etcd_operator.render.steps import SKIP_STEPS
 from etcd_operator.render.urls import CLIENT_PORT, endpoint, host_of
 
 DEADLINE = 2.0
@@ -77,7 +77,7 @@ class Recoverer:
     def _set_existing_only(self, action: SetSeedExistingOnly) -> None:
         """First the pod, which can be started again without the survivor then; then what outlives it."""
         served = self._assert_serves(action.name, action.revision)
-        self.scope.objects.annotate(resources.PODS, self.scope.pod(action.name), SEALED)
+        self.scope.objects.annotate(resources.PODS, self.scope.pod(action.name), SKIP_STEPS)
         claim = self.scope.member(action.name).claim
         if claim is not None and not claim.cluster_id:
             self._assert_leaderless(action.name)

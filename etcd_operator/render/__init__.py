@@ -1,1 +1,1 @@
-"""Kubernetes manifests as plain dicts: pure, and held against golden files."""
+"""Kubernetes manifests as plain dicts: pure, and tested against golden files."""

@@ -1,16 +1,16 @@
-"""The disruption budget of a cluster: how many members a drain must leave."""
+"""The PodDisruptionBudget of a cluster: how many members an eviction must leave."""
 
 from etcd_operator.api.meta import RawObject
 
 OWN = ("maxUnavailable", "minAvailable", "selector")
-"""What the operator decides about a budget: which pods count, and how many are needed."""
+"""The fields that the operator decides: which pods count, and how many are required."""
 
 
 def budget(metadata: RawObject, selector: dict[str, str], min_available: int) -> RawObject:
     """A PodDisruptionBudget over the pods with the labels `selector`.
 
-    An integer `minAvailable` works whoever owns the pods; percentages and maxUnavailable ask
-    the owning kind for a scale subresource, and refuse every eviction without one.
+    An integer `minAvailable` works for pods of any owner. Percentages and maxUnavailable require a scale
+    subresource of the owner, and every eviction is refused without one.
     """
     return {
         "apiVersion": "policy/v1",
@@ -20,16 +20,16 @@ def budget(metadata: RawObject, selector: dict[str, str], min_available: int) ->
     }
 
 
-def is_as_asked(spec: RawObject, budget: RawObject) -> bool:
-    """Whether a stored spec asks for what `budget` does; other fields are whoever's who set them."""
+def is_as_desired(spec: RawObject, budget: RawObject) -> bool:
+    """Whether a stored spec has the operator's fields of `budget`; other fields belong to others."""
     return all(spec.get(field) == budget["spec"].get(field) for field in OWN)
 
 
 def changes(spec: RawObject, budget: RawObject) -> list[RawObject]:
-    """A JSON patch that makes a stored spec ask for what `budget` does, and leaves its other fields."""
-    wanted = {field: value for field, value in budget["spec"].items() if field in OWN}
-    gone = [field for field in OWN if field in spec and field not in wanted]
+    """A JSON patch that gives a stored spec the operator's fields of `budget`, and keeps other fields."""
+    desired = {field: value for field, value in budget["spec"].items() if field in OWN}
+    obsolete = [field for field in OWN if field in spec and field not in desired]
     return [
-        *({"op": "remove", "path": f"/spec/{field}"} for field in gone),
-        *({"op": "add", "path": f"/spec/{field}", "value": value} for field, value in wanted.items()),
+        *({"op": "remove", "path": f"/spec/{field}"} for field in obsolete),
+        *({"op": "add", "path": f"/spec/{field}", "value": value} for field, value in desired.items()),
     ]

@@ -1,11 +1,18 @@
-"""The objects of an ephemeral member (coreos.com): a bare pod and a service of the same name."""
+"""The objects of an ephemeral member (coreos.com): a pod and a Service of the same name."""
 
 from etcd_operator.api import coreos
 from etcd_operator.api.meta import RawObject
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.starts import Bootstrapping, Joining
 from etcd_operator.render.budget import budget as disruption_budget
-from etcd_operator.render.options import Options, as_flags, downward_api_env, etcd_options, fixed, from_pod
+from etcd_operator.render.options import (
+    Options,
+    as_annotations,
+    as_flags,
+    downward_api_env,
+    etcd_options,
+    fixed,
+)
 from etcd_operator.render.owner import owned_by
 from etcd_operator.render.pod import DATA_VOLUME, etcd_pod_spec
 from etcd_operator.render.security import security
@@ -17,21 +24,21 @@ MOUNT_PATH = "/var/etcd"
 
 
 def cluster_labels(cluster: DesiredCluster) -> dict[str, str]:
-    """What all objects of the cluster carry."""
+    """The labels of all objects of the cluster."""
     return {coreos.APP_LABEL: "etcd", coreos.CLUSTER_LABEL: cluster.name}
 
 
 def client_service(cluster: DesiredCluster) -> RawObject:
-    """One address for clients, with the cluster's name."""
+    """The client Service, with the name of the cluster."""
     labels = cluster_labels(cluster)
     return service(_metadata(cluster, cluster.name, labels), labels, ("client", CLIENT_PORT), headless=False)
 
 
 def member_service(cluster: DesiredCluster, name: str) -> RawObject:
-    """One address per member; it stays when the pod's IP changes.
+    """The Service of one member, whose name does not depend on the pod's IP.
 
-    Peers reach a seed by it before clients are let in (see `render.seed`), so it does not
-    select by the label that lets them in.
+    Peers use it to reach a seed before clients may (see `render.seed`), so it does not select by the label
+    that admits clients.
     """
     labels = _member_labels(cluster, name)
     ports = (("server", PEER_PORT), ("client", CLIENT_PORT))
@@ -40,14 +47,14 @@ def member_service(cluster: DesiredCluster, name: str) -> RawObject:
 
 
 def budget(cluster: DesiredCluster, min_available: int) -> RawObject:
-    """How many members an eviction must leave."""
+    """The disruption budget: an eviction leaves `min_available` members."""
     labels = cluster_labels(cluster)
     selector = {coreos.CLUSTER_LABEL: cluster.name}
     return disruption_budget(_metadata(cluster, cluster.name, labels), selector, min_available)
 
 
 def pod(cluster: DesiredCluster, name: str, start: Bootstrapping | Joining) -> RawObject:
-    """The member itself: its data lives as long as the pod."""
+    """The pod of a member; its data exists as long as the pod."""
     options = _options(name, start)
     container: RawObject = {
         "name": "etcd",
@@ -64,7 +71,7 @@ def pod(cluster: DesiredCluster, name: str, start: Bootstrapping | Joining) -> R
     metadata = _metadata(cluster, name, _member_labels(cluster, name))
     metadata["annotations"] = {
         coreos.VERSION_ANNOTATION: cluster.version,
-        **from_pod(options, coreos.POD_KEYS),
+        **as_annotations(options, coreos.POD_KEYS),
     }
     spec = etcd_pod_spec(
         cluster.pod_template,
@@ -91,7 +98,7 @@ def _options(name: str, start: Bootstrapping | Joining) -> Options:
 
 
 def member_selector(cluster: DesiredCluster, name: str) -> dict[str, str]:
-    """The labels by which a member's pod is found, whether clients are let in or not."""
+    """The labels that select a member's pod, whether or not clients may reach it."""
     return {coreos.CLUSTER_LABEL: cluster.name, coreos.NODE_LABEL: name}
 
 

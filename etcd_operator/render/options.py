@@ -1,4 +1,4 @@
-"""etcd's configuration, once, in the two spellings it is written in: flags and environment."""
+"""The configuration of etcd, in its forms: flags, environment, and annotations of the pod."""
 
 from collections.abc import Mapping
 
@@ -7,22 +7,22 @@ from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.render.urls import CLIENT_PORT, METRICS_PORT, PEER_PORT, url
 
 ALL_ADDRESSES = "0.0.0.0"  # noqa: S104 -- inside a pod, whose network is its own
-"""Not of IPv4 alone: Go takes an unspecified address of either family for all addresses that there are,
-IPv6 included, and listens on IPv4 where the kernel knows nothing else. `[::]` does exactly the same. So one
-manifest serves clusters with IPv4, with IPv6 and with both (`unit/etcd/test_families.py` runs it there)."""
+"""Not only IPv4: for Go an unspecified address of either family means all addresses, including IPv6, and only
+IPv4 where the kernel supports nothing else. `[::]` has the same effect. So one manifest works with IPv4, with
+IPv6 and with both (tested in `unit/etcd/test_families.py`)."""
 
 Options = dict[str, str]
 
 DOWNWARD_API_OPTIONS = ("initial-cluster", "initial-cluster-state")
-"""What decides how an empty data directory is taken: kept where a running pod can be told otherwise."""
+"""The options that decide what etcd does with an empty data directory; they can change in a running pod."""
 
 
 def etcd_options(
     *, name: str, host: str, data_dir: str, initial_cluster: Mapping[str, str], state: str, token: str
 ) -> Options:
-    """The options of one member by flag name.
+    """The options of a member, by flag name.
 
-    host: DNS name under which peers and clients reach it.
+    host: DNS name of the member for peers and clients.
     initial_cluster: host by member name. state: `new` or `existing`.
     """
     return {
@@ -41,8 +41,8 @@ def etcd_options(
     }
 
 
-def from_pod(options: Options, keys: PodKeys) -> dict[str, str]:
-    """The options that a running pod can be told anew, as annotations (see `api.podkeys`)."""
+def as_annotations(options: Options, keys: PodKeys) -> dict[str, str]:
+    """The options that can change in a running pod, as its annotations (see `api.podkeys`)."""
     return {
         keys.initial_cluster: options["initial-cluster"],
         keys.initial_cluster_state: options["initial-cluster-state"],
@@ -50,12 +50,12 @@ def from_pod(options: Options, keys: PodKeys) -> dict[str, str]:
 
 
 def fixed(options: Options) -> Options:
-    """The options that a pod keeps for life."""
+    """The options that never change in a pod."""
     return {name: value for name, value in options.items() if name not in DOWNWARD_API_OPTIONS}
 
 
 def downward_api_env(keys: PodKeys) -> list[RawObject]:
-    """Environment that the kubelet fills from the pod's annotations at every start of its container."""
+    """Environment that the kubelet sets from the pod's annotations at every start of the container."""
     at = {"initial-cluster": keys.initial_cluster, "initial-cluster-state": keys.initial_cluster_state}
     return [
         {"name": variable, "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{at[option]}']"}}}
@@ -70,5 +70,5 @@ def as_flags(options: Options) -> list[str]:
 
 
 def as_environment(options: Options) -> dict[str, str]:
-    """`ETCD_NAME: value` for each option: etcd reads its flags from there too."""
+    """`ETCD_NAME: value` for each option: etcd also reads its flags from the environment."""
     return {f"ETCD_{name.upper().replace('-', '_')}": value for name, value in options.items()}

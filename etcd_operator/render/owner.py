@@ -1,4 +1,4 @@
-"""Owner references: what belongs to whom, so that Kubernetes removes it with its owner."""
+"""Owner references, so that Kubernetes deletes objects with their owner."""
 
 from etcd_operator.api.meta import RawObject
 
@@ -6,8 +6,8 @@ from etcd_operator.api.meta import RawObject
 def owned_by(api_version: str, kind: str, *, name: str, uid: str) -> list[RawObject]:
     """A single controlling owner.
 
-    `controller: true` matters beyond garbage collection: without it `kubectl drain`
-    refuses a bare pod.
+    `controller: true` matters not only for garbage collection: without it, `kubectl drain` refuses a pod
+    without a ReplicaSet.
     """
     return [
         {

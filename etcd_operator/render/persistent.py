@@ -1,7 +1,7 @@
 """The objects of persistent members (etcd.improbable.io).
 
-A cluster owns its EtcdPeers and the headless service, a peer owns its ReplicaSet. The
-claim has no owner: it outlives everything but a deliberate removal of the member.
+A cluster owns its EtcdPeers and the headless Service; an EtcdPeer owns its ReplicaSet. The
+claim has no owner: it outlives everything except a deliberate removal of the member.
 """
 
 import msgspec
@@ -14,46 +14,46 @@ from etcd_operator.core.starts import Bootstrapping, Joining, Resuming, Seeding,
 from etcd_operator.render.budget import budget as disruption_budget
 from etcd_operator.render.options import (
     Options,
+    as_annotations,
     as_environment,
     downward_api_env,
     etcd_options,
     fixed,
-    from_pod,
 )
 from etcd_operator.render.owner import owned_by
 from etcd_operator.render.pod import DATA_VOLUME, etcd_pod_spec, go_max_procs
 from etcd_operator.render.security import Security, security
 from etcd_operator.render.service import service
-from etcd_operator.render.steps import UNSEALED, add_steps
+from etcd_operator.render.steps import RUN_STEPS, add_steps
 from etcd_operator.render.urls import CLIENT_PORT, METRICS_PORT, PEER_PORT, url
 
 DATA_DIR = "/var/lib/etcd"
 RESTORED_DIR = f"{DATA_DIR}/restored"
-"""Where a seed's data is: etcdutl restores only into an empty directory, and the top of a new file
-system holds `lost+found`."""
+"""The data directory of a seed: etcdutl restores only into an empty directory, and the top of a new file
+system contains `lost+found`."""
 
 LOOPBACKS = ("127.0.0.1", "::1")
-"""Of both address families, because which ones a pod gets is not known when it is rendered. Whoever dials a
+"""Of both address families, because the families of the pod are not known when it is rendered. A client of a
 name tries all of its addresses."""
 
 NAME_LABELS = {"app.kubernetes.io/name": "etcd"}
 
 
 def cluster_labels(name: str) -> dict[str, str]:
-    """What all objects of the cluster carry."""
+    """The labels of all objects of the cluster."""
     return {**NAME_LABELS, improbable.CLUSTER_LABEL: name}
 
 
 def member_host(cluster_name: str, namespace: str, member: str) -> str:
-    """The DNS name of a member: pod.hostname and pod.subdomain under the headless service."""
+    """The DNS name of a member: pod.hostname and pod.subdomain under the headless Service."""
     return f"{member}.{cluster_name}.{namespace}.svc"
 
 
 def client_service(cluster: DesiredCluster) -> RawObject:
-    """The headless service: `my-cluster:2379` for clients, one name per member for peers.
+    """The headless Service: `my-cluster:2379` for clients, one name per member for peers.
 
-    It selects by token, too. So the one write that changes its selector takes clients from a
-    cluster that is given up to the one that was recovered from it, wherever old pods still run.
+    It also selects by token. So one change of its selector moves clients from a given-up cluster to the
+    recovered one, wherever old pods still run.
     """
     labels = cluster_labels(cluster.name)
     metadata: RawObject = {
@@ -68,7 +68,7 @@ def client_service(cluster: DesiredCluster) -> RawObject:
 
 
 def budget(cluster: DesiredCluster, min_available: int) -> RawObject:
-    """How many members an eviction must leave."""
+    """The disruption budget: an eviction leaves `min_available` members."""
     metadata: RawObject = {
         "name": cluster.name,
         "namespace": cluster.namespace,
@@ -79,7 +79,7 @@ def budget(cluster: DesiredCluster, min_available: int) -> RawObject:
 
 
 def peer(cluster: DesiredCluster, name: str, start: Start) -> RawObject:
-    """The EtcdPeer of one member."""
+    """The EtcdPeer of a member."""
     spec = improbable.PeerSpec(
         cluster_name=cluster.name,
         version=cluster.version,
@@ -101,7 +101,7 @@ def peer(cluster: DesiredCluster, name: str, start: Start) -> RawObject:
 
 
 def peer_bootstrap(cluster: DesiredCluster, name: str, start: Start) -> PeerBootstrap:
-    """How the peer's etcd starts: see `api.improbable.PeerBootstrap`."""
+    """How etcd of the member starts: see `api.improbable.PeerBootstrap`."""
     survivor = ""
     match start:
         case Bootstrapping():
@@ -126,22 +126,22 @@ def peer_bootstrap(cluster: DesiredCluster, name: str, start: Start) -> PeerBoot
 
 
 def claim(peer: EtcdPeer, *, is_root_owned: bool = False) -> RawObject:
-    """The claim, with no owner: marked with the etcd cluster and the EtcdCluster that it is made for.
+    """The claim, without owner; annotated with its etcd cluster and its EtcdCluster.
 
-    is_root_owned: etcd will be root on it (see `render.security`).
+    is_root_owned: etcd runs as root on it (see `render.security`).
     """
-    notes = {
+    annotations = {
         improbable.TOKEN_ANNOTATION: peer.spec.bootstrap.initial_cluster_token,
         improbable.CLUSTER_UID_ANNOTATION: peer.metadata.controller_uid,
     }
     if peer.spec.bootstrap.initial_cluster_state == "New":
         initial_members = (member.name for member in peer.spec.bootstrap.static.initial_cluster)
-        notes[improbable.INITIAL_MEMBERS_ANNOTATION] = ",".join(initial_members)
-        notes[improbable.STARTED_ANNOTATION] = "false"
+        annotations[improbable.INITIAL_MEMBERS_ANNOTATION] = ",".join(initial_members)
+        annotations[improbable.STARTED_ANNOTATION] = "false"
     if peer.spec.bootstrap.survivor:
-        notes[improbable.RESTORED_ANNOTATION] = "true"
+        annotations[improbable.RESTORED_ANNOTATION] = "true"
     if not is_root_owned and peer.spec.pod_template.security_context is None:
-        notes[improbable.NON_ROOT_ANNOTATION] = "true"
+        annotations[improbable.NON_ROOT_ANNOTATION] = "true"
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -149,7 +149,7 @@ def claim(peer: EtcdPeer, *, is_root_owned: bool = False) -> RawObject:
             "name": peer.metadata.name,
             "namespace": peer.metadata.namespace,
             "labels": _peer_labels(peer),
-            "annotations": notes,
+            "annotations": annotations,
         },
         "spec": peer.spec.storage.volume_claim_template,
     }
@@ -158,11 +158,11 @@ def claim(peer: EtcdPeer, *, is_root_owned: bool = False) -> RawObject:
 def replica_set(
     peer: EtcdPeer, image: str, *, is_restored: bool = False, is_root_owned: bool = False
 ) -> RawObject:
-    """The peer's ReplicaSet of one pod.
+    """The ReplicaSet of the EtcdPeer, with one pod.
 
-    A changed template leaves the running pod alone and applies to the next one.
-    is_restored: its claim is, or will be, that of a seed.
-    is_root_owned: its claim was made when etcd ran as root (see `render.security`).
+    A change of the template does not affect the running pod; it applies to the next one.
+    is_restored: the claim is, or will be, that of a seed.
+    is_root_owned: the claim was created when etcd ran as root (see `render.security`).
     """
     name, namespace = peer.metadata.name, peer.metadata.namespace
     labels = _peer_labels(peer)
@@ -186,7 +186,7 @@ def replica_set(
 
 
 def _pod_template(
-    peer: EtcdPeer, image: str, labels: dict[str, str], data_dir: str, rights: Security
+    peer: EtcdPeer, image: str, labels: dict[str, str], data_dir: str, contexts: Security
 ) -> RawObject:
     template = peer.spec.pod_template
     name, cluster = peer.metadata.name, peer.spec.cluster_name
@@ -212,22 +212,22 @@ def _pod_template(
         "hostAliases": [{"ip": ip, "hostnames": [host, name]} for ip in LOOPBACKS],
     }
     volume: RawObject = {"persistentVolumeClaim": {"claimName": name}}
-    notes = {**template.metadata.annotations, **from_pod(options, improbable.POD_KEYS)}
+    annotations = {**template.metadata.annotations, **as_annotations(options, improbable.POD_KEYS)}
     spec = etcd_pod_spec(
         template,
         container,
         keys=improbable.POD_KEYS,
-        security=rights,
+        security=contexts,
         data_volume=volume,
         extra=extra,
     )
     token = bootstrap.initial_cluster_token
     if bootstrap.survivor:
-        notes |= UNSEALED
+        annotations |= RUN_STEPS
         survivor = url(bootstrap.survivor, CLIENT_PORT)
         add_steps(spec, survivor=survivor, name=name, host=host, data_dir=data_dir, token=token)
     pod_labels = {**template.metadata.labels, **labels, improbable.TOKEN_LABEL: token}
-    return {"metadata": {"labels": pod_labels, "annotations": notes}, "spec": spec}
+    return {"metadata": {"labels": pod_labels, "annotations": annotations}, "spec": spec}
 
 
 def _options(peer: EtcdPeer, host: str, data_dir: str) -> Options:
@@ -252,7 +252,7 @@ def _environment(peer: EtcdPeer, options: Options) -> list[RawObject]:
 
 
 def member_labels(cluster_name: str, name: str) -> dict[str, str]:
-    """What all objects of a member carry."""
+    """The labels of all objects of a member."""
     return {**cluster_labels(cluster_name), improbable.PEER_LABEL: name}
 
 

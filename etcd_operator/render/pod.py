@@ -1,10 +1,9 @@
-"""The pod that runs one etcd, as both API groups share it.
+"""The pod of a member, shared by both API groups.
 
-etcd is PID 1 and gets time to hand its leadership over when it is stopped. There is no
-liveness or readiness probe: a probe tied to quorum takes all members away at the very
-moment they are needed (see the operations guide's questions and answers). A readiness gate
-takes none away, because services publish members that are not ready, too: it tells the
-disruption budget which members serve.
+etcd is PID 1 and has time to transfer leadership when it is stopped. There is no liveness or readiness
+probe: a probe that depends on the quorum makes all members unready at the moment they are needed. The
+readiness gate does not remove members from Services, which publish members that are not ready; it only
+tells the disruption budget which members serve (docs/decisions/005).
 """
 
 import math
@@ -16,7 +15,7 @@ from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.render.security import Security
 
 STOP_SECONDS = 30
-"""A leader that is stopped hands over within 7 s; the rest is reserve for slow disks."""
+"""A leader that is stopped transfers leadership within 7 s; the rest is a reserve for slow disks."""
 
 DATA_VOLUME = "etcd-data"
 
@@ -32,21 +31,21 @@ def etcd_pod_spec(
 ) -> RawObject:
     """The spec of a member's pod.
 
-    container: the `etcd` container without what the template decides.
-    marks: names the condition that the operator sets while the member serves.
+    container: the `etcd` container without the fields of the template.
+    keys: contains the name of the condition that the operator sets while the member serves.
     data_volume: the source of the volume `etcd-data`.
     extra: more fields of the pod spec (hostname, hostAliases ...).
     """
-    rights: RawObject = {"securityContext": security.container}
+    context: RawObject = {"securityContext": security.container}
     spec: RawObject = {
-        "containers": [{**container, **_resources(template), **_LAST_WORDS, **rights}],
+        "containers": [{**container, **_resources(template), **_LOG_TAIL, **context}],
         "readinessGates": [{"conditionType": keys.serves}],
         "volumes": [{"name": DATA_VOLUME, **data_volume}],
         "restartPolicy": "Always",
         "terminationGracePeriodSeconds": STOP_SECONDS,
         "automountServiceAccountToken": False,
-        # Dozens of variables for services that etcd never asks for, some named ETCD_...: etcd would
-        # read those as configuration.
+        # Variables for Services would include names that begin with ETCD_, which etcd would read as its
+        # configuration.
         "enableServiceLinks": False,
         "securityContext": security.pod,
     }
@@ -63,8 +62,8 @@ def etcd_pod_spec(
     return {**spec, **extra}
 
 
-# Why etcd refused to start stands in its log only; so it comes into the pod's status as well.
-_LAST_WORDS: RawObject = {"terminationMessagePolicy": "FallbackToLogsOnError"}
+# Only etcd's log says why it refused to start; this copies the tail of the log to the status of the pod.
+_LOG_TAIL: RawObject = {"terminationMessagePolicy": "FallbackToLogsOnError"}
 
 
 def _resources(template: PodTemplate) -> RawObject:
@@ -72,10 +71,7 @@ def _resources(template: PodTemplate) -> RawObject:
 
 
 def go_max_procs(resources: RawObject) -> int | None:
-    """How many threads etcd's runtime shall use: the CPU limit rounded down, at least 1.
-
-    None without a readable limit.
-    """
+    """GOMAXPROCS for etcd: the CPU limit rounded down, at least 1; None without a readable limit."""
     limit = resources.get("limits", {}).get("cpu")
     if limit is None:
         return None

@@ -1,11 +1,11 @@
-"""As whom etcd runs, and what its containers may do.
+"""The security contexts of etcd's pods and containers.
 
-By default what the Pod Security Standard `restricted` asks for. A user who writes a security context for the
-pod has that one instead, whole; what is said of the containers stays.
+The default complies with the Pod Security Standard `restricted`. A pod security context in the resource
+replaces the whole default of the pod; the settings of the containers remain.
 
-Volumes outlive operators: what a member's data was written by has to be able to read it for ever. So claims
-are marked when they are made for a member that is not root (`NON_ROOT_ANNOTATION`); on one without that mark,
-etcd goes on as root (docs/decisions/016).
+Volumes outlive operators, and the user that wrote the data of a member must always be able to read it. So
+the operator annotates each claim that it creates for a non-root member (`NON_ROOT_ANNOTATION`). On a claim
+without that annotation etcd continues to run as root (docs/decisions/016).
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from etcd_operator.api.meta import RawObject
 from etcd_operator.api.podtemplate import PodTemplate
 
 USER = 65532
-"""UID and GID of etcd: `nonroot` in the base of etcd's own images. Never changed: it stands on volumes."""
+"""UID and GID of etcd: `nonroot` in the base of etcd's own images. It never changes: volumes contain it."""
 
 _SECCOMP: RawObject = {"seccompProfile": {"type": "RuntimeDefault"}}
 _NO_ESCALATION: RawObject = {"allowPrivilegeEscalation": False}
@@ -34,18 +34,18 @@ RESTRICTED = Security(
         "runAsUser": USER,
         "runAsGroup": USER,
         "fsGroup": USER,
-        # Kubernetes would go through all files of a volume at each start otherwise.
+        # Otherwise Kubernetes processes all files of a volume at each start.
         "fsGroupChangePolicy": "OnRootMismatch",
         **_SECCOMP,
     },
     container={**_NO_ESCALATION, "readOnlyRootFilesystem": True, "capabilities": {"drop": ["ALL"]}},
 )
 AS_ROOT = Security(pod=_SECCOMP, container=_NO_ESCALATION)
-"""As all members once were."""
+"""The contexts of members of earlier operators."""
 
 
 def security(template: PodTemplate, *, is_root_owned: bool = False) -> Security:
-    """The security of a member's pod.
+    """The security contexts of a member's pod.
 
     is_root_owned: its data was, or may have been, written by root.
     """

@@ -1,8 +1,8 @@
-"""The pod of an ephemeral seed: a member that brings its data along from a survivor (see `render.steps`).
+"""The pod of an ephemeral seed: a member that fetches its data from a survivor (see `render.steps`).
 
-Until it is **opened** the pod lacks the label `app`, by which the Service for clients selects:
-none writes to a seed that may still be thrown away. (The seed of a persistent cluster is an
-EtcdPeer with a survivor, see `render.persistent`.)
+Until it is **opened** to clients, the pod lacks the label `app`, by which the client Service selects:
+no client writes to a seed that may still be discarded. (The seed of a persistent cluster is an EtcdPeer
+with a survivor, see `render.persistent`.)
 """
 
 from etcd_operator.api import coreos
@@ -11,21 +11,21 @@ from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.starts import Joining, Seeding
 from etcd_operator.render import ephemeral
 from etcd_operator.render.ephemeral import DATA_DIR
-from etcd_operator.render.steps import UNSEALED, add_steps
+from etcd_operator.render.steps import RUN_STEPS, add_steps
 from etcd_operator.render.urls import CLIENT_PORT, url
 
 
 def pod(cluster: DesiredCluster, name: str, start: Seeding) -> RawObject:
-    """The seed, neither sealed nor open."""
+    """The seed, with its steps active, and not open to clients."""
     body = ephemeral.pod(cluster, name, Joining(members=(name,), token=start.token))
     metadata, spec = body["metadata"], body["spec"]
     del metadata["labels"][coreos.APP_LABEL]
-    metadata["annotations"] |= UNSEALED
+    metadata["annotations"] |= RUN_STEPS
     survivor = url(start.survivor, CLIENT_PORT)
     add_steps(spec, survivor=survivor, name=name, host=name, data_dir=DATA_DIR, token=start.token)
     return body
 
 
 def opened(cluster: DesiredCluster) -> dict[str, str]:
-    """The labels that bring clients to the seed."""
+    """The labels that open the seed to clients."""
     return ephemeral.cluster_labels(cluster)

@@ -1,4 +1,4 @@
-"""The addresses of clusters and members."""
+"""Services of clusters and members."""
 
 from etcd_operator.api.meta import RawObject
 
@@ -8,8 +8,8 @@ ServicePort = tuple[str, int]
 def service(metadata: RawObject, selector: dict[str, str], *ports: ServicePort, headless: bool) -> RawObject:
     """A Service with `ports` in the given order.
 
-    Not-ready pods are published: peers must find each other before any of them is ready,
-    and clients check health themselves.
+    Pods that are not ready are published: peers must find each other before any of them is ready, and
+    clients check health themselves.
     """
     spec: RawObject = {
         "selector": selector,

@@ -1,14 +1,13 @@
-"""The steps of a seed: how data comes from a survivor into a data directory, before etcd starts on it.
+"""The steps of a seed: init containers that copy the data of a survivor before etcd starts on it.
 
     fetch     etcdctl snapshot save, from the survivor (which needs no quorum for it)
     restore   etcdutl snapshot restore, into a new cluster of one, revisions far ahead
-    etcd      from that data
+    etcd      starts from that data
 
-etcd's images have no shell, so a step cannot look whether it is done already, and both would
-fail for ever when the kubelet runs them again: after the restart of its node the survivor is
-gone and the data directory is there. So their first words are taken from annotations of the
-pod. Once the seed serves, it is **sealed**: the annotations change, and from then on the
-steps print a version and end well.
+etcd's images have no shell, so a step cannot check whether it is done. The kubelet runs both again
+after a restart of the node; by then the survivor is deleted and the data directory exists, so both
+would fail forever. Therefore the first words of their commands come from annotations of the pod. When
+the seed serves, the annotations change, and from then on the steps only print a version and succeed.
 """
 
 from etcd_operator.api.meta import RawObject
@@ -21,18 +20,18 @@ RESTORE = "restore"
 
 COMMAND_ANNOTATION = "etcd.seed-command"
 OPTION_ANNOTATION = "etcd.seed-option"
-UNSEALED = {COMMAND_ANNOTATION: "snapshot", OPTION_ANNOTATION: "--write-out=simple"}
-SEALED = {COMMAND_ANNOTATION: "version", OPTION_ANNOTATION: "--"}
-"""`etcdutl version -- whatever`: every version from 3.5 on prints its version and ends with 0."""
+RUN_STEPS = {COMMAND_ANNOTATION: "snapshot", OPTION_ANNOTATION: "--write-out=simple"}
+SKIP_STEPS = {COMMAND_ANNOTATION: "version", OPTION_ANNOTATION: "--"}
+"""`etcdutl version -- ANYTHING`: every version from 3.5 on prints its version and exits with 0."""
 
 SNAPSHOT_VOLUME = "snapshot"
 SNAPSHOT_PATH = "/var/etcd-snapshot"
 
 
 def add_steps(spec: RawObject, *, survivor: str, name: str, host: str, data_dir: str, token: str) -> None:
-    """Put the steps before the one container of a member's pod.
+    """Add the steps to the pod of a member, which has one container.
 
-    survivor: URL for clients of the member whose data is taken. host: of the seed itself.
+    survivor: client URL of the member whose data is copied. host: of the seed itself.
     """
     (main,) = spec["containers"]
     spec["initContainers"] = [
@@ -57,8 +56,8 @@ def _step(main: RawObject, step: str, tool: str, verb: str, *more: str) -> RawOb
             *more,
         ],
         "env": [
-            {"name": variable, "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{note}']"}}}
-            for variable, note in names.items()
+            {"name": variable, "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{key}']"}}}
+            for variable, key in names.items()
         ],
         "volumeMounts": [data, {"name": SNAPSHOT_VOLUME, "mountPath": SNAPSHOT_PATH}],
         **{field: main[field] for field in ("resources", "securityContext") if field in main},

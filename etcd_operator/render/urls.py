@@ -1,4 +1,4 @@
-"""Addresses of members: one place for ports, schemes and brackets."""
+"""URLs and ports of members."""
 
 from ipaddress import IPv6Address, ip_address
 from urllib.parse import urlsplit
@@ -6,16 +6,16 @@ from urllib.parse import urlsplit
 CLIENT_PORT = 2379
 PEER_PORT = 2380
 METRICS_PORT = 2381
-"""Plain HTTP metrics and health, served from the first moment, also before a quorum exists."""
+"""Metrics and health over plain HTTP, available from the start of the process, also without a quorum."""
 
 
 def url(host: str, port: int) -> str:
-    """`http://host:port`; a literal IPv6 address gets its brackets."""
+    """`http://host:port`; a literal IPv6 address gets brackets."""
     return f"http://{endpoint(host, port)}"
 
 
 def endpoint(host: str, port: int) -> str:
-    """`host:port`; a literal IPv6 address gets its brackets."""
+    """`host:port`; a literal IPv6 address gets brackets."""
     try:
         is_v6 = isinstance(ip_address(host), IPv6Address)
     except ValueError:

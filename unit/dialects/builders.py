@@ -1,4 +1,4 @@
-"""Resources of both groups as they are stored."""
+"""Stored resources of both groups."""
 
 from typing import Any
 
@@ -15,13 +15,13 @@ META = ObjectMeta(
 STORAGE = {"volumeClaimTemplate": {"resources": {"requests": {"storage": "1Gi"}}}}
 
 
-def bare(spec: dict[str, Any] | None = None, **changes: Any) -> coreos.EtcdCluster:
+def coreos_cluster(spec: dict[str, Any] | None = None, **changes: Any) -> coreos.EtcdCluster:
     """A coreos.com EtcdCluster."""
     return coreos.EtcdCluster(**{"metadata": META, "spec": {"size": 3} if spec is None else spec, **changes})
 
 
-def durable(spec: dict[str, Any] | None = None, **changes: Any) -> improbable.EtcdCluster:
-    """An etcd.improbable.io EtcdCluster; `spec` is what differs from the least that is valid."""
-    least = {"replicas": 3, "version": "3.6.16", "storage": STORAGE}
-    asked = {name: value for name, value in {**least, **(spec or {})}.items() if value is not None}
-    return improbable.EtcdCluster(**{"metadata": META, "spec": asked, **changes})
+def improbable_cluster(spec: dict[str, Any] | None = None, **changes: Any) -> improbable.EtcdCluster:
+    """An etcd.improbable.io EtcdCluster; `spec` overrides the minimum; None removes a field."""
+    minimum = {"replicas": 3, "version": "3.6.16", "storage": STORAGE}
+    merged = {name: value for name, value in {**minimum, **(spec or {})}.items() if value is not None}
+    return improbable.EtcdCluster(**{"metadata": META, "spec": merged, **changes})

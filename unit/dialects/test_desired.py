@@ -1,4 +1,4 @@
-"""What a resource of either group asks for, and what is wrong with it."""
+"""The desired state of resources of both groups, and problems of their specs."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from etcd_operator.core.kinds.persistent import PERSISTENT
 from etcd_operator.dialects.base import Defaults
 from etcd_operator.dialects.coreos import CoreosDialect
 from etcd_operator.dialects.improbable import LONGEST_ASKED, ImprobableDialect
-from unit.dialects.builders import DEFAULTS, META, STORAGE, bare, durable
+from unit.dialects.builders import DEFAULTS, META, STORAGE, coreos_cluster, improbable_cluster
 
 COREOS, IMPROBABLE = CoreosDialect(DEFAULTS), ImprobableDialect(DEFAULTS)
 BOOTSTRAP = Bootstrap(members=("db-0",), token="t")
@@ -22,8 +22,8 @@ SPREAD = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedu
 AFFINITY: dict[str, Any] = {"nodeAffinity": {"x": []}}
 
 
-def test_the_least_ephemeral_cluster() -> None:
-    assert COREOS.desired(bare()) == DesiredCluster(
+def test_a_minimal_ephemeral_cluster() -> None:
+    assert COREOS.desired(coreos_cluster()) == DesiredCluster(
         api_version="coreos.com/v1",
         namespace="ns",
         name="db",
@@ -37,18 +37,20 @@ def test_the_least_ephemeral_cluster() -> None:
     )
 
 
-def test_what_is_asked_to_be_recovered_is_read_up_to_a_length() -> None:
-    def asked(value: str) -> str:
-        found = durable()
-        metadata = msgspec.structs.replace(found.metadata, annotations={improbable.RECOVER_ANNOTATION: value})
-        return IMPROBABLE.desired(msgspec.structs.replace(found, metadata=metadata)).recover
+def test_the_requested_recovery_is_read_up_to_a_length() -> None:
+    def requested(value: str) -> str:
+        cluster = improbable_cluster()
+        metadata = msgspec.structs.replace(
+            cluster.metadata, annotations={improbable.RECOVER_ANNOTATION: value}
+        )
+        return IMPROBABLE.desired(msgspec.structs.replace(cluster, metadata=metadata)).recover
 
-    assert asked("feed/db-0/1") == "feed/db-0/1"
-    assert len(asked("x" * 1000)) == LONGEST_ASKED
+    assert requested("feed/db-0/1") == "feed/db-0/1"
+    assert len(requested("x" * 1000)) == LONGEST_ASKED
 
 
-def test_the_least_persistent_cluster() -> None:
-    assert IMPROBABLE.desired(durable()) == DesiredCluster(
+def test_a_minimal_persistent_cluster() -> None:
+    assert IMPROBABLE.desired(improbable_cluster()) == DesiredCluster(
         api_version="etcd.improbable.io/v1alpha1",
         namespace="ns",
         name="db",
@@ -68,21 +70,21 @@ def test_the_least_persistent_cluster() -> None:
     ("spec", "top", "size"),
     [
         pytest.param({"size": 5}, None, 5, id="in the spec"),
-        pytest.param({}, 4, 4, id="in the oldest document's place"),
-        pytest.param({"size": 5}, 4, 5, id="the spec wins"),
+        pytest.param({}, 4, 4, id="at the top level"),
+        pytest.param({"size": 5}, 4, 5, id="the spec takes precedence"),
     ],
 )
 def test_the_size_of_an_ephemeral_cluster(spec: dict[str, Any], top: int | None, size: int) -> None:
-    made = COREOS.desired(bare(spec, size=top))
+    made = COREOS.desired(coreos_cluster(spec, size=top))
 
     assert (made.size, made.problem) == (size, "")
 
 
 @pytest.mark.parametrize("written", ["3.5.35", "v3.5.35"])
-def test_versions_are_taken_with_or_without_v_and_named_on_the_image_with_it(written: str) -> None:
+def test_versions_are_accepted_with_and_without_v(written: str) -> None:
     for made in (
-        COREOS.desired(bare({"size": 1, "version": written})),
-        IMPROBABLE.desired(durable({"version": written})),
+        COREOS.desired(coreos_cluster({"size": 1, "version": written})),
+        IMPROBABLE.desired(improbable_cluster({"version": written})),
     ):
         assert (made.version, made.image) == ("3.5.35", "quay.io/coreos/etcd:v3.5.35")
 
@@ -90,17 +92,17 @@ def test_versions_are_taken_with_or_without_v_and_named_on_the_image_with_it(wri
 def test_the_operators_repository_and_default_version_are_used() -> None:
     dialect = CoreosDialect(Defaults(repository="mirror:5000/etcd", version="v3.7.3"))
 
-    assert dialect.desired(bare()).image == "mirror:5000/etcd:v3.7.3"
+    assert dialect.desired(coreos_cluster()).image == "mirror:5000/etcd:v3.7.3"
 
 
-def test_a_pause_is_read() -> None:
-    assert COREOS.desired(bare({"size": 3, "paused": True})).is_paused
-    assert not COREOS.desired(bare()).is_paused
+def test_pausing_is_read() -> None:
+    assert COREOS.desired(coreos_cluster({"size": 3, "paused": True})).is_paused
+    assert not COREOS.desired(coreos_cluster()).is_paused
 
 
-def test_pods_of_an_ephemeral_cluster_are_pinned_and_kept_apart() -> None:
+def test_node_selector_and_anti_affinity_of_an_ephemeral_cluster() -> None:
     template = COREOS.desired(
-        bare({"size": 3, "nodeSelector": {"disk": "ssd"}, "antiAffinity": True})
+        coreos_cluster({"size": 3, "nodeSelector": {"disk": "ssd"}, "antiAffinity": True})
     ).pod_template
 
     assert template.node_selector == {"disk": "ssd"}
@@ -112,7 +114,7 @@ def test_pods_of_an_ephemeral_cluster_are_pinned_and_kept_apart() -> None:
 
 
 def test_without_anti_affinity_there_is_no_affinity() -> None:
-    template = COREOS.desired(bare({"size": 3, "nodeSelector": {"disk": "ssd"}})).pod_template
+    template = COREOS.desired(coreos_cluster({"size": 3, "nodeSelector": {"disk": "ssd"}})).pod_template
 
     assert (template.affinity, template.node_selector) == ({}, {"disk": "ssd"})
 
@@ -127,49 +129,51 @@ def test_the_whole_pod_template_is_read() -> None:
         "topologySpreadConstraints": [SPREAD],
         "priorityClassName": "high",
     }
-    made = IMPROBABLE.desired(durable({"podTemplate": written}))
+    made = IMPROBABLE.desired(improbable_cluster({"podTemplate": written}))
 
     assert made.problem == ""
     assert msgspec.json.decode(msgspec.json.encode(made.pod_template)) == written
 
 
 def test_an_affinity_beside_the_pod_template_is_the_same_thing() -> None:
-    made = IMPROBABLE.desired(durable({"affinity": AFFINITY, "podTemplate": {"priorityClassName": "high"}}))
+    made = IMPROBABLE.desired(
+        improbable_cluster({"affinity": AFFINITY, "podTemplate": {"priorityClassName": "high"}})
+    )
 
     assert (made.pod_template.affinity, made.pod_template.priority_class_name) == (AFFINITY, "high")
 
 
 def test_the_record_is_read_from_status() -> None:
     status = coreos.ClusterStatus(bootstrap=BOOTSTRAP, cluster_id="feed", next_ordinal=4)
-    assert COREOS.desired(bare(status=status)).persisted == PersistedState(
+    assert COREOS.desired(coreos_cluster(status=status)).persisted == PersistedState(
         bootstrap=BOOTSTRAP, cluster_id="feed", next_ordinal=4
     )
 
     kept = improbable.ClusterStatus(bootstrap=BOOTSTRAP, cluster_id="feed")
-    assert IMPROBABLE.desired(durable(status=kept)).persisted == PersistedState(
+    assert IMPROBABLE.desired(improbable_cluster(status=kept)).persisted == PersistedState(
         bootstrap=BOOTSTRAP, cluster_id="feed"
     )
 
 
-def test_a_deletion_under_way_is_read() -> None:
-    going = msgspec.structs.replace(META, deletion_timestamp="2026-01-01T00:00:00Z")
+def test_a_deletion_in_progress_is_read() -> None:
+    deleting = msgspec.structs.replace(META, deletion_timestamp="2026-01-01T00:00:00Z")
 
-    assert COREOS.desired(bare(metadata=going)).is_deleting
-    assert IMPROBABLE.desired(durable(metadata=going)).is_deleting
-    assert not COREOS.desired(bare()).is_deleting
+    assert COREOS.desired(coreos_cluster(metadata=deleting)).is_deleting
+    assert IMPROBABLE.desired(improbable_cluster(metadata=deleting)).is_deleting
+    assert not COREOS.desired(coreos_cluster()).is_deleting
 
 
 VERSIONS = ["latest", "4.0.0", "2.3.8", "3.6", "3.3.27"]
 
-BAD_BARE = [
+BAD_EPHEMERAL = [
     pytest.param({}, "spec.size is missing", id="no size"),
     pytest.param({"size": 0}, "$.size", id="size 0"),
     pytest.param({"size": -1}, "$.size", id="size -1"),
-    pytest.param({"size": "three"}, "$.size", id="size in words"),
-    pytest.param({"size": 1.5}, "$.size", id="half a member"),
-    pytest.param({"size": 3, "paused": "yes"}, "$.paused", id="paused in words"),
+    pytest.param({"size": "three"}, "$.size", id="size as text"),
+    pytest.param({"size": 1.5}, "$.size", id="size with a fraction"),
+    pytest.param({"size": 3, "paused": "yes"}, "$.paused", id="paused as text"),
     pytest.param({"size": 3, "nodeSelector": {"a": 1}}, "$.nodeSelector", id="a selector of numbers"),
-    pytest.param({"size": 3, "antiAffinity": {}}, "$.antiAffinity", id="an affinity for a switch"),
+    pytest.param({"size": 3, "antiAffinity": {}}, "$.antiAffinity", id="an affinity instead of a boolean"),
     pytest.param({"size": 3, "version": 3.6}, "$.version", id="version as a number"),
     pytest.param({"size": 3, "backup": {}}, "unknown field `backup`", id="backup"),
     pytest.param({"size": 3, "restore": {}}, "unknown field `restore`", id="restore"),
@@ -178,28 +182,28 @@ BAD_BARE = [
 ]
 
 
-@pytest.mark.parametrize(("spec", "words"), BAD_BARE)
-def test_what_is_wrong_with_an_ephemeral_cluster_is_said_not_raised(spec: dict[str, Any], words: str) -> None:
-    made = COREOS.desired(bare(spec))
+@pytest.mark.parametrize(("spec", "words"), BAD_EPHEMERAL)
+def test_a_problem_of_an_ephemeral_spec_is_returned_not_raised(spec: dict[str, Any], words: str) -> None:
+    made = COREOS.desired(coreos_cluster(spec))
 
     assert words in made.problem
     assert (made.name, made.uid, made.size, made.version) == ("db", "uid-1", 0, "")
 
 
 @pytest.mark.parametrize("size", [0, -1])
-def test_a_legacy_size_below_one_is_refused(size: int) -> None:
-    assert "spec.size is missing" in COREOS.desired(bare({}, size=size)).problem
+def test_a_top_level_size_below_one_is_refused(size: int) -> None:
+    assert "spec.size is missing" in COREOS.desired(coreos_cluster({}, size=size)).problem
 
 
 def test_an_empty_version_means_the_default_for_ephemeral_clusters() -> None:
-    assert COREOS.desired(bare({"size": 3, "version": ""})).version == "3.6.16"
+    assert COREOS.desired(coreos_cluster({"size": 3, "version": ""})).version == "3.6.16"
 
 
-BAD_DURABLE = [
+BAD_PERSISTENT = [
     pytest.param({"replicas": None}, "replicas", id="no replicas"),
     pytest.param({"replicas": 0}, "$.replicas", id="replicas 0"),
     pytest.param({"replicas": -1}, "$.replicas", id="replicas -1"),
-    pytest.param({"replicas": "three"}, "$.replicas", id="replicas in words"),
+    pytest.param({"replicas": "three"}, "$.replicas", id="replicas as text"),
     pytest.param({"version": None}, "version", id="no version"),
     pytest.param({"version": 3.6}, "$.version", id="version as a number"),
     pytest.param({"storage": None}, "storage", id="no storage"),
@@ -209,24 +213,24 @@ BAD_DURABLE = [
     pytest.param({"podTemplate": {"hostNetwork": True}}, "hostNetwork", id="unknown field in the template"),
     pytest.param({"podTemplate": {"metadata": {"name": "x"}}}, "unknown field `name`", id="a pod's name"),
     pytest.param(
-        {"podTemplate": {"tolerations": "all"}}, "$.podTemplate.tolerations", id="tolerations in words"
+        {"podTemplate": {"tolerations": "all"}}, "$.podTemplate.tolerations", id="tolerations as text"
     ),
     *(pytest.param({"version": text}, repr(text), id=f"version {text}") for text in VERSIONS),
 ]
 
 
-@pytest.mark.parametrize(("spec", "words"), BAD_DURABLE)
-def test_what_is_wrong_with_a_persistent_cluster_is_said_not_raised(spec: dict[str, Any], words: str) -> None:
-    made = IMPROBABLE.desired(durable(spec))
+@pytest.mark.parametrize(("spec", "words"), BAD_PERSISTENT)
+def test_a_problem_of_a_persistent_spec_is_returned_not_raised(spec: dict[str, Any], words: str) -> None:
+    made = IMPROBABLE.desired(improbable_cluster(spec))
 
     assert words in made.problem
     assert (made.name, made.uid, made.size, made.version) == ("db", "uid-1", 0, "")
 
 
 @pytest.mark.parametrize("field", ["annotations", "labels"])
-def test_reserved_names_are_refused_by_name(field: str) -> None:
+def test_reserved_names_are_listed_in_the_refusal(field: str) -> None:
     names = {"etcd.improbable.io/peer-name": "x", "etcd.improbable.io/a": "y", "mine": "z"}
-    made = IMPROBABLE.desired(durable({"podTemplate": {"metadata": {field: names}}}))
+    made = IMPROBABLE.desired(improbable_cluster({"podTemplate": {"metadata": {field: names}}}))
 
     assert made.problem == (
         f"spec.podTemplate.metadata.{field}: names under etcd.improbable.io/ are reserved: "
@@ -234,7 +238,9 @@ def test_reserved_names_are_refused_by_name(field: str) -> None:
     )
 
 
-def test_names_that_only_look_like_reserved_ones_pass() -> None:
+def test_names_similar_to_reserved_ones_are_accepted() -> None:
     names = {"etcd.improbable.io": "x", "my.etcd.improbable.io/a": "y"}
 
-    assert IMPROBABLE.desired(durable({"podTemplate": {"metadata": {"labels": names}}})).problem == ""
+    assert (
+        IMPROBABLE.desired(improbable_cluster({"podTemplate": {"metadata": {"labels": names}}})).problem == ""
+    )

@@ -11,13 +11,13 @@ from etcd_operator.core.starts import Bootstrapping, Joining, Resuming, Seeding,
 from etcd_operator.dialects.improbable import ImprobableDialect
 from etcd_operator.dialects.peers import content_problem, is_member, ownership_problem
 from etcd_operator.render import persistent
-from unit.dialects.builders import DEFAULTS, META, durable
+from unit.dialects.builders import DEFAULTS, META, improbable_cluster
 
 TOKEN = "uid-0"
 RECOVERY = Recovery(
     generation=2, survivor="db-0", revision=1, version="3.6.16", seed="db-3", token="uid-1-2", replaces="c0de"
 )
-CLUSTER = durable()
+CLUSTER = improbable_cluster()
 RESUMED = msgspec.structs.replace(
     CLUSTER,
     status=msgspec.structs.replace(

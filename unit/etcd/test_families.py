@@ -13,7 +13,7 @@ from etcd_operator.core.starts import Bootstrapping
 from etcd_operator.render import ephemeral, persistent
 from etcd_operator.render.urls import CLIENT_PORT, METRICS_PORT, url
 from unit.etcd.pods import RIGHTS, Pod, Stack, is_healthy, running, wait_healthy
-from unit.render.cases import IMAGE, PLAIN, PLAIN_BARE, peer_of
+from unit.render.cases import IMAGE, PLAIN_EPHEMERAL, PLAIN_PERSISTENT, peer_of
 from unit.render.test_rules import environment_of
 
 pytestmark = pytest.mark.skipif(os.geteuid() != RIGHTS, reason="makes network namespaces: needs root")
@@ -27,16 +27,17 @@ def _persistent() -> tuple[Pod, Pod]:
     one, other = (
         _pod(number, persistent.replica_set(peer, IMAGE)["spec"]["template"], f"{name}.db.ns.svc", name)
         for number, name in enumerate(names, 1)
-        for peer in (peer_of(PLAIN, name, Bootstrapping(initial_members=names, token="t")),)
+        for peer in (peer_of(PLAIN_PERSISTENT, name, Bootstrapping(initial_members=names, token="t")),)
     )
     return one, other
 
 
 def _ephemeral() -> tuple[Pod, Pod]:
     names = ("db-0000", "db-0001")
-    founding = Bootstrapping(initial_members=names, token="t")
+    start = Bootstrapping(initial_members=names, token="t")
     one, other = (
-        _pod(number, ephemeral.pod(PLAIN_BARE, name, founding), name) for number, name in enumerate(names, 1)
+        _pod(number, ephemeral.pod(PLAIN_EPHEMERAL, name, start), name)
+        for number, name in enumerate(names, 1)
     )
     return one, other
 

@@ -14,12 +14,12 @@ from etcd_operator.render import seed
 from etcd_operator.render import steps as parts
 from unit.etcd.real import RealEtcdCluster, free_address
 from unit.etcd.support import eventually
-from unit.render.cases import PLAIN_BARE
+from unit.render.cases import PLAIN_EPHEMERAL
 
 
 def steps(notes: dict[str, str], changes: dict[str, str], binaries: Path) -> list[list[str]]:
     """The commands of the init containers, as the kubelet would run them, with `changes` of paths."""
-    pod: dict[str, Any] = seed.pod(PLAIN_BARE, "db-0003", Seeding(survivor="db-0002", token="uid-1-1"))
+    pod: dict[str, Any] = seed.pod(PLAIN_EPHEMERAL, "db-0003", Seeding(survivor="db-0002", token="uid-1-1"))
     paths = {"/usr/local/bin": str(binaries), **changes}
     found = []
     for container in pod["spec"]["initContainers"]:
@@ -60,7 +60,7 @@ def test_a_seed_takes_all_data_without_quorum_and_once_sealed_its_steps_do_nothi
         "/var/etcd/data": str(tmp_path / "data"),
         "http://db-0002:2379": f"http://{real.endpoint('m2')}",
     }
-    fetch, restore = steps(parts.UNSEALED, changes, binaries)
+    fetch, restore = steps(parts.RUN_STEPS, changes, binaries)
     assert ends_well(fetch)
     assert ends_well(fetch), "a step that was cut off is run again"
     assert ends_well(restore)
@@ -68,7 +68,7 @@ def test_a_seed_takes_all_data_without_quorum_and_once_sealed_its_steps_do_nothi
     real.close()
     assert not ends_well(fetch, within=2.0), "it waits for ever for a survivor that is gone"
     assert not ends_well(restore), "the data directory is there"
-    assert all(ends_well(words) for words in steps(parts.SEALED, changes, binaries))
+    assert all(ends_well(words) for words in steps(parts.SKIP_STEPS, changes, binaries))
 
     address, peer = free_address(), free_address()
     words = [

@@ -18,7 +18,7 @@ from etcd_operator.reconcile.facts import (
     pod_facts,
     replica_set_problem,
 )
-from unit.render.cases import FOUNDING, JOINING, PLAIN, RESUMING, peer_of
+from unit.render.cases import BOOTSTRAPPING, JOINING, PLAIN_PERSISTENT, RESUMING, peer_of
 
 NOW = datetime(2026, 1, 1, 0, 10, tzinfo=UTC)
 OLD, YOUNG = "2026-01-01T00:00:00Z", "2026-01-01T00:09:56Z"
@@ -421,9 +421,9 @@ def test_the_phase_of_a_claim(phase: str, is_bound: bool, is_lost: bool) -> None
 @pytest.mark.parametrize(
     ("peer", "is_existing_only"),
     [
-        pytest.param(peer_of(PLAIN, start=FOUNDING), False, id="an initial member"),
-        pytest.param(peer_of(PLAIN, start=RESUMING), True, id="existing and alone"),
-        pytest.param(peer_of(PLAIN, "db-3", JOINING), False, id="existing with a whole list"),
+        pytest.param(peer_of(PLAIN_PERSISTENT, start=BOOTSTRAPPING), False, id="an initial member"),
+        pytest.param(peer_of(PLAIN_PERSISTENT, start=RESUMING), True, id="existing and alone"),
+        pytest.param(peer_of(PLAIN_PERSISTENT, "db-3", JOINING), False, id="existing with a whole list"),
     ],
 )
 def test_a_peer_has_an_existing_only_start_when_it_knows_only_itself_and_bootstraps_nothing(
@@ -433,7 +433,7 @@ def test_a_peer_has_an_existing_only_start_when_it_knows_only_itself_and_bootstr
 
 
 def test_the_only_initial_member_of_a_small_cluster_has_no_existing_only_start() -> None:
-    existing_only = peer_of(PLAIN, start=RESUMING)
+    existing_only = peer_of(PLAIN_PERSISTENT, start=RESUMING)
     bootstrap = msgspec.structs.replace(existing_only.spec.bootstrap, initial_cluster_state="New")
     initial_member = msgspec.structs.replace(
         existing_only, spec=msgspec.structs.replace(existing_only.spec, bootstrap=bootstrap)

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from etcd_operator.api.persisted import REVISION_BUMP
-from etcd_operator.render.steps import UNSEALED
+from etcd_operator.render.steps import RUN_STEPS
 from unit.fakes.apiserver.kinds import PODS, SERVICES
 from unit.fakes.apiserver.store import copied
 from unit.fakes.world import _rendered
@@ -272,7 +272,7 @@ def test_the_steps_of_a_sealed_seed_end_well_when_its_node_comes_back_without_th
         seed = made.get(PODS, "c-0002")
         sealed = _rendered(seed, "127.0.0.1", "node-1", 0)
         unsealed = copied(seed)
-        unsealed["metadata"]["annotations"] |= UNSEALED
+        unsealed["metadata"]["annotations"] |= RUN_STEPS
         made.etcds.fetched.clear()
 
         assert made.etcds.prepare(sealed) == (2, "")

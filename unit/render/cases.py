@@ -1,4 +1,4 @@
-"""Clusters to build for: as little and as much as a user may ask for."""
+"""Clusters to render: with the minimum and with all fields that a user may set."""
 
 from typing import Any
 
@@ -10,17 +10,19 @@ from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.starts import Bootstrapping, Joining, Resuming, Seeding, Start
 from etcd_operator.dialects.coreos import CoreosDialect
 from etcd_operator.dialects.improbable import ImprobableDialect
-from etcd_operator.render import persistent as build
-from unit.dialects.builders import DEFAULTS, bare, durable
+from etcd_operator.render import persistent
+from unit.dialects.builders import DEFAULTS, coreos_cluster, improbable_cluster
 
 IMAGE = "quay.io/coreos/etcd:v3.6.16"
 
 SECURITY: dict[str, Any] = {"runAsUser": 1001, "fsGroup": 1001, "supplementalGroups": [7]}
 POD: dict[str, Any] = {"securityContext": SECURITY}
 
-PLAIN_BARE = CoreosDialect(DEFAULTS).desired(bare())
-FULL_BARE = CoreosDialect(DEFAULTS).desired(
-    bare({"size": 5, "version": "v3.5.35", "nodeSelector": {"disk": "ssd"}, "antiAffinity": True, "pod": POD})
+PLAIN_EPHEMERAL = CoreosDialect(DEFAULTS).desired(coreos_cluster())
+FULL_EPHEMERAL = CoreosDialect(DEFAULTS).desired(
+    coreos_cluster(
+        {"size": 5, "version": "v3.5.35", "nodeSelector": {"disk": "ssd"}, "antiAffinity": True, "pod": POD}
+    )
 )
 
 TEMPLATE: dict[str, Any] = {
@@ -44,29 +46,29 @@ CLAIM: dict[str, Any] = {
     }
 }
 
-PLAIN = ImprobableDialect(DEFAULTS).desired(durable())
-FULL = ImprobableDialect(DEFAULTS).desired(
-    durable({"replicas": 5, "version": "3.5.35", "podTemplate": TEMPLATE, "storage": CLAIM})
+PLAIN_PERSISTENT = ImprobableDialect(DEFAULTS).desired(improbable_cluster())
+FULL_PERSISTENT = ImprobableDialect(DEFAULTS).desired(
+    improbable_cluster({"replicas": 5, "version": "3.5.35", "podTemplate": TEMPLATE, "storage": CLAIM})
 )
 
 INITIAL_MEMBERS = ("db-0", "db-1", "db-2")
-FOUNDING: Start = Bootstrapping(initial_members=INITIAL_MEMBERS, token="uid-1")
+BOOTSTRAPPING: Start = Bootstrapping(initial_members=INITIAL_MEMBERS, token="uid-1")
 RESUMING: Start = Resuming(token="uid-1")
 JOINING: Start = Joining(members=(*INITIAL_MEMBERS, "db-3"), token="uid-1")
-SEEDING = Seeding(survivor="db-0002", token="uid-1-1")
-ASKED_SEEDING = Seeding(survivor="db-2", token="uid-1-1")
-BARE_FOUNDING = Bootstrapping(initial_members=("db-0000", "db-0001", "db-0002"), token="uid-1")
+EPHEMERAL_SEEDING = Seeding(survivor="db-0002", token="uid-1-1")
+PERSISTENT_SEEDING = Seeding(survivor="db-2", token="uid-1-1")
+EPHEMERAL_BOOTSTRAPPING = Bootstrapping(initial_members=("db-0000", "db-0001", "db-0002"), token="uid-1")
 
 
-def peer_of(cluster: DesiredCluster, name: str = "db-1", start: Start = FOUNDING) -> EtcdPeer:
-    """The EtcdPeer as the API server would return it."""
-    body = msgspec.json.decode(msgspec.json.encode(build.peer(cluster, name, start)))
+def peer_of(cluster: DesiredCluster, name: str = "db-1", start: Start = BOOTSTRAPPING) -> EtcdPeer:
+    """The EtcdPeer as the API server returns it."""
+    body = msgspec.json.decode(msgspec.json.encode(persistent.peer(cluster, name, start)))
     body["metadata"]["uid"] = "uid-peer"
     return msgspec.convert(body, EtcdPeer)
 
 
 def with_resources(resources: RawObject) -> EtcdPeer:
-    """A peer whose pod has these resources."""
-    template = msgspec.structs.replace(PLAIN.pod_template, resources=resources)
-    peer = peer_of(PLAIN)
+    """An EtcdPeer whose pod has these resources."""
+    template = msgspec.structs.replace(PLAIN_PERSISTENT.pod_template, resources=resources)
+    peer = peer_of(PLAIN_PERSISTENT)
     return msgspec.structs.replace(peer, spec=msgspec.structs.replace(peer.spec, pod_template=template))

@@ -1,4 +1,4 @@
-"""Golden files: `pytest unit/render --update-golden` writes them anew; look at the diff before committing."""
+"""Golden files: `pytest unit/render --update-golden` rewrites them; check the diff before you commit."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,12 +13,12 @@ Compare = Callable[[str, Any], None]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--update-golden", action="store_true", help="write the golden files anew")
+    parser.addoption("--update-golden", action="store_true", help="rewrite the golden files")
 
 
 @pytest.fixture
 def golden(request: pytest.FixtureRequest) -> Compare:
-    """Holds a manifest against the file of that name."""
+    """Compares a manifest with the file of that name."""
     update = bool(request.config.getoption("--update-golden", default=False))
 
     def compare(name: str, manifest: Any) -> None:

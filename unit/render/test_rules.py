@@ -1,4 +1,4 @@
-"""What every manifest must and must not have, whatever its golden file says."""
+"""Rules for every manifest, independent of its golden file."""
 
 from typing import Any
 
@@ -11,14 +11,14 @@ from etcd_operator.render.options import as_environment, as_flags, etcd_options
 from etcd_operator.render.pod import STOP_SECONDS, go_max_procs
 from etcd_operator.render.urls import endpoint, host_of, url
 from unit.render.cases import (
-    BARE_FOUNDING,
-    FOUNDING,
-    FULL,
-    FULL_BARE,
+    BOOTSTRAPPING,
+    EPHEMERAL_BOOTSTRAPPING,
+    FULL_EPHEMERAL,
+    FULL_PERSISTENT,
     IMAGE,
     JOINING,
-    PLAIN,
-    PLAIN_BARE,
+    PLAIN_EPHEMERAL,
+    PLAIN_PERSISTENT,
     RESUMING,
     peer_of,
     with_resources,
@@ -31,38 +31,38 @@ def _spec_of(peer: Any) -> dict[str, Any]:
 
 
 POD_SPECS = {
-    "ephemeral": ephemeral.pod(PLAIN_BARE, "db-0001", BARE_FOUNDING)["spec"],
-    "ephemeral full": ephemeral.pod(FULL_BARE, "db-0001", BARE_FOUNDING)["spec"],
-    "persistent": _spec_of(peer_of(PLAIN)),
-    "persistent full": _spec_of(peer_of(FULL)),
+    "ephemeral": ephemeral.pod(PLAIN_EPHEMERAL, "db-0001", EPHEMERAL_BOOTSTRAPPING)["spec"],
+    "ephemeral full": ephemeral.pod(FULL_EPHEMERAL, "db-0001", EPHEMERAL_BOOTSTRAPPING)["spec"],
+    "persistent": _spec_of(peer_of(PLAIN_PERSISTENT)),
+    "persistent full": _spec_of(peer_of(FULL_PERSISTENT)),
 }
 PODS: dict[str, Any] = {
-    "ephemeral pod": ephemeral.pod(PLAIN_BARE, "db-0001", BARE_FOUNDING),
-    "persistent pod": persistent.replica_set(peer_of(PLAIN), IMAGE)["spec"]["template"],
+    "ephemeral pod": ephemeral.pod(PLAIN_EPHEMERAL, "db-0001", EPHEMERAL_BOOTSTRAPPING),
+    "persistent pod": persistent.replica_set(peer_of(PLAIN_PERSISTENT), IMAGE)["spec"]["template"],
 }
 FIXED_NEVER = ("--initial-cluster", "--initial-cluster-state")
 EACH_POD = pytest.mark.parametrize("spec", POD_SPECS.values(), ids=POD_SPECS)
 
 
 @EACH_POD
-def test_no_probe_can_take_members_away_when_they_are_needed(spec: dict[str, Any]) -> None:
+def test_no_probe_makes_members_unready(spec: dict[str, Any]) -> None:
     for container in spec["containers"]:
         assert not [key for key in container if key.endswith("Probe")]
 
 
 @EACH_POD
-def test_a_crash_or_a_missing_image_never_ends_a_pod_for_good(spec: dict[str, Any]) -> None:
+def test_a_crash_or_a_missing_image_never_ends_a_pod(spec: dict[str, Any]) -> None:
     assert spec["restartPolicy"] == "Always"
 
 
 @EACH_POD
-def test_service_variables_cannot_be_taken_for_configuration(spec: dict[str, Any]) -> None:
+def test_service_variables_cannot_become_configuration_of_etcd(spec: dict[str, Any]) -> None:
     assert spec["enableServiceLinks"] is False
     assert spec["automountServiceAccountToken"] is False
 
 
 @EACH_POD
-def test_etcd_gets_time_to_hand_over(spec: dict[str, Any]) -> None:
+def test_etcd_has_time_to_transfer_leadership(spec: dict[str, Any]) -> None:
     assert spec["terminationGracePeriodSeconds"] == STOP_SECONDS >= 30
 
 
@@ -73,7 +73,7 @@ def test_etcd_is_started_without_a_shell(spec: dict[str, Any]) -> None:
 
 
 @EACH_POD
-def test_data_lies_within_the_mounted_volume(spec: dict[str, Any]) -> None:
+def test_the_data_directory_is_on_the_mounted_volume(spec: dict[str, Any]) -> None:
     (container,) = spec["containers"]
     (volume,) = spec["volumes"]
     (mount,) = container["volumeMounts"]
@@ -84,12 +84,12 @@ def test_data_lies_within_the_mounted_volume(spec: dict[str, Any]) -> None:
     assert [path.startswith(mount["mountPath"]) for path in written] == [True]
 
 
-def test_the_users_pod_fields_are_absent_unless_asked_for() -> None:
-    asked = {"affinity", "nodeSelector", "tolerations", "topologySpreadConstraints", "priorityClassName"}
+def test_optional_pod_fields_are_absent_by_default() -> None:
+    optional = {"affinity", "nodeSelector", "tolerations", "topologySpreadConstraints", "priorityClassName"}
 
-    assert not asked & set(POD_SPECS["ephemeral"])
-    assert not asked & set(POD_SPECS["persistent"])
-    assert asked <= set(POD_SPECS["persistent full"])
+    assert not optional & set(POD_SPECS["ephemeral"])
+    assert not optional & set(POD_SPECS["persistent"])
+    assert optional <= set(POD_SPECS["persistent full"])
     assert "resources" not in POD_SPECS["persistent"]["containers"][0]
 
 
@@ -97,18 +97,18 @@ def test_the_users_pod_fields_are_absent_unless_asked_for() -> None:
 
 
 OWNED = {
-    "ephemeral pod": ephemeral.pod(PLAIN_BARE, "db-0001", BARE_FOUNDING),
-    "ephemeral client service": ephemeral.client_service(PLAIN_BARE),
-    "ephemeral member service": ephemeral.member_service(PLAIN_BARE, "db-0001"),
-    "persistent client service": persistent.client_service(PLAIN),
-    "peer": persistent.peer(PLAIN, "db-1", FOUNDING),
-    "ephemeral budget": ephemeral.budget(PLAIN_BARE, 2),
-    "persistent budget": persistent.budget(PLAIN, 2),
+    "ephemeral pod": ephemeral.pod(PLAIN_EPHEMERAL, "db-0001", EPHEMERAL_BOOTSTRAPPING),
+    "ephemeral client service": ephemeral.client_service(PLAIN_EPHEMERAL),
+    "ephemeral member service": ephemeral.member_service(PLAIN_EPHEMERAL, "db-0001"),
+    "persistent client service": persistent.client_service(PLAIN_PERSISTENT),
+    "peer": persistent.peer(PLAIN_PERSISTENT, "db-1", BOOTSTRAPPING),
+    "ephemeral budget": ephemeral.budget(PLAIN_EPHEMERAL, 2),
+    "persistent budget": persistent.budget(PLAIN_PERSISTENT, 2),
 }
 
 
 @pytest.mark.parametrize("manifest", OWNED.values(), ids=OWNED)
-def test_the_cluster_owns_and_controls_what_is_made_for_it(manifest: dict[str, Any]) -> None:
+def test_the_cluster_owns_and_controls_its_objects(manifest: dict[str, Any]) -> None:
     (owner,) = manifest["metadata"]["ownerReferences"]
 
     assert (owner["kind"], owner["name"], owner["uid"]) == ("EtcdCluster", "db", "uid-1")
@@ -116,13 +116,13 @@ def test_the_cluster_owns_and_controls_what_is_made_for_it(manifest: dict[str, A
     assert owner["blockOwnerDeletion"] is True
 
 
-def test_groups_own_their_objects_under_their_own_version() -> None:
+def test_owner_references_have_the_version_of_their_group() -> None:
     assert OWNED["ephemeral pod"]["metadata"]["ownerReferences"][0]["apiVersion"] == "coreos.com/v1"
     assert OWNED["peer"]["metadata"]["ownerReferences"][0]["apiVersion"] == "etcd.improbable.io/v1alpha1"
 
 
 def test_a_peer_owns_its_replica_set() -> None:
-    (owner,) = persistent.replica_set(peer_of(PLAIN), IMAGE)["metadata"]["ownerReferences"]
+    (owner,) = persistent.replica_set(peer_of(PLAIN_PERSISTENT), IMAGE)["metadata"]["ownerReferences"]
 
     assert (owner["kind"], owner["name"], owner["uid"], owner["controller"]) == (
         "EtcdPeer",
@@ -132,8 +132,8 @@ def test_a_peer_owns_its_replica_set() -> None:
     )
 
 
-def test_nobody_owns_a_claim_so_it_outlives_them_all() -> None:
-    metadata = persistent.claim(peer_of(PLAIN))["metadata"]
+def test_a_claim_has_no_owner() -> None:
+    metadata = persistent.claim(peer_of(PLAIN_PERSISTENT))["metadata"]
 
     assert "ownerReferences" not in metadata
     assert metadata["annotations"] == {
@@ -153,9 +153,9 @@ def _environment(peer: Any) -> dict[str, str]:
 
 
 def environment_of(pod: dict[str, Any]) -> dict[str, str]:
-    """What the kubelet would give the pod's etcd."""
-    notes = pod["metadata"]["annotations"]
-    filled = {f"metadata.annotations['{name}']": value for name, value in notes.items()}
+    """The environment of etcd as the kubelet sets it."""
+    annotations = pod["metadata"]["annotations"]
+    filled = {f"metadata.annotations['{name}']": value for name, value in annotations.items()}
 
     def value(entry: dict[str, Any]) -> str:
         return str(
@@ -165,8 +165,8 @@ def environment_of(pod: dict[str, Any]) -> dict[str, str]:
     return {entry["name"]: value(entry) for entry in pod["spec"]["containers"][0]["env"]}
 
 
-def test_a_initial_member_knows_all_initial_members_and_bootstraps() -> None:
-    environment = _environment(peer_of(PLAIN))
+def test_an_initial_member_lists_all_initial_members_and_bootstraps() -> None:
+    environment = _environment(peer_of(PLAIN_PERSISTENT))
 
     assert environment["ETCD_INITIAL_CLUSTER_STATE"] == "new"
     assert environment["ETCD_INITIAL_CLUSTER"] == ",".join(
@@ -175,47 +175,47 @@ def test_a_initial_member_knows_all_initial_members_and_bootstraps() -> None:
     assert environment["ETCD_INITIAL_CLUSTER_TOKEN"] == "uid-1"
 
 
-def test_a_sealed_member_knows_only_itself_and_never_bootstraps() -> None:
-    environment = _environment(peer_of(PLAIN, start=RESUMING))
+def test_an_existing_only_start_lists_only_the_member_itself() -> None:
+    environment = _environment(peer_of(PLAIN_PERSISTENT, start=RESUMING))
 
     assert environment["ETCD_INITIAL_CLUSTER_STATE"] == "existing"
     assert environment["ETCD_INITIAL_CLUSTER"] == "db-1=http://db-1.db.ns.svc:2380"
 
 
-def test_a_joining_member_knows_the_whole_list_and_never_bootstraps() -> None:
-    environment = _environment(peer_of(PLAIN, start=JOINING))
+def test_a_joining_member_has_the_complete_list_and_never_bootstraps() -> None:
+    environment = _environment(peer_of(PLAIN_PERSISTENT, start=JOINING))
 
     assert environment["ETCD_INITIAL_CLUSTER_STATE"] == "existing"
     assert environment["ETCD_INITIAL_CLUSTER"].count("=") == 4
 
 
-def test_an_ephemeral_member_that_joins_never_bootstraps() -> None:
+def test_a_joining_ephemeral_member_never_bootstraps() -> None:
     joining = Joining(members=("db-0001", "db-0003"), token="t")
-    environment = environment_of(ephemeral.pod(PLAIN_BARE, "db-0003", joining))
+    environment = environment_of(ephemeral.pod(PLAIN_EPHEMERAL, "db-0003", joining))
 
     assert environment["ETCD_INITIAL_CLUSTER_STATE"] == "existing"
     assert environment["ETCD_INITIAL_CLUSTER"] == "db-0001=http://db-0001:2380,db-0003=http://db-0003:2380"
 
 
 def test_the_claim_of_a_joining_member_names_no_initial_members() -> None:
-    notes = persistent.claim(peer_of(PLAIN, start=JOINING))["metadata"]["annotations"]
+    annotations = persistent.claim(peer_of(PLAIN_PERSISTENT, start=JOINING))["metadata"]["annotations"]
 
-    assert notes == {
+    assert annotations == {
         "etcd.improbable.io/cluster-token": "uid-1",
         "etcd.improbable.io/cluster-uid": "uid-1",
         "etcd.improbable.io/non-root": "true",
     }
 
 
-def test_what_a_member_advertises_is_what_the_initial_members_list_reports() -> None:
-    environment = _environment(peer_of(PLAIN))
+def test_a_member_advertises_the_url_in_the_initial_cluster() -> None:
+    environment = _environment(peer_of(PLAIN_PERSISTENT))
     listed = dict(entry.split("=", 1) for entry in environment["ETCD_INITIAL_CLUSTER"].split(","))
 
     assert environment["ETCD_INITIAL_ADVERTISE_PEER_URLS"] == listed["db-1"]
 
 
-def test_the_users_labels_never_replace_the_operators() -> None:
-    template = persistent.replica_set(peer_of(FULL), IMAGE)["spec"]["template"]["metadata"]
+def test_labels_of_users_never_replace_those_of_the_operator() -> None:
+    template = persistent.replica_set(peer_of(FULL_PERSISTENT), IMAGE)["spec"]["template"]["metadata"]
 
     assert template["labels"] == {
         "tier": "data",
@@ -229,12 +229,12 @@ def test_the_users_labels_never_replace_the_operators() -> None:
 
 
 @pytest.mark.parametrize("manifest", PODS.values(), ids=PODS)
-def test_how_etcd_takes_an_empty_volume_can_be_changed_in_a_running_pod(manifest: dict[str, Any]) -> None:
+def test_a_running_pod_can_be_switched_to_an_existing_only_start(manifest: dict[str, Any]) -> None:
     container, keys = manifest["spec"]["containers"][0], manifest["spec"]["readinessGates"][0]
     group = keys["conditionType"].partition("/")[0]
-    from_pod = {e["name"]: e["valueFrom"] for e in container["env"] if "valueFrom" in e}
+    from_annotations = {e["name"]: e["valueFrom"] for e in container["env"] if "valueFrom" in e}
 
-    assert from_pod == {
+    assert from_annotations == {
         f"ETCD_{name.upper().replace('-', '_')}": {
             "fieldRef": {"fieldPath": f"metadata.annotations['{group}/{name}']"}
         }
@@ -245,19 +245,19 @@ def test_how_etcd_takes_an_empty_volume_can_be_changed_in_a_running_pod(manifest
     assert not PodKeys(group).is_existing_only(manifest["metadata"]["annotations"])
 
 
-def test_a_sealed_template_makes_pods_that_refuse_from_the_start() -> None:
-    template = persistent.replica_set(peer_of(PLAIN, start=RESUMING), IMAGE)["spec"]["template"]
-    notes = template["metadata"]["annotations"]
+def test_an_existing_only_template_makes_existing_only_pods() -> None:
+    template = persistent.replica_set(peer_of(PLAIN_PERSISTENT, start=RESUMING), IMAGE)["spec"]["template"]
+    annotations = template["metadata"]["annotations"]
 
-    assert PodKeys("etcd.improbable.io").is_existing_only(notes)
-    assert notes == PodKeys("etcd.improbable.io").existing_only("db-1", "http://db-1.db.ns.svc:2380")
+    assert PodKeys("etcd.improbable.io").is_existing_only(annotations)
+    assert annotations == PodKeys("etcd.improbable.io").existing_only("db-1", "http://db-1.db.ns.svc:2380")
 
 
 @pytest.mark.parametrize(
     ("members", "state"),
     [("a=http://a:2380", "new"), ("a=http://a:2380,b=http://b:2380", "existing"), ("", "existing")],
 )
-def test_only_existing_with_oneself_alone_refuses_an_empty_volume(members: str, state: str) -> None:
+def test_only_the_state_existing_with_one_member_is_an_existing_only_start(members: str, state: str) -> None:
     keys = PodKeys("g")
     assert not keys.is_existing_only({keys.initial_cluster: members, keys.initial_cluster_state: state})
 
@@ -340,11 +340,12 @@ def test_not_ready_members_are_published_so_that_peers_find_each_other() -> None
 
 def test_services_select_the_pods_that_are_made() -> None:
     pod = OWNED["ephemeral pod"]["metadata"]["labels"].items()
-    made = persistent.replica_set(peer_of(FULL), IMAGE)["spec"]["template"]["metadata"]["labels"].items()
+    template = persistent.replica_set(peer_of(FULL_PERSISTENT), IMAGE)["spec"]["template"]
+    persistent_pod = template["metadata"]["labels"].items()
 
     assert OWNED["ephemeral client service"]["spec"]["selector"].items() <= pod
     assert OWNED["ephemeral member service"]["spec"]["selector"].items() <= pod
-    assert OWNED["persistent client service"]["spec"]["selector"].items() <= made
+    assert OWNED["persistent client service"]["spec"]["selector"].items() <= persistent_pod
 
 
 def test_only_the_service_of_persistent_members_is_headless() -> None:

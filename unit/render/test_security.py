@@ -1,4 +1,4 @@
-"""Members' pods are what the Pod Security Standard `restricted` admits, unless somebody says otherwise."""
+"""Members' pods comply with the Pod Security Standard `restricted`, unless the resource overrides it."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -11,26 +11,26 @@ from etcd_operator.dialects.coreos import CoreosDialect
 from etcd_operator.dialects.improbable import ImprobableDialect
 from etcd_operator.render import ephemeral, persistent, seed
 from etcd_operator.render.security import RESTRICTED, USER
-from unit.dialects.builders import DEFAULTS, bare, durable
+from unit.dialects.builders import DEFAULTS, coreos_cluster, improbable_cluster
 from unit.render.cases import (
-    ASKED_SEEDING,
-    BARE_FOUNDING,
-    FOUNDING,
+    BOOTSTRAPPING,
+    EPHEMERAL_BOOTSTRAPPING,
+    EPHEMERAL_SEEDING,
     IMAGE,
     JOINING,
-    PLAIN,
-    PLAIN_BARE,
+    PERSISTENT_SEEDING,
+    PLAIN_EPHEMERAL,
+    PLAIN_PERSISTENT,
     RESUMING,
-    SEEDING,
     peer_of,
 )
 
 Spec = dict[str, Any]
 
-MARK = "etcd.improbable.io/non-root"
+NON_ROOT = "etcd.improbable.io/non-root"
 
 
-def replica_set_spec(cluster: DesiredCluster, start: Any = FOUNDING, **options: bool) -> Spec:
+def replica_set_spec(cluster: DesiredCluster, start: Any = BOOTSTRAPPING, **options: bool) -> Spec:
     """The spec of a persistent member's pod."""
     body = persistent.replica_set(peer_of(cluster, start=start), IMAGE, **options)
     spec: Spec = body["spec"]["template"]["spec"]
@@ -38,12 +38,12 @@ def replica_set_spec(cluster: DesiredCluster, start: Any = FOUNDING, **options: 
 
 
 def containers(spec: Spec) -> list[Spec]:
-    """All of a pod, in the order of their start."""
+    """All containers of a pod, in the order of their start."""
     return [*spec.get("initContainers", []), *spec["containers"]]
 
 
 def breaches(spec: Spec) -> Iterator[str]:
-    """What `restricted` (and `baseline` under it) does not admit, as far as our pods could have it."""
+    """Violations of `restricted` (and `baseline`), as far as our pods could have them."""
     pod = spec.get("securityContext", {})
     yield from (field for field in ("hostNetwork", "hostPID", "hostIPC") if spec.get(field))
     for volume in spec["volumes"]:
@@ -64,29 +64,29 @@ def _breaches_of(container: Spec) -> Iterator[str]:
     if own.get("capabilities") != {"drop": ["ALL"]}:
         yield "capabilities"
     if {"runAsUser", "runAsNonRoot", "seccompProfile", "privileged"} & set(own):
-        yield "something of its own"
+        yield "overrides"
     if any("hostPort" in port for port in container.get("ports", [])):
         yield "host port"
 
 
 PODS = {
-    "ephemeral": ephemeral.pod(PLAIN_BARE, "db-0001", BARE_FOUNDING)["spec"],
-    "ephemeral seed": seed.pod(PLAIN_BARE, "db-0003", SEEDING)["spec"],
-    "persistent": replica_set_spec(PLAIN),
-    "persistent, joining": replica_set_spec(PLAIN, JOINING),
-    "persistent, resuming": replica_set_spec(PLAIN, RESUMING),
-    "persistent seed": replica_set_spec(PLAIN, ASKED_SEEDING, is_restored=True),
+    "ephemeral": ephemeral.pod(PLAIN_EPHEMERAL, "db-0001", EPHEMERAL_BOOTSTRAPPING)["spec"],
+    "ephemeral seed": seed.pod(PLAIN_EPHEMERAL, "db-0003", EPHEMERAL_SEEDING)["spec"],
+    "persistent": replica_set_spec(PLAIN_PERSISTENT),
+    "persistent, joining": replica_set_spec(PLAIN_PERSISTENT, JOINING),
+    "persistent, resuming": replica_set_spec(PLAIN_PERSISTENT, RESUMING),
+    "persistent seed": replica_set_spec(PLAIN_PERSISTENT, PERSISTENT_SEEDING, is_restored=True),
 }
 EACH = pytest.mark.parametrize("spec", PODS.values(), ids=PODS)
 
 
 @EACH
-def test_a_pod_is_admitted_where_restricted_is_enforced(spec: Spec) -> None:
+def test_a_pod_complies_with_restricted(spec: Spec) -> None:
     assert list(breaches(spec)) == []
 
 
 @EACH
-def test_etcd_writes_to_volumes_alone_and_they_are_its_own(spec: Spec) -> None:
+def test_etcd_writes_only_to_its_own_volumes(spec: Spec) -> None:
     for container in containers(spec):
         assert container["securityContext"]["readOnlyRootFilesystem"] is True
     context = spec["securityContext"]
@@ -102,29 +102,38 @@ OWN: dict[str, RawObject] = {
 
 
 @pytest.mark.parametrize("own", OWN.values(), ids=OWN)
-def test_the_users_context_stands_in_place_of_the_whole_default(own: RawObject) -> None:
-    durably = ImprobableDialect(DEFAULTS).desired(durable({"podTemplate": {"securityContext": own}}))
-    barely = CoreosDialect(DEFAULTS).desired(bare({"size": 3, "pod": {"securityContext": own}}))
+def test_a_context_of_the_user_replaces_the_whole_default(own: RawObject) -> None:
+    persistent_cluster = ImprobableDialect(DEFAULTS).desired(
+        improbable_cluster({"podTemplate": {"securityContext": own}})
+    )
+    ephemeral_cluster = CoreosDialect(DEFAULTS).desired(
+        coreos_cluster({"size": 3, "pod": {"securityContext": own}})
+    )
     specs = (
-        replica_set_spec(durably),
-        replica_set_spec(durably, is_root_owned=True),
-        ephemeral.pod(barely, "db-0001", BARE_FOUNDING)["spec"],
+        replica_set_spec(persistent_cluster),
+        replica_set_spec(persistent_cluster, is_root_owned=True),
+        ephemeral.pod(ephemeral_cluster, "db-0001", EPHEMERAL_BOOTSTRAPPING)["spec"],
     )
     for spec in specs:
         assert spec["securityContext"] == own
         assert containers(spec)[0]["securityContext"] == RESTRICTED.container
-    assert MARK not in persistent.claim(peer_of(durably))["metadata"]["annotations"]
+    assert NON_ROOT not in persistent.claim(peer_of(persistent_cluster))["metadata"]["annotations"]
 
 
-def test_on_a_volume_of_root_etcd_stays_root_with_what_root_needs_to_read_it() -> None:
-    spec = replica_set_spec(PLAIN, is_root_owned=True)
+def test_on_a_volume_of_root_etcd_runs_as_root_with_its_capabilities() -> None:
+    spec = replica_set_spec(PLAIN_PERSISTENT, is_root_owned=True)
 
     assert spec["securityContext"] == {"seccompProfile": {"type": "RuntimeDefault"}}
     assert spec["containers"][0]["securityContext"] == {"allowPrivilegeEscalation": False}
-    assert MARK not in persistent.claim(peer_of(PLAIN), is_root_owned=True)["metadata"]["annotations"]
+    assert (
+        NON_ROOT
+        not in persistent.claim(peer_of(PLAIN_PERSISTENT), is_root_owned=True)["metadata"]["annotations"]
+    )
 
 
-def test_the_checker_of_this_file_sees_what_is_wrong() -> None:
-    found = list(breaches(replica_set_spec(PLAIN, ASKED_SEEDING, is_restored=True, is_root_owned=True)))
+def test_the_check_of_this_file_finds_violations() -> None:
+    found = list(
+        breaches(replica_set_spec(PLAIN_PERSISTENT, PERSISTENT_SEEDING, is_restored=True, is_root_owned=True))
+    )
 
     assert found == ["root", "fetch: capabilities", "restore: capabilities", "etcd: capabilities"]
