@@ -9,7 +9,7 @@ from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import PodProblem
 from etcd_operator.core.plan import plan
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.upgrade.blocked import PATIENCE
+from etcd_operator.core.upgrade.member import PATIENCE
 from etcd_operator.core.upgrade.state_machine import roll
 from unit.core.builders import IMAGE_PROBLEM, answer, changed, down, persistent, pod
 from unit.core.upgrade_states import (

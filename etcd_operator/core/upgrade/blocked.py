@@ -1,18 +1,12 @@
-"""Members that do not come up: started at the version desired by now, waited for, or reported as blocked."""
+"""Blocked members: other ones than the upgrading member that do not run, and may at the desired version."""
 
-from etcd_operator.api.persisted import Upgrade
-from etcd_operator.core.actions import Plan, ReplaceMember
-from etcd_operator.core.members import Member, quorum
+from etcd_operator.core.actions import Plan
+from etcd_operator.core.members import Member
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.upgrade.member import Step, planned, waiting_for
+from etcd_operator.core.upgrade.member import has_unusable_data, restart
 from etcd_operator.core.upgrade.preflight import would_lose_data
 from etcd_operator.core.upgrade.skew import has_old_entries, minor, needs_snapshots, skew_refusal
-
-BLOCKED_RECHECK = 1.0
-"""Seconds between observations of a member that does not come up; its pod's own events come first."""
-
-PATIENCE = 30.0
-"""Seconds without a quorum after which an upgrading member that runs is not what keeps the quorum away."""
+from etcd_operator.core.upgrade.step import planned
 
 
 def is_blocked(state: ClusterState, member: Member) -> bool:
@@ -42,24 +36,7 @@ def _fails_to_start(state: ClusterState, member: Member) -> bool:
         return False
     if member.pod is None or member.pod.is_running or member.pod.is_terminating:
         return False
-    return member.problem is not None and not _has_unusable_data(state, member)
-
-
-def _has_unusable_data(state: ClusterState, member: Member) -> bool:
-    """Whether a member's data is gone or of no use, whatever version is desired."""
-    if state.kind.storage_of(member) is None:
-        return True
-    return member.pod is not None and (member.pod.has_no_data or member.pod.can_never_join)
-
-
-def restart(state: ClusterState, member: Member) -> Step:
-    """Start a member at the version that is desired by now; another upgrading member remains on record."""
-    wanted = state.desired.version
-    return Step(
-        action=ReplaceMember(name=member.name, version=wanted),
-        member=state.upgrading_member or member,
-        message=f"{member.name} does not serve at {member.requested_version}: starting it at {wanted}",
-    )
+    return member.problem is not None and not has_unusable_data(state, member)
 
 
 def start_again(state: ClusterState, member: Member) -> Plan | None:
@@ -67,49 +44,3 @@ def start_again(state: ClusterState, member: Member) -> Plan | None:
     if skew_refusal(state) or not is_blocked(state, member):
         return None
     return planned(state, restart(state, member))
-
-
-def await_upgrading(state: ClusterState, upgrade: Upgrade, member: Member) -> Step | None:
-    """Wait for the upgrading member to serve, or start it again if another version is desired by now.
-
-    None: what is wrong is for other rules to report.
-    """
-    requested, wanted = member.requested_version, state.desired.version
-    if _has_unusable_data(state, member):
-        return None
-    is_outdated = requested not in ("", wanted) and not member.has_terminating_peer
-    if is_outdated and _may_be_stopped(state, member):
-        return restart(state, member)
-    if member.problem is not None:
-        return Step(
-            reason="UpgradeBlocked",
-            message=f"{member.name} does not come up at {requested or wanted}: {member.problem.reason}: "
-            f"{member.problem.message}; the other members are not touched; {_way_out(upgrade, requested)}",
-            is_held=True,
-            pause=BLOCKED_RECHECK,
-        )
-    if member.is_running and state.unavailable_for > PATIENCE:
-        return None  # the quorum lacks other members
-    return Step(message=waiting_for(member.name, wanted))
-
-
-def _way_out(upgrade: Upgrade, requested: str) -> str:
-    """What a person can do. A member that went back in vain has data that only the newer version reads."""
-    if requested == upgrade.origin:
-        return f"another version in the spec than {requested} is tried on this one at once"
-    return f"{upgrade.origin} in the spec takes this one back"
-
-
-def _may_be_stopped(state: ClusterState, member: Member) -> bool:
-    """Whether the others are a quorum without the upgrading member, or it does not serve anyhow.
-
-    One that runs and does not answer may be part of the quorum that answers, or of one that does not answer
-    either: where all are silent that run, the operator itself may be cut off.
-    """
-    if would_lose_data(state, member):
-        return False
-    others = [voter for voter in state.healthy_voters if voter is not member]
-    if member.is_healthy or (state.has_quorum and member.is_running):
-        return len(others) >= quorum(len(state.voters))
-    rest = [other for other in state.members if other is not member and other.is_running]
-    return not member.is_running or not rest or bool(state.answers)

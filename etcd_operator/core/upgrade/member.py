@@ -1,71 +1,83 @@
-"""The upgrading member: the one that an upgrade stops, and what is recorded before it does.
+"""The upgrading member: waited for until it serves, started again, or reported as blocked.
 
-Which one that is, is found once per pass (`ClusterState.upgrading_member`). The rules of an upgrade
-decide on a `Step`; `planned` is the one place that makes a plan of it, so that whatever an upgrade
-does is recorded first.
+Which one it is, is found once per pass (`ClusterState.upgrading_member`).
 """
 
-from dataclasses import dataclass, replace
-
 from etcd_operator.api.persisted import Upgrade
-from etcd_operator.core.actions import Action, Plan, Remember, Stage
-from etcd_operator.core.members import Member
+from etcd_operator.core.actions import ReplaceMember
+from etcd_operator.core.members import Member, quorum
 from etcd_operator.core.state import ClusterState
+from etcd_operator.core.upgrade.preflight import would_lose_data
+from etcd_operator.core.upgrade.step import Step, waiting_for
 
-STEP = 0.1
-"""Seconds between observations while a member restarts or catches up: neither causes an event."""
+BLOCKED_RECHECK = 1.0
+"""Seconds between observations of a member that does not come up; its pod's own events come first."""
+
+PATIENCE = 30.0
+"""Seconds without a quorum after which an upgrading member that runs is not what keeps the quorum away."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """What an upgrade does next, or waits for.
+def await_upgrading(state: ClusterState, upgrade: Upgrade, member: Member) -> Step | None:
+    """Wait for the upgrading member to serve, or start it again if another version is desired by now.
 
-    message, reason: as status reports them. action: None while the upgrade waits.
-    member: the upgrading member from this step on; None: the one on record.
-    is_held: something outside must change first. pause: seconds until the next observation.
+    None: what is wrong is for other rules to report.
     """
+    requested, wanted = member.requested_version, state.desired.version
+    if has_unusable_data(state, member):
+        return None
+    is_outdated = requested not in ("", wanted) and not member.has_terminating_peer
+    if is_outdated and _may_be_stopped(state, member):
+        return restart(state, member)
+    if member.problem is not None:
+        return Step(
+            reason="UpgradeBlocked",
+            message=f"{member.name} does not come up at {requested or wanted}: {member.problem.reason}: "
+            f"{member.problem.message}; the other members are not touched; {_way_out(upgrade, requested)}",
+            is_held=True,
+            pause=BLOCKED_RECHECK,
+        )
+    if member.is_running and state.unavailable_for > PATIENCE:
+        return None  # the quorum lacks other members
+    return Step(message=waiting_for(member.name, wanted))
 
-    message: str
-    reason: str = "Upgrading"
-    action: Action | None = None
-    member: Member | None = None
-    is_held: bool = False
-    pause: float = STEP
+
+def _way_out(upgrade: Upgrade, requested: str) -> str:
+    """What a person can do. A member that went back in vain has data that only the newer version reads."""
+    if requested == upgrade.origin:
+        return f"another version in the spec than {requested} is tried on this one at once"
+    return f"{upgrade.origin} in the spec takes this one back"
 
 
-def planned(state: ClusterState, step: Step) -> Plan:
-    """The plan that takes a step: what the step begins is recorded before its action."""
-    actions = () if step.action is None else (*_record(state, step), step.action)
-    return Plan(
-        actions=actions,
-        stage=Stage.HELD if step.is_held else Stage.WORKING,
-        reason=step.reason,
-        message=step.message,
-        requeue_after=step.pause,
+def _may_be_stopped(state: ClusterState, member: Member) -> bool:
+    """Whether the others are a quorum without the upgrading member, or it does not serve anyhow.
+
+    One that runs and does not answer may be part of the quorum that answers, or of one that does not answer
+    either: where all are silent that run, the operator itself may be cut off.
+    """
+    if would_lose_data(state, member):
+        return False
+    others = [voter for voter in state.healthy_voters if voter is not member]
+    if member.is_healthy or (state.has_quorum and member.is_running):
+        return len(others) >= quorum(len(state.voters))
+    rest = [other for other in state.members if other is not member and other.is_running]
+    return not member.is_running or not rest or bool(state.answers)
+
+
+def restart(state: ClusterState, member: Member) -> Step:
+    """Start a member at the version that is desired by now; another upgrading member remains on record."""
+    wanted = state.desired.version
+    return Step(
+        action=ReplaceMember(name=member.name, version=wanted),
+        member=state.upgrading_member or member,
+        message=f"{member.name} does not serve at {member.requested_version}: starting it at {wanted}",
     )
 
 
-def _record(state: ClusterState, step: Step) -> list[Remember]:
-    """Record what a step begins, unless it is on record already or the step is a record itself.
-
-    Another version may be desired when all members run the one before: then the upgrade begins from that.
-    """
-    if isinstance(step.action, Remember):
-        return []
-    upgrade, target = state.persisted.upgrade, state.desired.version
-    begun = upgrade or Upgrade(origin=_origin(state, step.member), target=target)
-    is_known = bool(state.voters) and all(voter.answer is not None for voter in state.voters)
-    origin = _origin(state, step.member) if is_known else begun.origin
-    name = step.member.name if step.member is not None else begun.member
-    wanted = Upgrade(origin=origin, target=target, member=name, since=begun.since)
-    return [] if wanted == upgrade else [Remember(persisted=replace(state.persisted, upgrade=wanted))]
-
-
-def _origin(state: ClusterState, member: Member | None) -> str:
-    """The version that an upgrade begins from: the lowest that runs, else the one requested of its member."""
-    running = state.lowest_version
-    requested = member.requested_version if member is not None else ""
-    return str(running) if running is not None else requested
+def has_unusable_data(state: ClusterState, member: Member) -> bool:
+    """Whether a member's data is gone or of no use, whatever version is desired."""
+    if state.kind.storage_of(member) is None:
+        return True
+    return member.pod is not None and (member.pod.has_no_data or member.pod.can_never_join)
 
 
 def may_fail_by_version(state: ClusterState, member: Member) -> bool:
@@ -74,8 +86,3 @@ def may_fail_by_version(state: ClusterState, member: Member) -> bool:
     if upgrade is None or upgrade.member != member.name:
         return False
     return member.requested_version != upgrade.origin
-
-
-def waiting_for(name: str, version: str) -> str:
-    """The message of all steps of one member: the same, so that none is a status write of its own."""
-    return f"waiting for {name} to serve at {version}"

@@ -13,8 +13,8 @@ change nothing (docs/decisions/006).
 from etcd_operator.core.actions import PadLog
 from etcd_operator.core.members import Member
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.upgrade.member import Step
 from etcd_operator.core.upgrade.skew import has_old_entries, needs_snapshots
+from etcd_operator.core.upgrade.step import Step
 
 LAG = 1000
 """Entries of the log that a member may be behind the others and still count as in step.
@@ -30,9 +30,12 @@ PAD = 1000
 """Entries of padding in one step, at most: a third of a second where nothing else is written."""
 
 
-def preflight(state: ClusterState) -> Step | None:
-    """What an upgrade waits for, or does, before it stops a member; None: it may stop one."""
-    obstacle = unhealthy(state) or _data_at_risk(state)
+def preflight(state: ClusterState, obstacle: str) -> Step | None:
+    """What an upgrade waits for, or does, before it stops a member; None: it may stop one.
+
+    obstacle: what `unhealthy` found.
+    """
+    obstacle = obstacle or _data_at_risk(state)
     return _wait(state, obstacle) if obstacle else _pad(state)
 
 

@@ -22,10 +22,11 @@ from etcd_operator.api.persisted import Upgrade
 from etcd_operator.core.actions import Action, MoveLeader, Plan, Remember, ReplaceMember
 from etcd_operator.core.members import Member, quorum
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.upgrade.blocked import await_upgrading, is_blocked, restart
-from etcd_operator.core.upgrade.member import Step, planned, waiting_for
+from etcd_operator.core.upgrade.blocked import is_blocked
+from etcd_operator.core.upgrade.member import await_upgrading, restart
 from etcd_operator.core.upgrade.preflight import preflight, unhealthy
 from etcd_operator.core.upgrade.skew import skew_refusal
+from etcd_operator.core.upgrade.step import Step, planned, waiting_for
 
 
 def roll(state: ClusterState) -> Plan | None:
@@ -49,14 +50,18 @@ def _next_step(state: ClusterState) -> Step | None:
         return restart(state, max(blocked, key=lambda member: member.ordinal))
     if upgrade is not None and upgrading is not None:
         return await_upgrading(state, upgrade, upgrading)
-    if not state.has_quorum or not state.voters:
-        return None
+    return _go_on(state) if state.has_quorum and state.voters else None
+
+
+def _go_on(state: ClusterState) -> Step | None:
+    """No member is away: stop the next one, or finish."""
     pending = [voter for voter in state.voters if not _is_done(state, voter)]
     if pending and _grows_first(state):
         return None
+    obstacle = unhealthy(state)
     if pending:
-        return preflight(state) or _stop_next(state, pending)
-    return _finish(state, upgrade)
+        return preflight(state, obstacle) or _stop_next(state, pending)
+    return _finish(state, obstacle) if state.persisted.upgrade is not None else None
 
 
 def _is_done(state: ClusterState, member: Member) -> bool:
@@ -113,10 +118,7 @@ def _heir(state: ClusterState, member: Member) -> Member | None:
     return min((voter for voter in state.healthy_voters if voter is not member), key=rank, default=None)
 
 
-def _finish(state: ClusterState, upgrade: Upgrade | None) -> Step | None:
-    if upgrade is None:
-        return None
-    obstacle = unhealthy(state)
+def _finish(state: ClusterState, obstacle: str) -> Step:
     if obstacle:
         return Step(message=f"waiting for {obstacle}")
     return Step(
