@@ -1,8 +1,8 @@
-"""Versions edited while everything else happens: members are taken up one at a time, and never for nothing.
+"""Versions edited while everything else happens: members are restarted one at a time, and never needlessly.
 
-The user asks for what works and what does not, goes on, goes back, and asks for something else halfway. When
-the faults stop, the run must come to rest whatever is asked for, for a reason that is true; and once a
-version is asked for that works, at that version.
+The user sets versions that work and versions that do not, goes on, goes back, and changes them halfway. When
+the faults stop, the run must come to rest at any desired version, for a true reason; and at one that works,
+with all members at that version.
 """
 
 import pytest
@@ -14,11 +14,11 @@ from unit.core.model import World
 from unit.core.model_disks import Disk
 from unit.core.model_life import BORN_WITH, MERCY, SIZES, Life
 from unit.core.model_machine import profile
-from unit.core.model_versions import BEST, BETRAYING, CRASHING, GOOD, UNPULLABLE, is_reachable, minor
+from unit.core.model_versions import BEST, CRASHING, GOOD, REGRESSING, UNPULLABLE, is_reachable, minor
 
 PASTS = st.sampled_from(["3.5.34 3.6.16", "3.5.34", "3.6.16", "3.5.31", "3.6.77", "3.7.3"])
-"""What a cluster was founded with, and what it was taken to before anything else happened."""
-ALL = (*GOOD, *GOOD, *BETRAYING, *CRASHING, *UNPULLABLE)
+"""The version at bootstrap, and one that the cluster is upgraded to before anything else happens."""
+ALL = (*GOOD, *GOOD, *REGRESSING, *CRASHING, *UNPULLABLE)
 VERSIONS = st.sampled_from(ALL)
 
 
@@ -44,8 +44,8 @@ class Upgrades(Life):
         is_merciful: bool,
     ) -> None:
         self.is_merciful = is_merciful
-        founded, *later = past.split()
-        self.be_bootstrapped(World(is_persistent=is_persistent, size=size, version=founded))
+        initial, *later = past.split()
+        self.be_bootstrapped(World(is_persistent=is_persistent, size=size, version=initial))
         self.world.agree()
         for found in later:
             self.world.ask(found)
@@ -60,18 +60,18 @@ class Upgrades(Life):
         self.world.ask(version)
 
     @rule(which=st.integers(0, len(ALL) - 1))
-    def a_version_within_reach_is_asked_for(self, which: int) -> None:
+    def a_reachable_version_is_set(self, which: int) -> None:
         asked = self.world.resource.version if self.world.resource is not None else ""
-        within_reach = [version for version in ALL if is_reachable(asked, version)]
-        self.world.ask(within_reach[which % len(within_reach)])
+        reachable = [version for version in ALL if is_reachable(asked, version)]
+        self.world.ask(reachable[which % len(reachable)])
 
     @rule(number=st.sampled_from(sorted(BEST)))
     def a_version_is_found_to_be_bad(self, number: int) -> None:
         """Its processes crash from now on when they are started."""
-        self.world.releases.found_bad |= {found for found in BETRAYING if minor(found) == number}
+        self.world.releases.found_bad |= {found for found in REGRESSING if minor(found) == number}
 
     @rule(is_unheard=st.booleans())
-    def the_member_in_hand_is_heard_no_more_or_again(self, is_unheard: bool) -> None:
+    def the_upgrading_member_becomes_silent_or_answers_again(self, is_unheard: bool) -> None:
         resource = self.world.resource
         upgrade = resource.persisted.upgrade if resource is not None else None
         for process in self.world.processes.values():
@@ -96,7 +96,7 @@ class Upgrades(Life):
                 self._judge_end(made)
 
     def _lowest(self) -> int:
-        """The minor version that the cluster is at: voters who have gone further may still come back."""
+        """The minor version of the cluster: voters that run a later one may still go back."""
         world = self.world
         last = max(world.existing_disks(), key=lambda disk: disk.committed, default=Disk())
         asked = world.peers if world.is_persistent else world.pods
@@ -104,7 +104,7 @@ class Upgrades(Life):
         return max(min(BEST), min(voters, default=0), last.minor)
 
     def _judge_end(self, made: Plan) -> None:
-        """Data that goes with the pod that it is used by is not given up for an upgrade."""
+        """A claim that is deleted with its pod is not given up for an upgrade."""
         is_going = any(claim.is_terminating for claim in self.world.claims.values())
         if not (made.reason == "UpgradeWaiting" and is_going):
             super()._judge_end(made)

@@ -1,4 +1,4 @@
-"""Upgrades: one member at a time, through every disturbance, and made once whatever happens at any write."""
+"""Upgrades: one member at a time through every disturbance, and done once whatever write fails."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,13 +24,13 @@ def of(kind: Kind, version: str, size: int = 3) -> tuple[Kind, Json]:
     return made(size=size, version=version)
 
 
-def ask(made: Bench, kind: Kind, version: str, **spec: int) -> None:
-    """Edit the version."""
+def set_version(made: Bench, kind: Kind, version: str, **spec: int) -> None:
+    """Edit the version in the spec."""
     made.edit(kind, "c", {"spec": {"version": version, **spec}})
 
 
 def versions(made: Bench) -> list[str]:
-    """What runs, by number of the member."""
+    """The versions that run, by number of the member."""
     return [member.version for member in made.etcd.etcd.members if member.is_running]
 
 
@@ -45,7 +45,7 @@ def claims(made: Bench) -> list[str]:
 
 
 def last(kind: Kind) -> str:
-    """The member whose turn comes first."""
+    """The member that is upgraded first."""
     return "c-0002" if kind is COREOS else "c-2"
 
 
@@ -55,7 +55,7 @@ def image(version: str) -> str:
 
 @contextmanager
 def never_two_away(made: Bench) -> Iterator[None]:
-    """While it lasts, two of three members run after every turn of the world, and somebody leads."""
+    """Meanwhile two of three members run after every step of the fakes."""
     step = made.step
 
     def watched() -> bool:
@@ -80,7 +80,7 @@ def test_a_changed_version_is_rolled_out_from_the_highest_number_down(kind: Kind
             )
             return len(order) == 3
 
-        ask(made, kind, "3.5.35")
+        set_version(made, kind, "3.5.35")
         with never_two_away(made):
             made.run_until(done)
             made.settle()
@@ -89,9 +89,9 @@ def test_a_changed_version_is_rolled_out_from_the_highest_number_down(kind: Kind
         assert order == names[::-1]
         assert (members(made), claims(made), made.status(kind)["clusterID"]) == before
         assert_finished(made, kind, 3, version="3.5.35")
-        told = made.event_reasons()
-        assert told.count("MemberUpgraded") == 3
-        assert [told.count(reason) for reason in ("UpgradeStarted", "LeaderMoved", "UpgradeFinished")] == [
+        events = made.event_reasons()
+        assert events.count("MemberUpgraded") == 3
+        assert [events.count(reason) for reason in ("UpgradeStarted", "LeaderMoved", "UpgradeFinished")] == [
             1
         ] * 3
         assert made.operator is not None
@@ -103,7 +103,7 @@ def test_a_changed_version_is_rolled_out_from_the_highest_number_down(kind: Kind
 
 
 @BOTH
-def test_the_leader_is_moved_before_its_member_is_touched(kind: Kind) -> None:
+def test_the_leader_is_moved_before_its_member_is_stopped(kind: Kind) -> None:
     with bootstrapped(*of(kind, "3.5.34")) as made:
         leaders: list[str] = []
 
@@ -112,7 +112,7 @@ def test_the_leader_is_moved_before_its_member_is_touched(kind: Kind) -> None:
             leaders.extend([etcd.leader.name] if etcd.leader is not None else ["nobody"])
             return made.is_settled(kind, "c") and versions(made) == ["3.5.35"] * 3
 
-        ask(made, kind, "3.5.35")
+        set_version(made, kind, "3.5.35")
         made.run_until(stopped)
 
         assert "nobody" not in leaders
@@ -120,9 +120,9 @@ def test_the_leader_is_moved_before_its_member_is_touched(kind: Kind) -> None:
 
 
 @BOTH
-def test_status_reports_from_where_to_where_and_whose_turn_it_is(kind: Kind) -> None:
+def test_status_reports_both_versions_and_the_upgrading_member(kind: Kind) -> None:
     with bootstrapped(*of(kind, "3.5.34")) as made:
-        ask(made, kind, "3.5.35")
+        set_version(made, kind, "3.5.35")
         made.run_until(lambda: "upgrade" in made.status(kind))
 
         upgrade = made.status(kind)["upgrade"]
@@ -134,14 +134,14 @@ def test_status_reports_from_where_to_where_and_whose_turn_it_is(kind: Kind) -> 
 
 @BOTH
 @pytest.mark.parametrize("size", [1, 2])
-def test_few_members_are_upgraded_too(kind: Kind, size: int) -> None:
+def test_clusters_of_one_and_two_are_upgraded(kind: Kind, size: int) -> None:
     with bootstrapped(*of(kind, "3.5.34", size)) as made:
-        ask(made, kind, "3.5.35")
+        set_version(made, kind, "3.5.35")
         made.settle()
         assert_finished(made, kind, size, version="3.5.35")
 
 
-# From minor to minor
+# Minor versions
 
 
 @BOTH
@@ -149,7 +149,7 @@ def test_a_cluster_bootstrapped_with_3_5_is_taken_to_3_6_and_on_to_3_7(kind: Kin
     with bootstrapped(*of(kind, "3.5.35")) as made:
         before = members(made)
         for version in ("3.6.16", "3.7.3"):
-            ask(made, kind, version)
+            set_version(made, kind, version)
             with never_two_away(made):
                 made.settle()
         assert versions(made) == ["3.7.3"] * 3
@@ -161,7 +161,7 @@ def test_a_cluster_bootstrapped_with_3_5_is_taken_to_3_6_and_on_to_3_7(kind: Kin
 def test_a_cluster_bootstrapped_with_3_6_needs_no_raft_snapshot() -> None:
     with bootstrapped(*of(COREOS, "3.6.16")) as made:
         before = made.etcd.etcd.raft_index
-        ask(made, COREOS, "3.7.3")
+        set_version(made, COREOS, "3.7.3")
         made.settle()
         assert versions(made) == ["3.7.3"] * 3
         assert made.etcd.etcd.raft_index - before < 100
@@ -170,9 +170,9 @@ def test_a_cluster_bootstrapped_with_3_6_needs_no_raft_snapshot() -> None:
 def test_without_a_metrics_page_no_member_is_taken_to_3_7() -> None:
     with bootstrapped(*of(COREOS, "3.5.35")) as made:
         made.etcds.serves_metrics = False
-        ask(made, COREOS, "3.6.16")
+        set_version(made, COREOS, "3.6.16")
         made.settle()
-        ask(made, COREOS, "3.7.3")
+        set_version(made, COREOS, "3.7.3")
         made.run_until(lambda: made.reason(COREOS) == "UpgradeWaiting")
         made.wait(30.0)
         assert versions(made) == ["3.6.16"] * 3
@@ -184,26 +184,26 @@ def test_without_a_metrics_page_no_member_is_taken_to_3_7() -> None:
 )
 def test_the_operator_refuses_what_the_definition_would(kind: Kind, runs: str, wanted: str) -> None:
     with bootstrapped(*of(kind, runs)) as made:
-        ask(made, kind, wanted)
+        set_version(made, kind, wanted)
         made.run_until(lambda: made.reason(kind) == "UpgradeRefused")
         made.wait(30.0)
         assert versions(made) == [runs] * 3
         assert made.etcd.has_met
 
-        ask(made, kind, runs)
+        set_version(made, kind, runs)
         made.settle()
         made.rest()
 
 
-# Trouble
+# Failures
 
 
 @BOTH
-def test_an_image_that_cannot_be_pulled_stops_the_upgrade_until_the_spec_is_put_right(kind: Kind) -> None:
+def test_an_image_that_cannot_be_pulled_blocks_the_upgrade_until_the_spec_is_corrected(kind: Kind) -> None:
     with bootstrapped(*of(kind, "3.6.16")) as made:
         before = members(made), claims(made)
         made.world.unpullable.add(image("3.6.99"))
-        ask(made, kind, "3.6.99")
+        set_version(made, kind, "3.6.99")
         with never_two_away(made):
             made.run_until(lambda: made.reason(kind) == "UpgradeBlocked")
             made.wait(60.0)
@@ -211,7 +211,7 @@ def test_an_image_that_cannot_be_pulled_stops_the_upgrade_until_the_spec_is_put_
             assert last(kind) in condition["message"]
             assert "ErrImagePull" in condition["message"]
             assert versions(made) == ["3.6.16"] * 2
-            ask(made, kind, "3.6.16")
+            set_version(made, kind, "3.6.16")
             made.settle()
         assert (members(made), claims(made)) == before
         assert_finished(made, kind, 3)
@@ -222,7 +222,7 @@ def test_a_member_that_crashes_at_the_new_version_is_not_taken_for_lost(kind: Ki
     with bootstrapped(*of(kind, "3.5.35")) as made:
         before = members(made), claims(made)
         made.etcds.broken_versions.add("3.6.16")
-        ask(made, kind, "3.6.16")
+        set_version(made, kind, "3.6.16")
         with never_two_away(made):
             made.run_until(lambda: made.reason(kind) == "UpgradeBlocked")
             for pod in made.api.objects.select(PODS):
@@ -235,7 +235,7 @@ def test_a_member_that_crashes_at_the_new_version_is_not_taken_for_lost(kind: Ki
             made.wait(60.0)
             assert made.reason(kind) == "UpgradeBlocked"
             assert "it crashes" in made.condition(kind, "Degraded")["message"]
-            ask(made, kind, "3.5.35")
+            set_version(made, kind, "3.5.35")
             made.settle()
         assert (members(made), claims(made)) == before
         assert_finished(made, kind, 3, version="3.5.35")
@@ -245,20 +245,20 @@ def test_a_member_that_crashes_at_the_new_version_is_not_taken_for_lost(kind: Ki
 def test_a_single_member_that_is_blocked_is_taken_back(kind: Kind) -> None:
     with bootstrapped(*of(kind, "3.6.16", 1)) as made:
         made.world.unpullable.add(image("3.6.99"))
-        ask(made, kind, "3.6.99")
+        set_version(made, kind, "3.6.99")
         made.run_until(lambda: made.reason(kind) == "UpgradeBlocked")
-        ask(made, kind, "3.6.16")
+        set_version(made, kind, "3.6.16")
         made.settle()
         assert made.etcd.etcd.keys == {b"key": (b"value", 2)}
         assert_finished(made, kind, 1)
 
 
 @BOTH
-def test_a_version_edited_again_is_what_the_rest_is_taken_to(kind: Kind) -> None:
+def test_a_version_edited_again_halfway_is_rolled_out(kind: Kind) -> None:
     with bootstrapped(*of(kind, "3.5.34")) as made:
-        ask(made, kind, "3.5.35")
+        set_version(made, kind, "3.5.35")
         made.run_until(lambda: "3.5.35" in versions(made))
-        ask(made, kind, "3.6.16")
+        set_version(made, kind, "3.6.16")
         with never_two_away(made):
             made.settle()
         assert_finished(made, kind, 3, version="3.6.16")
@@ -269,25 +269,25 @@ def test_a_version_edited_again_is_what_the_rest_is_taken_to(kind: Kind) -> None
 
 
 @BOTH
-def test_a_version_put_back_in_the_middle_is_gone_back_to(kind: Kind) -> None:
+def test_a_version_reverted_halfway_is_rolled_back(kind: Kind) -> None:
     with bootstrapped(*of(kind, "3.5.35")) as made:
-        ask(made, kind, "3.6.16")
+        set_version(made, kind, "3.6.16")
         made.run_until(lambda: versions(made).count("3.6.16") == 2 and len(made.etcd.running) == 3)
-        ask(made, kind, "3.5.35")
+        set_version(made, kind, "3.5.35")
         with never_two_away(made):
             made.settle()
         assert_finished(made, kind, 3, version="3.5.35")
 
 
 @BOTH
-def test_a_pause_stops_the_upgrade_and_its_end_goes_on_with_it(kind: Kind) -> None:
+def test_a_pause_stops_the_upgrade_and_its_end_resumes_it(kind: Kind) -> None:
     def pause(*, is_on: bool) -> Json:
         if kind is COREOS:
             return {"spec": {"paused": is_on}}
         return {"metadata": {"annotations": {"etcd.improbable.io/paused": str(is_on).lower()}}}
 
     with bootstrapped(*of(kind, "3.5.34")) as made:
-        ask(made, kind, "3.5.35")
+        set_version(made, kind, "3.5.35")
         made.run_until(lambda: versions(made).count("3.5.35") == 1 and len(made.etcd.running) == 3)
         made.edit(kind, "c", pause(is_on=True))
         made.wait(60.0)
@@ -302,15 +302,15 @@ def test_a_pause_stops_the_upgrade_and_its_end_goes_on_with_it(kind: Kind) -> No
 @pytest.mark.parametrize(("size", "to"), [(3, 5), (5, 3), (1, 3)])
 def test_size_and_version_may_be_edited_together(kind: Kind, size: int, to: int) -> None:
     with bootstrapped(*of(kind, "3.5.35", size)) as made:
-        ask(made, kind, "3.6.16", **{"size" if kind is COREOS else "replicas": to})
+        set_version(made, kind, "3.6.16", **{"size" if kind is COREOS else "replicas": to})
         made.settle()
         kept = range(to) if kind is IMPROBABLE or to > size else range(size - to, size)
         assert_finished(made, kind, to, tuple(kept), version="3.6.16")
 
 
-def test_an_ephemeral_member_lost_in_the_middle_is_replaced_before_the_upgrade_goes_on() -> None:
+def test_an_ephemeral_member_lost_halfway_is_replaced_before_the_upgrade_goes_on() -> None:
     with bootstrapped(*of(COREOS, "3.5.35")) as made:
-        ask(made, COREOS, "3.6.16")
+        set_version(made, COREOS, "3.6.16")
         made.run_until(lambda: versions(made).count("3.6.16") == 1 and len(made.etcd.running) == 3)
         joined: set[str] = set()
         made.delete(PODS, "c-0001")
@@ -323,9 +323,9 @@ def test_an_ephemeral_member_lost_in_the_middle_is_replaced_before_the_upgrade_g
         assert_finished(made, COREOS, 3, (0, 2, 3), version="3.6.16")
 
 
-def test_a_persistent_member_lost_in_the_middle_is_replaced_before_the_upgrade_goes_on() -> None:
+def test_a_persistent_member_lost_halfway_is_replaced_before_the_upgrade_goes_on() -> None:
     with bootstrapped(*of(IMPROBABLE, "3.5.35")) as made:
-        ask(made, IMPROBABLE, "3.6.16")
+        set_version(made, IMPROBABLE, "3.6.16")
         made.run_until(lambda: versions(made).count("3.6.16") == 1 and len(made.etcd.running) == 3)
         made.lose_claim("c-1")
         made.settle()
@@ -336,7 +336,7 @@ def test_a_persistent_member_lost_in_the_middle_is_replaced_before_the_upgrade_g
 def test_a_quorum_lost_while_a_member_is_blocked_comes_back_with_the_right_version(kind: Kind) -> None:
     with bootstrapped(*of(kind, "3.6.16")) as made:
         made.world.unpullable.add(image("3.6.99"))
-        ask(made, kind, "3.6.99")
+        set_version(made, kind, "3.6.99")
         made.run_until(lambda: made.reason(kind) == "UpgradeBlocked")
         (lost,) = (name for name in ("c-0001", "c-1") if name in made.etcd.running)
         if kind is COREOS:
@@ -344,7 +344,7 @@ def test_a_quorum_lost_while_a_member_is_blocked_comes_back_with_the_right_versi
         else:
             made.lose_claim(lost)
         made.run_until(lambda: made.condition(kind, "Available")["status"] == "False")
-        ask(made, kind, "3.6.16")
+        set_version(made, kind, "3.6.16")
         made.settle()
         assert made.etcd.etcd.keys == {b"key": (b"value", 2)}
         assert_finished(made, kind, 3, (0, 2, 3) if kind is COREOS else (0, 1, 2))
@@ -352,10 +352,10 @@ def test_a_quorum_lost_while_a_member_is_blocked_comes_back_with_the_right_versi
 
 @BOTH
 @pytest.mark.parametrize("wanted", ["3.6.16", "3.6.18"])
-def test_a_version_that_proves_to_be_bad_only_later_is_got_rid_of(kind: Kind, wanted: str) -> None:
+def test_a_version_that_crashes_only_later_is_replaced(kind: Kind, wanted: str) -> None:
     with bootstrapped(*of(kind, "3.6.16")) as made:
         before = members(made), claims(made)
-        ask(made, kind, "3.6.17")
+        set_version(made, kind, "3.6.17")
         made.run_until(lambda: versions(made).count("3.6.17") == 2 and len(made.etcd.running) == 3)
         made.etcds.broken_versions.add("3.6.17")
         for running in made.world.running:
@@ -364,7 +364,7 @@ def test_a_version_that_proves_to_be_bad_only_later_is_got_rid_of(kind: Kind, wa
                 made.etcds.start(running)
         made.wait(60.0)
         assert versions(made).count("3.6.17") == 0
-        ask(made, kind, wanted)
+        set_version(made, kind, wanted)
         made.settle()
         assert (members(made), claims(made)) == before
         assert made.etcd.etcd.keys == {b"key": (b"value", 2)}
@@ -373,25 +373,25 @@ def test_a_version_that_proves_to_be_bad_only_later_is_got_rid_of(kind: Kind, wa
 
 @BOTH
 @pytest.mark.parametrize("size", [1, 2, 5])
-def test_a_size_edited_while_a_member_is_blocked_is_come_to(kind: Kind, size: int) -> None:
+def test_a_size_edited_while_a_member_is_blocked_is_reached(kind: Kind, size: int) -> None:
     with bootstrapped(*of(kind, "3.6.16")) as made:
         made.world.unpullable.add(image("3.6.99"))
-        ask(made, kind, "3.6.99")
+        set_version(made, kind, "3.6.99")
         made.run_until(lambda: made.reason(kind) == "UpgradeBlocked")
         made.edit(kind, "c", {"spec": {"size" if kind is COREOS else "replicas": size}})
         made.wait(30.0)
-        ask(made, kind, "3.6.16")
+        set_version(made, kind, "3.6.16")
         made.settle()
         assert made.etcd.etcd.keys == {b"key": (b"value", 2)}
         kept = sorted(int(name.rpartition("-")[2]) for name in made.etcd.running)
         assert_finished(made, kind, size, tuple(kept))
 
 
-def test_an_alarm_is_waited_out() -> None:
+def test_an_upgrade_waits_for_the_end_of_an_alarm() -> None:
     with bootstrapped(*of(COREOS, "3.5.34")) as made:
         etcd = made.etcd.etcd
         etcd.alarms.add((etcd.members[0].id, "NOSPACE"))
-        ask(made, COREOS, "3.5.35")
+        set_version(made, COREOS, "3.5.35")
         made.run_until(lambda: made.reason(COREOS) == "UpgradeWaiting")
         assert "NOSPACE" in made.condition(COREOS, "Degraded")["message"]
         made.wait(30.0)
@@ -401,20 +401,20 @@ def test_an_alarm_is_waited_out() -> None:
         assert_finished(made, COREOS, 3, version="3.5.35")
 
 
-def test_old_claims_are_resumed_with_the_version_that_wrote_them() -> None:
+def test_old_claims_are_resumed_at_the_version_that_wrote_them() -> None:
     with bootstrapped(*of(IMPROBABLE, "3.5.35")) as made:
         made.delete(IMPROBABLE, "c")
         made.drain()
         made.create(*of(IMPROBABLE, "3.7.3"))
         made.run_until(lambda: made.reason(IMPROBABLE) == "UpgradeRefused")
         assert versions(made) == ["3.5.35"] * 3
-        ask(made, IMPROBABLE, "3.6.16")
+        set_version(made, IMPROBABLE, "3.6.16")
         made.settle()
         assert_finished(made, IMPROBABLE, 3, version="3.6.16")
 
 
 @BOTH
-def test_a_bootstrap_whose_image_does_not_exist_goes_on_with_another_version(kind: Kind) -> None:
+def test_a_bootstrap_whose_image_is_missing_continues_at_another_version(kind: Kind) -> None:
     with bootstrapped(*of(kind, "3.6.16", 1)) as made:
         made.world.unpullable.add(image("3.6.99"))
         body = of(kind, "3.6.99")[1] | {"metadata": {"name": "d"}}
@@ -425,7 +425,7 @@ def test_a_bootstrap_whose_image_does_not_exist_goes_on_with_another_version(kin
         assert made.status(kind, "d")["currentVersion"] == "3.5.35"
 
 
-def test_a_peer_that_somebody_edits_is_brought_back() -> None:
+def test_an_edited_version_of_a_peer_is_reverted() -> None:
     with bootstrapped(*of(IMPROBABLE, "3.6.16")) as made:
         made.edit(PEERS, "c-1", {"spec": {"version": "3.6.17"}})
         made.settle()
@@ -433,8 +433,8 @@ def test_a_peer_that_somebody_edits_is_brought_back() -> None:
         assert made.get(PEERS, "c-1")["spec"]["version"] == "3.6.16"
 
 
-def test_an_upgrade_that_was_taken_back_before_anybody_was_touched_does_not_claim_to_be_done() -> None:
-    """Padding, say, was all that had been done."""
+def test_an_upgrade_reverted_before_a_member_was_stopped_reports_no_upgraded_member() -> None:
+    """As when only the log was padded."""
     before = Upgrade(origin="3.6.16", target="3.7.3")
 
     assert events_of(before, None, states.bootstrapped()) == [("UpgradeFinished", "all members run 3.6.16")]
@@ -458,7 +458,7 @@ def test_an_upgrade_is_made_once_whatever_happens_at_any_write(kind: Kind, distu
         with bootstrapped(*of(kind, "3.5.34")) as made:
             made.kill()
             before = members(made), claims(made)
-            ask(made, kind, "3.5.35")
+            set_version(made, kind, "3.5.35")
             with never_two_away(made):
                 goes_on = survives(made, disturbance, write, lambda: None)
             assert (members(made), claims(made)) == before
@@ -474,9 +474,9 @@ def test_the_log_is_padded_whatever_happens_at_any_write(kind: Kind) -> None:
     disturbance = DISTURBANCES["the reply is lost and it dies"]
     for write in (1, 2, 3, 4):
         with bootstrapped(*of(kind, "3.5.35", 1)) as made:
-            ask(made, kind, "3.6.16")
+            set_version(made, kind, "3.6.16")
             made.settle()
             made.kill()
-            ask(made, kind, "3.7.3")
+            set_version(made, kind, "3.7.3")
             assert survives(made, disturbance, write, lambda: None)
             assert_finished(made, kind, 1, version="3.7.3")
