@@ -187,7 +187,7 @@ class Member:
         return claim is not None and pod is not None and claim.missing_in not in ("", pod.uid)
 
     @property
-    def is_going(self) -> bool:
+    def is_terminating(self) -> bool:
         """Whether all that is left of it is being deleted."""
         if self.peer is not None:
             return self.peer.is_terminating

@@ -70,7 +70,7 @@ def observed(
 def conflict(desired: DesiredCluster) -> str:
     """Why a resource may not use its names, beside one of the other API group that takes precedence."""
     return (
-        f"an EtcdCluster {desired.name} of the other API group was here first: "
+        f"the EtcdCluster {desired.name} of the other API group has precedence: "
         "delete one of the two, or give this one another name"
     )
 

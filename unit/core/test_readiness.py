@@ -148,7 +148,7 @@ def test_some_pods_are_left_alone(pod: Any) -> None:
 
 JUDGED_BY_NOBODY = [
     pytest.param(bootstrapping(persistent(), has_quorum=True), id="before the bootstrap is latched"),
-    pytest.param(bootstrapped(conflict="the other group was here first"), id="a name that is another's"),
+    pytest.param(bootstrapped(conflict="another has precedence"), id="a name that is another's"),
     pytest.param(
         changed(down(bootstrapped(), "db-0", "db-1"), "db-2", answer=answer("db-2", cluster_id="other")),
         id="another cluster than the one on record",

@@ -154,7 +154,7 @@ def _another_version(state: ClusterState, bootstrap: Bootstrap) -> Plan | None:
     actions: list[Action] = [
         ReplaceMember(name=member.name, version=wanted)
         for member in state.members
-        if member.requested_version not in ("", wanted) and not member.is_going
+        if member.requested_version not in ("", wanted) and not member.is_terminating
     ]
     if bootstrap.version != wanted:
         renewed = msgspec.structs.replace(bootstrap, version=wanted)

@@ -69,8 +69,8 @@ def finish(state: ClusterState) -> Plan | None:
         return start_again(state, learner) or Plan.hold(
             learner.problem.reason, f"{name}: {learner.problem.message}", requeue_after=1.0
         )
-    is_going = learner.pod is not None and learner.pod.is_terminating
-    if learner.answer is None or is_going:
+    is_terminating = learner.pod is not None and learner.pod.is_terminating
+    if learner.answer is None or is_terminating:
         return _await_answer(state, learner)
     return Plan.act(
         Promote(name=name, member_id=entry.id),

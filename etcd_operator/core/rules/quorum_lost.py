@@ -253,7 +253,7 @@ def _go_on(state: ClusterState, recovery: Recovery) -> Plan | None:
         return _begin(state)
     answer = seed.answer
     if state.has_quorum and answer is not None and serves(answer, recovery):
-        left = [m for m in state.members if m.name != recovery.seed and not m.is_going]
+        left = [m for m in state.members if m.name != recovery.seed and not m.is_terminating]
         return hand_over(state, recovery, answer, left)
     return _await_seed(state, recovery, seed)
 

@@ -141,7 +141,7 @@ def _is_left_over(state: ClusterState, member: Member) -> bool:
     a member that never answered (it was created late, after the member was removed): any other claim of such
     a name may be somebody's copy.
     """
-    if member.is_going:
+    if member.is_terminating:
         return False
     if member.pod is not None or member.peer is not None or member.has_service:
         return True

@@ -17,7 +17,7 @@ def watch(state: ClusterState) -> Plan | None:
     if not state.voters:
         return Plan.wait("Looking", "waiting for a voter to tell the members", requeue_after=RECHECK)
     # The pod of a member that was taken out may well say that it failed: etcd ends with an error then.
-    going = [member for member in state.members if member.entry is None and member.is_going]
+    going = [member for member in state.members if member.entry is None and member.is_terminating]
     unhealthy = [member for member in state.members if not member.is_healthy and member not in going]
     for member in unhealthy:
         if member.problem is not None:
