@@ -77,7 +77,7 @@ IMPROBABLE_CLUSTER = (
         name="one-affinity",
         at="spec",
         holds="!has(self.affinity) || !has(self.podTemplate) || !has(self.podTemplate.affinity)",
-        message="spec.affinity and spec.podTemplate.affinity are alternatives: set only one of them",
+        message="spec.affinity and spec.podTemplate.affinity are alternatives: set one of them",
     ),
 )
 

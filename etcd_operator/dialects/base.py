@@ -1,4 +1,4 @@
-"""What every dialect can do, and what all of them read in the same way."""
+"""The protocol of a dialect, and what all dialects share."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Resource(Protocol):
 
     @property
     def status(self) -> Value:
-        """Its status, of the group's own shape."""
+        """Its status, of the type of its group."""
         ...
 
 
@@ -39,9 +39,9 @@ Cluster_contra = TypeVar("Cluster_contra", bound=Resource, contravariant=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Defaults:
-    """What the operator's settings decide for all clusters.
+    """The settings of the operator that apply to all clusters.
 
-    repository: of etcd's images, without tag. version: for specs that name none.
+    repository: of etcd's images, without a tag. version: for specs without a version.
     """
 
     repository: str
@@ -49,58 +49,58 @@ class Defaults:
 
 
 class Dialect(Protocol[Cluster_contra]):
-    """One API group: resource in, objects and status out. Pure."""
+    """One API group: converts its resource to the desired state, objects and status. Pure."""
 
     def desired(self, cluster: Cluster_contra) -> DesiredCluster:
-        """What the resource asks for; what is wrong with it is in `problem`, never raised."""
+        """The desired state. A problem of the spec is in `problem`, never raised."""
         ...
 
     def status(self, cluster: Cluster_contra, state: ClusterState, plan: Plan, *, now: str) -> RawObject:
-        """The whole status as written; `now` is RFC 3339."""
+        """The complete status to write; `now` is RFC 3339."""
         ...
 
     def member_host(self, cluster: DesiredCluster, name: str) -> str:
-        """The DNS name under which peers reach a member."""
+        """The DNS name of a member for its peers."""
         ...
 
     def member_at(self, cluster: DesiredCluster, host: str) -> str:
-        """The member that peers reach under a host name; empty for an unknown member's."""
+        """The member with this host name; empty for an unknown member."""
         ...
 
     def member_labels(self, cluster: DesiredCluster, name: str) -> dict[str, str]:
-        """By which a member's pod and claim are known: to caches, and to what selects them."""
+        """The labels that identify a member's pod and claim, for caches and selectors."""
         ...
 
     def client_service(self, cluster: DesiredCluster) -> RawObject:
-        """The address for clients."""
+        """The client Service."""
         ...
 
     def member_service(self, cluster: DesiredCluster, name: str) -> RawObject:
-        """The address of one member."""
+        """The Service of one member."""
         ...
 
     def budget(self, cluster: DesiredCluster, min_available: int) -> RawObject:
-        """The disruption budget over all members."""
+        """The disruption budget of the cluster."""
         ...
 
     @property
     def pod_keys(self) -> PodKeys:
-        """The names of what is written on members' pods."""
+        """The keys that the operator writes on members' pods."""
         ...
 
     @property
     def route_label(self) -> str:
-        """The label without which the Service for clients does not select a pod, and nothing else differs."""
+        """The label by which only the client Service selects: without it a pod gets no clients."""
         ...
 
     def member(self, cluster: DesiredCluster, name: str, start: Start) -> RawObject:
-        """The object that runs a member: a Pod or an EtcdPeer."""
+        """The object of a member: a Pod or an EtcdPeer."""
         ...
 
 
 def desired_of(
     metadata: ObjectMeta,
-    asked: Callable[[], dict[str, Any]],
+    read_spec: Callable[[], dict[str, Any]],
     *,
     api_version: str,
     kind: Kind,
@@ -108,13 +108,13 @@ def desired_of(
     conditions: tuple[Condition, ...] = (),
     cluster_version: str | None = None,
 ) -> DesiredCluster:
-    """The cluster that a resource asks for.
+    """The desired state of a resource.
 
-    asked: reads the spec into fields of DesiredCluster; the InvalidSpec it raises becomes `problem`.
-    conditions, cluster_version: those last written.
+    read_spec: converts the spec to fields of DesiredCluster; an InvalidSpec that it raises becomes `problem`.
+    conditions, cluster_version: as last written.
     """
     try:
-        fields = asked()
+        fields = read_spec()
     except InvalidSpec as error:
         fields = {"size": 0, "repository": "", "version": "", "problem": str(error)}
     return DesiredCluster(
@@ -134,7 +134,7 @@ def desired_of(
 
 
 def parse_spec(raw: dict[str, Any], kind: type[Spec]) -> Spec:
-    """Read a raw spec. Raises InvalidSpec with one sentence naming the field."""
+    """Parse a raw spec. Raises InvalidSpec with one sentence that names the field."""
     try:
         return convert(raw, kind)
     except msgspec.ValidationError as error:
@@ -147,7 +147,7 @@ def version_for(defaults: Defaults, version: str) -> str:
 
 
 def persisted_fields(persisted: PersistedState, *, now: str) -> dict[str, Any]:
-    """The operator's memory as the status types of both groups spell it."""
+    """The persisted state, as fields of the status types of both groups."""
     upgrade = persisted.upgrade
     if upgrade is not None and not upgrade.since:
         upgrade = msgspec.structs.replace(upgrade, since=now)
@@ -160,6 +160,6 @@ def persisted_fields(persisted: PersistedState, *, now: str) -> dict[str, Any]:
 
 
 def unavailable_since(conditions: tuple[Condition, ...]) -> str:
-    """Since when a status says that its cluster does not answer; empty while it says that it does."""
+    """When the condition Available became False; empty while it is not."""
     found = next((c for c in conditions if c.type == "Available" and c.status == "False"), None)
     return found.last_transition_time if found is not None else ""

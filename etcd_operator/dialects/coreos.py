@@ -1,4 +1,4 @@
-"""`coreos.com/v1`: ephemeral members, each a bare pod with a service of its own."""
+"""`coreos.com/v1`: ephemeral members, each a pod with its own Service."""
 
 from typing import Any
 
@@ -28,11 +28,11 @@ class CoreosDialect:
         self._defaults = defaults
 
     def desired(self, cluster: EtcdCluster) -> DesiredCluster:
-        """What the resource asks for; what is wrong with it is in `problem`."""
+        """The desired state; a problem of the spec is in `problem`."""
         status = cluster.status
         return desired_of(
             cluster.metadata,
-            lambda: self._asked(cluster),
+            lambda: self._read_spec(cluster),
             api_version=coreos.API_VERSION,
             kind=EPHEMERAL,
             persisted=PersistedState(
@@ -45,12 +45,12 @@ class CoreosDialect:
             conditions=status.conditions,
         )
 
-    def _asked(self, cluster: EtcdCluster) -> dict[str, Any]:
+    def _read_spec(self, cluster: EtcdCluster) -> dict[str, Any]:
         spec = parse_spec(cluster.spec, ClusterSpec)
         size = spec.size if spec.size is not None else cluster.size
         if size is None or size < 1:
-            raise InvalidSpec("spec.size is missing: give the number of members, like 3")
-        # Left out, the version is what runs: an operator with another default must not upgrade anything.
+            raise InvalidSpec("spec.size is missing: set the number of members, like 3")
+        # The default is the running version: a new default of the operator must not upgrade clusters.
         version = version_for(self._defaults, spec.version or cluster.status.current_version)
         return {
             "size": size,
@@ -61,7 +61,7 @@ class CoreosDialect:
         }
 
     def status(self, cluster: EtcdCluster, state: ClusterState, plan: Plan, *, now: str) -> RawObject:
-        """The whole status as written; what cannot be observed now keeps its last value."""
+        """The complete status to write; values that cannot be observed keep their last value."""
         previous, desired = cluster.status, state.desired
         version = current_version(state) or previous.current_version
         names = member_names(state)
@@ -85,43 +85,43 @@ class CoreosDialect:
         return dict(msgspec.to_builtins(status))
 
     def member_host(self, cluster: DesiredCluster, name: str) -> str:
-        """The member's own service."""
+        """The name of the member's Service."""
         del cluster
         return name
 
     def member_at(self, cluster: DesiredCluster, host: str) -> str:
-        """The member's service has the member's name."""
+        """The host itself: the Service of a member has its name."""
         del cluster
         return host
 
     def member_labels(self, cluster: DesiredCluster, name: str) -> dict[str, str]:
-        """Without the one that lets clients in: a seed gets that when it serves."""
+        """Without the label that admits clients: a seed gets it when it serves."""
         return ephemeral.member_selector(cluster, name)
 
     def client_service(self, cluster: DesiredCluster) -> RawObject:
-        """One address for all members."""
+        """The Service of all members."""
         return ephemeral.client_service(cluster)
 
     def member_service(self, cluster: DesiredCluster, name: str) -> RawObject:
-        """The member's own address."""
+        """The Service of the member."""
         return ephemeral.member_service(cluster, name)
 
     def budget(self, cluster: DesiredCluster, min_available: int) -> RawObject:
-        """The disruption budget over all members."""
+        """The disruption budget of the cluster."""
         return ephemeral.budget(cluster, min_available)
 
     @property
     def pod_keys(self) -> PodKeys:
-        """The names of what is written on members' pods."""
+        """The keys that the operator writes on members' pods."""
         return coreos.POD_KEYS
 
     @property
     def route_label(self) -> str:
-        """Who lacks it is a seed that does not serve yet, or is kept from clients."""
+        """A seed that does not serve yet lacks it, and so does a member that is kept from clients."""
         return coreos.APP_LABEL
 
     def member(self, cluster: DesiredCluster, name: str, start: Start) -> RawObject:
-        """The pod. Raises TypeError for a start from old data: an ephemeral pod has none."""
+        """The pod. Raises TypeError for a start from existing data: an ephemeral member has none."""
         if isinstance(start, Resuming):
             raise TypeError(f"{name}: an ephemeral member cannot resume")
         if isinstance(start, Seeding):
@@ -130,7 +130,7 @@ class CoreosDialect:
 
 
 def _endpoints(state: ClusterState) -> tuple[str, ...]:
-    """Client URLs, by the members' own Services; with the namespace, so that they hold in every other one."""
+    """Client URLs, by the Services of the members, with the namespace so that they work in all namespaces."""
     names = (member.name for member in state.members if member.entry is not None)
     return tuple(url(f"{name}.{state.desired.namespace}.svc", CLIENT_PORT) for name in names)
 
@@ -148,7 +148,7 @@ def _pod_template(name: str, spec: ClusterSpec) -> PodTemplate:
 
 
 def _pods(state: ClusterState) -> int:
-    """How many pods there are; while a bootstrap is under way, how many it makes."""
+    """The number of pods; during the bootstrap, the number of initial members."""
     if not state.persisted.is_bootstrapped:
         return len(member_names(state))
     return sum(member.pod is not None for member in state.members)

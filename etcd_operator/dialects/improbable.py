@@ -1,4 +1,4 @@
-"""`etcd.improbable.io/v1alpha1`: persistent members behind one headless service."""
+"""`etcd.improbable.io/v1alpha1`: persistent members behind one headless Service."""
 
 from typing import Any
 
@@ -21,8 +21,8 @@ from etcd_operator.errors import InvalidSpec
 from etcd_operator.render import persistent
 from etcd_operator.render.urls import CLIENT_PORT, url
 
-LONGEST_ASKED = 200
-"""Characters of what somebody asks to recover: longer than any name of a recovery, short enough to quote."""
+LONGEST_REQUEST = 200
+"""Characters of the annotation `recover`: longer than any name of a recovery, short enough for a message."""
 
 RESERVED = "names under etcd.improbable.io/ are reserved"
 
@@ -34,11 +34,11 @@ class ImprobableDialect:
         self._defaults = defaults
 
     def desired(self, cluster: EtcdCluster) -> DesiredCluster:
-        """What the resource asks for; what is wrong with it is in `problem`."""
+        """The desired state; a problem of the spec is in `problem`."""
         status = cluster.status
         return desired_of(
             cluster.metadata,
-            lambda: self._asked(cluster),
+            lambda: self._read_spec(cluster),
             api_version=improbable.API_VERSION,
             kind=PERSISTENT,
             persisted=PersistedState(
@@ -51,12 +51,14 @@ class ImprobableDialect:
             cluster_version=status.cluster_version,
         )
 
-    def _asked(self, cluster: EtcdCluster) -> dict[str, Any]:
+    def _read_spec(self, cluster: EtcdCluster) -> dict[str, Any]:
         spec = parse_spec(cluster.spec, ClusterSpec)
         version = version_for(self._defaults, spec.version)
         _refuse_reserved(spec)
         if spec.affinity and spec.pod_template.affinity:
-            raise InvalidSpec("spec.affinity and spec.podTemplate.affinity mean the same: keep one of them")
+            raise InvalidSpec(
+                "spec.affinity and spec.podTemplate.affinity are alternatives: set only one of them"
+            )
         template = spec.pod_template
         if spec.affinity:
             template = msgspec.structs.replace(template, affinity=spec.affinity)
@@ -65,13 +67,13 @@ class ImprobableDialect:
             "repository": self._defaults.repository,
             "version": version,
             "is_paused": cluster.metadata.annotations.get(improbable.PAUSED_ANNOTATION) == "true",
-            "recover": cluster.metadata.annotations.get(improbable.RECOVER_ANNOTATION, "")[:LONGEST_ASKED],
+            "recover": cluster.metadata.annotations.get(improbable.RECOVER_ANNOTATION, "")[:LONGEST_REQUEST],
             "pod_template": template,
             "claim_template": spec.storage.volume_claim_template,
         }
 
     def status(self, cluster: EtcdCluster, state: ClusterState, plan: Plan, *, now: str) -> RawObject:
-        """The whole status as written; what cannot be observed now keeps its last value."""
+        """The complete status to write; values that cannot be observed keep their last value."""
         previous, desired = cluster.status, state.desired
         members = _members(state) or _last_known(previous.members, state)
         leader = state.leader
@@ -96,34 +98,34 @@ class ImprobableDialect:
         return persistent.member_host(cluster.name, cluster.namespace, name)
 
     def member_at(self, cluster: DesiredCluster, host: str) -> str:
-        """The first label of the host name."""
+        """The first label of the host name, if the host is that of a member."""
         name = host.partition(".")[0]
         return name if host == self.member_host(cluster, name) else ""
 
     def member_labels(self, cluster: DesiredCluster, name: str) -> dict[str, str]:
-        """Those by which its ReplicaSet selects, too."""
+        """The labels that the ReplicaSet of the member selects by, too."""
         return persistent.member_labels(cluster.name, name)
 
     def client_service(self, cluster: DesiredCluster) -> RawObject:
-        """The headless service."""
+        """The headless Service."""
         return persistent.client_service(cluster)
 
     def member_service(self, cluster: DesiredCluster, name: str) -> RawObject:
-        """Raises TypeError: the headless service names these members."""
-        raise TypeError(f"{cluster.name}: persistent member {name} has no service of its own")
+        """Raises TypeError: these members have names under the headless Service."""
+        raise TypeError(f"{cluster.name}: persistent member {name} has no Service of its own")
 
     def budget(self, cluster: DesiredCluster, min_available: int) -> RawObject:
-        """The disruption budget over all members."""
+        """The disruption budget of the cluster."""
         return persistent.budget(cluster, min_available)
 
     @property
     def pod_keys(self) -> PodKeys:
-        """The names of what is written on members' pods."""
+        """The keys that the operator writes on members' pods."""
         return improbable.POD_KEYS
 
     @property
     def route_label(self) -> str:
-        """Neither the ReplicaSet nor the budget selects by it."""
+        """The token; neither the ReplicaSet nor the budget selects by it."""
         return improbable.TOKEN_LABEL
 
     def member(self, cluster: DesiredCluster, name: str, start: Start) -> RawObject:
@@ -132,7 +134,7 @@ class ImprobableDialect:
 
 
 def _peers(state: ClusterState) -> int:
-    """How many EtcdPeers there are; while a bootstrap is under way, how many it makes."""
+    """The number of EtcdPeers; during the bootstrap, the number of initial members."""
     if not state.persisted.is_bootstrapped:
         return len(member_names(state))
     return sum(member.peer is not None for member in state.members)
@@ -165,7 +167,7 @@ def _members(state: ClusterState) -> tuple[MemberStatus, ...]:
 
 
 def _last_known(members: tuple[MemberStatus, ...], state: ClusterState) -> tuple[MemberStatus, ...]:
-    """The members when they were last reported; whether each serves is known even where it wants a user."""
+    """The members as last reported; whether each serves is known even if etcd requires authentication."""
     if not state.wants_user:
         return members
     serving = {member.name for member in state.serving}

@@ -23,8 +23,8 @@ BARE_HEADER = (
     HEADER
     + """\
 #
-# manifests/deployment.yaml without the right to write definitions and admission policies. Whoever deploys it
-# installs them first, and again before each upgrade; after the roles, see manifests/namespaced/README.md:
+# manifests/deployment.yaml without the permission to write definitions and admission policies. Install them
+# first, and again with each upgrade, after the roles (see manifests/namespaced/README.md):
 #
 #   kubectl apply --server-side -f manifests/crd -f manifests/policies
 #   kubectl create -f manifests/deployment-no-install.yaml

@@ -12,7 +12,7 @@ from etcd_operator.core.kinds.ephemeral import EPHEMERAL
 from etcd_operator.core.kinds.persistent import PERSISTENT
 from etcd_operator.dialects.base import Defaults
 from etcd_operator.dialects.coreos import CoreosDialect
-from etcd_operator.dialects.improbable import LONGEST_ASKED, ImprobableDialect
+from etcd_operator.dialects.improbable import LONGEST_REQUEST, ImprobableDialect
 from unit.dialects.builders import DEFAULTS, META, STORAGE, coreos_cluster, improbable_cluster
 
 COREOS, IMPROBABLE = CoreosDialect(DEFAULTS), ImprobableDialect(DEFAULTS)
@@ -46,7 +46,7 @@ def test_the_requested_recovery_is_read_up_to_a_length() -> None:
         return IMPROBABLE.desired(msgspec.structs.replace(cluster, metadata=metadata)).recover
 
     assert requested("feed/db-0/1") == "feed/db-0/1"
-    assert len(requested("x" * 1000)) == LONGEST_ASKED
+    assert len(requested("x" * 1000)) == LONGEST_REQUEST
 
 
 def test_a_minimal_persistent_cluster() -> None:

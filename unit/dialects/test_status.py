@@ -251,5 +251,5 @@ def test_an_ephemeral_member_cannot_resume() -> None:
 
 
 def test_a_persistent_member_has_no_service_of_its_own() -> None:
-    with pytest.raises(TypeError, match="persistent member db-0 has no service"):
+    with pytest.raises(TypeError, match="persistent member db-0 has no Service"):
         IMPROBABLE.member_service(persistent(), "db-0")

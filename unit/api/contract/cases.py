@@ -284,7 +284,7 @@ PERSISTENT_CASES = (
         changes={"spec/affinity": {}, "spec/podTemplate/affinity": {}},
         rule="one-affinity",
         sees="spec: Invalid value: spec.affinity and spec.podTemplate.affinity are alternatives: "
-        "set only one of them",
+        "set one of them",
     ),
     Case(
         typed="an unknown field",
