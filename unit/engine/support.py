@@ -2,8 +2,9 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+from etcd_operator.engine.workqueue import WorkQueue
 from unit.fakes.clock import FakeClock
 
 _PATIENCE = 10.0
@@ -29,3 +30,11 @@ class Crashes(list[tuple[str, str]]):
 
     def __call__(self, name: str, error: BaseException) -> None:
         self.append((name, repr(error)))
+
+
+def take_all(queue: WorkQueue[str]) -> Iterator[str]:
+    """Take and finish each item that waits."""
+    while queue.depth:
+        item = queue.get()
+        queue.done(item)
+        yield item
