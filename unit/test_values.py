@@ -55,5 +55,17 @@ def test_the_system_clock_is_aware_and_never_goes_back() -> None:
 
 def test_the_system_clock_waits_on_the_condition_it_is_given() -> None:
     condition = threading.Condition()
+    woken: list[bool] = []
+
+    def notify() -> None:
+        with condition:  # free only while the clock waits
+            woken.append(True)
+            condition.notify_all()
+
+    thread = threading.Thread(target=notify)
     with condition:
-        SystemClock().wait(condition, 0)
+        thread.start()
+        SystemClock().wait(condition, 60)
+        assert woken
+        SystemClock().wait(condition, 0)  # nobody notifies: the timeout ends it
+    thread.join()
