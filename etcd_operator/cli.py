@@ -17,23 +17,23 @@ NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 HELP = {
     "namespace": "serve only this namespace (default: all)",
-    "kubeconfig": "file to use outside a pod (default: the pod's service account, else $KUBECONFIG)",
-    "workers": "passes that may run at the same time, for each kind of resource",
+    "kubeconfig": "kubeconfig file (default: the pod's service account, else $KUBECONFIG or ~/.kube/config)",
+    "workers": "number of workers per kind of resource",
     "etcd_repository": "image repository of etcd, without a tag",
-    "default_etcd_version": "etcd version of coreos.com clusters that name none",
-    "leader_elect": "run only while holding the Lease, so that several replicas are safe",
-    "lease_namespace": "where the Lease lives (default: the pod's namespace)",
-    "listen": "address of /metrics, /healthz and /readyz",
-    "log_format": "auto, json or console (auto: console on a terminal)",
+    "default_etcd_version": "etcd version of coreos.com clusters that do not specify one",
+    "leader_elect": "act only while holding the Lease; required for more than one replica",
+    "lease_namespace": "namespace of the Lease (default: the pod's namespace)",
+    "listen": "address that serves /metrics, /healthz and /readyz",
+    "log_format": "auto, json or console; auto is console on a terminal, else json",
     "log_level": "debug, info, warning or error",
-    "install_crds": "create or update the operator's own CRDs and admission policies at start",
-    "probe_deadline": "seconds that one look at a cluster's members may take",
-    "resync": "seconds between looks at a cluster that is as asked",
+    "install_crds": "create or update the operator's CRDs and admission policies at start",
+    "probe_deadline": "time limit in seconds for one probe of a cluster's members",
+    "resync": "seconds between reconciliations of a settled cluster",
 }
 
 COMPATIBILITY = {
-    "pv-provisioner": "accepted for compatibility with older deployments; storage classes decide this now",
-    "analytics": "accepted for compatibility; nothing is ever sent anywhere, whatever the value",
+    "pv-provisioner": "accepted for compatibility, has no effect; storage classes replace it",
+    "analytics": "accepted for compatibility, has no effect: no usage data is ever sent",
 }
 
 
@@ -65,7 +65,7 @@ def _run(settings: Settings) -> int:
         operator = Operator(settings, claim(os.environ))
         threading.excepthook = operator.on_uncaught
         code = operator.run()
-        end_in(LAST_SECONDS, code=code)  # the interpreter would wait for any thread that is left
+        end_in(LAST_SECONDS, code=code)  # the interpreter would wait for any remaining thread
         return code
     except OperatorError as error:
         print(f"etcd-operator: {error}", file=sys.stderr)  # noqa: T201 -- the user's terminal
@@ -78,8 +78,8 @@ def _parser() -> argparse.ArgumentParser:
     run = commands.add_parser(
         "run",
         help="run the operator",
-        description="Run the operator. Every flag can be given as an environment variable: "
-        f"--log-level is {PREFIX}LOG_LEVEL; a flag wins over its variable.",
+        description="Run the operator. Every flag can also be set by an environment variable: "
+        f"--log-level by {PREFIX}LOG_LEVEL. A flag takes precedence over its variable.",
     )
     for field in fields(Settings):
         flag = "--" + field.name.replace("_", "-")
@@ -92,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _settings(given: Mapping[str, Any], environment: Mapping[str, str]) -> Settings:
-    """Flags over variables over defaults. Raises OperatorError for a value of the wrong type."""
+    """Flags before variables before defaults. Raises `OperatorError` for a value of the wrong type."""
     values: dict[str, Any] = {"lease_namespace": _own_namespace()}
     for field in fields(Settings):
         value = given.get(field.name)

@@ -1,8 +1,8 @@
 """Time as a dependency, so that no test has to sleep.
 
-`Clock` is what every part that waits or stamps is given. `monotonic` measures
-intervals, `now` stamps what people read. `wait` is the only way to block for a time:
-a test's clock wakes it when the test advances the time.
+Every part that waits or writes time stamps has a `Clock`. `monotonic` measures intervals, `now` is for time
+stamps that people read. `wait` is the only way to block for a time: a test's clock wakes it when the test
+advances the time.
 """
 
 import threading
@@ -19,13 +19,13 @@ class Clock(Protocol):
         ...
 
     def monotonic(self) -> float:
-        """Seconds since some fixed point; never goes back."""
+        """Seconds since a fixed point; never decreases."""
         ...
 
     def wait(self, condition: threading.Condition, timeout: float | None) -> None:
         """Wait on `condition` (held by the caller) until notified or `timeout` seconds are over.
 
-        May return early, as a condition may: the caller looks again.
+        May return early, as a condition may: the caller checks again.
         """
         ...
 
@@ -38,7 +38,7 @@ class SystemClock:
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """Seconds since some fixed point; never goes back."""
+        """Seconds since a fixed point; never decreases."""
         return time.monotonic()
 
     def wait(self, condition: threading.Condition, timeout: float | None) -> None:

@@ -1,12 +1,11 @@
 """From JSON to types, safely from many threads: the only place that has msgspec decode.
 
-msgspec builds what it knows of a type when the type is first decoded, and shows the unfinished
-result to other threads: two that decode a type for the first time at once can end the process
-with SIGSEGV (0.22.0). So:
+msgspec compiles a type when it is first decoded, and other threads see the unfinished result: two threads
+that decode a type for the first time at once can end the process with SIGSEGV (0.22.0). So:
 
 - `build_all` builds every struct of this package; `app` calls it before there is a second thread.
-- What was not built then is built under a lock, which is safe, too, but is counted in `built_late`,
-  so that tests notice a type that `build_all` does not find.
+- Any other type is built under a lock, which is safe, too, but listed in `built_late`, so that tests notice a
+  type that `build_all` does not find.
 - Nothing else in this package decodes with msgspec (`unit/test_decoding.py` reads the sources).
 
 Encoding builds nothing and is not restricted.

@@ -1,21 +1,21 @@
-"""What can go wrong, said once for all layers.
+"""The errors of all layers.
 
     OperatorError
       RetryableError            try again later; the queue decides when
-        Conflict                someone wrote first: look again
-          AlreadyExists         the name is taken (for a create this may be our own lost reply)
-        Unavailable             no answer, 5xx, gRPC UNAVAILABLE; `maybe_applied` when a write was cut off
+        Conflict                another write came first: read again
+          AlreadyExists         the name exists (for a create perhaps our own, whose reply was lost)
+        Unavailable             no response, 5xx, gRPC UNAVAILABLE; `maybe_applied` if a write may have passed
           NotLeading            this process may not act now: another one may
         Throttled               429; `retry_after` seconds
       TerminalError             not retried until the object changes
-        Invalid                 the API server or etcd refuses what was sent
-          InvalidSpec           the user's resource breaks a rule
-        Forbidden               the operator lacks a right (RBAC, etcd auth)
-      NotFound                  the object, member or API is not there
-      Gone                      the watch position has expired: relist
+        Invalid                 the API server or etcd rejects the request
+          InvalidSpec           the user's resource violates a rule
+        Forbidden               the operator lacks a permission (RBAC, etcd auth)
+      NotFound                  the object, member or API does not exist
+      Gone                      the watch position has expired: list again
 
-Foreign exceptions are translated at the edge of `kube`, `etcd` and `storage`, with
-`raise ... from`; nothing above those packages sees an HTTP status or a gRPC code.
+`kube` and `etcd` translate foreign exceptions with `raise ... from`; nothing above those packages sees an
+HTTP status or a gRPC code.
 """
 
 
@@ -24,11 +24,11 @@ class OperatorError(Exception):
 
 
 class RetryableError(OperatorError):
-    """The same call may pass later."""
+    """The same call may succeed later."""
 
 
 class Conflict(RetryableError):
-    """Someone else wrote first (HTTP 409)."""
+    """Another write came first (HTTP 409)."""
 
 
 class AlreadyExists(Conflict):
@@ -36,10 +36,10 @@ class AlreadyExists(Conflict):
 
 
 class Unavailable(RetryableError):
-    """No answer, or an answer that says the server cannot serve now.
+    """No response, or one that says that the server cannot serve now.
 
-    `maybe_applied` is true when a request may have taken effect although no reply
-    came: look before repeating it.
+    `maybe_applied` is true if a write may have taken effect although no reply arrived: check before repeating
+    it.
     """
 
     def __init__(self, message: str, *, maybe_applied: bool = False) -> None:
@@ -48,11 +48,11 @@ class Unavailable(RetryableError):
 
 
 class NotLeading(Unavailable):
-    """The leadership of this process is in doubt: it may write nothing."""
+    """The leadership of this process is in doubt: it must not write."""
 
 
 class Throttled(RetryableError):
-    """The server asks for patience (HTTP 429); `retry_after` is in seconds."""
+    """The server limits requests (HTTP 429); retry after `retry_after` seconds."""
 
     def __init__(self, message: str, *, retry_after: float = 1.0) -> None:
         super().__init__(message)
@@ -60,23 +60,23 @@ class Throttled(RetryableError):
 
 
 class TerminalError(OperatorError):
-    """Repeating the same call cannot help until something else changes."""
+    """A retry of the same call cannot succeed until something else changes."""
 
 
 class Invalid(TerminalError):
-    """The server refuses what was sent (HTTP 400, 422; gRPC INVALID_ARGUMENT)."""
+    """The server rejects the request (HTTP 400, 422; gRPC INVALID_ARGUMENT)."""
 
 
 class InvalidSpec(Invalid):
-    """The user's resource breaks a rule; the message says which and what to do."""
+    """The user's resource violates a rule; the message names the rule and what to do."""
 
 
 class Forbidden(TerminalError):
-    """The operator lacks a right (HTTP 401, 403; etcd auth)."""
+    """The operator lacks a permission (HTTP 401, 403; etcd auth)."""
 
 
 class NotFound(OperatorError):
-    """The object, the member or the whole API is not there (HTTP 404)."""
+    """The object, the member or the whole API does not exist (HTTP 404)."""
 
 
 class Gone(OperatorError):

@@ -1,8 +1,8 @@
-"""What /healthz and /readyz answer.
+"""The checks of /healthz and /readyz.
 
-/healthz fails when the process has lost a part or a part has stopped moving, so that only a restart
-helps; the kubelet then makes one. It does not fail for what lies outside, such as an API server that
-is away: a restart would add a cold start to the outage. /readyz is for people and rollouts.
+/healthz fails if a part of the process has ended or makes no progress, so that only a restart helps; the
+kubelet then restarts it. It does not fail for external causes, such as an API server that is down: a restart
+would add a cold start to the outage. /readyz is for people and rollouts.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,26 +10,26 @@ from collections.abc import Callable, Mapping, Sequence
 from etcd_operator.observability.server import Check
 from etcd_operator.reconcile.group import Group
 
-STUCK_SECONDS = 300.0
-"""A pass or a queue that has not moved for so long will not move any more.
+STALL_SECONDS = 300.0
+"""A pass or a queue without progress for so long will not recover.
 
 The longest pass that still ends is a few requests to an API server that hangs, each within 35 s."""
 
 
 def health_checks(groups: Sequence[Group], failure: Callable[[], str]) -> Mapping[str, Check]:
-    """`failure` is what ends the process; empty while nothing does."""
+    """`failure` returns the reason why the process ends; empty while it does not."""
 
     def threads() -> tuple[bool, str]:
         return not failure(), failure() or "running"
 
     def watches() -> tuple[bool, str]:
-        gone = [informer.name for group in groups for informer in group.informers if informer.has_ended]
-        return not gone, f"ended: {', '.join(gone)}" if gone else "running"
+        ended = [informer.name for group in groups for informer in group.informers if informer.has_ended]
+        return not ended, f"ended: {', '.join(ended)}" if ended else "running"
 
     def work() -> tuple[bool, str]:
-        found = [controller.problem(STUCK_SECONDS) for group in groups for controller in group.controllers]
-        words = "; ".join(trouble for trouble in found if trouble)
-        return not words, words or "moving"
+        found = [controller.problem(STALL_SECONDS) for group in groups for controller in group.controllers]
+        problems = "; ".join(problem for problem in found if problem)
+        return not problems, problems or "in progress"
 
     return {"threads": threads, "watches": watches, "work": work}
 

@@ -1,10 +1,10 @@
-"""The name under which work is queued: never an event, never an object."""
+"""The name under which work is queued; never an event or an object."""
 
 from typing import NamedTuple
 
 
 class Key(NamedTuple):
-    """Where an object is: `namespace/name`; the namespace is empty for cluster-wide objects."""
+    """`namespace/name` of an object; the namespace is empty for cluster-wide objects."""
 
     namespace: str
     name: str

@@ -1,9 +1,9 @@
-"""Leads as long as the Lease allows, and stands for election again after it was lost.
+"""Leads as long as the Lease allows, and seeks leadership again after it was lost.
 
-A lost Lease need not end the process: most often the API server was away, nobody else could
-lead either, and a restart would only add a cold start and a crash loop to the outage. What
-must end at once is acting: `is_leader` is false from the moment the Lease can no longer be
-relied on, and every pass and every act asks it (see `kube.lease` for its promises).
+A lost Lease need not end the process: most often the API server was down, no other process could lead either,
+and a restart would only add a cold start and a crash loop to the outage. What must end at once is acting:
+`is_leader` is false as soon as the Lease is no longer reliable, and every pass and every act checks it
+(`kube.lease` has the promises).
 """
 
 import threading
@@ -14,7 +14,7 @@ import structlog
 from etcd_operator.kube.lease import Elector
 
 NewElector = Callable[[Callable[[], None], Callable[[], None]], Elector]
-"""Makes an elector from its two callbacks: leading began, leading was lost."""
+"""Makes an elector from its two callbacks: leadership acquired, leadership lost."""
 
 log = structlog.get_logger()
 
@@ -22,8 +22,8 @@ log = structlog.get_logger()
 class Leadership:
     """One elector after the other, all with the same identity.
 
-    `on_first` is called once, when this process leads for the first time; `on_change` each
-    time that leading begins or is lost. Neither may block.
+    `on_first` is called once, when this process leads for the first time; `on_change` whenever leadership is
+    acquired or lost. Neither may block.
     """
 
     def __init__(
@@ -36,14 +36,14 @@ class Leadership:
         self._is_stopping = False
         self._has_led = False
         self._past: list[Elector] = []
-        self._elector = self._stand()
+        self._elector = self._new()
 
     def start(self) -> None:
         """Begin to seek the Lease."""
         self._elector.start()
 
     def is_leader(self) -> bool:
-        """Whether this process leads now. Ask right before each act."""
+        """Whether this process leads now. Check right before each act."""
         return self._elector.is_leader()
 
     def leads_for(self, seconds: float) -> bool:
@@ -62,11 +62,11 @@ class Leadership:
         """Give the Lease up, after `stop`; whether that was done."""
         return self._elector.release()
 
-    def _stand(self) -> Elector:
+    def _new(self) -> Elector:
         return self._new_elector(self._began, self._lost)
 
     def _began(self) -> None:
-        self._on_change(True)  # noqa: FBT003 -- the one value there is to tell
+        self._on_change(True)  # noqa: FBT003 -- the only value
         with self._lock:
             is_first, self._has_led = not self._has_led, True
         if is_first:
@@ -74,12 +74,12 @@ class Leadership:
 
     def _lost(self) -> None:
         """Called by the old elector's last thread, which ends when this returns."""
-        self._on_change(False)  # noqa: FBT003 -- the one value there is to tell
+        self._on_change(False)  # noqa: FBT003 -- the only value
         with self._lock:
             if self._is_stopping:
                 return
             self._past = [elector for elector in self._past if not elector.stop(0.0)] + [self._elector]
-            self._elector = self._stand()
+            self._elector = self._new()
             elector = self._elector
         elector.start()
-        log.info("standing_for_election_again")
+        log.info("seeking_leadership_again")

@@ -1,4 +1,4 @@
-"""Every knob of the operator, with its default and its check: one frozen value.
+"""Every setting of the operator, with its default and its check: one frozen value.
 
 Each field is a flag of `etcd-operator run` and an environment variable; see `cli`.
 """
@@ -18,8 +18,8 @@ class Settings:
 
     namespace: the only one it serves; empty for all. kubeconfig: a file; empty for the pod's
     service account or, outside a pod, the user's default.
-    probe_deadline: how long one look at a cluster's members may take.
-    resync: how often a settled cluster is looked at again.
+    probe_deadline: how long one probe of a cluster's members may take.
+    resync: how often a settled cluster is reconciled again.
     """
 
     namespace: str = ""
@@ -37,7 +37,7 @@ class Settings:
     resync: float = 30.0
 
     def check(self) -> None:
-        """Raise OperatorError, in one line, for a value that cannot work."""
+        """Raise `OperatorError`, in one line, for an invalid value."""
         if self.workers < 1:
             raise OperatorError("--workers must be at least 1")
         if self.log_format not in ("auto", "json", "console"):

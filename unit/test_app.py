@@ -265,7 +265,7 @@ def test_a_pass_that_does_not_end_makes_the_process_unhealthy(made: Bench, tmp_p
     stall = Stall()
     made.api.before = lambda request: stall if request.is_write and request.plural == "pods" else None
     made.create(*ephemeral())
-    with patch.object(health, "STUCK_SECONDS", 0.5), running(made, tmp_path) as (operator,):
+    with patch.object(health, "STALL_SECONDS", 0.5), running(made, tmp_path) as (operator,):
         until(made, lambda: operator.page("/healthz")[0] == 503)
         assert "a worker has been in one pass for" in operator.page("/healthz")[1]
         made.api.before = no_fault
@@ -288,7 +288,7 @@ def test_a_process_that_waits_for_the_lease_is_healthy_whatever_it_has_not_done(
     made: Bench, tmp_path: Path
 ) -> None:
     made.create(*ephemeral())
-    with patch.object(health, "STUCK_SECONDS", 0.2), running(made, tmp_path, 2, leader_elect=True) as both:
+    with patch.object(health, "STALL_SECONDS", 0.2), running(made, tmp_path, 2, leader_elect=True) as both:
         until(made, lambda: any(operator.leads for operator in both) and serves(made))
         (waiting,) = (operator for operator in both if not operator.leads)
         assert waiting.page("/healthz?verbose")[0] == 200

@@ -34,7 +34,7 @@ def test_help_names_every_setting_with_its_default() -> None:
     for name in Settings.__dataclass_fields__:
         assert f"--{name.replace('_', '-')}" in done.stdout
     assert "default: 3.6.16" in " ".join(done.stdout.split())
-    assert "nothing is ever sent anywhere" in " ".join(done.stdout.split())
+    assert "no usage data is ever sent" in " ".join(done.stdout.split())
 
 
 def test_every_flag_has_a_variable_and_a_flag_wins_over_it() -> None:

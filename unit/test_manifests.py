@@ -132,7 +132,7 @@ def test_the_operator_is_asked_where_it_listens(deployment: Document) -> None:
     assert container["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": port["name"]}
     alive = container["livenessProbe"]
     assert alive["httpGet"] == {"path": "/healthz", "port": port["name"]}
-    assert alive["periodSeconds"] * alive["failureThreshold"] <= 30 <= health.STUCK_SECONDS
+    assert alive["periodSeconds"] * alive["failureThreshold"] <= 30 <= health.STALL_SECONDS
 
 
 def test_the_two_deployments_differ_only_in_what_they_serve() -> None:

@@ -1,6 +1,6 @@
-"""Talks to etcd over gRPC; the only package that does.
+"""The etcd API over gRPC: the only package that uses gRPC.
 
-    methods  the calls of etcd's v3 API that we use (rpc.proto)
+    methods  the calls of etcd's v3 API that the operator uses (rpc.proto)
     channel  connections: one per endpoint, kept open while they work
     values   etcd's replies as frozen values
     client   one member, one call at a time, each with a deadline

@@ -1,15 +1,14 @@
 """Connections to the members of one etcd cluster.
 
 Promises:
-- one connection per endpoint, opened on first use and kept open while it works, so that
-  looking at a settled cluster costs no handshakes and no growing number of files or threads;
-- a connection that failed is discarded: the next call starts a new one at once instead of
-  waiting out gRPC's back-off against an address that may have changed hands;
-- new credentials never travel over old connections;
-- closing cuts the calls under way: they end in `Unavailable`.
+- one connection per endpoint, opened on first use and kept open while it works, so that probing a settled
+  cluster needs no handshakes and no growing number of files or threads;
+- a connection that failed is discarded: the next call opens a new one at once instead of waiting for gRPC's
+  back-off against an address that may belong to another pod by then;
+- new credentials are never used over old connections;
+- closing ends the calls in flight with `Unavailable`.
 
-gRPC shares connections between channels of one process unless told otherwise, and it obeys
-HTTP_PROXY: both are switched off here.
+By default gRPC shares connections between the channels of a process and uses HTTP_PROXY: both are disabled.
 """
 
 import threading
@@ -36,9 +35,9 @@ _OPTIONS: tuple[tuple[str, int | str], ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TlsCredentials:
-    """How to trust and be trusted, as PEM; `server_name` is expected in place of the endpoint's host.
+    """The CA and the client certificate, as PEM; `server_name` replaces the endpoint's host in the check.
 
-    `certificate` and `key` come together or not at all.
+    `certificate` and `key` are set together or not at all.
     """
 
     ca: bytes
@@ -48,7 +47,7 @@ class TlsCredentials:
 
 
 class Connection:
-    """A channel to one endpoint (`host:port`), with its calls prepared once."""
+    """A channel to one endpoint (`host:port`) that prepares each call once."""
 
     def __init__(self, endpoint: str, credentials: TlsCredentials | None) -> None:
         self.endpoint = endpoint
@@ -75,15 +74,15 @@ class Connection:
         )
 
     def close(self) -> None:
-        """Cut the calls under way and close."""
+        """End the calls in flight and close."""
         self._channel.close()
 
 
 class Channels:
     """The open connections of one cluster. Safe to use from any thread.
 
-    A long stream (a snapshot) needs `Channels` of its own: the probe closes connections to
-    members that are slow to answer, with everything that runs over them.
+    A long stream (a snapshot) needs `Channels` of its own: the probe closes connections to members that are
+    slow to respond, and with them all their calls in flight.
     """
 
     def __init__(self, credentials: TlsCredentials | None = None) -> None:
@@ -106,7 +105,7 @@ class Channels:
             return connection
 
     def discard(self, connection: Connection) -> None:
-        """Close a connection that failed; a newer one to the same endpoint stays."""
+        """Close a connection that failed; a newer one to the same endpoint is kept."""
         with self._lock:
             if self._open.get(connection.endpoint) is connection:
                 del self._open[connection.endpoint]
@@ -115,8 +114,8 @@ class Channels:
     def retain(self, endpoints: Collection[str]) -> None:
         """Close the connections to all other endpoints."""
         with self._lock:
-            gone = [self._open.pop(endpoint) for endpoint in set(self._open).difference(endpoints)]
-        _close(gone)
+            unused = [self._open.pop(endpoint) for endpoint in set(self._open).difference(endpoints)]
+        _close(unused)
 
     def renew(self, credentials: TlsCredentials | None) -> None:
         """Use these credentials from now on; if they differ, the old connections are closed."""
@@ -128,7 +127,7 @@ class Channels:
         _close(old.values())
 
     def close(self) -> None:
-        """Close all, for good."""
+        """Close all connections permanently."""
         with self._lock:
             self._closed = True
             old, self._open = self._open, {}

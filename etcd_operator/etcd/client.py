@@ -1,9 +1,8 @@
-"""One member of etcd, asked one thing at a time.
+"""Calls to one etcd member.
 
-Every call has a deadline in seconds and goes to exactly one endpoint: which member to ask
-(the leader, a voter, the survivor) is the caller's decision, and a write whose outcome is
-unknown is never repeated behind its back. Failures come as the errors of `etcd.errors`;
-`maybe_applied` tells a write that may have passed.
+Every call has a deadline in seconds and is sent to exactly one endpoint: the caller chooses the member (the
+leader, a voter, the survivor), and a write whose outcome is unknown is never repeated implicitly. Failures
+are the errors of `etcd.errors`; `maybe_applied` marks a write that may have taken effect.
 """
 
 import hashlib
@@ -40,7 +39,7 @@ from etcd_operator.etcd.values import (
 )
 
 OnCall = Callable[[str, str, float], None]
-"""Told of every finished call: method name, gRPC code ("OK", "UNAVAILABLE"), seconds."""
+"""Called after every call with the method name, the gRPC code ("OK", "UNAVAILABLE") and seconds."""
 
 # Any key will do: a linearizable read is confirmed by a quorum even if the key is absent.
 _QUORUM_READ = pb.RangeRequest(key=b"\0", count_only=True)
@@ -54,15 +53,15 @@ def ignore_call(_method: str, _code: str, _seconds: float) -> None:
 
 
 def quorum_read() -> pb.RangeRequest:
-    """A request that only a member in touch with a quorum can answer."""
+    """A request that only a member with a quorum can answer."""
     return _QUORUM_READ
 
 
 class EtcdClient:
     """Calls one endpoint (`host:port`) over the cluster's connections.
 
-    `deadline` holds for every call that is not given its own. `token` is what
-    `authenticate` returned, if the cluster wants a user and no client certificate names one.
+    `deadline` is the default for every call. `token` is what `authenticate` returned, if the cluster requires
+    a user and no client certificate names one.
     """
 
     def __init__(
@@ -83,19 +82,19 @@ class EtcdClient:
     # Reading
 
     def status(self) -> Status:
-        """What the member says of itself; answers without quorum, and from a learner."""
+        """The member's own status; needs no quorum, and a learner answers it, too."""
         return status_of(self._call(methods.STATUS, pb.StatusRequest()))
 
     def member_list(self, *, linearizable: bool) -> MemberList:
-        """The members; a linearizable list needs a quorum, the other may be old. Not from a learner."""
+        """The members; a linearizable list needs a quorum, any other may be stale. Not from a learner."""
         response = self._call(methods.MEMBER_LIST, pb.MemberListRequest(linearizable=linearizable))
         return MemberList(cluster_id=response.header.cluster_id, members=members_of(response.members))
 
     def has_quorum(self, *, deadline: float) -> bool:
         """Whether a quorum confirmed a read through this voter within `deadline` seconds.
 
-        etcd confirms before it looks at rights, so a refused user is a proof as well.
-        False means not proven: no answer, no leader, too slow, or a learner was asked.
+        etcd confirms the read before it checks permissions, so a refused user proves a quorum, too.
+        False means not proven: no answer, no leader, too slow, or the member is a learner.
         """
         try:
             self._call(methods.RANGE, quorum_read(), deadline=deadline)
@@ -119,19 +118,18 @@ class EtcdClient:
         return alarms_of(self._call(methods.ALARM_LIST, pb.AlarmRequest()).alarms)
 
     def get(self, key: bytes, *, serializable: bool = False) -> KeyValue | None:
-        """The key's value, or None; a serializable read answers without quorum and may be old."""
+        """The key's value, or None; a serializable read needs no quorum and may be stale."""
         response = self._call(methods.RANGE, pb.RangeRequest(key=key, serializable=serializable))
         if not response.kvs:
             return None
         return KeyValue(value=response.kvs[0].value, mod_revision=response.kvs[0].mod_revision)
 
     def snapshot(self, *, deadline: float) -> Iterator[bytes]:
-        """The member's database in chunks of some 32 KiB, ended by the SHA-256 of what came before.
+        """The member's database in chunks of some 32 KiB, followed by the SHA-256 of its bytes.
 
-        The bytes are as `etcdutl snapshot restore` takes them. The last chunk is no proof:
-        only an iteration that ends without an error was complete and undamaged (else `Corrupt`,
-        or the call's error). `deadline` bounds the whole stream, in seconds; closing the
-        iterator ends the stream.
+        The bytes are as `etcdutl snapshot restore` expects them. Only an iteration that ends without an error
+        was complete and undamaged (else `Corrupt`, or the call's error). `deadline` bounds the whole stream,
+        in seconds; closing the iterator ends the stream.
         """
         connection = self._channels.connection(self._endpoint)
         with self._translated(methods.SNAPSHOT, connection):
@@ -146,10 +144,10 @@ class EtcdClient:
     # Changing the membership
 
     def member_add(self, peer_urls: tuple[str, ...], *, learner: bool) -> Member:
-        """Register a member that is to be started.
+        """Register a member before it is started.
 
         Raises `UnhealthyCluster`, `TooManyLearners`, `PeerURLExists`. etcd derives IDs from URL
-        and second: a URL removed within this second is a `Conflict`, add it again after 1.1 s.
+        and second: a URL that was removed within this second is a `Conflict`; add it again after 1.1 s.
         """
         request = pb.MemberAddRequest(peerURLs=peer_urls, isLearner=learner)
         try:
@@ -158,7 +156,7 @@ class EtcdClient:
             raise Conflict(f"{error} (the same peer URL was removed within this second)") from error
 
     def member_promote(self, member_id: int) -> bool:
-        """Make a voter of a learner; False if it was one already. Raises `NotInSync`, `MemberNotFound`."""
+        """Promote a learner; False if it is a voter already. Raises `NotInSync`, `MemberNotFound`."""
         try:
             self._call(methods.MEMBER_PROMOTE, pb.MemberPromoteRequest(ID=member_id))
         except NotLearner:
@@ -166,7 +164,7 @@ class EtcdClient:
         return True
 
     def member_remove(self, member_id: int) -> bool:
-        """Take a member out for good; False if it was gone already. Raises `UnhealthyCluster`."""
+        """Remove a member permanently; False if it was removed already. Raises `UnhealthyCluster`."""
         try:
             self._call(methods.MEMBER_REMOVE, pb.MemberRemoveRequest(ID=member_id))
         except MemberNotFound:
@@ -174,20 +172,20 @@ class EtcdClient:
         return True
 
     def move_leader(self, target: int) -> None:
-        """Hand leadership to `target`; must be asked of the leader (else `NotLeader`)."""
+        """Transfer leadership to `target`; only the leader can (else `NotLeader`)."""
         self._call(methods.MOVE_LEADER, pb.MoveLeaderRequest(targetID=target))
 
-    # Upkeep
+    # Maintenance
 
     def disarm(self, alarm: Alarm) -> None:
-        """Clear an alarm whose cause is gone."""
+        """Clear an alarm whose cause is resolved."""
         request = pb.AlarmRequest(
             action=pb.AlarmRequest.DEACTIVATE, memberID=alarm.member_id, alarm=alarm.kind.value
         )
         self._call(methods.ALARM_DISARM, request)
 
     def defragment(self, *, deadline: float) -> None:
-        """Give unused database space back to the disk; the member serves nothing meanwhile."""
+        """Return unused database space to the file system; the member serves nothing meanwhile."""
         self._call(methods.DEFRAGMENT, pb.DefragmentRequest(), deadline=deadline)
 
     def put(self, key: bytes, value: bytes) -> int:
@@ -195,10 +193,10 @@ class EtcdClient:
         return self._call(methods.PUT, pb.PutRequest(key=key, value=value)).header.revision
 
     def append_nothing(self, entries: int, *, within: float) -> None:
-        """Append up to `entries` entries that change nothing to the log: no key, no revision.
+        """Append up to `entries` entries to the log that change no key and no revision.
 
-        etcd takes even a request for the list of alarms through the log, 3.5 to 3.7 alike (measured).
-        A hundred at a time, so that clients' writes come in between; none is begun after `within` seconds.
+        etcd writes even a request for the list of alarms to the log, in 3.5 to 3.7 alike (measured). A
+        hundred at a time, so that clients' writes come in between; none is sent after `within` seconds.
         """
         end = time.monotonic() + within
         connection = self._channels.connection(self._endpoint)
@@ -229,7 +227,7 @@ class EtcdClient:
 
     @contextmanager
     def _translated(self, method: Method[Request, Response], connection: Connection) -> Iterator[None]:
-        """Report the call's end; turn gRPC's errors into ours and discard a broken connection."""
+        """Report the call's end; translate gRPC's errors and discard a broken connection."""
         start = time.monotonic()
         code = grpc.StatusCode.OK
         try:
@@ -241,7 +239,7 @@ class EtcdClient:
             call = f"{method.name} at {self._endpoint}"
             raise translate(code, details, call=call, is_write=method.is_write) from error
         except ValueError as error:
-            # gRPC's way to say that another thread closed the channel before the call began.
+            # gRPC raises this if another thread closed the channel before the call began.
             code = grpc.StatusCode.CANCELLED
             raise Unavailable(f"{method.name} at {self._endpoint}: {error}") from error
         finally:
@@ -249,18 +247,18 @@ class EtcdClient:
 
 
 def _verified(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Pass the chunks on; raise `Corrupt` at the end if the hash that ends them does not fit."""
+    """Yield the chunks; raise `Corrupt` at the end if the hash that follows them does not match."""
     digest = hashlib.sha256()
     tail = b""
     size = 0
     for chunk in chunks:
-        # The hash may be split over chunks: the last bytes are held back from the digest.
+        # The hash may be split over chunks: the last bytes are not digested yet.
         held = tail + chunk
         digest.update(held[:-_SHA256_SIZE])
         tail = held[-_SHA256_SIZE:]
         size += len(chunk)
         yield chunk
     if size % _DB_BLOCK != _SHA256_SIZE:
-        raise Corrupt(f"snapshot of {size} bytes does not end with a hash: it was cut off")
+        raise Corrupt(f"snapshot of {size} bytes does not end with a hash: it is truncated")
     if digest.digest() != tail:
-        raise Corrupt(f"snapshot of {size} bytes does not fit the hash that etcd sent")
+        raise Corrupt(f"snapshot of {size} bytes does not match the hash that etcd sent")

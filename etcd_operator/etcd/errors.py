@@ -1,27 +1,27 @@
 """etcd's refusals and gRPC's failures as errors of this project.
 
-    Unavailable          no answer from that member (connection refused, cut, closed)
+    Unavailable          no answer from that member (connection refused, broken, closed)
       Timeout            the deadline passed, ours or etcd's own
       NoLeader           no leader, or it changed under the call
-      UnhealthyCluster   etcd will not change the membership now; retry for 6 s, then look for a dead voter
+      UnhealthyCluster   etcd refuses membership changes now; retry for 6 s, then look for a failed voter
     RetryableError
-      NotInSync          the learner is not caught up (or not started): promote later
-      NotLeader          MoveLeader was asked of a follower
-      LearnerAsked       a learner answers Status and serializable reads only: ask a voter
+      NotInSync          the learner has not caught up (or not started): promote later
+      NotLeader          MoveLeader was sent to a follower
+      LearnerAsked       a learner answers Status and serializable reads only: call a voter
       TooManyLearners    (Conflict) one learner at a time
       PeerURLExists      (AlreadyExists) perhaps our own MemberAdd whose reply was lost
       RevisionUnavailable  the revision is compacted, or not yet on this member
-      Corrupt            etcd found its members' data to differ, or a snapshot arrived damaged
+      Corrupt            etcd found that members' data differ, or a snapshot arrived damaged
     NotFound
       MemberNotFound
     Forbidden
       AuthRequired       no user, unknown user, wrong password, or an expired token
       PermissionDenied   the user may not do that
 
-`maybe_applied` is true on a write whose outcome is unknown: look before repeating it.
+`maybe_applied` is true for a write whose outcome is unknown: check before repeating it.
 
-etcd's texts are the source (rpctypes of 3.5 to 3.7 agree on them); codes differ between
-versions and calls, so a code only decides when the text is unknown.
+etcd's error texts decide (rpctypes of 3.5 to 3.7 agree on them); codes differ between versions and calls, so
+a code decides only if the text is unknown.
 """
 
 import errno
@@ -49,11 +49,11 @@ class Timeout(Unavailable):
 
 
 class NoLeader(Unavailable):
-    """There is no leader now, or it changed during the call."""
+    """There is no leader, or it changed during the call."""
 
 
 class UnhealthyCluster(Unavailable):
-    """etcd refuses a membership change: too few voters that have been connected for 5 s."""
+    """etcd refuses a membership change: too few voters have been connected for 5 s."""
 
 
 class NotInSync(RetryableError):
@@ -73,7 +73,7 @@ class TooManyLearners(Conflict):
 
 
 class PeerURLExists(AlreadyExists):
-    """Some member has that peer URL, or the derived ID, already."""
+    """A member with that peer URL, or the derived ID, exists already."""
 
 
 class NotLearner(Conflict):
@@ -81,15 +81,15 @@ class NotLearner(Conflict):
 
 
 class RevisionUnavailable(RetryableError):
-    """The revision asked for is compacted or lies in this member's future."""
+    """The requested revision is compacted, or later than this member's."""
 
 
 class Corrupt(RetryableError):
-    """Data is damaged: members differ, or a snapshot's bytes are not what etcd sent."""
+    """Data is damaged: members' data differ, or a snapshot's bytes are not those that etcd sent."""
 
 
 class NotProbed(RetryableError):
-    """This process lacks what it needs to ask (files, threads), so silence would say nothing of a member."""
+    """This process lacks the resources to call (files, threads), which proves nothing about the member."""
 
 
 class MemberNotFound(NotFound):
@@ -97,7 +97,7 @@ class MemberNotFound(NotFound):
 
 
 class AuthRequired(Forbidden):
-    """etcd wants a user: none, an unknown one, a wrong password or a stale token was given."""
+    """etcd requires a user; the call had none, an unknown one, a wrong password or a stale token."""
 
 
 class PermissionDenied(Forbidden):
@@ -161,17 +161,17 @@ _CODES: dict[grpc.StatusCode, type[OperatorError]] = {
     grpc.StatusCode.UNIMPLEMENTED: Invalid,
 }
 
-# etcd prefixes its texts by the package that said so; which one depends on the call.
+# etcd prefixes its texts with the name of a package, which depends on the call.
 _TEXT = re.compile(r"^(?:etcdserver|auth|membership|raft): (.*)", re.DOTALL)
 
-# What gRPC says when no connection was made: nothing can have been sent.
+# gRPC's texts if no connection was established: nothing can have been sent.
 _NEVER_SENT = ("failed to connect to all addresses", "DNS resolution failed", "Name resolution failure")
 
 
 def translate(code: grpc.StatusCode, details: str, *, call: str, is_write: bool) -> OperatorError:
     """The error that `code` and `details` of a failed gRPC call stand for.
 
-    `call` says in the message what was asked of whom.
+    `call` names method and endpoint in the message.
     """
     message = f"{call}: {details or code.name}"
     refusal = _refusal(details)
@@ -182,12 +182,12 @@ def translate(code: grpc.StatusCode, details: str, *, call: str, is_write: bool)
 
 
 def is_connection_lost(code: grpc.StatusCode, details: str) -> bool:
-    """Whether the connection itself failed; etcd also says UNAVAILABLE over a good one."""
+    """Whether the connection itself failed; etcd also returns UNAVAILABLE over a working one."""
     return code is grpc.StatusCode.UNAVAILABLE and _TEXT.match(details) is None
 
 
 def is_own_lack(details: str) -> bool:
-    """Whether a call ended before it left this process, for want of a file descriptor (EMFILE, ENFILE)."""
+    """Whether a call failed inside this process, for lack of a file descriptor (EMFILE, ENFILE)."""
     return _NO_FILES in details
 
 

@@ -17,7 +17,7 @@ Response = TypeVar("Response", bound=Message)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method(Generic[Request, Response]):
-    """One remote procedure; `is_write` says that it can change the cluster."""
+    """One remote procedure; `is_write`: it can change the cluster."""
 
     service: str
     name: str

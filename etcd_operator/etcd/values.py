@@ -30,14 +30,14 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberList:
-    """The members as one member knows them, with the cluster that it belongs to."""
+    """The members as one member knows them, and the ID of its cluster."""
 
     cluster_id: int
     members: tuple[Member, ...]
 
 
 class AlarmKind(Enum):
-    """Why etcd refuses writes: no space is left, or members' data differs."""
+    """Why etcd refuses writes: no space is left, or members' data differ."""
 
     NOSPACE = "NOSPACE"
     CORRUPT = "CORRUPT"
@@ -45,7 +45,7 @@ class AlarmKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alarm:
-    """An alarm about a member (0: etcd cannot say which); it stays until disarmed."""
+    """An alarm about a member (0: etcd does not know which); it remains until disarmed."""
 
     member_id: int
     kind: AlarmKind
@@ -57,10 +57,10 @@ _ALARM = re.compile(r"(?:memberID:(\d+)\s+)?alarm:(NOSPACE|CORRUPT)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Status:
-    """What one member says of itself. Sizes are in bytes.
+    """A member's own status. Sizes are in bytes.
 
-    `leader` is 0 when it knows none; it may name a lost leader for some seconds, so it
-    proves no quorum. `errors` holds etcd's own complaints: no leader, and active alarms.
+    `leader` is 0 if it knows none; it may name a lost leader for some seconds, so it proves no quorum.
+    `errors` are etcd's own reports: no leader, and active alarms.
     """
 
     cluster_id: int
@@ -77,13 +77,13 @@ class Status:
 
     @property
     def alarms(self) -> tuple[Alarm, ...]:
-        """The active alarms of all members, as far as this one has heard."""
+        """The active alarms of all members, as far as this one knows."""
         found = (match for error in self.errors for match in _ALARM.finditer(error))
         return tuple(Alarm(member_id=int(match[1] or 0), kind=AlarmKind(match[2])) for match in found)
 
     @property
     def is_leader(self) -> bool:
-        """Whether the member holds itself to be the leader."""
+        """Whether the member considers itself the leader."""
         return self.leader == self.member_id
 
 

@@ -1,1 +1,1 @@
-"""What the operator shows of itself: log lines, metrics, and whether it is alive and ready."""
+"""Logs, metrics, and the status pages (alive, ready) of the operator itself."""

@@ -1,17 +1,17 @@
-"""Log lines that a machine can search and a person can read.
+"""Log lines that machines can search and people can read.
 
 What it promises:
 
-- One line of JSON per event in a pod, coloured text on a terminal; `event`, `level`, `logger` and
-  `timestamp` (ISO 8601, UTC) are always there; an exception is one field, `exception`.
-- Lines of the standard library's `logging` (the engine's, urllib3's, grpc's) take the same way;
-  foreign libraries are heard from WARNING on.
-- During a reconcile every line of that thread carries controller, cluster and reconcile_id.
-- Values under names like token, password, authorization or secret are not written, at any depth,
-  nor are bearer tokens and passwords inside of URLs, wherever they stand.
-- A value that JSON cannot hold never loses the line: it is written as text.
+- One line of JSON per event in a pod, coloured text on a terminal; `event`, `level`, `logger` and `timestamp`
+  (ISO 8601, UTC) are always present; an exception is one field, `exception`.
+- Lines of the standard library's `logging` (urllib3, grpc) have the same format; other libraries log from
+  WARNING.
+- During a reconcile every line of that thread has controller, cluster and reconcile_id.
+- Values under names like token, password, authorization or secret are redacted at any depth, as are bearer
+  tokens and passwords in URLs anywhere.
+- A value that JSON cannot represent never loses the line: it is written as text.
 
-Not promised: to find secrets under harmless names. Do not log them.
+Not promised: that secrets under other names are found. Do not log them.
 """
 
 import logging
@@ -33,7 +33,7 @@ Format = Literal["auto", "json", "console"]
 
 _FOREIGN = ("urllib3", "kubernetes", "grpc")
 _REDACTED = "[redacted]"
-_DEPTH = 8  # nesting that is written out; a value that contains itself ends here
+_DEPTH = 8  # nesting that is written; a value that contains itself ends here
 _SECRET_NAME = re.compile(
     r"(token|password|passwd|authorization|secret|secret[_-]?access[_-]?key|(private|api)[_-]?key|credentials?)$",
     re.IGNORECASE,
@@ -86,7 +86,7 @@ def reconcile_context(
 
 
 class _Handler(logging.StreamHandler[TextIO]):
-    """Ours, told apart from handlers that others have put on the root logger."""
+    """Our handler, distinct from those that others have added to the root logger."""
 
 
 def _describe() -> list[Processor]:
@@ -111,7 +111,7 @@ def _redact(_logger: WrappedLogger, _method: str, line: EventDict) -> EventDict:
 
 
 def _clean(value: object, name: str = "", depth: int = _DEPTH) -> Any:
-    """`value` as plain data without secrets; keys and exceptions as people write them."""
+    """`value` as plain data without secrets; keys and exceptions as readable text."""
     if _SECRET_NAME.search(name):
         return _REDACTED
     if depth == 0:
@@ -132,12 +132,12 @@ def _clean(value: object, name: str = "", depth: int = _DEPTH) -> Any:
 
 
 def _plain(value: object) -> object:
-    """Structs and dataclasses as mappings, dates and the like as text, all else as it shows itself."""
+    """Structs and dataclasses as mappings, everything else as text."""
     try:
         if isinstance(value, BaseException):
             return f"{type(value).__name__}: {value}"
         return msgspec.to_builtins(value, enc_hook=str)
-    except Exception:  # noqa: BLE001 - whatever a value does when asked, the line must come out
+    except Exception:  # noqa: BLE001 - whatever the value raises, the line must be written
         return f"<unprintable {type(value).__name__}>"
 
 

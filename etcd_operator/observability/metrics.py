@@ -1,11 +1,11 @@
 """Numbers for Prometheus, under the names that dashboards of Go controllers expect.
 
-All metrics live in the registry of one `Metrics` object, none in the library's global one, so two
-of them (in tests) do not meet. Names and labels of the work queue, controllers and the REST client
-are those of client-go and controller-runtime; our own begin with `etcd_operator_`.
+All metrics are in the registry of one `Metrics` object, none in the library's global one, so that two objects
+(in tests) are independent. Names and labels of the work queue, the controllers and the REST client are those
+of client-go and controller-runtime; our own begin with `etcd_operator_`.
 
-Counters and histograms are fed by calls; what describes the present (depth, longest running) is
-asked of its owner when Prometheus scrapes. All methods are safe from any thread and do no I/O.
+Counters and histograms are updated by calls; gauges (depth, longest running) are read from their owners when
+Prometheus scrapes. All methods are safe from any thread and do no I/O.
 """
 
 from typing import Protocol
@@ -21,7 +21,7 @@ _REQUEST_BUCKETS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0
 
 
 class QueueGauges(Protocol):
-    """What a scrape asks of a controller's work queue."""
+    """What a scrape reads from a controller's work queue."""
 
     @property
     def depth(self) -> int:
@@ -34,11 +34,11 @@ class QueueGauges(Protocol):
         ...
 
     def unfinished_seconds(self) -> float:
-        """How long the keys in flight have been worked at, added up."""
+        """How long the keys in flight have been in work, added up."""
         ...
 
     def longest_running_seconds(self) -> float:
-        """For how long the oldest key in flight has been worked at."""
+        """For how long the oldest key in flight has been in work."""
         ...
 
     def stalled_seconds(self) -> float:
@@ -47,7 +47,7 @@ class QueueGauges(Protocol):
 
 
 class Metrics:
-    """Everything the operator counts."""
+    """All metrics of the operator."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -66,7 +66,7 @@ class Metrics:
         return ControllerMetrics(name, workers, self._queues, self._reconciles)
 
     def on_request(self, verb: str, resource_kind: str, code: int, seconds: float) -> None:
-        """A request to the API server was answered with `code` (0: no answer) after `seconds`."""
+        """The API server responded to a request with `code` (0: no response) after `seconds`."""
         self._requests.labels(code=str(code) if code else "<error>", method=verb.upper()).inc()
         self._request_seconds.labels(verb=verb.upper(), resource=resource_kind).observe(seconds)
 
@@ -76,11 +76,11 @@ class Metrics:
         self._etcd_seconds.labels(method=method).observe(seconds)
 
     def upgraded(self, seconds: float) -> None:
-        """An upgrade of a cluster was finished, `seconds` after its first step."""
+        """An upgrade of a cluster finished, `seconds` after its first step."""
         self._upgrade_seconds.observe(seconds)
 
     def leaderless(self, seconds: float) -> None:
-        """A cluster was seen without a leader for that long during an upgrade."""
+        """A cluster was observed without a leader for `seconds` during an upgrade."""
         self._leaderless_seconds.inc(seconds)
 
     def leader(self, is_leader: bool, *, name: str = "etcd-operator") -> None:  # noqa: FBT001 - one obvious flag
@@ -93,10 +93,10 @@ class Metrics:
         return encode(self.registry), content_type
 
     def _make_files(self) -> None:
-        """The limits beside `process_open_fds` and `process_max_fds`, which the collector has."""
+        """The limits, in addition to `process_open_fds` and `process_max_fds` of the collector."""
         limit = Gauge(
             "etcd_operator_open_files_limit",
-            "How many file descriptors this process may have open: now (soft), and at most (hard).",
+            "How many file descriptors this process may have open: now (soft) and at most (hard).",
             ["limit"],
             registry=self.registry,
         )
@@ -110,7 +110,7 @@ class Metrics:
         )
         self._request_seconds = Histogram(
             "rest_client_request_duration_seconds",
-            "Time until the API server answered.",
+            "Seconds until the API server responded.",
             ["verb", "resource"],
             buckets=_REQUEST_BUCKETS,
             registry=registry,
@@ -120,26 +120,26 @@ class Metrics:
         )
         self._etcd_seconds = Histogram(
             "etcd_operator_etcd_request_duration_seconds",
-            "Time until an etcd member answered.",
+            "Seconds until an etcd member answered.",
             ["method"],
             buckets=_REQUEST_BUCKETS,
             registry=registry,
         )
         self._upgrade_seconds = Histogram(
             "etcd_operator_upgrade_duration_seconds",
-            "Time from the first step of an upgrade until all members run the new version.",
+            "Seconds from the first step of an upgrade until all members run the new version.",
             buckets=_UPGRADE_BUCKETS,
             registry=registry,
         )
         self._leaderless_seconds = Counter(
             "etcd_operator_upgrade_leaderless_seconds",
-            "Time in which a cluster was seen without a leader during upgrades.",
+            "Seconds during upgrades in which a cluster was observed without a leader.",
             registry=registry,
         )
 
 
 class ControllerMetrics:
-    """What one controller and its work queue report; fulfils the engine's protocols."""
+    """What one controller and its work queue report; implements the engine's protocols."""
 
     def __init__(
         self, name: str, workers: int, queues: "_QueueFamilies", reconciles: "_ReconcileFamilies"
@@ -159,7 +159,7 @@ class ControllerMetrics:
         reconciles.workers.labels(name).set(workers)
 
     def observe(self, queue: QueueGauges) -> None:
-        """Ask `queue` for its present state at each scrape."""
+        """Read the state of `queue` at each scrape."""
         self._queues.depth.labels(self._name).set_function(lambda: queue.depth)
         self._queues.unfinished.labels(self._name).set_function(queue.unfinished_seconds)
         self._queues.longest.labels(self._name).set_function(queue.longest_running_seconds)
@@ -179,11 +179,11 @@ class ControllerMetrics:
         self._work_seconds.observe(worked)
 
     def retried(self) -> None:
-        """A key was put back, to be run again after a delay."""
+        """A key was requeued with a delay."""
         self._retries.inc()
 
     def reconciled(self, outcome: str, seconds: float) -> None:
-        """A pass ended; terminal errors and panics are errors too, and counted apart besides."""
+        """A pass ended; terminal errors and panics count as errors, and also separately."""
         self._seconds.observe(seconds)
         self._results[outcome if outcome in _RESULTS else "error"].inc()
         if outcome == "terminal":
@@ -202,11 +202,14 @@ class _QueueFamilies:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         label = ["name"]
-        self.depth = Gauge("workqueue_depth", "Keys that wait.", label, registry=registry)
+        self.depth = Gauge("workqueue_depth", "Keys that wait for a worker.", label, registry=registry)
         self.adds = Counter("workqueue_adds", "Keys added.", label, registry=registry)
-        self.retries = Counter("workqueue_retries", "Keys put back for later.", label, registry=registry)
+        self.retries = Counter("workqueue_retries", "Keys requeued with a delay.", label, registry=registry)
         self.unfinished = Gauge(
-            "workqueue_unfinished_work_seconds", "Seconds of work in progress.", label, registry=registry
+            "workqueue_unfinished_work_seconds",
+            "Seconds of work in progress, of all keys.",
+            label,
+            registry=registry,
         )
         self.longest = Gauge(
             "workqueue_longest_running_processor_seconds",
@@ -216,20 +219,20 @@ class _QueueFamilies:
         )
         self.stalled = Gauge(
             "etcd_operator_workqueue_stalled_seconds",
-            "Seconds for which keys have waited and no worker has taken one.",
+            "Seconds for which keys have waited while no worker has taken one.",
             label,
             registry=registry,
         )
         self.queue_seconds = Histogram(
             "workqueue_queue_duration_seconds",
-            "Seconds that keys waited.",
+            "Seconds that keys waited for a worker.",
             label,
             buckets=_QUEUE_BUCKETS,
             registry=registry,
         )
         self.work_seconds = Histogram(
             "workqueue_work_duration_seconds",
-            "Seconds that keys were worked at.",
+            "Seconds that workers spent on a key.",
             label,
             buckets=_QUEUE_BUCKETS,
             registry=registry,
@@ -244,9 +247,17 @@ class _ReconcileFamilies:
         self.total = Counter(prefix + "reconcile", "Passes by result.", [*label, "result"], registry=registry)
         self.errors = Counter(prefix + "reconcile_errors", "Passes that failed.", label, registry=registry)
         self.terminal = Counter(
-            prefix + "terminal_reconcile_errors", "Passes given up.", label, registry=registry
+            prefix + "terminal_reconcile_errors",
+            "Passes that ended with a terminal error.",
+            label,
+            registry=registry,
         )
-        self.panics = Counter(prefix + "reconcile_panics", "Passes ended by a bug.", label, registry=registry)
+        self.panics = Counter(
+            prefix + "reconcile_panics",
+            "Passes that ended with an unexpected exception.",
+            label,
+            registry=registry,
+        )
         self.seconds = Histogram(
             prefix + "reconcile_time_seconds",
             "Seconds per pass.",
@@ -256,5 +267,5 @@ class _ReconcileFamilies:
         )
         self.active = Gauge(prefix + "active_workers", "Workers in a pass.", label, registry=registry)
         self.workers = Gauge(
-            prefix + "max_concurrent_reconciles", "Workers there are.", label, registry=registry
+            prefix + "max_concurrent_reconciles", "Number of workers.", label, registry=registry
         )

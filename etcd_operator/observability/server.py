@@ -2,16 +2,16 @@
 
 What it promises:
 
-- `/healthz` and `/readyz` answer 200 `ok` when every check of theirs passes, else 503 with the
-  list of checks; `?verbose` lists them always. A check that raises has failed.
-- `/metrics` answers a scrape; every path answers HEAD as it answers GET; others answer 404.
-- A slow or silent client blocks nobody: each has a thread of its own, a time limit, and makes room
-  (the oldest first) when there are too many of them.
-- A client that cannot be accepted, because the process has no file descriptor left, waits in the
-  backlog and costs no CPU.
-- `stop` cuts what is open and joins the threads. It waits for no client, and polls for nothing.
+- `/healthz` and `/readyz` respond with 200 `ok` if all their checks pass, else with 503 and the list of
+  checks; `?verbose` always lists them. A check that raises has failed.
+- `/metrics` responds to a scrape. HEAD is supported for every path; unknown paths are 404.
+- A slow or silent client blocks no other: each has its own thread and a time limit, and the oldest is
+  disconnected when there are too many.
+- A client that cannot be accepted, because the process has no file descriptor left, waits in the backlog and
+  uses no CPU.
+- `stop` closes open connections and joins the threads. It waits for no client and does not poll.
 
-Not promised: TLS or authentication. Nothing here is secret; a network policy may hide it.
+Not promised: TLS or authentication. Nothing here is secret; a network policy may restrict access.
 """
 
 import selectors
@@ -33,21 +33,21 @@ from etcd_operator.errors import OperatorError
 log = structlog.get_logger()
 
 Check = Callable[[], tuple[bool, str]]
-"""Answers at once whether something is well, and what it found, for people."""
+"""Returns at once whether something is well, and a message for people."""
 Render = Callable[[str], tuple[bytes, str]]
-"""Takes an Accept header, gives body and content type."""
+"""Takes an Accept header, returns body and content type."""
 
 _TEXT = "text/plain; charset=utf-8"
 _MAX_CLIENTS = 64
 
 FULL_SECONDS = 0.5
-"""Until the next try after a client could not be accepted: its socket stays readable all the time."""
+"""Until the next attempt after a client could not be accepted: its socket remains readable."""
 
 
 class StatusServer:
-    """Serves the three paths on one address, which it holds from its making until `stop`.
+    """Serves the three paths on one address, which it listens on from its creation until `stop`.
 
-    Raises `OperatorError` when the address is malformed or not to be had.
+    Raises `OperatorError` if the address is malformed or not available.
     """
 
     def __init__(
@@ -66,15 +66,15 @@ class StatusServer:
 
     @property
     def port(self) -> int:
-        """The port in use, also when any free one was asked for (`:0`)."""
+        """The port in use, also if any free one was requested (`:0`)."""
         return int(self._server.socket.getsockname()[1])
 
     def start(self) -> None:
-        """Begin to answer; a second time is a `RuntimeError`."""
+        """Begin to serve; a second time is a `RuntimeError`."""
         self._thread.start()
 
     def stop(self, deadline: float) -> bool:
-        """Close everything and join the threads within `deadline` seconds; false if one lives on."""
+        """Close everything and join the threads within `deadline` seconds; false if one still runs."""
         self._wake_writer.close()
         if self._thread.ident is None:
             self._close()
@@ -103,7 +103,7 @@ class StatusServer:
 
 
 class _Pages:
-    """What is answered, apart from how it travels."""
+    """The content of the responses, independent of HTTP connections."""
 
     def __init__(self, *, metrics: Render, checks: Mapping[str, Mapping[str, Check]]) -> None:
         self._metrics = metrics
@@ -166,10 +166,10 @@ def _bind(host: str, port: int) -> socket.socket:
 
 
 class _Server(ThreadingMixIn, TCPServer):
-    """Accepts clients and keeps hold of them, so that they can be cut off."""
+    """Accepts clients and keeps track of them, so that they can be disconnected."""
 
     daemon_threads = False
-    timeout = 0  # `handle_request` is called when a client is there; one that has left is not waited for
+    timeout = 0  # `handle_request` is called when a client has connected; it must not wait if that has left
 
     def __init__(self, listener: socket.socket, pages: _Pages, client_timeout: float) -> None:
         super().__init__(listener.getsockname()[:2], _Handler, bind_and_activate=False)
@@ -189,7 +189,7 @@ class _Server(ThreadingMixIn, TCPServer):
         return accepted
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Give the client a thread; the oldest of too many is cut off."""
+        """Give the client a thread; disconnect the oldest if there are too many."""
         with self._lock:
             if len(self._clients) >= _MAX_CLIENTS:
                 oldest = next(iter(self._clients))
@@ -200,20 +200,20 @@ class _Server(ThreadingMixIn, TCPServer):
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
-        """Let go of a client that has been answered."""
+        """Forget a client that was served."""
         with self._lock:
             self._clients.pop(request, None)
         super().shutdown_request(request)
 
     def server_close(self) -> None:
-        """Stop listening, cut all clients off and join their threads."""
+        """Stop listening, disconnect all clients and join their threads."""
         with self._lock:
             for client in self._clients:
                 _cut(client)
         super().server_close()
 
     def handle_error(self, request: Any, client_address: Any) -> None:  # noqa: ARG002 - socketserver's signature
-        """A client that goes away is no event; anything else is a bug."""
+        """A client that disconnects is normal; anything else is a bug."""
         error = sys.exc_info()[1]
         if isinstance(error, OSError):
             log.debug("status_client_disconnected", error=str(error))
@@ -236,11 +236,11 @@ class _Handler(BaseHTTPRequestHandler):
     sys_version = ""
 
     def do_GET(self) -> None:
-        """Answer with headers and body."""
+        """Respond with headers and body."""
         self.wfile.write(self._head())
 
     def do_HEAD(self) -> None:
-        """Answer with the headers that GET would give."""
+        """Respond with the headers of GET."""
         self._head()
 
     def _head(self) -> bytes:

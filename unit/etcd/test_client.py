@@ -124,11 +124,11 @@ def test_a_token_opens_what_anonymous_callers_are_refused(
 @pytest.mark.parametrize(
     ("damage", "complaint"),
     [
-        (lambda data: data[:-1], "cut off"),
-        (lambda data: data[:-32], "cut off"),
-        (lambda data: bytes([data[0] ^ 1]) + data[1:], "does not fit"),
-        (lambda data: data[:-1] + bytes([data[-1] ^ 1]), "does not fit"),
-        (lambda _: b"", "cut off"),
+        (lambda data: data[:-1], "truncated"),
+        (lambda data: data[:-32], "truncated"),
+        (lambda data: bytes([data[0] ^ 1]) + data[1:], "does not match"),
+        (lambda data: data[:-1] + bytes([data[-1] ^ 1]), "does not match"),
+        (lambda _: b"", "truncated"),
     ],
     ids=["cut short", "no hash", "first bit", "last bit", "nothing"],
 )
