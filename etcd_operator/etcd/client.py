@@ -18,8 +18,8 @@ from etcd_operator.etcd import rpc_pb2 as pb
 from etcd_operator.etcd.channel import Channels, Connection
 from etcd_operator.etcd.errors import (
     Corrupt,
-    LearnerAsked,
     MemberNotFound,
+    NotForLearner,
     NotLearner,
     is_connection_lost,
     translate,
@@ -29,7 +29,7 @@ from etcd_operator.etcd.values import (
     Alarm,
     HashKV,
     KeyValue,
-    Member,
+    MemberEntry,
     MemberList,
     Status,
     alarms_of,
@@ -100,7 +100,7 @@ class EtcdClient:
             self._call(methods.RANGE, quorum_read(), deadline=deadline)
         except Forbidden:
             return True
-        except (Unavailable, LearnerAsked):
+        except (Unavailable, NotForLearner):
             return False
         return True
 
@@ -143,7 +143,7 @@ class EtcdClient:
 
     # Changing the membership
 
-    def member_add(self, peer_urls: tuple[str, ...], *, learner: bool) -> Member:
+    def member_add(self, peer_urls: tuple[str, ...], *, learner: bool) -> MemberEntry:
         """Register a member before it is started.
 
         Raises `UnhealthyCluster`, `TooManyLearners`, `PeerURLExists`. etcd derives IDs from URL

@@ -7,7 +7,7 @@
     RetryableError
       NotInSync          the learner has not caught up (or not started): promote later
       NotLeader          MoveLeader was sent to a follower
-      LearnerAsked       a learner answers Status and serializable reads only: call a voter
+      NotForLearner      a learner answers Status and serializable reads only: call a voter
       TooManyLearners    (Conflict) one learner at a time
       PeerURLExists      (AlreadyExists) perhaps our own MemberAdd whose reply was lost
       RevisionUnavailable  the revision is compacted, or not yet on this member
@@ -64,7 +64,7 @@ class NotLeader(RetryableError):
     """Only the leader can do that."""
 
 
-class LearnerAsked(RetryableError):
+class NotForLearner(RetryableError):
     """A learner does not answer this call."""
 
 
@@ -121,7 +121,7 @@ _REFUSALS = (
     _Refusal("can only promote a learner member which is in sync with leader", NotInSync),
     _Refusal("can only promote a learner member", NotLearner),
     _Refusal("too many learner members in cluster", TooManyLearners),
-    _Refusal("rpc not supported for learner", LearnerAsked),
+    _Refusal("rpc not supported for learner", NotForLearner),
     _Refusal("not leader", NotLeader),
     _Refusal("bad leader transferee", Conflict),
     _Refusal("member not found", MemberNotFound),

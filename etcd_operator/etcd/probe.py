@@ -29,10 +29,10 @@ from etcd_operator.etcd import methods
 from etcd_operator.etcd import rpc_pb2 as pb
 from etcd_operator.etcd.channel import Channels, Connection
 from etcd_operator.etcd.client import OnCall, ignore_call, quorum_read
-from etcd_operator.etcd.errors import LearnerAsked, NotProbed, is_connection_lost, is_own_lack, translate
+from etcd_operator.etcd.errors import NotForLearner, NotProbed, is_connection_lost, is_own_lack, translate
 from etcd_operator.etcd.methods import Method, Request, Response
 from etcd_operator.etcd.metrics_page import MetricsPage
-from etcd_operator.etcd.values import Member, Status, members_of, status_of
+from etcd_operator.etcd.values import MemberEntry, Status, members_of, status_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Answered:
     """The member answered. `members` is None if it gave no list: a learner never does."""
 
     status: Status
-    members: tuple[Member, ...] | None
+    members: tuple[MemberEntry, ...] | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +124,7 @@ class _Target:
 
     connection: Connection
     status: Status | None = None
-    members: tuple[Member, ...] | None = None
+    members: tuple[MemberEntry, ...] | None = None
     error: OperatorError | None = None
     is_heard: bool = False
     proof_sent: bool = False
@@ -248,7 +248,7 @@ class _Round:
         elif call.name == methods.RANGE.name:
             # etcd confirms the read before it looks at rights (see EtcdClient.has_quorum).
             call.target.gave_proof = isinstance(error, Forbidden)
-            call.target.is_no_voter = isinstance(error, LearnerAsked)
+            call.target.is_no_voter = isinstance(error, NotForLearner)
             self._hedge_at = self._start
 
     def _seek_proof(self) -> None:

@@ -14,7 +14,7 @@ def hex_id(number: int) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class MemberEntry:
     """One entry of etcd's member list; `name` is empty until it has started."""
 
     id: int
@@ -33,7 +33,7 @@ class MemberList:
     """The members as one member knows them, and the ID of its cluster."""
 
     cluster_id: int
-    members: tuple[Member, ...]
+    members: tuple[MemberEntry, ...]
 
 
 class AlarmKind(Enum):
@@ -104,9 +104,9 @@ class KeyValue:
     mod_revision: int
 
 
-def member_of(message: pb.Member) -> Member:
+def member_of(message: pb.Member) -> MemberEntry:
     """One member, decoded."""
-    return Member(
+    return MemberEntry(
         id=message.ID,
         name=message.name,
         peer_urls=tuple(message.peerURLs),
@@ -114,7 +114,7 @@ def member_of(message: pb.Member) -> Member:
     )
 
 
-def members_of(messages: Iterable[pb.Member]) -> tuple[Member, ...]:
+def members_of(messages: Iterable[pb.Member]) -> tuple[MemberEntry, ...]:
     """A member list, decoded, in order of ID."""
     return tuple(sorted(map(member_of, messages), key=lambda member: member.id))
 

@@ -26,8 +26,7 @@ from etcd_operator.core.members import quorum
 from etcd_operator.errors import Conflict, NotFound, Unavailable
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient, OnCall
-from etcd_operator.etcd.values import Member as Listed
-from etcd_operator.etcd.values import MemberList, hex_id
+from etcd_operator.etcd.values import MemberEntry, MemberList, hex_id
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Pod
 from etcd_operator.reconcile.members.protocol import Members, Scope
@@ -112,7 +111,7 @@ class Recoverer:
         if is_other or sum(voter not in gone for voter in voters) >= quorum(len(voters)):
             raise Conflict(f"{name} knows of voters that may still elect a leader: not recovering")
 
-    def _name_of(self, member: Listed) -> str:
+    def _name_of(self, member: MemberEntry) -> str:
         hosts = (self.member_at(self.scope.desired, host_of(peer_url)) for peer_url in member.peer_urls)
         return member.name or next(hosts, "")
 

@@ -3,7 +3,7 @@
 from etcd_operator.core.replies import Answer, EtcdMember, PageFacts, Refusal, Reply, Silence
 from etcd_operator.etcd import probe
 from etcd_operator.etcd.metrics_page import MetricsPage
-from etcd_operator.etcd.values import AlarmKind, Member, Status, hex_id
+from etcd_operator.etcd.values import AlarmKind, MemberEntry, Status, hex_id
 
 
 def reply_of(reply: probe.Reply, silent_for: float) -> Reply:
@@ -17,7 +17,7 @@ def reply_of(reply: probe.Reply, silent_for: float) -> Reply:
             return Silence(seconds=silent_for)
 
 
-def _answer(status: Status, members: tuple[Member, ...]) -> Answer:
+def _answer(status: Status, members: tuple[MemberEntry, ...]) -> Answer:
     return Answer(
         member_id=hex_id(status.member_id),
         cluster_id=hex_id(status.cluster_id),
@@ -42,7 +42,7 @@ def page_facts(page: MetricsPage) -> PageFacts:
     )
 
 
-def _entry(member: Member) -> EtcdMember:
+def _entry(member: MemberEntry) -> EtcdMember:
     return EtcdMember(
         id=hex_id(member.id), name=member.name, peer_urls=member.peer_urls, is_learner=member.is_learner
     )

@@ -102,7 +102,7 @@ def test_a_learner_proves_no_quorum(fake: FakeEtcdCluster, client: EtcdClient, c
     client.member_add(("http://m3:2380",), learner=True)
     learner = EtcdClient(channels, fake.start("m3", peer_url="http://m3:2380").endpoint)
     assert not learner.has_quorum(deadline=1.0)
-    with pytest.raises(errors.LearnerAsked):
+    with pytest.raises(errors.NotForLearner):
         learner.member_list(linearizable=False)
 
 

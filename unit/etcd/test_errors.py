@@ -34,7 +34,7 @@ TEXTS = [
     (Code.FAILED_PRECONDITION, "etcdserver: can only promote a learner member", errors.NotLearner),
     (Code.UNKNOWN, "membership: can only promote a learner member", errors.NotLearner),
     (Code.FAILED_PRECONDITION, "etcdserver: too many learner members in cluster", errors.TooManyLearners),
-    (Code.FAILED_PRECONDITION, "etcdserver: rpc not supported for learner", errors.LearnerAsked),
+    (Code.FAILED_PRECONDITION, "etcdserver: rpc not supported for learner", errors.NotForLearner),
     (Code.FAILED_PRECONDITION, "etcdserver: not leader", errors.NotLeader),
     (Code.FAILED_PRECONDITION, "etcdserver: bad leader transferee", Conflict),
     (Code.NOT_FOUND, "etcdserver: member not found", errors.MemberNotFound),

@@ -64,7 +64,7 @@ def test_a_cluster_grows_by_a_learner_and_shrinks_again(real: RealEtcdCluster, c
     real.join("m1", peer_url)
     second = EtcdClient(channels, real.endpoint("m1"))
     eventually(lambda: second.status().is_learner)
-    with pytest.raises(errors.LearnerAsked):
+    with pytest.raises(errors.NotForLearner):
         second.member_list(linearizable=False)
     assert not second.has_quorum(deadline=1.0)
     answer = probe(channels, real.endpoints).replies[real.endpoint("m1")]

@@ -7,7 +7,7 @@ import pytest
 from etcd_operator.core.replies import Answer, EtcdMember, PageFacts, Refusal, Reply, Silence
 from etcd_operator.etcd import probe
 from etcd_operator.etcd.metrics_page import MetricsPage
-from etcd_operator.etcd.values import Member, Status
+from etcd_operator.etcd.values import MemberEntry, Status
 from etcd_operator.reconcile.replies import page_facts, reply_of
 
 
@@ -17,7 +17,7 @@ def _status(**changes: Any) -> Status:
 
 
 def test_an_answer_is_reported_in_hexadecimal() -> None:
-    listed = Member(id=0xAB, name="db-0", peer_urls=("http://db-0:2380",), is_learner=True)
+    listed = MemberEntry(id=0xAB, name="db-0", peer_urls=("http://db-0:2380",), is_learner=True)
     status = _status(
         member_id=0xAB,
         cluster_id=0xFEED,
