@@ -1,4 +1,4 @@
-"""What every measurement needs: the API server, the operator, a namespace that goes away."""
+"""What every measurement needs: the API server, the operator, a namespace that is emptied."""
 
 import time
 from collections.abc import Iterator
@@ -24,8 +24,8 @@ Document = dict[str, Any]
 
 ACCOUNTS = Resource(group="", version="v1", plural="serviceaccounts", kind="ServiceAccount")
 
-LOOK_EVERY = 0.02
-"""Seconds between two looks at members that are expected soon: the resolution of a measurement."""
+POLL_SECONDS = 0.02
+"""Seconds between two polls of members that are expected soon: the resolution of a measurement."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Bed:
 
     @contextmanager
     def namespace(self) -> Iterator[str]:
-        """A namespace of its own; its pods are gone at the end, so that they cost the next run nothing."""
+        """A namespace of its own; its pods are deleted at the end, so that they cost the next run nothing."""
         name = f"bench-{uuid4().hex[:8]}"
         self.api.make_namespace(name)
         # The controller-manager makes the account that pods need.
@@ -50,9 +50,9 @@ class Bed:
             self.api.delete(NAMESPACES, "", name)
 
     def _empty(self, namespace: str) -> None:
-        """End the pods of a namespace now: nobody needs the leader's graceful farewell.
+        """End the pods of a namespace now: no leader needs to move its leadership.
 
-        ReplicaSets before their pods: those of clusters kept by hand have no owner that takes them along.
+        ReplicaSets before their pods: those of clusters kept by hand have no owner that is deleted.
         """
         for resource in (*CLUSTERS.values(), resources.REPLICA_SETS, resources.PODS):
             for found in self.api.all_of(resource, namespace):
@@ -78,20 +78,20 @@ class Bed:
             found = condition(self.api.cluster(document, namespace), "Available")
             return bool(found["status"] == status)
 
-        wait_until(is_reported, 60, f"Available is {status}", every=LOOK_EVERY)
+        wait_until(is_reported, 60, f"Available is {status}", every=POLL_SECONDS)
 
     def create(self, document: Document, namespace: str) -> None:
         """Create a cluster's resource."""
         self.api.create(CLUSTERS[document["apiVersion"]], namespace, document)
 
     def until_serving(self, document: Document, namespace: str, *, since: float, limit: float = 120) -> float:
-        """Seconds from `since` (monotonic) until every member is a healthy voter by its own word."""
+        """Seconds from `since` (monotonic) until every member reports to be a healthy voter."""
         size = size_of(document)
         with Members(deadline=1.0) as members:
             wait_until(
                 lambda: members.all_serve(self.api.member_pods(document, namespace), size),
                 limit,
                 f"{size} voters of {namespace}/{document['metadata']['name']}",
-                every=LOOK_EVERY,
+                every=POLL_SECONDS,
             )
         return time.monotonic() - since

@@ -1,4 +1,4 @@
-"""The floor of membership changes: a cluster that is kept by hand, with the steps that etcd asks for.
+"""The floor of membership changes: a cluster that is kept by hand, with the steps that etcd requires.
 
 One client, no operator: register a learner, make its objects, promote it; move the leader, remove a member,
 delete its objects. It never waits for longer than etcd and Kubernetes make it wait. Members of a persistent
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from benchmark import floor
-from benchmark.bed import LOOK_EVERY, Bed, Document
+from benchmark.bed import POLL_SECONDS, Bed, Document
 from e2e.support.clusters import COREOS
 from e2e.support.members import Members
 from e2e.support.waiting import wait_until
@@ -26,7 +26,7 @@ STEP_SECONDS = 60.0
 
 
 class ByHand:
-    """A cluster of plain etcd; `document` says its kind and the size that it is made with."""
+    """A cluster of plain etcd; `document` has its kind and its first size."""
 
     def __init__(self, bed: Bed, document: Document, namespace: str) -> None:
         self._bed = bed
@@ -42,7 +42,7 @@ class ByHand:
         floor.create(self._bed.api, self._blueprint.objects(with_replica_sets=True), self._namespace)
 
     def resize(self, size: int) -> None:
-        """Take one step after the other; returns when the last is asked for, not when all is over."""
+        """Do one step after the other; returns when the last is requested, not when all is done."""
         with Members() as members:
             while len(self._names) < size:
                 self._add(members)
@@ -50,7 +50,7 @@ class ByHand:
                 self._take_out(members, self._names[-1] if self._is_persistent else self._names[0])
 
     def replace(self, name: str) -> None:
-        """Another member instead of `name`, whose pod is gone."""
+        """Another member instead of `name`, whose pod is deleted."""
         with Members() as members:
             self._take_out(members, name)
             self._add(members)
@@ -81,16 +81,16 @@ class ByHand:
             self._bed.api.delete(kind, self._namespace, name)
 
     def _leader(self, members: Members, but: str = "") -> EtcdClient:
-        """The leader; one that is to go hands over first."""
+        """The leader; one that is to be removed moves its leadership first."""
         clients = {name: members.client(address) for name, address in self._addresses().items()}
         by_id = {client.status().member_id: name for name, client in clients.items()}
 
         def known() -> int:
-            """A leader whose pod was just deleted is named for a moment longer."""
+            """A leader whose pod was just deleted is reported for a moment longer."""
             named = next(iter(clients.values())).status().leader
             return named if named in by_id else 0
 
-        leader = wait_until(known, STEP_SECONDS, "somebody who is there leads", every=LOOK_EVERY)
+        leader = wait_until(known, STEP_SECONDS, "an existing member leads", every=POLL_SECONDS)
         if by_id.get(leader) != but:
             return clients[by_id[leader]]
         heir_id, heir = next((number, name) for number, name in by_id.items() if name in self._names)
@@ -98,7 +98,7 @@ class ByHand:
         return clients[heir]
 
     def _addresses(self) -> dict[str, str]:
-        """The addresses of the members whose pods nobody has asked to go."""
+        """The addresses of the members whose pods are not being deleted."""
         pods = self._bed.api.member_pods(self._document, self._namespace)
         return {
             self._blueprint.member_of(pod): pod["status"]["podIP"]
@@ -112,7 +112,7 @@ class ByHand:
 
 
 def _soon(call: Callable[[], T], *not_yet: type[Exception]) -> T:
-    """The answer of `call`, asked again at once while etcd says that it is too early."""
+    """The answer of `call`, tried again at once while etcd refuses it as too early."""
     answer: list[T] = []
 
     def is_done() -> bool:
@@ -122,5 +122,5 @@ def _soon(call: Callable[[], T], *not_yet: type[Exception]) -> T:
             return False
         return True
 
-    wait_until(is_done, STEP_SECONDS, "etcd allows the change", every=LOOK_EVERY)
+    wait_until(is_done, STEP_SECONDS, "etcd allows the change", every=POLL_SECONDS)
     return answer[0]

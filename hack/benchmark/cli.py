@@ -28,7 +28,7 @@ PARTS: dict[str, dict[str, Part]] = {
     "resize": {
         "ephemeral": resizing.ephemeral_members,
         "persistent": resizing.persistent_members,
-        "quorum": resizing.quorum_told,
+        "quorum": resizing.quorum_reported,
     },
     "upgrade": upgrade.parts(upgrade.SIZES, tuple(upgrade.GROUPS)),
 }
@@ -44,10 +44,10 @@ parts of `create`
                                                                       < 1 % of a core, < 100 MiB
 
 parts of `resize`, each step beside the same step by hand on plain etcd
-  ephemeral   3 -> 5 <= 4 s, 1 -> 3 <= 7 s, 5 -> 3 until the pods are gone <= 1.5 s,
+  ephemeral   3 -> 5 <= 4 s, 1 -> 3 <= 7 s, 5 -> 3 until the pods are deleted <= 1.5 s,
               a dead member replaced <= 5 s
   persistent  the same resizes; a deleted pod is back: ratio <= 1.25; a lost claim healed <= 20 s
-  quorum      the status tells of a lost quorum                      budget: <= 5 s
+  quorum      the status reports a lost quorum                        budget: <= 5 s
 
 parts of `upgrade`, each in both groups and with 1, 3 and 5 members, under 100 puts per second, beside the
 same roll by hand with a leader that is killed
@@ -80,13 +80,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"hack/bench: {error}", file=sys.stderr)
         return 2
     verdicts: list[Verdict] = []
-    # The commands that are run are told as tests tell them, on stdout, which is for the figures alone here.
+    # Commands are printed on stdout, as in tests; here stdout is for the figures alone.
     with redirect_stdout(sys.stderr), _operator(testbed) as operator:
         bed = Bed(testbed, Api(testbed), operator)
         for name in options.only or parts:
-            for verdict in parts[name](bed, options.runs, _say):
+            for verdict in parts[name](bed, options.runs, _progress):
                 verdicts.append(verdict)
-                _say(verdict.line())
+                _progress(verdict.line())
     if options.json:
         print(json.dumps([verdict.document() for verdict in verdicts], indent=2))
     else:
@@ -101,9 +101,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("what", choices=PARTS, help="what is measured")
     parser.add_argument("--runs", type=_count, default=5, metavar="N", help="runs of each (default: 5)")
     parser.add_argument("--only", action="append", metavar="PART", help="this part only; may be repeated")
-    words = "upgrade: only this; may be repeated"
-    parser.add_argument("--sizes", action="append", type=int, choices=upgrade.SIZES, help=words)
-    parser.add_argument("--groups", action="append", choices=upgrade.GROUPS, help=words)
+    help_text = "upgrade: only this; may be repeated"
+    parser.add_argument("--sizes", action="append", type=int, choices=upgrade.SIZES, help=help_text)
+    parser.add_argument("--groups", action="append", choices=upgrade.GROUPS, help=help_text)
     parser.add_argument(
         "--json", action="store_true", help="print the figures as JSON; progress is on stderr"
     )
@@ -135,5 +135,5 @@ def _count(text: str) -> int:
     return int(text)
 
 
-def _say(line: str) -> None:
+def _progress(line: str) -> None:
     print(line, file=sys.stderr, flush=True)

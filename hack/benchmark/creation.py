@@ -1,6 +1,6 @@
 """How long a cluster takes from its creation to three healthy voters, against the floor.
 
-Each trial has a namespace of its own that is gone before the next begins. Both sides alternate, so that
+Each trial has a namespace of its own that is emptied before the next begins. Both sides alternate, so that
 whatever else the machine does hits both.
 """
 
@@ -23,27 +23,27 @@ DOCUMENTS: dict[str, Callable[[], Document]] = {
 }
 
 
-def against_floor(bed: Bed, runs: int, say: Callable[[str], None]) -> Iterator[Verdict]:
+def against_floor(bed: Bed, runs: int, progress: Callable[[str], None]) -> Iterator[Verdict]:
     """(a) and (b): the floor and the operator."""
     for group, document in DOCUMENTS.items():
         bare, ours = [], []
         for run in range(runs):
             bare.append(_floor_seconds(bed, document()))
             ours.append(_operator_seconds(bed, document()))
-            say(f"{group} run {run + 1}: floor {bare[-1]:.2f} s, operator {ours[-1]:.2f} s")
+            progress(f"{group} run {run + 1}: floor {bare[-1]:.2f} s, operator {ours[-1]:.2f} s")
         yield Verdict(name=f"{group}: floor, median", value=median(bare), unit="s", note=spread(bare))
         yield Verdict(name=f"{group}: operator, median", value=median(ours), unit="s", note=spread(ours))
         ratio = median(ours) / median(bare)
         yield Verdict(name=f"{group}: operator / floor", value=ratio, at_most=RATIO_BUDGET)
 
 
-def beside_frozen(bed: Bed, runs: int, say: Callable[[str], None]) -> Iterator[Verdict]:
+def beside_frozen(bed: Bed, runs: int, progress: Callable[[str], None]) -> Iterator[Verdict]:
     """(d): the same while all members of another cluster hang."""
     for group, document in DOCUMENTS.items():
         normal = [_operator_seconds(bed, document()) for _ in range(runs)]
         with _frozen_cluster(bed, document()):
             hampered = [_operator_seconds(bed, document()) for _ in range(runs)]
-        say(f"{group}: normal {spread(normal)}, beside a frozen cluster {spread(hampered)}")
+        progress(f"{group}: normal {spread(normal)}, beside a frozen cluster {spread(hampered)}")
         ratio = median(hampered) / median(normal)
         yield Verdict(name=f"{group}: beside a frozen cluster / normal", value=ratio, at_most=FROZEN_BUDGET)
 

@@ -26,7 +26,7 @@ Document = dict[str, Any]
 Objects = list[tuple[Resource, Document]]
 
 BOOTSTRAP = "floor"
-"""Tells clusters apart, as etcd's initial-cluster-token does."""
+"""Distinguishes clusters, as etcd's initial-cluster-token does."""
 
 DEFAULTS = Defaults(repository=DEFAULT_ETCD_REPOSITORY, version=DEFAULT_ETCD_VERSION)
 

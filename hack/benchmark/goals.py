@@ -1,6 +1,6 @@
 """What a roll may cost, and whether it kept to it. Arithmetic only.
 
-A machine that is busy with other things makes gaps and elections of its own. They are told apart by the same
+A machine that is busy with other things makes gaps and elections of its own. They are recognized by the same
 writer on the same cluster at rest, right before and right after: a run is quiet if its longest gap at rest is
 at most half of the goal. What clients feel is judged by the quiet runs, or by all if none was;
 what must never happen, and whether rolls end at all, by every run.
@@ -47,13 +47,13 @@ class Hop:
 
 
 def verdicts(
-    hop: Hop, ours: Sequence[Roll], by_hand: Sequence[Roll], *, stuck: Sequence[str] = ()
+    hop: Hop, ours: Sequence[Roll], by_hand: Sequence[Roll], *, failed: Sequence[str] = ()
 ) -> Iterator[Verdict]:
     """All figures of a hop, the operator's beside those of the same roll by hand.
 
-    stuck: why rolls of the operator did not end; they are in no other figure.
+    failed: why rolls of the operator did not end; they are in no other figure.
     """
-    yield Verdict(name=f"{hop.name}: rolls not ended", value=len(stuck), at_most=0, note="; ".join(stuck))
+    yield Verdict(name=f"{hop.name}: rolls not ended", value=len(failed), at_most=0, note="; ".join(failed))
     if not ours:
         return
     yield _seconds(hop, ours, by_hand)
@@ -138,8 +138,8 @@ def _kept(hop: Hop, ours: Sequence[Roll]) -> Iterator[Verdict]:
     yield Verdict(name=f"{hop.name}: runs left inconsistent", value=len(wrong), at_most=0, note=_some(wrong))
 
 
-def _beside(by_hand: Sequence[Roll], words: Callable[[Sequence[Roll]], str]) -> str:
-    return f"by hand {words(by_hand)}" if by_hand else "by hand not measured"
+def _beside(by_hand: Sequence[Roll], text: Callable[[Sequence[Roll]], str]) -> str:
+    return f"by hand {text(by_hand)}" if by_hand else "by hand not measured"
 
 
 def _leaderless(rolls: Sequence[Roll]) -> str:
@@ -159,5 +159,5 @@ def _ms(seconds: float) -> str:
     return f"{1000 * seconds:.0f} ms"
 
 
-def _some(words: Sequence[str]) -> str:
-    return ", ".join(words[:5]) + (", ..." if len(words) > 5 else "")
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")

@@ -36,7 +36,7 @@ class Usage:
         )
 
 
-def many_at_once(bed: Bed, _runs: int, say: Callable[[str], None]) -> Iterator[Verdict]:
+def many_at_once(bed: Bed, _runs: int, progress: Callable[[str], None]) -> Iterator[Verdict]:
     """(c): 20 clusters of 3 created at once."""
     documents = [ephemeral(f"bench-{number}") for number in range(AT_ONCE)]
     with bed.namespace() as namespace:
@@ -62,12 +62,12 @@ def many_at_once(bed: Bed, _runs: int, say: Callable[[str], None]) -> Iterator[V
     yield Verdict(
         name=f"{AT_ONCE} clusters at once: memory", value=after.memory_mib, unit="MiB", at_most=MEMORY_MIB
     )
-    say(f"writes for {AT_ONCE} clusters: {tally(writes)}")
+    progress(f"writes for {AT_ONCE} clusters: {tally(writes)}")
     yield from _write_verdicts("coreos.com", writes, AT_ONCE)
-    yield from _writes_of_one_persistent(bed, say)
+    yield from _writes_of_one_persistent(bed, progress)
 
 
-def _writes_of_one_persistent(bed: Bed, say: Callable[[str], None]) -> Iterator[Verdict]:
+def _writes_of_one_persistent(bed: Bed, progress: Callable[[str], None]) -> Iterator[Verdict]:
     document = persistent("bench")
     with bed.namespace() as namespace:
         window = Window(bed.testbed.audit_log, bed.operator.user)
@@ -75,7 +75,7 @@ def _writes_of_one_persistent(bed: Bed, say: Callable[[str], None]) -> Iterator[
         bed.until_serving(document, namespace, since=time.monotonic())
         _settle(bed, [document], namespace)
         writes = window.writes(namespace=namespace)
-    say(f"writes for one persistent cluster: {tally(writes)}")
+    progress(f"writes for one persistent cluster: {tally(writes)}")
     yield from _write_verdicts("etcd.improbable.io", writes, 1)
 
 
@@ -86,7 +86,7 @@ def _write_verdicts(group: str, writes: list[Request], clusters: int) -> Iterato
     yield Verdict(name=f"{group}: writes / objects made", value=ratio, at_most=WRITES_PER_OBJECT, note=note)
 
 
-def at_rest(bed: Bed, _runs: int, say: Callable[[str], None]) -> Iterator[Verdict]:
+def at_rest(bed: Bed, _runs: int, progress: Callable[[str], None]) -> Iterator[Verdict]:
     """(e): ten settled clusters, half of each group, for two minutes."""
     documents = [ephemeral(f"bench-e{number}") for number in range(AT_REST // 2)]
     documents += [persistent(f"bench-p{number}") for number in range(AT_REST // 2)]
@@ -107,7 +107,7 @@ def at_rest(bed: Bed, _runs: int, say: Callable[[str], None]) -> Iterator[Verdic
         writes, lists = window.writes(), window.lists()
         leases = [each for each in window.requests() if each.is_write and each.resource == "leases"]
         events = [each for each in window.requests() if each.is_write and each.resource == "events"]
-    say(f"at rest: writes {tally(writes)}; lists {tally(lists)}; lease {tally(leases)}")
+    progress(f"at rest: writes {tally(writes)}; lists {tally(lists)}; lease {tally(leases)}")
     percent = 100 * (after.cpu_seconds - before.cpu_seconds) / seconds
     rest = f"{AT_REST} clusters at rest, {seconds:.0f} s"
     yield Verdict(name=f"{rest}: API writes", value=len(writes) + len(events), at_most=0)
@@ -120,7 +120,7 @@ def at_rest(bed: Bed, _runs: int, say: Callable[[str], None]) -> Iterator[Verdic
 
 
 def _settle(bed: Bed, documents: list[Document], namespace: str) -> None:
-    """Wait until every status says that nothing is under way, and the last writes are logged."""
+    """Wait until every status reports that nothing is under way, and the last writes are logged."""
     for document in documents:
         bed.until_settled(document, namespace, limit=120)
     wait_quiet(Window(bed.testbed.audit_log, bed.operator.user), every=3.0)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from statistics import median
 
-from benchmark.bed import LOOK_EVERY, Bed, Document
+from benchmark.bed import POLL_SECONDS, Bed, Document
 from benchmark.byhand import ByHand
 from benchmark.creation import spread
 from benchmark.verdict import Verdict
@@ -30,9 +30,9 @@ RESIZES = {"1 -> 3": (3, 7.0), "3 -> 5": (5, 4.0), "5 -> 3, pods gone": (3, 1.5)
 REPLACED_BUDGET = 5.0
 BACK_BUDGET = 1.25
 HEALED_BUDGET = 20.0
-TOLD_BUDGET = 5.0
+REPORTED_BUDGET = 5.0
 
-Say = Callable[[str], None]
+Progress = Callable[[str], None]
 Times = dict[str, tuple[list[float], list[float]]]
 """By step: seconds by hand, seconds of the operator."""
 
@@ -105,7 +105,7 @@ class Side:
             found = self.bed.api.get(resources.CLAIMS, self.namespace, victim)
             return found is not None and found["metadata"]["uid"] != claim["metadata"]["uid"]
 
-        wait_until(is_another, 120, f"{victim} has another claim", every=LOOK_EVERY)
+        wait_until(is_another, 120, f"{victim} has another claim", every=POLL_SECONDS)
         self.until_serving(self.size, without=pod["uid"])
         return time.monotonic() - began
 
@@ -122,7 +122,7 @@ class Side:
                 return False
             return bool(without or len(pods) == size) and self._members.all_serve(living, size)
 
-        wait_until(is_reached, 120, f"{size} members of {self.namespace} serve", every=LOOK_EVERY)
+        wait_until(is_reached, 120, f"{size} members of {self.namespace} serve", every=POLL_SECONDS)
 
     def pods(self) -> list[Document]:
         """All its pods, also those that are going."""
@@ -138,14 +138,14 @@ class Side:
         return Key(self.namespace, self.document["metadata"]["name"])
 
 
-def ephemeral_members(bed: Bed, runs: int, say: Say) -> Iterator[Verdict]:
+def ephemeral_members(bed: Bed, runs: int, progress: Progress) -> Iterator[Verdict]:
     """coreos.com: resizes, and a dead member replaced."""
-    times = _runs(bed, runs, say, ephemeral("bench", size=1), {"a dead member replaced": Side.replaced})
+    times = _runs(bed, runs, progress, ephemeral("bench", size=1), {"a dead member replaced": Side.replaced})
     yield from _resizes("coreos.com", times)
     yield from _verdicts("coreos.com", "a dead member replaced", times, at_most=REPLACED_BUDGET)
 
 
-def persistent_members(bed: Bed, runs: int, say: Say) -> Iterator[Verdict]:
+def persistent_members(bed: Bed, runs: int, progress: Progress) -> Iterator[Verdict]:
     """etcd.improbable.io: resizes, a pod that comes back, a claim that does not."""
     group, back = "etcd.improbable.io", "a deleted pod is back"
     healed: list[float] = []
@@ -153,7 +153,9 @@ def persistent_members(bed: Bed, runs: int, say: Say) -> Iterator[Verdict]:
     def lost_claim(side: Side) -> None:
         healed.append(side.healed())
 
-    times = _runs(bed, runs, say, persistent("bench", replicas=1), {back: Side.back}, at_the_end=lost_claim)
+    times = _runs(
+        bed, runs, progress, persistent("bench", replicas=1), {back: Side.back}, at_the_end=lost_claim
+    )
     yield from _resizes(group, times)
     yield from _verdicts(group, back, times)
     ratio = median(times[back][1]) / median(times[back][0])
@@ -167,9 +169,9 @@ def persistent_members(bed: Bed, runs: int, say: Say) -> Iterator[Verdict]:
     )
 
 
-def quorum_told(bed: Bed, runs: int, say: Say) -> Iterator[Verdict]:
-    """How long the status says that a quorum answers after two of three members hang."""
-    told = []
+def quorum_reported(bed: Bed, runs: int, progress: Progress) -> Iterator[Verdict]:
+    """How long the status still reports a quorum after two of three members hang."""
+    seconds = []
     with bed.namespace() as namespace:
         side = Side(bed, ephemeral("bench"), namespace, is_operated=True)
         side.create()
@@ -182,25 +184,25 @@ def quorum_told(bed: Bed, runs: int, say: Say) -> Iterator[Verdict]:
                 began = time.monotonic()
                 bed.testbed.fault("freeze", pods[1])
                 bed.until_available(side.document, namespace, "False")
-                told.append(time.monotonic() - began)
+                seconds.append(time.monotonic() - began)
             finally:
                 for pod in pods:
                     bed.testbed.fault("thaw", pod)
             bed.until_available(side.document, namespace, "True")
-            say(f"run {run + 1}: a lost quorum is told after {told[-1]:.2f} s")
+            progress(f"run {run + 1}: a lost quorum is reported after {seconds[-1]:.2f} s")
     yield Verdict(
-        name="a lost quorum is told, longest",
-        value=max(told),
+        name="a lost quorum is reported, longest",
+        value=max(seconds),
         unit="s",
-        at_most=TOLD_BUDGET,
-        note=spread(told),
+        at_most=REPORTED_BUDGET,
+        note=spread(seconds),
     )
 
 
 def _runs(
     bed: Bed,
     runs: int,
-    say: Say,
+    progress: Progress,
     document: Document,
     faults: dict[str, Callable[[Side], float]],
     *,
@@ -219,12 +221,12 @@ def _runs(
                 step: lambda side, size=size: side.resized(size)  # type: ignore[misc]
                 for step, (size, _) in RESIZES.items()
             }
-            for step, take in {**steps, **faults}.items():
+            for step, measure in {**steps, **faults}.items():
                 _settle()
                 for side, kept in zip(sides, times[step], strict=True):
-                    kept.append(take(side))
+                    kept.append(measure(side))
                 bare, ours = (kept[-1] for kept in times[step])
-                say(f"run {run + 1}: {step}: by hand {bare:.2f} s, operator {ours:.2f} s")
+                progress(f"run {run + 1}: {step}: by hand {bare:.2f} s, operator {ours:.2f} s")
             if at_the_end is not None:
                 _settle()
                 at_the_end(sides[1])

@@ -1,6 +1,6 @@
 """The same roll done by hand: the floor's pods, one after the other, and a leader that is killed, not moved.
 
-What etcd and Kubernetes need at least, and what clients feel when nobody asks the leader to hand over first.
+What etcd and Kubernetes need at least, and what clients feel when no leader moves its leadership first.
 """
 
 import time
@@ -27,9 +27,9 @@ def roll(bed: Bed, document: Document, namespace: str) -> float:
     for body in reversed(pods):
         name = body["metadata"]["name"]
         if _leads(bed, namespace, name):
-            asked = time.monotonic()
+            before = time.monotonic()
             bed.testbed.fault("kill", f"{namespace}/{name}")
-            spent += time.monotonic() - asked
+            spent += time.monotonic() - before
         if document["apiVersion"] == COREOS:
             _change_in_place(bed, body, namespace)
         else:
@@ -41,7 +41,7 @@ def roll(bed: Bed, document: Document, namespace: str) -> float:
 def _leads(bed: Bed, namespace: str, name: str) -> bool:
     pod = bed.api.get(resources.PODS, namespace, name)
     with Members() as members:
-        return any(said.status.is_leader for said in members.reports([pod] if pod else []))
+        return any(report.status.is_leader for report in members.reports([pod] if pod else []))
 
 
 def _change_in_place(bed: Bed, body: Document, namespace: str) -> None:
@@ -53,13 +53,16 @@ def _change_in_place(bed: Bed, body: Document, namespace: str) -> None:
 
 
 def _make_again(bed: Bed, body: Document, namespace: str) -> None:
-    """Another pod on the same claim, made when the old one is gone: never two at once."""
+    """Another pod on the same claim, made when the old one is deleted: never two at once."""
     name = body["metadata"]["name"]
     old = bed.api.get(resources.PODS, namespace, name)
     if old is not None:
         bed.api.client.delete(resources.PODS, Key(namespace, name), uid=old["metadata"]["uid"])
 
     wait_until(
-        lambda: bed.api.get(resources.PODS, namespace, name) is None, LIMIT, f"pod {name} is gone", every=0.02
+        lambda: bed.api.get(resources.PODS, namespace, name) is None,
+        LIMIT,
+        f"pod {name} is deleted",
+        every=0.02,
     )
     bed.api.create(resources.PODS, namespace, body)

@@ -17,8 +17,8 @@ from etcd_operator.kube import resources
 
 PUTS_PER_SECOND = 100.0
 
-LOOK_EVERY = 0.05
-"""Seconds between two looks for the end of a roll: the looks themselves cost the members time."""
+POLL_SECONDS = 0.05
+"""Seconds between two polls for the end of a roll: each poll costs the members time."""
 
 REST_BEFORE = 4.0
 REST_AFTER = 2.0
@@ -41,7 +41,7 @@ class Roll:
     leaderless: tuple[float, ...]
     """The length of each window."""
     blind: float
-    """The longest time in which the leader watch heard nobody."""
+    """The longest time in which the leader watch got no answer."""
     lost: tuple[str, ...]
     """Acknowledged writes that are not there."""
     changed: tuple[str, ...]
@@ -92,26 +92,26 @@ def until_serving_at(
 
     def is_there() -> bool:
         pods = bed.api.member_pods(document, namespace)
-        said = asked.reports(pods)
-        wanted = [each for each in said if not members or each.name in members]
+        reports = polled.reports(pods)
+        wanted = [each for each in reports if not members or each.name in members]
         return (
-            len(said) == size
+            len(reports) == size
             and all(each.status.version == version for each in wanted)
-            and asked.all_serve(pods, size)
+            and polled.all_serve(pods, size)
         )
 
-    with Members(deadline=1.0) as asked:
-        words = f"{', '.join(sorted(members)) or 'all'} of {namespace} at {version}, {size} members serve"
-        wait_until(is_there, limit, words, every=LOOK_EVERY)
+    with Members(deadline=1.0) as polled:
+        expected = f"{', '.join(sorted(members)) or 'all'} of {namespace} at {version}, {size} members serve"
+        wait_until(is_there, limit, expected, every=POLL_SECONDS)
 
 
 def identities(bed: Bed, document: Document, namespace: str) -> dict[str, str]:
     """What a roll leaves alone: IDs of etcd, volumes, and pods that are changed in place."""
     pods = bed.api.member_pods(document, namespace)
     with Members() as members:
-        said = wait_until(lambda: members.reports(pods), 10, f"a member of {namespace} answers")
-    found = {"cluster ID": f"{said[0].members.cluster_id:x}"}
-    found |= {f"ID of {member.name}": f"{member.id:x}" for member in said[0].members.members}
+        reports = wait_until(lambda: members.reports(pods), 10, f"a member of {namespace} answers")
+    found = {"cluster ID": f"{reports[0].members.cluster_id:x}"}
+    found |= {f"ID of {member.name}": f"{member.id:x}" for member in reports[0].members.members}
     kept = pods if document["apiVersion"] == COREOS else bed.api.all_of(resources.CLAIMS, namespace)
     return found | {f"UID of {each['metadata']['name']}": each["metadata"]["uid"] for each in kept}
 

@@ -2,7 +2,7 @@
 
 The operator takes one cluster along a whole path of versions. By hand each hop has a cluster of its own,
 bootstrapped at the hop's first version: data that 3.5 wrote must be prepared before 3.7 reads it, which the
-operator sees to and a hand that only changes images does not.
+operator does, and a change of images alone does not.
 """
 
 import time
@@ -22,8 +22,8 @@ from etcd_operator.errors import OperatorError
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import PatchKind
 
-Say = Callable[[str], None]
-Part = Callable[[Bed, int, Say], Iterator[Verdict]]
+Progress = Callable[[str], None]
+Part = Callable[[Bed, int, Progress], Iterator[Verdict]]
 
 PATHS = {"patch": ("3.5.34", "3.5.35"), "minor": ("3.5.35", "3.6.16", "3.7.3")}
 SIZES = (1, 3, 5)
@@ -39,26 +39,31 @@ def parts(sizes: Sequence[int], groups: Sequence[str]) -> dict[str, Part]:
 
 
 def _along(
-    path: tuple[str, ...], sizes: Sequence[int], groups: Sequence[str], bed: Bed, runs: int, say: Say
+    path: tuple[str, ...],
+    sizes: Sequence[int],
+    groups: Sequence[str],
+    bed: Bed,
+    runs: int,
+    progress: Progress,
 ) -> Iterator[Verdict]:
     for group in groups:
         for size in sizes:
             hops = [Hop(group=group, size=size, before=old, after=new) for old, new in pairwise(path)]
             ours: dict[Hop, list[Roll]] = {hop: [] for hop in hops}
             bare: dict[Hop, list[Roll]] = {hop: [] for hop in hops}
-            stuck: dict[Hop, list[str]] = {hop: [] for hop in hops}
+            failed: dict[Hop, list[str]] = {hop: [] for hop in hops}
             for run in range(runs):
                 for hop in hops:
                     bare[hop].append(_roll_by_hand(bed, hop))
-                    say(f"run {run + 1} by hand  {row(hop, bare[hop][-1:])}")
+                    progress(f"run {run + 1} by hand  {row(hop, bare[hop][-1:])}")
                 for hop, result in _rolls_by_operator(bed, hops):
                     if isinstance(result, Roll):
                         ours[hop].append(result)
                     else:
-                        stuck[hop].append(result)
-                    say(f"run {run + 1} operator {row(hop, ours[hop][-1:])} {''.join(stuck[hop][-1:])}")
+                        failed[hop].append(result)
+                    progress(f"run {run + 1} operator {row(hop, ours[hop][-1:])} {''.join(failed[hop][-1:])}")
             for hop in hops:
-                yield from verdicts(hop, ours[hop], bare[hop], stuck=stuck[hop])
+                yield from verdicts(hop, ours[hop], bare[hop], failed=failed[hop])
 
 
 def _document(hop: Hop, version: str) -> Document:
@@ -92,7 +97,7 @@ def _rolls_by_operator(bed: Bed, hops: Sequence[Hop]) -> Iterator[tuple[Hop, Rol
 
 
 def _edit(bed: Bed, hop: Hop, document: Document, namespace: str) -> float:
-    """Ask for the new version; the seconds until all members serve at it and the status says so."""
+    """Edit the version; the seconds until all members serve at it and the status reports so."""
     began, limit = time.monotonic(), LIMIT_PER_MEMBER * hop.size
     resource, key = CLUSTERS[document["apiVersion"]], Key(namespace, document["metadata"]["name"])
     bed.api.client.patch(resource, key, {"spec": {"version": hop.after}}, dict, kind=PatchKind.MERGE)

@@ -6,7 +6,7 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Verdict:
-    """One figure; `at_most` is None for what is only told."""
+    """One figure; `at_most` is None for what has no budget."""
 
     name: str
     value: float
@@ -22,9 +22,9 @@ class Verdict:
     def line(self) -> str:
         """One line of the table."""
         budget = "" if self.at_most is None else f"<= {self.at_most:g}"
-        word = "" if self.at_most is None else "PASS" if self.is_kept else "FAIL"
+        result = "" if self.at_most is None else "PASS" if self.is_kept else "FAIL"
         return (
-            f"{self.name:<68} {self.value:>9.3g} {self.unit:<8} {budget:>8}  {word:<5} {self.note}".rstrip()
+            f"{self.name:<68} {self.value:>9.3g} {self.unit:<8} {budget:>8}  {result:<5} {self.note}".rstrip()
         )
 
     def document(self) -> dict[str, Any]:

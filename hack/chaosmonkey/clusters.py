@@ -29,7 +29,7 @@ SERVE_SECONDS = 120.0
 
 @dataclass(slots=True, kw_only=True)
 class Subject:
-    """One cluster with those who look at it; `uids` are those of its pods at the beginning."""
+    """One cluster with those that observe it; `uids` are those of its pods at the beginning."""
 
     watch: Watch
     uids: frozenset[str]

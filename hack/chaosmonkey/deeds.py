@@ -1,4 +1,4 @@
-"""Does what the schedule says, and mends it in time.
+"""Does what the schedule demands, and mends it in time.
 
 Through the API where that is enough; processes, kubelets and links through what is behind `hack/cluster
 fault`, so only on a cluster of hack/cluster.
@@ -24,7 +24,7 @@ from .health import Watch
 from .schedule import Deed
 
 DELETE_GRACE_SECONDS = 1
-"""As `kubectl delete pod --now`: etcd is asked to end, and killed a second later."""
+"""As `kubectl delete pod --now`: etcd gets SIGTERM, and a second later SIGKILL."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,7 @@ class Deeds:
                 left.append(outage)
                 continue
             except RefusalError:
-                pass  # the frozen process is gone, and its container with it
+                pass  # the frozen process has ended, and its container with it
             for watch in outage.watches:
                 watch.end_strike()
             mended.append(outage.what)

@@ -14,17 +14,18 @@ from etcd_operator.errors import OperatorError
 
 from .victims import Member, Sight
 
-LOOK_EVERY = 0.3
-"""Seconds between two looks at a cluster that is recovering: the resolution of `recoveries`."""
-LOOK_AT_REST_EVERY = 2.0
+OBSERVE_SECONDS = 0.3
+"""Seconds between two observations of a cluster that is recovering: the resolution of `recoveries`."""
+OBSERVE_AT_REST_SECONDS = 2.0
 
 
 @dataclass(slots=True)
 class Recoveries:
     """When a cluster was struck and when it was whole again; moments are of one monotonic clock.
 
-    Between `begin` and `end` of a strike no look counts: a process that is about to be killed still answers.
-    After it only a look that began later than the strike's end does.
+    Between `begin` and `end` of a strike no observation counts: a process that is about to be
+    killed still answers.
+    After it only an observation that began later than the strike's end does.
     """
 
     seconds: list[float] = field(default_factory=list)
@@ -46,8 +47,8 @@ class Recoveries:
         self._open -= 1
         self._since = now
 
-    def look(self, began: float, now: float, *, is_whole: bool) -> None:
-        """A look at the cluster has ended."""
+    def observe(self, began: float, now: float, *, is_whole: bool) -> None:
+        """An observation of the cluster has ended."""
         if is_whole and not self._open and self._since is not None and began >= self._since:
             self.seconds.append(now - self._since)
             self._since = None
@@ -58,10 +59,10 @@ class Recoveries:
 
 
 class Watch:
-    """Looks at a cluster from `with` to its end.
+    """Observes a cluster from `with` to its end.
 
-    Whole means: as many pods as asked, each a healthy voter by etcd's own word, one cluster ID, one leader,
-    a linearizable read at each, and a status that says that nothing is left to do.
+    Whole means: as many pods as declared, each a healthy voter as etcd reports, one cluster ID, one leader,
+    a linearizable read at each, and a status that reports that nothing is left to do.
     """
 
     def __init__(self, space: Space, document: Document) -> None:
@@ -129,12 +130,12 @@ class Watch:
             while not self._stop.is_set():
                 self._wake.clear()
                 try:
-                    self._look(members)
+                    self._observe(members)
                 except OperatorError:
                     self._note(time.monotonic(), is_whole=False)  # the API server is away
-                self._wake.wait(LOOK_AT_REST_EVERY if self.sight.is_whole else LOOK_EVERY)
+                self._wake.wait(OBSERVE_AT_REST_SECONDS if self.sight.is_whole else OBSERVE_SECONDS)
 
-    def _look(self, members: Members) -> None:
+    def _observe(self, members: Members) -> None:
         began = time.monotonic()
         pods = self._space.pods(self.document)
         found = tuple(
@@ -150,4 +151,4 @@ class Watch:
     def _note(self, began: float, *, is_whole: bool) -> None:
         with self._lock:
             self._is_whole = is_whole
-            self._recoveries.look(began, time.monotonic(), is_whole=is_whole)
+            self._recoveries.observe(began, time.monotonic(), is_whole=is_whole)

@@ -1,7 +1,7 @@
-"""The operator's log: kept while pods come and go, and searched for what must never stand in it.
+"""The operator's log: kept while pods come and go, and searched for what it must never have.
 
-A pod's log goes with the pod, so each one is followed from its start into a file. Lines that were followed
-twice (after a cut connection) count once: they carry a time of microseconds.
+A pod's log is deleted with the pod, so each one is followed from its start into a file. Lines that were
+followed twice (after a cut connection) count once: they carry a time of microseconds.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ BUGS = frozenset(
         "controller_not_stopped",
     }
 )
-"""Events of engine, kube and reconcile that tell of a bug, also without a traceback."""
+"""Events of engine, kube and reconcile that report a bug, also without a traceback."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scan:
-    """What a log says: lines that tell of bugs, and how often each event above INFO came."""
+    """What a log has: lines that report bugs, and how often each event above INFO came."""
 
     lines: int
     bugs: tuple[str, ...]

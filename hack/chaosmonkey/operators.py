@@ -23,7 +23,7 @@ from .schedule import Deed
 NAME = "etcd-operator"
 DEPLOYMENTS = Resource(group="apps", version="v1", plural="deployments", kind="Deployment")
 
-LOOK_EVERY = 0.5
+OBSERVE_SECONDS = 0.5
 READY_SECONDS = 120.0
 
 Pod = dict[str, Any]
@@ -56,7 +56,7 @@ class Operators:
         self.takeovers: list[float] = []
 
     def __enter__(self) -> Operators:
-        self._look()
+        self._observe()
         self._thread.start()
         return self
 
@@ -76,12 +76,12 @@ class Operators:
         return self._changes
 
     def ready(self) -> tuple[int, int]:
-        """How many pods are ready, and how many are asked for."""
+        """How many pods are ready, and how many are declared."""
         found = self._deployment()
         return int(found.get("status", {}).get("readyReplicas", 0)), int(found["spec"]["replicas"])
 
     def wait_ready(self) -> None:
-        """Wait until all that are asked for are ready, and one leads."""
+        """Wait until all declared pods are ready, and one leads."""
 
         def is_ready() -> bool:
             try:
@@ -90,7 +90,7 @@ class Operators:
                 return False
             return ready == wanted and self._leaderless_since is None
 
-        wait_until(is_ready, READY_SECONDS, "the operator is ready and leads", every=LOOK_EVERY)
+        wait_until(is_ready, READY_SECONDS, "the operator is ready and leads", every=OBSERVE_SECONDS)
 
     def kill(self, deed: Deed, draw: float) -> str:
         """Kill the pod that leads (if none is known to, the one that `draw` picks); what was done."""
@@ -106,12 +106,12 @@ class Operators:
                 self._leaderless_since = time.monotonic()
         if deed is Deed.KILL:
             self._signal(f"{self._namespace}/{name}", NAME)
-        # The pod goes as well: a container that is killed often is started again more and more slowly.
+        # The pod is deleted as well: a container that is killed often is restarted more and more slowly.
         self._delete(name, grace_seconds=0 if deed is Deed.KILL else None)
         return f"{name}{' [leader]' if leaders else ''}"
 
     def ended_by_themselves(self) -> list[str]:
-        """Pods whose container was started again though nobody had struck them."""
+        """Pods whose container was restarted though they were not struck."""
         with self._lock:
             return sorted(self._restarts.values())
 
@@ -150,13 +150,13 @@ class Operators:
             return
 
     def _watch(self) -> None:
-        while not self._stop.wait(LOOK_EVERY):
+        while not self._stop.wait(OBSERVE_SECONDS):
             try:
-                self._look()
+                self._observe()
             except OperatorError:
                 continue  # the API server is away
 
-    def _look(self) -> None:
+    def _observe(self) -> None:
         lease = self._api.get(resources.LEASES, self._namespace, NAME) or {}
         self._note_holder(str(lease.get("spec", {}).get("holderIdentity") or ""))
         followed, pods = [], self._pods()

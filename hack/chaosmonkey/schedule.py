@@ -38,7 +38,7 @@ class Deed(StrEnum):
 
     @property
     def lasts(self) -> bool:
-        """Whether it goes on until it is mended."""
+        """Whether it lasts until it is mended."""
         return self is Deed.FREEZE or self.is_of_node
 
 

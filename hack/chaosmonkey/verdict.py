@@ -9,7 +9,7 @@ from statistics import median
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One question that was asked at the end; `found` says what is wrong, empty if nothing is."""
+    """One check at the end; `found` is what is wrong, empty if nothing is."""
 
     name: str
     found: str = ""

@@ -1,4 +1,4 @@
-"""Who is struck: a choice that never costs a cluster its quorum, unless that is asked for.
+"""Who is struck: a choice that never costs a cluster its quorum, unless that is requested.
 
 A cluster must be whole (every member a healthy voter, the operator at rest) before it is struck, and at most
 as many members go as a quorum can spare.
@@ -20,7 +20,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sight:
-    """A cluster as it is now: its members by name, how many are asked for, and whether it is whole."""
+    """A cluster as it is now: its members by name, how many are declared, and whether it is whole."""
 
     name: str
     size: int
@@ -34,14 +34,14 @@ class Sight:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nobody may be struck yet; `until` says what must hold first."""
+    """No member may be struck yet; `until` says what must hold first."""
 
     until: str
 
 
 @dataclass(frozen=True, slots=True)
 class Skip:
-    """Nobody can be struck as things are placed; waiting would not help."""
+    """No node can be struck as members are placed; waiting would not help."""
 
     why: str
 

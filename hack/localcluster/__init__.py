@@ -12,9 +12,9 @@ What it promises:
 - Only processes that an instance started itself are ever signalled (see `processes` and `cgroups`).
 - Python's standard library is all it needs: it runs before any virtual environment exists.
 
-Who uses whom, from the bottom up:
+Modules, each using only those above it:
 
-    console, commands, paths      words for the person, child processes, folders
+    console, commands, paths      output for people, child processes, folders
     plan                          all names and addresses of one instance, computed
     cgroups, mounts, network      the kernel's side of an instance
     processes                     detached processes, recorded so that a recycled pid is never hit

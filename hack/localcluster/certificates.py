@@ -96,8 +96,8 @@ class Authority:
         return file
 
 
-def _openssl(*words: str | Path) -> None:
-    run(["openssl", *words])
+def _openssl(*arguments: str | Path) -> None:
+    run(["openssl", *arguments])
 
 
 def api_server_names(plan: Plan) -> list[str]:

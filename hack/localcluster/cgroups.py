@@ -103,7 +103,7 @@ class Cgroups:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             for folder in _deepest_first(top):
-                with contextlib.suppress(OSError):  # busy until the killed have gone
+                with contextlib.suppress(OSError):  # busy until the killed processes have ended
                     folder.rmdir()
             is_gone = is_gone and not top.exists()
         return is_gone

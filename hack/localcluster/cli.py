@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import external, faults, instance, operatorimage, requirements, status
-from .console import RefusalError, say
+from .console import RefusalError, progress
 from .instance import Instance
 from .paths import Cache
 from .plan import MAX_NODES
@@ -88,7 +88,7 @@ def _add_common(command: argparse.ArgumentParser) -> None:
         type=Path,
         default=SUPPRESS,
         metavar="PATH",
-        help="use this existing cluster instead of a local one ($KUBECONFIG is not looked at)",
+        help="use this existing cluster instead of a local one ($KUBECONFIG is ignored)",
     )
 
 
@@ -145,7 +145,7 @@ def _build(_: Namespace) -> None:
     requirements.check_programs(requirements.IMAGE_PROGRAMS)
     cache = Cache.of_user()
     archives = instance.build(cache)
-    say(f"{len(archives)} images in {cache.images}, programs in {cache.tools}")
+    progress(f"{len(archives)} images in {cache.images}, programs in {cache.tools}")
 
 
 def _up(options: Namespace) -> None:
@@ -159,7 +159,7 @@ def _up(options: Namespace) -> None:
     cluster = Instance(options.name, cache)
     with cluster.locked():
         cluster.up(options.nodes, instance.build(cache))
-    say(f"cluster {options.name} is up")
+    progress(f"cluster {options.name} is up")
     found = status.of(cluster)
     if found is not None:
         print("\n".join(found.lines()))
@@ -167,13 +167,13 @@ def _up(options: Namespace) -> None:
 
 def _down(options: Namespace) -> None:
     if options.kubeconfig is not None:
-        say(f"{options.kubeconfig} is not ours: nothing to do")
+        progress(f"{options.kubeconfig} is not ours: nothing to do")
         return
     requirements.check_rights()
     cluster = Instance(options.name, Cache.of_user())
     with cluster.locked():
         cluster.down()
-    say(f"cluster {options.name} is down")
+    progress(f"cluster {options.name} is down")
 
 
 def _status(options: Namespace) -> int:
@@ -212,13 +212,13 @@ def _load_image(options: Namespace) -> None:
     cluster = _running(options)
     for node in cluster.nodes():
         cluster.store(node).load(options.file)
-        say(f"{options.file} loaded into {node.name}")
+        progress(f"{options.file} loaded into {node.name}")
 
 
 def _build_image(options: Namespace) -> None:
     cache = Cache.of_user()
     archive = operatorimage.build(cache, tag=options.tag, base=options.base, context=options.context)
-    say(f"image {options.tag} made; next: hack/cluster load-image {archive}")
+    progress(f"image {options.tag} made; next: hack/cluster load-image {archive}")
     print(archive)
 
 
@@ -233,7 +233,7 @@ def _fault_node(options: Namespace) -> None:
 
 def _fault_pod(options: Namespace) -> None:
     hit = options.fault(_running(options), options.pod, options.container)
-    say(f"signalled {len(hit)} processes of {options.pod}")
+    progress(f"signalled {len(hit)} processes of {options.pod}")
 
 
 def _running(options: Namespace) -> Instance:
@@ -246,7 +246,7 @@ def _running(options: Namespace) -> Instance:
 
 def _existing(kubeconfig: Path, cache: Cache) -> external.Existing:
     found = external.verify(kubeconfig, cache)
-    say(f"the cluster of {kubeconfig} is ready, Kubernetes {found.version}")
+    progress(f"the cluster of {kubeconfig} is ready, Kubernetes {found.version}")
     return found
 
 

@@ -1,6 +1,6 @@
 """Runs other programs to their end.
 
-Promises: every call has a deadline in seconds; a failure carries the program's last words in one line.
+Promises: every call has a deadline in seconds; a failure carries the last line that the program printed.
 Programs that go on running are the business of `processes`.
 """
 
@@ -45,10 +45,10 @@ def completed(
     cwd: Path | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Return the command when it has ended; raise `CommandError` if it is missing or does not end in time."""
-    words = [str(word) for word in command]
+    arguments = [str(word) for word in command]
     try:
         return subprocess.run(
-            words,
+            arguments,
             input=stdin,
             capture_output=True,
             text=True,
@@ -58,13 +58,13 @@ def completed(
             cwd=cwd,
         )
     except FileNotFoundError as error:
-        raise CommandError(f"{words[0]} is not installed; run: hack/cluster setup") from error
+        raise CommandError(f"{arguments[0]} is not installed; run: hack/cluster setup") from error
     except subprocess.TimeoutExpired as error:
-        raise CommandError(f"{_title(words)} did not end within {deadline:.0f} s") from error
+        raise CommandError(f"{_title(arguments)} did not end within {deadline:.0f} s") from error
 
 
 def succeeds(command: Sequence[str | Path], *, deadline: float = DEADLINE) -> bool:
-    """Tell whether the command ends without an error."""
+    """Return whether the command ends without an error."""
     try:
         run(command, deadline=deadline)
     except CommandError:
@@ -73,7 +73,7 @@ def succeeds(command: Sequence[str | Path], *, deadline: float = DEADLINE) -> bo
 
 
 def wait_for(what: str, is_true: Callable[[], bool], *, deadline: float, hint: str = "") -> None:
-    """Ask until the answer is yes; raise `RefusalError` after `deadline` seconds."""
+    """Wait until `is_true`; raise `RefusalError` after `deadline` seconds."""
     end = time.monotonic() + deadline
     while not is_true():
         if time.monotonic() > end:
@@ -87,8 +87,8 @@ def clean_environment() -> dict[str, str]:
     return {"PATH": sbin, "HOME": os.environ.get("HOME", "/root"), "LANG": "C.UTF-8"}
 
 
-def _title(words: Sequence[str]) -> str:
-    return " ".join([Path(words[0]).name, *words[1:4]])
+def _title(arguments: Sequence[str]) -> str:
+    return " ".join([Path(arguments[0]).name, *arguments[1:4]])
 
 
 def _last_line(text: str) -> str:

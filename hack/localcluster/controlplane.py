@@ -63,7 +63,7 @@ class ControlPlane:
 
     @property
     def audit_log(self) -> Path:
-        """Where the API server writes who asked for what."""
+        """Where the API server logs all requests."""
         return self.state.logs / "audit.log"
 
     def write_files(self) -> None:

@@ -126,10 +126,10 @@ def _signal(pids: Iterable[int], number: signal.Signals) -> list[int]:
     return hit
 
 
-def _ctr(instance: Instance, node: Node, *words: str) -> str:
+def _ctr(instance: Instance, node: Node, *arguments: str) -> str:
     socket = socket_of(instance.state, node.name)
     program = instance.cache.tool(tools.CONTAINERD, "ctr")
-    return run([program, "--address", socket, "--namespace", "k8s.io", *words])
+    return run([program, "--address", socket, "--namespace", "k8s.io", *arguments])
 
 
 def _node(instance: Instance, name: str) -> Node:

@@ -20,7 +20,7 @@ from pathlib import Path
 from . import archive, tools
 from .archive import Image
 from .commands import run, succeeds
-from .console import RefusalError, say
+from .console import RefusalError, progress
 from .paths import Cache
 
 PAUSE = "registry.k8s.io/pause:3.10"
@@ -71,7 +71,7 @@ def build_all(cache: Cache) -> dict[str, Path]:
         if not (file.exists() and stamp.exists() and stamp.read_text() == content):
             archive.write(image, file)
             stamp.write_text(content)
-            say(f"image {image.name} made")
+            progress(f"image {image.name} made")
         archives[image.name] = file
     return archives
 
@@ -89,7 +89,7 @@ class ImageStore:
         return {row[0]: row[2] for row in rows if not row[0].startswith("sha256:")}
 
     def is_reachable(self) -> bool:
-        """Tell whether the node's containerd answers."""
+        """Return whether the node's containerd answers."""
         return succeeds([*self._ctr, "images", "list", "--quiet"])
 
     def load(self, file: Path) -> None:

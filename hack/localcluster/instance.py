@@ -1,6 +1,6 @@
-"""One cluster: brings it up, takes it down, says how it is.
+"""One cluster: brings it up, takes it down, reports its state.
 
-Promises: `up` states what should be and makes only the difference, so it may be repeated, changes the number
+Promises: `up` makes only the difference to what should be, so it may be repeated, changes the number
 of nodes, and heals what a killed `up` or `down` or a reboot left. `down` finds everything by the instance's
 prefix, not by memory, so it works on any remains. One `up` or `down` at a time (a lock file).
 """
@@ -22,7 +22,7 @@ from . import addons, controlplane, images, mounts, network, tools
 from .certificates import Authority
 from .cgroups import Cgroups
 from .commands import CommandError, wait_for
-from .console import RefusalError, say
+from .console import RefusalError, progress
 from .controlplane import ControlPlane
 from .kubectl import Kubectl, is_ready, is_rolled_out
 from .node import NodeAgent, daemon_name, socket_of
@@ -75,7 +75,7 @@ class Instance:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the instance's lock, or refuse at once if somebody else does."""
+        """Hold the instance's lock, or refuse at once if it is taken."""
         instances_root().mkdir(parents=True, exist_ok=True)
         with (instances_root() / f"{self.name}.lock").open("w") as file:
             try:
@@ -142,7 +142,7 @@ class Instance:
     def _clear_remains(self) -> None:
         """Finish a `down` that was killed; forget what a reboot or a lost mount namespace made useless."""
         if self._going_down.exists():
-            say("finishing a down that did not end")
+            progress("finishing a down that did not end")
             self.down()
         if self.table.find(mounts.HOLDER) is None:
             self.cgroups.remove()
@@ -186,7 +186,7 @@ class Instance:
     def _start(self, daemons: list[Daemon]) -> None:
         started = [daemon.name for daemon in daemons if self.table.ensure(daemon)]
         if started:
-            say(f"started {', '.join(started)}")
+            progress(f"started {', '.join(started)}")
 
     def _await_daemon(self, name: str, is_true: Callable[[], bool]) -> None:
         """Wait until something holds that a daemon makes true; refuse early if the daemon ends."""
@@ -202,7 +202,7 @@ class Instance:
         store = self.store(node)
         self._await_daemon(daemon_name(node.name, "containerd"), store.is_reachable)
         if count := store.ensure(archives.values()):
-            say(f"{node.name}: {count} images loaded")
+            progress(f"{node.name}: {count} images loaded")
 
     def _apply_addons(self) -> None:
         stamp = self.state.config / "addons.applied"
@@ -211,7 +211,7 @@ class Instance:
         if not (stamp.exists() and stamp.read_text() == digest):
             self.kubectl.apply(manifests)
             stamp.write_text(digest)
-            say("cluster DNS and the StorageClass 'standard' applied")
+            progress("cluster DNS and the StorageClass 'standard' applied")
 
     def _await_nodes(self, nodes: tuple[Node, ...]) -> None:
         for node in nodes:
@@ -230,7 +230,7 @@ class Instance:
         wait_for("readiness of the cluster DNS", is_serving, deadline=_START_DEADLINE, hint=hint)
 
     def _remove_node(self, node: Node) -> None:
-        say(f"removing {node.name}")
+        progress(f"removing {node.name}")
         with contextlib.suppress(CommandError):
             self.kubectl("delete", "node", node.name, "--ignore-not-found")
         self.cgroups.remove_group(node.name)

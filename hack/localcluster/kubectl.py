@@ -46,38 +46,38 @@ class Kubectl:
         """Return the same for another namespace."""
         return replace(self, namespace=namespace)
 
-    def command(self, *words: str) -> list[str]:
+    def command(self, *arguments: str) -> list[str]:
         """Return the command line, for a process that the caller runs itself, in `environment()`."""
         where = [f"--kubeconfig={self.kubeconfig}", *self.options]
-        return [str(self.program), *where, *self._namespace_option(), *words]
+        return [str(self.program), *where, *self._namespace_option(), *arguments]
 
     def __call__(
-        self, *words: str, stdin: str | None = None, check: bool = True, deadline: float | None = None
+        self, *arguments: str, stdin: str | None = None, check: bool = True, deadline: float | None = None
     ) -> str:
         """Return what a command printed; with `check` a failure is a KubectlError, else stderr is added."""
         if self.is_echoed:
-            print("$ kubectl", *(["-n", self.namespace] if self.namespace else []), *words, flush=True)
+            print("$ kubectl", *(["-n", self.namespace] if self.namespace else []), *arguments, flush=True)
         done = completed(
-            self.command(*words), stdin=stdin, env=self.environment(), deadline=deadline or self.deadline
+            self.command(*arguments), stdin=stdin, env=self.environment(), deadline=deadline or self.deadline
         )
         if done.returncode == 0:
             return done.stdout
         if check:
-            raise KubectlError(f"kubectl {' '.join(words)}", done.stderr.strip())
+            raise KubectlError(f"kubectl {' '.join(arguments)}", done.stderr.strip())
         return done.stdout + done.stderr
 
-    def json(self, *words: str) -> Any:
+    def json(self, *arguments: str) -> Any:
         """Return the output as decoded JSON."""
-        return json.loads(self(*words, "--output=json"))
+        return json.loads(self(*arguments, "--output=json"))
 
-    def find(self, *words: str) -> dict[str, Any]:
+    def find(self, *arguments: str) -> dict[str, Any]:
         """Return what `kubectl get` finds, decoded; empty if there is nothing."""
-        text = self("get", *words, "--ignore-not-found", "--output=json")
+        text = self("get", *arguments, "--ignore-not-found", "--output=json")
         return dict(json.loads(text)) if text.strip() else {}
 
-    def table(self, *words: str) -> list[dict[str, str]]:
+    def table(self, *arguments: str) -> list[dict[str, str]]:
         """Return the rows of a table, each by the names of its columns."""
-        lines = self(*words).splitlines()
+        lines = self(*arguments).splitlines()
         if not lines:
             return []
         columns = lines[0].split()

@@ -4,7 +4,7 @@
 
 Promises: every node reaches the hub, the other nodes and their pods; the machine reaches nodes, pods and
 Services through the hub. No namespace has a way out: its default route is `unreachable`, so a packet that
-nobody translates ends inside, with an error instead of a time-out. Every step says what should be, so it
+nobody translates ends inside, with an error instead of a time-out. Every step is idempotent, so it
 may be repeated.
 """
 
@@ -83,7 +83,7 @@ def set_node_link(plan: Plan, node: Node, *, is_up: bool) -> None:
 
 
 def is_node_link_up(plan: Plan, node: Node) -> bool:
-    """Tell whether the node is joined to the others."""
+    """Return whether the node is connected to the others."""
     links = json.loads(run(["ip", "-j", "-n", plan.hub, "link", "show", node.hub_link]))
     return "UP" in links[0]["flags"]
 

@@ -191,7 +191,7 @@ def containerd_config(*, folder: Path, socket: Path, snapshotter: str, runc: str
     """Return containerd's configuration.
 
     Without CAP_SYS_RESOURCE the sandbox's OOM score of -998 is refused and runc ends with "can't get final
-    child's PID from pipe: EOF"; `restrict_oom_score_adj` asks for what is allowed.
+    child's PID from pipe: EOF"; `restrict_oom_score_adj` requests what is allowed.
     """
     bin_dirs = json.dumps([each for each in CNI_FOLDERS if Path(each, "bridge").exists()])
     return f"""version = 3

@@ -6,7 +6,7 @@ buildah does, without an engine or a registry, on a base that is made once from 
 Promises: the same Dockerfile serves everyone; the result is a docker-archive tar in the cache for
 `hack/cluster load-image`; a rebuild after a change of code reuses the layers before it; no mount is left.
 
-What the Dockerfile must look like:
+The form that the Dockerfile must have:
 
     ARG BASE=docker.io/library/python:3.13-slim
     FROM ${BASE}
@@ -18,7 +18,7 @@ What the Dockerfile must look like:
 - `ARG BASE` before the first `FROM`; no other image is named, also not in a `# syntax=` line.
 - The base has `python3` (3.11 or later) with `venv`, a shell and CA certificates, and no `pip` or `python`
   command.
-- The two mounts hand the machine's pip settings (index, proxy) and CA bundle to pip while it runs; they are
+- The two mounts pass the machine's pip settings (index, proxy) and CA bundle to pip while it runs; they are
   not part of the image, and without the secrets (a plain `docker build .`) the line works just as well.
 """
 
@@ -32,7 +32,7 @@ from pathlib import Path
 
 from . import requirements
 from .commands import CommandError, clean_environment, run, succeeds
-from .console import RefusalError, say
+from .console import RefusalError, progress
 from .paths import REPOSITORY, Cache
 
 TAG = "localhost/etcd-operator:dev"
@@ -46,7 +46,7 @@ _BASE_PACKAGES = "python3,python3-venv,ca-certificates"
 _UNUSED = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*")
 _BUILD_DEADLINE = 900.0
 
-# Settings of pip that say where packages come from.
+# Settings of pip that name the sources of packages.
 _PIP_KEYS = ("index-url", "extra-index-url", "trusted-host", "proxy", "timeout")
 _PIP_FILES = ("/etc/pip.conf", "~/.pip/pip.conf", "~/.config/pip/pip.conf")
 _CA_VARIABLES = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE", "CURL_CA_BUNDLE")
@@ -123,7 +123,7 @@ def _write_secrets(folder: Path) -> list[str]:
 def _build_with_engine(
     engine: str, tag: str, base: str | None, context: Path, secrets: list[str], target: Path
 ) -> None:
-    say(f"building {tag} with {engine}")
+    progress(f"building {tag} with {engine}")
     arguments = [f"--build-arg=BASE={base}"] if base else []
     environment = dict(os.environ) | {"DOCKER_BUILDKIT": "1"}
     run(
@@ -142,7 +142,7 @@ def _build_with_buildah(
     buildah = Buildah(cache.root / "buildah")
     if base is None and not buildah.has(BASE):
         _make_base(cache, buildah)
-    say(f"building {tag} with buildah")
+    progress(f"building {tag} with buildah")
     buildah(
         *("build", "--layers", "--pull=never", "--isolation=chroot", "--network=host", *secrets),
         *(f"--build-arg=BASE={base or BASE}", "--tag", tag, str(context)),
@@ -158,12 +158,12 @@ class Buildah:
         private = ("unshare", "--mount", "--propagation", "private", "--")
         self._base = (*private, "buildah", *folders, "--storage-driver", "overlay")
 
-    def __call__(self, *words: str) -> str:
+    def __call__(self, *arguments: str) -> str:
         """Run a buildah command and return its output."""
-        return run([*self._base, *words], deadline=_BUILD_DEADLINE)
+        return run([*self._base, *arguments], deadline=_BUILD_DEADLINE)
 
     def has(self, image: str) -> bool:
-        """Tell whether the storage has the image."""
+        """Return whether the storage has the image."""
         try:
             self("inspect", "--type=image", image)
         except CommandError:
@@ -174,7 +174,7 @@ class Buildah:
 def _make_base(cache: Cache, buildah: Buildah) -> None:
     file = cache.images / "built" / "python-base.tar"
     if not file.exists():
-        say("making the base image from Debian packages (once, about a minute)")
+        progress("making the base image from Debian packages (once, about a minute)")
         new = file.with_suffix(".new.tar")  # mmdebstrap takes the format from the name
         run(
             [

@@ -1,4 +1,4 @@
-"""Where things lie: nothing of it in the repository.
+"""Where files are stored: none of them in the repository.
 
 The cache folder holds what is worth keeping (binaries, images) and is shared by all instances. The state
 folder of an instance holds everything else and may be removed as a whole once the instance is down.
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from .console import say
+from .console import progress
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 GO_MODULES = Path(__file__).resolve().parent / "go"
@@ -21,7 +21,7 @@ FOLDER = "etcd-operator-dev"
 
 
 def _xdg(variable: str, default: str) -> Path:
-    """Return the XDG folder; relative values are ignored, as the specification asks."""
+    """Return the XDG folder; relative values are ignored, as the specification requires."""
     value = os.environ.get(variable, "")
     return Path(value) if value.startswith("/") else Path.home() / default
 
@@ -54,13 +54,13 @@ class Cache:
 
     @contextlib.contextmanager
     def locked(self, what: str) -> Iterator[None]:
-        """Hold the lock on a part of the cache, waiting for whoever has it."""
+        """Hold the lock on a part of the cache, waiting until it is free."""
         self.root.mkdir(parents=True, exist_ok=True)
         with (self.root / f"{what}.lock").open("w") as file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                say(f"waiting for another build of {what}")
+                progress(f"waiting for another build of {what}")
                 fcntl.flock(file, fcntl.LOCK_EX)
             yield
 

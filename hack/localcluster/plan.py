@@ -2,7 +2,7 @@
 
 Promises: two instances never share a name (the prefix is a digest of the state folder's path) nor an
 address (every range is a function of the slot, and slots are handed out one by one, see `instance`).
-Nothing here looks at the machine.
+Nothing here reads the state of the machine.
 """
 
 from __future__ import annotations

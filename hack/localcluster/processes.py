@@ -8,7 +8,7 @@ Promises:
   pid is never signalled.
 - `ensure` starts only what does not run, and restarts what runs with another command line.
 
-It does not watch: a process that dies stays dead until the next `up`.
+Nothing is restarted: a process that ends is started again by the next `up`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """Who a process is: a pid alone may belong to somebody else tomorrow."""
+    """Who a process is: a pid alone may belong to another process tomorrow."""
 
     boot: str
     pid: int
@@ -41,7 +41,7 @@ class Identity:
 
     @property
     def is_alive(self) -> bool:
-        """Tell whether exactly this process runs."""
+        """Return whether exactly this process runs."""
         if _BOOT_ID.read_text().strip() != self.boot:
             return False
         try:
@@ -111,7 +111,7 @@ class ProcessTable:
         return self._logs / f"{name}.log"
 
     def ensure(self, daemon: Daemon) -> bool:
-        """Make it run as described; tell whether it had to be started."""
+        """Make it run as described; return whether it had to be started."""
         running = self.find(daemon.name)
         if running is not None and running.fingerprint == daemon.fingerprint:
             return False
@@ -151,7 +151,7 @@ class ProcessTable:
         procs_file = self._cgroups.procs_file(daemon.group)
         script = launch_script(record=record, log=self.log(daemon.name), procs_file=procs_file, daemon=daemon)
         subprocess.run(
-            ["setsid", "--fork", "/bin/sh", "-c", script],  # never our child: nobody here would wait for it
+            ["setsid", "--fork", "/bin/sh", "-c", script],  # never our child: nothing here would wait for it
             timeout=10,
             check=True,
             stdin=subprocess.DEVNULL,

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .commands import CommandError, run, succeeds
-from .console import RefusalError, say
+from .console import RefusalError, progress
 from .paths import GO_MODULES, Cache
 
 # program (or file) -> Debian package
@@ -124,15 +124,15 @@ def setup(cache: Cache) -> None:
             raise RefusalError(
                 f"missing: {', '.join(packages)}; run as root: {_INSTALL} {' '.join(packages)}"
             )
-        say(f"installing {', '.join(packages)}")
+        progress(f"installing {', '.join(packages)}")
         environment = dict(os.environ) | {"DEBIAN_FRONTEND": "noninteractive"}
         if not _install(packages, environment):
             run(["apt-get", "update"], deadline=300, env=environment)
             run([*_INSTALL.split(), *packages], deadline=900, env=environment)
     if find_go(cache) is None:
-        say(f"installing a Go toolchain into {cache.root}")
+        progress(f"installing a Go toolchain into {cache.root}")
         _install_go(cache)
-    say(f"everything is there; {platform.machine()}, Go {'.'.join(map(str, require_go(cache).version))}")
+    progress(f"everything is there; {platform.machine()}, Go {'.'.join(map(str, require_go(cache).version))}")
 
 
 def _install(packages: list[str], environment: dict[str, str]) -> bool:

@@ -38,13 +38,13 @@ class NodeStatus:
 
     def line(self) -> str:
         """Return `node-1: Ready, 10.200.0.11`, and what is broken on purpose."""
-        words = ["unknown" if self.is_ready is None else "Ready" if self.is_ready else "NotReady"]
-        words.append(self.address)
+        parts = ["unknown" if self.is_ready is None else "Ready" if self.is_ready else "NotReady"]
+        parts.append(self.address)
         if not self.is_linked:
-            words.append("cut off (fault node-mend)")
+            parts.append("cut off (fault node-mend)")
         if not self.has_kubelet:
-            words.append("kubelet stopped (fault node-start)")
-        return f"  {self.name}: {', '.join(words)}"
+            parts.append("kubelet stopped (fault node-start)")
+        return f"  {self.name}: {', '.join(parts)}"
 
     def document(self) -> dict[str, Any]:
         """Return the same for programs."""
@@ -160,7 +160,7 @@ def _ready_nodes(instance: Instance) -> dict[str, bool]:
     try:
         return ready_nodes(instance.kubectl)
     except CommandError:
-        return {}  # the API server does not answer: its own line says so
+        return {}  # the API server does not answer: the nodes are reported as unknown
 
 
 def _node(instance: Instance, node: Node, ready: dict[str, bool]) -> NodeStatus:

@@ -3,7 +3,7 @@
 Promises: a second build does nothing; a program is complete if it is there (built aside, then renamed); a
 change of a go.mod, go.sum or build flag builds again. Progress is one line every few seconds.
 
-The sources are the Go modules in `go/`, one per program and version, whose `tool` directives say what to
+The sources are the Go modules in `go/`, one per program and version, whose `tool` directives name what to
 build.
 """
 
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from .commands import CommandError
-from .console import say
+from .console import progress
 from .paths import GO_MODULES, Cache
 from .requirements import Go, go_environment, require_go
 
@@ -78,7 +78,7 @@ TOOLS = (
             "kubelet",
             "kubectl",
         ),
-        # The API server derives its behaviour from the version it is told here.
+        # The API server derives its behaviour from this version.
         ldflags=f"-s -w -X {_VERSION_PACKAGE}.gitVersion=v{KUBERNETES_VERSION}"
         f" -X {_VERSION_PACKAGE}.gitMajor=1 -X {_VERSION_PACKAGE}.gitMinor=36",
     ),
@@ -94,7 +94,7 @@ TOOLS = (
 
 
 def is_built(cache: Cache, tool: Tool) -> bool:
-    """Tell whether the programs are there and made from the present sources."""
+    """Return whether the programs are there and made from the present sources."""
     stamp = cache.tools / tool.folder / _STAMP
     return stamp.exists() and stamp.read_text() == tool.stamp()
 
@@ -126,7 +126,7 @@ def _build(cache: Cache, go: Go, tool: Tool, title: str) -> None:
     (new / _STAMP).write_text(tool.stamp())
     shutil.rmtree(target, ignore_errors=True)
     new.rename(target)
-    say(f"{title}: built in {time.monotonic() - started:.0f} s")
+    progress(f"{title}: built in {time.monotonic() - started:.0f} s")
 
 
 def _go(go: Go, tool: Tool, arguments: list[str], title: str) -> str:
@@ -163,13 +163,13 @@ def _go(go: Go, tool: Tool, arguments: list[str], title: str) -> str:
 
 
 def _await_end(process: subprocess.Popen[str], lines: list[str], title: str) -> int:
-    """Tell every few seconds how far it is (linking prints nothing for a minute); end it at the deadline."""
+    """Report progress every few seconds (linking prints nothing for a minute); end it at the deadline."""
     end = time.monotonic() + _DEADLINE
     while True:
         try:
             return process.wait(timeout=_PROGRESS_SECONDS)
         except subprocess.TimeoutExpired:
-            say(f"{title}: {len(lines)}")
+            progress(f"{title}: {len(lines)}")
             if time.monotonic() > end:
                 _kill_group(process)
 

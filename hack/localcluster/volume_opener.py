@@ -29,7 +29,7 @@ def open_folders(parent: Path) -> None:
 
 
 def main(parent: Path) -> None:
-    """Watch `parent` until it is gone."""
+    """Watch `parent` until it is deleted."""
     seen = -1
     while parent.exists():
         changed = parent.stat().st_mtime_ns

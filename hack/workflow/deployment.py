@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import sys
 
-from localcluster.console import RefusalError, say
+from localcluster.console import RefusalError, progress
 from localcluster.paths import REPOSITORY
 
 from . import options
@@ -44,11 +44,11 @@ def deploy(kubernetes: Kubernetes, image: str | None) -> None:
     own = image_of(manifest)
     digest = "" if image else kubernetes.load_operator(own)
     kubernetes.kubectl("apply", "--filename=-", stdin=rendered(manifest, image or own, digest))
-    say("waiting for the operator to be ready")
+    progress("waiting for the operator to be ready")
     kubernetes.kubectl(
         *("rollout", "status", "deployment/etcd-operator", "--namespace=default", "--timeout=120s")
     )
-    say("the operator runs: deployment etcd-operator in namespace default")
+    progress("the operator runs: deployment etcd-operator in namespace default")
 
 
 def image_of(manifest: str) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from localcluster.commands import run, succeeds
-from localcluster.console import RefusalError, say
+from localcluster.console import RefusalError, progress
 from localcluster.paths import REPOSITORY, Cache
 
 from .kubernetes import Kubernetes
@@ -64,7 +64,7 @@ def prepared(name: str) -> KindKubernetes:
     if name in run(["kind", "get", "clusters"]).split():
         run(["kind", "export", "kubeconfig", *where])
     else:
-        say(f"creating the kind cluster {name}")
+        progress(f"creating the kind cluster {name}")
         run(["kind", "create", "cluster", "--wait=120s", *where], deadline=_SECONDS)
     tools = Path(shutil.which("kubectl") or "").parent
     made = KindKubernetes(kubeconfig=kubeconfig, tools=tools, name=name)

@@ -19,7 +19,7 @@ _KUBECTL_SECONDS = 150.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kubernetes:
-    """A Kubernetes that somebody else manages; `tools` is the folder with kubectl."""
+    """A Kubernetes that is managed elsewhere; `tools` is the folder with kubectl."""
 
     kubeconfig: Path
     tools: Path

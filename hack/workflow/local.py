@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from localcluster.console import RefusalError, say
+from localcluster.console import RefusalError, progress
 from localcluster.paths import REPOSITORY, Cache
 
 from .kubernetes import Kubernetes
@@ -40,7 +40,7 @@ class LocalKubernetes(Kubernetes):
         archive = Path(hack_cluster("build-image", "--tag", image).strip())
         digest = image_id(archive)
         if self._has(image, digest):
-            say(f"image {image} is loaded already")
+            progress(f"image {image} is loaded already")
         else:
             hack_cluster("load-image", str(archive), "--name", self.name)
         return digest

@@ -1,6 +1,6 @@
 """How a user chooses the Kubernetes of a workflow.
 
-Promises: `prepared` ends with a Kubernetes that answers, or with one line that says what is missing.
+Promises: `prepared` ends with a Kubernetes that answers, or with one line that names what is missing.
 """
 
 from __future__ import annotations

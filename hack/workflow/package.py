@@ -79,7 +79,7 @@ def try_out(wheel: Path, venv: Path) -> None:
 
 def run(*command: str | Path, cwd: Path) -> None:
     """Run a command; stop with its output if it fails."""
-    arguments = [str(word) for word in command]
+    arguments = [str(each) for each in command]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     environment["PIP_NO_COMPILE"] = "1"  # most of the time of an installation
     done = subprocess.run(arguments, cwd=cwd, env=environment, capture_output=True, text=True, check=False)

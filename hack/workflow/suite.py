@@ -2,7 +2,7 @@
 
 Promises: everything that a check needs is made first (virtual environment, Kubernetes, deployed operator);
 tests that need real etcd or a real Kubernetes get it, so none is skipped; all checks
-run even if one fails; the last lines say what passed, how long each took, and the exit code follows.
+run even if one fails; the last lines list what passed and how long each took, and the exit code follows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from localcluster.console import RefusalError, say
+from localcluster.console import RefusalError, progress
 from localcluster.paths import REPOSITORY, Cache
 
 from .kubernetes import Kubernetes
@@ -80,11 +80,11 @@ def install_tox() -> bool:
     stamp = _VENV / "made-from"
     wanted = hashlib.sha256(_CONSTRAINTS.read_bytes() + sys.version.encode()).hexdigest()
     if stamp.exists() and stamp.read_text() == wanted:
-        say(f"{_VENV.name} is there")
+        progress(f"{_VENV.name} is there")
         return True
     shutil.rmtree(_VENV, ignore_errors=True)
     _make_venv()
-    say("installing tox")
+    progress("installing tox")
     _run([str(_VENV / "bin" / "pip"), "install", "--quiet", "--constraint", str(_CONSTRAINTS), "tox"])
     stamp.write_text(wanted)
     return True
@@ -157,7 +157,7 @@ def variables(environment: str, kubernetes: Kubernetes | None) -> dict[str, str]
 
 
 def _make_venv() -> None:
-    say("making a virtual environment in .venv")
+    progress("making a virtual environment in .venv")
     command = [sys.executable, "-m", "venv", str(_VENV)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode == 0:
@@ -166,7 +166,7 @@ def _make_venv() -> None:
         raise RefusalError(
             "this Python has no venv module; on Debian run as root: apt-get install python3-venv"
         )
-    say("installing python3-venv")
+    progress("installing python3-venv")
     _run(["apt-get", "update", "--quiet=2"])
     _run([*_APT, "python3-venv"], quietly=True)
     shutil.rmtree(_VENV, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""Which figures of a roll keep to the goals: the benchmark of upgrades says nothing else."""
+"""Which figures of a roll keep to the goals: the benchmark of upgrades reports nothing else."""
 
 from collections import Counter
 from typing import Any
@@ -42,8 +42,8 @@ BAD = roll(
 )
 
 
-def missed(hop: Hop, *rolls: Roll, stuck: tuple[str, ...] = ()) -> set[str]:
-    found = verdicts(hop, rolls, [roll()], stuck=stuck)
+def missed(hop: Hop, *rolls: Roll, failed: tuple[str, ...] = ()) -> set[str]:
+    found = verdicts(hop, rolls, [roll()], failed=failed)
     return {each.name.removeprefix(f"{hop.name}: ") for each in found if not each.is_kept}
 
 
@@ -75,8 +75,8 @@ def test_one_bad_run_of_several_is_enough_for_all_but_the_time() -> None:
 
 
 def test_a_roll_that_does_not_end_misses_whatever_else_is_measured() -> None:
-    assert missed(PATCH, stuck=("not within 180 s",)) == {"rolls not ended"}
-    assert missed(PATCH, roll(), stuck=("not within 180 s",)) == {"rolls not ended"}
+    assert missed(PATCH, failed=("not within 180 s",)) == {"rolls not ended"}
+    assert missed(PATCH, roll(), failed=("not within 180 s",)) == {"rolls not ended"}
 
 
 def test_goals_themselves_are_kept() -> None:

@@ -17,7 +17,7 @@ def test_a_seed_gives_the_same_strikes_each_time_and_another_seed_others() -> No
 
 
 def test_the_first_strikes_of_a_seed_are_always_these() -> None:
-    """Whoever has noted down a seed means them."""
+    """A recorded seed repeats them."""
     strikes = members(1, 3)
     first = [(each.deed, each.cluster, round(each.draw, 3), round(each.wait)) for each in strikes]
     assert first == [("delete", 1, 0.509, 26), ("delete", 2, 0.304, 33), ("delete", 2, 0.906, 34)]

@@ -44,7 +44,7 @@ def test_a_verdict_passes_only_if_every_check_does_and_there_is_one() -> None:
     assert not replace(VERDICT, checks=[]).passed
 
 
-def test_the_report_reports_the_seed_the_figures_and_what_failed() -> None:
+def test_the_report_has_the_seed_the_figures_and_what_failed() -> None:
     lines = list(replace(VERDICT, checks=[GOOD, BAD]).lines())
     assert lines[0] == "== verdict after 01:01:01, seed 7"
     assert lines[-1] == "FAILED: 1 of 2 checks"
@@ -66,12 +66,12 @@ def test_figures_without_a_strike_are_reported_as_such() -> None:
     "bug",
     [
         *(line(level="error", event=event) for event in sorted(BUGS)),
-        line(level="critical", event="what nobody has thought of"),
+        line(level="critical", event="unexpected"),
         line(exception="ValueError: as a renderer without tracebacks writes it"),
         "Traceback (most recent call last):",
     ],
 )
-def test_what_reports_of_a_bug_is_found(bug: str) -> None:
+def test_what_reports_a_bug_is_found(bug: str) -> None:
     assert scan([line(), bug, line()]).bugs == (bug,)
 
 
@@ -88,7 +88,7 @@ def test_lines_that_were_read_twice_count_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "complaint"),
+    ("arguments", "complaint"),
     [
         (["--kubeconfig", "/nowhere"], "there is no kubeconfig at /nowhere"),
         (["--kubeconfig", __file__, "--name", "dev"], "either --name or --kubeconfig"),
@@ -98,7 +98,7 @@ def test_lines_that_were_read_twice_count_once() -> None:
     ],
 )
 def test_a_run_that_cannot_begin_reports_so_in_one_line(
-    words: list[str],
+    arguments: list[str],
     complaint: str,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -106,14 +106,14 @@ def test_a_run_that_cannot_begin_reports_so_in_one_line(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))  # put back afterwards: the run adds to it
     monkeypatch.setattr("chaosmonkey.session.kubectl_program", lambda _: tmp_path / "kubectl")
-    assert main(words) == 1
+    assert main(arguments) == 1
     printed = capsys.readouterr().err
     assert complaint in printed
     assert printed.startswith("hack/chaos: ")
     assert printed.count("\n") == 1
 
 
-@pytest.mark.parametrize("words", [["--duration", "soon"], ["--clusters", "0"], ["--deeds", "flood"]])
-def test_wrong_words_are_refused(words: list[str]) -> None:
+@pytest.mark.parametrize("arguments", [["--duration", "soon"], ["--clusters", "0"], ["--deeds", "flood"]])
+def test_wrong_arguments_are_refused(arguments: list[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
-        main(words)
+        main(arguments)

@@ -18,7 +18,7 @@ def _own_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("ETCD_OPERATOR_CLUSTER", raising=False)
 
 
-def test_a_failing_program_is_named_with_its_last_words() -> None:
+def test_a_failing_program_is_named_with_its_last_line() -> None:
     with pytest.raises(CommandError, match=r"^sh -c .* failed: no luck$"):
         run(["sh", "-c", "echo first; echo no luck >&2; exit 3"])
 
@@ -35,8 +35,8 @@ def test_a_missing_program_reports_how_to_get_it() -> None:
 
 
 def test_waiting_ends_with_a_hint() -> None:
-    with pytest.raises(RefusalError, match="the moon did not happen within 0 s; look up"):
-        wait_for("the moon", lambda: False, deadline=0.1, hint="look up")
+    with pytest.raises(RefusalError, match="the moon did not happen within 0 s; see above"):
+        wait_for("the moon", lambda: False, deadline=0.1, hint="see above")
 
 
 def test_folders_follow_the_xdg_variables(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -92,20 +92,20 @@ def test_the_cluster_name_comes_from_the_environment_unless_given(monkeypatch: p
     monkeypatch.setenv("ETCD_OPERATOR_CLUSTER", "e2e")
     assert cli.parser().parse_args(["status"]).name == "e2e"
     assert cli.parser().parse_args(["--name", "a", "status"]).name == "a"
-    for words in (
+    for arguments in (
         ["status", "--name", "b"],
         ["fault", "--name", "b", "node-cut", "n"],
         ["fault", "node-cut", "n", "--name", "b"],
     ):
-        assert cli.parser().parse_args(words).name == "b"
+        assert cli.parser().parse_args(arguments).name == "b"
 
 
 @pytest.mark.parametrize(
-    "words", [["--name", "../x", "down"], ["up", "--nodes", "0"], ["up", "--nodes", "x"]]
+    "arguments", [["--name", "../x", "down"], ["up", "--nodes", "0"], ["up", "--nodes", "x"]]
 )
-def test_wrong_usage_ends_with_status_two(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_usage_ends_with_status_two(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
-        cli.parser().parse_args(words)
+        cli.parser().parse_args(arguments)
     assert "usage:" in capsys.readouterr().err
 
 
@@ -149,7 +149,7 @@ def test_a_tool_counts_as_built_only_from_the_present_sources(tmp_path: Path) ->
 
 @pytest.fixture
 def go(tmp_path: Path) -> requirements.Go:
-    """A stand-in for the toolchain that does what its first argument says."""
+    """A stand-in for the toolchain that does what its first argument names."""
     program = tmp_path / "go"
     program.write_text(
         "#!/bin/sh\ncase $1 in\n"
@@ -223,7 +223,7 @@ def test_fresh_volume_folders_are_opened_and_files_left_alone(tmp_path: Path) ->
 
 def test_the_volume_opener_ends_with_the_folder(tmp_path: Path) -> None:
     program = Path(volume_opener.__file__)
-    run([sys.executable, "-I", program, tmp_path / "gone"], deadline=10)
+    run([sys.executable, "-I", program, tmp_path / "missing"], deadline=10)
 
 
 def test_pip_settings_come_from_files_and_the_environment_wins(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ def test_people_read_the_state_first_and_a_shell_the_last_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "words"),
+    ("changed", "expected"),
     [
         ({"is_ready": False}, "NotReady, 10.200.2.11"),
         ({"is_ready": None}, "unknown, 10.200.2.11"),
@@ -76,10 +76,10 @@ def test_people_read_the_state_first_and_a_shell_the_last_line() -> None:
         ({"has_kubelet": False, "is_ready": False}, "kubelet stopped (fault node-start)"),
     ],
 )
-def test_a_cluster_with_a_node_that_is_not_ready_is_unhealthy(changed: dict[str, Any], words: str) -> None:
+def test_a_cluster_with_a_node_that_is_not_ready_is_unhealthy(changed: dict[str, Any], expected: str) -> None:
     found = replace(STATUS, nodes=(replace(NODE, **changed),))
     assert found.state is State.UNHEALTHY
-    assert words in found.lines()[1]
+    assert expected in found.lines()[1]
 
 
 def test_a_cluster_with_an_ended_process_is_unhealthy_and_names_its_log() -> None:
@@ -122,8 +122,10 @@ def test_an_existing_cluster_is_described_as_far_as_it_can_be_known(
     }
     answers = {"/readyz": "ok", "/version": '{"gitVersion": "v1.36.3"}', "view": "https://there:6443"}
 
-    def answer(_: Kubectl, *words: str, **__: object) -> str:
-        return next((text for word, text in answers.items() if word in words), json.dumps({"items": [node]}))
+    def answer(_: Kubectl, *arguments: str, **__: object) -> str:
+        return next(
+            (text for word, text in answers.items() if word in arguments), json.dumps({"items": [node]})
+        )
 
     monkeypatch.setattr(Kubectl, "__call__", answer)
     kubeconfig = tmp_path / "kubeconfig"

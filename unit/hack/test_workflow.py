@@ -54,8 +54,8 @@ def path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return folder
 
 
-def chosen(*words: str) -> argparse.Namespace:
-    return checks._parser().parse_args(words)
+def chosen(*arguments: str) -> argparse.Namespace:
+    return checks._parser().parse_args(arguments)
 
 
 def test_a_kind_cluster_is_created_once_with_routes_and_images_for_the_tests(path: Path) -> None:

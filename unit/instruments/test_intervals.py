@@ -39,7 +39,7 @@ ALL_NAME_A: list[Row] = [(0.0, A, A), (0.1, B, A), (0.2, C, A)]
         pytest.param(
             [(1.0, A, None), (2.0, C, B), (2.2, B, B)],
             [(1.0, 2.2)],
-            id="the next leader counts when it says so itself",
+            id="the next leader counts when it reports so itself",
         ),
         pytest.param([(1.0, B, B), (1.0, A, 0), (1.2, C, B)], [(1.0, 1.2)], id="an election is a window"),
         pytest.param([(1.0, B, B), (1.1, C, B)], [], id="a majority may change its mind between two answers"),

@@ -31,10 +31,10 @@ def test_a_step_that_does_not_end_is_reported() -> None:
         begun.set()
         go_on.wait(30)
 
-    paced = Paced(step, interval=0.001, name="stuck")
+    paced = Paced(step, interval=0.001, name="blocked")
     paced.start()
     assert begun.wait(30)
-    with pytest.raises(AssertionError, match="stuck does not end"):
+    with pytest.raises(AssertionError, match="blocked does not end"):
         paced.stop(within=0.01)
     go_on.set()
     paced.stop()

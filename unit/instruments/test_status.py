@@ -1,4 +1,4 @@
-"""When the instruments take a cluster for settled."""
+"""When the instruments consider a cluster settled."""
 
 import pytest
 
