@@ -51,7 +51,7 @@ from etcd_operator.kube import resources
 from etcd_operator.kube.views import Budget
 from etcd_operator.reconcile.caches import Caches, Cluster
 from etcd_operator.reconcile.labels import assert_gone_as_seen
-from etcd_operator.reconcile.member_storage import assert_others_run, assert_others_stay
+from etcd_operator.reconcile.member_storage import assert_others_are_kept, assert_others_run
 from etcd_operator.reconcile.members.protocol import NewMembers, Scope
 from etcd_operator.reconcile.membership import Membership
 from etcd_operator.reconcile.objects import CHANGED, Overridden, Report
@@ -168,7 +168,7 @@ class Actor(Generic[Cluster]):
                     labels = self.dialect.member_labels(state.desired, action.name)
                     scope = self._scope(state, report)
                     assert_gone_as_seen(scope, self.members(scope), action.name, labels)
-                    assert_others_stay(self.writes.client, state, action.name)
+                    assert_others_are_kept(self.writes.client, state, action.name)
                     if membership.remove(action.name, action.member_id):
                         report("MemberRemoved", f"removed {action.name}, ID {action.member_id}")
                     removed = _endpoints(state.by_name.get(action.name))

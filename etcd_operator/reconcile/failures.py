@@ -1,13 +1,13 @@
-"""What users read of a request that failed: when it is worth a word, in which words, and for how long.
+"""When status reports a request that failed, with which message, and for how long.
 
-What only another controller or a person can change (a name that is taken, a missing right) is said at
-once. What the next try may mend by itself is not: a status that says so is a write, and another one a
-moment later. So a failure is said when it has come twice in a row; a Conflict, which only means that the
-world has moved on, when it goes on and on. The count is in memory: after a restart a failure needs one
-more try to be said, nothing else.
+What only another controller or a person can change (a name that is taken, a missing right) is reported
+at once. What the next try may resolve is not: that would be one write of status, and another one a
+moment later. So a failure is reported after two tries in a row; a Conflict, which only means that
+something has changed meanwhile, after many. The count is in memory: after a restart a failure needs one
+more try to be reported, nothing else.
 
-Each write of a status wakes its cluster. Words that differ at each try (a port, a duration) would
-therefore be a loop: they are said anew only if more than numbers has changed, and not more often than
+Each write of a status wakes its cluster. A message that differs at each try (a port, a duration) would
+therefore be a loop: it is replaced only if more than numbers has changed, and not more often than
 every few seconds.
 """
 
@@ -21,14 +21,14 @@ from etcd_operator.errors import Conflict, OperatorError, TerminalError, Unavail
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.objects import NameTaken, Overridden
 
-AGAIN = 2
-"""Tries in a row after which a failure is said that another try may mend."""
+PATIENCE = 2
+"""Tries in a row after which a failure is reported that another try may resolve."""
 
-AND_AGAIN = 10
+CONFLICT_PATIENCE = 10
 """The same for a Conflict; with the back-off of keys this takes some seconds."""
 
-NEWS = 10.0
-"""Seconds for which the words for a failure stay, unless it is over."""
+KEPT = 10.0
+"""Seconds for which the message of a failure is kept, unless it is over."""
 
 REQUEST_FAILED = "RequestFailed"
 """The reason for what the API server or etcd did not do, for whatever cause."""
@@ -37,10 +37,10 @@ _NUMBERS = re.compile(r"[0-9a-f.:-]*\d[0-9a-f.:-]*")
 
 
 @dataclass
-class _Trouble:
+class _Failure:
     tries: int = 0
-    words: str = ""
-    said_at: float = 0.0
+    message: str = ""
+    since: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -48,36 +48,36 @@ class Failures:
     """The failures of the passes of one controller, by key. Safe from any thread."""
 
     clock: Clock
-    _troubles: dict[Key, _Trouble] = field(default_factory=dict)
+    _by_key: dict[Key, _Failure] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def passed(self, key: Key) -> None:
-        """The last pass went well, or the key is gone."""
+        """The last pass went well, or the object of that key is deleted."""
         with self._lock:
-            self._troubles.pop(key, None)
+            self._by_key.pop(key, None)
 
     def failed(self, key: Key, error: Exception) -> str:
-        """Count one more; the words to be read, empty for nothing yet."""
+        """Count one more; the message to report, empty for none yet."""
         with self._lock:
-            trouble = self._troubles.setdefault(key, _Trouble())
-            trouble.tries += 1
-            return self._words(trouble, error) if trouble.tries >= _patience(error) else ""
+            failure = self._by_key.setdefault(key, _Failure())
+            failure.tries += 1
+            return self._message(failure, error) if failure.tries >= _patience(error) else ""
 
-    def _words(self, trouble: _Trouble, error: Exception) -> str:
-        now, words = self.clock.monotonic(), describe(error)
-        is_same = _plain(words) == _plain(trouble.words)
-        if not trouble.words or not (is_same or now - trouble.said_at < NEWS):
-            trouble.words, trouble.said_at = words, now
-        return trouble.words
+    def _message(self, failure: _Failure, error: Exception) -> str:
+        now, message = self.clock.monotonic(), describe(error)
+        is_same = _without_numbers(message) == _without_numbers(failure.message)
+        if not failure.message or not (is_same or now - failure.since < KEPT):
+            failure.message, failure.since = message, now
+        return failure.message
 
 
 def describe(error: Exception) -> str:
-    """In the server's own words; what is not its fault by its name."""
+    """The server's own message; for a bug in the operator also the name of the exception."""
     return str(error) if isinstance(error, OperatorError) else f"{type(error).__name__}: {error}"
 
 
 def attempt(call: Callable[[], None]) -> Exception | None:
-    """Do it; what it failed for, whatever that is: what else is to be written must not depend on it."""
+    """Call it; why it failed, whatever that is: the other writes must not depend on it."""
     try:
         call()
     except Exception as error:  # noqa: BLE001 -- raised again when the rest is written
@@ -86,12 +86,12 @@ def attempt(call: Callable[[], None]) -> Exception | None:
 
 
 LONG = 2.0
-"""Seconds of tries after which an API server that does not answer is asked for nothing more in this pass."""
+"""Seconds after which nothing more is requested in this pass of an API server that does not answer."""
 
 
 @dataclass
 class Attempts:
-    """Writes that do not depend on each other: each is made, whatever became of those before."""
+    """Writes that do not depend on each other: each is made, whether or not earlier ones failed."""
 
     clock: Clock
     failures: list[Exception] = field(default_factory=list)
@@ -121,12 +121,12 @@ def _patience(error: Exception) -> int:
         case NameTaken() | TerminalError() | Overridden():
             return 1
         case Conflict():
-            return AND_AGAIN
+            return CONFLICT_PATIENCE
         case OperatorError():
-            return AGAIN
+            return PATIENCE
         case _:
             return 1
 
 
-def _plain(words: str) -> str:
-    return _NUMBERS.sub("", words)
+def _without_numbers(message: str) -> str:
+    return _NUMBERS.sub("", message)

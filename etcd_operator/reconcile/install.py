@@ -1,13 +1,13 @@
-"""Puts the operator's own definitions into the cluster: CRDs and admission policies.
+"""Installs the operator's own definitions: CRDs and admission policies.
 
-Server-side apply: what is already so is not changed. One definition that cannot be applied keeps no
-other from being applied, and none of them stops the operator, because somebody else may have
-installed it. All that could not be applied is tried again until it is:
+Server-side apply: what is already as it should be is not changed. A definition that cannot be applied
+prevents no other from being applied, and none of them stops the operator, because somebody else may
+have installed it. All that could not be applied is tried again until it is:
 
-- an API server that does not answer, or says that it cannot now: soon, then every half minute;
-- a refusal (a missing right, a schema it does not take): every minute, since somebody may mend that.
+- an API server that does not answer, or cannot do so now: soon, then every half minute;
+- a refusal (a missing right, a schema it does not accept): every minute, since somebody may correct that.
 
-A problem is logged when it begins and when its words change, and `check` shows it until it is over.
+A problem is logged when it begins and when its message changes, and `check` shows it until it is over.
 """
 
 import random as chance
@@ -87,9 +87,9 @@ class Installer:
         if not self._has_tried.is_set():
             return False, "not applied yet"
         problems = dict(self._problems)
-        words = "; ".join(f"{label} is not applied: {error}" for label, error in problems.items())
+        missing = "; ".join(f"{label} is not applied: {error}" for label, error in problems.items())
         is_ready = not any(isinstance(error, RetryableError) for error in problems.values())
-        return is_ready, words or "applied"
+        return is_ready, missing or "applied"
 
     def _pause(self, delay: float) -> float:
         """Seconds until the next try: `delay`, more where the API server asks for it or refuses."""

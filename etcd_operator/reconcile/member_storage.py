@@ -1,7 +1,7 @@
-"""A live look at those that stay, before a member is taken out for good or for a restart.
+"""Reads the remaining members live before one is removed or restarted.
 
-A cache is always a moment behind. Three voters can spare one: if a pod is being deleted while the
-operator takes out another member, two voters are left, one of which is just going, and with it the
+A cache is always a moment behind. Three voters tolerate the loss of one: if a pod is being deleted while
+the operator removes another member, one of the two remaining voters is about to end, and with it the
 quorum. etcd would not refuse: a pod that is being deleted still answers.
 """
 
@@ -16,16 +16,16 @@ from etcd_operator.kube.client import Client
 from etcd_operator.kube.views import Written
 
 
-def assert_others_stay(client: Client, state: ClusterState, leaving: str) -> None:
-    """Raises Conflict if what holds a healthy voter's data has begun to go since it was looked at.
+def assert_others_are_kept(client: Client, state: ClusterState, leaving: str) -> None:
+    """Raises Conflict if the storage of another healthy voter is being deleted since it was observed.
 
-    What was already going when the plan was made is part of the plan.
+    What was already being deleted then is part of the plan.
     """
     _assert_still_there(client, state, leaving, state.kind.storage_of)
 
 
 def assert_others_run(client: Client, state: ClusterState, leaving: str) -> None:
-    """Raises Conflict if a healthy voter's pod has begun to go since it was looked at: two would be away."""
+    """Raises Conflict if the pod of another healthy voter is being deleted since: two would be away."""
     _assert_still_there(client, state, leaving, lambda voter: voter.pod)
 
 
@@ -37,7 +37,7 @@ def _assert_still_there(
         if voter.name == leaving or seen is None or seen.is_terminating:
             continue
         if not _is_still_there(client, Key(state.desired.namespace, seen.name), seen):
-            raise Conflict(f"{voter.name} is going since it was looked at: looking again")
+            raise Conflict(f"{voter.name} is being deleted since it was observed: trying again")
 
 
 def _is_still_there(client: Client, key: Key, seen: PodFacts | ClaimFacts) -> bool:

@@ -1,8 +1,8 @@
 """Writes of one cluster's (or peer's) objects; each can be cut off after any write and run again.
 
-A create that meets an object of its name looks whose it is: ours means that an earlier
-reply was lost, anybody else's is `NameTaken` and nothing of theirs is touched. What is
-written is told to `wrote`, so that the next pass waits until the caches show it.
+A create that meets an object of its name checks whose it is: ours means that an earlier
+reply was lost, anybody else's is `NameTaken` and nothing of theirs is touched. `wrote` is
+called for each write, so that the next pass waits until the caches show it.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -24,14 +24,14 @@ from etcd_operator.kube.views import Written
 log = structlog.get_logger()
 
 Wrote = Callable[[Resource, Key, str], None]
-"""Told of every write but removals: resource, key, the new resourceVersion."""
+"""Called for every write but removals: resource, key, the new resourceVersion."""
 
 Report = Callable[[str, str], None]
 """`(reason, sentence)` of an operation done, for an Event on the cluster."""
 
 
 class NameTaken(RetryableError):
-    """Somebody else's object has the name; `is_passing` when it goes away by itself."""
+    """Somebody else's object has the name; `is_passing` when it is about to be deleted."""
 
     def __init__(self, message: str, *, is_passing: bool) -> None:
         super().__init__(message)
@@ -207,7 +207,7 @@ class Objects:
         try:
             found = self.client.get(resource, self.key(wanted.name), Written)
         except NotFound as error:
-            raise NameTaken(f"{name} is just being removed", is_passing=True) from error
+            raise NameTaken(f"{name} is being deleted", is_passing=True) from error
         if found.metadata.deletion_timestamp is None and _is_ours(found.metadata, wanted):
             return self._labelled(resource, found, wanted)
         is_predecessor = {(o.kind, o.name) for o in found.metadata.owner_references} == {

@@ -89,16 +89,16 @@ def test_no_second_member_is_removed_before_the_first_removal_was_seen(
         pytest.param(*ephemeral(size=3), "c-0000", PODS, id="ephemeral"),
     ],
 )
-def test_no_member_is_removed_while_another_one_begins_to_go(
+def test_no_member_is_removed_while_another_one_is_being_deleted(
     kind: Kind, body: Any, victim: str, holder: Kind
 ) -> None:
-    """Two voters would be left, one of which is just going, and with it the quorum."""
+    """Two voters would be left, one of which is about to end, and with it the quorum."""
     with bootstrapped(kind, body) as made:
         acts = Acts(made, kind)
         other = next(name for name in _names(made) if name != victim)
         made.edit(holder, other, {"metadata": {"finalizers": ["test/held"]}})
         made.delete(holder, other)
-        with pytest.raises(Conflict, match=f"{other} is going"):
+        with pytest.raises(Conflict, match=f"{other} is being deleted"):
             acts.remove(victim)
         assert victim in _names(made)
 
@@ -106,7 +106,7 @@ def test_no_member_is_removed_while_another_one_begins_to_go(
 @pytest.mark.parametrize(
     ("kind", "body"), [persistent(size=3), ephemeral(size=3)], ids=["persistent", "ephemeral"]
 )
-def test_no_member_is_stopped_while_another_one_begins_to_go(kind: Kind, body: Any) -> None:
+def test_no_member_is_stopped_while_another_one_is_being_deleted(kind: Kind, body: Any) -> None:
     """An upgrade that goes on would have two of three away."""
     with bootstrapped(kind, body) as made:
         acts = Acts(made, kind)
@@ -115,7 +115,7 @@ def test_no_member_is_stopped_while_another_one_begins_to_go(kind: Kind, body: A
         made.edit(PODS, other.pod.name, {"metadata": {"finalizers": ["test/held"]}})
         made.delete(PODS, other.pod.name)
         before = made.objects(), made.api.objects.select(PODS)
-        with pytest.raises(Conflict, match=f"{other.name} is going"):
+        with pytest.raises(Conflict, match=f"{other.name} is being deleted"):
             acts.act(ReplaceMember(name=last.name, version="3.6.17"))
         assert (made.objects(), made.api.objects.select(PODS)) == before
 

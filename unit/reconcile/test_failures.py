@@ -1,4 +1,4 @@
-"""A write that fails: what it failed for is said, and all else that is known is written nevertheless."""
+"""A write that fails: the reason is reported, and everything else is written nevertheless."""
 
 from collections.abc import Callable
 from itertools import count
@@ -11,7 +11,7 @@ from unit.fakes.apiserver.faults import Cut, Fault, Request
 from unit.fakes.apiserver.kinds import CLAIMS, PODS
 from unit.reconcile.bench import COREOS, IMPROBABLE, PEERS, bench, bootstrapped, ephemeral, persistent
 from unit.reconcile.expected import assert_finished
-from unit.reconcile.test_protect import told
+from unit.reconcile.test_protect import gate_of
 
 MAKERS = pytest.mark.parametrize("make", [ephemeral, persistent])
 WEBHOOK = 'Internal error occurred: failed calling webhook "images.example.com": no endpoints available'
@@ -44,7 +44,7 @@ def test_a_member_that_hangs_is_reported_apart_although_pods_cannot_be_made(faul
         made.delete(PODS, "c-0004")
         made.run_until(lambda: any(member.is_learner for member in made.etcd.etcd.members))
         made.etcd.etcd.freeze("c-0001")
-        made.run_until(lambda: told(made, "c-0001") == "False")
+        made.run_until(lambda: gate_of(made, "c-0001") == "False")
         made.run_until(lambda: made.reason(COREOS) == "RequestFailed")
         assert WEBHOOK in made.condition(COREOS, "Degraded")["message"]
         assert "create pods default/c-0005" in made.condition(COREOS, "Degraded")["message"]
@@ -67,7 +67,7 @@ def test_a_member_that_hangs_is_reported_apart_although_pods_cannot_be_made(faul
         (persistent, "replicasets"),
     ],
 )
-def test_a_creation_that_fails_again_and_again_is_named_in_the_servers_words(
+def test_a_creation_that_fails_again_and_again_is_reported_in_the_servers_words(
     make: Callable[..., tuple[Kind, Json]], plural: str
 ) -> None:
     with bench() as made:
@@ -86,7 +86,7 @@ def test_a_creation_that_fails_again_and_again_is_named_in_the_servers_words(
 
 @MAKERS
 @pytest.mark.parametrize("name", ["500", "409", "429"])
-def test_what_one_more_try_mends_is_not_said(make: Callable[..., Any], name: str) -> None:
+def test_what_one_more_try_resolves_is_not_reported(make: Callable[..., Any], name: str) -> None:
     with bench() as made:
         kind, body = make()
         seen: list[Request] = []
@@ -106,13 +106,13 @@ def test_what_one_more_try_mends_is_not_said(make: Callable[..., Any], name: str
         assert_finished(made, kind, 3)
 
 
-def test_words_that_differ_each_time_are_no_reason_to_write_each_time() -> None:
+def test_a_message_that_differs_each_time_is_not_written_each_time() -> None:
     """Each status write wakes the cluster, which tries again at once: that would be a loop."""
     numbers = count(1)
 
     def refused() -> Fault:
-        port, words = next(numbers), ["red", "green", "blue", "grey"]
-        return Answer(code=500, message=f"dial tcp 10.0.0.1:{40000 + port}: {words[port % 4]}")
+        port, colours = next(numbers), ["red", "green", "blue", "grey"]
+        return Answer(code=500, message=f"dial tcp 10.0.0.1:{40000 + port}: {colours[port % 4]}")
 
     with bootstrapped(*ephemeral()) as made:
         made.api.before = failing(refused, "pods")
@@ -126,7 +126,9 @@ def test_words_that_differ_each_time_are_no_reason_to_write_each_time() -> None:
 
 
 @MAKERS
-def test_a_status_that_cannot_be_written_keeps_no_mark_from_being_written(make: Callable[..., Any]) -> None:
+def test_a_status_that_cannot_be_written_keeps_no_condition_of_a_pod_from_being_written(
+    make: Callable[..., Any],
+) -> None:
     kind, body = make()
     with bootstrapped(kind, body) as made:
         plural = "etcdclusters"
@@ -137,7 +139,7 @@ def test_a_status_that_cannot_be_written_keeps_no_mark_from_being_written(make: 
         name, before = made.etcd.running[1], made.status(kind)
         made.api.before = broken
         made.etcd.etcd.freeze(name)
-        made.run_until(lambda: told(made, name) == "False")
+        made.run_until(lambda: gate_of(made, name) == "False")
         assert made.status(kind) == before
         made.api.before = lambda _: None
         made.run_until(lambda: made.status(kind) != before)
@@ -145,7 +147,7 @@ def test_a_status_that_cannot_be_written_keeps_no_mark_from_being_written(make: 
         made.settle()
 
 
-def test_a_mark_that_cannot_be_written_keeps_no_other_one_from_being_written() -> None:
+def test_a_condition_of_a_pod_that_cannot_be_written_keeps_no_other_one_from_being_written() -> None:
     with bootstrapped(*ephemeral(size=5)) as made:
 
         def broken(request: Request) -> Fault | None:
@@ -155,10 +157,10 @@ def test_a_mark_that_cannot_be_written_keeps_no_other_one_from_being_written() -
         made.api.before = broken
         for name in ("c-0000", "c-0004"):
             made.etcd.etcd.freeze(name)
-        made.run_until(lambda: told(made, "c-0004") == "False")
-        assert told(made, "c-0000") == "True"
+        made.run_until(lambda: gate_of(made, "c-0004") == "False")
+        assert gate_of(made, "c-0000") == "True"
         made.api.before = lambda _: None
-        made.run_until(lambda: told(made, "c-0000") == "False")
+        made.run_until(lambda: gate_of(made, "c-0000") == "False")
 
 
 @MAKERS
@@ -166,7 +168,7 @@ def test_a_mark_that_cannot_be_written_keeps_no_other_one_from_being_written() -
     ("code", "kind_of_error", "reason"),
     [(403, "Forbidden", "Forbidden"), (422, "Invalid", "Refused"), (500, "InternalError", "RequestFailed")],
 )
-def test_marks_that_cannot_be_written_are_said(
+def test_conditions_of_pods_that_cannot_be_written_are_reported(
     make: Callable[..., Any], code: int, kind_of_error: str, reason: str
 ) -> None:
     """A member that hangs would seem to serve for ever, or one that serves not to."""
@@ -180,7 +182,7 @@ def test_marks_that_cannot_be_written_are_said(
 
         name = made.etcd.running[1]
         made.etcd.etcd.freeze(name)
-        made.run_until(lambda: told(made, name) == "False")
+        made.run_until(lambda: gate_of(made, name) == "False")
         made.api.before = refused
         made.etcd.etcd.thaw(name)
         made.run_until(lambda: made.reason(kind) == reason)
@@ -212,7 +214,7 @@ def test_the_status_of_one_peer_that_cannot_be_written_keeps_no_other_one_from_b
         made.run_until(lambda: available("c-0") == "False")
 
 
-def test_a_claim_that_cannot_be_made_is_said_of_the_cluster_that_grows() -> None:
+def test_a_claim_that_cannot_be_made_is_reported_of_the_cluster_that_grows() -> None:
     with bootstrapped(*persistent()) as made:
         made.api.before = failing(FAULTS["500"], "persistentvolumeclaims")
         made.edit(IMPROBABLE, "c", {"spec": {"replicas": 4}})
@@ -224,12 +226,12 @@ def test_a_claim_that_cannot_be_made_is_said_of_the_cluster_that_grows() -> None
         assert_finished(made, IMPROBABLE, 4, (0, 1, 2, 3))
 
 
-def test_a_bug_in_an_act_is_said_and_harms_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_in_an_act_is_reported_and_harms_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     with bootstrapped(*ephemeral()) as made:
         assert made.operator is not None
         controller: Any = next(g for g in made.operator.groups if g.name == COREOS.group).controllers[0]
         actor = controller._reconcile.__self__.actor
-        monkeypatch.setattr(type(actor), "_create", lambda *_: dict[str, str]()["no such key"])
+        monkeypatch.setattr(type(actor), "_make", lambda *_: dict[str, str]()["no such key"])
         made.delete(PODS, "c-0001")
         with pytest.raises(AssertionError, match="panicked"):
             made.run_until(lambda: False)

@@ -35,8 +35,8 @@ def pod_of(made: Bench, member: str) -> Json:
     )
 
 
-def told(made: Bench, member: str) -> str:
-    """Whether a member's pod is told to serve; empty if it is told nothing."""
+def gate_of(made: Bench, member: str) -> str:
+    """The status of a member's readiness gate; empty while it has none."""
     conditions = pod_of(made, member)["status"]["conditions"]
     return next((c["status"] for c in conditions if c["type"].endswith("/member-serves")), "")
 
@@ -124,14 +124,14 @@ def test_a_sick_member_is_reported_apart_once_and_reported_to_serve_again(make: 
     kind, body = make()
     with bootstrapped(kind, body) as made:
         names = list(made.etcd.running)
-        assert [told(made, name) for name in names] == ["True"] * 3
+        assert [gate_of(made, name) for name in names] == ["True"] * 3
         with silent(made, names[1]):
-            made.run_until(lambda: told(made, names[1]) == "False")
+            made.run_until(lambda: gate_of(made, names[1]) == "False")
             writes = writes_to_pods(made)
             made.wait(6.0)
             assert writes_to_pods(made) == writes
-            assert [told(made, name) for name in names] == ["True", "False", "True"]
-        made.run_until(lambda: told(made, names[1]) == "True")
+            assert [gate_of(made, name) for name in names] == ["True", "False", "True"]
+        made.run_until(lambda: gate_of(made, names[1]) == "True")
         made.settle()
         assert_finished(made, kind, 3)
 
@@ -168,7 +168,7 @@ def test_initial_members_emptied_while_the_third_is_away_refuse_to_found_and_not
             made.wait(10.0)
             assert made.reason(kind) == "QuorumLost"
             assert made.condition(kind, "Available")["status"] == "False"
-            assert "True" not in {told(made, name) for name in names}
+            assert "True" not in {gate_of(made, name) for name in names}
         made.wait(10.0)
         assert process.running == names[2:]
         assert process.etcd.keys == {b"key": (b"value", 2)}
@@ -260,10 +260,10 @@ def test_without_the_right_to_mark_pods_status_goes_on(make: Make) -> None:
         name = made.etcd.running[1]
         with silent(made, name):
             made.run_until(lambda: made.reason(kind) == "MemberUnhealthy")
-            assert told(made, name) == "True"
+            assert gate_of(made, name) == "True"
             may_mark = True
-            made.run_until(lambda: told(made, name) == "False")
-        made.run_until(lambda: told(made, name) == "True")
+            made.run_until(lambda: gate_of(made, name) == "False")
+        made.run_until(lambda: gate_of(made, name) == "True")
 
 
 @MAKERS
@@ -271,8 +271,8 @@ def test_members_serve_on_while_the_operator_itself_cannot_ask_them(make: Make) 
     """Without threads or files of its own it knows nothing, which is no reason to move clients away."""
     with bootstrapped(*make()) as made:
         members = [member.name for member in made.etcd.etcd.members]
-        assert [told(made, member) for member in members] == ["True"] * 3
+        assert [gate_of(made, member) for member in members] == ["True"] * 3
         with patch.object(prober, "probe", side_effect=NotProbed("no file descriptor is left")):
             made.wait(10.0)
-        assert [told(made, member) for member in members] == ["True"] * 3
+        assert [gate_of(made, member) for member in members] == ["True"] * 3
         made.settle()
