@@ -9,5 +9,5 @@ def member_name(cluster: DesiredCluster, ordinal: int) -> str:
 
 
 def initial_member_names(cluster: DesiredCluster) -> tuple[str, ...]:
-    """The names of the first members, by number."""
+    """The names of the initial members, by number."""
     return tuple(member_name(cluster, ordinal) for ordinal in range(cluster.size))

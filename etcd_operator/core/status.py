@@ -1,8 +1,8 @@
-"""What a pass tells the user: conditions common to both API groups.
+"""What a pass reports to the user: conditions common to both API groups.
 
-Available: do clients get answers. Progressing: is something under way. Degraded: does
-something need a look. The reason and sentence of a plan that holds become those of
-Degraded, so that `kubectl describe` says what the operator waits for.
+Available: whether clients are served. Progressing: whether a change is under way. Degraded: whether
+something needs attention. The reason and message of a plan that holds become those of
+Degraded, so that `kubectl describe` shows what the operator waits for.
 """
 
 from etcd_operator.api.meta import Condition
@@ -18,16 +18,16 @@ MILESTONES = {
     "Recovered": "Recovered",
     "QuorumReturned": "QuorumReturned",
 }
-"""Plans that are an Event of their own once their actions are done, by reason, and its reason."""
+"""Plans that are reported by an Event once they are carried out: the plan's reason, the Event's reason."""
 
 WARNINGS = frozenset({"CleanupGivenUp", "LabelsRestored", "QuorumLost", "RecoveryStarted", "Recovered"})
-"""Reasons of Events that a person should see, though they tell of something done."""
+"""Reasons of Events of type Warning, although they report something done."""
 
 CONDITIONS = frozenset({"Available", "Progressing", "Degraded", "DataLossPossible"})
-"""The types of conditions that `conditions` can give; others in a status are somebody else's."""
+"""The types of conditions that `conditions` returns; others in a status belong to somebody else."""
 
 QUIET_HOLDS = frozenset({"Paused", "Deleting"})
-"""Holds that are the user's own wish: nothing is wrong."""
+"""Holds that the user requested: nothing is wrong."""
 
 PEER_REFUSED = "PeerRefused"
 """Why nothing is done for an EtcdPeer that somebody has changed, also while its pod runs."""
@@ -35,32 +35,32 @@ PEER_REFUSED = "PeerRefused"
 OUT_OF_SPACE = (
     "OutOfSpace",
     (
-        "etcd takes no writes: a quota is used up (alarm NOSPACE); reads and deletions work: "
-        "delete keys, compact, defragment each member, then `etcdctl alarm disarm` (docs/operations.md)"
+        "etcd accepts no writes: its storage quota is used up (alarm NOSPACE); reads and deletions work: "
+        "delete keys, compact, defragment each member, then run `etcdctl alarm disarm` (docs/operations.md)"
     ),
 )
-"""Reason and sentence for a full store."""
+"""Reason and message for a full store."""
 
 
 def data_corrupt(state: ClusterState) -> tuple[str, str]:
-    """Reason and sentence for data that differs between members."""
+    """Reason and message for data that differs between members."""
     known = {member.id: member.name for member in state.members if member.id}
     names = sorted(known.get(named, f"a member that was removed, ID {named}") for named in state.corrupt)
     whose = "of some member" if ANYBODY in state.corrupt else f"of {', '.join(names)}"
     message = (
-        f"etcd found the data {whose} to differ and takes no writes (alarm CORRUPT): a member that "
-        "is named is replaced while a quorum of others agrees; otherwise compare "
-        "`etcdctl endpoint hashkv --cluster`, remove who is wrong, then `etcdctl alarm disarm`"
+        f"etcd found that the data {whose} differs, and accepts no writes (alarm CORRUPT): a named member "
+        "is replaced while a quorum of others agrees; otherwise compare `etcdctl endpoint hashkv --cluster`, "
+        "remove the member that is wrong, then run `etcdctl alarm disarm`"
     )
     return "DataCorrupt", message
 
 
 def auth_enabled(state: ClusterState) -> tuple[str, str]:
-    """Reason and sentence for members that answer only users."""
+    """Reason and message for members that answer only users."""
     names = ", ".join(member.name for member in state.members if member.refusal is not None)
     message = (
-        f"authentication is switched on in etcd and the operator is no user ({names} refused it): "
-        "no member is added, removed, replaced or upgraded until somebody runs `etcdctl auth disable` as root"
+        f"authentication is enabled in etcd, and the operator is not a user ({names} refused it): "
+        "no member is added, removed, replaced or upgraded until `etcdctl auth disable` is run as root"
     )
     return "AuthEnabled", message
 
@@ -68,8 +68,8 @@ def auth_enabled(state: ClusterState) -> tuple[str, str]:
 def conditions(state: ClusterState, plan: Plan) -> tuple[Condition, ...]:
     """The conditions, not yet stamped with times (see `api.meta.merge_conditions`).
 
-    DataLossPossible is there only after a recovery, for as long as the cluster is: whoever
-    used it may have to know.
+    DataLossPossible is set only by a recovery, and kept for the life of the cluster: its users
+    may have to know.
     """
     verdicts = {
         "Available": _available(state),
@@ -111,14 +111,12 @@ def _loss(state: ClusterState) -> Verdict | None:
     if recovery is None:
         return _first_loss(state)
     if not recovery.replaces:
-        # Not needed in the end; but the cluster itself may have come out of an earlier one.
+        # Not needed in the end; but the cluster itself may be the result of an earlier one.
         if bootstrap is None or not bootstrap.token.startswith(f"{state.desired.uid}-"):
             return _first_loss(state)
         return True, "RecoveredFromSurvivor", f"recovered as {bootstrap.members[0]} once: {MISSING}"
-    source = (
-        f"recovery {recovery.generation} took what {recovery.survivor} had at revision {recovery.revision}"
-    )
-    return True, "RecoveredFromSurvivor", f"{source}: {MISSING}"
+    data = f"the data of {recovery.survivor} at revision {recovery.revision}"
+    return True, "RecoveredFromSurvivor", f"recovery {recovery.generation} restored {data}: {MISSING}"
 
 
 def _first_loss(state: ClusterState) -> Verdict | None:
@@ -143,7 +141,7 @@ def _degraded(state: ClusterState, plan: Plan) -> Verdict:
     on_purpose = upgrade.member if upgrade is not None else ""
     unhealthy = [v.name for v in state.voters if not v.is_healthy and v.name != on_purpose]
     if unhealthy and plan.reason != "Creating":
-        return True, "MemberUnhealthy", f"unhealthy or silent: {', '.join(unhealthy)}"
+        return True, "MemberUnhealthy", f"unhealthy or not answering: {', '.join(unhealthy)}"
     if state.is_out_of_space:
         return True, *OUT_OF_SPACE
     for member in state.members:
@@ -153,7 +151,7 @@ def _degraded(state: ClusterState, plan: Plan) -> Verdict:
 
 
 def member_names(state: ClusterState) -> tuple[str, ...]:
-    """The members there are; while a bootstrap is under way, those that it is about to make."""
+    """The members there are; while a bootstrap is under way, those that it creates."""
     bootstrap = state.persisted.bootstrap
     if bootstrap is not None and not state.persisted.is_bootstrapped:
         return bootstrap.members
@@ -169,9 +167,9 @@ def current_version(state: ClusterState) -> str:
 
 
 def awaits_cluster_version(state: ClusterState) -> bool:
-    """Whether etcd's cluster version is not yet what it will be: it follows the members within seconds.
+    """Whether etcd's cluster version has still to follow the members', which takes seconds.
 
-    Where nobody reads it (a NetworkPolicy may keep the operator from the port) it is not asked for often.
+    Where it cannot be read (a NetworkPolicy may close the port to the operator) it is not requested often.
     """
     if state.desired.cluster_version is None or not state.has_quorum or state.is_version_hidden:
         return False

@@ -75,7 +75,7 @@ def test_members_without_a_record_of_their_bootstrap_are_never_bootstrapped_agai
     made = plan(not_bootstrapped(ephemeral(), members=(member,)))
 
     assert made.actions == ()
-    assert (made.reason, made.stage, made.requeue_after) == ("RecordMissing", Stage.HELD, 10.0)
+    assert (made.reason, made.stage, made.requeue_after) == ("StatusMissing", Stage.HELD, 10.0)
     assert "restore the status" in made.message
 
 

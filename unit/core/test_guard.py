@@ -203,5 +203,5 @@ def test_members_that_nobody_here_made_hold_every_membership_change() -> None:
     grown = replace(state, unknown_members=(foreign,), desired=replace(state.desired, size=5))
     made = plan(grown)
 
-    assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "ForeignMember")
+    assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "UnknownMember")
     assert "77" in made.message

@@ -203,11 +203,16 @@ REFUSED = [
     pytest.param(lost(asked=f"{CLUSTER_ID}/db-1/1"), "RecoveryRefused", f"={NAME} ", id="another survivor"),
     pytest.param(lost(asked=f"{CLUSTER_ID}/db-2/2"), "RecoveryRefused", f"={NAME} ", id="another attempt"),
     pytest.param(lost(asked="feed/db-2/1"), "RecoveryRefused", f"={NAME} ", id="another cluster"),
-    pytest.param(lost(3, 0, 1, 2, asked=NAME), "RecoveryRefused", "no member answers", id="nobody is left"),
+    pytest.param(
+        lost(3, 0, 1, 2, asked=NAME),
+        "RecoveryRefused",
+        "no member that could be recovered from answers",
+        id="nobody is left",
+    ),
     pytest.param(
         changed(lost(asked=NAME), "db-2", pod=pod("db-2", is_terminating=True)),
         "RecoveryRefused",
-        "no member answers",
+        "no member that could be recovered from answers",
         id="the survivor is being deleted",
     ),
     pytest.param(
@@ -323,7 +328,7 @@ def test_without_seed_and_survivor_nothing_is_touched(state: ClusterState) -> No
     made = plan(state)
 
     assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "QuorumLost")
-    assert "nothing is touched" in made.message
+    assert "nothing is changed" in made.message
 
 
 WAITING = [
@@ -345,7 +350,7 @@ def test_a_seed_is_waited_for_and_nothing_is_deleted(state: ClusterState) -> Non
 
 
 def test_what_keeps_a_seed_waiting_is_reported() -> None:
-    assert plan(recovering(lost(3, 0, 1, 2))).message.endswith("db-2 is silent now")
+    assert plan(recovering(lost(3, 0, 1, 2))).message.endswith("db-2 does not answer now")
     made = plan(recovering(problem=PodProblem(reason="ErrImagePull", message="no such image")))
     assert (made.stage, made.reason) == (Stage.HELD, "ErrImagePull")
     assert made.message.endswith("no such image; to begin again: kubectl delete etcdpeer db-3")

@@ -145,7 +145,7 @@ def test_members_with_one_list_that_elect_nobody_are_said_to_be_disconnected() -
     made = plan(replace(lost(3, 0), unavailable_for=ELECTION))
 
     assert made.reason == "QuorumLost"
-    assert made.message.endswith("nothing is touched; see that they reach each other at port 2380")
+    assert made.message.endswith("nothing is changed; check that they reach each other on port 2380")
 
 
 @pytest.mark.parametrize(
@@ -240,8 +240,8 @@ def test_nothing_is_recovered_while_a_quorum_may_come_back(state: ClusterState) 
 
 
 HELD = [
-    pytest.param(lost(3, 0, 1, 2), "NoBackup", "nothing is founded", id="all are gone"),
-    pytest.param(lost(1, 0), "NoBackup", "nothing is founded", id="the only one is gone"),
+    pytest.param(lost(3, 0, 1, 2), "NoBackup", "no empty cluster is bootstrapped", id="all are gone"),
+    pytest.param(lost(1, 0), "NoBackup", "no empty cluster is bootstrapped", id="the only one is gone"),
     pytest.param(
         down(lost(3, 0, 1), "db-0002"),
         "QuorumLost",
@@ -257,7 +257,7 @@ HELD = [
     pytest.param(
         down(lost(3, 0, 1), "db-0002", pod=pod("db-0002", restarts=1)),
         "QuorumLost",
-        "restarts without a quorum answers nobody",
+        "restarts without a quorum does not answer",
         id="the survivor restarted",
     ),
     pytest.param(
@@ -277,7 +277,7 @@ HELD = [
     pytest.param(
         changed(lost(3, 0, 1), "db-0002", pod=pod("db-0002", is_terminating=True)),
         "QuorumLost",
-        "nobody is left to recover from",
+        "no member is left to recover from",
         id="the survivor is being deleted",
     ),
     pytest.param(
@@ -390,7 +390,7 @@ def test_a_seed_is_waited_for_and_nothing_is_deleted(state: ClusterState) -> Non
 def test_a_survivor_that_keeps_a_seed_waiting_is_named_and_waited_for_in_peace() -> None:
     made = plan(changed(recovering(), "db-0002", answer=None))
 
-    assert made.message.endswith("db-0002 is silent now")
+    assert made.message.endswith("db-0002 does not answer now")
     assert (made.requeue_after, plan(recovering()).requeue_after) == (RECHECK, SEED_POLL)
 
 

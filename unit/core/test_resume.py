@@ -116,7 +116,7 @@ def test_claims_that_were_given_up_are_neither_used_nor_counted() -> None:
     found = on_claims(*(old_claim(f"db-{n}", voters=voters) for n in (3, 4, 5)))
 
     made = plan(replace(found, kept=(KEPT,)))
-    assert made.message == "resuming on the data of db-3, db-4, db-5, not on what was given up: db-1"
+    assert made.message == "resuming on the data of db-3, db-4, db-5, not on claims that were given up: db-1"
     assert isinstance(made.actions[0], Remember)
 
 
@@ -251,7 +251,7 @@ def test_members_that_answer_are_sealed_after_the_recorded_cluster_id() -> None:
         )
         for name in ("db-0", "db-2")
     )
-    assert (made.reason, made.stage) == ("Sealing", Stage.WORKING)
+    assert (made.reason, made.stage) == ("SettingExistingOnly", Stage.WORKING)
 
 
 def test_a_member_that_never_answered_is_not_sealed() -> None:

@@ -50,7 +50,7 @@ def test_clients_are_kept_from_members_of_another_cluster_and_it_is_said(cluster
     ]
     made = plan(state)
     assert (made.actions, made.reason) == ((), "SplitBrain")
-    assert f"clients are kept from {name}, nothing else is touched" in made.message
+    assert f"clients no longer reach {name}, nothing else is changed" in made.message
 
 
 def test_nothing_is_written_twice() -> None:

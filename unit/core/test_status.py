@@ -138,7 +138,7 @@ def test_a_peer_that_is_refused_is_named_although_its_member_serves() -> None:
 def test_a_silent_voter_is_named() -> None:
     degraded = conditions(down(bootstrapped(), "db-1", "db-2"), Plan.settled())[2]
 
-    assert degraded.message == "unhealthy or silent: db-1, db-2"
+    assert degraded.message == "unhealthy or not answering: db-1, db-2"
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ CASES = [
     pytest.param(
         down(bootstrapped(has_quorum=False), "db-0", "db-2"),
         "QuorumLost",
-        "db-0, db-2 unhealthy or silent: no quorum answers",
+        "db-0, db-2 unhealthy or not answering: no quorum answers",
         id="a lost quorum names the silent members",
     ),
     pytest.param(
@@ -26,7 +26,7 @@ CASES = [
             "db-1",
         ),
         "QuorumLost",
-        "db-0 (DataLost), db-1 unhealthy or silent: no quorum answers",
+        "db-0 (DataLost), db-1 unhealthy or not answering: no quorum answers",
         id="a lost quorum names why, where it is known",
     ),
     pytest.param(
@@ -113,7 +113,7 @@ def test_a_young_cluster_waits_for_its_last_initial_members_without_alarm() -> N
 
     assert made is not None
     assert (made.stage, made.reason) == (Stage.WORKING, "Creating")
-    assert made.message == "waiting for db-1 to serve too"
+    assert made.message == "waiting for db-1 to serve"
 
 
 def test_a_quorum_whose_voters_reported_no_list_is_looked_at_again() -> None:
@@ -121,4 +121,4 @@ def test_a_quorum_whose_voters_reported_no_list_is_looked_at_again() -> None:
     made = watch(replace(state, members=tuple(replace(m, entry=None) for m in state.members)))
 
     assert made is not None
-    assert (made.stage, made.reason, made.requeue_after) == (Stage.WORKING, "Looking", RECHECK)
+    assert (made.stage, made.reason, made.requeue_after) == (Stage.WORKING, "Observing", RECHECK)

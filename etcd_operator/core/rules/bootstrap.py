@@ -1,13 +1,13 @@
 """Bootstrap: static, once, and never again (invariant I4).
 
-The names of the initial members and their token are written to status before the first object
-is made, so that an operator that dies at any point goes on with the same bootstrap. The
-bootstrap ends when a quorum answers: the cluster ID is latched, and from then on no rule
+The names of the initial members and their token are recorded in status before the first object
+is created, so that an operator that dies at any point continues the same bootstrap. The
+bootstrap ends when a quorum answers: the cluster ID is recorded in status, and from then on no rule
 bootstraps this cluster again, whatever seems to be missing.
 
-An initial member that is lost before the latch is made again with its bootstrap flags only while
-it is sure that no quorum ever formed; otherwise two emptied initial members could form an empty
-quorum beside the data of a third (docs/architecture.md, "Bootstrap").
+An initial member that is lost before that is created again with its bootstrap flags only where
+no quorum can have formed; otherwise two empty initial members could form an empty quorum beside
+the data of a third (docs/architecture.md, "Bootstrap").
 """
 
 from collections.abc import Iterable
@@ -27,14 +27,14 @@ from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import auth_enabled
 
 BOOTSTRAP_POLL = 0.15
-"""Seconds between looks at a bootstrap under way: etcd's first answer wakes nobody."""
+"""Seconds between observations of a bootstrap: etcd's first answer causes no event."""
 
 LONG_BOOTSTRAP = 60.0
-"""Seconds after which a bootstrap is looked at less often: something outside holds it up."""
+"""Seconds after which a bootstrap is observed less often: something outside delays it."""
 
 
 def bootstrap(state: ClusterState) -> Plan | None:
-    """Begin the bootstrap, or go on with one that was begun."""
+    """Begin the bootstrap, or continue the one that status records."""
     if state.persisted.is_bootstrapped:
         return None
     bootstrap = state.persisted.bootstrap
@@ -47,8 +47,8 @@ def _begin(state: ClusterState) -> Plan:
     """Of a cluster that finds no claims: those are for `rules.resume`."""
     if any(member.pod or member.peer for member in state.members):
         return Plan.hold(
-            "RecordMissing",
-            "members run, but the status that says how they were founded is gone: "
+            "StatusMissing",
+            "members run, but the status that records their bootstrap is missing: "
             "restore the status, or delete the resource and create it again",
             requeue_after=10.0,
         )
@@ -58,7 +58,7 @@ def _begin(state: ClusterState) -> Plan:
 
 
 def create(bootstrap: Bootstrap, names: tuple[str, ...]) -> Plan:
-    """Write down the bootstrap, then make its members of these names."""
+    """Record the bootstrap, then create its members of these names."""
     persisted = PersistedState(bootstrap=bootstrap, next_ordinal=len(bootstrap.members))
     start = Bootstrapping(initial_members=bootstrap.members, token=bootstrap.token)
     members: list[Action] = [
@@ -105,14 +105,14 @@ def _continue(state: ClusterState, bootstrap: Bootstrap) -> Plan:
     lost = [name for name in bootstrap.members if not _keeps_data(state, name)]
     doubtful = [m.name for m in state.members if m.name not in lost and m.may_have_served]
     if lost and doubtful:
-        # Those whose data is there go on: where a quorum of them is left, it has all that was acknowledged.
+        # Members that keep their data continue: a quorum of them has all that was acknowledged.
         missing = [name for name in missing if name not in lost]
     if lost and doubtful and not missing:
         return Plan.hold(
             "BootstrapUncertain",
             f"the data of {', '.join(lost)} was lost while {', '.join(doubtful)} may already have served: "
-            "waiting for a quorum to answer before anything is founded again; if none can, "
-            "delete the cluster with its claims and create it again",
+            "waiting for a quorum to answer; if none can, delete the cluster with its claims "
+            "and create it again",
             requeue_after=1.0,
         )
     failed = [m for m in state.members if m.name in lost and state.kind.has_ended(m)]
@@ -128,10 +128,10 @@ def _continue(state: ClusterState, bootstrap: Bootstrap) -> Plan:
 
 
 def _drop(state: ClusterState, bootstrap: Bootstrap, failed: list[Member], *, is_all: bool) -> Plan:
-    """Remove pods that never run again, their data gone with them; the next look makes their members again.
+    """Remove pods that never run again, and their data with them; the next pass creates their members again.
 
-    Nothing that is left has served. Where nothing is left at all, though one of them ran, the bootstrap
-    begins with a token of its own: a process that is thought dead and is not never mixes in.
+    No remaining member has served. Where none remains, though one of them ran, the bootstrap begins again
+    with a token of its own, so that a process that is wrongly believed dead never joins.
     """
     actions: list[Action] = [DropPod(name=member.name) for member in failed]
     if is_all and any(m.pod is not None and m.pod.has_run for m in failed):
@@ -141,7 +141,7 @@ def _drop(state: ClusterState, bootstrap: Bootstrap, failed: list[Member], *, is
     return Plan.act(
         *actions,
         reason="Creating",
-        message=f"{names} failed before the cluster served: making it again",
+        message=f"{names} failed before the cluster served: creating again",
         requeue_after=BOOTSTRAP_POLL,
     )
 
@@ -162,7 +162,7 @@ def _another_version(state: ClusterState, bootstrap: Bootstrap) -> Plan | None:
     if not actions:
         return None
     return Plan.act(
-        *actions, reason="Creating", message=f"bootstrapping with {wanted}", requeue_after=BOOTSTRAP_POLL
+        *actions, reason="Creating", message=f"bootstrapping with etcd {wanted}", requeue_after=BOOTSTRAP_POLL
     )
 
 

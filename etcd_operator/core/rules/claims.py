@@ -1,7 +1,7 @@
-"""What is written on the claims of members once a quorum has served: who they are, and who votes.
+"""What is recorded on the claims of members once a quorum has served: who they are, and who votes.
 
-Claims outlive the resource and its status, so that a cluster that is created again knows from them how many
-of its members must be there (`rules.resume`).
+Claims outlive the resource and its status: a cluster that is created again learns from them how many
+of its members have to be present (`rules.resume`).
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from etcd_operator.core.state import ClusterState
 
 
 def set_existing_only(state: ClusterState) -> Plan | None:
-    """After the latch, persistent members refuse to start without their data, and claims tell who votes.
+    """From now on members refuse to start without their data, and claims record who votes.
 
     While a recovery is under way there are members of two clusters; `SetSeedExistingOnly` is for its seed.
     """
@@ -22,14 +22,14 @@ def set_existing_only(state: ClusterState) -> Plan | None:
     sets_existing_only = [
         action for member in state.members if (action := _set_existing_only(state, member, voters))
     ]
-    notes = _notes(state, voters, {action.name for action in sets_existing_only})
+    annotations = _annotations(state, voters, {action.name for action in sets_existing_only})
     cleared = [ClearMissing(name=m.name) for m in state.members if _has_its_data(m)]
-    if not sets_existing_only and not notes and not cleared:
+    if not sets_existing_only and not annotations and not cleared:
         return None
     return Plan(
-        actions=(*sets_existing_only, *notes, *cleared),
+        actions=(*sets_existing_only, *annotations, *cleared),
         stage=Stage.WORKING,
-        reason="Sealing",
+        reason="SettingExistingOnly",
         message="protecting members against empty volumes",
         is_quiet=True,
     )
@@ -39,7 +39,7 @@ def set_existing_only(state: ClusterState) -> Plan | None:
 class Voters:
     """Who votes now, as `name=ID`, and the revision under which that is written.
 
-    The newest revision counts: a change may be cut off when only some of the claims tell it.
+    The newest revision counts: an interrupted change is on some of the claims only.
     """
 
     members: tuple[str, ...]
@@ -47,7 +47,7 @@ class Voters:
 
     @classmethod
     def of(cls, state: ClusterState) -> "Voters":
-        """Under the revision of the claims that say so already, or else one beyond all that was written."""
+        """Under the revision of the claims that record it already, or else one beyond all others."""
         members = tuple(f"{voter.name}={voter.id}" for voter in state.voters)
         claims = [member.claim for member in state.members if member.claim is not None]
         newest = max((claim.voters_revision for claim in claims), default=0)
@@ -59,14 +59,14 @@ def _has_its_data(member: Member) -> bool:
     return member.is_healthy and member.claim is not None and bool(member.claim.missing_in)
 
 
-def _notes(state: ClusterState, voters: Voters, sealed: set[str]) -> list[AnnotateVoters]:
-    """For the claims of voters that tell something else than a quorum does now."""
+def _annotations(state: ClusterState, voters: Voters, done: set[str]) -> list[AnnotateVoters]:
+    """For the claims of voters that record other voters than a quorum reports now."""
     if not state.has_quorum or state.unknown_members:
         return []
     return [
         AnnotateVoters(name=voter.name, voters=voters.members, revision=voters.revision)
         for voter in state.voters
-        if voter.name not in sealed and _names_others(voter.claim, voters)
+        if voter.name not in done and _names_others(voter.claim, voters)
     ]
 
 
@@ -77,10 +77,10 @@ def _names_others(claim: ClaimFacts | None, voters: Voters) -> bool:
 
 
 def _set_existing_only(state: ClusterState, member: Member, voters: Voters) -> SetExistingOnly | None:
-    """Seal only a member that has answered: one that never started would refuse for ever.
+    """Only for a member that has answered: one that never started would refuse for ever.
 
-    The unsealed rest is always less than a quorum, so it cannot found anything. A peer that
-    was made again in between is sealed from the start, but its claim is still without marks.
+    The others are always fewer than a quorum, so they cannot bootstrap anything. A peer that was created
+    again in between is existing-only from the start, but its claim has no annotations yet.
     """
     if member.peer is None or member.answer is None:
         return None

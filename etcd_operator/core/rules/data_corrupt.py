@@ -1,10 +1,10 @@
-"""A member whose data differs from the others' is taken out; growing puts another in its place.
+"""A member whose data differs from the others' is removed; `scale.up` adds another one.
 
-etcd compares the members' data where it is told to, and names who differs by an alarm. From then on it
-refuses writes, for all members. Its word alone removes nobody: a leader with corrupt data names its
+etcd compares the members' data where it is configured to, and names the one that differs by an alarm. From
+then on all members refuse writes. The alarm alone removes nobody: a leader with corrupt data names its
 followers. So the others have to be a quorum of all voters, and their data has to be equal, which is read
 live right before the removal (`reconcile.membership`). The alarm outlives the member: it is disarmed
-when the member is out, after another such look. Whatever else cannot be decided is left to a person.
+once the member is removed, after another such read. Everything else is left to a person.
 """
 
 from etcd_operator.core.actions import DisarmCorrupt, Plan, RemoveCorrupt
@@ -16,11 +16,11 @@ from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import data_corrupt
 
 RECHECK = 10.0
-"""Seconds between looks while a person has to decide."""
+"""Seconds between observations while a person has to decide."""
 
 
 def replace(state: ClusterState) -> Plan | None:
-    """Remove the member that is named, then disarm the alarm; or say what has to be decided."""
+    """Remove the member that is named, then disarm the alarm; or report what has to be decided."""
     if not state.corrupt or not state.persisted.is_bootstrapped or not state.has_quorum:
         return None
     reason, message = data_corrupt(state)

@@ -7,21 +7,21 @@ from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import auth_enabled
 
 STALE_RECHECK = 0.05
-"""Seconds until the cache is looked at again after our own write; a watch event takes a few ms."""
+"""Seconds until the cache is read again after our own write; a watch event takes a few ms."""
 
 
 def deleting(state: ClusterState) -> Plan | None:
-    """The owner references do the work: Kubernetes removes what the cluster owns."""
+    """Kubernetes deletes what the cluster owns, by owner references."""
     if not state.desired.is_deleting:
         return None
     return Plan.hold("Deleting", "the cluster is being deleted")
 
 
 def paused(state: ClusterState) -> Plan | None:
-    """The user wants no acts; status goes on."""
+    """The user wants no acts; status is still written."""
     if not state.desired.is_paused:
         return None
-    return Plan.hold("Paused", "nothing is done while the cluster is paused")
+    return Plan.hold("Paused", "the cluster is paused: nothing is changed")
 
 
 def invalid(state: ClusterState) -> Plan | None:
@@ -32,10 +32,10 @@ def invalid(state: ClusterState) -> Plan | None:
 
 
 def stale(state: ClusterState) -> Plan | None:
-    """A picture older than our own last write shows a world that is no more."""
+    """A state older than our own last write is outdated."""
     if state.is_fresh:
         return None
-    return Plan.wait("CatchingUp", "waiting for the cache", requeue_after=STALE_RECHECK)
+    return Plan.wait("CatchingUp", "waiting for the cache to catch up", requeue_after=STALE_RECHECK)
 
 
 def conflicting(state: ClusterState) -> Plan | None:
@@ -51,27 +51,27 @@ def split(state: ClusterState) -> Plan | None:
     if state.persisted.is_bootstrapped:
         ids.add(state.persisted.cluster_id)
     if state.persisted.recovery is not None:
-        # What is left of the cluster that a recovery replaces: see `rules.quorum_lost`.
+        # Of the cluster that a recovery replaces: see `rules.quorum_lost`.
         ids.discard(state.persisted.recovery.replaces)
     if len(ids) < 2:
         return None
     names = ", ".join(member.name for member in foreign(state))
-    kept = f"clients are kept from {names}, nothing else" if names else "nothing"
+    effect = f"clients no longer reach {names}, nothing else is changed" if names else "nothing is changed"
     return Plan.hold(
         "SplitBrain",
-        f"members belong to different clusters ({', '.join(sorted(ids))}): {kept} is touched; "
-        "stop the members that do not belong here",
+        f"members belong to different clusters ({', '.join(sorted(ids))}): {effect}; "
+        "stop the members that do not belong to this cluster",
         requeue_after=10.0,
     )
 
 
 def locked(state: ClusterState) -> Plan | None:
-    """Without a user the members cannot be read or changed; what needs none has been seen to before."""
+    """Without a user the members cannot be read or changed; rules that need none come before."""
     if not state.persisted.is_bootstrapped or not state.wants_user:
         return None
     budget = missing_budget(state)
     if budget:
-        return Plan.act(*budget, reason="Protecting", message="keeping a quorum from being evicted")
+        return Plan.act(*budget, reason="Protecting", message="protecting the quorum from evictions")
     return Plan.hold(*auth_enabled(state), requeue_after=10.0)
 
 
@@ -81,7 +81,8 @@ def unknown_members(state: ClusterState) -> Plan | None:
         return None
     names = ", ".join(entry.name or entry.id for entry in state.unknown_members)
     return Plan.hold(
-        "ForeignMember",
-        f"etcd lists members that this operator did not make ({names}): remove them with etcdctl",
+        "UnknownMember",
+        f"etcd lists members that the operator did not create ({names}): "
+        "remove them with `etcdctl member remove`",
         requeue_after=10.0,
     )

@@ -1,19 +1,19 @@
-"""A majority of persistent members is silent: recovered from a survivor only when a person asks for it.
+"""A majority of persistent members is silent: a recovery from a survivor begins only on request.
 
-Their data is on volumes, so it may come back whatever became of pods and nodes, and no proof
-tells that it will not. So the operator waits, says who is missing, and names the recovery that
-it could make; a person who knows that the data is gone sets the annotation `recover` to that
-name. It differs for each cluster ID, survivor and attempt: one that is left on the object, or
-in a manifest, never begins another recovery.
+Their data is on volumes, so it may come back whatever happened to pods and nodes, and no loss can be
+proven. So the operator waits, reports which members are missing, and names the recovery that is
+possible; a person who knows that the data is lost sets the annotation `recover` to that name. It
+differs for each cluster ID, survivor and attempt: one that is left on the object, or in a manifest,
+never begins another recovery.
 
-    asked for by name -> confirm the silence, live -> entry in status -> seed (EtcdPeer) under a
-    number that nobody has -> it fetches, restores and serves -> sealed: there is no way back from
-    here -> all others are deleted, their claims kept and marked -> clients are taken over ->
-    latched -> learners under numbers that no kept claim has (`rules.scale`)
+    requested by name -> confirm the silence, live -> entry in status -> seed (EtcdPeer) under an
+    unused number -> it fetches, restores and serves -> existing-only: the point of no return ->
+    all others are deleted, their claims annotated and kept -> clients are moved -> the cluster ID is
+    recorded -> learners under numbers that no kept claim has (`rules.scale`)
 
-Until the seed is sealed nothing of the old cluster is touched, and if a quorum of it answers
-again, the seed is thrown away instead: nothing is lost then. What is the same for ephemeral
-members is shared with `rules.quorum_lost`; why it is done in this way: docs/decisions/008.
+Until the seed is existing-only nothing of the old cluster is changed, and if a quorum of it answers
+again, the seed is deleted instead: nothing is lost then. What ephemeral members share is in
+`rules.seed`; the reasons are in docs/decisions/008.
 """
 
 from dataclasses import replace
@@ -44,7 +44,7 @@ SILENCE = 10.0
 
 
 def recover(state: ClusterState) -> Plan | None:
-    """Begin the recovery that is asked for, or say why not; or go on with one."""
+    """Begin the recovery that is requested, or report why not; or continue one."""
     if not state.persisted.is_bootstrapped or state.kind.can_prove_loss:
         return None
     recovery = state.persisted.recovery
@@ -54,27 +54,27 @@ def recover(state: ClusterState) -> Plan | None:
 
 
 def offer(state: ClusterState) -> Plan | None:
-    """Tell a loss, and by which name its recovery can be asked for.
+    """Report a loss, and the name by which its recovery can be requested.
 
-    This comes after all rules that may bring a quorum back: what an upgrade keeps down is no loss.
+    This comes after all rules that may bring a quorum back: a member that an upgrade stops is not lost.
     """
     return None if state.kind.can_prove_loss or state.has_quorum else _offer(state)
 
 
 def refused(state: ClusterState) -> Plan | None:
-    """Say so when a recovery is asked for that cannot be meant: nothing is lost."""
+    """Report that a requested recovery is not needed: a quorum answers."""
     asked, former = state.desired.recover, state.persisted.recovery
     if not asked or (former is not None and _is_for(asked, former)):
         return None
     return Plan.hold(
         "RecoveryRefused",
-        f"the annotation {RECOVER_ANNOTATION} asks for {asked}, but a quorum answers: "
-        "there is nothing to recover, remove it",
+        f"the annotation {RECOVER_ANNOTATION} requests {asked}, but a quorum answers: "
+        "there is nothing to recover, remove the annotation",
     )
 
 
 def name_of(recovery: Recovery) -> str:
-    """By which a person asks for this recovery, and for no other."""
+    """The name by which a person requests this recovery, and no other."""
     return f"{recovery.replaces}/{recovery.survivor}/{recovery.generation}"
 
 
@@ -83,18 +83,18 @@ def _is_for(asked: str, recovery: Recovery) -> bool:
 
 
 def _offer(state: ClusterState) -> Plan | None:
-    """Begin the recovery that is asked for, or name the one that could be; None: there is no loss to tell."""
+    """Begin the requested recovery, or name the possible one; None: there is no loss to report."""
     asked, left = state.desired.recover, _responders(state)
     if _may_elect(state, left):
         return None
-    able = [m for m in left if _stays(m)]
+    able = [m for m in left if _remains(m)]
     if not able and not asked:
-        return None  # nobody to recover from: another rule says who is silent
+        return None  # no survivor: another rule reports who is silent
     if not able:
         return Plan.hold(
             "RecoveryRefused",
-            f"the annotation {RECOVER_ANNOTATION} asks for {asked}, but no member answers that could be "
-            "recovered from: nothing is touched; docs/operations.md says how to get at the data of a "
+            f"the annotation {RECOVER_ANNOTATION} requests {asked}, but no member that could be recovered "
+            "from answers: nothing is changed; docs/operations.md describes how to recover the data of a "
             "member that restarted without a quorum",
             requeue_after=RECHECK,
         )
@@ -114,8 +114,8 @@ def _answer_to(state: ClusterState, asked: str, recovery: Recovery, left: list[M
     name = name_of(recovery)
     how = (
         f"to give them up for good and recover from {source}, annotate the EtcdCluster with "
-        f"{RECOVER_ANNOTATION}={name} (writes that only they have are then missing; their claims are kept, "
-        f"with {DELETE_CLAIMS} after that name they are deleted)"
+        f"{RECOVER_ANNOTATION}={name} (writes that only they have are lost then; their claims are kept, "
+        f"or deleted where {DELETE_CLAIMS} is appended to that name)"
     )
     if not asked:
         return Plan.hold(
@@ -126,21 +126,21 @@ def _answer_to(state: ClusterState, asked: str, recovery: Recovery, left: list[M
     if not _is_for(asked, recovery):
         return Plan.hold(
             "RecoveryRefused",
-            f"the annotation {RECOVER_ANNOTATION} asks for {asked}, which is not what can be recovered now; "
-            f"{silent}: remove it to wait for their data, or {how}",
+            f"the annotation {RECOVER_ANNOTATION} requests {asked}, which is not the recovery that is "
+            f"possible now; {silent}: remove the annotation to wait for their data, or {how}",
             requeue_after=RECHECK,
         )
     led = any(member.answer is not None and member.answer.leader for member in left)
     if led or state.unavailable_for < SILENCE:
         return Plan.wait(
-            "QuorumLost", f"{silent}: making sure before recovering as {name}", requeue_after=1.0
+            "QuorumLost", f"{silent}: confirming the loss before recovering as {name}", requeue_after=1.0
         )
     return _begin(state, recovery, left, silent)
 
 
 def _begin(state: ClusterState, recovery: Recovery, left: list[Member], silent: str) -> Plan:
     message = (
-        f"{silent} given up as asked for: recovering from {recovery.survivor} at revision "
+        f"{silent} given up as requested: recovering from {recovery.survivor} at revision "
         f"{recovery.revision} as {recovery.seed}; writes that only they had are missing"
     )
     silence = ConfirmSilence(
@@ -177,14 +177,14 @@ def _go_on(state: ClusterState, recovery: Recovery) -> Plan:
 
 
 def _kept(state: ClusterState, recovery: Recovery, given_up: list[Member]) -> set[str]:
-    """Members whose claims stay: all but attempts, unless this very recovery is asked to delete them."""
+    """Members whose claims are kept: all but attempts, unless the request says to delete them."""
     if state.desired.recover == name_of(recovery) + DELETE_CLAIMS:
         return set()
     return {m.name for m in given_up if m.claim is not None and not state.is_attempt(m.claim)}
 
 
 def _make(state: ClusterState, recovery: Recovery, left: list[Member]) -> Plan:
-    """Make the seed that status names: an empty volume and the survivor's data, whatever was before."""
+    """Create the seed that status names: on an empty volume, with the survivor's data."""
     if all(member.name != recovery.survivor for member in left):
         return _offer(state) or _nobody(recovery)
     return Plan.act(
@@ -193,7 +193,7 @@ def _make(state: ClusterState, recovery: Recovery, left: list[Member]) -> Plan:
 
 
 def _return(state: ClusterState, recovery: Recovery) -> Plan:
-    """A quorum is back, and nothing of it was touched: what was made for the recovery goes."""
+    """A quorum is back, and nothing of it was changed: what was created for the recovery is deleted."""
     message = f"a quorum of the members that were to be given up answers again: {recovery.seed} is not needed"
     ours = [m for m in state.members if m.name == recovery.seed or _is_attempt(state, m)]
     drops = [DropSeed(name=member.name) for member in ours if not _is_leaving(member)]
@@ -206,8 +206,8 @@ def _return(state: ClusterState, recovery: Recovery) -> Plan:
 def _nobody(recovery: Recovery) -> Plan:
     return Plan.hold(
         "QuorumLost",
-        f"{recovery.seed} was lost before it served, and no member answers that could be recovered from: "
-        "nothing is touched",
+        f"{recovery.seed} was lost before it served, and no member that could be recovered from answers: "
+        "nothing is changed",
         requeue_after=RECHECK,
     )
 
@@ -216,7 +216,7 @@ def _await_seed(recovery: Recovery, seed: Member, left: list[Member]) -> Plan:
     message = under_way(recovery)
     has_fetched = seed.pod is not None and seed.pod.has_fetched
     if not has_fetched and all(member.name != recovery.survivor for member in left):
-        message += f"; {recovery.survivor} is silent now"
+        message += f"; {recovery.survivor} does not answer now"
     if seed.problem is not None:
         return Plan.hold(
             seed.problem.reason,
@@ -227,7 +227,7 @@ def _await_seed(recovery: Recovery, seed: Member, left: list[Member]) -> Plan:
 
 
 def _responders(state: ClusterState) -> list[Member]:
-    """The voters of the old cluster that tell their list: a learner may have only a part of the data."""
+    """The voters of the old cluster that report their list: a learner may have only a part of the data."""
     old = state.persisted.cluster_id
     return [
         m for m in state.answers if m.answer is not None and m.answer.cluster_id == old and m.answer.members
@@ -235,30 +235,30 @@ def _responders(state: ClusterState) -> list[Member]:
 
 
 def _may_elect(state: ClusterState, left: list[Member]) -> bool:
-    """Whether those that answer may elect a leader just now.
+    """Whether those that answer may be electing a leader.
 
     Not after a while where one missed the last change of members and counts a majority that is none by the
-    list of another (see `quorum_lost`). With one list for all they merely do not reach each other.
+    list of another (see `quorum_lost`). With the same list for all they merely do not reach each other.
     """
     judged = [_is_majority(state, responder) for responder in left]
     return any(judged) and (all(judged) or state.unavailable_for < ELECTION)
 
 
 def _is_majority(state: ClusterState, responder: Member, *, led: bool = False) -> bool:
-    """Whether most of the voters that a witness lists answer, and (led) follow a leader."""
+    """Whether most of the voters that a responder lists answer, and (led) follow a leader."""
     voters = voters_of(state, responder)
     found = [state.by_name[name] for name in voters if name in state.by_name]
     there = [m for m in found if (m.is_healthy if led else m.answer is not None)]
     return len(there) >= quorum(len(voters))
 
 
-def _stays(member: Member) -> bool:
+def _remains(member: Member) -> bool:
     parts = (member.peer, member.claim, member.pod)
     return all(part is not None and not part.is_terminating for part in parts)
 
 
 def _silent(state: ClusterState, left: list[Member]) -> str:
-    """Who is missing, each with what is known of it."""
+    """The missing members, each with what is known of it."""
     names = {name for responder in left for name in voters_of(state, responder)}
     missing = [m for m in state.members if m.name in names and m.answer is None]
     return ", ".join(f"{member.name} ({_state_of(member)})" for member in missing)
@@ -271,13 +271,13 @@ def _state_of(member: Member) -> str:
 
 
 def _is_existing_only(recovery: Recovery, seed: Member) -> bool:
-    """Whether the seed was found to serve, and others may have been touched since."""
+    """Whether the seed was found to serve, and others may have been changed since."""
     claim = seed.claim
     return claim is not None and not claim.is_terminating and claim.cluster_id not in ("", recovery.replaces)
 
 
 def _is_broken(seed: Member) -> bool:
-    """Whether this seed will never serve: somebody removed a part of it before it did."""
+    """Whether this seed will never serve: a part of it was removed before it did."""
     if seed.peer is None or seed.peer.is_terminating:
         return True
     if seed.claim is None:

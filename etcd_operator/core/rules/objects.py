@@ -1,4 +1,4 @@
-"""Objects that must be there for the members that exist: services, peers."""
+"""Objects that members need: services, peers."""
 
 from dataclasses import replace
 
@@ -10,22 +10,22 @@ from etcd_operator.core.upgrade.skew import joining_version
 
 
 def repair(state: ClusterState) -> Plan | None:
-    """Make again what was deleted under a bootstrapped cluster; its data is where it was."""
+    """Create again what was deleted of a bootstrapped cluster; its data is where it was."""
     if not state.persisted.is_bootstrapped:
         return None
     actions = [*missing_services(state), *_missing_peers(state)]
     if not actions:
         return None
     if state.persisted.upgrade is not None:
-        # Part of the upgrade, which is what status tells: two more writes for each member tell nobody more.
+        # Part of the upgrade, which status reports: two more writes for each member add nothing.
         return replace(Plan.act(*actions, reason="Upgrading", message="restarting a member"), is_quiet=True)
-    return Plan.act(*actions, reason="Repairing", message="making missing objects again")
+    return Plan.act(*actions, reason="Repairing", message="creating missing objects again")
 
 
 def missing_services(state: ClusterState) -> list[Action]:
-    """The client service, and one for each ephemeral member with a pod that stays.
+    """The client service and, where members have their own, one for each that has a pod and is kept.
 
-    A pod of a member that etcd has been told to forget is on its way out with its service.
+    The pod of a member that was removed from etcd's list is deleted together with its service.
     """
     actions: list[Action] = [] if state.has_client_service else [CreateClientService()]
     if state.kind.has_member_services:
@@ -50,7 +50,7 @@ def _missing_peers(state: ClusterState) -> list[Action]:
 
 
 def _start(state: ClusterState, member: Member) -> Resuming | Joining:
-    """From its data; a learner that etcd has not seen started yet has none."""
+    """From its data; a learner that has never started has none."""
     token, entry = _token(state, member), member.entry
     if entry is None or not entry.is_learner or entry.name:
         return Resuming(token=token)
@@ -65,14 +65,14 @@ def joining(state: ClusterState, name: str, token: str) -> Joining:
 
 def _token(state: ClusterState, member: Member) -> str:
     """That of the etcd cluster whose data is on the claim: there are two while one is recovered."""
-    noted = member.claim.token if member.claim is not None else ""
-    return noted or state.desired.token
+    recorded = member.claim.token if member.claim is not None else ""
+    return recorded or state.desired.token
 
 
 def _resumed_version(state: ClusterState, member: Member) -> str:
-    """The version that the data on a claim was last meant for: never one that is merely asked for."""
-    noted = member.claim.version if member.claim is not None else ""
-    return noted or joining_version(state)
+    """The version that the data on a claim was last meant for: never one that is merely requested."""
+    recorded = member.claim.version if member.claim is not None else ""
+    return recorded or joining_version(state)
 
 
 def _has_data(state: ClusterState, member: Member) -> bool:
@@ -95,6 +95,6 @@ def _is_known(state: ClusterState, claim: ClaimFacts) -> bool:
 def _belongs(state: ClusterState, member: Member) -> bool:
     """A member that a quorum no longer lists has been removed: its data is never used again.
 
-    Where members answer only users, nobody reports the list: what was there is made again.
+    Where members answer only users, nobody reports the list: what was there is created again.
     """
     return member.entry is not None or not state.has_quorum or state.wants_user

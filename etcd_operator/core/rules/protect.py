@@ -1,7 +1,7 @@
-"""How many members an eviction must leave: kept ahead of every change of membership.
+"""How many members an eviction must leave: updated before every change of membership.
 
 The budget counts the pods of members that serve (see `core.readiness`), and asks for the quorum
-of the larger of the voters there are and the members asked for. So it is raised before the
+of the larger of the number of voters and the desired size. So it is raised before the
 first learner joins, and lowered only when a voter has been removed.
 """
 
@@ -14,7 +14,7 @@ CATCH_UP = 0.05
 
 
 def budget(state: ClusterState) -> Plan | None:
-    """Make, raise, lower or mend the budget of a bootstrapped cluster."""
+    """Create, raise, lower or restore the budget of a bootstrapped cluster."""
     actions = missing_budget(state) if state.persisted.is_bootstrapped else []
     if not actions:
         return None
@@ -22,20 +22,20 @@ def budget(state: ClusterState) -> Plan | None:
         actions=tuple(actions),
         stage=Stage.WORKING,
         reason="Protecting",
-        message="keeping a quorum from being evicted",
+        message="protecting the quorum from evictions",
         requeue_after=CATCH_UP,
         is_quiet=True,
     )
 
 
 def missing_budget(state: ClusterState) -> list[Action]:
-    """The budget, unless it is there and right."""
+    """The budget, unless it exists and is right."""
     wanted = min_available(state)
     return [] if state.budget == wanted else [KeepBudget(min_available=wanted)]
 
 
 def min_available(state: ClusterState) -> int:
-    """The quorum of the larger of voters and members asked for.
+    """The quorum of the larger of the number of voters and the desired size.
 
     While nobody reports who votes, the initial members count (before the bootstrap), or else the budget is
     not lowered.

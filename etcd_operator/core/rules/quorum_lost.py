@@ -1,23 +1,23 @@
-"""A majority of ephemeral members whose data is gone: no quorum will ever answer again.
+"""A majority of ephemeral members has lost its data: no quorum will ever answer again.
 
-What is left is saved from the best survivor, into a new cluster that begins with one seed:
+The data of the best survivor is restored into a new cluster that begins with one seed:
 
     confirm the loss, live -> entry in status -> seed pod -> it fetches, restores and serves
-    -> sealed -> survivors deleted -> opened to clients -> its cluster ID is latched -> learners
+    -> existing-only -> survivors deleted -> opened to clients -> its cluster ID is recorded -> learners
 
 The entry in status (`api.persisted.Recovery`) comes before the first object, so that an operator that
-dies at any point goes on with the same recovery. Nothing is deleted before the seed serves
+dies at any point continues the same recovery. Nothing is deleted before the seed serves
 all that the survivor had (I6), and nothing here ever bootstraps an empty cluster (I4).
 
-No quorum can be asked before all this (I12). In its place stands a proof that there can be
-none: a member is elected only by a majority of the voters that it lists itself. So if every
-member whose data may be there answers, and none of them lists a majority of such members,
-nobody can be elected, and without an election no list changes. Only a pod that is gone, or
-that will never run again, counts as lost here: one on a silent node may be back, or may be
-serving clients on the other side of a cut (docs/decisions/007).
+No read through a quorum can precede this (I12). Instead it is proven that there can be none: a
+member is elected only by a majority of the voters that it lists itself. So if every member whose
+data may still exist answers, and none of them lists a majority of such members, nobody can be
+elected, and without an election no list changes. Only a pod that is gone, or that will never
+run again, counts as lost here: one on a silent node may return, or may be serving clients on the
+other side of a network partition (docs/decisions/007).
 
-Persistent members can come back with their data, so nothing can be proven of them; they are
-given up by a person: see `rules.manual_recovery`, which shares what is public here.
+Persistent members can come back with their data, so no loss of them can be proven; a person
+gives them up: see `rules.manual_recovery`. What both share is in `rules.seed`.
 """
 
 from dataclasses import dataclass, replace
@@ -53,7 +53,7 @@ LEARNER_GRACE = 10.0
 
 
 def recover(state: ClusterState) -> Plan | None:
-    """Begin a recovery when there is no other way, or go on with one."""
+    """Begin a recovery when there is no other way, or continue one."""
     if not state.persisted.is_bootstrapped or not state.kind.can_prove_loss:
         return None
     recovery = state.persisted.recovery
@@ -66,7 +66,7 @@ def recover(state: ClusterState) -> Plan | None:
 class _Left:
     """What is left of the lost cluster.
 
-    holders: members whose data may be there; witnesses: those of them that tell their list.
+    holders: members whose data may still exist. responders: those of them that report their member list.
     """
 
     holders: dict[str, Member]
@@ -74,14 +74,14 @@ class _Left:
     state: ClusterState
 
     def may_elect(self, responder: Member) -> bool:
-        """Whether those that a witness would ask for votes may still be a majority."""
+        """Whether the voters that this member lists may still be a majority."""
         voters = voters_of(self.state, responder)
         able = [name for name in voters if not name or name in self.holders]
         return len(able) >= quorum(len(voters))
 
     @property
     def all_voters(self) -> tuple[str, ...]:
-        """Whatever any witness lists as a voter, by number."""
+        """Every voter that any responder lists, by number."""
         names = {name for responder in self.responders for name in voters_of(self.state, responder) if name}
         return tuple(sorted(names, key=ordinal_of))
 
@@ -95,19 +95,19 @@ def _left(state: ClusterState) -> _Left:
 
 
 def _is_gone(member: Member) -> bool:
-    """Whether its data is gone for sure; what only cannot be reached is not."""
+    """Whether its data is certainly gone; a member that cannot be reached still has it."""
     return member.pod is None or member.pod.is_finished
 
 
 def _begin(state: ClusterState) -> Plan | None:
-    """Recover from the best survivor, or say why not; None: a quorum may come back by itself."""
+    """Recover from the best survivor, or report why not; None: a quorum may come back by itself."""
     left = _left(state)
     if not left.holders:
         return Plan.hold(
             "NoBackup",
-            "no pod of a member is found by its labels (etcd_cluster, etcd_node): the data of all is gone "
-            "and nothing is founded in its place; if pods run without these labels, give them back; "
-            "if not, delete the cluster and create it again to begin with an empty one",
+            "no pod of a member is found by its labels (etcd_cluster, etcd_node): the data of all members is "
+            "lost, and no empty cluster is bootstrapped in its place; if pods run without these labels, "
+            "restore them; if not, delete the cluster and create it again to begin with an empty one",
             requeue_after=RECHECK,
         )
     if not left.responders:
@@ -119,7 +119,7 @@ def _begin(state: ClusterState) -> Plan | None:
 
 
 def _is_for_the_upgrade(state: ClusterState, left: _Left) -> bool:
-    """Whether the upgrade brings one back: away on purpose, or crashing at another version than asked for."""
+    """Whether the upgrade brings one back: it is stopped on purpose, or crashes at an undesired version."""
     upgrade = state.persisted.upgrade
     if upgrade is not None and upgrade.member in left.holders:
         return True
@@ -135,29 +135,29 @@ def _unheard(left: _Left) -> Plan:
     hint = ""
     if restarted:
         hint = (
-            f"; {', '.join(restarted)} restarted, and an etcd that restarts without a quorum answers nobody: "
-            "docs/operations.md says how to get at its data"
+            f"; {', '.join(restarted)} restarted, and an etcd that restarts without a quorum does not "
+            "answer: docs/operations.md describes how to recover its data"
         )
     return Plan.hold(
         "QuorumLost",
-        f"{names} may still have the data but cannot tell: no quorum answers, nothing is touched{hint}",
+        f"{names} may still have the data, but do not answer: no quorum answers, nothing is changed{hint}",
         requeue_after=RECHECK,
     )
 
 
 def _await_election(left: _Left, electable: list[Member]) -> Plan | None:
-    """Members that answer are a majority by the list of one of them; None: they may elect a leader just now.
+    """Members that answer are a majority by the list of one of them; None: they may be electing a leader.
 
-    They do not if they cannot reach each other, or if that one missed the last change of members: it needs a
-    vote of another whose log is longer, and that other needs more votes than are left. Nothing that etcd
-    reports distinguishes the two cases (its index is that of the commit, not the end of the log), so a person
+    They cannot if they do not reach each other, or if that one missed the last change of members: it needs
+    the vote of another whose log is longer, and that other needs more votes than are left. Nothing that etcd
+    reports distinguishes the two cases (it reports the commit index, not the end of the log), so a person
     decides.
     """
     silent = any(member.answer is None for member in left.holders.values())
     if silent or left.state.unavailable_for < ELECTION:
         return None
     names, ahead = ", ".join(left.holders), [w.name for w in left.responders if w not in electable]
-    step = "see that they reach each other at port 2380"
+    step = "check that they reach each other on port 2380"
     if ahead:
         behind = ", ".join(member.name for member in electable)
         step += (
@@ -166,20 +166,20 @@ def _await_election(left: _Left, electable: list[Member]) -> Plan | None:
         )
     return Plan.hold(
         "QuorumLost",
-        f"{names} answer, but do not elect a leader: nothing is touched; {step}",
+        f"{names} answer, but do not elect a leader: nothing is changed; {step}",
         requeue_after=RECHECK,
     )
 
 
 def _wait_for_silent(left: _Left) -> Plan | None:
-    """A silent voter may have what the others lack: only a person can give it up."""
+    """A silent voter may have data that the others lack: only a person can give it up."""
     silent = [name for name, member in left.holders.items() if member.answer is None]
     voters = [name for name in silent if name in left.all_voters]
     if voters:
         names = ", ".join(voters)
         return Plan.hold(
             "QuorumLost",
-            f"no quorum can return, but {names} may have newer data and is silent: waiting for it; "
+            f"no quorum can return, but {names} may have newer data and does not answer: waiting for it; "
             "delete its pod to give it up and recover from the others",
             requeue_after=RECHECK,
         )
@@ -197,7 +197,7 @@ def _recover_from(state: ClusterState, left: _Left) -> Plan:
         names = ", ".join(responder.name for responder in left.responders)
         return Plan.hold(
             "QuorumLost",
-            f"{lost} gone for good, and {names} being deleted: nobody is left to recover from",
+            f"{lost} lost for good, and {names} being deleted: no member is left to recover from",
             requeue_after=RECHECK,
         )
     survivor = max(able, key=newest)
@@ -205,12 +205,12 @@ def _recover_from(state: ClusterState, left: _Left) -> Plan:
     if not can_restore(recovery.version):
         return Plan.hold(
             "RecoveryUnsupported",
-            f"{lost} gone for good: etcd {recovery.version} cannot restore a snapshot without hiding "
-            "writes from watchers (3.5.10 and later can): save one from a survivor by hand",
+            f"{lost} lost for good: etcd {recovery.version} cannot restore a snapshot without hiding "
+            "writes from watchers (3.5.10 and later can): save a snapshot from a survivor by hand",
             requeue_after=RECHECK,
         )
     message = (
-        f"{lost} gone for good, no quorum can return: recovering from {survivor.name} at revision "
+        f"{lost} lost for good, no quorum can return: recovering from {survivor.name} at revision "
         f"{recovery.revision} as {recovery.seed}; writes that only lost members had are missing"
     )
     loss = ConfirmLoss(
@@ -230,7 +230,7 @@ def _recover_from(state: ClusterState, left: _Left) -> Plan:
 
 
 def _create(state: ClusterState, recovery: Recovery) -> list[Action]:
-    """The seed; then its number is used up, so that a seed that is lost is known from one never made."""
+    """The seed; then its number is used up, which tells a lost seed from one that was never created."""
     start = Seeding(survivor=recovery.survivor, token=recovery.token)
     return [
         CreateMember(name=recovery.seed, start=start, version=recovery.version),
@@ -266,8 +266,8 @@ def _await_seed(state: ClusterState, recovery: Recovery, seed: Member) -> Plan |
         if survivor is None or _is_gone(survivor):
             return _begin(state)  # it can never fetch: another survivor may be left
         if survivor.answer is None:
-            # `etcdctl snapshot save` waits for ever, and may do so in vain: see `_unheard`.
-            message, poll = f"{message}; {survivor.name} is silent now", RECHECK
+            # `etcdctl snapshot save` waits for ever, possibly in vain: see `_unheard`.
+            message, poll = f"{message}; {survivor.name} does not answer now", RECHECK
     if seed.problem is not None:
         return Plan.hold(
             seed.problem.reason,

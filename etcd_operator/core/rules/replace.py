@@ -1,12 +1,11 @@
-"""A member whose data cannot come back is taken out; growing puts another in its place.
+"""A member whose data cannot come back is removed; `scale.up` adds another one.
 
-Unreachable is not lost (I5): a member is lost only when the thing that held its data is
-gone, or when its own process says that there is no data, or none that can be read (a persistent
-member's in two pods, since a volume may merely not have been mounted in the first). A process
-that ends for any other reason, or for none that is known, however often, still has its data: a
-full disk, too little memory, an image or a version that does not work are nobody's loss, and
-whatever the reason is, the next member may end for it, too. While the others have no quorum
-nothing is removed, because etcd would not agree and the data may still be needed.
+Unreachable is not lost (I5): a member is lost only when its storage is gone, or when its own process
+reports that there is no data, or none that it can read (a persistent member's in two pods, since a
+volume may merely not have been mounted in the first). A process that ends for any other reason, or for
+an unknown one, however often, still has its data: a full disk, too little memory, an image or a version
+that does not work lose nothing, and the next member may end for the same reason. While the others have
+no quorum nothing is removed, because etcd would refuse it and the data may still be needed.
 """
 
 from etcd_operator.core.actions import Plan, RemakePod, RemoveMember
@@ -15,7 +14,7 @@ from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.member import may_fail_by_version
 
 CRASHES = 3
-"""Restarts after which a member that says that its data is broken is believed.
+"""Restarts after which a member that reports broken data is believed.
 
 The kubelet restarts at once, then after 10 and 20 s; a disk may answer wrongly once."""
 
@@ -28,7 +27,7 @@ def lost_member(state: ClusterState) -> Plan | None:
     return Plan.act(
         RemoveMember(name=lost.name, member_id=lost.id),
         reason="Replacing",
-        message=f"{lost.name} has lost its data: removing it, another member takes its place",
+        message=f"{lost.name} lost its data: removing it, so that another member can replace it",
         requeue_after=0.05,
     )
 
@@ -56,9 +55,9 @@ def removable_corrupt(state: ClusterState) -> Member | None:
 
 
 def remount(state: ClusterState) -> Plan | None:
-    """Make the pod anew in which data is missing for the first time: its volume may not have been mounted.
+    """Recreate the pod that is the first to report missing data: its volume may not have been mounted.
 
-    That takes nothing away, so it needs no quorum, and may bring one back.
+    That loses nothing, so it needs no quorum, and may bring one back.
     """
     if not state.persisted.is_bootstrapped or state.persisted.is_recovering:
         return None
@@ -68,7 +67,7 @@ def remount(state: ClusterState) -> Plan | None:
     return Plan.act(
         RemakePod(name=empty.name),
         reason="Remounting",
-        message=f"{empty.name} reports that its data is missing: making its pod anew before that is believed",
+        message=f"{empty.name} reports that its data is missing: recreating its pod to confirm it",
         requeue_after=0.05,
     )
 
@@ -90,9 +89,9 @@ def is_lost(state: ClusterState, member: Member) -> bool:
 
 
 def _reports_a_loss(state: ClusterState, member: Member) -> bool:
-    """Its process says, and not for the first time, that it has no data, or none that it can read.
+    """Its process reports, and not for the first time, that it has no data, or none that it can read.
 
-    What a version that is only just being tried cannot read, the earlier one may.
+    Data that a version under trial cannot read may be readable by the earlier one.
     """
     pod = member.pod
     if pod is None or pod.is_running:

@@ -1,7 +1,7 @@
-"""A persistent cluster that is created again: its record is gone, and the claims tell what it was.
+"""A persistent cluster that is created again: its status is lost, and the claims record what it was.
 
-Each claim says how its cluster was bootstrapped and, once a quorum served, who voted when that was last
-known. Nothing is ever started empty here that may have had data: members with data start from it, or the
+Each claim records how its cluster was bootstrapped and, once a quorum served, who voted when that was last
+known. No member that may have had data is ever started empty: members with data start from it, or the
 cluster waits for a person.
 """
 
@@ -16,11 +16,11 @@ from etcd_operator.core.rules.bootstrap import create
 from etcd_operator.core.state import ClusterState
 
 RECHECK = 10.0
-"""Seconds between looks while a person has to act."""
+"""Seconds between observations while a person has to act."""
 
 
 def resume(state: ClusterState) -> Plan | None:
-    """Go on with what is on the claims of an earlier resource of this name."""
+    """Continue with the data on the claims of an earlier resource of this name."""
     if state.persisted.is_bootstrapped or state.persisted.bootstrap is not None:
         return None
     if any(member.pod or member.peer for member in state.members):
@@ -48,14 +48,14 @@ def _in_the_way(state: ClusterState) -> Plan | None:
 def _resume(claims: list[ClaimFacts], kept: Sequence[ClaimFacts]) -> Plan:
     """Old claims decide: the data of a cluster that was here before is used, never overwritten."""
     if any(claim.is_terminating for claim in claims):
-        return Plan.hold("ClaimTerminating", "waiting for deleted claims to go", requeue_after=1.0)
+        return Plan.hold("ClaimTerminating", "waiting until deleted claims are gone", requeue_after=1.0)
     names = ", ".join(claim.name for claim in claims)
     ids = {claim.cluster_id for claim in claims if claim.cluster_id}
     tokens = {claim.token for claim in claims}
     if len(ids) > 1 or len(tokens) != 1 or "" in tokens:
         return Plan.hold(
             "ClaimsConflict",
-            f"the claims {names} hold data of different origin: nothing is touched; "
+            f"the claims {names} hold data of different clusters: nothing is changed; "
             "delete the claims that do not belong to this cluster",
             requeue_after=RECHECK,
         )
@@ -63,8 +63,8 @@ def _resume(claims: list[ClaimFacts], kept: Sequence[ClaimFacts]) -> Plan:
     if not ids and not initial_members:
         return Plan.hold(
             "ClaimsConflict",
-            f"the claims {names} are of members that joined a cluster and never answered, and nothing says "
-            "of which one: delete them to begin with an empty cluster",
+            f"the claims {names} belong to members that joined a cluster and never answered, and do not "
+            "record which one: delete them to begin with an empty cluster",
             requeue_after=RECHECK,
         )
     bootstrap = Bootstrap(members=initial_members, token=tokens.pop())
@@ -76,30 +76,30 @@ def _resume(claims: list[ClaimFacts], kept: Sequence[ClaimFacts]) -> Plan:
     bootstrapped = PersistedState(bootstrap=bootstrap, cluster_id=ids.pop())
     message = f"resuming on the data of {names}"
     if kept:
-        message += f", not on what was given up: {', '.join(claim.name for claim in kept)}"
+        message += f", not on claims that were given up: {', '.join(claim.name for claim in kept)}"
     return Plan.act(Remember(persisted=bootstrapped), reason="Resuming", message=message)
 
 
 def _missing(claims: list[ClaimFacts]) -> Plan | None:
-    """Hold where fewer than half of those that voted last are left; a removed member is none of them.
+    """Hold where fewer than half of the last recorded voters are left; a removed member is none of them.
 
-    Not where half are: one of the others may have been taken out just before it could be written. To start
-    too few does no harm, because etcd knows for itself who voted; nor does it where nothing is written.
+    Not where half are: one of the others may have been removed just before that could be recorded. To start
+    too few does no harm, because etcd itself knows who voted; nor does it where nothing is recorded.
     """
     newest = max(claims, key=lambda claim: claim.voters_revision)
-    # Anybody can edit annotations: what is no `name=ID` names nobody, and must not end the pass.
+    # Anybody can edit annotations: what is not `name=ID` is ignored, and must not end the pass.
     voters = dict(voter.split("=", 1) for voter in newest.voters if "=" in voter)
     left = [claim.name for claim in claims if _is_voter(claim, voters)]
     return _too_few(left, tuple(voters)) if len(left) * 2 < len(voters) else None
 
 
 def _is_voter(claim: ClaimFacts, voters: dict[str, str]) -> bool:
-    """Whether the data is that of a voter: one that never told its ID has none, or that of this name."""
+    """Whether the data is that of a voter: by name, and by ID where the claim records one."""
     return claim.name in voters and claim.member_id in ("", voters[claim.name])
 
 
 def _go_on(claims: list[ClaimFacts], bootstrap: Bootstrap) -> Plan:
-    """A bootstrap that nobody saw finished: all of it, or with what is left of one that was started."""
+    """Continue a bootstrap that nobody saw finish; with the members that are left, if it was started."""
     left = tuple(claim.name for claim in claims)
     if len(left) >= len(bootstrap.members):
         return create(bootstrap, bootstrap.members)
@@ -114,8 +114,8 @@ def _too_few(left: Sequence[str], members: Sequence[str]) -> Plan:
     return Plan.hold(
         "ClaimsMissing",
         f"of the claims of a cluster of {', '.join(members)} only {', '.join(left) or 'none'} are left, "
-        "too few for a quorum: nothing is touched; restore the missing claims. Delete those that are left "
-        "only to begin with an empty cluster: what they hold is lost then (docs/operations.md says how to "
-        "get at it)",
+        "too few for a quorum: nothing is changed; restore the missing claims. Delete those that are left "
+        "only to begin with an empty cluster: their data is lost then (docs/operations.md describes how to "
+        "recover it)",
         requeue_after=RECHECK,
     )

@@ -17,7 +17,7 @@ RECHECK = 2.0
 """Seconds between observations while somebody else has to act."""
 
 SEED_POLL = 0.15
-"""Seconds between looks at a seed: the start of its etcd wakes nobody."""
+"""Seconds between observations of a seed: the start of its etcd causes no event."""
 
 MOVED_ON = REVISION_BUMP // 2
 """How far a seed's revision is ahead of its survivor's at least.
@@ -27,18 +27,18 @@ may be deletions that were compacted away; an empty store has none.
 """
 
 ELECTION = 10.0
-"""Seconds without a quorum after which members that reach each other have tried to elect a leader."""
+"""Seconds without a quorum after which members that reach each other would have elected a leader."""
 
 
 def voters_of(state: ClusterState, responder: Member) -> tuple[str, ...]:
-    """The voters that a witness lists; empty for one whose name nobody knows."""
+    """The names of the voters that a member lists; empty for one whose name is unknown."""
     listed = responder.answer.members if responder.answer is not None else ()
     by_id = {member.id: member.name for member in state.members if member.id}
     return tuple(e.name or by_id.get(e.id, "") for e in listed if not e.is_learner)
 
 
 def newest(member: Member) -> tuple[int, int, int]:
-    """What a snapshot holds decides: the revision; then how far the log is known to be agreed."""
+    """The content of a snapshot decides: the revision; then the committed index."""
     answer = member.answer
     return (answer.revision, answer.committed, -member.ordinal) if answer is not None else (0, 0, 0)
 
@@ -73,9 +73,9 @@ def hand_over(
     left: list[Member],
     kept: Collection[str] = (),
 ) -> Plan:
-    """The seed serves: what is left of the old cluster goes, then clients come, then it is latched.
+    """The seed serves: delete what is left of the old cluster, let clients in, record the new cluster ID.
 
-    kept: the members of which the claims stay.
+    kept: the members whose claims are kept.
     """
     persisted = replace(
         state.persisted,
@@ -97,5 +97,5 @@ def hand_over(
 
 
 def under_way(recovery: Recovery) -> str:
-    """What is being done, in one sentence for the whole of it."""
+    """One message for all steps of a recovery."""
     return f"recovering from {recovery.survivor} at revision {recovery.revision} as {recovery.seed}"

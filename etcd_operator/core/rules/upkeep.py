@@ -1,4 +1,4 @@
-"""What is worth saying about a bootstrapped cluster that no other rule acts upon."""
+"""What is reported of a bootstrapped cluster that no other rule acts upon."""
 
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.members import Member
@@ -7,16 +7,16 @@ from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import OUT_OF_SPACE
 
 RECHECK = 2.0
-"""Seconds between looks at a cluster that is not as it should be."""
+"""Seconds between observations of a cluster that is not healthy."""
 
 
 def watch(state: ClusterState) -> Plan | None:
-    """Say what keeps the members from being all healthy voters."""
+    """Report why not all members are healthy voters."""
     if not state.has_quorum:
         return Plan.hold("QuorumLost", _silent(state) + ": no quorum answers", requeue_after=RECHECK)
     if not state.voters:
-        return Plan.wait("Looking", "waiting for a voter to tell the members", requeue_after=RECHECK)
-    # The pod of a member that was taken out may well say that it failed: etcd ends with an error then.
+        return Plan.wait("Observing", "waiting for a voter to report the members", requeue_after=RECHECK)
+    # The pod of a removed member may report a failure: etcd ends with an error then.
     going = [member for member in state.members if member.entry is None and member.is_terminating]
     unhealthy = [member for member in state.members if not member.is_healthy and member not in going]
     for member in unhealthy:
@@ -25,12 +25,12 @@ def watch(state: ClusterState) -> Plan | None:
             return Plan.hold(problem.reason, f"{member.name}: {problem.message}", requeue_after=RECHECK)
     if unhealthy and state.age < LONG_BOOTSTRAP:
         names = ", ".join(member.name for member in unhealthy)
-        return Plan.wait("Creating", f"waiting for {names} to serve too", requeue_after=BOOTSTRAP_POLL)
+        return Plan.wait("Creating", f"waiting for {names} to serve", requeue_after=BOOTSTRAP_POLL)
     if unhealthy:
         names = ", ".join(f"{member.name} ({member.health.value})" for member in unhealthy)
         return Plan.hold("MemberUnhealthy", f"waiting for {names}", requeue_after=RECHECK)
     if going:
-        # In the words of the step before, so that the wait is no status write of its own.
+        # The message of the step before, so that the wait is no status write of its own.
         names = ", ".join(member.name for member in going)
         return Plan.wait("Removing", f"removing what is left of {names}", requeue_after=RECHECK)
     if state.is_out_of_space:
@@ -44,4 +44,4 @@ def _with_reason(member: Member) -> str:
 
 def _silent(state: ClusterState) -> str:
     names = [_with_reason(member) for member in state.members if not member.is_healthy]
-    return f"{', '.join(names)} unhealthy or silent" if names else "no member is known"
+    return f"{', '.join(names)} unhealthy or not answering" if names else "no member is known"
