@@ -274,7 +274,7 @@ def test_a_pass_that_does_not_end_makes_the_process_unhealthy(made: Bench, tmp_p
         assert operator.stop() == 0
 
 
-def test_a_watch_that_is_gone_makes_the_process_unhealthy(made: Bench, tmp_path: Path) -> None:
+def test_a_watch_that_has_ended_makes_the_process_unhealthy(made: Bench, tmp_path: Path) -> None:
     with running(made, tmp_path) as (operator,):
         until(made, lambda: operator.page("/readyz")[0] == 200)
         assert operator.page("/healthz")[0] == 200

@@ -22,7 +22,7 @@ def settings_from(*words: str, **environment: str) -> Settings:
     return cli._settings(given, environment)
 
 
-def test_without_a_command_the_help_is_shown_and_the_exit_code_reports_wrong_usage() -> None:
+def test_without_a_command_the_help_is_shown_and_the_exit_code_means_wrong_usage() -> None:
     done = run()
     assert done.returncode == 2
     assert "run the operator" in done.stdout

@@ -67,7 +67,7 @@ def events(home: Path, level: str = "info") -> list[str]:
     return [line["event"] for line in lines(home, level)]
 
 
-def test_a_process_that_is_reported_to_terminate_ends_with_zero(made: Bench, tmp_path: Path) -> None:
+def test_a_process_that_is_terminated_by_a_signal_ends_with_zero(made: Bench, tmp_path: Path) -> None:
     made.create(*ephemeral())
     with command(made, tmp_path) as process:
         until(made, lambda: serves(made))
@@ -89,7 +89,7 @@ def test_a_signal_that_another_thread_is_given_ends_the_process_too(made: Bench,
         assert ended(process) == 0
 
 
-def test_a_process_waits_for_its_api_server_and_reports_so(made: Bench, tmp_path: Path) -> None:
+def test_a_process_waits_for_its_api_server_and_logs_it(made: Bench, tmp_path: Path) -> None:
     made.create(*ephemeral(size=1))
     made.api.stop()
     with command(made, tmp_path) as process:

@@ -36,12 +36,12 @@ def test_what_is_not_there_is_neither(error: type[OperatorError]) -> None:
     assert not issubclass(error, (RetryableError, TerminalError))
 
 
-def test_an_unanswered_write_may_have_been_applied_only_when_said_so() -> None:
+def test_an_unanswered_write_may_have_been_applied_only_if_stated() -> None:
     assert not errors.Unavailable("x").maybe_applied
     assert errors.Unavailable("x", maybe_applied=True).maybe_applied
 
 
-def test_a_throttled_call_waits_a_second_unless_reported_otherwise() -> None:
+def test_a_throttled_call_waits_a_second_by_default() -> None:
     assert errors.Throttled("x").retry_after == 1.0
     assert errors.Throttled("x", retry_after=7).retry_after == 7
 

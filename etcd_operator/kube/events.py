@@ -73,7 +73,7 @@ class _Post:
 
 
 @dataclass(slots=True)
-class _Written:
+class _Recorded:
     """The Event that exists for a fact."""
 
     name: str
@@ -104,7 +104,7 @@ class Recorder:
         self._dropped: Counter[str] = Counter()
         self._stopping = False
         self._gives_up_at: float | None = None
-        self._written: OrderedDict[_Fact, _Written] = OrderedDict()  # of the writing thread alone
+        self._written: OrderedDict[_Fact, _Recorded] = OrderedDict()  # of the writing thread alone
         self._thread = threading.Thread(target=self._drain, name="events")
 
     def start(self) -> None:
@@ -198,12 +198,12 @@ class Recorder:
         written = self._written.get(fact)
         if written is None or not self._count_up(fact, written):
             self._create(fact, name)
-            self._written[fact] = _Written(name, 1)
+            self._written[fact] = _Recorded(name, 1)
         self._written.move_to_end(fact)
         if len(self._written) > _REMEMBERED:
             self._written.popitem(last=False)
 
-    def _count_up(self, fact: _Fact, written: _Written) -> bool:
+    def _count_up(self, fact: _Fact, written: _Recorded) -> bool:
         """Increase the count of the existing Event; false if it has expired. Repeating is harmless."""
         patch = {"count": written.count + 1, "lastTimestamp": self._time()}
         key = Key(_namespace(fact.about), written.name)

@@ -101,7 +101,7 @@ def test_an_event_hastens_no_short_wait_and_nothing_that_does_not_wait(clock: Fa
     assert backoff.hurry("a") == 1  # none has been hastened yet
 
 
-def test_an_event_does_not_undercut_what_a_server_asked_for(clock: FakeClock) -> None:
+def test_an_event_does_not_shorten_the_wait_that_a_server_requested(clock: FakeClock) -> None:
     backoff: Backoff[str] = Backoff(clock, base=8, random=steady)
     assert backoff.failed("a", at_least=5) == 8
     assert backoff.hurry("a") == 5

@@ -19,7 +19,7 @@ def test_items_are_taken_in_the_order_in_which_they_were_added(queue: WorkQueue[
     assert list(take_all(queue)) == ["c", "a", "b"]
 
 
-def test_an_item_in_work_is_handed_to_nobody_else(queue: WorkQueue[str]) -> None:
+def test_an_item_in_work_is_given_to_no_other_worker(queue: WorkQueue[str]) -> None:
     queue.add("a")
     queue.get()
     queue.add("a")
@@ -116,7 +116,7 @@ def test_a_queue_knows_how_long_its_workers_take(queue: WorkQueue[str], clock: F
     assert queue.longest_running_seconds() == 2
 
 
-def test_a_queue_that_nobody_takes_from_is_stalled(queue: WorkQueue[str], clock: FakeClock) -> None:
+def test_a_queue_from_which_nothing_is_taken_is_stalled(queue: WorkQueue[str], clock: FakeClock) -> None:
     clock.advance(100)
     assert queue.stalled_seconds() == 0  # nothing waits
     for item in "abc":

@@ -29,13 +29,17 @@ def test_ids_are_printed_as_etcd_prints_them() -> None:
     assert hex_id(0xF) == "f"
 
 
-def test_removing_twice_is_success_and_reports_so(fake: FakeEtcdCluster, client: EtcdClient) -> None:
+def test_removing_twice_is_success_with_a_result_of_its_own(
+    fake: FakeEtcdCluster, client: EtcdClient
+) -> None:
     gone = fake.member("m2").id
     assert client.member_remove(gone) is True
     assert client.member_remove(gone) is False
 
 
-def test_promoting_twice_is_success_and_reports_so(fake: FakeEtcdCluster, client: EtcdClient) -> None:
+def test_promoting_twice_is_success_with_a_result_of_its_own(
+    fake: FakeEtcdCluster, client: EtcdClient
+) -> None:
     added = client.member_add(("http://m3:2380",), learner=True)
     assert not added.has_started
     with pytest.raises(errors.NotInSync):
@@ -45,7 +49,7 @@ def test_promoting_twice_is_success_and_reports_so(fake: FakeEtcdCluster, client
     assert client.member_promote(added.id) is False
 
 
-def test_a_second_add_of_one_peer_url_is_reported_from_other_refusals(client: EtcdClient) -> None:
+def test_a_second_add_of_one_peer_url_is_distinct_from_other_refusals(client: EtcdClient) -> None:
     client.member_add(("http://m3:2380",), learner=True)
     with pytest.raises(AlreadyExists):
         client.member_add(("http://m3:2380",), learner=True)

@@ -62,7 +62,7 @@ def test_a_kubeconfig_without_credentials_sends_none(tmp_path: Path) -> None:
         assert sent_token(server) is None
 
 
-def test_the_default_is_what_kubeconfig_or_the_home_directory_reports(
+def test_the_default_is_kubeconfig_or_the_home_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with greeting() as server:
@@ -117,6 +117,6 @@ def test_an_unusable_kubeconfig_is_one_clear_line(tmp_path: Path, text: str | No
     assert "\n" not in str(caught.value)
 
 
-def test_no_configuration_at_all_reports_what_to_do() -> None:
+def test_without_any_configuration_the_error_names_what_to_do() -> None:
     with pytest.raises(OperatorError, match=r"not in a pod and .*KUBECONFIG"):
         auth.load()

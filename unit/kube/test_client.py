@@ -46,7 +46,7 @@ def answering(code: int, body: Any = b"{}", headers: dict[str, str] | None = Non
     return lambda _, line: line.answer(code, body, headers)
 
 
-def test_get_decodes_to_the_type_named_and_reports_who_asks() -> None:
+def test_get_decodes_to_the_type_named_and_sends_its_user_agent() -> None:
     with client_of(answering(200, pod("a", 5))) as (client, server):
         assert client.get(PODS, A, Named) == Named(metadata=Meta(name="a"))
         assert client.get(PODS, A, Raw) == pod("a", 5)
@@ -84,7 +84,9 @@ def test_replace_puts_the_object_or_its_subresource() -> None:
         (PatchKind.APPLY, "application/apply-patch+yaml", {"fieldManager": "etcd-operator", "force": "true"}),
     ],
 )
-def test_a_patch_reports_how_it_is_to_be_read(kind: PatchKind, content: str, query: dict[str, str]) -> None:
+def test_a_patch_has_the_content_type_of_its_kind(
+    kind: PatchKind, content: str, query: dict[str, str]
+) -> None:
     body: Any = [{"op": "remove", "path": "/spec"}] if kind is PatchKind.JSON else {"spec": None}
     with client_of(answering(200)) as (client, server):
         client.patch(PODS, A, body, Raw, kind=kind, subresource="status")
@@ -243,7 +245,7 @@ def test_a_write_that_is_cut_off_or_times_out_is_maybe_applied_and_sent_once() -
         pytest.param({}, {}, 1.0, id="nothing"),
     ],
 )
-def test_a_429_reports_how_long_to_wait(headers: dict[str, str], details: Raw, seconds: float) -> None:
+def test_a_429_has_a_time_to_wait(headers: dict[str, str], details: Raw, seconds: float) -> None:
     body = {"kind": "Status", "code": 429, "details": details}
     with client_of(answering(429, body, headers)) as (client, _):
         with pytest.raises(Throttled) as caught:

@@ -126,7 +126,7 @@ def test_when_a_lease_is_free(lease: Lease, ours: OwnPod | None, age: float, fre
 
 
 @pytest.mark.parametrize("note", ["", "{", "[]", '{"identity":"x"}', '{"identity":"x","pod":{"uid":1}}'])
-def test_a_note_that_nobody_of_us_wrote_names_no_pod(note: str) -> None:
+def test_an_annotation_in_another_form_names_no_pod(note: str) -> None:
     lease = Lease({"resourceVersion": "1", "annotations": {HOLDER_ANNOTATION: note}}, Spec("x"))
     assert lease.pod is None
 
@@ -138,7 +138,7 @@ def test_the_pod_of_a_former_holder_is_not_that_of_the_present_one() -> None:
     assert Lease(former.metadata, Spec(holder_identity="older version")).pod is None
 
 
-def test_a_restarted_container_takes_the_lease_at_once(world: World) -> None:
+def test_a_restarted_container_acquires_the_lease_at_once(world: World) -> None:
     world.start("first", pod(1))._attempt()
     second = world.start("second", pod(1))
     second._attempt()
@@ -154,7 +154,7 @@ def test_a_holder_with_the_same_name_of_pod_and_another_uid_is_somebody_else(wor
     assert world.seconds_until_taken(second) >= 15.0
 
 
-def test_the_last_renewal_of_a_dead_predecessor_costs_one_more_try(world: World) -> None:
+def test_the_last_renewal_of_a_dead_predecessor_costs_one_more_attempt(world: World) -> None:
     first, second = world.start("first", pod(1)), world.start("second", pod(1))
     first._attempt()
 
@@ -174,7 +174,7 @@ def test_the_last_renewal_of_a_dead_predecessor_costs_one_more_try(world: World)
     assert second.is_leader()
 
 
-def test_a_holder_whose_pod_is_gone_is_replaced_after_three_seconds(world: World) -> None:
+def test_a_holder_whose_pod_is_deleted_is_replaced_after_three_seconds(world: World) -> None:
     first, second = world.start("first", pod(1)), world.start("second", pod(2))
     first._attempt()
     world.delete_pod(pod(1))
@@ -183,7 +183,7 @@ def test_a_holder_whose_pod_is_gone_is_replaced_after_three_seconds(world: World
     assert not first.is_leader()
 
 
-def test_it_is_tried_at_that_very_moment(world: World) -> None:
+def test_the_next_attempt_is_made_at_that_moment(world: World) -> None:
     first, second = world.start("first", pod(1)), world.start("second", pod(2))
     first._attempt()
     world.delete_pod(pod(1))
@@ -270,7 +270,7 @@ def test_otherwise_the_lease_has_to_expire(world: World, happens: Any) -> None:
     assert world.seconds_until_taken(second) == pytest.approx(15.0, abs=0.11)
 
 
-def test_rights_that_are_missing_are_asked_for_once(world: World) -> None:
+def test_missing_permissions_are_tried_once(world: World) -> None:
     first, second = world.start("first", pod(1)), world.start("second", pod(2))
     first._attempt()
     forbidden("nodes", world, pod(1))
@@ -281,7 +281,7 @@ def test_rights_that_are_missing_are_asked_for_once(world: World) -> None:
 @pytest.mark.parametrize(
     ("skew", "early"), [(-15.0, True), (0.0, True), (15.0, True), (60.0, False), (-60.0, False)]
 )
-def test_clocks_of_machines_may_differ_a_little(world: World, skew: float, early: bool) -> None:
+def test_wall_clocks_may_differ_a_little(world: World, skew: float, early: bool) -> None:
     """Only the kubelet's time stamp is compared with our wall clock; too far apart means to wait."""
     first, second = world.start("first", pod(1)), world.start("second", pod(2), skew=skew)
     first._attempt()
@@ -297,7 +297,7 @@ def test_a_process_that_outlives_its_pod_and_renews_keeps_the_lease(world: World
     assert first.is_leader()
 
 
-def test_a_process_that_outlives_its_pod_without_a_word_changes_no_members(world: World) -> None:
+def test_a_process_that_outlives_its_pod_unnoticed_changes_no_members(world: World) -> None:
     """It is cut off from the API server, but perhaps not from etcd."""
     first, second = world.start("first", pod(1)), world.start("second", pod(2))
     first._attempt()
@@ -311,7 +311,7 @@ def test_a_process_that_outlives_its_pod_without_a_word_changes_no_members(world
     assert first.is_leader(), "this test is about one that has not noticed"
 
 
-def test_a_holder_without_a_pod_leads_for_as_long_as_it_leads(world: World) -> None:
+def test_a_holder_without_a_pod_leads_until_its_deadline(world: World) -> None:
     """Nobody takes its lease early: the margin after its deadline is there for the longest call."""
     alone = world.start("alone", None)
     alone._attempt()
@@ -321,7 +321,7 @@ def test_a_holder_without_a_pod_leads_for_as_long_as_it_leads(world: World) -> N
     assert not alone.leads_for(CALL)
 
 
-def test_one_that_does_not_lead_does_not_renew_to_find_out(world: World) -> None:
+def test_an_elector_that_does_not_lead_does_not_renew(world: World) -> None:
     first, second = world.start("first", pod(1)), world.start("second", pod(2))
     first._attempt()
     before = len(world.api.log)
@@ -329,7 +329,7 @@ def test_one_that_does_not_lead_does_not_renew_to_find_out(world: World) -> None
     assert len(world.api.log) == before
 
 
-def test_a_leader_that_is_asked_renews_at_once(world: World) -> None:
+def test_leads_for_renews_at_once(world: World) -> None:
     first = world.start("first", pod(1))
     first.start()
     until(first.is_leader)
@@ -361,7 +361,7 @@ def test_a_leader_whose_renewal_hangs_does_not_lead_for_long_enough(world: World
     assert first.stop(5.0)
 
 
-def test_a_lost_reply_does_not_make_a_leader_surer_than_it_is(world: World) -> None:
+def test_a_lost_reply_does_not_extend_leadership(world: World) -> None:
     first = world.start("first", pod(1))
     first._attempt()
     world.clock.advance(1.1)
@@ -371,7 +371,7 @@ def test_a_lost_reply_does_not_make_a_leader_surer_than_it_is(world: World) -> N
     assert not world.asked(first)
 
 
-def test_the_annotations_of_others_stay(world: World) -> None:
+def test_the_annotations_of_others_are_kept(world: World) -> None:
     first = world.start("first", pod(1))
     first._attempt()
     world.api.objects.patch(LEASES, *KEY, {"metadata": {"annotations": {"team": "db"}}}, "merge")

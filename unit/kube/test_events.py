@@ -110,7 +110,7 @@ def test_one_noisy_object_does_not_silence_another(bench: Bench) -> None:
     assert recorder.dropped["limited"] == 7
 
 
-def test_telling_does_not_wait_for_a_server_that_hangs(bench: Bench) -> None:
+def test_recording_does_not_wait_for_a_server_that_hangs(bench: Bench) -> None:
     stall = Stall()
     bench.api.before = lambda _: stall
     recorder = bench.recorder(capacity=2)

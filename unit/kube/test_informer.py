@@ -52,7 +52,7 @@ def informing(script: Script, crashes: list[Any] | None = None) -> Iterator[Info
             assert informer.stop()
 
 
-def test_it_syncs_and_then_reports_every_handler_of_each_change() -> None:
+def test_it_syncs_and_then_reports_each_change_to_every_handler() -> None:
     with informing(steady(("MODIFIED", pod("a", 11)), ("DELETED", pod("a", 12)))) as informer:
         told: list[list[tuple[str, str]]] = [[], []]
 
@@ -69,7 +69,7 @@ def test_it_syncs_and_then_reports_every_handler_of_each_change() -> None:
         assert informer.last_error is None
 
 
-def test_it_has_synced_only_after_the_handlers_were_reported_of_the_first_list() -> None:
+def test_it_has_synced_only_after_the_first_list_was_reported_to_the_handlers() -> None:
     with informing(steady()) as informer:
         entered, release = threading.Event(), threading.Event()
 

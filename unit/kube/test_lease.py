@@ -68,7 +68,7 @@ def bench() -> Iterator[Bench]:
         yield Bench(api, pool)
 
 
-def test_an_absent_lease_is_taken(bench: Bench) -> None:
+def test_an_absent_lease_is_acquired(bench: Bench) -> None:
     first = bench.elector("first")
     first._attempt()
     assert first.is_leader()
@@ -77,7 +77,7 @@ def test_an_absent_lease_is_taken(bench: Bench) -> None:
     assert bench.lease()["leaseTransitions"] == 0
 
 
-def test_a_held_lease_is_taken_only_after_it_was_seen_unchanged_for_its_whole_duration(bench: Bench) -> None:
+def test_a_held_lease_is_acquired_only_after_it_was_unchanged_for_its_whole_duration(bench: Bench) -> None:
     first, second = bench.elector("first"), bench.elector("second")
     first._attempt()
     bench.clock.advance(14.0)  # not counted: the second has not looked yet
@@ -91,7 +91,7 @@ def test_a_held_lease_is_taken_only_after_it_was_seen_unchanged_for_its_whole_du
     assert bench.lease()["leaseTransitions"] == 1
 
 
-def test_a_renewed_lease_is_not_taken(bench: Bench) -> None:
+def test_a_renewed_lease_is_not_acquired(bench: Bench) -> None:
     first, second = bench.elector("first"), bench.elector("second")
     for _ in range(20):
         first._attempt()
@@ -144,7 +144,7 @@ def test_the_deadline_counts_from_before_the_request_was_sent(bench: Bench) -> N
     assert not first.is_leader()
 
 
-def test_a_lease_deleted_under_its_leader_is_not_taken_before_its_time_is_over(bench: Bench) -> None:
+def test_a_lease_deleted_under_its_leader_is_not_acquired_before_its_duration_is_over(bench: Bench) -> None:
     first, second = bench.elector("first"), bench.elector("second")
     first._attempt()
     second._attempt()
@@ -170,7 +170,7 @@ def test_a_lost_reply_does_not_lose_the_lease(bench: Bench) -> None:
     assert bench.lease()["leaseTransitions"] == 0
 
 
-def test_a_released_lease_is_taken_at_once(bench: Bench) -> None:
+def test_a_released_lease_is_acquired_at_once(bench: Bench) -> None:
     first, second = bench.elector("first"), bench.elector("second")
     first._attempt()
     second._attempt()
@@ -209,7 +209,7 @@ def test_times_that_leave_no_room_are_refused(bad: dict[str, float]) -> None:
         Timing(**bad)
 
 
-def test_a_running_elector_reports_that_it_leads_and_stops_without_a_word(bench: Bench) -> None:
+def test_a_running_elector_reports_that_it_leads_and_stops_silently(bench: Bench) -> None:
     first = bench.elector("first")
     first.start()
     until(lambda: bench.calls == ["first started"])
@@ -232,7 +232,7 @@ def test_a_running_elector_renews(bench: Bench) -> None:
     assert bench.calls == ["first started"]
 
 
-def test_an_elector_that_was_stopped_before_it_began_asks_for_nothing(bench: Bench) -> None:
+def test_an_elector_that_was_stopped_before_it_began_sends_nothing(bench: Bench) -> None:
     """Or a process that ends while it starts takes the Lease along, after it was to be released."""
     asked: list[Request] = []
     bench.api.before = asked.append
@@ -265,7 +265,7 @@ def test_a_leader_whose_renewal_hangs_stops_leading_on_time(bench: Bench) -> Non
     assert first.stop(5.0)
 
 
-def test_a_lost_leadership_is_not_sought_again(bench: Bench) -> None:
+def test_an_elector_does_not_seek_a_lost_leadership_again(bench: Bench) -> None:
     first = bench.elector("first")
     first.start()
     until(lambda: bench.calls == ["first started"])

@@ -187,14 +187,14 @@ def test_an_expired_position_means_a_new_list_whose_difference_is_reported(expir
         assert world.lists == 2
 
 
-def test_a_watch_that_is_always_gone_does_not_become_a_storm_of_lists() -> None:
+def test_a_watch_that_always_expires_causes_no_storm_of_lists() -> None:
     script = scripted([items()], [failing(410, "Expired")] * 5)
     with following(script) as world:
         until(lambda: len(world.watched_from) == 6)
         assert waits(world) == [0.8, 1.2, 1.8, 2.7, 4.0]
 
 
-def test_a_429_waits_as_long_as_the_server_reports_but_never_blindly_long() -> None:
+def test_a_429_waits_as_long_as_the_server_requests_but_a_minute_at_most() -> None:
     refusals = [
         failing(429, Retry_After="7"),
         failing(429, Retry_After="86400"),
@@ -268,7 +268,7 @@ def test_a_half_open_connection_is_noticed_and_the_stream_reopened_where_it_was(
         assert world.lists == 1
 
 
-def test_each_stream_asks_to_end_after_five_to_ten_minutes() -> None:
+def test_each_stream_requests_its_end_after_five_to_ten_minutes() -> None:
     for random, seconds in ((0.0, "300"), (0.5, "450"), (0.999, "599")):
         with following(scripted([items()], []), random=lambda random=random: random) as world:  # type: ignore[misc]
             until(lambda: world.watched_from)
@@ -295,7 +295,7 @@ def test_a_missing_api_is_not_fatal_and_is_found_once_it_is_there() -> None:
         until(lambda: world.reflector.last_error is None)
 
 
-def test_the_last_error_reports_while_the_stream_is_broken() -> None:
+def test_the_last_error_is_set_while_the_stream_is_broken() -> None:
     back = threading.Event()
 
     def broken(line: Line) -> None:

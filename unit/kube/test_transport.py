@@ -180,7 +180,7 @@ def test_a_redirect_is_not_followed() -> None:
         assert len(server.asked) == 1
 
 
-def test_headers_are_asked_for_each_request() -> None:
+def test_headers_are_read_for_each_request() -> None:
     tokens = iter(["one", "two"])
     with (
         serving(hello) as server,

@@ -92,7 +92,7 @@ def test_the_level_holds_for_both_kinds_of_loggers() -> None:
 
 
 @pytest.mark.parametrize("name", ["urllib3.connectionpool", "kubernetes.client", "grpc"])
-def test_foreign_libraries_are_heard_from_warning_on(name: str) -> None:
+def test_other_libraries_log_from_warning_on(name: str) -> None:
     out = io.StringIO()
     logs.configure(level="DEBUG", stream=out)
     logging.getLogger(name).info("unheard")

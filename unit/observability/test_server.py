@@ -113,7 +113,7 @@ def test_head_answers_as_get_without_a_body(path: str, make: Make) -> None:
     assert head_headers["Content-Length"] == headers["Content-Length"] == str(len(body))
 
 
-def test_a_client_that_has_gone_before_it_is_cut_off_is_no_failure() -> None:
+def test_a_client_that_disconnected_earlier_is_no_failure() -> None:
     client, peer = socket.socketpair()
     peer.close()
     client.close()
@@ -198,7 +198,7 @@ def test_a_port_is_free_again_after_the_stop_also_of_a_server_never_started(make
     bind(f"127.0.0.1:{port}").close()
 
 
-def test_a_port_in_use_is_said_in_one_line(make: Make) -> None:
+def test_a_port_in_use_is_reported_in_one_line(make: Make) -> None:
     listen = f"127.0.0.1:{make().port}"
     with pytest.raises(OperatorError) as caught:
         make(listen)

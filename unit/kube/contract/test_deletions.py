@@ -15,7 +15,7 @@ def delete(subject: Subject, name: str, plural: str = "configmaps", **options: o
     return subject.call("DELETE", subject.url(plural, name), options or None).code
 
 
-def test_a_deleted_object_is_gone(subject: Subject) -> None:
+def test_a_deleted_object_is_not_found(subject: Subject) -> None:
     name = subject.create("configmaps", config_map())["metadata"]["name"]
     assert delete(subject, name) == 200
     assert subject.read("configmaps", name) is None
@@ -68,7 +68,7 @@ def test_no_finalizer_can_be_added_to_what_is_being_deleted(subject: Subject) ->
     subject.patch("configmaps", name, {"metadata": {"finalizers": None}})
 
 
-def test_a_name_is_free_again_only_when_its_object_is_gone(subject: Subject) -> None:
+def test_a_name_is_free_again_only_after_its_object_is_deleted(subject: Subject) -> None:
     made = subject.create("configmaps", held())
     name = made["metadata"]["name"]
     delete(subject, name)
@@ -133,7 +133,7 @@ def test_a_dependent_goes_after_its_owner(subject: Subject) -> None:
     until(lambda: subject.read("configmaps", below) is None, "the dependent is gone")
 
 
-def test_a_dependent_of_two_stays_while_one_is_left(subject: Subject) -> None:
+def test_a_dependent_of_two_is_kept_while_one_is_left(subject: Subject) -> None:
     first, second = (subject.create("configmaps", config_map()) for _ in range(2))
     below = dependents(subject, first, second)
     delete(subject, first["metadata"]["name"])
@@ -146,7 +146,7 @@ def test_a_dependent_of_two_stays_while_one_is_left(subject: Subject) -> None:
     until(only_the_second, "the dangling reference is gone")
 
 
-def test_an_orphaned_dependent_stays_and_forgets_its_owner(subject: Subject) -> None:
+def test_an_orphaned_dependent_is_kept_without_its_owner(subject: Subject) -> None:
     above = subject.create("configmaps", config_map())
     below = dependents(subject, above)
     delete(subject, above["metadata"]["name"], propagationPolicy="Orphan")
@@ -204,7 +204,7 @@ def test_all_objects_of_a_selector_go_at_once(subject: Subject) -> None:
     assert subject.call("GET", path, labelSelector=f"mark={mark}").body["items"] == []
 
 
-def test_a_namespace_takes_its_objects_along_and_takes_no_new_ones(subject: Subject) -> None:
+def test_a_namespace_is_deleted_with_its_objects_and_accepts_no_new_ones(subject: Subject) -> None:
     namespace = unique("terminating")
     subject.call("POST", subject.url("namespaces"), {"metadata": {"name": namespace}})
     path = subject.url("configmaps", namespace=namespace)
@@ -217,7 +217,7 @@ def test_a_namespace_takes_its_objects_along_and_takes_no_new_ones(subject: Subj
     until(lambda: subject.call("GET", subject.url("namespaces", namespace)).code == 404, "it is gone")
 
 
-def test_a_custom_resource_is_not_served_once_its_definition_is_gone(subject: Subject) -> None:
+def test_a_custom_resource_is_not_served_after_its_definition_is_deleted(subject: Subject) -> None:
     plural = unique("brief").replace("-", "")
     group = "contract.test"
     anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}

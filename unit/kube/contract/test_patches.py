@@ -126,7 +126,7 @@ def test_a_json_patch_names_paths_below_the_status_subresource(subject: Subject)
     assert reply.body["status"]["phase"] == "Running"
 
 
-def test_an_apply_creates_then_changes_then_takes_away_what_it_no_longer_reports(subject: Subject) -> None:
+def test_an_apply_creates_then_changes_then_removes_fields_it_no_longer_has(subject: Subject) -> None:
     body = {"apiVersion": "v1", "kind": "ConfigMap", **config_map(a="1", b="2")}
     name = body["metadata"]["name"]
     created = subject.apply("configmaps", body)

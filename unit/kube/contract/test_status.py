@@ -19,7 +19,7 @@ def thing(subject: Subject) -> Json:
     return subject.create(subject.things, body)
 
 
-def test_a_custom_resource_is_bootstrapped_without_a_status(thing: Json) -> None:
+def test_a_custom_resource_is_created_without_a_status(thing: Json) -> None:
     assert "status" not in thing
 
 

@@ -54,7 +54,7 @@ def test_events_come_while_the_stream_is_open(subject: Subject) -> None:
         assert told(stream, 1) == [("ADDED", name)]
 
 
-def test_starting_and_ceasing_to_match_looks_like_bootstrap_and_death(subject: Subject) -> None:
+def test_starting_and_ceasing_to_match_looks_like_creation_and_deletion(subject: Subject) -> None:
     name, mark = unique("match"), unique("mark")
     since = position(subject)
     subject.create("configmaps", config_map(name))
@@ -101,7 +101,7 @@ def test_a_position_that_has_expired_ends_the_stream_with_an_error_event(subject
     assert (events[0]["object"]["code"], events[0]["object"]["reason"]) == (410, "Expired")
 
 
-def test_the_server_ends_a_watch_after_the_time_that_was_asked_for(subject: Subject) -> None:
+def test_the_server_ends_a_watch_after_the_requested_time(subject: Subject) -> None:
     events = list(subject.watch("configmaps", resourceVersion=position(subject), timeoutSeconds="1"))
     assert all(event["type"] in ("ADDED", "MODIFIED", "DELETED", "BOOKMARK") for event in events)
 

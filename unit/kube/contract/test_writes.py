@@ -61,7 +61,7 @@ def test_a_new_object_must_not_carry_a_version(subject: Subject) -> None:
     assert (reply.code, reply.body.get("reason", "")) == (500, "")
 
 
-def test_a_namespace_that_is_not_there_takes_no_objects(subject: Subject) -> None:
+def test_a_missing_namespace_accepts_no_objects(subject: Subject) -> None:
     reply = subject.call("POST", subject.url("configmaps", namespace="not-there"), config_map())
     assert (reply.code, reply.body["reason"]) == (404, "NotFound")
 
@@ -183,7 +183,7 @@ def test_the_spec_of_a_pod_is_frozen_but_for_the_image(subject: Subject) -> None
     assert (refused.code, refused.body["reason"]) == (422, "Invalid")
 
 
-def test_a_pod_is_bootstrapped_pending_whatever_status_it_claims(subject: Subject) -> None:
+def test_a_pod_is_created_pending_whatever_status_it_claims(subject: Subject) -> None:
     made = subject.create("pods", {**pod(), "status": {"phase": "Running", "podIP": "10.0.0.1"}})
     assert made["status"]["phase"] == "Pending"
     assert "podIP" not in made["status"]
