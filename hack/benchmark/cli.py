@@ -43,14 +43,14 @@ parts of `create`
   rest    10 settled clusters for two minutes                         budget: 0 writes, 0 LISTs,
                                                                       < 1 % of a core, < 100 MiB
 
-parts of `resize`, each step beside the same step by hand on plain etcd
+parts of `resize`, each step compared with the same step by hand on plain etcd
   ephemeral   3 -> 5 <= 4 s, 1 -> 3 <= 7 s, 5 -> 3 until the pods are deleted <= 1.5 s,
               a dead member replaced <= 5 s
   persistent  the same resizes; a deleted pod is back: ratio <= 1.25; a lost claim healed <= 20 s
   quorum      the status reports a lost quorum                        budget: <= 5 s
 
-parts of `upgrade`, each in both groups and with 1, 3 and 5 members, under 100 puts per second, beside the
-same roll by hand with a leader that is killed
+parts of `upgrade`, each in both groups and with 1, 3 and 5 members, under 100 puts per second, compared
+with the same roll by hand with a leader that is killed
   patch   3.5.34 -> 3.5.35
   minor   a cluster bootstrapped at 3.5.35 -> 3.6.16 -> 3.7.3
           budgets: no acknowledged write lost, no identity changed; where the others can serve meanwhile no
@@ -58,7 +58,7 @@ same roll by hand with a leader that is killed
           in 10 s
 
 The operator is the Deployment etcd-operator; with $ETCD_OPERATOR_E2E_OPERATOR=process a process is
-started for the run. Which cluster: $ETCD_OPERATOR_CLUSTER, as hack/cluster understands it.
+started for the run. The cluster is that of hack/cluster, $ETCD_OPERATOR_CLUSTER.
 """
 
 

@@ -11,7 +11,7 @@ from statistics import median
 
 from benchmark import floor
 from benchmark.bed import Bed, Document
-from benchmark.verdict import Verdict
+from benchmark.verdict import Verdict, median_of, spread
 from e2e.support.clusters import ephemeral, persistent
 
 RATIO_BUDGET = 1.25
@@ -31,8 +31,8 @@ def against_floor(bed: Bed, runs: int, progress: Callable[[str], None]) -> Itera
             bare.append(_floor_seconds(bed, document()))
             ours.append(_operator_seconds(bed, document()))
             progress(f"{group} run {run + 1}: floor {bare[-1]:.2f} s, operator {ours[-1]:.2f} s")
-        yield Verdict(name=f"{group}: floor, median", value=median(bare), unit="s", note=spread(bare))
-        yield Verdict(name=f"{group}: operator, median", value=median(ours), unit="s", note=spread(ours))
+        yield median_of(f"{group}: floor", bare)
+        yield median_of(f"{group}: operator", ours)
         ratio = median(ours) / median(bare)
         yield Verdict(name=f"{group}: operator / floor", value=ratio, at_most=RATIO_BUDGET)
 
@@ -77,8 +77,3 @@ def _frozen_cluster(bed: Bed, document: Document) -> Iterator[None]:
         finally:
             for pod in pods:
                 bed.testbed.fault("thaw", f"{namespace}/{pod}")
-
-
-def spread(seconds: list[float]) -> str:
-    """The extremes of several runs, for a note."""
-    return f"{min(seconds):.2f}..{max(seconds):.2f} s in {len(seconds)} runs"

@@ -1,4 +1,4 @@
-"""How long it takes to grow, shrink and heal, beside the same steps done by hand on plain etcd.
+"""How long it takes to grow, shrink and heal, compared with the same steps by hand on plain etcd.
 
 Two clusters live side by side in each run, one kept by the operator and one by hand, and take their steps in
 turn. Before each step both are left alone for as long as etcd refuses to change its members.
@@ -11,8 +11,7 @@ from statistics import median
 
 from benchmark.bed import POLL_SECONDS, Bed, Document
 from benchmark.byhand import ByHand
-from benchmark.creation import spread
-from benchmark.verdict import Verdict
+from benchmark.verdict import Verdict, median_of, spread
 from e2e.support.api import CLUSTERS, LABELS
 from e2e.support.clusters import ephemeral, persistent
 from e2e.support.members import Members
@@ -24,8 +23,8 @@ from etcd_operator.kube.client import PatchKind
 SETTLE_SECONDS = 6.0
 """etcd changes its members only while they have been connected for 5 s."""
 
-RESIZES = {"1 -> 3": (3, 7.0), "3 -> 5": (5, 4.0), "5 -> 3, pods gone": (3, 1.5)}
-"""What is asked for in turn, from a cluster of one: the size and the budget in seconds."""
+RESIZES = {"1 -> 3": (3, 7.0), "3 -> 5": (5, 4.0), "5 -> 3, pods deleted": (3, 1.5)}
+"""The steps in turn, from a cluster of one: the size and the budget in seconds."""
 
 REPLACED_BUDGET = 5.0
 BACK_BUDGET = 1.25
@@ -38,7 +37,7 @@ Times = dict[str, tuple[list[float], list[float]]]
 
 
 class Side:
-    """One cluster of a run: what was asked, and when it is reached."""
+    """One cluster of a run: its declared size, and when that is reached."""
 
     def __init__(self, bed: Bed, document: Document, namespace: str, *, is_operated: bool) -> None:
         self.bed = bed
@@ -57,7 +56,7 @@ class Side:
 
     @property
     def size(self) -> int:
-        """What is asked now."""
+        """The size that is declared now."""
         return int(self.document["spec"][self._field])
 
     def resized(self, size: int) -> float:
@@ -75,7 +74,7 @@ class Side:
         return time.monotonic() - began
 
     def replaced(self) -> float:
-        """Seconds from the moment the oldest member's pod is gone until another serves in its place."""
+        """Seconds from the deletion of the oldest member's pod until another serves in its place."""
         victim = self.pods()[0]["metadata"]
         self.bed.api.client.delete(resources.PODS, Key(self.namespace, victim["name"]), grace_seconds=0)
         began = time.monotonic()
@@ -160,13 +159,7 @@ def persistent_members(bed: Bed, runs: int, progress: Progress) -> Iterator[Verd
     yield from _verdicts(group, back, times)
     ratio = median(times[back][1]) / median(times[back][0])
     yield Verdict(name=f"{group}: {back}, operator / by hand", value=ratio, at_most=BACK_BUDGET)
-    yield Verdict(
-        name=f"{group}: a lost claim healed, median",
-        value=median(healed),
-        unit="s",
-        at_most=HEALED_BUDGET,
-        note=spread(healed),
-    )
+    yield median_of(f"{group}: a lost claim healed", healed, at_most=HEALED_BUDGET)
 
 
 def quorum_reported(bed: Bed, runs: int, progress: Progress) -> Iterator[Verdict]:
@@ -240,14 +233,8 @@ def _resizes(group: str, times: Times) -> Iterator[Verdict]:
 
 def _verdicts(group: str, step: str, times: Times, at_most: float | None = None) -> Iterator[Verdict]:
     bare, ours = times[step]
-    yield Verdict(name=f"{group}: {step}: by hand, median", value=median(bare), unit="s", note=spread(bare))
-    yield Verdict(
-        name=f"{group}: {step}: operator, median",
-        value=median(ours),
-        unit="s",
-        at_most=at_most,
-        note=spread(ours),
-    )
+    yield median_of(f"{group}: {step}: by hand", bare)
+    yield median_of(f"{group}: {step}: operator", ours, at_most=at_most)
 
 
 def _settle() -> None:

@@ -1,6 +1,8 @@
 """A measured figure against its budget, and how both are printed."""
 
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from statistics import median
 from typing import Any
 
 
@@ -30,3 +32,15 @@ class Verdict:
     def document(self) -> dict[str, Any]:
         """For machines."""
         return {**asdict(self), "is_kept": self.is_kept}
+
+
+def median_of(name: str, seconds: Sequence[float], *, at_most: float | None = None) -> Verdict:
+    """The median of several runs, with their extremes as a note."""
+    return Verdict(
+        name=f"{name}, median", value=median(seconds), unit="s", at_most=at_most, note=spread(seconds)
+    )
+
+
+def spread(seconds: Sequence[float]) -> str:
+    """The extremes of several runs, for a note."""
+    return f"{min(seconds):.2f}..{max(seconds):.2f} s in {len(seconds)} runs"

@@ -3,8 +3,8 @@
     machine --(uplink)-- hub: control plane, bridge br0 --(one veth each)-- node-1, node-2, ...
 
 Promises: every node reaches the hub, the other nodes and their pods; the machine reaches nodes, pods and
-Services through the hub. No namespace has a way out: its default route is `unreachable`, so a packet that
-nobody translates ends inside, with an error instead of a time-out. Every step is idempotent, so it
+Services through the hub. No namespace has a way out: its default route is `unreachable`, so a packet without
+a translated address ends inside, with an error instead of a time-out. Every step is idempotent, so it
 may be repeated.
 """
 
