@@ -74,7 +74,7 @@ def restart(state: ClusterState, member: Member) -> Step:
 
 
 def has_unusable_data(state: ClusterState, member: Member) -> bool:
-    """Whether a member's data is gone or of no use, whatever version is desired."""
+    """Whether a member's data is missing or of no use, whatever version is desired."""
     if state.kind.storage_of(member) is None:
         return True
     return member.pod is not None and (member.pod.has_no_data or member.pod.can_never_join)
