@@ -103,7 +103,7 @@ class Etcd(Raft):
             self._may_remove(group, asked, entry)
         del group.entries[member_id]
         is_leader = group.leader.disk.member_id == member_id
-        if is_leader and not group.leader.is_unheard:  # only itself could have been asked to hand over
+        if is_leader and self.takes_calls(group.leader):  # only itself can transfer the leadership
             self.losses.append(f"{entry.name} was removed while it led")
         self._commit(group)
         self._protect_quorum(group, f"removing {entry.name}")

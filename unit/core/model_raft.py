@@ -54,6 +54,10 @@ class Raft:
         """Whether clients reach it."""
         raise NotImplementedError
 
+    def takes_calls(self, process: Process) -> bool:
+        """Whether the operator could have called it."""
+        raise NotImplementedError
+
     # who can talk to whom
 
     def alive(self) -> list[Process]:

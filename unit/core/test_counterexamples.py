@@ -31,6 +31,17 @@ def test_a_silent_member_is_not_removed_while_another_is_losing_its_data() -> No
     machine.teardown()
 
 
+def test_a_leader_whose_pod_is_deleted_after_it_lost_its_labels_cannot_transfer_its_leadership() -> None:
+    """Nobody finds it any more, and it is about to end anyway."""
+    machine = Memberships()
+    machine.begin(is_persistent=False, size=3, is_merciful=True, asked=6)
+    machine.a_pod_loses_its_labels(which=0)
+    machine.a_pod_is_lost(how="kubectl", which=0)
+    machine.operator_looks_at_the_world_as_it_is()
+    machine.nothing_happens_that_never_must()
+    machine.teardown()
+
+
 def test_what_is_left_of_a_member_waits_while_an_alarm_names_the_only_voter() -> None:
     """No voter is trusted, so nobody can be asked whether etcd still lists the member."""
     machine = Recoveries()
