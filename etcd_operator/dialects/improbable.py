@@ -56,9 +56,7 @@ class ImprobableDialect:
         version = version_for(self._defaults, spec.version)
         _refuse_reserved(spec)
         if spec.affinity and spec.pod_template.affinity:
-            raise InvalidSpec(
-                "spec.affinity and spec.podTemplate.affinity are alternatives: set only one of them"
-            )
+            raise InvalidSpec("spec.affinity and spec.podTemplate.affinity are alternatives: set one of them")
         template = spec.pod_template
         if spec.affinity:
             template = msgspec.structs.replace(template, affinity=spec.affinity)

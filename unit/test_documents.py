@@ -1,0 +1,69 @@
+"""The documents agree with the tree: links, paths, invariants, and reasons of conditions."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from etcd_operator.core.status import QUIET_HOLDS
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("manifests/**/*.md")], key=str)
+ARCHITECTURE = (ROOT / "docs/architecture.md").read_text()
+OPERATIONS = (ROOT / "docs/operations.md").read_text()
+PACKAGE = ROOT / "etcd_operator"
+SOURCES = sorted(PACKAGE.glob("**/*.py"))
+FOLDERS = {path.name for folder in (ROOT, PACKAGE) for path in folder.iterdir() if path.is_dir()}
+
+EACH_DOCUMENT = pytest.mark.parametrize(
+    "document", DOCUMENTS, ids=[str(path.relative_to(ROOT)) for path in DOCUMENTS]
+)
+
+
+def _anchors(document: Path) -> set[str]:
+    """The anchors of the headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", document.read_text(), flags=re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@EACH_DOCUMENT
+def test_every_relative_link_has_a_target(document: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)\s]*)\)", document.read_text())
+    for link in links:
+        path, _, anchor = link.partition("#")
+        target = (document.parent / path) if path else document
+        assert target.exists(), link
+        assert not anchor or anchor in _anchors(target), link
+
+
+@EACH_DOCUMENT
+def test_every_path_in_a_document_exists(document: Path) -> None:
+    for name in re.findall(r"`((?:[\w.-]+/)+[\w.*-]*)`", document.read_text()):
+        if name.partition("/")[0] in FOLDERS:
+            assert any(ROOT.glob(name)) or any(PACKAGE.glob(name)), name
+
+
+def test_every_invariant_that_the_code_cites_is_on_record() -> None:
+    cited = {number for path in SOURCES for number in re.findall(r"\bI(1?\d)\b", path.read_text())}
+    recorded = set(re.findall(r"^\| I(\d+) \|", ARCHITECTURE, flags=re.MULTILINE))
+    assert cited
+    assert cited <= recorded
+
+
+def _hold_reasons() -> Iterator[str]:
+    """The constant reasons of `Plan.hold` in the source."""
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "Plan.hold" and node.args:
+                reason = node.args[0]
+                if isinstance(reason, ast.Constant) and isinstance(reason.value, str):
+                    yield reason.value
+
+
+def test_the_operations_guide_explains_every_reason_of_a_hold() -> None:
+    reasons = set(_hold_reasons()) - QUIET_HOLDS
+    explained = set(re.findall(r"`(\w+)`", OPERATIONS))
+    assert len(reasons) > 10
+    assert reasons - explained == set()
