@@ -1,6 +1,7 @@
-"""Carries actions out. Each can be cut off after any write and run again.
+"""Carries out actions. Each can be interrupted after any write and run again.
 
-How objects are written stands in `reconcile.objects`, changes of etcd's list in
+How objects are written is in `reconcile.objects`, where the kinds of member differ in `reconcile.members`,
+changes of etcd's list in
 `reconcile.membership`, the acts of a recovery in `reconcile.recovery`.
 """
 
@@ -79,10 +80,10 @@ class Actor(Generic[Cluster]):
     def act(self, state: ClusterState, action: Action, report: Report) -> None:
         """Carry out one action other than `Remember`, which is a status write.
 
-        Asked right before it: whether this process still leads. Raises NotLeading if not.
+        Raises NotLeading if this process does not lead right before it.
         """
         if not self.may_act():
-            raise NotLeading("leadership of the operator is in doubt: not acting")
+            raise NotLeading("the operator may no longer be the leader: not acting")
         match action:
             case AddLearner() | Promote() | MoveLeader() | RemoveMember() | RemoveCorrupt() | DisarmCorrupt():
                 self._change(state, action, report)
@@ -128,7 +129,7 @@ class Actor(Generic[Cluster]):
             case RestoreLabels():
                 pod = ObjectMeta(name=action.pod, uid=action.uid)
                 scope.objects.label(resources.PODS, pod, self.dialect.member_labels(desired, action.name))
-                scope.report("LabelsRestored", f"gave Pod {action.pod} the labels back by which it is known")
+                scope.report("LabelsRestored", f"restored the labels of Pod {action.pod}")
             case KeepBudget():
                 self._keep_budget(scope, self.dialect.budget(desired, action.min_available))
             case CreateMember():
@@ -145,20 +146,20 @@ class Actor(Generic[Cluster]):
         action: AddLearner | Promote | MoveLeader | RemoveMember | RemoveCorrupt | DisarmCorrupt,
         report: Report,
     ) -> None:
-        """Change etcd's list. Whatever comes of it, what was seen before is outdated."""
+        """Change etcd's member list. Whatever the result, earlier observations are outdated."""
         removed: frozenset[str] = frozenset()
         membership = self._membership(state)
         try:
             match action:
                 case AddLearner():
                     if membership.add_learner(self._peer_url(state.desired, action.name)):
-                        report("MemberAdded", f"added {action.name} as a learner")
+                        report("MemberAdded", f"added member {action.name} as a learner")
                 case Promote():
                     if membership.promote(action.member_id):
-                        report("MemberPromoted", f"{action.name} votes now")
+                        report("MemberPromoted", f"promoted {action.name} to a voter")
                 case MoveLeader():
                     membership.move_leader(action)
-                    report("LeaderMoved", f"moved the leadership to {action.name}")
+                    report("LeaderMoved", f"moved leadership to {action.name}")
                 case DisarmCorrupt():
                     membership.disarm_corrupt(action.member_id)
                     report("AlarmDisarmed", f"disarmed the alarm CORRUPT of {action.member_id}")
@@ -170,7 +171,7 @@ class Actor(Generic[Cluster]):
                     assert_gone_as_seen(scope, self.members(scope), action.name, labels)
                     assert_others_are_kept(self.writes.client, state, action.name)
                     if membership.remove(action.name, action.member_id):
-                        report("MemberRemoved", f"removed {action.name}, ID {action.member_id}")
+                        report("MemberRemoved", f"removed member {action.name}, ID {action.member_id}")
                     removed = _endpoints(state.by_name.get(action.name))
                 case _:
                     assert_never(action)
@@ -188,12 +189,12 @@ class Actor(Generic[Cluster]):
         ).act(action)
 
     def _replace(self, state: ClusterState, action: ReplaceMember, report: Report) -> None:
-        """Take a member away for a restart, after a live look: the others are there and agree on the list."""
+        """Stop a member for a restart, after a live read: the others run, and list it."""
         desired = state.desired
         if len(state.voters) > 1 and state.by_name[action.name].is_healthy:
             url_of = self._peer_url(desired, action.name)
             if not self._membership(state).lists(action.name, url_of):
-                raise Conflict(f"{action.name} is no member any more: not upgrading it")
+                raise Conflict(f"{action.name} is no longer a member: not upgrading it")
             assert_others_run(self.writes.client, state, action.name)
         try:
             self.members(self._scope(state, report)).replace(action)
@@ -219,7 +220,7 @@ class Actor(Generic[Cluster]):
         return Scope(objects=objects, state=state, report=report, now=self.clock.now())
 
     def _keep_budget(self, scope: Scope, body: RawObject) -> None:
-        """Make it, or put right what somebody made of it. Raises Overridden."""
+        """Create it, or restore what somebody changed. Raises Overridden."""
         desired = scope.desired
         found = self.caches.budgets.store.get(_key(desired))
         if found is None or found.metadata.controller_uid != desired.uid:
@@ -231,7 +232,7 @@ class Actor(Generic[Cluster]):
         except NotFound:
             return  # deleted meanwhile: the watch will report it
         if not budget.is_as_desired(stored.spec, body):
-            raise Overridden(f"PodDisruptionBudget {desired.name} is not stored as asked for: {CHANGED}")
+            raise Overridden(f"PodDisruptionBudget {desired.name} is not stored as requested: {CHANGED}")
 
 
 def _key(desired: DesiredCluster) -> Key:

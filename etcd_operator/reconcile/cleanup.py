@@ -53,7 +53,7 @@ class Cleanup:
         except OperatorError as failure:
             if not may_leave:
                 raise CleanupFailed(failure) from failure
-            left = f"{claim} of a removed member is left behind, delete it by hand"
+            left = f"{claim} of a removed member is left behind: delete it by hand"
             self.report(self.peer, "CleanupGivenUp", f"{left}: {failure}")
 
     def release(self) -> None:

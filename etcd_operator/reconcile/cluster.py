@@ -1,10 +1,10 @@
 """One pass over one cluster: observe, plan, act, status.
 
     stores + etcd's answers -> ClusterState -> plan -> actions in order, the first failure stops
-    -> status and marks, written only if they differ, whatever became of the actions
+    -> status and readiness gates, written only if they differ, whatever the result of the actions
 
-A pass never waits for etcd and holds nothing between passes: an operator that dies after
-any write goes on from what it finds.
+A pass never waits for etcd and keeps nothing between passes: an operator that dies after
+any write continues from what it finds.
 """
 
 from collections.abc import Callable
@@ -39,7 +39,7 @@ from etcd_operator.reconcile.upgrade import UpgradeWatch, events_of
 from etcd_operator.reconcile.writes import Writes
 
 PersistedState = Callable[[Any, str, str, bool], None]
-"""`(object, reason, sentence, is_warning)`: an Event on the object."""
+"""`(object, reason, message, is_warning)`: an Event on the object."""
 
 RETRY_HELD = 10.0
 """Seconds until something that only a person or another controller can change is tried again."""
@@ -48,9 +48,9 @@ RETRY_VERSION = 2.5
 """Seconds until etcd's cluster version is read again: its leader compares the members' every 5 s."""
 
 NAMESPACE_GOING = "because it is being terminated"
-"""The API server's words for a create in a namespace that is being deleted."""
+"""The API server's message for a create in a namespace that is being deleted."""
 
-SAID_AND_WAITED_FOR = (NameTaken, Overridden, Forbidden, Invalid, UnhealthyCluster, NotInSync, Corrupt)
+REPORTED_AND_WAITED_FOR = (NameTaken, Overridden, Forbidden, Invalid, UnhealthyCluster, NotInSync, Corrupt)
 """Failures that a pass waits for at a pace of its own; all others are the engine's to repeat."""
 
 ETCD_RETRY = 0.25
@@ -61,7 +61,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterReconciler(Generic[Cluster]):
-    """Brings the clusters of one API group to what is asked."""
+    """Brings the clusters of one API group to their desired state."""
 
     writes: Writes
     caches: Caches[Cluster]
@@ -105,7 +105,7 @@ class _Pass(Generic[Cluster]):
         self._plan = plan(state)
 
     def run(self) -> Result:
-        """Act; then write what was seen, however that went. Raises what failed, so that it is tried again."""
+        """Act; then write what was observed, whatever the result. Raises what failed, for another try."""
         if not self._state.is_fresh or self._state.desired.is_deleting:
             return Result(requeue_after=self._plan.requeue_after, is_done=self._state.is_fresh)
         failure = attempt(self._act)
@@ -117,12 +117,12 @@ class _Pass(Generic[Cluster]):
         if not self._plan.is_quiet:
             attempts.make(self._write_status)
             attempts.make(self._write_peers)
-        if failure is not None and not isinstance(failure, SAID_AND_WAITED_FOR):
+        if failure is not None and not isinstance(failure, REPORTED_AND_WAITED_FOR):
             raise failure
         return self._ended(attempts)
 
     def _explained(self, failure: Exception | None) -> Plan:
-        """The plan as status tells it: what failed, if it is worth a word, and when to try again."""
+        """The plan as status reports it: what failed, if it is to be reported, and when to try again."""
         failures, key = self._of.failures, self._key
         if failure is None:
             failures.passed(key)
@@ -134,7 +134,7 @@ class _Pass(Generic[Cluster]):
         return held_by(failure, words) if words else self._plan
 
     def _marked(self, attempts: Attempts) -> Plan:
-        """The plan as status tells it where all was done but marks: pods would seem to serve, or not to."""
+        """The plan as status reports it where only writes to pods failed: their readiness would be wrong."""
         failure = next(iter(attempts.failures), None)
         if isinstance(failure, NotLeading):
             raise failure
@@ -205,7 +205,7 @@ class _Pass(Generic[Cluster]):
             )
 
     def _warn(self, before: RawObject) -> None:
-        """An Event when the cluster begins to be held by something, not at every look."""
+        """An Event when something begins to hold the cluster, not at every pass."""
         if self._plan.stage is not Stage.HELD or self._plan.reason in QUIET_HOLDS:
             return
         known = [c for c in before.get("conditions", ()) if c["type"] == "Degraded" and c["status"] == "True"]
@@ -214,7 +214,7 @@ class _Pass(Generic[Cluster]):
 
 
 def held_by(error: Exception, words: str) -> Plan:
-    """What status says of a failure."""
+    """What status reports of a failure."""
     match error:
         case NameTaken() if error.is_passing:
             return Plan.wait("PredecessorTerminating", words, requeue_after=0.5)

@@ -52,7 +52,7 @@ def assert_gone_as_seen(scope: Scope, members: Members, name: str, labels: dict[
     lost = {label: value for label, value in labels.items() if found.labels.get(label) != value}
     if lost:
         scope.objects.label(resource, found, lost)
-    raise Conflict(f"{resource.kind} {name} is there after all: trying again")
+    raise Conflict(f"{resource.kind} {name} still exists: trying again")
 
 
 def _is_what_was_seen(seen: ClaimFacts | PodFacts | None, found: ObjectMeta) -> bool:

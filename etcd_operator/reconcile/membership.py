@@ -1,12 +1,12 @@
 """Changes to etcd's member list, each behind a live read through a quorum (I12).
 
-What was planned rests on a look that may be a second old. Right before an act the list
-is read again, linearizably: a change that is already there is not repeated, a change that
+A plan rests on an observation that may be a second old. Right before an act the list is
+read again, linearizably: a change that took effect already is not repeated, a change that
 was planned for other members than etcd lists now is not made, and a member that etcd still
 lists never loses its objects.
 
-etcd has no precondition that would refuse the change of an operator that does not lead any more. So each is
-asked for only while no other operator can lead before its deadline is over (decision 011).
+etcd has no precondition that would refuse the change of an operator that no longer leads. So each is
+requested only while no other operator can become the leader before its deadline (decision 011).
 """
 
 from collections.abc import Callable, Sequence
@@ -43,7 +43,7 @@ class Membership:
     leads_for: Callable[[float], bool]
 
     def add_learner(self, peer_url: str) -> bool:
-        """Register a learner; false if it is listed already. Raises `UnhealthyCluster`, Conflict, others."""
+        """Add a learner; false if it is listed already. Raises `UnhealthyCluster`, Conflict, others."""
         listed = self._listed()
         if any(peer_url in member.peer_urls for member in listed.members):
             return False
@@ -55,13 +55,13 @@ class Membership:
         return True
 
     def promote(self, member_id: str) -> bool:
-        """Let a learner vote; false if it does already. Raises `NotInSync`."""
+        """Promote a learner; false if it votes already. Raises `NotInSync`."""
         voter = self._voter()
         self._assert_leads()
         return voter.member_promote(int(member_id, 16))
 
     def remove(self, name: str, member_id: str) -> bool:
-        """Take a member out; false if it is out already. Asked of a member that stays. Raises Conflict."""
+        """Remove a member; false if it is removed already. Sent to a member that is kept. Raises Conflict."""
         listed = self._listed(but=name)
         if int(member_id, 16) not in {member.id for member in listed.members}:
             return False
@@ -69,7 +69,7 @@ class Membership:
         return self._of_any_voter(lambda voter: voter.member_remove(int(member_id, 16)), but=name)
 
     def move_leader(self, action: MoveLeader) -> None:
-        """Hand leadership over; has to be asked of the leader."""
+        """Move leadership; only the leader takes the request."""
         leader = self.state.leader
         if leader is None:
             raise Unavailable("no leader is known")
@@ -80,11 +80,11 @@ class Membership:
         """The alarm still names the member, and the others agree. Raises Conflict, Corrupt."""
         named = Alarm(member_id=int(member_id, 16), kind=AlarmKind.CORRUPT)
         if named not in self._client(_last(self._trusted())).alarms():
-            raise Conflict(f"etcd does not hold the data of {member_id} to differ any more: looking again")
+            raise Conflict(f"etcd no longer reports that the data of {member_id} differs: trying again")
         self._assert_equal()
 
     def disarm_corrupt(self, member_id: str) -> None:
-        """Disarm the alarm of a member that is out, if all others agree. Raises Conflict, Corrupt."""
+        """Disarm the alarm of a removed member, if all others agree. Raises Conflict, Corrupt."""
         if int(member_id, 16) in {member.id for member in self._listed().members}:
             raise Conflict(f"{member_id} is a member again: not disarming its alarm")
         self._assert_equal()
@@ -96,44 +96,45 @@ class Membership:
         voters = [self._client(voter) for voter in self._trusted()]
         listed = self._client(_last(self._trusted())).member_list(linearizable=True).members
         if len(voters) < quorum(sum(not member.is_learner for member in listed)):
-            raise Conflict("too few voters are left to agree on the data: looking again")
+            raise Conflict("too few voters are left to agree on the data: trying again")
         revision = max(voter.status().revision for voter in voters)
         hashes = [voter.hash_kv(revision, deadline=HASH_DEADLINE) for voter in voters]
         if len({found.compact_revision for found in hashes}) > 1:
-            raise Conflict("members are not compacted alike yet: looking again")
+            raise Conflict("members are not compacted to the same revision yet: trying again")
         if len({found.hash for found in hashes}) > 1:
             names = ", ".join(voter.name for voter in self._trusted())
             raise Corrupt(
-                f"the data of {names} differs, too, at revision {revision}: nobody is removed; compare "
-                "`etcdctl endpoint hashkv --cluster`, remove who is wrong, then `etcdctl alarm disarm`"
+                f"the data of {names} differs, too, at revision {revision}: no member is removed; compare "
+                "`etcdctl endpoint hashkv --cluster`, remove the member that is wrong, then run "
+                "`etcdctl alarm disarm`"
             )
 
     def _trusted(self) -> list[Member]:
         return [voter for voter in self.state.healthy_voters if voter.id not in self.state.corrupt]
 
     def append_nothing(self, entries: int) -> None:
-        """Make the log longer without changing anything, by as much as a worker's time allows."""
+        """Append entries that change nothing, as many as a worker's time allows."""
         self._voter().append_nothing(entries, within=DEADLINE / 4)
 
     def lists(self, name: str, peer_url: str) -> bool:
-        """Whether etcd lists a member at that address now; asked of the others."""
+        """Whether etcd lists a member at that address now, as the others report."""
         return any(peer_url in member.peer_urls for member in self._listed(but=name).members)
 
     def _assert_as_planned(self, listed: MemberList) -> None:
-        """An earlier change may have taken effect, late, behind the look that the plan rests on."""
+        """An earlier change may have taken effect, late, after the observation that the plan rests on."""
         planned = {(entry.id, entry.is_learner) for entry in self.state.etcd_members}
         if {(hex_id(member.id), member.is_learner) for member in listed.members} != planned:
-            raise Conflict("etcd's members have changed since they were looked at: looking again")
+            raise Conflict("etcd's members have changed since they were observed: trying again")
 
     def _listed(self, but: str = "") -> MemberList:
         return self._voter(but).member_list(linearizable=True)
 
     def _of_any_voter(self, change: Callable[[EtcdClient], T], but: str = "") -> T:
-        """Ask one voter after the other while they say `UnhealthyCluster`; raises it when all do.
+        """Ask one voter after the other while they answer `UnhealthyCluster`; raises it when all do.
 
         Each judges by the connections that it has itself, and may be wrong about them for ever: a
         first message to a peer that times out after its streams were opened (its Service was late)
-        left the peer inactive in the books of an etcd 3.6.16 for as long as it was looked at.
+        left the peer inactive in the view of an etcd 3.6.16 for as long as it was observed.
         """
         able = self._able(but)
         for voter in able[:-1]:
@@ -148,7 +149,7 @@ class Membership:
 
     def _assert_leads(self) -> None:
         if not self.leads_for(DEADLINE):
-            raise Unavailable("leadership of the operator could not be confirmed: not changing members")
+            raise Unavailable("the operator could not confirm its leadership: not changing members")
 
     def _voter(self, but: str = "") -> EtcdClient:
         return self._client(_last(self._able(but)[:1]))

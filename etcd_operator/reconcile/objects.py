@@ -1,8 +1,8 @@
-"""Writes of one cluster's (or peer's) objects; each can be cut off after any write and run again.
+"""Writes of one cluster's (or peer's) objects; each can be interrupted after any write and run again.
 
-A create that meets an object of its name checks whose it is: ours means that an earlier
-reply was lost, anybody else's is `NameTaken` and nothing of theirs is touched. `wrote` is
-called for each write, so that the next pass waits until the caches show it.
+A create that finds an object of its name checks whose it is: ours means that an earlier
+reply was lost, anybody else's is `NameTaken` and is not changed. Each write is reported to
+`wrote`, so that the next pass waits until the caches show it.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -24,10 +24,10 @@ from etcd_operator.kube.views import Written
 log = structlog.get_logger()
 
 Wrote = Callable[[Resource, Key, str], None]
-"""Called for every write but removals: resource, key, the new resourceVersion."""
+"""Called after every write but deletions: resource, key, the new resourceVersion."""
 
 Report = Callable[[str, str], None]
-"""`(reason, sentence)` of an operation done, for an Event on the cluster."""
+"""`(reason, message)` of an operation done, for an Event on the cluster."""
 
 
 class NameTaken(RetryableError):
@@ -43,7 +43,7 @@ class Overridden(RetryableError):
 
 
 CHANGED = "an admission policy or webhook changes it back"
-"""Why a write is taken and has no effect."""
+"""Why a write is accepted and has no effect."""
 
 Stored = TypeVar("Stored", bound="HasMetadata")
 
@@ -214,9 +214,9 @@ class Objects:
             (o.kind, o.name) for o in wanted.owner_references
         }
         if found.metadata.deletion_timestamp is not None or (wanted.controller_uid and is_predecessor):
-            raise NameTaken(f"waiting for the former {name} to be removed", is_passing=True)
+            raise NameTaken(f"waiting until the former {name} is deleted", is_passing=True)
         raise NameTaken(
-            f"{name} belongs to somebody else: remove it, or give the cluster another name", is_passing=False
+            f"{name} belongs to somebody else: delete it, or give the cluster another name", is_passing=False
         )
 
 

@@ -1,4 +1,4 @@
-"""Writes what the pods of members are told (see `core.readiness`): one patch per pod, only where it differs.
+"""Writes gates and annotations of members' pods (see `core.readiness`): one patch for each that differs.
 
 Condition and annotations go together through `pods/status`: the kubelet fills etcd's
 environment from the annotations at every start of the container, and takes the condition for
@@ -34,7 +34,7 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, kw_only=True)
 class ReadinessWriter(Generic[Cluster]):
-    """Marks the pods of the clusters of one API group."""
+    """Writes to the pods of the clusters of one API group."""
 
     writes: Writes
     dialect: Dialect[Cluster]
@@ -42,18 +42,18 @@ class ReadinessWriter(Generic[Cluster]):
     may_act: Callable[[], bool]
 
     def write(self, state: ClusterState) -> None:
-        """Write each update that is not as it should be, whatever becomes of the others.
+        """Write each update, whatever the result of the others.
 
         Raises the first failure at the end; NotLeading at once if this process may not lead.
         """
         attempts = Attempts(self.clock)
         for update in readiness_updates(state):
             if not self.may_act():
-                raise NotLeading("leadership of the operator is in doubt: not acting")
+                raise NotLeading("the operator may no longer be the leader: not acting")
             attempts.make(partial(self._write, state, update))
         for route in routes(state):
             if not self.may_act():
-                raise NotLeading("leadership of the operator is in doubt: not acting")
+                raise NotLeading("the operator may no longer be the leader: not acting")
             attempts.make(partial(self._write_route, state, route))
         attempts.end()
 

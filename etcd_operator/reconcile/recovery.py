@@ -1,10 +1,10 @@
-"""The acting half of a recovery: what is made sure live, and what is done to seed and survivors.
+"""The acts of a recovery: what is confirmed live, and what is done to the seed and the survivors.
 
-A recovery cannot be preceded by a read through a quorum: there is none. Instead the very
-facts that it rests on are read again, live, right before its entry in status is written: the lost
-pods are not there, and no survivor knows of voters that could still elect a leader
-(`core.rules.quorum_lost` says why that is a proof). From then on each act is preceded by a
-linearizable read at the seed.
+No read through a quorum can precede a recovery: there is no quorum. Instead the facts that it rests on
+are read again, live, right before its entry in status is written: the lost pods do not exist, and no
+survivor knows of voters that could still elect a leader (`core.rules.quorum_lost` explains why that is a
+proof). From then on a linearizable read at the seed precedes each act.
+
 What differs between the kinds of member is in `reconcile.members`.
 """
 
@@ -51,7 +51,7 @@ class Recoverer:
     member_at: MemberAt
 
     def act(self, action: RecoveryAction) -> None:
-        """Do it. Raises Conflict when the world is not as the plan saw it."""
+        """Carry it out. Raises Conflict when the plan is outdated."""
         match action:
             case ConfirmLoss():
                 self._confirm(action)
@@ -74,7 +74,7 @@ class Recoverer:
                 assert_never(action)
 
     def _set_existing_only(self, action: SetSeedExistingOnly) -> None:
-        """First the pod, which can be started again without the survivor then; then what outlives it."""
+        """First the pod, so that it can start again without the survivor; then what outlives it."""
         served = self._assert_serves(action.name, action.revision)
         self.scope.objects.annotate(resources.PODS, self.scope.pod(action.name), SKIP_STEPS)
         claim = self.scope.member(action.name).claim
@@ -86,7 +86,7 @@ class Recoverer:
         for name in action.gone:
             found = self._pod(name)
             if found is not None and found.status.phase not in ("Failed", "Succeeded"):
-                raise Conflict(f"{name} is there after all: not recovering")
+                raise Conflict(f"{name} still exists: not recovering")
         for name, uid in action.survivors:
             self._assert_cannot_elect(name, self._ip_of(name, uid), action.gone)
         self.scope.report("QuorumLost", action.message)
@@ -100,30 +100,30 @@ class Recoverer:
             or found.metadata.deletion_timestamp is not None
             or not found.status.pod_ip
         ):
-            raise Conflict(f"{name} is not what it was: not recovering")
+            raise Conflict(f"{name} has changed since it was observed: not recovering")
         return found.status.pod_ip
 
     def _assert_cannot_elect(self, name: str, ip: str, gone: tuple[str, ...]) -> None:
-        """Whatever the caches showed: by this member's own list, too few voters can be left."""
+        """Whatever the caches show: by this member's own list, too few voters are left."""
         listed = self._etcd(ip).member_list(linearizable=False)
         voters = [self._name_of(member) for member in listed.members if not member.is_learner]
         is_other = hex_id(listed.cluster_id) != self.scope.state.persisted.cluster_id
         if is_other or sum(voter not in gone for voter in voters) >= quorum(len(voters)):
-            raise Conflict(f"{name} knows of voters that may still elect a leader: not recovering")
+            raise Conflict(f"{name} lists voters that may still elect a leader: not recovering")
 
     def _name_of(self, member: MemberEntry) -> str:
         hosts = (self.member_at(self.scope.desired, host_of(peer_url)) for peer_url in member.peer_urls)
         return member.name or next(hosts, "")
 
     def _assert_serves(self, name: str, revision: int) -> MemberList:
-        """A linearizable read at the seed: it leads a cluster of its own, with all that was to be saved."""
+        """A linearizable read at the seed: it leads a cluster of its own, with all data of the survivor."""
         etcd = self._etcd(self._address(name))
         listed = etcd.member_list(linearizable=True)
         names = [self._name_of(member) for member in listed.members]
         recovery = self.scope.state.persisted.recovery
         is_new = recovery is not None and hex_id(listed.cluster_id) != recovery.replaces
         if not is_new or names != [name] or etcd.status().revision < revision:
-            raise Conflict(f"{name} does not serve the recovered data: nothing of the old cluster is touched")
+            raise Conflict(f"{name} does not serve the recovered data: the old cluster is not changed")
         return listed
 
     def _pod(self, name: str) -> Pod | None:
@@ -145,8 +145,6 @@ class Recoverer:
         at = endpoint(ip, CLIENT_PORT)
         return EtcdClient(self.channels, at, deadline=DEADLINE, on_call=self.on_call)
 
-    # persistent members
-
     def _confirm_silence(self, action: ConfirmSilence) -> None:
         """No survivor follows a leader now: there is no quorum that they know of."""
         for name, uid in action.survivors:
@@ -165,7 +163,7 @@ class Recoverer:
         raise Conflict("no quorum of the old cluster answers after all: its recovery goes on")
 
     def _assert_leaderless(self, seed: str) -> None:
-        """The last look before there is no way back: nobody of the old cluster follows a leader again."""
+        """The last read before the point of no return: nobody of the old cluster follows a leader again."""
         for member in self.scope.state.answers:
             if member.name != seed and self._etcd(self._address(member.name)).status().leader:
                 raise Conflict(f"{member.name} follows a leader again: {seed} may not be needed")

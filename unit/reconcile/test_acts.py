@@ -141,7 +141,7 @@ def test_the_claim_of_a_peer_that_was_made_again_is_not_lost() -> None:
         again = {"name": "c-2", "ownerReferences": old["metadata"]["ownerReferences"]}
         made.create(PEERS, {"metadata": again, "spec": old["spec"]})
 
-        with pytest.raises(Conflict, match="made again"):
+        with pytest.raises(Conflict, match="created again"):
             acts.act(DeleteMember(name="c-2"))
         assert made.get(PEERS, "c-2")["metadata"].get("finalizers", []) == []
 
@@ -166,7 +166,7 @@ def test_a_pod_that_runs_by_now_is_not_made_anew() -> None:
         acts = Acts(made, IMPROBABLE)
         before = made.get(CLAIMS, "c-2")
 
-        with pytest.raises(Conflict, match="is not what it was"):
+        with pytest.raises(Conflict, match="has changed since it was observed"):
             acts.act(RemakePod(name="c-2"))
         assert (made.get(CLAIMS, "c-2"), acts.told) == (before, [])
 

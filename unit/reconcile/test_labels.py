@@ -132,7 +132,7 @@ def test_no_member_is_removed_whose_own_pod_or_claim_is_there_when_it_is_read_li
         strip(made, storage, name, *EVERY_LABEL[kind])
         acts = Acts(made, kind)
         assert acts.state.kind.storage_of(acts.state.by_name[name]) is None
-        with pytest.raises(Conflict, match=f"{name} is there after all"):
+        with pytest.raises(Conflict, match=f"{name} still exists"):
             acts.act(RemoveMember(name=name, member_id=acts.state.by_name[name].id))
         assert len(made.etcd.etcd.members) == 3
         assert set(EVERY_LABEL[kind]) <= set(made.get(storage, name)["metadata"]["labels"])

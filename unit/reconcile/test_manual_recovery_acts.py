@@ -106,7 +106,7 @@ def test_a_survivor_that_is_another_pod_now_is_none(made: Bench, channels: Chann
     freeze(made, "c-0", "c-1")
     acts = Acts(made, channels)
     acts.uids["c-2"] = "another"
-    with pytest.raises(Conflict, match="c-2 is not what it was"):
+    with pytest.raises(Conflict, match="c-2 has changed since it was observed"):
         acts.confirm("c-2")
 
 

@@ -106,7 +106,7 @@ def test_a_loss_that_is_true_is_confirmed_and_reported(made: Bench, channels: Ch
 def test_a_pod_that_the_cache_had_not_seen_is_no_loss(made: Bench, channels: Channels) -> None:
     lose(made, 0)
     acts = Acts(made, channels)
-    with pytest.raises(Conflict, match="c-0001 is there after all"):
+    with pytest.raises(Conflict, match="c-0001 still exists"):
         acts.confirm("c-0000", "c-0001")
     assert acts.told == []
 
@@ -116,7 +116,7 @@ def test_a_survivor_that_is_going_is_none(made: Bench, channels: Channels) -> No
     acts = Acts(made, channels)
     made.edit(PODS, "c-0002", {"metadata": {"finalizers": ["example.com/held"]}})
     made.delete(PODS, "c-0002")
-    with pytest.raises(Conflict, match="c-0002 is not what it was"):
+    with pytest.raises(Conflict, match="c-0002 has changed since it was observed"):
         acts.confirm("c-0000", "c-0001")
 
 
@@ -124,7 +124,7 @@ def test_a_survivor_that_is_another_pod_now_is_none(made: Bench, channels: Chann
     lose(made, 0, 1)
     acts = Acts(made, channels)
     acts.uids["c-0002"] = "another"
-    with pytest.raises(Conflict, match="c-0002 is not what it was"):
+    with pytest.raises(Conflict, match="c-0002 has changed since it was observed"):
         acts.confirm("c-0000", "c-0001")
 
 

@@ -41,7 +41,7 @@ class EphemeralMembers:
         """Change the image of the running pod: the kubelet restarts the container, the volume as it is."""
         pod = self.scope.state.by_name[action.name].pod
         if pod is None or pod.is_terminating:
-            raise Conflict(f"the pod of {action.name} is going: not upgrading it")
+            raise Conflict(f"the pod of {action.name} is being deleted: not upgrading it")
         image = self.scope.desired.at(action.version).image
         change: RawObject = {
             "metadata": {"annotations": {coreos.VERSION_ANNOTATION: action.version}},

@@ -66,7 +66,7 @@ class PersistentMembers:
         member = self.scope.state.by_name[action.name]
         peer, claim = member.peer, member.claim
         if peer is None or peer.is_terminating or peer.is_for_cleanup:
-            raise Conflict(f"the EtcdPeer {action.name} is going: not upgrading it")
+            raise Conflict(f"the EtcdPeer {action.name} is being deleted: not upgrading it")
         if claim is not None and claim.version != action.version:
             self._claims.write_version(claim, action.version)
         objects = self.scope.objects
@@ -98,7 +98,7 @@ class PersistentMembers:
         objects = self.scope.objects
         found = objects.client.get(resources.PEERS, objects.key(peer.name), Written).metadata
         if found.uid != peer.uid:
-            raise Conflict(f"the EtcdPeer {peer.name} was made again: looking again")
+            raise Conflict(f"the EtcdPeer {peer.name} was created again: trying again")
         objects.write_finalizers(resources.PEERS, found, [*found.finalizers, improbable.CLEANUP_FINALIZER])
 
     def mark_seed(self, name: str, served: MemberList) -> None:
@@ -154,7 +154,7 @@ class PersistentMembers:
         self.scope.objects.merge(resources.PEERS, peer, {"spec": spec})
 
     def _remake_pod(self, name: str) -> None:
-        """Give a member whose data is missing another pod before that is believed.
+        """Recreate the pod that reports missing data, before that is believed.
 
         Which pod reported it first is written on the claim before, so that an operator that dies in between
         knows it too.
@@ -167,7 +167,7 @@ class PersistentMembers:
         if claim.missing_in != pod.uid:
             self._claims.write_missing(claim, pod.uid)
         self.scope.objects.remove(resources.PODS, pod)
-        self.scope.report("PodRemade", f"the data of {name} is missing in its pod: made the pod anew")
+        self.scope.report("PodRemade", f"recreated the pod of {name}, which reported missing data")
 
     def _clear_missing(self, name: str) -> None:
         claim = self.scope.state.by_name[name].claim
@@ -180,7 +180,7 @@ class PersistentMembers:
         with suppress(NotFound):
             found = objects.client.get(resources.PODS, objects.key(name), Pod)
             if found.metadata.uid != uid or pod_facts(found, now=self.scope.now).is_running:
-                raise Conflict(f"the pod {name} is not what it was: looking again")
+                raise Conflict(f"the pod {name} has changed since it was observed: trying again")
 
     def _give_up(self, name: str) -> None:
         """Keep the claim for a person, and remove the peer."""
