@@ -38,7 +38,7 @@ from etcd_operator.reconcile.readiness import ReadinessWriter
 from etcd_operator.reconcile.upgrade import UpgradeWatch, events_of
 from etcd_operator.reconcile.writes import Writes
 
-PersistedState = Callable[[Any, str, str, bool], None]
+ReportEvent = Callable[[Any, str, str, bool], None]
 """`(object, reason, message, is_warning)`: an Event on the object."""
 
 RETRY_HELD = 10.0
@@ -71,7 +71,7 @@ class ClusterReconciler(Generic[Cluster]):
     readiness_writer: ReadinessWriter[Cluster]
     prober: Prober
     clock: Clock
-    persisted: PersistedState
+    report: ReportEvent
     jitter: Callable[[], float]
     resync: float
     upgrades: UpgradeWatch
@@ -188,7 +188,7 @@ class _Pass(Generic[Cluster]):
         return self._of.resync * (0.9 + 0.2 * self._of.jitter())
 
     def _report(self, reason: str, message: str) -> None:
-        self._of.persisted(self._cluster, reason, message, reason in WARNINGS)
+        self._of.report(self._cluster, reason, message, reason in WARNINGS)
 
     def _write_status(self) -> None:
         """Replace the status if it differs from the one last seen; a concurrent edit is a Conflict."""
@@ -210,7 +210,7 @@ class _Pass(Generic[Cluster]):
             return
         known = [c for c in before.get("conditions", ()) if c["type"] == "Degraded" and c["status"] == "True"]
         if not any(c["reason"] == self._plan.reason for c in known):
-            self._of.persisted(self._cluster, self._plan.reason, self._plan.message, True)  # noqa: FBT003
+            self._of.report(self._cluster, self._plan.reason, self._plan.message, True)  # noqa: FBT003
 
 
 def held_by(error: Exception, words: str) -> Plan:

@@ -10,9 +10,7 @@ from random import Random
 from typing import Any
 
 from etcd_operator.api import coreos, improbable
-from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.clock import Clock
-from etcd_operator.core.status import WARNINGS
 from etcd_operator.dialects.base import Defaults, Dialect
 from etcd_operator.dialects.coreos import CoreosDialect
 from etcd_operator.dialects.improbable import ImprobableDialect
@@ -21,9 +19,8 @@ from etcd_operator.engine.controller import Controller, Reconcile
 from etcd_operator.etcd.client import OnCall
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
-from etcd_operator.kube.events import EventType, Recorder, Reference
+from etcd_operator.kube.events import Recorder
 from etcd_operator.kube.informer import Informer
-from etcd_operator.kube.views import Claim
 from etcd_operator.reconcile.act import Actor
 from etcd_operator.reconcile.caches import Caches, Cluster, Source, coreos_caches, improbable_caches
 from etcd_operator.reconcile.cluster import ClusterReconciler
@@ -39,9 +36,11 @@ from etcd_operator.reconcile.peer import PeerReconciler
 from etcd_operator.reconcile.peer_memory import PeerMemory
 from etcd_operator.reconcile.peer_observe import PeerObserver
 from etcd_operator.reconcile.peer_status import PeerStatusWriter
+from etcd_operator.reconcile.peer_wakes import wake_peers
 from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.quorum_check import QuorumCheck
 from etcd_operator.reconcile.readiness import ReadinessWriter
+from etcd_operator.reconcile.reporters import cluster_reporter, peer_reporter
 from etcd_operator.reconcile.upgrade import Seconds, UpgradeWatch
 from etcd_operator.reconcile.writes import Writes
 
@@ -89,11 +88,13 @@ class Group:
 
 def build_groups(wiring: Wiring, source: Source) -> tuple[Group, ...]:
     """Both groups, wired but not started."""
-    persisted, transient = improbable_caches(source), coreos_caches(source)
+    of_improbable, of_coreos = improbable_caches(source), coreos_caches(source)
     return (
-        # Of two that are equally old, the one that keeps its data goes on.
-        _improbable(wiring, persisted, conflicting_cluster=_conflicting_cluster(transient, or_equal=False)),
-        _coreos(wiring, transient, conflicting_cluster=_conflicting_cluster(persisted, or_equal=True)),
+        # Of two that are equally old, the one with persistent members is served.
+        _improbable(
+            wiring, of_improbable, conflicting_cluster=_conflicting_cluster(of_coreos, or_equal=False)
+        ),
+        _coreos(wiring, of_coreos, conflicting_cluster=_conflicting_cluster(of_improbable, or_equal=True)),
     )
 
 
@@ -123,7 +124,7 @@ def _improbable(
             caches=caches, repository=wiring.defaults.repository, clock=wiring.clock, memory=memory
         ),
         memory=memory,
-        report=_peer_reporter(wiring.recorder, caches),
+        report=peer_reporter(wiring.recorder, caches),
         disown=for_peers.disown,
         wake_cluster=to_cluster,
         failures=Failures(wiring.clock),
@@ -145,7 +146,7 @@ def _improbable(
     peer_controller = wiring.new_controller("improbable-peer", peer_reconciler.reconcile)
     to_cluster.target, answered.target = clusters.enqueue, clusters.resume
     caches.wake(clusters.enqueue, clusters.restart)
-    _wake_peers(caches, peer_controller.enqueue)
+    wake_peers(caches, peer_controller.enqueue)
     return Group(
         name=improbable.GROUP,
         informers=tuple(caches.all()),
@@ -240,7 +241,7 @@ def _reconciler(  # noqa: PLR0913 -- wiring: each part can be exchanged
         ),
         prober=prober,
         clock=wiring.clock,
-        persisted=_cluster_reporter(wiring.recorder, caches),
+        report=cluster_reporter(wiring.recorder, caches),
         jitter=Random().random,  # noqa: S311 -- spreads looks over time, keeps no secret
         resync=wiring.resync,
         upgrades=UpgradeWatch(
@@ -273,65 +274,3 @@ def _conflicting_cluster(other: Caches[Any], *, or_equal: bool) -> ConflictingCl
         return bool(made < created or (or_equal and made == created))
 
     return is_before
-
-
-def _wake_peers(caches: Caches[improbable.EtcdCluster], enqueue: Callable[[Key], None]) -> None:
-    """A peer and its ReplicaSet have one name; claims and the record concern all peers of their cluster."""
-
-    def wake_all(cluster: Key | None) -> None:
-        for peer in caches.of_cluster(caches.peers, cluster) if cluster is not None else ():
-            enqueue(Key(peer.metadata.namespace, peer.metadata.name))
-
-    def on_change(old: Any, new: Any) -> None:
-        value = new or old
-        enqueue(Key(value.metadata.namespace, value.metadata.name))
-
-    def on_claim(old: Claim | None, new: Claim | None) -> None:
-        value = new or old
-        wake_all(caches.cluster_of(value.metadata) if value is not None else None)
-
-    def on_cluster(old: improbable.EtcdCluster | None, new: improbable.EtcdCluster | None) -> None:
-        """What its peers are checked against; a deleted one takes them along by itself."""
-        if new is not None and (old is None or _identity(old) != _identity(new)):
-            wake_all(Key(new.metadata.namespace, new.metadata.name))
-
-    caches.clusters.add_handler(on_cluster)
-    for informer in (caches.peers, caches.replica_sets):
-        if informer is not None:
-            informer.add_handler(on_change)
-    if caches.claims is not None:
-        caches.claims.add_handler(on_claim)
-
-
-def _identity(cluster: improbable.EtcdCluster) -> tuple[object, ...]:
-    return cluster.metadata.uid, cluster.status.bootstrap, cluster.status.recovery
-
-
-def _cluster_reporter(recorder: Recorder, caches: Caches[Cluster]) -> Callable[[Any, str, str, bool], None]:
-    def report(cluster: Any, reason: str, message: str, is_warning: bool) -> None:  # noqa: FBT001 -- see cluster.Record
-        kind: EventType = "Warning" if is_warning else "Normal"
-        recorder.record(_reference(caches, cluster), kind, reason, message)
-
-    return report
-
-
-def _peer_reporter(
-    recorder: Recorder, caches: Caches[improbable.EtcdCluster]
-) -> Callable[[EtcdPeer, str, str], None]:
-    def report(peer: EtcdPeer, reason: str, message: str) -> None:
-        cluster = caches.clusters.store.get(Key(peer.metadata.namespace, peer.spec.cluster_name))
-        if cluster is not None:
-            kind: EventType = "Warning" if reason in WARNINGS else "Normal"
-            recorder.record(_reference(caches, cluster), kind, reason, message)
-
-    return report
-
-
-def _reference(caches: Caches[Any], cluster: Any) -> Reference:
-    return Reference(
-        api_version=caches.resource.api_version,
-        kind=caches.resource.kind,
-        namespace=cluster.metadata.namespace,
-        name=cluster.metadata.name,
-        uid=cluster.metadata.uid,
-    )
