@@ -88,6 +88,10 @@ class SteadyWriter:
         """How many puts that began in `within` (always: None) were acknowledged."""
         return sum(not put.failure for put in self._of(within))
 
+    def keys(self) -> list[str]:
+        """The keys of the acknowledged puts, in the order of the answers."""
+        return [put.key for put in list(self._puts) if not put.failure]
+
     def failures(self, within: Interval | None = None) -> Counter[str]:
         """How many puts that began in `within` failed, by the reason."""
         return Counter(put.failure for put in self._of(within) if put.failure)
