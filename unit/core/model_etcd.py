@@ -1,9 +1,8 @@
 """etcd in the model world: how members begin, and changes of who they are.
 
-Nothing happens but in the methods called. It follows verified-facts.md A, D and H. Changes are refused as
-etcd refuses them: one learner at a time; no addition and no removal of a running voter unless enough voters
-have been connected for five seconds (`is_seasoned`: for two elections); promotion only in step; a removed ID
-never returns, its process ends as soon as it is told.
+Nothing happens but in the methods called. When a change is refused is shared with the fake etcd, which a
+contract compares with the real one (unit/fakes/etcd/rules.py). Connected for five seconds is here: for two
+elections (`is_seasoned`). A removed ID never returns; its process ends as soon as it learns of it.
 """
 
 from dataclasses import replace
@@ -13,14 +12,20 @@ from etcd_operator.core.replies import ANYBODY
 from unit.core.model_disks import Disk, Entry, Group, Process
 from unit.core.model_raft import Raft
 from unit.core.model_versions import minor
+from unit.fakes.etcd.rules import NOT_FOUND, refuses_learner, refuses_promotion, refuses_removal
 
 
 class EtcdRefused(Exception):
     """etcd does not allow this change, or not yet."""
 
 
+def _check(text: str) -> None:
+    if text:
+        raise EtcdRefused(text)
+
+
 def cluster_id_of(token: str, initial_members: int) -> str:
-    """The ID of a cluster follows from how it was founded."""
+    """The ID of a cluster follows from how it was bootstrapped."""
     return f"id({token},{initial_members})"
 
 
@@ -29,7 +34,7 @@ class Etcd(Raft):
 
     # starting
 
-    def found(self, name: str, disk: Disk, initial_members: tuple[str, ...], token: str) -> bool:
+    def bootstrap(self, name: str, disk: Disk, initial_members: tuple[str, ...], token: str) -> bool:
         """Begin an empty member of a new cluster; false if another member remembers this one."""
         cluster_id = cluster_id_of(token, len(initial_members))
         for process in self.alive():
@@ -70,10 +75,8 @@ class Etcd(Raft):
         """Raises EtcdRefused as etcd does."""
         group = self._serving(asked)
         voters = group.leader.disk.voters
-        if any(entry.is_learner for entry in group.entries.values()):
-            raise EtcdRefused("too many learner members in cluster")
-        if len(voters) > 1 and self._connected(group, asked) < quorum(len(voters) + 1):
-            raise EtcdRefused("unhealthy cluster")
+        learners, connected = len(group.entries) - len(voters), self._connected(group, asked)
+        _check(refuses_learner(voters=len(voters), connected=connected, learners=learners))
         entry = Entry(id=f"id-{next(self._numbers)}", name=name, is_learner=True)
         self.listed_names.add(name)
         group.entries[entry.id] = entry
@@ -84,11 +87,11 @@ class Etcd(Raft):
         group = self._serving(asked)
         entry = group.entries.get(member_id)
         if entry is None:
-            raise EtcdRefused("member not found")
+            raise EtcdRefused(NOT_FOUND)
         if not entry.is_learner:
             return
-        if not any(p.disk.member_id == member_id and p.has_led for p in group.up):
-            raise EtcdRefused("can only promote a learner member which is in sync with leader")
+        is_in_sync = any(p.disk.member_id == member_id and p.has_led for p in group.up)
+        _check(refuses_promotion(is_learner=True, is_in_sync=is_in_sync))
         group.entries[member_id] = replace(entry, is_learner=False)
         self._commit(group, [n for n, p in enumerate(group.voters) if p.disk.member_id == member_id])
         self._protect_quorum(group, f"promoting {entry.name}")
@@ -119,7 +122,7 @@ class Etcd(Raft):
         self.leaders[group.cluster_id] = member_id
 
     def name_corrupt(self, name: str) -> None:
-        """The leader finds the data of a member to differ; empty: it cannot say whose."""
+        """The leader finds the data of a member to differ; empty: it cannot name one."""
         for group in self.groups(led=True):
             named = [entry.id for entry in group.entries.values() if entry.name == name]
             group.leader.disk.corrupt.update(named if name else [ANYBODY])
@@ -150,11 +153,13 @@ class Etcd(Raft):
 
     def _may_remove(self, group: Group, asked: Process, entry: Entry) -> None:
         rest = [voter for voter in group.leader.disk.voters if voter.id != entry.id]
-        if sum(voter.is_started for voter in rest) < quorum(len(rest)):
-            raise EtcdRefused("re-configuration failed due to not enough started members")
-        is_active = any(voter.disk.member_id == entry.id for voter in group.voters)
-        if is_active and self._connected(group, asked) - 1 < quorum(len(rest)):
-            raise EtcdRefused("unhealthy cluster")
+        refused = refuses_removal(
+            is_active=any(voter.disk.member_id == entry.id for voter in group.voters),
+            others=len(rest),
+            started=sum(voter.is_started for voter in rest),
+            connected=self._connected(group, asked),
+        )
+        _check(refused)
 
     def _protect_quorum(self, group: Group, what: str) -> None:
         """No act of the operator may leave fewer voters that work than a quorum."""

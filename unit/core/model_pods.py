@@ -5,7 +5,7 @@ alone refuses one. A second process on a volume waits for the first. Pods on a n
 nor start. A kubelet whose pod asks for another image ends the old process first, and then gets the image.
 
 Assumed: a kubelet's report comes before anything else happens; volumes are wiped in place only under
-sealed members (before that no operator could know).
+members that start from their data only (before that no operator could know).
 """
 
 from dataclasses import dataclass, replace
@@ -103,7 +103,7 @@ class Pods(Etcd):
         self.pods[name] = Pod(uid=self.uid("pod"), name=name, start=start, version=version, node=node)
 
     def remove_pod(self, name: str) -> None:
-        """The pod and its process go at once; an ephemeral member's data goes with them."""
+        """The pod and its process end at once, and with them an ephemeral member's data."""
         pod = self.pods.pop(name, None)
         if pod is not None:
             self.processes.pop(pod.uid, None)
@@ -201,9 +201,9 @@ class Pods(Etcd):
     def _begins(self, pod: Pod, disk: Disk) -> bool:
         match pod.start:
             case Bootstrapping():
-                return self.found(pod.name, disk, pod.start.initial_members, pod.start.token)
+                return self.bootstrap(pod.name, disk, pod.start.initial_members, pod.start.token)
             case Seeding():
-                return self.found(pod.name, disk, (pod.name,), pod.start.token)
+                return self.bootstrap(pod.name, disk, (pod.name,), pod.start.token)
             case Joining():
                 return self.join(pod.name, disk, pod.start.members, pod.version)
             case _:
@@ -247,7 +247,7 @@ class Pods(Etcd):
             self.pods[name] = replace(pod, is_running=False, is_finished=True, problem=problem)
 
     def wipe(self, name: str) -> None:
-        """The volume of a sealed member loses its data, and its pod with it."""
+        """The volume of a member that starts from its data only is emptied; its pod ends."""
         self.remove_pod(name)
         self.disks[self.claims[name].uid] = Disk()
 
@@ -268,8 +268,8 @@ class Pods(Etcd):
         self.processes.pop(uid, None)
 
     def _disk(self, name: str) -> Disk:
-        holder = self.claims[name].uid if self.is_persistent else self.pods[name].uid
-        return self.disks.setdefault(holder, Disk())
+        storage = self.claims[name].uid if self.is_persistent else self.pods[name].uid
+        return self.disks.setdefault(storage, Disk())
 
     def existing_disks(self) -> list[Disk]:
         """Data directories that are still there."""

@@ -8,7 +8,7 @@ import pytest
 
 from etcd_operator.etcd.channel import Channels
 from unit.etcd.real import RealEtcdCluster
-from unit.fakes.etcd import FakeEtcdCluster
+from unit.fakes.etcd.cluster import FakeEtcdCluster
 
 VERSIONS = ("3.5.34", "3.5.35", "3.6.16", "3.7.3")
 
@@ -27,22 +27,27 @@ def fake() -> Iterator[FakeEtcdCluster]:
     cluster.close()
 
 
-@pytest.fixture(params=[pytest.param(version, marks=pytest.mark.etcd) for version in VERSIONS])
-def binaries(request: pytest.FixtureRequest) -> Path:
+def programs(version: str) -> Path:
     """The folder with etcd and etcdctl of one version.
 
     `ETCD_BIN` names a folder with one `etcd-<version>` folder each; the default is the cache
-    that `hack/cluster build` fills. Without binaries the test is skipped, unless ETCD_BIN is set.
+    that `hack/cluster build` fills. Without programs the test is skipped, unless ETCD_BIN is set.
     """
     chosen = os.environ.get("ETCD_BIN")
     cache = os.environ.get("XDG_CACHE_HOME", "")
     default = (Path(cache) if cache.startswith("/") else Path.home() / ".cache") / "etcd-operator-dev/tools"
-    folder = (Path(chosen) if chosen else default) / f"etcd-{request.param}"
+    folder = (Path(chosen) if chosen else default) / f"etcd-{version}"
     if all(os.access(folder / program, os.X_OK) for program in ("etcd", "etcdctl")):
         return folder
     if chosen:
         pytest.fail(f"ETCD_BIN is set, but {folder} has no etcd and etcdctl")
     pytest.skip(f"no etcd in {folder}: run hack/cluster build, or set ETCD_BIN")
+
+
+@pytest.fixture(params=[pytest.param(version, marks=pytest.mark.etcd) for version in VERSIONS])
+def binaries(request: pytest.FixtureRequest) -> Path:
+    """The programs of each version."""
+    return programs(request.param)
 
 
 @pytest.fixture

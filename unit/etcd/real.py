@@ -1,6 +1,7 @@
-"""Real etcd members as processes on loopback, with the handles of the fake."""
+"""Real etcd members as processes on loopback."""
 
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -30,10 +31,11 @@ def free_address() -> str:
 
 @dataclass(slots=True, kw_only=True)
 class RealMember:
-    """One process; `endpoint` is `host:port` of its client port."""
+    """One process; `endpoint` is `host:port` of its client port, `metrics` that of its metrics page."""
 
     name: str
     endpoint: str
+    metrics: str
     peer_url: str
     command: list[str]
     log: Path
@@ -49,19 +51,45 @@ class RealEtcdCluster:
         self._tls = tls
         self._members: dict[str, RealMember] = {}
 
-    def found(self, *names: str) -> None:
-        """Start these as the founding voters."""
+    def bootstrap(self, *names: str) -> None:
+        """Start these as the initial members."""
         peers = {name: f"http://{free_address()}" for name in names}
         for name, peer_url in peers.items():
-            self._start(name, peer_url, peers, state="new")
+            self.start(name, peer_url, peers, state="new")
 
     def join(self, name: str, peer_url: str) -> None:
         """Start a member that MemberAdd has registered."""
         peers = {member.name: member.peer_url for member in self._members.values()} | {name: peer_url}
-        self._start(name, peer_url, peers, state="existing")
+        self.start(name, peer_url, peers, state="existing")
+
+    def restart(self, name: str) -> None:
+        """Start a member that was killed again, with the same flags."""
+        self._run(self._members[name])
+
+    def wipe(self, name: str) -> None:
+        """End a process, and lose its data directory."""
+        self.kill(name)
+        shutil.rmtree(self._folder / name)
+
+    def last_words(self, name: str) -> str:
+        """The log of a process, once it has ended by itself."""
+        process = self._members[name].process
+        assert process is not None
+        process.wait(30)
+        return self._members[name].log.read_text()
+
+    def peer_url(self, name: str) -> str:
+        return self._members[name].peer_url
+
+    def metrics(self, name: str) -> str:
+        return self._members[name].metrics
 
     def endpoint(self, name: str) -> str:
         return self._members[name].endpoint
+
+    @property
+    def names(self) -> list[str]:
+        return list(self._members)
 
     @property
     def endpoints(self) -> list[str]:
@@ -95,32 +123,38 @@ class RealEtcdCluster:
             if member.process is not None:
                 self.kill(member.name)
 
-    def _start(self, name: str, peer_url: str, peers: Mapping[str, str], *, state: str) -> None:
-        endpoint = free_address()
+    def start(self, name: str, peer_url: str, peers: Mapping[str, str], *, state: str) -> None:
+        """Start a member with these flags: the initial members by name, and `new` or `existing`."""
+        endpoint, metrics = free_address(), free_address()
         client_url = f"{'https' if self._tls else 'http'}://{endpoint}"
         flags = {
             "name": name,
             "data-dir": str(self._folder / name),
             "listen-client-urls": client_url,
             "advertise-client-urls": client_url,
+            "listen-metrics-urls": f"http://{metrics}",
             "listen-peer-urls": peer_url,
             "initial-advertise-peer-urls": peer_url,
             "initial-cluster": ",".join(f"{peer}={url}" for peer, url in peers.items()),
             "initial-cluster-state": state,
-            "log-level": "error",
+            "log-level": "warn",
             "unsafe-no-fsync": "true",
         }
         command = [str(self._binaries / "etcd"), *(f"--{flag}={value}" for flag, value in flags.items())]
         member = RealMember(
             name=name,
             endpoint=endpoint,
+            metrics=metrics,
             peer_url=peer_url,
             command=[*command, *self._tls],
             log=self._folder / f"{name}.log",
         )
+        self._members[name] = member
+        self._run(member)
+
+    def _run(self, member: RealMember) -> None:
         with member.log.open("wb") as log:
             member.process = subprocess.Popen(member.command, stdout=log, stderr=log)
-        self._members[name] = member
 
     def _signal(self, name: str, number: signal.Signals) -> None:
         process = self._members[name].process

@@ -11,12 +11,12 @@ from etcd_operator.etcd.channel import Channels, TlsCredentials
 from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.render.urls import endpoint as endpoint_of
 from unit.etcd.support import eventually, native_threads, open_files
-from unit.fakes.etcd import FakeEtcdCluster
+from unit.fakes.etcd.cluster import FakeEtcdCluster
 
 
 @pytest.fixture
 def endpoint(fake: FakeEtcdCluster) -> str:
-    fake.found({"m0": "http://m0:2380"})
+    fake.bootstrap({"m0": "http://m0:2380"})
     return fake.start("m0", peer_url="http://m0:2380").endpoint
 
 
@@ -28,7 +28,7 @@ def test_a_connection_is_kept_while_it_works(endpoint: str, channels: Channels) 
 
 @pytest.mark.skipif(not socket.has_dualstack_ipv6(), reason="no IPv6 here")
 def test_a_member_at_an_ipv6_address_answers(fake: FakeEtcdCluster, channels: Channels) -> None:
-    fake.found({"m0": "http://m0:2380"})
+    fake.bootstrap({"m0": "http://m0:2380"})
     port = fake.start("m0", peer_url="http://m0:2380", address="[::1]:0").endpoint.rpartition(":")[2]
     assert EtcdClient(channels, endpoint_of("::1", int(port))).status().version
 
@@ -102,7 +102,7 @@ def test_sixty_endpoints_need_no_thread_each_and_leave_no_files(channels: Channe
         endpoints = []
         for fake in fakes:
             names = ("m0", "m1", "m2")
-            fake.found({name: f"http://{name}:2380" for name in names})
+            fake.bootstrap({name: f"http://{name}:2380" for name in names})
             endpoints += [fake.start(name, peer_url=f"http://{name}:2380").endpoint for name in names]
         # The scripted servers live in this process: let them have their threads first.
         ask_all(channels, endpoints)

@@ -11,15 +11,15 @@ from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.etcd.values import Alarm, AlarmKind, hex_id
 from unit.fakes.clock import FakeClock
-from unit.fakes.etcd import FakeEtcdCluster
-from unit.fakes.etcd_rpc import Refusal
+from unit.fakes.etcd.cluster import FakeEtcdCluster
+from unit.fakes.etcd.refusals import Refusal
 
 
 @pytest.fixture
 def client(fake: FakeEtcdCluster, channels: Channels) -> EtcdClient:
     """A client of the first of three founded members, all running."""
     names = ("m0", "m1", "m2")
-    fake.found({name: f"http://{name}:2380" for name in names})
+    fake.bootstrap({name: f"http://{name}:2380" for name in names})
     endpoints = [fake.start(name, peer_url=f"http://{name}:2380").endpoint for name in names]
     return EtcdClient(channels, endpoints[0], deadline=3.0)
 
@@ -177,7 +177,7 @@ def test_the_fake_holds_changes_back_for_five_seconds_as_etcd_does(channels: Cha
     clock = FakeClock()
     fake = FakeEtcdCluster(clock=clock)
     try:
-        fake.found({"m0": "http://m0:2380", "m1": "http://m1:2380"})
+        fake.bootstrap({"m0": "http://m0:2380", "m1": "http://m1:2380"})
         endpoint = fake.start("m0", peer_url="http://m0:2380").endpoint
         fake.start("m1", peer_url="http://m1:2380")
         client = EtcdClient(channels, endpoint)

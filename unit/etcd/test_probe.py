@@ -12,8 +12,8 @@ import pytest
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.probe import Answered, NoAnswer, Refused, probe
 from unit.etcd.support import eventually, native_threads, open_files
-from unit.fakes.etcd import FakeEtcdCluster
-from unit.fakes.etcd_rpc import Refusal
+from unit.fakes.etcd.cluster import FakeEtcdCluster
+from unit.fakes.etcd.refusals import Refusal
 
 SLACK = 2.0
 """Seconds that a busy machine may take longer."""
@@ -21,7 +21,7 @@ SLACK = 2.0
 
 def start(fake: FakeEtcdCluster, size: int) -> list[str]:
     names = [f"m{number}" for number in range(size)]
-    fake.found({name: f"http://{name}:2380" for name in names})
+    fake.bootstrap({name: f"http://{name}:2380" for name in names})
     return [fake.start(name, peer_url=f"http://{name}:2380").endpoint for name in names]
 
 
@@ -241,10 +241,10 @@ import os, resource
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.errors import NotProbed
 from etcd_operator.etcd.probe import probe
-from unit.fakes.etcd import FakeEtcdCluster
+from unit.fakes.etcd.cluster import FakeEtcdCluster
 
 fake = FakeEtcdCluster()
-fake.found({"m0": "http://m0:2380"})
+fake.bootstrap({"m0": "http://m0:2380"})
 endpoints = [fake.start("m0", peer_url="http://m0:2380").endpoint]
 connected = Channels()
 assert probe(connected, endpoints).quorum

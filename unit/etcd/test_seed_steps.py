@@ -45,7 +45,7 @@ def ends_well(words: list[str], *, within: float = 30.0) -> bool:
 def test_a_seed_takes_all_data_without_quorum_and_once_sealed_its_steps_do_nothing(
     real: RealEtcdCluster, channels: Channels, binaries: Path, tmp_path: Path, keys: int
 ) -> None:
-    real.found("m0", "m1", "m2")
+    real.bootstrap("m0", "m1", "m2")
     survivor = EtcdClient(channels, real.endpoint("m2"))
     eventually(lambda: survivor.has_quorum(deadline=1.0), within=20)
     for number in range(keys):

@@ -133,8 +133,8 @@ def test_a_watch_can_lose_events(subject: Subject, api: ApiServer) -> None:
     post(subject, "lost")
     api.watches[0].skip()
     api.watches[0].resume()
-    post(subject, "told")
-    assert next(stream)["object"]["metadata"]["name"] == "told"
+    post(subject, "seen")
+    assert next(stream)["object"]["metadata"]["name"] == "seen"
     stream.close()
 
 

@@ -6,20 +6,21 @@ import pytest
 
 from unit.fakes.apiserver import ApiServer, Json
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, REPLICA_SETS
-from unit.fakes.world import Running, World
+from unit.fakes.kubelets import Running
+from unit.fakes.world import World
 
 
 class Bench:
     def __init__(self, api: ApiServer) -> None:
         self.api = api
-        self.told: list[str] = []
-        self.world = World(api, on_start=self._told("start"), on_stop=self._told("stop"))
+        self.calls: list[str] = []
+        self.world = World(api, on_start=self._recording("start"), on_stop=self._recording("stop"))
 
-    def _told(self, word: str) -> Callable[[Running], None]:
-        def tell(running: Running) -> None:
-            self.told.append(f"{word} {running.pod} {running.image}")
+    def _recording(self, word: str) -> Callable[[Running], None]:
+        def record(running: Running) -> None:
+            self.calls.append(f"{word} {running.pod} {running.image}")
 
-        return tell
+        return record
 
     def pod(self, name: str = "p", **spec: object) -> Json:
         name_of_pod = {"name": "NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
@@ -91,7 +92,7 @@ def test_an_image_changed_in_place_restarts_the_container_at_the_same_address(be
     patch = {"spec": {"containers": [{"name": "etcd", "image": "etcd:2"}]}}
     bench.api.objects.patch(PODS, "default", "p", patch, "strategic")
     bench.world.settle()
-    assert bench.told == ["start p etcd:1", "stop p etcd:1", "start p etcd:2"]
+    assert bench.calls == ["start p etcd:1", "stop p etcd:1", "start p etcd:2"]
     assert (bench.world.running[0].ip, bench.world.running[0].restarts) == (ip, 1)
     assert bench.pods()[0]["status"]["containerStatuses"][0]["image"] == "etcd:2"
 
@@ -102,7 +103,7 @@ def test_a_deleted_pod_stops_and_goes(bench: Bench) -> None:
     bench.api.objects.delete(PODS, "default", "p")
     assert bench.pods()[0]["metadata"]["deletionTimestamp"]
     bench.world.settle()
-    assert (bench.pods(), bench.told[-1]) == ([], "stop p etcd:1")
+    assert (bench.pods(), bench.calls[-1]) == ([], "stop p etcd:1")
 
 
 def test_a_pod_on_a_node_that_is_down_stays_terminating_and_its_process_runs_on(bench: Bench) -> None:
@@ -112,7 +113,7 @@ def test_a_pod_on_a_node_that_is_down_stays_terminating_and_its_process_runs_on(
     bench.api.objects.delete(PODS, "default", "p")
     bench.world.settle()
     assert bench.pods()[0]["metadata"]["deletionTimestamp"]
-    assert bench.told == ["start p etcd:1"]
+    assert bench.calls == ["start p etcd:1"]
 
 
 def test_a_pod_waits_for_its_claim(bench: Bench) -> None:
@@ -143,7 +144,7 @@ def test_a_pod_that_failed_is_not_run_again(bench: Bench) -> None:
     bench.world.fail("default", "p")
     bench.world.settle()
     assert bench.pods()[0]["status"]["phase"] == "Failed"
-    assert bench.told[-1] == "stop p etcd:1"
+    assert bench.calls[-1] == "stop p etcd:1"
 
 
 def test_a_container_restarted_in_place_keeps_its_address(bench: Bench) -> None:

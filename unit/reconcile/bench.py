@@ -9,6 +9,7 @@ import math
 import socket
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 from unittest.mock import patch
 
@@ -18,13 +19,14 @@ from etcd_operator.etcd.probe import Probe, probe
 from etcd_operator.kube import reflector
 from etcd_operator.pacing import Exponential
 from etcd_operator.reconcile import prober
-from unit.fakes import world as world_module
 from unit.fakes.apiserver import ApiServer, Json, Kind
 from unit.fakes.apiserver.faults import Exchange
 from unit.fakes.apiserver.kinds import CLAIMS, EVENTS, OPERATOR_KINDS, PODS, REPLICA_SETS, SERVICES
 from unit.fakes.clock import FakeClock
+from unit.fakes.etcd.launcher import Bootstrapped
+from unit.fakes.kubelets import Addresses
 from unit.fakes.world import World
-from unit.reconcile.etcds import Etcds, Process
+from unit.reconcile.etcds import Etcds
 from unit.reconcile.harness import MARK, RESYNC, Operator
 from unit.rights import all_taken, granted
 
@@ -49,34 +51,24 @@ def persistent(name: str = "c", size: int = 3, **spec: Any) -> tuple[Kind, Json]
     return IMPROBABLE, {"metadata": {"name": name}, "spec": {**asked, **spec}}
 
 
-class _Network:
+def _claimed_network() -> str:
     """A /16 of loopback addresses that no other process uses: ports of etcd are fixed."""
-
-    def __init__(self) -> None:
-        self.prefix = self._claimed()
-        self.used = 0
-
-    def _claimed(self) -> str:
-        for second in range(16, 250):
-            lock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-            try:
-                lock.bind((f"127.{second}.255.254", 2379))
-            except OSError:
-                lock.close()
-                continue
-            atexit.register(lock.close)
-            return f"127.{second}"
-        raise AssertionError("no free loopback network")
+    for second in range(16, 250):
+        lock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            lock.bind((f"127.{second}.255.254", 2379))
+        except OSError:
+            lock.close()
+            continue
+        atexit.register(lock.close)
+        return f"127.{second}"
+    raise AssertionError("no free loopback network")
 
 
-NETWORK: list[_Network] = []
-
-
-def network() -> _Network:
-    """This process's own, claimed at the first use and kept until the process ends."""
-    if not NETWORK:
-        NETWORK.append(_Network())
-    return NETWORK[0]
+@cache
+def network() -> Addresses:
+    """This process's own addresses, claimed at the first use and kept until the process ends."""
+    return Addresses(_claimed_network())
 
 
 FASTER_THAN_KUBELETS = 0.02
@@ -90,9 +82,12 @@ class Bench:
         self.clock, self.api = clock, api
         self.etcds = Etcds(api, clock)
         self.world = World(
-            api, on_start=self.etcds.start, on_stop=self.etcds.stop, on_init=self.etcds.prepare
+            api,
+            on_start=self.etcds.container_started,
+            on_stop=self.etcds.container_ended,
+            on_init=self.etcds.prepare,
+            addresses=network(),
         )
-        self.world._ips = network().used
         self.operator: Operator | None = None
 
     def probe(
@@ -176,7 +171,7 @@ class Bench:
             self.drain()
 
     def settle(self, *clusters: tuple[Kind, str]) -> None:
-        """Until the status of each cluster (default: of all) says that it is as asked, and goes on to."""
+        """Until the status of each cluster (default: of all) reports that it is as desired, for a while."""
         wanted = clusters or tuple((kind, o["metadata"]["name"]) for kind, o in self.clusters())
 
         def settled() -> bool:
@@ -222,7 +217,7 @@ class Bench:
         self.api.objects.delete(kind, "default", name, **options)
 
     def lose_claim(self, name: str) -> None:
-        """A volume is lost with its claim, although a pod was using it; the pod goes too."""
+        """A volume is lost with its claim, although a pod was using it, and with the pod."""
         self.delete(CLAIMS, name)
         self.edit(CLAIMS, name, {"metadata": {"finalizers": []}})
         for pod in self.api.objects.select(PODS, labels=f"{PEER_LABEL}={name}"):
@@ -261,15 +256,15 @@ class Bench:
         return str(found["reason"]) if found.get("status") == "True" else ""
 
     def is_settled(self, kind: Kind, name: str) -> bool:
-        """Whether the status says that everything is as asked."""
+        """Whether the status reports that everything is as desired."""
         status = self.status(kind, name)
         # Others there may be: DataLossPossible is true for ever after a recovery, or somebody else's.
-        told = {c["type"]: c["status"] for c in status.get("conditions") or () if c["type"] in CONDITIONS}
+        found = {c["type"]: c["status"] for c in status.get("conditions") or () if c["type"] in CONDITIONS}
         generation = self.get(kind, name)["metadata"]["generation"]
-        return told == CONDITIONS and status["observedGeneration"] == generation
+        return found == CONDITIONS and status["observedGeneration"] == generation
 
     @property
-    def etcd(self) -> Process:
+    def etcd(self) -> Bootstrapped:
         """The one etcd cluster that has processes."""
         (process,) = (p for p in self.etcds.by_token.values() if p.running)
         return process
@@ -289,7 +284,7 @@ class Bench:
         return len(self.writes()) + sum(len(p.etcd.writes) for p in self.etcds.by_token.values())
 
     def events(self) -> list[Json]:
-        """Every Event told so far."""
+        """Every Event so far."""
         if self.operator is not None:
             self.operator.await_events()
         return [event for event in self.api.objects.select(EVENTS) if event["reason"] != MARK]
@@ -310,7 +305,7 @@ class Bench:
 def bench(clock: FakeClock | None = None) -> Iterator[Bench]:
     """A world without an operator; whatever happens in it must be safe."""
     clock = clock or FakeClock()
-    with patch.object(world_module, "_NODE_IPS", network().prefix), ApiServer(clock=clock) as api:
+    with ApiServer(clock=clock) as api:
         made = Bench(api, clock)
         try:
             relisting = patch.multiple(reflector, AWAY=RELISTING, REFUSED=RELISTING)
@@ -322,12 +317,11 @@ def bench(clock: FakeClock | None = None) -> Iterator[Bench]:
         finally:
             made.kill()
             made.etcds.close()
-            network().used = made.world._ips + 1
 
 
 @contextmanager
 def bootstrapped(kind: Kind, body: Json) -> Iterator[Bench]:
-    """A cluster that is as asked, with an acknowledged key in it."""
+    """A cluster that is as desired, with an acknowledged key in it."""
     with bench() as made:
         made.start()
         made.create(kind, body)

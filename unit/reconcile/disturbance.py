@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import grpc
 
 from unit.fakes.apiserver.faults import Answer, Cut, Fault, Request
-from unit.fakes.etcd_rpc import Refusal
+from unit.fakes.etcd.refusals import Refusal
 from unit.reconcile.bench import Bench
 from unit.reconcile.harness import Died
 

@@ -225,7 +225,7 @@ class Operator:
         assert caught_up, f"the caches are behind: {[i.last_error for i in self.informers]}"
 
     def await_events(self) -> None:
-        """Wait until every Event told so far is posted: they are posted in order, by one thread."""
+        """Wait until every Event recorded so far is posted: they are posted in order, by one thread."""
         mark, store = uuid4().hex, self._api.objects.store
         about = Reference(api_version="v1", kind="Mark", namespace="default", name=mark, uid=mark)
         self._recorder.record(about, "Normal", MARK, mark)

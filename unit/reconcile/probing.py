@@ -10,7 +10,7 @@ from etcd_operator.keys import Key
 from etcd_operator.reconcile import prober
 from etcd_operator.reconcile.prober import Prober
 from unit.fakes.clock import FakeClock
-from unit.fakes.etcd import FakeEtcdCluster
+from unit.fakes.etcd.cluster import FakeEtcdCluster
 
 KEY = Key("ns", "c")
 DEADLINE = 5.0
@@ -24,7 +24,7 @@ class ProbedCluster:
 
     def __init__(self) -> None:
         self.etcd = FakeEtcdCluster()
-        self.etcd.found({name: f"http://{name}:2380" for name in NAMES})
+        self.etcd.bootstrap({name: f"http://{name}:2380" for name in NAMES})
         started = [self.etcd.start(name, peer_url=f"http://{name}:2380") for name in NAMES]
         self.endpoints = frozenset(member.endpoint for member in started)
         self.done = threading.Semaphore(0)

@@ -8,7 +8,7 @@ import pytest
 from unit.fakes.apiserver import Answer, Json, Kind
 from unit.fakes.apiserver.faults import Fault, Request
 from unit.fakes.apiserver.kinds import BUDGETS, CLAIMS, EVENTS, PODS, REPLICA_SETS, SERVICES
-from unit.fakes.etcd import FakeEtcdCluster
+from unit.fakes.etcd.cluster import FakeEtcdCluster
 from unit.reconcile.bench import COREOS, IMPROBABLE, PEERS, bench, bootstrapped, ephemeral, persistent
 from unit.reconcile.expected import assert_finished, member_names
 
@@ -146,7 +146,7 @@ def test_clients_reach_only_members_of_the_cluster_on_record(make: Callable[...,
         address, peer_url = member.endpoint, member.peer_urls[0]
         assert routed(made) == set(names)
         etcd.stop(names[2])
-        other.found({names[2]: peer_url})
+        other.bootstrap({names[2]: peer_url})
         other.start(names[2], peer_url=peer_url, address=address)
         try:
             made.run_until(lambda: made.reason(kind) == "SplitBrain")

@@ -8,7 +8,7 @@ from etcd_operator.api.persisted import REVISION_BUMP
 from etcd_operator.render.steps import RUN_STEPS
 from unit.fakes.apiserver.kinds import PODS, SERVICES
 from unit.fakes.apiserver.store import copied
-from unit.fakes.world import _rendered
+from unit.fakes.kubelets import rendered
 from unit.reconcile.bench import COREOS, Bench, bootstrapped, ephemeral
 from unit.reconcile.disturbance import DISTURBANCES, Disturbance, survives
 from unit.reconcile.expected import assert_finished
@@ -270,12 +270,12 @@ def test_the_steps_of_a_sealed_seed_end_well_when_its_node_comes_back_without_th
         lose(made, 0)
         made.settle()
         seed = made.get(PODS, "c-0002")
-        sealed = _rendered(seed, "127.0.0.1", "node-1", 0)
+        sealed = rendered(seed, "127.0.0.1", "node-1", 0)
         unsealed = copied(seed)
         unsealed["metadata"]["annotations"] |= RUN_STEPS
         made.etcds.fetched.clear()
 
         assert made.etcds.prepare(sealed) == (2, "")
-        assert made.etcds.prepare(_rendered(unsealed, "127.0.0.1", "node-1", 0)) == (
+        assert made.etcds.prepare(rendered(unsealed, "127.0.0.1", "node-1", 0)) == (
             0, "c-0001 does not answer"
         )  # fmt: skip

@@ -19,7 +19,7 @@ from etcd_operator.reconcile.group import new_backoff
 from etcd_operator.reconcile.prober import Lane, Prober
 from etcd_operator.reconcile.quorum_check import ANSWER_SECONDS, QuorumCheck, Settled
 from unit.engine.support import Crashes
-from unit.fakes.etcd import FakeEtcdCluster
+from unit.fakes.etcd.cluster import FakeEtcdCluster
 
 DEAD = 300
 CHANGES = 40
@@ -32,7 +32,7 @@ DEADLINE = 2.0
 
 def start(etcd: FakeEtcdCluster) -> frozenset[str]:
     names = [f"m{n}" for n in range(3)]
-    etcd.found({name: f"http://{name}:2380" for name in names})
+    etcd.bootstrap({name: f"http://{name}:2380" for name in names})
     return frozenset(etcd.start(name, peer_url=f"http://{name}:2380").endpoint for name in names)
 
 

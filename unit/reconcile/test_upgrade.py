@@ -139,7 +139,7 @@ def test_the_operator_refuses_what_the_definition_would(kind: Kind, runs: str, w
         made.run_until(lambda: made.reason(kind) == "UpgradeRefused")
         made.wait(30.0)
         assert versions(made) == [runs] * 3
-        assert made.etcd.has_met
+        assert made.etcd.etcd.has_quorum
 
         set_version(made, kind, runs)
         made.settle()

@@ -127,8 +127,8 @@ def test_a_version_that_crashes_only_later_is_replaced(kind: Kind, wanted: str) 
         made.etcds.broken_versions.add("3.6.17")
         for running in made.world.running:
             if running.image == image("3.6.17"):
-                made.etcds.stop(running)
-                made.etcds.start(running)
+                made.etcds.container_ended(running)
+                made.etcds.container_started(running)
         made.wait(60.0)
         assert versions(made).count("3.6.17") == 0
         set_version(made, kind, wanted)

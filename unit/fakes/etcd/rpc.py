@@ -1,4 +1,4 @@
-"""The gRPC face of `unit.fakes.etcd`: one server per running member."""
+"""The gRPC face of the fake etcd: one server per running member."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -11,24 +11,17 @@ import grpc
 from etcd_operator.etcd import methods
 from etcd_operator.etcd import rpc_pb2 as pb
 from etcd_operator.etcd.methods import Method
+from unit.fakes.etcd.member import FakeMember
+from unit.fakes.etcd.refusals import Refusal
 
 if TYPE_CHECKING:
-    from unit.fakes.etcd import FakeEtcdCluster, FakeMember
+    from unit.fakes.etcd.cluster import FakeEtcdCluster
 
 _CHUNK = 32 * 1024
 
 
-class Refusal(Exception):
-    """The gRPC code and etcd's text of a refused call."""
-
-    def __init__(self, code: grpc.StatusCode, text: str) -> None:
-        super().__init__(text)
-        self.code = code
-        self.text = text
-
-
 def open_server(
-    cluster: "FakeEtcdCluster", member: "FakeMember", address: str, executor: ThreadPoolExecutor
+    cluster: "FakeEtcdCluster", member: FakeMember, address: str, executor: ThreadPoolExecutor
 ) -> tuple[grpc.Server, int]:
     """Serve `member` at `address`; the server and its port."""
     server = grpc.server(executor, options=[("grpc.so_reuseport", 0)])
@@ -60,7 +53,7 @@ class _Call:
 class _Answers:
     """The replies of one member."""
 
-    def __init__(self, cluster: "FakeEtcdCluster", member: "FakeMember") -> None:
+    def __init__(self, cluster: "FakeEtcdCluster", member: FakeMember) -> None:
         self.cluster = cluster
         self.member = member
 
@@ -115,8 +108,11 @@ class _Answers:
 
     def alarm(self, request: pb.AlarmRequest) -> pb.AlarmResponse:
         self.cluster.raft_index += 1  # etcd takes even the question through the log
-        if request.action == pb.AlarmRequest.DEACTIVATE:
-            self.cluster.alarms.discard((request.memberID, pb.AlarmType.Name(request.alarm)))
+        alarm = (request.memberID, pb.AlarmType.Name(request.alarm))
+        if request.action == pb.AlarmRequest.ACTIVATE:
+            self.cluster.alarms.add(alarm)
+        elif request.action == pb.AlarmRequest.DEACTIVATE:
+            self.cluster.alarms.discard(alarm)
         alarms = [
             pb.AlarmMember(memberID=member_id, alarm=kind) for member_id, kind in sorted(self.cluster.alarms)
         ]
@@ -127,9 +123,12 @@ class _Answers:
         return pb.DefragmentResponse(header=self.header())
 
     def hash_kv(self, request: pb.HashKVRequest) -> pb.HashKVResponse:
-        own = self.member.hash
-        value = own if own is not None else int(hashlib.sha256(self._data()).hexdigest()[:8], 16)
         revision = request.revision or self.cluster.revision
+        if revision > self.cluster.revision:
+            text = "etcdserver: mvcc: required revision is a future revision"
+            raise Refusal(grpc.StatusCode.OUT_OF_RANGE, text)
+        own = self.member.hash
+        value = own if own is not None else int(hashlib.sha256(self._data(revision)).hexdigest()[:8], 16)
         return pb.HashKVResponse(
             header=self.header(), hash=value, compact_revision=-1, hash_revision=revision
         )
@@ -158,7 +157,7 @@ class _Answers:
         return pb.AuthenticateResponse(header=self.header(), token=_token(request.name))
 
     def snapshot(self, _request: pb.SnapshotRequest) -> Iterator[pb.SnapshotResponse]:
-        data = self._data()
+        data = self._data(self.cluster.revision)
         data += bytes(-len(data) % 512)
         data += hashlib.sha256(data).digest()
         if self.cluster.damage is not None:
@@ -166,8 +165,10 @@ class _Answers:
         chunks = (data[at : at + _CHUNK] for at in range(0, len(data), _CHUNK))
         return (pb.SnapshotResponse(blob=chunk) for chunk in chunks)
 
-    def _data(self) -> bytes:
-        return repr(sorted(self.cluster.keys.items())).encode()
+    def _data(self, revision: int) -> bytes:
+        """All keys up to a revision; of those that were written again since, nothing earlier is known."""
+        keys = self.cluster.keys.items()
+        return repr(sorted((key, value) for key, value in keys if value[1] <= revision)).encode()
 
 
 _CALLS = (
@@ -188,11 +189,11 @@ _CALLS = (
     ),
     _Call(methods.PUT, _Answers.put, needs_quorum=_always),
     _Call(methods.AUTHENTICATE, _Answers.authenticate, needs_quorum=_always, is_public=True),
-    _Call(methods.SNAPSHOT, _Answers.snapshot),
+    _Call(methods.SNAPSHOT, _Answers.snapshot, learner_may=_always),
 )
 
 
-def _handlers(cluster: "FakeEtcdCluster", member: "FakeMember") -> tuple[grpc.GenericRpcHandler, ...]:
+def _handlers(cluster: "FakeEtcdCluster", member: FakeMember) -> tuple[grpc.GenericRpcHandler, ...]:
     answers = _Answers(cluster, member)
     services: dict[str, dict[str, grpc.RpcMethodHandler[Any, Any]]] = {}
     for call in _CALLS:
@@ -222,7 +223,7 @@ def _behaviour(call: _Call, answers: _Answers) -> Callable[[Any, grpc.ServicerCo
 
 
 def _await_turn(call: _Call, answers: _Answers, request: Any, context: grpc.ServicerContext) -> None:
-    """Hang while the member is frozen or lacks a quorum that it needs; refuse what it may not answer."""
+    """Hang while the member answers nothing or lacks a quorum that it needs; refuse what it may not."""
     cluster, member = answers.cluster, answers.member
 
     def wake() -> None:
@@ -230,14 +231,14 @@ def _await_turn(call: _Call, answers: _Answers, request: Any, context: grpc.Serv
             cluster.changed.notify_all()
 
     context.add_callback(wake)
-    cluster.changed.wait_for(lambda: not member.is_frozen or not context.is_active())
+    cluster.changed.wait_for(lambda: member.is_answering or not context.is_active())
     if member.is_learner and not call.learner_may(request):
         text = "etcdserver: rpc not supported for learner"
         raise Refusal(grpc.StatusCode.FAILED_PRECONDITION, text)
     if call.needs_quorum(request):
         cluster.changed.wait_for(lambda: cluster.has_quorum or not context.is_active())
     if not context.is_active():
-        raise Refusal(grpc.StatusCode.CANCELLED, "the caller has gone")
+        raise Refusal(grpc.StatusCode.CANCELLED, "the caller has hung up")
     if cluster.users and not call.is_public and not _is_known(cluster, context):
         raise Refusal(grpc.StatusCode.INVALID_ARGUMENT, "etcdserver: user name is empty")
 
@@ -264,7 +265,7 @@ def _token(user: str) -> str:
     return f"token-of-{user}"
 
 
-def _message(member: "FakeMember") -> pb.Member:
+def _message(member: FakeMember) -> pb.Member:
     return pb.Member(
         ID=member.id,
         name=member.name,

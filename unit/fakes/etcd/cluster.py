@@ -1,89 +1,47 @@
-"""A scripted etcd: real gRPC on loopback addresses, a small model of one cluster behind it.
+"""The members of one fake cluster: real gRPC on loopback addresses, and etcd's rules behind it.
 
     cluster = FakeEtcdCluster()
-    cluster.found({"m0": "http://m0:2380"})          # what --initial-cluster says
+    cluster.bootstrap({"m0": "http://m0:2380"})      # as --initial-cluster has it
     cluster.start("m0", peer_url="http://m0:2380", address="127.1.0.1:2379")
     cluster.stop / freeze / thaw / wipe / start again; cluster.close() at the end
 
-It keeps etcd's rules as measured on 3.5 to 3.7: quorum, the 5 s rule (only with a clock), one
-learner at a time, promotion only in sync, what a learner answers, what answers without quorum.
-It does not model the log: data is one dict, a follower is always up to date, a leader is
-elected at once, and a wiped initial member that would corrupt a real cluster is just refused.
+It keeps etcd's rules as measured on 3.5 to 3.7: quorum, the 5 s rule (only with a clock), one learner at a
+time, promotion only in sync, what a learner answers, what answers without quorum, and that a process answers
+nothing before it has followed a leader. It does not model the log: data is one dict, a follower is always up
+to date, a leader is elected at once.
 
-`on_write(method, applied)` is called before and after each change; raising `Refusal` there
-fails the call before it, or loses its reply. `damage` changes the bytes of snapshots.
+`on_write(method, applied)` is called before and after each change; raising `Refusal` there fails the call
+before it, or loses its reply. `damage` changes the bytes of snapshots.
 
-The cluster version (`3.6`) follows the lowest version of the members, unless `holds_version`: a real
-leader compares them every 5 s.
-
-Of the log it knows two things: that 3.7 does not start on entries that 3.5 wrote unless a raft
-snapshot of 3.6 lies behind them, and that one is saved every `snapshot_every` entries.
+The cluster version (`3.6`) follows the lowest version of the members, unless `holds_version`: a real leader
+compares them every 5 s. Of the log it knows two things: that 3.7 does not start on entries that 3.5 wrote
+unless a raft snapshot of 3.6 lies behind them, and that one is saved every `snapshot_every` entries.
 """
 
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
-
-import grpc
 
 from etcd_operator.clock import Clock
-from unit.fakes.etcd_rpc import Refusal, open_server
+from etcd_operator.core.members import quorum
+from unit.fakes.etcd.member import FakeMember
+from unit.fakes.etcd.refusals import StartRefused, check
+from unit.fakes.etcd.rpc import open_server
+from unit.fakes.etcd.rules import (
+    NOT_FOUND,
+    UNHEALTHY,
+    URL_EXISTS,
+    refuses_learner,
+    refuses_promotion,
+    refuses_removal,
+)
 
 _CONNECTED_SECONDS = 5.0
 _UNREADABLE = "panic: unmarshal should never fail (proto: cannot parse invalid wire-format data)"
 
 
-class StartRefused(Exception):
-    """The process would end at once, saying this."""
-
-
-def _precondition(text: str) -> Refusal:
-    return Refusal(grpc.StatusCode.FAILED_PRECONDITION, f"etcdserver: {text}")
-
-
-def _unhealthy() -> Refusal:
-    return Refusal(grpc.StatusCode.UNAVAILABLE, "etcdserver: unhealthy cluster")
-
-
-def _not_found() -> Refusal:
-    return Refusal(grpc.StatusCode.NOT_FOUND, "etcdserver: member not found")
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class FakeMember:
-    """One member. `endpoint` is where it serves while running; `name` is empty until started.
-
-    is_misled: it takes its peers for disconnected, for ever, although it is in touch with them.
-    """
-
-    id: int
-    peer_urls: tuple[str, ...]
-    name: str = ""
-    is_learner: bool = False
-    is_running: bool = False
-    is_frozen: bool = False
-    is_wiped: bool = False
-    is_in_sync: bool = False
-    is_misled: bool = False
-    version: str = "3.6.16"
-    endpoint: str = ""
-    started_at: float = 0.0
-    db_size: int = 20480
-    db_size_in_use: int = 16384
-    hash: int | None = None
-    started_index: int = 0
-    has_snapshot: bool = False
-    server: grpc.Server | None = field(default=None, repr=False)
-
-    @property
-    def is_alive(self) -> bool:
-        """Running and able to talk to the others."""
-        return self.is_running and not self.is_frozen
-
-
 class FakeEtcdCluster:
-    """The model; every method takes its lock, and `changed` is notified after each change."""
+    """Every method takes its lock, and `changed` is notified after each change."""
 
     def __init__(self, *, cluster_id: int = 0xC0FFEE, clock: Clock | None = None) -> None:
         self.cluster_id = cluster_id
@@ -109,8 +67,8 @@ class FakeEtcdCluster:
 
     # The processes
 
-    def found(self, peers: Mapping[str, str]) -> None:
-        """Make these (name to peer URL) the founding voters."""
+    def bootstrap(self, peers: Mapping[str, str]) -> None:
+        """Make these (name to peer URL) the initial voters."""
         with self.changed:
             for name, peer_url in peers.items():
                 self._admit((peer_url,), name=name, is_learner=False)
@@ -127,21 +85,26 @@ class FakeEtcdCluster:
             member = next((m for m in self.members if peer_url in m.peer_urls), None)
             if member is None:
                 raise StartRefused("member count is unequal")
-            if member.is_wiped and not all(m.is_wiped for m in self.members):
-                raise StartRefused(f"member {member.id:x} has already been bootstrapped")
             if member.is_wiped:
-                self.keys.clear()
-                self.revision = 1
-                for each in self.members:
-                    each.is_wiped = False
+                self._forget(member)
             self._read_log(member, version)
             member.server, port = open_server(self, member, address, self._executor)
             member.endpoint = f"{address.rpartition(':')[0]}:{port}"
             member.name, member.version = name, version
             member.started_at = self._now()
             member.is_running, member.is_frozen, member.is_in_sync = True, False, True
+            member.has_led = False
             self._settle()
             return member
+
+    def _forget(self, member: FakeMember) -> None:
+        """A member begins without data: alone it is refused, with all others the cluster begins again."""
+        if not all(each.is_wiped for each in self.members):
+            raise StartRefused(f"member {member.id:x} has already been bootstrapped")
+        self.keys.clear()
+        self.revision = 1
+        for each in self.members:
+            each.is_wiped = False
 
     def snapshots(self, member: FakeMember) -> int:
         """How many raft snapshots its process has saved."""
@@ -161,7 +124,7 @@ class FakeEtcdCluster:
         member.started_index = self.raft_index
 
     def stop(self, name: str) -> None:
-        """End the process: its port refuses connections, its data stays."""
+        """End the process: its port refuses connections, its data is kept."""
         with self.changed:
             member = self.member(name)
             member.is_running = False
@@ -183,7 +146,7 @@ class FakeEtcdCluster:
             self._settle()
 
     def wipe(self, name: str) -> None:
-        """Stop the process and lose its data directory."""
+        """End the process and lose its data directory."""
         self.stop(name)
         with self.changed:
             self.member(name).is_wiped = True
@@ -195,7 +158,7 @@ class FakeEtcdCluster:
                 self.stop(member.name)
         self._executor.shutdown(wait=True)
 
-    # What the model knows
+    # What is known of it
 
     def member(self, name: str) -> FakeMember:
         """The member of that name (KeyError if none)."""
@@ -212,46 +175,46 @@ class FakeEtcdCluster:
     @property
     def has_quorum(self) -> bool:
         alive = sum(member.is_alive for member in self.voters)
-        return alive >= len(self.voters) // 2 + 1
+        return alive >= quorum(len(self.voters))
 
     # The rules of the calls; the caller holds the lock
 
     def add(self, asked: FakeMember, peer_urls: tuple[str, ...], *, is_learner: bool) -> FakeMember:
-        voters = self.voters
-        if len(voters) > 1 and self._connected(asked) < (len(voters) + 1) // 2 + 1:
-            raise _unhealthy()
-        if any(set(peer_urls) & set(member.peer_urls) for member in self.members):
-            raise _precondition("Peer URLs already exists")
-        if is_learner and len(voters) < len(self.members):
-            raise _precondition("too many learner members in cluster")
+        known = {url for member in self.members for url in member.peer_urls}
+        learners = len(self.members) - len(self.voters)
+        refused = refuses_learner(
+            voters=len(self.voters), connected=self._connected(asked), learners=learners * is_learner
+        )
+        # In etcd the connections are judged before the change is proposed, the rest when it is applied.
+        check(URL_EXISTS if refused != UNHEALTHY and known & set(peer_urls) else refused)
         return self._admit(peer_urls, name="", is_learner=is_learner)
 
     def remove(self, asked: FakeMember, member_id: int) -> None:
         member = self._by_id(member_id)
         if not member.is_learner:
-            rest = [voter for voter in self.voters if voter is not member]
-            if rest and sum(bool(voter.name) for voter in rest) < len(rest) // 2 + 1:
-                raise _precondition("re-configuration failed due to not enough started members")
-            if member.is_alive and self._connected(asked) - 1 < 1 + len(rest) // 2:
-                raise _unhealthy()
+            others = [voter for voter in self.voters if voter is not member]
+            refused = refuses_removal(
+                is_active=member.is_alive,
+                others=len(others),
+                started=sum(bool(voter.name) for voter in others),
+                connected=self._connected(asked),
+            )
+            check(refused)
         self.members.remove(member)
         self._settle()
 
     def promote(self, member_id: int) -> None:
         member = self._by_id(member_id)
-        if not member.is_learner:
-            raise _precondition("can only promote a learner member")
-        if not (member.is_alive and member.is_in_sync):
-            raise _precondition("can only promote a learner member which is in sync with leader")
+        is_in_sync = member.is_alive and member.is_in_sync
+        check(refuses_promotion(is_learner=member.is_learner, is_in_sync=is_in_sync))
         member.is_learner = False
         self._settle()
 
     def move_leader(self, asked: FakeMember, target: int) -> None:
-        if asked is not self.leader:
-            raise _precondition("not leader")
+        check("" if asked is self.leader else "not leader")
         member = next((voter for voter in self.voters if voter.id == target and voter.is_alive), None)
-        if member is None:
-            raise _precondition("bad leader transferee")
+        check("" if member is not None else "bad leader transferee")
+        assert member is not None
         self._lead(member)
         self._settle()
 
@@ -261,10 +224,9 @@ class FakeEtcdCluster:
         self._settle()
 
     def _by_id(self, member_id: int) -> FakeMember:
-        for member in self.members:
-            if member.id == member_id:
-                return member
-        raise _not_found()
+        found = [member for member in self.members if member.id == member_id]
+        check("" if found else NOT_FOUND)
+        return found[0]
 
     def _admit(self, peer_urls: tuple[str, ...], *, name: str, is_learner: bool) -> FakeMember:
         member = FakeMember(id=self._next_id, peer_urls=peer_urls, name=name, is_learner=is_learner)
@@ -288,13 +250,16 @@ class FakeEtcdCluster:
         return self._clock.monotonic() if self._clock is not None else 0.0
 
     def _settle(self) -> None:
-        """After any change: a new leader if one is needed and possible, and wake who waits."""
+        """After any change: a new leader if one is needed and possible, and wake all that wait."""
         self.raft_index += 1
         able = [voter for voter in self.voters if voter.is_alive]
         if not self.has_quorum:
             self.leader = None
         elif self.leader not in able:
             self._lead(able[0])
+        if self.has_quorum:
+            for member in self.members:
+                member.has_led = member.has_led or member.is_alive
         if self.has_quorum and not self.holds_version:
             self._agree()
         self.changed.notify_all()

@@ -1,0 +1,62 @@
+"""What answers without a quorum, and what a process reports that has not found one yet."""
+
+import pytest
+
+from etcd_operator.errors import Unavailable
+from unit.etcd.contract.harness import Subject, new_peer_url
+
+
+def test_a_survivor_reports_its_list_and_data_without_a_quorum(subject: Subject) -> None:
+    subject.bootstrap("m0", "m1", "m2")
+    survivor = subject.client("m0", deadline=1.0)
+    revision = survivor.put(b"key", b"value")
+    subject.kill("m1")
+    subject.freeze("m2")
+    subject.until(lambda: survivor.status().leader == 0)
+
+    assert not survivor.has_quorum(deadline=0.3)
+    with pytest.raises(Unavailable):
+        survivor.member_list(linearizable=True)
+    assert len(survivor.member_list(linearizable=False).members) == 3
+    found = survivor.get(b"key", serializable=True)
+    assert found is not None
+    assert (found.value, survivor.status().revision) == (b"value", revision)
+    assert "no leader" in "".join(survivor.status().errors)
+    assert survivor.hash_kv(revision).revision == revision
+    assert b"".join(survivor.snapshot(deadline=10.0))
+
+    subject.thaw("m2")
+    subject.until(lambda: survivor.has_quorum(deadline=1.0))
+
+
+def test_a_frozen_member_accepts_connections_and_answers_nothing(subject: Subject) -> None:
+    subject.bootstrap("m0", "m1", "m2")
+    subject.freeze("m2")
+    with pytest.raises(Unavailable):
+        subject.client("m2", deadline=0.3).status()
+    subject.until(lambda: subject.client("m0").has_quorum(deadline=1.0))
+
+
+def test_an_initial_member_alone_answers_nothing_but_that_it_has_seen_no_leader(subject: Subject) -> None:
+    peers = {name: new_peer_url() for name in ("m0", "m1", "m2")}
+    subject.start("m0", peers["m0"], peers, state="new")
+    subject.until(lambda: subject.page("m0").leaders_seen is not None)
+    with pytest.raises(Unavailable):
+        subject.client("m0", deadline=0.5).status()
+    assert subject.page("m0").leaders_seen == 0
+
+    subject.start("m1", peers["m1"], peers, state="new")
+    subject.until(lambda: subject.client("m0").has_quorum(deadline=1.0))
+    assert subject.page("m0").leaders_seen != 0
+
+
+def test_a_member_that_restarts_without_a_quorum_answers_nothing(subject: Subject) -> None:
+    subject.bootstrap("m0", "m1")
+    subject.kill("m0")
+    subject.kill("m1")
+    subject.restart("m0")
+    subject.until(lambda: subject.page("m0").leaders_seen == 0)
+    with pytest.raises(Unavailable):
+        subject.client("m0", deadline=0.5).status()
+    subject.restart("m1")
+    subject.until(lambda: subject.client("m0").has_quorum(deadline=1.0))

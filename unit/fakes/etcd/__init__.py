@@ -1,0 +1,10 @@
+"""One fake etcd: what the operator relies on, as unit/etcd/contract shows it of this and of the real one.
+
+rules.py       when etcd refuses a change of its members: pure, shared with the random model of unit/core
+refusals.py    how it refuses a call, or a start
+member.py      one member
+cluster.py     the members of one cluster: their processes, leader, data and alarms
+rpc.py         its gRPC face: one server for each running member
+metrics.py     the metrics page of one member
+launcher.py    from flags and data directories to members of clusters, or to a refused start
+"""

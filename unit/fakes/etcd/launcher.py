@@ -1,0 +1,131 @@
+"""Starts of fake etcds: flags and a data directory in, a member of some cluster out, or a refused start.
+
+Promises: flags count only where the data directory is empty; a start that real etcd refuses is refused in its
+words. A member that is started without data after it has served is noted in `unsafe`: no test may end so.
+A directory is any name that is unique; whoever calls knows what it lies on and how long that lives.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from etcd_operator.clock import Clock
+from unit.fakes.etcd.cluster import FakeEtcdCluster
+from unit.fakes.etcd.member import FakeMember
+from unit.fakes.etcd.refusals import StartRefused
+
+Options = Mapping[str, str]
+"""etcd's flags by name, from the command line and the environment alike."""
+
+REMOVED = (
+    "the member has been permanently removed from the cluster\ndata-dir used by this member must be removed"
+)
+
+
+@dataclass(eq=False)
+class Bootstrapped:
+    """One cluster: how it was bootstrapped, and what it has been through.
+
+    served: IDs of the members that have been part of a quorum. data: whose data a directory holds, by ID.
+    """
+
+    etcd: FakeEtcdCluster
+    initial_members: tuple[str, ...]
+    served: set[int] = field(default_factory=set)
+    data: dict[str, int] = field(default_factory=dict)
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """A client's write."""
+        with self.etcd.changed:
+            self.etcd.put(key, value)
+
+    @property
+    def running(self) -> list[str]:
+        """The members whose process runs, by name."""
+        return [member.name for member in self.etcd.members if member.is_running]
+
+
+class Launcher:
+    """All clusters of a test, by the token they were bootstrapped with."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.by_token: dict[str, Bootstrapped] = {}
+        self.unsafe: list[str] = []
+        self._clock = clock
+
+    def start(
+        self, options: Options, *, directory: str, address: str, version: str
+    ) -> tuple[Bootstrapped, FakeMember]:
+        """Start a process that serves at `address` (`host:port`). Raises StartRefused."""
+        cluster = self._cluster(options, directory)
+        member = cluster.etcd.start(
+            options["name"],
+            peer_url=options["initial-advertise-peer-urls"],
+            address=address,
+            version=version,
+        )
+        cluster.served.update(each.id for each in cluster.etcd.members if each.is_answering)
+        return cluster, member
+
+    def restore(self, options: Options, *, directory: str, old: FakeEtcdCluster, unique: str) -> None:
+        """As `etcdutl snapshot restore`, of a snapshot of `old`: a cluster of one. Raises StartRefused."""
+        if self.has_data(directory):
+            raise StartRefused("data-dir is not empty")
+        name = options["name"]
+        etcd = self._new_cluster()
+        etcd.bootstrap({name: options["initial-advertise-peer-urls"]})
+        # etcdutl counts from the newest revision that is stored: of a key, or of its own last bump.
+        bump = int(options["bump-revision"])
+        stored = max((revision for _, revision in old.keys.values()), default=0)
+        newest = max(stored, old.revision // bump * bump)
+        etcd.keys, etcd.revision = dict(old.keys), newest + bump
+        etcd.on_write = old.on_write
+        token = f"{options['initial-cluster-token']} of {unique}"
+        self.by_token[token] = Bootstrapped(etcd, (name,), data={directory: etcd.members[0].id})
+
+    def has_data(self, directory: str) -> bool:
+        """Whether a member has ever started in this directory."""
+        return any(directory in cluster.data for cluster in self.by_token.values())
+
+    def close(self) -> None:
+        """End everything."""
+        for cluster in self.by_token.values():
+            cluster.etcd.close()
+
+    def _cluster(self, options: Options, directory: str) -> Bootstrapped:
+        """The cluster that a process belongs to: by its data, else by its flags."""
+        for cluster in self.by_token.values():
+            if directory in cluster.data:
+                if cluster.data[directory] not in {member.id for member in cluster.etcd.members}:
+                    raise StartRefused(REMOVED)
+                return cluster
+        is_new = options["initial-cluster-state"] == "new"
+        if not is_new and options["initial-cluster"].count("=") == 1:
+            raise StartRefused("cannot fetch cluster info from peer urls")
+        token = options["initial-cluster-token"]
+        token = next((known for known in self.by_token if known.partition(" of ")[0] == token), token)
+        if token not in self.by_token:
+            if not is_new:
+                raise StartRefused("cannot fetch cluster info from peer urls")
+            self.by_token[token] = self._bootstrapped(options)
+        self._begin_empty(self.by_token[token], directory, options)
+        return self.by_token[token]
+
+    def _begin_empty(self, cluster: Bootstrapped, directory: str, options: Options) -> None:
+        peer_url = options["initial-advertise-peer-urls"]
+        member = next((member for member in cluster.etcd.members if peer_url in member.peer_urls), None)
+        if member is None:
+            raise StartRefused("member count is unequal")
+        if member.id in cluster.served:
+            self.unsafe.append(f"{member.name} started empty with {options['initial-cluster-state']}")
+            cluster.etcd.wipe(member.name)
+        others = {at: each for at, each in cluster.data.items() if each != member.id}
+        cluster.data = {**others, directory: member.id}
+
+    def _bootstrapped(self, options: Options) -> Bootstrapped:
+        etcd = self._new_cluster()
+        initial_members = dict(entry.split("=", 1) for entry in options["initial-cluster"].split(","))
+        etcd.bootstrap(initial_members)
+        return Bootstrapped(etcd, tuple(initial_members))
+
+    def _new_cluster(self) -> FakeEtcdCluster:
+        return FakeEtcdCluster(cluster_id=0xC0DE + len(self.by_token), clock=self._clock)

@@ -1,0 +1,44 @@
+"""One member of the fake etcd."""
+
+from dataclasses import dataclass, field
+
+import grpc
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class FakeMember:
+    """`endpoint` is where it serves while running; `name` is empty until it has been started.
+
+    has_led: its process has followed a leader; before that it accepts connections and answers no call.
+    is_misled: it takes its peers for disconnected, for ever, although it is in touch with them.
+    """
+
+    id: int
+    peer_urls: tuple[str, ...]
+    name: str = ""
+    is_learner: bool = False
+    is_running: bool = False
+    is_frozen: bool = False
+    has_led: bool = False
+    is_wiped: bool = False
+    is_in_sync: bool = False
+    is_misled: bool = False
+    version: str = "3.6.16"
+    endpoint: str = ""
+    started_at: float = 0.0
+    db_size: int = 20480
+    db_size_in_use: int = 16384
+    hash: int | None = None
+    started_index: int = 0
+    has_snapshot: bool = False
+    server: grpc.Server | None = field(default=None, repr=False)
+
+    @property
+    def is_alive(self) -> bool:
+        """Running and able to talk to the others."""
+        return self.is_running and not self.is_frozen
+
+    @property
+    def is_answering(self) -> bool:
+        """Whether calls are answered at all."""
+        return self.is_alive and self.has_led
