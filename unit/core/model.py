@@ -113,7 +113,7 @@ class World(Nodes):
         self._end_promises()
 
     def make_claim_late(self, name: str) -> None:
-        """A claim that was asked for on behalf of a member that nobody knows any more."""
+        """A claim that was requested for a member that is not known any more."""
         resource = self.resource
         listed = {entry.name for group in self.groups(led=True) for entry in group.entries.values()}
         if resource is None or not resource.persisted.is_bootstrapped or resource.persisted.bootstrap is None:

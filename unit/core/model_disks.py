@@ -22,7 +22,7 @@ class Disk(Log):
 
     members: etcd's list at `committed`, by ID. published: members known to have been there.
     revision: of the newest write, as etcd counts.
-    is_removed: its process was told that it is no member any more.
+    is_removed: its process learned that it is no member any more.
     corrupt: IDs of members that alarms name, as far as this log goes.
     """
 
@@ -72,7 +72,7 @@ class Process:
     """A running etcd. snapshots: raft snapshots that it has saved.
 
     has_led: it has seen a leader since it started. is_seasoned: others have been connected to it for 5 s.
-    is_cut_off: it reaches only others that are. is_unheard: the operator does not reach it.
+    is_cut_off: it reaches only others that are. is_unreachable: the operator does not reach it.
     """
 
     name: str
@@ -84,7 +84,7 @@ class Process:
     is_seasoned: bool = False
     is_frozen: bool = False
     is_cut_off: bool = False
-    is_unheard: bool = False
+    is_unreachable: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

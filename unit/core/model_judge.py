@@ -2,8 +2,8 @@
 
 Of members that are stopped on purpose (I7, I8, I9): what serves is known from the world, and not from what
 the operator sees of it. Only what it could not know is left out: no leadership can be moved from a member
-that it does not hear, what such a member has agreed to nobody tells it, and where those that it hears know of
-no quorum there is none.
+that it does not reach, what such a member has agreed to is not reported, and where those that it reaches know
+of no quorum there is none.
 """
 
 from etcd_operator.core.actions import (
@@ -79,7 +79,7 @@ def judge(world: World, state: ClusterState, made: Plan) -> None:
         wrong += [
             f"{name} is taken out, but its data is there" for name in removed if _has_data(world, state, name)
         ]
-    wrong += [said for action in made.actions if (said := _verdict(world, state, action, removed))]
+    wrong += [text for action in made.actions if (text := _verdict(world, state, action, removed))]
 
 
 def _has_data(world: World, state: ClusterState, name: str) -> bool:

@@ -1,6 +1,6 @@
 """Everything that may happen to a bootstrapped cluster but what its subclass adds.
 
-Where the data of a quorum survives everything (`is_merciful`), the run must end as asked, with every
+Where the data of a quorum survives everything (`is_merciful`), the run must end as desired, with every
 acknowledged write; otherwise it may end held, for a reason that is true.
 """
 
@@ -22,7 +22,7 @@ WHICH = st.integers(0, 6)
 """Which of the members there are, counted modulo their number: numbers grow without bound."""
 NODE = st.integers(0, NODES - 1)
 SIZES = st.integers(1, 7)
-BORN_WITH = st.sampled_from([3, 3, 1, 2, 4, 5])
+INITIAL_SIZES = st.sampled_from([3, 3, 1, 2, 4, 5])
 MERCY = st.sampled_from([True, True, False])
 
 
@@ -136,11 +136,11 @@ class Life(Machine):
         if process is not None:
             process.is_cut_off = is_cut_off
 
-    @rule(which=WHICH, is_unheard=st.booleans())
-    def the_operator_hears_a_member_no_more_or_again(self, which: int, is_unheard: bool) -> None:
+    @rule(which=WHICH, is_unreachable=st.booleans())
+    def the_operator_loses_or_regains_a_member(self, which: int, is_unreachable: bool) -> None:
         process = self._process(which)
         if process is not None:
-            process.is_unheard = is_unheard
+            process.is_unreachable = is_unreachable
 
     @rule(which=WHICH)
     def a_pod_loses_its_labels(self, which: int) -> None:

@@ -50,7 +50,7 @@ class Machine(RuleBasedStateMachine):
         self.world.agree()
 
     @rule()
-    def operator_looks_at_the_world_as_it_is(self) -> None:
+    def operator_observes_the_world_as_it_is(self) -> None:
         self.operator.catch_up()
         self.operator.step()
 
@@ -65,15 +65,15 @@ class Machine(RuleBasedStateMachine):
         self.operator.step(stop_after=stop_after, loses_reply=True)
 
     @rule()
-    def operator_looks_with_the_caches_it_has(self) -> None:
+    def operator_observes_with_the_caches_it_has(self) -> None:
         self.operator.step()
 
     @rule()
-    def operator_looks_and_is_slow_to_act(self) -> None:
+    def operator_decides_and_is_slow_to_act(self) -> None:
         self.decided = self.operator.decide()
 
     @rule()
-    def operator_acts_on_what_it_saw_then(self) -> None:
+    def operator_acts_on_what_it_decided_then(self) -> None:
         decided, self.decided = self.decided, None
         if decided is not None:
             self.operator.act(decided)
@@ -131,7 +131,7 @@ class Machine(RuleBasedStateMachine):
         for node in list(self.world.away):
             self.world.return_node(node)
         for process in self.world.processes.values():
-            process.is_frozen = process.is_cut_off = process.is_unheard = False
+            process.is_frozen = process.is_cut_off = process.is_unreachable = False
 
     def _comes_to_rest(self) -> Plan | None:
         """Within a bound there is nothing left to do, for a reason that is true; None: nothing is there."""

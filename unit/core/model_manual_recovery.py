@@ -1,8 +1,8 @@
 """The acts of a manual recovery in the model world: persistent members that a person gives up by name.
 
-Until the claim of the seed says which cluster it serves nothing is given up, and a quorum that returns ends
-the recovery. From then on there is no way back: `give_up` forgives the writes that only those members have
-that were silent when the recovery was confirmed, also those that they take later, and nothing else.
+Until the claim of the seed names the cluster that it serves nothing is given up, and a quorum that returns
+ends the recovery. From then on there is no way back: `give_up` forgives the writes that only those members
+have that were silent when the recovery was confirmed, also those that they take later, and nothing else.
 """
 
 from dataclasses import replace
@@ -85,7 +85,7 @@ def _judge_drop(world: World, name: str) -> None:
 
 
 def _set_existing_only(world: World, state: ClusterState, action: SetSeedExistingOnly) -> set[str]:
-    """The peer starts from its data only, then the claim says so: from here on there is no way back."""
+    """First the peer: it starts from its data only. Then the claim: from here on there is no way back."""
     name, member, recovery = action.name, state.by_name[action.name], state.persisted.recovery
     group = assert_serves(world, state, name, action.revision)
     observed_pod(world, state, name)
@@ -136,7 +136,7 @@ def _retire(world: World, state: ClusterState, action: RetireMember) -> set[str]
 
 
 def _judge_deletion(world: World, name: str) -> None:
-    """A claim is deleted only with an attempt that never served, or when the person says so in the name."""
+    """A claim is deleted only with an attempt that never served, or when the annotation asks for it."""
     claim, resource = world.claims.get(name), world.resource
     disk = world.disks.get(claim.uid) if claim is not None else None
     if claim is None or claim.given_up or disk is None or not disk.cluster_id or resource is None:

@@ -165,7 +165,7 @@ def _voter(world: World, state: ClusterState, but: str = "") -> Process:
 
 def _process(world: World, member: Member) -> Process:
     process = world.processes.get(member.pod.uid) if member.pod is not None else None
-    if process is None or process.is_frozen or process.is_unheard:
+    if process is None or process.is_frozen or process.is_unreachable:
         raise Refused(f"{member.name} does not answer")
     if world.wants_user:
         raise Refused(f"{member.name} answers only users")

@@ -10,13 +10,13 @@ class Nodes(Pods):
     """Everything that runs, and the machines that it runs on."""
 
     def lose_node(self, node: int) -> None:
-        """It falls silent: what runs there is heard no more, and may come back."""
+        """It falls silent: what runs there is unreachable, and may come back."""
         self.away.add(node)
         for process in self._on(node):
             process.is_frozen = True
 
     def give_up_node(self, node: int, *, evicts: bool) -> None:
-        """Kubernetes notices after a minute; after some more its pods are deleted, and stay Terminating."""
+        """Kubernetes notices after a minute; after some more its pods are deleted, and remain Terminating."""
         if node not in self.away:
             return
         for name, pod in list(self.pods.items()):

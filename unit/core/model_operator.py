@@ -145,7 +145,7 @@ class Operator:
         for name in self._object_names():
             pod = self._pod(name)
             process = self.world.processes.get(pod.uid) if pod is not None and pod.is_running else None
-            if process and process.has_led and not process.is_frozen and not process.is_unheard:
+            if process and process.has_led and not process.is_frozen and not process.is_unreachable:
                 found[name] = process
         return found
 
@@ -201,7 +201,7 @@ class Operator:
         """A metrics page can be read from the first moment, also before there is a leader."""
         pod = self._pod(name)
         process = self.world.processes.get(pod.uid) if pod is not None else None
-        if process is None or process.is_frozen or process.is_unheard:
+        if process is None or process.is_frozen or process.is_unreachable:
             return UNREAD
         return PageFacts(leaders_seen=int(process.has_led), snapshots_saved=process.snapshots)
 

@@ -213,7 +213,7 @@ class Pods(Etcd):
         """Those that it reaches, unless the pod is being deleted and lacks the labels to be found by."""
         pod = self.pods.get(process.name)
         is_ending = pod is not None and pod.uid == process.pod and pod.is_terminating
-        return not process.is_unheard and not (is_ending and process.pod in self.unlabelled)
+        return not process.is_unreachable and not (is_ending and process.pod in self.unlabelled)
 
     def takes_clients(self, process: Process) -> bool:
         """Everybody but a seed that was not opened: what it starts with may still be thrown away."""

@@ -15,7 +15,7 @@ from unit.core.model_versions import SNAPSHOT_EVERY, Releases, cannot_read, mino
 
 
 class Raft:
-    """All logs of the world, and who has which. `losses` says in sentences what must never happen.
+    """All logs of the world, and who has which. `losses`: what must never happen, in sentences.
 
     replaced: IDs of clusters that were begun from a snapshot, and of those that it was taken of.
     given_up: the latter, once the former have a leader (or a person's word, see gives_up_by_name), and what
@@ -112,7 +112,7 @@ class Raft:
                     log.members[process.disk.member_id], is_started=True
                 )
             if any(not process.has_led and minor(process.version) < 6 for process in group.up):
-                log.old_at = log.committed  # each says where it is to be found, in the format of 3.5
+                log.old_at = log.committed  # each publishes where it is reached, in the format of 3.5
             for process in group.up:
                 self._follow(process, group)
                 process.is_seasoned, process.has_led = process.has_led, True
@@ -127,7 +127,7 @@ class Raft:
                 self._commit(group)
 
     def write(self, preferred: Iterable[int] = ()) -> None:
-        """A client writes to each serving quorum: no more members than needed have it when it is told so."""
+        """A client writes to each serving quorum; it is acknowledged as soon as enough have it."""
         for group in self.groups(led=True):
             if group.leader.disk.corrupt or not any(self.takes_clients(process) for process in group.up):
                 continue

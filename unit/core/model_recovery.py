@@ -59,7 +59,7 @@ def survivor(world: World, name: str, uid: str) -> Process:
 
 def answers(world: World, process: Process) -> bool:
     """Whether a process answers the operator."""
-    return process.has_led and not (process.is_frozen or process.is_unheard or world.wants_user)
+    return process.has_led and not (process.is_frozen or process.is_unreachable or world.wants_user)
 
 
 def assert_serves(world: World, state: ClusterState, name: str, revision: int) -> Group:

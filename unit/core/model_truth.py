@@ -85,7 +85,7 @@ def _claims(world: World) -> dict[str, Claim]:
 def _lacks_a_quorum(world: World, state: ClusterState) -> bool:
     """No quorum serves, and too little is left of those that would have to form it, or too few can run.
 
-    Where nobody has to be asked, one that is left cannot report what it has, or takes itself for electable.
+    Where no person has to be asked, one that is left cannot report what it has, or takes itself as electable.
     """
     serving = [group for group in world.groups(led=True) if group.cluster_id not in world.replaced]
     if serving or _can_serve_again(world, state):
@@ -180,7 +180,7 @@ def _upgrading_member_cannot_run(world: World, state: ClusterState) -> bool:
 
 
 def _is_unreachable(world: World, state: ClusterState) -> bool:
-    """etcd does not go from what runs to what is asked for."""
+    """etcd does not go from the versions that run to the desired one."""
     running = {process.version for process in world.processes.values()}
     return not all(is_reachable(version, state.desired.version) for version in running)
 
@@ -211,7 +211,7 @@ def _claims_are_missing(world: World, _state: ClusterState) -> bool:
 
 
 def _is_uncertain(world: World, state: ClusterState) -> bool:
-    """An initial member's data is gone, and another one that is there may once have served."""
+    """An initial member's data is lost, and another one that exists may once have served."""
     bootstrap = state.persisted.bootstrap
     assert bootstrap is not None
     ended = {name for name, pod in world.pods.items() if pod.is_finished and not world.is_persistent}

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
 from unit.core.model import World
-from unit.core.model_life import BORN_WITH, MERCY, SIZES, Life
+from unit.core.model_life import INITIAL_SIZES, MERCY, SIZES, Life
 from unit.core.model_machine import profile
 
 
 class Memberships(Life):
     """One version of etcd, all the time."""
 
-    @initialize(is_persistent=st.booleans(), size=BORN_WITH, asked=SIZES, is_merciful=MERCY)
+    @initialize(is_persistent=st.booleans(), size=INITIAL_SIZES, asked=SIZES, is_merciful=MERCY)
     def begin(self, is_persistent: bool, size: int, asked: int, is_merciful: bool) -> None:
         self.is_merciful = is_merciful
         self.be_bootstrapped(World(is_persistent=is_persistent, size=size))

@@ -71,7 +71,7 @@ class Bootstraps(Machine):
         self.world.unpullable.add(self.name(ordinal))
 
     @rule(ordinal=ORDINALS)
-    def a_sealed_volume_is_wiped(self, ordinal: int) -> None:
+    def a_volume_of_an_existing_only_member_is_wiped(self, ordinal: int) -> None:
         name = self.name(ordinal)
         peer = self.world.peers.get(name)
         if peer is not None and isinstance(peer.template, Resuming) and name in self.world.claims:

@@ -19,7 +19,7 @@ from etcd_operator.core.actions import Plan
 from etcd_operator.core.rules.manual_recovery import SILENCE
 from etcd_operator.core.starts import Seeding
 from unit.core.model import World
-from unit.core.model_life import BORN_WITH, SIZES, WHICH, Life
+from unit.core.model_life import INITIAL_SIZES, SIZES, WHICH, Life
 from unit.core.model_machine import profile
 
 LEFT = st.sets(WHICH, min_size=1, max_size=3)
@@ -31,7 +31,7 @@ class Recoveries(Life):
 
     is_merciful = False
 
-    @initialize(size=BORN_WITH, asked=SIZES, left=LEFT)
+    @initialize(size=INITIAL_SIZES, asked=SIZES, left=LEFT)
     def begin(self, size: int, asked: int, left: set[int]) -> None:
         self.be_bootstrapped(World(is_persistent=False, size=size))
         self.world.resize(asked)
@@ -60,7 +60,7 @@ class ManualRecoveries(Life):
     is_merciful = False
 
     @initialize(
-        size=BORN_WITH,
+        size=INITIAL_SIZES,
         asked=SIZES,
         left=LEFT,
         is_silent=st.booleans(),
@@ -76,16 +76,16 @@ class ManualRecoveries(Life):
         self.world.resize(asked)
         self.only_these_are_left(left, is_silent=is_silent)
         if passes:
-            self.operator_looks_at_the_world_as_it_is()
+            self.operator_observes_the_world_as_it_is()
             self.the_silence_lasts()
             self.the_recovery_that_is_offered_is_named(deletes_claims=False)
             self.everything_goes_on(passes - 1)
         if is_slow:
             self.operator.catch_up()
-            self.operator_looks_and_is_slow_to_act()
+            self.operator_decides_and_is_slow_to_act()
             self.the_silent_ones_come_back(but=set())
             self.members_elect()
-            self.operator_acts_on_what_it_saw_then()
+            self.operator_acts_on_what_it_decided_then()
 
     # people
 
@@ -140,7 +140,7 @@ class ManualRecoveries(Life):
         others = [self._process(which) for which in but]
         for process in self.world.processes.values():
             if process not in others and self._node_of(process) not in self.world.away:
-                process.is_frozen = process.is_cut_off = process.is_unheard = False
+                process.is_frozen = process.is_cut_off = process.is_unreachable = False
 
     @rule()
     def the_silence_lasts(self) -> None:

@@ -12,7 +12,7 @@ from hypothesis.stateful import initialize, rule
 from etcd_operator.core.actions import Plan
 from unit.core.model import World
 from unit.core.model_disks import Disk
-from unit.core.model_life import BORN_WITH, MERCY, SIZES, Life
+from unit.core.model_life import INITIAL_SIZES, MERCY, SIZES, Life
 from unit.core.model_machine import profile
 from unit.core.model_versions import BEST, CRASHING, GOOD, REGRESSING, UNPULLABLE, is_reachable, minor
 
@@ -27,7 +27,7 @@ class Upgrades(Life):
 
     @initialize(
         is_persistent=st.booleans(),
-        size=BORN_WITH,
+        size=INITIAL_SIZES,
         past=PASTS,
         sizes=st.tuples(SIZES, st.booleans()),
         version=VERSIONS,
@@ -70,13 +70,13 @@ class Upgrades(Life):
         """Its processes crash from now on when they are started."""
         self.world.releases.found_bad |= {found for found in REGRESSING if minor(found) == number}
 
-    @rule(is_unheard=st.booleans())
-    def the_upgrading_member_becomes_silent_or_answers_again(self, is_unheard: bool) -> None:
+    @rule(is_unreachable=st.booleans())
+    def the_upgrading_member_becomes_silent_or_answers_again(self, is_unreachable: bool) -> None:
         resource = self.world.resource
         upgrade = resource.persisted.upgrade if resource is not None else None
         for process in self.world.processes.values():
             if upgrade is not None and process.name == upgrade.member:
-                process.is_unheard = is_unheard
+                process.is_unreachable = is_unreachable
 
     @rule()
     def the_cluster_version_moves(self) -> None:
