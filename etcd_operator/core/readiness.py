@@ -9,7 +9,6 @@ in the same pod can never bootstrap again (docs/architecture.md, "Bootstrap").
 from dataclasses import dataclass
 
 from etcd_operator.core.members import Member, PodFacts
-from etcd_operator.core.routes import foreign
 from etcd_operator.core.state import ClusterState
 
 
@@ -37,7 +36,7 @@ def readiness_updates(state: ClusterState) -> tuple[ReadinessUpdate, ...]:
     if not state.persisted.is_bootstrapped or state.conflict:
         return ()
     is_split = bool(state.cluster_ids - {state.persisted.cluster_id})
-    judged = foreign(state) if is_split else state.members
+    judged = state.foreign if is_split else state.members
     found = (_update(state, member, member.pod) for member in judged if member.pod is not None)
     return tuple(update for update in found if update is not None)
 
@@ -66,7 +65,7 @@ SERVES = "MemberServes"
 
 
 def _verdict(state: ClusterState, member: Member) -> tuple[str, str]:
-    if member in foreign(state):
+    if member in state.foreign:
         return "OtherCluster", "it answers for another cluster than the one on record"
     if not state.has_quorum:
         return "QuorumLost", "no quorum answers"
@@ -91,5 +90,5 @@ def _verdict_on_refusal(member: Member) -> tuple[str, str]:
 
 def _may_be_existing_only(state: ClusterState, member: Member) -> bool:
     """A voter that answers has its data and no longer needs its first flags. A pause stops all acts."""
-    votes = member.entry is not None and not member.entry.is_learner and member not in foreign(state)
+    votes = member.entry is not None and not member.entry.is_learner and member not in state.foreign
     return votes and member.answer is not None and not state.desired.is_paused

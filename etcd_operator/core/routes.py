@@ -11,7 +11,7 @@ Service without members serves nobody.
 
 from dataclasses import dataclass
 
-from etcd_operator.core.members import Member, PodFacts
+from etcd_operator.core.members import PodFacts
 from etcd_operator.core.state import ClusterState
 
 
@@ -24,27 +24,12 @@ class Route:
     is_open: bool
 
 
-def foreign(state: ClusterState) -> tuple[Member, ...]:
-    """The members that answer for another cluster, beside at least one of the cluster on record."""
-    recorded = state.persisted.cluster_id
-    if not _is_known(state):
-        return ()
-    return tuple(m for m in state.answers if m.answer is not None and m.answer.cluster_id != recorded)
-
-
-def _is_known(state: ClusterState) -> bool:
-    """Whether a member answers for the cluster on record, and no recovery is about to replace that."""
-    recorded = state.persisted.cluster_id
-    return bool(recorded) and recorded in state.cluster_ids and not state.persisted.is_recovering
-
-
 def routes(state: ClusterState) -> tuple[Route, ...]:
     """The pods whose labels need a change; none while the cluster is not to be acted on."""
     desired = state.desired
-    if not _is_known(state) or state.conflict or desired.is_paused or desired.is_deleting:
+    if not state.answers_as_recorded or state.conflict or desired.is_paused or desired.is_deleting:
         return ()
-    outside = foreign(state)
-    wanted = ((member, member.pod, member not in outside) for member in state.answers)
+    wanted = ((member, member.pod, member not in state.foreign) for member in state.answers)
     return tuple(
         Route(name=member.name, pod=pod, is_open=is_open)
         for member, pod, is_open in wanted

@@ -79,6 +79,20 @@ class ClusterState:
         return frozenset(m.answer.cluster_id for m in self.members if m.answer is not None)
 
     @cached_property
+    def answers_as_recorded(self) -> bool:
+        """Whether a member answers for the cluster on record, and no recovery is about to replace that."""
+        recorded = self.persisted.cluster_id
+        return bool(recorded) and recorded in self.cluster_ids and not self.persisted.is_recovering
+
+    @cached_property
+    def foreign(self) -> tuple[Member, ...]:
+        """The members that answer for another cluster, beside at least one of the cluster on record."""
+        if not self.answers_as_recorded:
+            return ()
+        recorded = self.persisted.cluster_id
+        return tuple(m for m in self.answers if m.answer is not None and m.answer.cluster_id != recorded)
+
+    @cached_property
     def etcd_members(self) -> tuple[EtcdMember, ...]:
         """etcd's member list, as it is believed (see `core.lists`)."""
         ours = (member.entry for member in self.members if member.entry is not None)

@@ -1,7 +1,6 @@
 """Reasons to do nothing at all: these come before every other rule."""
 
 from etcd_operator.core.actions import Plan
-from etcd_operator.core.routes import foreign
 from etcd_operator.core.rules.protect import missing_budget
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import auth_enabled
@@ -55,7 +54,7 @@ def split(state: ClusterState) -> Plan | None:
         ids.discard(state.persisted.recovery.replaces)
     if len(ids) < 2:
         return None
-    names = ", ".join(member.name for member in foreign(state))
+    names = ", ".join(member.name for member in state.foreign)
     effect = f"clients no longer reach {names}, nothing else is changed" if names else "nothing is changed"
     return Plan.hold(
         "SplitBrain",
