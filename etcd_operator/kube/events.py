@@ -20,12 +20,11 @@ import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC
 from typing import Any, Literal
 
 import structlog
 
-from etcd_operator.clock import Clock
+from etcd_operator.clock import Clock, timestamp
 from etcd_operator.errors import AlreadyExists, NotFound, OperatorError, RetryableError
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client, PatchKind
@@ -249,7 +248,7 @@ class Recorder:
         return f"{fact.about.name}.{secrets.token_hex(8)}"
 
     def _time(self) -> str:
-        return self._clock.now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        return timestamp(self._clock.now())
 
 
 def _namespace(about: Reference) -> str:

@@ -17,7 +17,7 @@ import msgspec
 import structlog
 
 from etcd_operator.api.meta import RawObject
-from etcd_operator.clock import Clock
+from etcd_operator.clock import Clock, timestamp
 from etcd_operator.core.actions import Plan, Remember, Stage
 from etcd_operator.core.plan import plan
 from etcd_operator.core.state import ClusterState
@@ -192,7 +192,7 @@ class _Pass(Generic[Cluster]):
 
     def _write_status(self) -> None:
         """Replace the status if it differs from the one last seen; a concurrent edit is a Conflict."""
-        now = self._of.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        now = timestamp(self._of.clock.now())
         status = self._of.dialect.status(self._cluster, self._state, self._plan, now=now)
         before: RawObject = msgspec.to_builtins(self._cluster.status)
         if status == before:

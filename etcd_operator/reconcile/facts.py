@@ -1,6 +1,6 @@
 """Kubernetes objects turned into the facts that rules read. Pure."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -8,6 +8,7 @@ import msgspec
 from etcd_operator.api import coreos, improbable
 from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.api.podkeys import PodKeys
+from etcd_operator.clock import instant
 from etcd_operator.core.members import ClaimFacts, PeerFacts, PodFacts, PodProblem
 from etcd_operator.decoding import decoder
 from etcd_operator.kube.views import Claim, ContainerState, ContainerStatus, Pod, ReplicaSet
@@ -39,11 +40,6 @@ CLIENTS_RETURN = timedelta(seconds=2)
 A gRPC client that loses a member tries again after 1 s, then after 1.6 s more (each give or take a fifth,
 gRPC's connection back-off). The kubelet reports whole seconds, so it is 1 to 2 s in fact.
 """
-
-
-def instant(text: str) -> datetime:
-    """An API server's time stamp (RFC 3339, whole seconds, UTC); the epoch when there is none."""
-    return datetime.fromisoformat(text) if text else datetime.fromtimestamp(0, UTC)
 
 
 NO_DATA = "cannot fetch cluster info from peer urls"

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Generic
 
-from etcd_operator.clock import Clock
+from etcd_operator.clock import Clock, instant
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import (
     ClaimFacts,
@@ -31,7 +31,6 @@ from etcd_operator.reconcile.caches import Caches, Cluster
 from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.facts import (
     claim_facts,
-    instant,
     peer_facts,
     pod_facts,
     replica_set_problem,

@@ -9,14 +9,14 @@ import msgspec
 from etcd_operator.api import improbable
 from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.api.meta import ObjectMeta, RawObject
-from etcd_operator.clock import Clock
+from etcd_operator.clock import Clock, instant
 from etcd_operator.core.members import ClaimFacts
 from etcd_operator.core.peers.state import InitialPeer, PeerState
 from etcd_operator.core.versions import image_of, parse_version
 from etcd_operator.dialects.peers import content_problem, ownership_problem
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.caches import Caches, stored
-from etcd_operator.reconcile.facts import claim_facts, instant
+from etcd_operator.reconcile.facts import claim_facts
 from etcd_operator.reconcile.peer_memory import PeerMemory
 from etcd_operator.render import persistent
 

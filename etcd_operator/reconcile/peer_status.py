@@ -12,7 +12,7 @@ import msgspec
 
 from etcd_operator.api.improbable import EtcdPeer, PeerStatus
 from etcd_operator.api.meta import Condition, merge_conditions
-from etcd_operator.clock import Clock
+from etcd_operator.clock import Clock, timestamp
 from etcd_operator.core.members import Member
 from etcd_operator.core.state import ClusterState
 from etcd_operator.errors import NotFound
@@ -70,7 +70,7 @@ class PeerStatusWriter:
         self._replace(Key(peer.metadata.namespace, peer.metadata.name), peer, status)
 
     def _now(self) -> str:
-        return self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+        return timestamp(self.clock.now())
 
     def _replace(self, noted_for: Key, peer: EtcdPeer, status: PeerStatus) -> None:
         if status == peer.status:

@@ -14,7 +14,7 @@ from typing import Generic
 import structlog
 
 from etcd_operator.api.meta import RawObject
-from etcd_operator.clock import Clock
+from etcd_operator.clock import Clock, timestamp
 from etcd_operator.core.readiness import ReadinessUpdate, readiness_updates
 from etcd_operator.core.routes import Route, routes
 from etcd_operator.core.state import ClusterState
@@ -88,7 +88,7 @@ class ReadinessWriter(Generic[Cluster]):
             "status": "True" if update.serves else "False",
             "reason": update.reason,
             "message": update.message,
-            "lastTransitionTime": self.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "lastTransitionTime": timestamp(self.clock.now()),
         }
         metadata: RawObject = {}
         if update.sets_existing_only:

@@ -8,12 +8,12 @@ import msgspec
 import pytest
 
 from etcd_operator.api.improbable import EtcdPeer
+from etcd_operator.clock import instant, timestamp
 from etcd_operator.core.members import ClaimFacts, PeerFacts, PodFacts, PodProblem
 from etcd_operator.kube.views import Claim, Pod, ReplicaSet
 from etcd_operator.reconcile.facts import (
     NOT_ITS_OWN,
     claim_facts,
-    instant,
     peer_facts,
     pod_facts,
     replica_set_problem,
@@ -446,3 +446,8 @@ def test_the_only_initial_member_of_a_small_cluster_has_no_existing_only_start()
 def test_a_missing_time_is_the_epoch(text: str, year: int) -> None:
     assert instant(text).year == year
     assert instant(text).utcoffset() is not None
+
+
+def test_a_time_is_read_as_it_was_written() -> None:
+    assert timestamp(instant(OLD)) == OLD
+    assert timestamp(datetime.fromisoformat("2026-01-01T02:00:00.9+02:00")) == "2026-01-01T00:00:00Z"

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from etcd_operator.api import improbable
+from etcd_operator.clock import timestamp
 from etcd_operator.core.actions import AnnotateVoters, SetExistingOnly
 from etcd_operator.core.members import ClaimFacts
 from etcd_operator.core.rules.manual_recovery import name_of
@@ -75,7 +76,7 @@ class ClaimWriter:
             claim,
             {
                 improbable.GIVEN_UP_ANNOTATION: name_of(recovery),
-                improbable.GIVEN_UP_AT_ANNOTATION: self.scope.now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+                improbable.GIVEN_UP_AT_ANNOTATION: timestamp(self.scope.now),
             },
         )
         self.scope.report(
