@@ -42,7 +42,6 @@ from etcd_operator.core.actions import (
     SetSeedExistingOnly,
 )
 from etcd_operator.core.desired import DesiredCluster
-from etcd_operator.core.members import Member
 from etcd_operator.core.state import ClusterState
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.errors import Conflict, NotFound, NotLeading
@@ -50,6 +49,7 @@ from etcd_operator.etcd.client import OnCall
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Budget
+from etcd_operator.reconcile.addresses import client_endpoints, peer_url
 from etcd_operator.reconcile.caches import Caches, Cluster
 from etcd_operator.reconcile.labels import assert_gone_as_seen
 from etcd_operator.reconcile.member_storage import assert_others_are_kept, assert_others_run
@@ -60,7 +60,6 @@ from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.recovery import Recoverer
 from etcd_operator.reconcile.writes import Writes
 from etcd_operator.render import budget
-from etcd_operator.render.urls import CLIENT_PORT, PEER_PORT, endpoint, url
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -172,7 +171,7 @@ class Actor(Generic[Cluster]):
                     assert_others_are_kept(self.writes.client, state, action.name)
                     if membership.remove(action.name, action.member_id):
                         report("MemberRemoved", f"removed member {action.name}, ID {action.member_id}")
-                    removed = _endpoints(state.by_name.get(action.name))
+                    removed = frozenset(client_endpoints([scope.member(action.name)]).values())
                 case _:
                     assert_never(action)
         finally:
@@ -213,7 +212,7 @@ class Actor(Generic[Cluster]):
         return Membership(channels=channels, state=state, on_call=self.on_call, leads_for=self.leads_for)
 
     def _peer_url(self, desired: DesiredCluster, name: str) -> str:
-        return url(self.dialect.member_host(desired, name), PEER_PORT)
+        return peer_url(self.dialect, desired, name)
 
     def _scope(self, state: ClusterState, report: Report) -> Scope:
         objects = self.writes.of(_key(state.desired))
@@ -237,8 +236,3 @@ class Actor(Generic[Cluster]):
 
 def _key(desired: DesiredCluster) -> Key:
     return Key(desired.namespace, desired.name)
-
-
-def _endpoints(member: Member | None) -> frozenset[str]:
-    pod = member.pod if member is not None else None
-    return frozenset({endpoint(pod.ip, CLIENT_PORT)} if pod is not None and pod.ip else ())

@@ -22,7 +22,7 @@ from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient, OnCall
 from etcd_operator.etcd.errors import Corrupt, UnhealthyCluster
 from etcd_operator.etcd.values import Alarm, AlarmKind, MemberList, hex_id
-from etcd_operator.render.urls import CLIENT_PORT, endpoint
+from etcd_operator.reconcile.addresses import client_endpoint
 
 T = TypeVar("T")
 
@@ -161,9 +161,7 @@ class Membership:
         return able
 
     def _client(self, member: Member) -> EtcdClient:
-        if member.pod is None or not member.pod.ip:
-            raise Unavailable(f"{member.name} has no address")
-        at = endpoint(member.pod.ip, CLIENT_PORT)
+        at = client_endpoint(member)
         return EtcdClient(self.channels, at, deadline=DEADLINE, on_call=self.on_call)
 
 

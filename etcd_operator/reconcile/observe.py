@@ -4,7 +4,7 @@ The Kubernetes side comes from the caches, the etcd side from the prober; a pass
 waits for either. How they are joined is in `core.observation`.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Generic
 
@@ -27,6 +27,7 @@ from etcd_operator.dialects.base import Dialect
 from etcd_operator.etcd.probe import Probe
 from etcd_operator.keys import Key
 from etcd_operator.kube.views import Pod
+from etcd_operator.reconcile.addresses import client_endpoints, peer_url
 from etcd_operator.reconcile.caches import Caches, Cluster
 from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.facts import (
@@ -41,7 +42,7 @@ from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.replies import page_facts, reply_of
 from etcd_operator.reconcile.slots import PagesNeeded
 from etcd_operator.render.budget import is_as_desired
-from etcd_operator.render.urls import CLIENT_PORT, PEER_PORT, endpoint, host_of, url
+from etcd_operator.render.urls import host_of
 
 ConflictingCluster = Callable[[Key, str], bool]
 """Whether the other group has a cluster of that key that takes precedence over one made at that time."""
@@ -71,7 +72,7 @@ class Observer(Generic[Cluster]):
         """The state of `cluster` now; None: members are being probed, and the key is queued after that."""
         desired = self.dialect.desired(cluster)
         objects = self._objects(key, desired)
-        running = _endpoints(m for m in objects.values() if m.pod is not None and m.pod.is_running)
+        running = client_endpoints(m for m in objects.values() if m.pod is not None and m.pod.is_running)
         probe = self.prober.collect(
             key,
             frozenset(running.values()),
@@ -210,18 +211,9 @@ class Observer(Generic[Cluster]):
 
     def _peer_urls(self, desired: DesiredCluster) -> PeerUrls:
         return PeerUrls(
-            url_of=lambda name: url(self.dialect.member_host(desired, name), PEER_PORT),
+            url_of=lambda name: peer_url(self.dialect, desired, name),
             name_at=lambda peer_url: self.dialect.member_at(desired, host_of(peer_url)),
         )
-
-
-def _endpoints(members: Iterable[Member]) -> dict[str, str]:
-    """Where members that have an address serve clients (`host:port`), by name."""
-    return {
-        member.name: endpoint(member.pod.ip, CLIENT_PORT)
-        for member in members
-        if member.pod is not None and member.pod.ip
-    }
 
 
 def _is_leaving(member: Member) -> bool:
@@ -229,7 +221,7 @@ def _is_leaving(member: Member) -> bool:
 
 
 def _pages_needed(desired: DesiredCluster, objects: Mapping[str, Member]) -> PagesNeeded:
-    at = _endpoints(objects.values())
+    at = client_endpoints(objects.values())
 
     def pages_needed(probe: Probe) -> frozenset[str]:
         replies = _replies(objects, probe)
@@ -243,7 +235,7 @@ def _replies(objects: Mapping[str, Member], probe: Probe) -> dict[str, Reply]:
     """What members replied, by name, as values that rules read."""
     return {
         name: reply_of(probe.replies[at], probe.silent_for.get(at, 0.0))
-        for name, at in _endpoints(objects.values()).items()
+        for name, at in client_endpoints(objects.values()).items()
         if at in probe.replies
     }
 
@@ -252,7 +244,7 @@ def _pages(objects: Mapping[str, Member], probe: Probe) -> dict[str, PageFacts]:
     """The pages that were read, by name."""
     return {
         name: page_facts(probe.pages[at])
-        for name, at in _endpoints(objects.values()).items()
+        for name, at in client_endpoints(objects.values()).items()
         if at in probe.pages
     }
 

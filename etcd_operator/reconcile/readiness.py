@@ -23,11 +23,11 @@ from etcd_operator.errors import NotFound, NotLeading
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import PatchKind
+from etcd_operator.reconcile.addresses import peer_url
 from etcd_operator.reconcile.caches import Cluster
 from etcd_operator.reconcile.failures import Attempts
 from etcd_operator.reconcile.objects import Objects
 from etcd_operator.reconcile.writes import Writes
-from etcd_operator.render.urls import PEER_PORT, url
 
 log = structlog.get_logger()
 
@@ -92,6 +92,6 @@ class ReadinessWriter(Generic[Cluster]):
         }
         metadata: RawObject = {}
         if update.sets_existing_only:
-            host = self.dialect.member_host(state.desired, update.name)
-            metadata["annotations"] = names.existing_only(update.name, url(host, PEER_PORT))
+            own_url = peer_url(self.dialect, state.desired, update.name)
+            metadata["annotations"] = names.existing_only(update.name, own_url)
         return {"metadata": metadata, "status": {"conditions": [condition]}}

@@ -23,12 +23,13 @@ from etcd_operator.core.actions import (
 )
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import quorum
-from etcd_operator.errors import Conflict, NotFound, Unavailable
+from etcd_operator.errors import Conflict, NotFound
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient, OnCall
 from etcd_operator.etcd.values import MemberEntry, MemberList, hex_id
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Pod
+from etcd_operator.reconcile.addresses import client_endpoint
 from etcd_operator.reconcile.members.protocol import Members, Scope
 from etcd_operator.render.steps import SKIP_STEPS
 from etcd_operator.render.urls import CLIENT_PORT, endpoint, host_of
@@ -88,11 +89,11 @@ class Recoverer:
             if found is not None and found.status.phase not in ("Failed", "Succeeded"):
                 raise Conflict(f"{name} still exists: not recovering")
         for name, uid in action.survivors:
-            self._assert_cannot_elect(name, self._ip_of(name, uid), action.gone)
+            self._assert_cannot_elect(name, self._endpoint_of(name, uid), action.gone)
         self.scope.report("QuorumLost", action.message)
 
-    def _ip_of(self, name: str, uid: str) -> str:
-        """The address of a survivor, if it still is the pod that was seen."""
+    def _endpoint_of(self, name: str, uid: str) -> str:
+        """Where a survivor serves clients, if it still is the pod that was seen."""
         found = self._pod(name)
         if (
             found is None
@@ -101,11 +102,11 @@ class Recoverer:
             or not found.status.pod_ip
         ):
             raise Conflict(f"{name} has changed since it was observed: not recovering")
-        return found.status.pod_ip
+        return endpoint(found.status.pod_ip, CLIENT_PORT)
 
-    def _assert_cannot_elect(self, name: str, ip: str, gone: tuple[str, ...]) -> None:
+    def _assert_cannot_elect(self, name: str, at: str, gone: tuple[str, ...]) -> None:
         """Whatever the caches show: by this member's own list, too few voters are left."""
-        listed = self._etcd(ip).member_list(linearizable=False)
+        listed = self._etcd(at).member_list(linearizable=False)
         voters = [self._name_of(member) for member in listed.members if not member.is_learner]
         is_other = hex_id(listed.cluster_id) != self.scope.state.persisted.cluster_id
         if is_other or sum(voter not in gone for voter in voters) >= quorum(len(voters)):
@@ -117,7 +118,7 @@ class Recoverer:
 
     def _assert_serves(self, name: str, revision: int) -> MemberList:
         """A linearizable read at the seed: it leads a cluster of its own, with all data of the survivor."""
-        etcd = self._etcd(self._address(name))
+        etcd = self._etcd(client_endpoint(self.scope.member(name)))
         listed = etcd.member_list(linearizable=True)
         names = [self._name_of(member) for member in listed.members]
         recovery = self.scope.state.persisted.recovery
@@ -135,20 +136,13 @@ class Recoverer:
         except NotFound:
             return None
 
-    def _address(self, name: str) -> str:
-        pod = self.scope.member(name).pod
-        if pod is None or not pod.ip:
-            raise Unavailable(f"{name} has no address")
-        return pod.ip
-
-    def _etcd(self, ip: str) -> EtcdClient:
-        at = endpoint(ip, CLIENT_PORT)
+    def _etcd(self, at: str) -> EtcdClient:
         return EtcdClient(self.channels, at, deadline=DEADLINE, on_call=self.on_call)
 
     def _confirm_silence(self, action: ConfirmSilence) -> None:
         """No survivor follows a leader now: there is no quorum that they know of."""
         for name, uid in action.survivors:
-            status = self._etcd(self._ip_of(name, uid)).status()
+            status = self._etcd(self._endpoint_of(name, uid)).status()
             if status.leader or hex_id(status.cluster_id) != self.scope.state.persisted.cluster_id:
                 raise Conflict(f"{name} follows a leader: not recovering")
         self.scope.report("QuorumLost", action.message)
@@ -158,12 +152,12 @@ class Recoverer:
         old = self.scope.state.persisted.cluster_id
         for member in self.scope.state.answers:
             if member.answer is not None and member.answer.cluster_id == old and member.is_healthy:
-                self._etcd(self._address(member.name)).member_list(linearizable=True)
+                self._etcd(client_endpoint(member)).member_list(linearizable=True)
                 return
         raise Conflict("no quorum of the old cluster answers after all: its recovery goes on")
 
     def _assert_leaderless(self, seed: str) -> None:
         """The last read before the point of no return: nobody of the old cluster follows a leader again."""
         for member in self.scope.state.answers:
-            if member.name != seed and self._etcd(self._address(member.name)).status().leader:
+            if member.name != seed and self._etcd(client_endpoint(member)).status().leader:
                 raise Conflict(f"{member.name} follows a leader again: {seed} may not be needed")

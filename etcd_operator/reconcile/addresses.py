@@ -1,0 +1,32 @@
+"""Where members serve: the endpoints that clients use, and the URLs under which peers know each other."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.core.members import Member
+from etcd_operator.dialects.base import Dialect
+from etcd_operator.errors import Unavailable
+from etcd_operator.render.urls import CLIENT_PORT, PEER_PORT, endpoint, url
+
+
+def client_endpoints(members: Iterable[Member]) -> dict[str, str]:
+    """Where those members that have an address serve clients (`host:port`), by name."""
+    return {
+        member.name: endpoint(member.pod.ip, CLIENT_PORT)
+        for member in members
+        if member.pod is not None and member.pod.ip
+    }
+
+
+def client_endpoint(member: Member) -> str:
+    """Where a member serves clients. Raises Unavailable if it has no address."""
+    found = client_endpoints((member,))
+    if not found:
+        raise Unavailable(f"{member.name} has no address")
+    return found[member.name]
+
+
+def peer_url(dialect: Dialect[Any], desired: DesiredCluster, name: str) -> str:
+    """The URL under which the other members of a cluster reach a member; etcd's list has it."""
+    return url(dialect.member_host(desired, name), PEER_PORT)
