@@ -144,9 +144,7 @@ def test_a_key_that_fails_reaches_the_cap_though_it_waits_for_answers_first(runn
     running.script = script
     running.controller.enqueue(A)
     running.rest(2)
-    while running.clock.monotonic() < 150:
-        running.clock.advance(1)
-        running.idle()
+    running.run_until(150)
     assert fails == [0, 1, 3, 7, 15, 31, 61, 91, 121]
 
 
@@ -160,9 +158,7 @@ def test_a_key_that_fails_reaches_the_cap_though_its_passes_wake_it(running: Wor
     running.script = script
     running.controller.enqueue(A)
     running.rest(1)
-    while running.clock.monotonic() < 600:
-        running.clock.advance(1)
-        running.idle()
+    running.run_until(600)
     assert longest_wait(running.times()) == 30
     assert len([when for when in running.times() if when > 60]) <= 2 * 540 / 31 + 1
 
@@ -184,9 +180,7 @@ def test_a_thousand_keys_that_fail_neither_delay_another_nor_each_other(world: W
     for key in bad:
         world.controller.enqueue(key)
     world.rest(1000)
-    while world.clock.monotonic() < 127:
-        world.clock.advance(1)
-        world.idle()
+    world.run_until(127)
     assert all(world.times(key) == [0, 1, 3, 7, 15, 31, 61, 91, 121] for key in bad)
 
     world.controller.enqueue(B)  # holds the one worker until all others are due
@@ -208,7 +202,5 @@ def test_a_key_with_a_terminal_error_waits_if_its_own_passes_wake_it(running: Wo
     running.script = script
     running.controller.enqueue(A)
     running.rest(1)
-    while running.clock.monotonic() < 600:
-        running.clock.advance(1)
-        running.idle()
+    running.run_until(600)
     assert longest_wait(running.times()) == 30

@@ -68,6 +68,12 @@ class World:
         """Wait until nothing is left to do now."""
         eventually(self._is_at_rest, self.clock)
 
+    def run_until(self, moment: float) -> None:
+        """Let time pass until then, a second at a time, with all that is to do in each."""
+        while self.clock.monotonic() < moment:
+            self.clock.advance(1)
+            self.idle()
+
     def _is_at_rest(self) -> bool:
         """No key is due, waits for a worker or is in work: what time has brought has been done."""
         delay, gauges, now = self.controller._delay, self.metrics.gauges, self.clock.monotonic()
