@@ -2,8 +2,8 @@
 
 A rule is a function from the observed state to a `Plan` or None. A new behaviour is one
 function, one line in `RULES` and one row in a table test. `plan` is total and
-deterministic; it repeats nothing once it has been applied, because every rule looks at
-the world and not at what was meant.
+deterministic; it repeats nothing once it has been applied, because every rule depends on
+what is observed and not on what was planned.
 """
 
 from collections.abc import Callable

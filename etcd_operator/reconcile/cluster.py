@@ -54,7 +54,7 @@ REPORTED_AND_WAITED_FOR = (NameTaken, Overridden, Forbidden, Invalid, UnhealthyC
 """Failures that a pass waits for at a pace of its own; all others are the engine's to repeat."""
 
 ETCD_RETRY = 0.25
-"""Seconds until etcd is asked again for a change that it does not allow yet."""
+"""Seconds until a change that etcd does not allow yet is requested again."""
 
 log = structlog.get_logger()
 
@@ -113,7 +113,7 @@ class _Pass(Generic[Cluster]):
             raise failure
         attempts = Attempts(self._of.clock)
         attempts.make(partial(self._of.readiness_writer.write, self._state))
-        self._plan = self._explained(failure) if failure is not None else self._marked(attempts)
+        self._plan = self._explained(failure) if failure is not None else self._with_failed_gates(attempts)
         if not self._plan.is_quiet:
             attempts.make(self._write_status)
             attempts.make(self._write_peers)
@@ -133,7 +133,7 @@ class _Pass(Generic[Cluster]):
         words = failures.failed(key, failure)
         return held_by(failure, words) if words else self._plan
 
-    def _marked(self, attempts: Attempts) -> Plan:
+    def _with_failed_gates(self, attempts: Attempts) -> Plan:
         """The plan as status reports it where only writes to pods failed: their readiness would be wrong."""
         failure = next(iter(attempts.failures), None)
         if isinstance(failure, NotLeading):

@@ -242,7 +242,7 @@ def _reconciler(  # noqa: PLR0913 -- wiring: each part can be exchanged
         prober=prober,
         clock=wiring.clock,
         report=cluster_reporter(wiring.recorder, caches),
-        jitter=Random().random,  # noqa: S311 -- spreads looks over time, keeps no secret
+        jitter=Random().random,  # noqa: S311 -- spreads passes over time, keeps no secret
         resync=wiring.resync,
         upgrades=UpgradeWatch(
             clock=wiring.clock, on_finished=wiring.on_upgrade, on_leaderless=wiring.on_leaderless

@@ -182,7 +182,7 @@ class Objects:
         self.wrote(resource, self.key(name), written.metadata.resource_version)
 
     def find_own(self, resource: Resource, body: RawObject) -> bool:
-        """Whether the object is there, live, and stays; it is given labels back that it lost."""
+        """Whether the object exists, live, and is not being deleted; labels that it lost are restored."""
         wanted = convert(body["metadata"], ObjectMeta)
         try:
             found = self.client.get(resource, self.key(wanted.name), Written)

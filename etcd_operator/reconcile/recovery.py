@@ -154,7 +154,7 @@ class Recoverer:
             if member.answer is not None and member.answer.cluster_id == old and member.is_healthy:
                 self._etcd(client_endpoint(member)).member_list(linearizable=True)
                 return
-        raise Conflict("no quorum of the old cluster answers after all: its recovery goes on")
+        raise Conflict("no quorum of the old cluster answers: its recovery continues")
 
     def _assert_leaderless(self, seed: str) -> None:
         """The last read before the point of no return: nobody of the old cluster follows a leader again."""

@@ -196,7 +196,7 @@ def test_each_missing_member_is_reported_with_what_is_known_of_it() -> None:
     state = changed(lost(5, 0, 1, 2), "db-0", claim=None)
     state = changed(state, "db-1", problem=PodProblem(reason="DataLost", message="empty"))
 
-    assert plan(state).message.startswith("db-0 (its claim is gone), db-1 (DataLost), db-2 (silent): ")
+    assert plan(state).message.startswith("db-0 (its claim is missing), db-1 (DataLost), db-2 (silent): ")
 
 
 REFUSED = [

@@ -84,7 +84,7 @@ def test_a_majority_that_is_gone_is_given_up_only_by_name() -> None:
     with bootstrapped(*persistent(size=3)) as made:
         lose(made, 0, 1)
         made.run_until(is_reason(made, "QuorumLost"))
-        assert "c-0 (its claim is gone), c-1 (its claim is gone)" in message(made)
+        assert "c-0 (its claim is missing), c-1 (its claim is missing)" in message(made)
         assert f"{RECOVER}={NAME}" in message(made)
         (event,) = (e for e in made.events() if e["reason"] == "QuorumLost")
         assert (event["type"], f"{RECOVER}={NAME}" in event["message"]) == ("Warning", True)

@@ -63,12 +63,12 @@ def offer(state: ClusterState) -> Plan | None:
 
 def refused(state: ClusterState) -> Plan | None:
     """Report that a requested recovery is not needed: a quorum answers."""
-    asked, former = state.desired.recover, state.persisted.recovery
-    if not asked or (former is not None and _is_for(asked, former)):
+    requested, former = state.desired.recover, state.persisted.recovery
+    if not requested or (former is not None and _is_for(requested, former)):
         return None
     return Plan.hold(
         "RecoveryRefused",
-        f"the annotation {RECOVER_ANNOTATION} requests {asked}, but a quorum answers: "
+        f"the annotation {RECOVER_ANNOTATION} requests {requested}, but a quorum answers: "
         "there is nothing to recover, remove the annotation",
     )
 
@@ -78,30 +78,30 @@ def name_of(recovery: Recovery) -> str:
     return f"{recovery.replaces}/{recovery.survivor}/{recovery.generation}"
 
 
-def _is_for(asked: str, recovery: Recovery) -> bool:
-    return asked.removesuffix(DELETE_CLAIMS) == name_of(recovery)
+def _is_for(requested: str, recovery: Recovery) -> bool:
+    return requested.removesuffix(DELETE_CLAIMS) == name_of(recovery)
 
 
 def _offer(state: ClusterState) -> Plan | None:
     """Begin the requested recovery, or name the possible one; None: there is no loss to report."""
-    asked, left = state.desired.recover, _responders(state)
+    requested, left = state.desired.recover, _responders(state)
     if _may_elect(state, left):
         return None
     able = [m for m in left if _remains(m)]
-    if not able and not asked:
+    if not able and not requested:
         return None  # no survivor: another rule reports who is silent
     if not able:
         return Plan.hold(
             "RecoveryRefused",
-            f"the annotation {RECOVER_ANNOTATION} requests {asked}, but no member that could be recovered "
-            "from answers: nothing is changed; docs/operations.md describes how to recover the data of a "
-            "member that restarted without a quorum",
+            f"the annotation {RECOVER_ANNOTATION} requests {requested}, but no member that could be "
+            "recovered from answers: nothing is changed; docs/operations.md describes how to recover the "
+            "data of a member that restarted without a quorum",
             requeue_after=RECHECK,
         )
-    return _answer_to(state, asked, next_recovery(state, max(able, key=newest)), left)
+    return _answer_to(state, requested, next_recovery(state, max(able, key=newest)), left)
 
 
-def _answer_to(state: ClusterState, asked: str, recovery: Recovery, left: list[Member]) -> Plan:
+def _answer_to(state: ClusterState, requested: str, recovery: Recovery, left: list[Member]) -> Plan:
     silent = _silent(state, left)
     source = f"{recovery.survivor} at revision {recovery.revision}"
     if not can_restore(recovery.version):
@@ -117,16 +117,16 @@ def _answer_to(state: ClusterState, asked: str, recovery: Recovery, left: list[M
         f"{RECOVER_ANNOTATION}={name} (writes that only they have are lost then; their claims are kept, "
         f"or deleted where {DELETE_CLAIMS} is appended to that name)"
     )
-    if not asked:
+    if not requested:
         return Plan.hold(
             "QuorumLost",
             f"{silent}: no quorum answers, waiting for their data to come back; if it never will: {how}",
             requeue_after=RECHECK,
         )
-    if not _is_for(asked, recovery):
+    if not _is_for(requested, recovery):
         return Plan.hold(
             "RecoveryRefused",
-            f"the annotation {RECOVER_ANNOTATION} requests {asked}, which is not the recovery that is "
+            f"the annotation {RECOVER_ANNOTATION} requests {requested}, which is not the recovery that is "
             f"possible now; {silent}: remove the annotation to wait for their data, or {how}",
             requeue_after=RECHECK,
         )
@@ -177,7 +177,7 @@ def _go_on(state: ClusterState, recovery: Recovery) -> Plan:
 
 
 def _kept(state: ClusterState, recovery: Recovery, given_up: list[Member]) -> set[str]:
-    """Members whose claims are kept: all but attempts, unless the request says to delete them."""
+    """Members whose claims are kept: all but attempts, unless the request includes their deletion."""
     if state.desired.recover == name_of(recovery) + DELETE_CLAIMS:
         return set()
     return {m.name for m in given_up if m.claim is not None and not state.is_attempt(m.claim)}
@@ -266,7 +266,7 @@ def _silent(state: ClusterState, left: list[Member]) -> str:
 
 def _state_of(member: Member) -> str:
     if member.claim is None:
-        return "its claim is gone"
+        return "its claim is missing"
     return member.problem.reason if member.problem is not None else "silent"
 
 

@@ -12,7 +12,7 @@ all that the survivor had (I6), and nothing here ever bootstraps an empty cluste
 No read through a quorum can precede this (I12). Instead it is proven that there can be none: a
 member is elected only by a majority of the voters that it lists itself. So if every member whose
 data may still exist answers, and none of them lists a majority of such members, nobody can be
-elected, and without an election no list changes. Only a pod that is gone, or that will never
+elected, and without an election no list changes. Only a pod that is missing, or that will never
 run again, counts as lost here: one on a silent node may return, or may be serving clients on the
 other side of a network partition (docs/decisions/007).
 
@@ -66,17 +66,17 @@ def recover(state: ClusterState) -> Plan | None:
 class _Left:
     """What is left of the lost cluster.
 
-    holders: members whose data may still exist. responders: those of them that report their member list.
+    remaining: members whose data may still exist. responders: those of them that report their member list.
     """
 
-    holders: dict[str, Member]
+    remaining: dict[str, Member]
     responders: tuple[Member, ...]
     state: ClusterState
 
     def may_elect(self, responder: Member) -> bool:
         """Whether the voters that this member lists may still be a majority."""
         voters = voters_of(self.state, responder)
-        able = [name for name in voters if not name or name in self.holders]
+        able = [name for name in voters if not name or name in self.remaining]
         return len(able) >= quorum(len(voters))
 
     @property
@@ -89,9 +89,9 @@ class _Left:
 def _left(state: ClusterState) -> _Left:
     recovery = state.persisted.recovery
     seed = recovery.seed if recovery is not None and state.persisted.is_recovering else ""
-    holders = {m.name: m for m in state.members if m.name != seed and not _is_gone(m)}
-    responders = [m for m in holders.values() if m.answer is not None and m.answer.members]
-    return _Left(holders=holders, responders=tuple(responders), state=state)
+    remaining = {m.name: m for m in state.members if m.name != seed and not _is_gone(m)}
+    responders = [m for m in remaining.values() if m.answer is not None and m.answer.members]
+    return _Left(remaining=remaining, responders=tuple(responders), state=state)
 
 
 def _is_gone(member: Member) -> bool:
@@ -102,7 +102,7 @@ def _is_gone(member: Member) -> bool:
 def _begin(state: ClusterState) -> Plan | None:
     """Recover from the best survivor, or report why not; None: a quorum may come back by itself."""
     left = _left(state)
-    if not left.holders:
+    if not left.remaining:
         return Plan.hold(
             "NoBackup",
             "no pod of a member is found by its labels (etcd_cluster, etcd_node): the data of all members is "
@@ -121,17 +121,17 @@ def _begin(state: ClusterState) -> Plan | None:
 def _is_for_the_upgrade(state: ClusterState, left: _Left) -> bool:
     """Whether the upgrade brings one back: it is stopped on purpose, or crashes at an undesired version."""
     upgrade = state.persisted.upgrade
-    if upgrade is not None and upgrade.member in left.holders:
+    if upgrade is not None and upgrade.member in left.remaining:
         return True
-    return any(is_blocked(state, member) for member in left.holders.values())
+    return any(is_blocked(state, member) for member in left.remaining.values())
 
 
 def _unheard(left: _Left) -> Plan:
     names = ", ".join(
         name if member.problem is None else f"{name} ({member.problem.reason})"
-        for name, member in left.holders.items()
+        for name, member in left.remaining.items()
     )
-    restarted = [m.name for m in left.holders.values() if m.pod is not None and m.pod.restarts]
+    restarted = [m.name for m in left.remaining.values() if m.pod is not None and m.pod.restarts]
     hint = ""
     if restarted:
         hint = (
@@ -153,10 +153,10 @@ def _await_election(left: _Left, electable: list[Member]) -> Plan | None:
     reports distinguishes the two cases (it reports the commit index, not the end of the log), so a person
     decides.
     """
-    silent = any(member.answer is None for member in left.holders.values())
+    silent = any(member.answer is None for member in left.remaining.values())
     if silent or left.state.unavailable_for < ELECTION:
         return None
-    names, ahead = ", ".join(left.holders), [w.name for w in left.responders if w not in electable]
+    names, ahead = ", ".join(left.remaining), [w.name for w in left.responders if w not in electable]
     step = "check that they reach each other on port 2380"
     if ahead:
         behind = ", ".join(member.name for member in electable)
@@ -173,7 +173,7 @@ def _await_election(left: _Left, electable: list[Member]) -> Plan | None:
 
 def _wait_for_silent(left: _Left) -> Plan | None:
     """A silent voter may have data that the others lack: only a person can give it up."""
-    silent = [name for name, member in left.holders.items() if member.answer is None]
+    silent = [name for name, member in left.remaining.items() if member.answer is None]
     voters = [name for name in silent if name in left.all_voters]
     if voters:
         names = ", ".join(voters)
@@ -191,7 +191,7 @@ def _wait_for_silent(left: _Left) -> Plan | None:
 
 
 def _recover_from(state: ClusterState, left: _Left) -> Plan:
-    lost = ", ".join(name for name in left.all_voters if name not in left.holders)
+    lost = ", ".join(name for name in left.all_voters if name not in left.remaining)
     able = [m for m in left.responders if m.pod is not None and not m.pod.is_terminating]
     if not able:
         names = ", ".join(responder.name for responder in left.responders)
@@ -214,7 +214,7 @@ def _recover_from(state: ClusterState, left: _Left) -> Plan:
         f"{recovery.revision} as {recovery.seed}; writes that only lost members had are missing"
     )
     loss = ConfirmLoss(
-        gone=tuple(name for name in left.all_voters if name not in left.holders),
+        gone=tuple(name for name in left.all_voters if name not in left.remaining),
         survivors=tuple((m.name, m.pod.uid) for m in able if m.pod is not None),
         message=message,
     )
@@ -230,7 +230,7 @@ def _recover_from(state: ClusterState, left: _Left) -> Plan:
 
 
 def _create(state: ClusterState, recovery: Recovery) -> list[Action]:
-    """The seed; then its number is used up, which tells a lost seed from one that was never created."""
+    """The seed; then its number is used up: that distinguishes a lost seed from one never created."""
     start = Seeding(survivor=recovery.survivor, token=recovery.token)
     return [
         CreateMember(name=recovery.seed, start=start, version=recovery.version),

@@ -48,7 +48,7 @@ def _in_the_way(state: ClusterState) -> Plan | None:
 def _resume(claims: list[ClaimFacts], kept: Sequence[ClaimFacts]) -> Plan:
     """Old claims decide: the data of a cluster that was here before is used, never overwritten."""
     if any(claim.is_terminating for claim in claims):
-        return Plan.hold("ClaimTerminating", "waiting until deleted claims are gone", requeue_after=1.0)
+        return Plan.hold("ClaimTerminating", "waiting until claims are deleted", requeue_after=1.0)
     names = ", ".join(claim.name for claim in claims)
     ids = {claim.cluster_id for claim in claims if claim.cluster_id}
     tokens = {claim.token for claim in claims}
