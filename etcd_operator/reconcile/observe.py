@@ -30,13 +30,9 @@ from etcd_operator.kube.views import Pod
 from etcd_operator.reconcile.addresses import client_endpoints, peer_url
 from etcd_operator.reconcile.caches import Caches, Cluster
 from etcd_operator.reconcile.expectations import Expectations
-from etcd_operator.reconcile.facts import (
-    claim_facts,
-    peer_facts,
-    pod_facts,
-    replica_set_problem,
-)
+from etcd_operator.reconcile.facts import pod_facts
 from etcd_operator.reconcile.labels import unlabelled
+from etcd_operator.reconcile.members.facts import claim_facts, peer_facts, replica_set_problem
 from etcd_operator.reconcile.members.protocol import OwnsPod
 from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.replies import page_facts, reply_of

@@ -11,13 +11,8 @@ from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.clock import instant, timestamp
 from etcd_operator.core.members import ClaimFacts, PeerFacts, PodFacts, PodProblem
 from etcd_operator.kube.views import Claim, Pod, ReplicaSet
-from etcd_operator.reconcile.facts import (
-    NOT_ITS_OWN,
-    claim_facts,
-    peer_facts,
-    pod_facts,
-    replica_set_problem,
-)
+from etcd_operator.reconcile.facts import NOT_ITS_OWN, pod_facts
+from etcd_operator.reconcile.members.facts import claim_facts, peer_facts, replica_set_problem
 from unit.render.cases import BOOTSTRAPPING, JOINING, PLAIN_PERSISTENT, RESUMING, peer_of
 
 NOW = datetime(2026, 1, 1, 0, 10, tzinfo=UTC)

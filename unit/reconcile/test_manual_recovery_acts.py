@@ -17,7 +17,8 @@ from etcd_operator.errors import Conflict, OperatorError
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import ignore_call
 from etcd_operator.kube.views import Claim, Pod
-from etcd_operator.reconcile.facts import claim_facts, peer_facts, pod_facts
+from etcd_operator.reconcile.facts import pod_facts
+from etcd_operator.reconcile.members.facts import claim_facts, peer_facts
 from etcd_operator.reconcile.members.persistent import PersistentMembers
 from etcd_operator.reconcile.members.protocol import Scope
 from etcd_operator.reconcile.recovery import Recoverer
