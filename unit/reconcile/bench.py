@@ -4,12 +4,9 @@
 holds; `rest` proves that nothing is written any more. What is asserted is the world, never calls.
 """
 
-import atexit
 import math
-import socket
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from typing import Any
 from unittest.mock import patch
 
@@ -24,10 +21,10 @@ from unit.fakes.apiserver.faults import Exchange
 from unit.fakes.apiserver.kinds import CLAIMS, EVENTS, OPERATOR_KINDS, PODS, REPLICA_SETS, SERVICES
 from unit.fakes.clock import FakeClock
 from unit.fakes.etcd.launcher import Bootstrapped
-from unit.fakes.kubelets import Addresses
 from unit.fakes.world import World
 from unit.reconcile.etcds import Etcds
 from unit.reconcile.harness import MARK, RESYNC, Operator
+from unit.reconcile.network import network
 from unit.rights import all_taken, granted
 
 COREOS, IMPROBABLE, PEERS = OPERATOR_KINDS
@@ -49,26 +46,6 @@ def persistent(name: str = "c", size: int = 3, **spec: Any) -> tuple[Kind, Json]
     """An `etcd.improbable.io` cluster."""
     asked = {"replicas": size, "version": "3.6.16", "storage": STORAGE}
     return IMPROBABLE, {"metadata": {"name": name}, "spec": {**asked, **spec}}
-
-
-def _claimed_network() -> str:
-    """A /16 of loopback addresses that no other process uses: ports of etcd are fixed."""
-    for second in range(16, 250):
-        lock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        try:
-            lock.bind((f"127.{second}.255.254", 2379))
-        except OSError:
-            lock.close()
-            continue
-        atexit.register(lock.close)
-        return f"127.{second}"
-    raise AssertionError("no free loopback network")
-
-
-@cache
-def network() -> Addresses:
-    """This process's own addresses, claimed at the first use and kept until the process ends."""
-    return Addresses(_claimed_network())
 
 
 FASTER_THAN_KUBELETS = 0.02
