@@ -67,7 +67,7 @@ class Cleanup:
         return found.controller_uid == self.peer.metadata.uid
 
     def _is_our_claim(self, found: ObjectMeta) -> bool:
-        """By its token; what a recovery gave up is nobody's until a person deletes it."""
+        """By its token; a claim that a recovery gave up is kept until a person deletes it."""
         token = self.peer.spec.bootstrap.initial_cluster_token
         is_given_up = improbable.GIVEN_UP_ANNOTATION in found.annotations
         return found.annotations.get(improbable.TOKEN_ANNOTATION) == token and not is_given_up

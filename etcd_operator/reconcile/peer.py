@@ -23,7 +23,7 @@ from etcd_operator.reconcile.peer_observe import ObservedPeer, PeerObserver
 from etcd_operator.reconcile.writes import Writes
 
 CATCH_UP = 0.05
-"""Seconds until caches that are behind are looked at again."""
+"""Seconds until the next pass where caches are behind."""
 
 RETRY_PASSING = 0.5
 """Seconds until a name is tried again whose object is being deleted."""
