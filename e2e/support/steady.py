@@ -92,10 +92,6 @@ class SteadyWriter:
         """The keys of the acknowledged puts, in the order of the answers."""
         return [put.key for put in list(self._puts) if not put.failure]
 
-    def acknowledged_keys(self) -> list[str]:
-        """The keys of the puts that were acknowledged, in the order in which they began."""
-        return sorted(put.key for put in list(self._puts) if not put.failure)
-
     def failures(self, within: Interval | None = None) -> Counter[str]:
         """How many puts that began in `within` failed, by the reason."""
         return Counter(put.failure for put in self._of(within) if put.failure)
