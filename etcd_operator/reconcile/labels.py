@@ -9,7 +9,7 @@ from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import ClaimFacts, PodFacts, Unlabelled, is_member_name
 from etcd_operator.dialects.base import Dialect
-from etcd_operator.errors import Conflict, NotFound
+from etcd_operator.errors import Conflict
 from etcd_operator.keys import Key
 from etcd_operator.kube.views import Pod, Written
 from etcd_operator.reconcile.caches import Caches, Cluster, member_of
@@ -43,10 +43,10 @@ def assert_gone_as_seen(scope: Scope, members: Members, name: str, labels: dict[
     labels back, so that the next observation sees it.
     """
     seen, resource = scope.state.kind.storage_of(scope.member(name)), members.storage
-    try:
-        found = scope.objects.client.get(resource, scope.objects.key(name), Written).metadata
-    except NotFound:
+    stored = scope.objects.find(resource, name, Written)
+    if stored is None:
         return
+    found = stored.metadata
     if _is_what_was_seen(seen, found) or not members.is_own_storage(found):
         return
     lost = {label: value for label, value in labels.items() if found.labels.get(label) != value}

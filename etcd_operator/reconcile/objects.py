@@ -181,12 +181,18 @@ class Objects:
     def _note(self, resource: Resource, name: str, written: HasMetadata) -> None:
         self.wrote(resource, self.key(name), written.metadata.resource_version)
 
+    def find(self, resource: Resource, name: str, kind: type[Stored]) -> Stored | None:
+        """The object, read live; None if it does not exist."""
+        try:
+            return self.client.get(resource, self.key(name), kind)
+        except NotFound:
+            return None
+
     def find_own(self, resource: Resource, body: RawObject) -> bool:
         """Whether the object exists, live, and is not being deleted; labels that it lost are restored."""
         wanted = convert(body["metadata"], ObjectMeta)
-        try:
-            found = self.client.get(resource, self.key(wanted.name), Written)
-        except NotFound:
+        found = self.find(resource, wanted.name, Written)
+        if found is None:
             return False
         if found.metadata.deletion_timestamp is not None or not _is_ours(found.metadata, wanted):
             return False

@@ -23,7 +23,7 @@ from etcd_operator.core.actions import (
 )
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import quorum
-from etcd_operator.errors import Conflict, NotFound
+from etcd_operator.errors import Conflict
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient, OnCall
 from etcd_operator.etcd.values import MemberEntry, MemberList, hex_id
@@ -130,11 +130,7 @@ class Recoverer:
     def _pod(self, name: str) -> Pod | None:
         """A member's pod as it is now; that of a persistent member has a name of its own."""
         seen = self.scope.member(name).pod
-        key = self.scope.objects.key(seen.name if seen is not None else name)
-        try:
-            return self.scope.objects.client.get(resources.PODS, key, Pod)
-        except NotFound:
-            return None
+        return self.scope.objects.find(resources.PODS, seen.name if seen is not None else name, Pod)
 
     def _etcd(self, at: str) -> EtcdClient:
         return EtcdClient(self.channels, at, deadline=DEADLINE, on_call=self.on_call)

@@ -6,7 +6,7 @@ from etcd_operator.api import coreos
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.core.actions import DropPod, ReplaceMember
 from etcd_operator.core.desired import DesiredCluster
-from etcd_operator.errors import Conflict, NotFound
+from etcd_operator.errors import Conflict
 from etcd_operator.etcd.values import MemberList
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import PatchKind
@@ -60,11 +60,8 @@ class EphemeralMembers:
 
     def _remove_service(self, name: str) -> None:
         objects = self.scope.objects
-        try:
-            service = objects.client.get(resources.SERVICES, objects.key(name), Service)
-        except NotFound:
-            return
-        if service.metadata.controller_uid == self.scope.desired.uid:
+        service = objects.find(resources.SERVICES, name, Service)
+        if service is not None and service.metadata.controller_uid == self.scope.desired.uid:
             objects.remove(resources.SERVICES, service.metadata)
 
     def mark_seed(self, name: str, served: MemberList) -> None:

@@ -1,6 +1,5 @@
 """The objects of a persistent member: an EtcdPeer, which stands for a claim and a ReplicaSet of one pod."""
 
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -21,7 +20,7 @@ from etcd_operator.core.actions import (
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import PeerFacts
 from etcd_operator.core.starts import Resuming
-from etcd_operator.errors import Conflict, NotFound, Unavailable
+from etcd_operator.errors import Conflict, Unavailable
 from etcd_operator.etcd.values import MemberList
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
@@ -176,11 +175,11 @@ class PersistentMembers:
 
     def _assert_down(self, name: str, uid: str) -> None:
         """A process that runs by now has found its data, and may be needed for the quorum."""
-        objects = self.scope.objects
-        with suppress(NotFound):
-            found = objects.client.get(resources.PODS, objects.key(name), Pod)
-            if found.metadata.uid != uid or pod_facts(found, now=self.scope.now).is_running:
-                raise Conflict(f"the pod {name} has changed since it was observed: trying again")
+        found = self.scope.objects.find(resources.PODS, name, Pod)
+        if found is None:
+            return
+        if found.metadata.uid != uid or pod_facts(found, now=self.scope.now).is_running:
+            raise Conflict(f"the pod {name} has changed since it was observed: trying again")
 
     def _give_up(self, name: str) -> None:
         """Keep the claim for a person, and remove the peer."""
