@@ -144,7 +144,7 @@ def test_what_keeps_a_initial_member_from_starting_is_reported() -> None:
     assert (made.reason, made.message) == ("ErrImagePull", "db-1: no such image")
 
 
-# The latch
+# The cluster ID is recorded
 
 
 @BOTH
@@ -160,16 +160,16 @@ def test_the_cluster_id_is_recorded_when_a_quorum_answers(cluster: DesiredCluste
 
 
 @pytest.mark.parametrize(
-    ("committed", "latches"),
+    ("committed", "is_recorded"),
     [
         pytest.param(3, False, id="as many entries as initial members: nobody led yet"),
         pytest.param(4, True, id="one more: a leader had a quorum behind it"),
     ],
 )
-def test_a_commit_that_nobody_saw_latches_as_well(committed: int, latches: bool) -> None:
+def test_a_commit_that_nobody_saw_counts_as_well(committed: int, is_recorded: bool) -> None:
     state = changed(bootstrapping(persistent()), "db-0", answer=answer("db-0", committed=committed))
 
-    assert (plan(state).reason == "ClusterCreated") is latches
+    assert (plan(state).reason == "ClusterCreated") is is_recorded
 
 
 @pytest.mark.parametrize("has_quorum", [True, False])
@@ -207,7 +207,7 @@ def test_after_the_recorded_cluster_id_nothing_bootstraps_the_cluster_again(clus
     assert (made.actions, made.reason) == ((), "QuorumLost" if cluster.kind is PERSISTENT else "NoBackup")
 
 
-# An initial member lost before the latch
+# An initial member lost before the cluster ID is recorded
 
 ZERO, ONE, TWO = NAMES[EPHEMERAL]
 AGAIN = (
@@ -271,7 +271,7 @@ def test_a_lost_initial_member_is_not_made_again_while_a_quorum_may_have_formed(
     assert f"{ONE} was lost while {doubtful} may already have served" in made.message
 
 
-# A pod that failed for good before the latch
+# A pod that failed for good before the cluster ID is recorded
 
 
 def _failed(state: ClusterState, *names: str, has_run: bool = True) -> ClusterState:

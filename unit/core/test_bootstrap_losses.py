@@ -78,7 +78,7 @@ def test_a_bootstrap_that_goes_on_with_a_claim_missing_waits_for_those_that_have
 
 @pytest.mark.parametrize("late", NAMES)
 @pytest.mark.parametrize("is_resource_kept", [True, False], ids=["the cluster stays", "created again"])
-def test_all_peers_and_one_claim_lost_before_the_recorded_cluster_id_found_nothing_anew(
+def test_all_peers_and_one_claim_lost_before_the_recorded_cluster_id_bootstrap_nothing_again(
     late: str, is_resource_kept: bool
 ) -> None:
     world, operator = _served_unseen(late=late)

@@ -82,12 +82,12 @@ def test_a_cluster_with_nothing_in_its_way_passes_every_guard(rule: object, stat
 
 
 def test_two_cluster_ids_among_the_answers_are_a_split_brain() -> None:
-    stranger = answer("db-2", cluster_id="feed")
+    foreign = answer("db-2", cluster_id="feed")
     made = guard.split(changed(bootstrapping(persistent()), "db-1", answer=answer("db-1")))
     assert made is None
 
     state = changed(
-        changed(bootstrapping(persistent()), "db-1", answer=answer("db-1")), "db-2", answer=stranger
+        changed(bootstrapping(persistent()), "db-1", answer=answer("db-1")), "db-2", answer=foreign
     )
     made = plan(state)
 
@@ -98,9 +98,9 @@ def test_two_cluster_ids_among_the_answers_are_a_split_brain() -> None:
 
 def test_one_answer_of_another_cluster_than_the_recorded_one_is_a_split_brain() -> None:
     state = bootstrapped(voters=1)
-    stranger = answer("db-0", cluster_id="feed")
+    foreign = answer("db-0", cluster_id="feed")
 
-    made = plan(changed(state, "db-0", answer=stranger))
+    made = plan(changed(state, "db-0", answer=foreign))
 
     assert (made.reason, made.stage, made.actions) == ("SplitBrain", Stage.HELD, ())
 
@@ -112,7 +112,7 @@ def test_the_ids_of_a_split_brain_are_named_in_a_steady_order() -> None:
     assert "(0a, cdf818194e3a8c32)" in made.message
 
 
-# The order of the guards: of two reasons the earlier is the one that is told.
+# The order of the guards: of two reasons the earlier is the one that is reported.
 ORDER = ["Deleting", "Paused", "InvalidSpec", "CatchingUp", "NameConflict", "SplitBrain"]
 
 
@@ -168,7 +168,9 @@ LOCKED = [
 
 
 @pytest.mark.parametrize("state", LOCKED)
-def test_members_that_answer_only_users_are_not_changed_and_it_is_said_why(state: ClusterState) -> None:
+def test_members_that_answer_only_users_are_not_changed_and_the_reason_is_reported(
+    state: ClusterState,
+) -> None:
     made = plan(state)
 
     assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "AuthEnabled")

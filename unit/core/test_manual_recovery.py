@@ -111,7 +111,7 @@ def existing_only_claim() -> ClaimFacts:
 UNTOLD = [
     pytest.param(bootstrapped(persistent()), id="a quorum answers"),
     pytest.param(lost(3, 0), id="most answer, and elect a leader just now"),
-    pytest.param(lost(3, 0, 1, 2), id="nobody answers: that is told by another rule"),
+    pytest.param(lost(3, 0, 1, 2), id="nobody answers: that is reported by another rule"),
     pytest.param(
         changed(lost(), "db-2", pod=pod("db-2", is_terminating=True)), id="who answers is being deleted"
     ),
@@ -337,7 +337,7 @@ WAITING = [
     pytest.param(recovering(lost(3, 0, 1, 2), pod=pod("db-3", has_fetched=True)), id="it has all of it"),
     pytest.param(replace(served(), has_quorum=False), id="it does not lead yet"),
     pytest.param(served(revision=6 + MOVED_ON), id="its revisions have not moved on"),
-    pytest.param(recovering(claim=existing_only_claim()), id="it is sealed, and starts again"),
+    pytest.param(recovering(claim=existing_only_claim()), id="it is existing-only, and starts again"),
 ]
 
 
@@ -356,13 +356,15 @@ def test_what_keeps_a_seed_waiting_is_reported() -> None:
     assert made.message.endswith("no such image; to begin again: kubectl delete etcdpeer db-3")
 
 
-def latched(state: ClusterState) -> Remember:
+def recorded(state: ClusterState) -> Remember:
     bootstrap = Bootstrap(members=("db-3",), token=f"{TOKEN}-1", version=VERSION)
     return Remember(persisted=replace(state.persisted, cluster_id=NEW_ID, bootstrap=bootstrap))
 
 
 @pytest.mark.parametrize(
-    "state", [served(), served(claim=existing_only_claim())], ids=["not sealed yet", "sealed before"]
+    "state",
+    [served(), served(claim=existing_only_claim())],
+    ids=["not existing-only yet", "existing-only before"],
 )
 @pytest.mark.parametrize(
     ("asked", "keeps"),
@@ -373,7 +375,7 @@ def latched(state: ClusterState) -> Remember:
         pytest.param("another/delete-claims", True, id="it speaks of another recovery"),
     ],
 )
-def test_when_the_seed_serves_it_is_sealed_the_others_go_and_clients_come(
+def test_when_the_seed_serves_it_is_set_existing_only_the_others_go_and_clients_come(
     state: ClusterState, asked: str, keeps: bool
 ) -> None:
     state = replace(state, desired=replace(state.desired, recover=asked))
@@ -382,7 +384,7 @@ def test_when_the_seed_serves_it_is_sealed_the_others_go_and_clients_come(
         SetSeedExistingOnly(name="db-3", revision=7 + MOVED_ON),
         *(RetireMember(name=name, seed="db-3", keeps_claim=keeps) for name in others),
         OpenSeed(name="db-3"),
-        latched(state),
+        recorded(state),
     )
 
 
@@ -429,7 +431,7 @@ def returned(state: ClusterState) -> ClusterState:
     return replace(state, has_quorum=True)
 
 
-def test_a_quorum_that_returns_before_the_seal_is_kept_and_the_seed_goes() -> None:
+def test_a_quorum_that_returns_before_the_seed_is_existing_only_is_kept_and_the_seed_goes() -> None:
     made = plan(returned(served()))
     assert (made.actions, made.reason) == ((DropSeed(name="db-3"),), "RecoveryEnding")
 
@@ -446,7 +448,7 @@ def test_a_quorum_that_returns_before_the_seal_is_kept_and_the_seed_goes() -> No
     assert not persisted.is_recovering
 
 
-def test_after_the_seal_there_is_no_way_back() -> None:
+def test_once_the_seed_is_existing_only_there_is_no_way_back() -> None:
     made = plan(returned(served(claim=existing_only_claim())))
 
     assert made.reason == "Recovered"
@@ -473,7 +475,7 @@ def test_while_there_are_two_clusters_each_peer_is_made_again_for_its_own() -> N
     assert made.actions == (CreateMember(name="db-0", start=Resuming(token=TOKEN), version=VERSION),)
 
 
-def test_the_seed_is_not_sealed_as_a_member_of_the_old_cluster() -> None:
+def test_the_seed_is_not_set_existing_only_as_a_member_of_the_old_cluster() -> None:
     assert set_existing_only(served()) is None
 
 

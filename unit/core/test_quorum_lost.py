@@ -141,7 +141,7 @@ def test_its_deletion_recovers_from_the_other() -> None:
     assert "recovering from db-0001" in made.message
 
 
-def test_members_with_one_list_that_elect_nobody_are_said_to_be_disconnected() -> None:
+def test_members_with_one_list_that_elect_nobody_are_reported_as_disconnected() -> None:
     made = plan(replace(lost(3, 0), unavailable_for=ELECTION))
 
     assert made.reason == "QuorumLost"
@@ -427,7 +427,7 @@ def test_a_seed_whose_survivor_is_gone_gives_way_to_nobody_or_to_one_that_anothe
     )
 
 
-def test_when_the_seed_serves_it_is_sealed_the_old_ones_go_and_then_it_is_opened_and_recorded() -> None:
+def test_a_seed_that_serves_is_set_existing_only_then_others_are_deleted_and_it_is_opened() -> None:
     made = plan(serving())
 
     persisted = serving().persisted
@@ -453,7 +453,7 @@ def test_a_seed_of_an_empty_survivor_serves_although_there_was_no_revision_to_co
 
 
 def recovered() -> ClusterState:
-    """As `serving`, latched; a survivor that is being deleted still answers."""
+    """As `serving`, with the cluster ID recorded; a survivor that is being deleted still answers."""
     state = serving()
     persisted = replace(state.persisted, cluster_id=NEW_ID)
     return replace(state, desired=replace(state.desired, persisted=persisted))
@@ -471,19 +471,19 @@ def test_what_is_left_of_the_old_cluster_is_no_split() -> None:
     assert plan(foreign).reason == "SplitBrain"
 
 
-def told(state: ClusterState) -> dict[str, tuple[str, str]]:
+def reported(state: ClusterState) -> dict[str, tuple[str, str]]:
     return {c.type: (c.status, c.reason) for c in conditions(state, plan(state))}
 
 
 def test_status_reports_of_a_recovery_and_never_forgets_that_data_may_be_lost() -> None:
-    assert "DataLossPossible" not in told(lost(3, 0, 1, 2))
-    assert told(recovering()) == {
+    assert "DataLossPossible" not in reported(lost(3, 0, 1, 2))
+    assert reported(recovering()) == {
         "Available": ("False", "QuorumLost"),
         "Progressing": ("True", "Recovering"),
         "Degraded": ("True", "Recovering"),
         "DataLossPossible": ("True", "RecoveredFromSurvivor"),
     }
-    assert told(serving())["Available"] == ("False", "QuorumLost")
-    after = told(recovered())
+    assert reported(serving())["Available"] == ("False", "QuorumLost")
+    after = reported(recovered())
     assert after["Available"] == ("True", "QuorumHealthy")
     assert after["DataLossPossible"] == ("True", "RecoveredFromSurvivor")

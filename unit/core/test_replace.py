@@ -1,4 +1,4 @@
-"""Which members are lost for good, and when they are taken out."""
+"""Which members are lost for good, and when they are removed."""
 
 from dataclasses import replace
 from typing import Any
@@ -128,7 +128,7 @@ KEPT = [
                 pod=pod("db-1", is_existing_only=True, is_running=False, restarts=99),
                 problem=PodProblem(reason=reason, message=words),
             ),
-            id=f"a sealed member that ends again and again: {reason} {words}".strip(),
+            id=f"an existing-only member that ends again and again: {reason} {words}".strip(),
         )
         for reason, words in (
             ("CrashLoopBackOff", "flag provided but not defined: -experimental-x"),
@@ -185,7 +185,7 @@ KEPT = [
 
 
 @pytest.mark.parametrize(("state", "name"), LOST)
-def test_a_member_is_taken_out_when_its_data_cannot_come_back(state: ClusterState, name: str) -> None:
+def test_a_member_is_removed_when_its_data_cannot_come_back(state: ClusterState, name: str) -> None:
     made = plan(state)
 
     assert made.actions == (RemoveMember(name=name, member_id=f"id-{name}"),)
@@ -213,7 +213,7 @@ REMADE = [
 
 
 @pytest.mark.parametrize("state", REMADE)
-def test_the_first_pod_that_reports_missing_data_is_made_anew(state: ClusterState) -> None:
+def test_the_first_pod_that_reports_missing_data_is_recreated(state: ClusterState) -> None:
     made = plan(state)
 
     assert made.actions == (RemakePod(name="db-1"),)
@@ -240,7 +240,7 @@ NOT_REMADE = [
 
 
 @pytest.mark.parametrize("state", NOT_REMADE)
-def test_a_pod_is_not_made_anew(state: ClusterState) -> None:
+def test_a_pod_is_not_recreated(state: ClusterState) -> None:
     assert remount(state) is None
 
 

@@ -1,4 +1,4 @@
-"""A persistent cluster made again on the claims of an earlier one; sealing."""
+"""A persistent cluster made again on the claims of an earlier one; existing-only starts."""
 
 from dataclasses import replace
 from typing import Any
@@ -164,7 +164,7 @@ def test_claims_of_different_origin_are_not_touched(claims: tuple[ClaimFacts, ..
     [(1, 1, True), (1, 2, True), (1, 3, False), (2, 3, True), (2, 4, True), (2, 5, False), (3, 5, True)],
 )
 def test_old_claims_resume_unless_a_quorum_is_missing_for_sure(left: int, size: int, resumes: bool) -> None:
-    """Of an even number half may be a quorum: one of the others may have been taken out since."""
+    """Of an even number half may be a quorum: one of the others may have been removed since."""
     made = plan(on_claims(*(old_claim(f"db-{i}", size=size) for i in range(left))))
 
     assert made.reason == ("Resuming" if resumes else "ClaimsMissing")
@@ -179,7 +179,7 @@ def voting(*numbers: int) -> tuple[str, ...]:
 
 NOTED = [
     pytest.param({0: ((0, 1, 2), 7), 1: ((0, 1, 2), 7)}, True, id="shrunk from 5 to 3"),
-    pytest.param({0: ((0, 1, 2), 7), 3: ((0, 1, 2, 3, 4), 6)}, False, id="one of those was taken out"),
+    pytest.param({0: ((0, 1, 2), 7), 3: ((0, 1, 2, 3, 4), 6)}, False, id="one of those was removed"),
     pytest.param({0: ((0, 1, 2, 3, 4), 9), 1: ((0, 1, 2, 3, 4), 9)}, False, id="grown from 3 to 5"),
     pytest.param({0: ((0, 1, 2), 7), 1: ((0, 1, 2, 3, 4), 6)}, True, id="the newer one counts"),
     pytest.param({0: ((0, 1, 2), 6), 1: ((0, 1, 2, 3, 4), 7)}, False, id="also if it is larger"),
@@ -235,15 +235,15 @@ def test_claims_that_are_being_deleted_are_waited_for(claims: tuple[ClaimFacts, 
 # Sealing
 
 
-def _unsealed(*names: str) -> ClusterState:
+def _without_existing_only(*names: str) -> ClusterState:
     state = bootstrapped()
     for name in names:
         state = changed(state, name, peer=peer(name), claim=claim(name))
     return state
 
 
-def test_members_that_answer_are_sealed_after_the_recorded_cluster_id() -> None:
-    made = plan(_unsealed("db-0", "db-2"))
+def test_members_that_answer_are_set_existing_only_after_the_recorded_cluster_id() -> None:
+    made = plan(_without_existing_only("db-0", "db-2"))
 
     assert made.actions == tuple(
         SetExistingOnly(
@@ -254,8 +254,8 @@ def test_members_that_answer_are_sealed_after_the_recorded_cluster_id() -> None:
     assert (made.reason, made.stage) == ("SettingExistingOnly", Stage.WORKING)
 
 
-def test_a_member_that_never_answered_is_not_sealed() -> None:
-    made = set_existing_only(changed(_unsealed("db-0", "db-1"), "db-0", answer=None))
+def test_a_member_that_never_answered_is_not_set_existing_only() -> None:
+    made = set_existing_only(changed(_without_existing_only("db-0", "db-1"), "db-0", answer=None))
 
     assert made is not None
     assert [action.name for action in made.actions if isinstance(action, SetExistingOnly)] == ["db-1"]
@@ -321,15 +321,18 @@ def test_nothing_is_written_on_a_claim(changes: dict[str, Any]) -> None:
 
 
 NO_SEAL = [
-    pytest.param(changed(bootstrapped(), "db-0", claim=None), id="there is no claim to mark"),
-    pytest.param(bootstrapped(), id="all are sealed"),
-    pytest.param(changed(bootstrapped(), "db-0", peer=None), id="a member without a peer cannot be sealed"),
-    pytest.param(changed(_unsealed("db-0"), "db-0", answer=None), id="the unsealed one is silent"),
-    pytest.param(bootstrapped(ephemeral()), id="ephemeral members have nothing to seal"),
-    pytest.param(changed(bootstrapping(persistent()), "db-0", answer=answer("db-0")), id="before the latch"),
+    pytest.param(changed(bootstrapped(), "db-0", claim=None), id="there is no claim"),
+    pytest.param(bootstrapped(), id="all are existing-only"),
+    pytest.param(changed(bootstrapped(), "db-0", peer=None), id="there is no peer"),
+    pytest.param(changed(_without_existing_only("db-0"), "db-0", answer=None), id="the other one is silent"),
+    pytest.param(bootstrapped(ephemeral()), id="ephemeral members have no peer to change"),
+    pytest.param(
+        changed(bootstrapping(persistent()), "db-0", answer=answer("db-0")),
+        id="no cluster ID on record",
+    ),
 ]
 
 
 @pytest.mark.parametrize("state", NO_SEAL)
-def test_nothing_is_sealed(state: ClusterState) -> None:
+def test_nothing_is_set_existing_only(state: ClusterState) -> None:
     assert set_existing_only(state) is None

@@ -189,7 +189,7 @@ def test_a_learner_that_runs_and_answers_nobody_is_reported_after_a_while(second
 @pytest.mark.parametrize(
     "listed", [entry("db-3", is_learner=True), _unstarted("db-3")], ids=["was up", "never"]
 )
-def test_a_learner_that_answers_nobody_for_too_long_is_taken_out(listed: EtcdMember) -> None:
+def test_a_learner_that_answers_nobody_for_too_long_is_removed(listed: EtcdMember) -> None:
     state = _learner(_sized(persistent(), 5), "db-3", answer=None, silent_for=TOO_LONG, entry=listed)
 
     assert _kinds(plan(state)) == ["RemoveMember", "DeleteMember"]
@@ -212,7 +212,7 @@ def test_a_learner_that_cannot_start_reports_why() -> None:
 
 
 @pytest.mark.parametrize("cluster", [persistent(), ephemeral()], ids=["persistent", "ephemeral"])
-def test_a_learner_that_can_never_start_is_taken_out_to_begin_again(cluster: DesiredCluster) -> None:
+def test_a_learner_that_can_never_start_is_removed_to_begin_again(cluster: DesiredCluster) -> None:
     """Its flags name members that are gone, or its volume is that of a member that was removed."""
     name = member_name(cluster, 3)
     refusing = pod(name, is_running=False, restarts=1, can_never_join=True)
@@ -241,7 +241,7 @@ def test_a_persistent_learner_that_is_just_restarted_is_not_made_a_voter_yet() -
     assert (made.actions, made.stage, made.message) == ((), Stage.WORKING, "waiting for db-1 to start")
 
 
-def test_a_persistent_learner_whose_claim_is_being_deleted_is_taken_out() -> None:
+def test_a_persistent_learner_whose_claim_is_being_deleted_is_removed() -> None:
     losing_data = old_claim("db-1", is_terminating=True)
 
     made = plan(_learner(_sized(persistent(size=1), 3), "db-1", claim=losing_data))
@@ -259,7 +259,7 @@ def test_an_add_that_was_cut_off_goes_on_with_the_objects(cluster: DesiredCluste
     assert ("Remember" in _kinds(made)) is (cluster.kind is EPHEMERAL)
 
 
-def test_a_learner_that_is_not_needed_any_more_is_taken_out() -> None:
+def test_a_learner_that_is_not_needed_any_more_is_removed() -> None:
     made = plan(_learner(_sized(persistent(), 3), "db-3"))
 
     assert made.actions == (RemoveMember(name="db-3", member_id="id-db-3"), DeleteMember(name="db-3"))
@@ -273,7 +273,7 @@ def test_a_learner_that_is_not_needed_any_more_is_taken_out() -> None:
         pytest.param({"pod": pod("db-0003", is_finished=True)}, id="its pod has failed"),
     ],
 )
-def test_an_ephemeral_learner_that_was_lost_is_taken_out_with_its_number(changes: dict[str, Any]) -> None:
+def test_an_ephemeral_learner_that_was_lost_is_removed_with_its_number(changes: dict[str, Any]) -> None:
     made = plan(_learner(_sized(ephemeral(), 5), "db-0003", answer=None, **changes))
 
     assert _kinds(made) == ["Remember", "RemoveMember", "DeleteMember"]

@@ -57,7 +57,7 @@ CASES = [
         "True",
         "True",
         "MemberUnhealthy",
-        id="a silent member is told also while something is done",
+        id="a silent member is reported also while something is done",
     ),
     pytest.param(
         changed(
@@ -67,7 +67,7 @@ CASES = [
         "True",
         "True",
         "OutOfSpace",
-        id="a full store is told also while something is done",
+        id="a full store is reported also while something is done",
     ),
 ]
 

@@ -39,30 +39,30 @@ CASES = [
         down(bootstrapped(), "db-1"),
         "MemberUnhealthy",
         "waiting for db-1 (no answer)",
-        id="a silent member is told",
+        id="a silent member is reported",
     ),
     pytest.param(
         changed(bootstrapped(), "db-1", answer=answer("db-1", errors=("corrupt",))),
         "MemberUnhealthy",
         "waiting for db-1 (unhealthy)",
-        id="an alarmed member is told",
+        id="an alarmed member is reported",
     ),
     pytest.param(
         changed(bootstrapped(), "db-1", answer=answer("db-1", errors=("memberID:7 alarm:NOSPACE ",))),
         *OUT_OF_SPACE,
-        id="a full store is told, and what to do about it",
+        id="a full store is reported, and what to do about it",
     ),
     pytest.param(
         down(bootstrapped(), "db-1", problem=IMAGE_PROBLEM),
         "ErrImagePull",
         "db-1: no such image",
-        id="the cause of silence is told in the words of Kubernetes",
+        id="the cause of silence is reported in the words of Kubernetes",
     ),
     pytest.param(
         down(down(bootstrapped(voters=5), "db-1"), "db-3", problem=IMAGE_PROBLEM),
         "ErrImagePull",
         "db-3: no such image",
-        id="a known cause is told before an unknown one",
+        id="a known cause is reported before an unknown one",
     ),
 ]
 
@@ -85,7 +85,7 @@ def test_a_passed_trouble_of_a_healthy_member_is_not_reported() -> None:
     assert watch(changed(bootstrapped(), "db-1", problem=IMAGE_PROBLEM)) is None
 
 
-def test_what_is_left_of_a_member_that_was_taken_out_is_waited_for_but_no_trouble() -> None:
+def test_what_is_left_of_a_member_that_was_removed_is_waited_for_but_no_problem() -> None:
     """Its etcd ends with an error when it hears that it was removed."""
     failed = PodProblem(reason="PodFailed", message="the pod failed")
     left = pod("db-0001", is_terminating=True, is_finished=True, problem=failed)

@@ -39,10 +39,10 @@ class Acts:
             state = self._of.observer.observe(KEY, cluster)
             made.operator.catch_up()
         self.state: ClusterState = state
-        self.told: list[str] = []
+        self.reported: list[str] = []
 
     def act(self, action: Action) -> None:
-        self._of.actor.act(self.state, action, lambda reason, _: self.told.append(reason))
+        self._of.actor.act(self.state, action, lambda reason, _: self.reported.append(reason))
 
     def remove(self, name: str) -> None:
         self.act(RemoveMember(name=name, member_id=self.state.by_name[name].id))
@@ -146,8 +146,8 @@ def test_the_claim_of_a_peer_that_was_made_again_is_not_lost() -> None:
         assert made.get(PEERS, "c-2")["metadata"].get("finalizers", []) == []
 
 
-def test_a_member_whose_claim_is_gone_is_sealed_all_the_same() -> None:
-    """It serves for as long as its pod lives; a seal that fails would hold up everything else."""
+def test_a_member_whose_claim_is_gone_is_set_existing_only_all_the_same() -> None:
+    """It serves for as long as its pod lives; an act that fails would block everything else."""
     with bootstrapped(*persistent(size=3)) as made:
         made.delete(CLAIMS, "c-2")
         made.edit(CLAIMS, "c-2", {"metadata": {"finalizers": []}})
@@ -161,18 +161,18 @@ def test_a_member_whose_claim_is_gone_is_sealed_all_the_same() -> None:
         assert made.get(PEERS, "c-2")["spec"]["bootstrap"]["initialClusterState"] == "Existing"
 
 
-def test_a_pod_that_runs_by_now_is_not_made_anew() -> None:
+def test_a_pod_that_runs_by_now_is_not_recreated() -> None:
     with bootstrapped(*persistent(size=3)) as made:
         acts = Acts(made, IMPROBABLE)
         before = made.get(CLAIMS, "c-2")
 
         with pytest.raises(Conflict, match="has changed since it was observed"):
             acts.act(RemakePod(name="c-2"))
-        assert (made.get(CLAIMS, "c-2"), acts.told) == (before, [])
+        assert (made.get(CLAIMS, "c-2"), acts.reported) == (before, [])
 
 
 @pytest.mark.parametrize("has_claim", [False, True], ids=["claim", "pod"])
-def test_a_pod_is_not_made_anew_where_a_part_of_its_member_is_missing(has_claim: bool) -> None:
+def test_a_pod_is_not_recreated_where_a_part_of_its_member_is_missing(has_claim: bool) -> None:
     with bootstrapped(*persistent(size=3)) as made:
         acts = Acts(made, IMPROBABLE)
         members = tuple(
@@ -183,4 +183,4 @@ def test_a_pod_is_not_made_anew_where_a_part_of_its_member_is_missing(has_claim:
         before = made.objects()
 
         acts.act(RemakePod(name="c-2"))
-        assert (made.objects(), acts.told) == (before, [])
+        assert (made.objects(), acts.reported) == (before, [])

@@ -40,7 +40,7 @@ def message(made: Bench) -> str:
 
 
 def lost_for_long(made: Bench) -> None:
-    """Two of three are gone, that is told, and it is long ago."""
+    """Two of three are gone, that is reported, and it is long ago."""
     lose(made, 0, 1)
     made.run_until(is_reason(made, "QuorumLost"))
     made.clock.advance(SILENCE + 1.0)
@@ -223,7 +223,7 @@ def lost_and_asked(to: int = 1) -> Iterator[Bench]:
 
 
 def until_recovered(made: Bench) -> None:
-    """The new cluster is latched, and nothing of the old one runs."""
+    """The new cluster has its ID recorded, and nothing of the old one runs."""
     made.run_until(
         lambda: made.status(IMPROBABLE)["clusterID"] != "c0de" and "c-1" not in made.objects()["pods"]
     )

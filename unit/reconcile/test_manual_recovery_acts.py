@@ -46,7 +46,7 @@ class Acts:
     def __init__(self, made: Bench, channels: Channels) -> None:
         cluster = msgspec.convert(made.get(IMPROBABLE), improbable.EtcdCluster)
         dialect = ImprobableDialect(DEFAULTS)
-        self.told: list[str] = []
+        self.reported: list[str] = []
         desired = dialect.desired(cluster)
         members = tuple(self._member(made, pod) for pod in made.api.objects.select(PODS))
         self.uids = {member.name: member.pod.uid for member in members if member.pod is not None}
@@ -67,7 +67,7 @@ class Acts:
         scope = Scope(
             objects=objects_of(self._made.api),
             state=self.state,
-            report=lambda reason, _: self.told.append(reason),
+            report=lambda reason, _: self.reported.append(reason),
             now=datetime.now(UTC),
         )
         Recoverer(
@@ -91,7 +91,7 @@ def test_a_silence_that_is_true_is_confirmed_and_reported(made: Bench, channels:
     freeze(made, "c-0", "c-1")
     acts = Acts(made, channels)
     acts.confirm("c-2")
-    assert acts.told == ["QuorumLost"]
+    assert acts.reported == ["QuorumLost"]
 
 
 def test_a_survivor_that_follows_a_leader_after_all_forbids_a_recovery(
@@ -100,7 +100,7 @@ def test_a_survivor_that_follows_a_leader_after_all_forbids_a_recovery(
     acts = Acts(made, channels)
     with pytest.raises(Conflict, match="c-2 follows a leader"):
         acts.confirm("c-2")
-    assert acts.told == []
+    assert acts.reported == []
 
 
 def test_a_survivor_that_is_another_pod_now_is_none(made: Bench, channels: Channels) -> None:
@@ -142,7 +142,7 @@ def test_a_service_that_is_somebody_elses_is_not_edited(made: Bench, channels: C
     assert made.get(SERVICES) == before
 
 
-def test_a_seed_is_not_sealed_when_an_old_member_follows_a_leader_again(
+def test_a_seed_is_not_set_existing_only_when_an_old_member_follows_a_leader_again(
     made: Bench, channels: Channels
 ) -> None:
     acts = Acts(made, channels)
@@ -163,7 +163,7 @@ def test_a_seed_is_not_sealed_when_an_old_member_follows_a_leader_again(
     assert (made.get(CLAIMS, "c-2"), made.get(PEERS, "c-2")) == before
 
 
-def test_a_seed_that_lost_its_peer_is_not_sealed(made: Bench, channels: Channels) -> None:
+def test_a_seed_that_lost_its_peer_is_not_set_existing_only(made: Bench, channels: Channels) -> None:
     acts = Acts(made, channels)
     etcd = made.etcd.etcd
     with etcd.changed:

@@ -56,7 +56,7 @@ class Acts:
         desired = dialect.desired(cluster)
         if recovery is not None:
             desired = _with(desired, recovery)
-        self.told: list[str] = []
+        self.reported: list[str] = []
         self.uids = {p["metadata"]["name"]: p["metadata"]["uid"] for p in made.api.objects.select(PODS)}
         pods = [msgspec.convert(pod, Pod) for pod in made.api.objects.select(PODS)]
         now = datetime.now(UTC)
@@ -66,7 +66,7 @@ class Acts:
         scope = Scope(
             objects=objects_of(made.api),
             state=ClusterState(desired=desired, members=members),
-            report=lambda reason, _: self.told.append(reason),
+            report=lambda reason, _: self.reported.append(reason),
             now=datetime.now(UTC),
         )
         self._recoverer = Recoverer(
@@ -100,7 +100,7 @@ def test_a_loss_that_is_true_is_confirmed_and_reported(made: Bench, channels: Ch
     made.world.fail("default", "c-0001")
     acts = Acts(made, channels)
     acts.confirm("c-0000", "c-0001")
-    assert acts.told == ["QuorumLost"]
+    assert acts.reported == ["QuorumLost"]
 
 
 def test_a_pod_that_the_cache_had_not_seen_is_no_loss(made: Bench, channels: Channels) -> None:
@@ -108,7 +108,7 @@ def test_a_pod_that_the_cache_had_not_seen_is_no_loss(made: Bench, channels: Cha
     acts = Acts(made, channels)
     with pytest.raises(Conflict, match="c-0001 still exists"):
         acts.confirm("c-0000", "c-0001")
-    assert acts.told == []
+    assert acts.reported == []
 
 
 def test_a_survivor_that_is_going_is_none(made: Bench, channels: Channels) -> None:
