@@ -25,9 +25,14 @@ class PeerMemory:
         return self._problems.get(peer)
 
     def set_problem(self, peer: Key, problem: PodProblem | None) -> bool:
-        """Remember a problem, or None for none; whether it is another one than before."""
-        before = self._problems.pop(peer, None)
-        if problem is not None:
+        """Remember a problem, or None for none; whether it is another one than before.
+
+        A problem that persists is never absent in between: nothing would wake a reader who missed it.
+        """
+        before = self._problems.get(peer)
+        if problem is None:
+            self._problems.pop(peer, None)
+        else:
             self._problems[peer] = problem
         return problem != before
 
