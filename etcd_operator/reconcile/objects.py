@@ -238,7 +238,11 @@ def _is_ours(found: ObjectMeta, wanted: ObjectMeta) -> bool:
 
 
 def _not_stored(asked: RawObject, stored: ObjectMeta) -> list[str]:
-    """The labels and annotations of a patch that an object does not have."""
-    wanted = {**asked.get("labels", {}), **asked.get("annotations", {})}
-    found = {**stored.labels, **stored.annotations}
-    return sorted(name for name, value in wanted.items() if value is not None and found.get(name) != value)
+    """The labels and annotations of a patch that an object does not have; one name may be both."""
+    pairs = ((asked.get("labels", {}), stored.labels), (asked.get("annotations", {}), stored.annotations))
+    return sorted(
+        name
+        for wanted, found in pairs
+        for name, value in wanted.items()
+        if value is not None and found.get(name) != value
+    )
