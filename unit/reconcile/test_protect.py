@@ -62,7 +62,7 @@ def test_a_budget_that_is_deleted_comes_back(make: Make) -> None:
     kind, body = make()
     with bootstrapped(kind, body) as made:
         made.delete(BUDGETS, "c")
-        made.drain()
+        made.run_until(lambda: "c" in made.names(BUDGETS))
         made.settle()
         assert_finished(made, kind, 3)
 
