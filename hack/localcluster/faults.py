@@ -8,7 +8,6 @@ nothing else can be hit. Works while the API server is away.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 from collections.abc import Iterable
@@ -91,16 +90,20 @@ def running_tasks(table: str) -> dict[str, int]:
 
 
 def _main_pid(instance: Instance, pod: str, container: str) -> int:
+    # containerd filters by label: a query per container fails when another pod's container ends meanwhile.
     namespace, name = split_pod(pod)
+    labels = {
+        "io.kubernetes.pod.namespace": namespace,
+        "io.kubernetes.pod.name": name,
+        "io.kubernetes.container.name": container,
+    }
+    wanted = ",".join(f'labels."{key}"=={value}' for key, value in labels.items())
     for node in instance.nodes():
-        for identifier, pid in running_tasks(_ctr(instance, node, "tasks", "list")).items():
-            labels = json.loads(_ctr(instance, node, "containers", "info", identifier))["Labels"]
-            if (
-                labels.get("io.kubernetes.pod.namespace") == namespace
-                and labels.get("io.kubernetes.pod.name") == name
-                and labels.get("io.kubernetes.container.name") == container
-            ):
-                return pid
+        identifiers = _ctr(instance, node, "containers", "list", "--quiet", wanted).split()
+        running = running_tasks(_ctr(instance, node, "tasks", "list"))
+        for identifier in identifiers:
+            if identifier in running:
+                return running[identifier]
     raise RefusalError(f"no running container {container} in pod {pod}")
 
 

@@ -1,6 +1,9 @@
+import signal
 import sys
 from pathlib import Path
 from threading import Event, Thread
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
@@ -8,6 +11,7 @@ from localcluster import cli, faults, images, mounts, operatorimage, requirement
 from localcluster.archive import Image
 from localcluster.commands import CommandError, run, succeeds, wait_for
 from localcluster.console import RefusalError
+from localcluster.instance import Instance
 from localcluster.paths import Cache, State
 
 
@@ -197,6 +201,33 @@ def test_an_image_is_made_again_only_when_its_content_changed(
 def test_running_tasks_are_read_from_the_list_of_containerd() -> None:
     table = "TASK    PID    STATUS\nabc     11     RUNNING\ndef     12     STOPPED\nghi     13     PAUSED\n"
     assert faults.running_tasks(table) == {"abc": 11, "ghi": 13}
+
+
+def test_a_container_is_found_while_containers_of_other_pods_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The pod has a container that ended and one that runs; only its own containers are queried."""
+    answers = {
+        "containers": "old\nnew\n",
+        "tasks": "TASK PID STATUS\nold 1 STOPPED\nnew 2 RUNNING\nother 3 RUNNING\n",
+    }
+    queries: list[str] = []
+
+    def answer(_: object, __: object, *arguments: str) -> str:
+        queries.extend(word for word in arguments if word.startswith("labels."))
+        assert arguments[1] == "list", "a container of another pod may be gone before it is queried"
+        return answers[arguments[0]]
+
+    sent: list[tuple[int, int]] = []
+    monkeypatch.setattr(faults, "_ctr", answer)
+    monkeypatch.setattr(faults.os, "kill", lambda pid, number: sent.append((pid, number)))
+    one_node = cast("Instance", SimpleNamespace(nodes=lambda: ["node-1"]))
+    faults.kill(one_node, "ns/pod-0", "etcd")
+    assert sent == [(2, signal.SIGKILL)]
+    namespace, pod, container = queries[0].split(",")
+    assert namespace == 'labels."io.kubernetes.pod.namespace"==ns'
+    assert pod == 'labels."io.kubernetes.pod.name"==pod-0'
+    assert container == 'labels."io.kubernetes.container.name"==etcd'
 
 
 def test_a_pod_is_named_with_its_namespace() -> None:
