@@ -1,8 +1,9 @@
 """Calls to one etcd member.
 
-Every call has a deadline in seconds and is sent to exactly one endpoint: the caller chooses the member (the
-leader, a voter, the survivor), and a write whose outcome is unknown is never repeated implicitly. Failures
-are the errors of `etcd.errors`; `maybe_applied` marks a write that may have taken effect.
+Every call has a deadline in seconds (a snapshot: a limit on silence) and is sent to exactly one endpoint: the
+caller chooses the member (the leader, a voter, the survivor), and a write whose outcome is unknown is never
+repeated implicitly. Failures are the errors of `etcd.errors`; `maybe_applied` marks a write that may have
+taken effect.
 """
 
 import hashlib
@@ -25,6 +26,7 @@ from etcd_operator.etcd.errors import (
     translate,
 )
 from etcd_operator.etcd.methods import Method, Request, Response
+from etcd_operator.etcd.silence import limit_silence
 from etcd_operator.etcd.values import (
     Alarm,
     HashKV,
@@ -124,20 +126,20 @@ class EtcdClient:
             return None
         return KeyValue(value=response.kvs[0].value, mod_revision=response.kvs[0].mod_revision)
 
-    def snapshot(self, *, deadline: float) -> Iterator[bytes]:
+    def snapshot(self, *, stall: float) -> Iterator[bytes]:
         """The member's database in chunks of some 32 KiB, followed by the SHA-256 of its bytes.
 
         The bytes are as `etcdutl snapshot restore` expects them. Only an iteration that ends without an error
-        was complete and undamaged (else `Corrupt`, or the call's error). `deadline` bounds the whole stream,
-        in seconds; closing the iterator ends the stream.
+        was complete and undamaged (else `Corrupt`, or the call's error). If nothing arrives for `stall`
+        seconds it raises `Timeout`; the time that the caller takes does not count. Closing the iterator ends
+        the stream.
         """
         connection = self._channels.connection(self._endpoint)
         with self._translated(methods.SNAPSHOT, connection):
-            stream = connection.stream(methods.SNAPSHOT)(
-                pb.SnapshotRequest(), timeout=deadline, metadata=self._metadata
-            )
+            stream = connection.stream(methods.SNAPSHOT)(pb.SnapshotRequest(), metadata=self._metadata)
             try:
-                yield from _verified(response.blob for response in stream)
+                replies = limit_silence(iter(stream), stall, stream.cancel)
+                yield from _verified(response.blob for response in replies)
             finally:
                 stream.cancel()
 

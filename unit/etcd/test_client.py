@@ -1,5 +1,6 @@
 """The client's promises, against the scripted etcd."""
 
+import threading
 from collections.abc import Callable
 
 import grpc
@@ -143,15 +144,47 @@ def test_a_damaged_snapshot_never_ends_well(
         fake.put(b"big", bytes(200_000))
     fake.damage = damage
     with pytest.raises(errors.Corrupt, match=complaint):
-        list(client.snapshot(deadline=3.0))
+        list(client.snapshot(stall=3.0))
 
 
 def test_a_snapshot_comes_in_chunks_whose_hash_fits(fake: FakeEtcdCluster, client: EtcdClient) -> None:
     with fake.changed:
         fake.put(b"big", bytes(200_000))
-    chunks = list(client.snapshot(deadline=3.0))
+    chunks = list(client.snapshot(stall=3.0))
     assert len(chunks) > 5
     assert len(b"".join(chunks)) % 512 == 32
+
+
+def test_a_snapshot_that_stops_in_the_middle_ends_after_the_limit(
+    fake: FakeEtcdCluster, client: EtcdClient
+) -> None:
+    resume = threading.Event()
+    with fake.changed:
+        fake.put(b"big", bytes(200_000))
+    fake.on_chunk = lambda index: None if index < 3 else _require(resume.wait(30))
+    try:
+        with pytest.raises(errors.Timeout, match=r"Snapshot at .*: no data for 0.2 s"):
+            list(client.snapshot(stall=0.2))
+    finally:
+        resume.set()
+
+
+def test_the_time_that_the_caller_takes_does_not_count_as_silence(
+    fake: FakeEtcdCluster, client: EtcdClient
+) -> None:
+    with fake.changed:
+        fake.put(b"big", bytes(200_000))
+    chunks = client.snapshot(stall=0.1)
+    first = next(chunks)
+    later = threading.Event()
+    timer = threading.Timer(0.4, later.set)
+    timer.start()
+    later.wait()
+    assert len(first + b"".join(chunks)) % 512 == 32
+
+
+def _require(condition: bool) -> None:
+    assert condition
 
 
 def test_an_alarm_is_listed_until_disarmed(fake: FakeEtcdCluster, client: EtcdClient) -> None:
@@ -169,7 +202,7 @@ def test_every_call_is_reported(fake: FakeEtcdCluster, client: EtcdClient, chann
     )
     watched.status()
     watched.member_remove(1)
-    list(watched.snapshot(deadline=3.0))
+    list(watched.snapshot(stall=3.0))
     assert seen == [("Status", "OK"), ("MemberRemove", "NOT_FOUND"), ("Snapshot", "OK")]
 
 

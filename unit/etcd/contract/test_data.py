@@ -23,7 +23,7 @@ def test_a_snapshot_is_whole(subject: Subject) -> None:
     subject.bootstrap("m0")
     client = subject.client("m0")
     client.put(b"big", bytes(300_000))
-    chunks = list(client.snapshot(deadline=10))
+    chunks = list(client.snapshot(stall=10))
     assert max(map(len, chunks)) <= 32 * 1024
     assert len(b"".join(chunks)) % 512 == 32
     client.defragment(deadline=10)

@@ -62,7 +62,7 @@ def test_a_learner_reports_its_status_and_data_but_no_list_and_no_quorum(subject
         learner.get(b"key")
     assert not learner.has_quorum(deadline=1.0)
     subject.until(lambda: learner.get(b"key", serializable=True) is not None)
-    assert b"".join(learner.snapshot(deadline=10.0))
+    assert b"".join(learner.snapshot(stall=10.0))
 
 
 def test_a_learner_is_removed_at_any_time_and_a_second_removal_changes_nothing(subject: Subject) -> None:

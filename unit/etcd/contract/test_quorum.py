@@ -23,7 +23,7 @@ def test_a_survivor_reports_its_list_and_data_without_a_quorum(subject: Subject)
     assert (found.value, survivor.status().revision) == (b"value", revision)
     assert "no leader" in "".join(survivor.status().errors)
     assert survivor.hash_kv(revision).revision == revision
-    assert b"".join(survivor.snapshot(deadline=10.0))
+    assert b"".join(survivor.snapshot(stall=10.0))
 
     subject.thaw("m2")
     subject.until(lambda: survivor.has_quorum(deadline=1.0))

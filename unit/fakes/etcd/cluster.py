@@ -11,7 +11,8 @@ nothing before it has followed a leader. It does not model the log: data is one 
 to date, a leader is elected at once.
 
 `on_write(method, applied)` is called before and after each change; raising `Refusal` there fails the call
-before it, or loses its reply. `damage` changes the bytes of snapshots.
+before it, or loses its reply. `damage` changes the bytes of snapshots; `on_chunk(index)` is called before
+each chunk of one is sent, and may block.
 
 The cluster version (`3.6`) follows the lowest version of the members, unless `holds_version`: a real leader
 compares them every 5 s. Of the log it knows two things: that 3.7 does not start on entries that 3.5 wrote
@@ -61,6 +62,7 @@ class FakeEtcdCluster:
         self.holds_version = False
         self.on_write: Callable[[str, bool], None] | None = None
         self.damage: Callable[[bytes], bytes] | None = None
+        self.on_chunk: Callable[[int], None] | None = None
         self._clock = clock
         self._executor = ThreadPoolExecutor(max_workers=64, thread_name_prefix="fake-etcd")
         self._next_id = 0x1001

@@ -162,8 +162,13 @@ class _Answers:
         data += hashlib.sha256(data).digest()
         if self.cluster.damage is not None:
             data = self.cluster.damage(data)
-        chunks = (data[at : at + _CHUNK] for at in range(0, len(data), _CHUNK))
-        return (pb.SnapshotResponse(blob=chunk) for chunk in chunks)
+        return self._stream(data)
+
+    def _stream(self, data: bytes) -> Iterator[pb.SnapshotResponse]:
+        for index, at in enumerate(range(0, len(data), _CHUNK)):
+            if self.cluster.on_chunk is not None:
+                self.cluster.on_chunk(index)
+            yield pb.SnapshotResponse(blob=data[at : at + _CHUNK])
 
     def _data(self, revision: int) -> bytes:
         """All keys up to a revision; of those that were written again since, nothing earlier is known."""
