@@ -1,3 +1,4 @@
+import os
 import signal
 import sys
 from pathlib import Path
@@ -220,7 +221,7 @@ def test_a_container_is_found_while_containers_of_other_pods_end(
 
     sent: list[tuple[int, int]] = []
     monkeypatch.setattr(faults, "_ctr", answer)
-    monkeypatch.setattr(faults.os, "kill", lambda pid, number: sent.append((pid, number)))
+    monkeypatch.setattr(os, "kill", lambda pid, number: sent.append((pid, number)))
     one_node = cast("Instance", SimpleNamespace(nodes=lambda: ["node-1"]))
     faults.kill(one_node, "ns/pod-0", "etcd")
     assert sent == [(2, signal.SIGKILL)]
