@@ -1,0 +1,59 @@
+"""What every store can do. One contract test covers all of them (unit/storage/test_contract.py)."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """An object in a store: its name below the root (bucket, container or folder), its size in bytes, and the
+    time (UTC) at which it was written, by the clock of the store.
+    """
+
+    name: str
+    size: int
+    modified: datetime
+
+
+class Store(Protocol):
+    """Objects under names, each whole or not there. Not for use by several threads at once.
+
+    A name is a path without a leading `/` (`storage/names.py`). Every method raises `StoreError`: for a
+    bucket or folder that does not exist, a missing right, a store that is not reached, and if nothing moves
+    for the time limit of the store. Generators raise while they are iterated, not when they are made.
+    """
+
+    def put(self, name: str, chunks: Iterable[bytes]) -> None:
+        """Store the chunks, of any size, under a name that is not taken (`NameTaken` otherwise, perhaps
+        before a chunk was read).
+
+        The object becomes visible, whole and durable, only after `chunks` ended without an error. Any error,
+        also of `chunks` (which propagates unchanged), leaves nothing visible, and discards what was
+        transferred. Memory: a few parts of 8 MiB, whatever the size of the object.
+        """
+        ...
+
+    def read(self, name: str, offset: int = 0) -> Iterator[bytes]:
+        """The bytes from `offset` on; nothing if there are none. Raises `NotFound`.
+
+        Continues by itself where a connection broke, and never mixes two objects of one name.
+        """
+        ...
+
+    def list(self, prefix: str) -> Iterator[Stored]:
+        """All objects below `prefix` + `/`, in no particular order; "" stands for all.
+
+        `a` lists neither the object `a` nor `a-b/c`. Contains no object whose `put` has not returned or
+        failed with an unknown result.
+        """
+        ...
+
+    def stat(self, name: str) -> Stored | None:
+        """The object of that name, or None if there is none."""
+        ...
+
+    def delete(self, name: str) -> None:
+        """Remove the object; success if there is none."""
+        ...

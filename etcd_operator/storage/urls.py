@@ -1,0 +1,69 @@
+"""URLs of backups: which store, and the name in it.
+
+    file:///folder/name, or a path    a folder
+    s3://bucket/name                  S3 and what is compatible with it
+    gs://bucket/name                  Google Cloud Storage
+    azblob://container/name           Azure Blob Storage
+
+The query of `s3://` may have `region`, `endpoint` (host, host:port or URL), `s3ForcePathStyle` and
+`disableSSL` (`true` or `false`), `sse` (`AES256` or `aws:kms`) and `sseKMSKeyID`. Other stores have no query.
+
+A URL never contains credentials: each SDK finds them where it always does, in the environment or in
+mounted files.
+"""
+
+from pathlib import Path
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from etcd_operator.storage.errors import InvalidURL
+from etcd_operator.storage.protocol import Store
+
+STALL_SECONDS = 60.0
+
+
+def open_store(url: str, *, stall: float = STALL_SECONDS) -> tuple[Store, str]:  # noqa: ARG001
+    """The store of a URL and the name in it, "" if the URL is the store itself. Sends nothing.
+
+    A name that ends with `/` is returned without it. The store of a path is the folder of its last component:
+    `/backups/a.db` is `a.db` in `/backups`, and `/backups/` is that folder itself.
+
+    `stall` is the time limit in seconds of every request to a service, which only progress extends: bytes
+    that moved, a page that was listed. Raises `InvalidURL`, and `MissingSDK` if the package of that service
+    is not installed.
+    """
+    parts = _split(url)
+    if parts.scheme in ("", "file"):
+        return _directory(parts)
+    raise InvalidURL(f"No store has URLs that start with {parts.scheme}://. Use file, s3, gs or azblob.")
+
+
+def _split(url: str) -> SplitResult:
+    """The parts; a plain path has no scheme, and may contain any character."""
+    if "://" not in url:
+        return SplitResult("", "", url, "", "")
+    try:
+        parts = urlsplit(url)
+    except ValueError as error:
+        raise InvalidURL("The URL of the store is malformed. Write SCHEME://BUCKET/NAME.") from error
+    if parts.username is not None or parts.password is not None:
+        raise InvalidURL(
+            "The URL of a store must not contain credentials. Use the environment or mounted files."
+        )
+    if parts.fragment:
+        raise InvalidURL("The URL of a store has no part after '#'. Write '#' in a name as %23.")
+    return parts
+
+
+def _directory(parts: SplitResult) -> tuple[Store, str]:
+    from etcd_operator.storage.directory import Directory
+
+    if parts.netloc not in ("", "localhost") or parts.query:
+        raise InvalidURL("The URL of a folder is file:///path, with three slashes and without a query.")
+    path = unquote(parts.path) if parts.scheme else parts.path
+    if not path or "\0" in path:
+        raise InvalidURL("The path of the store is empty or contains a NUL. Name a folder or a file.")
+    folder, _, name = path.rpartition("/")
+    root = Path(folder or ("/" if path.startswith("/") else "."))
+    if name in ("..", "."):
+        root, name = root / name, ""
+    return Directory(root), name
