@@ -81,6 +81,11 @@ class EtcdClient:
         self._metadata = (("token", token),) if token is not None else ()
         self._on_call = on_call
 
+    @property
+    def endpoint(self) -> str:
+        """The member's address, `host:port`."""
+        return self._endpoint
+
     # Reading
 
     def status(self) -> Status:

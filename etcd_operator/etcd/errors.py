@@ -9,6 +9,7 @@
       NotLeader          MoveLeader was sent to a follower
       NotForLearner      a learner answers Status and serializable reads only: call a voter
       TooManyLearners    (Conflict) one learner at a time
+      AuthNotEnabled     (Conflict) the cluster requires no user
       PeerURLExists      (AlreadyExists) perhaps our own MemberAdd whose reply was lost
       RevisionUnavailable  the revision is compacted, or not yet on this member
       Corrupt            etcd found that members' data differ, or a snapshot arrived damaged
@@ -92,6 +93,10 @@ class NotProbed(RetryableError):
     """This process lacks the resources to call (files, threads), which proves nothing about the member."""
 
 
+class AuthNotEnabled(Conflict):
+    """Authenticate was called, but the cluster requires no user."""
+
+
 class MemberNotFound(NotFound):
     """No member has that ID."""
 
@@ -140,6 +145,7 @@ _REFUSALS = (
     _Refusal("mvcc: required revision has been compacted", RevisionUnavailable),
     _Refusal("mvcc: required revision is a future revision", RevisionUnavailable),
     _Refusal("corrupt cluster", Corrupt),
+    _Refusal("authentication is not enabled", AuthNotEnabled),
     _Refusal("user name is empty", AuthRequired),
     _Refusal("authentication failed, invalid user ID or password", AuthRequired),
     _Refusal("invalid auth token", AuthRequired),

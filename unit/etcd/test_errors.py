@@ -51,6 +51,7 @@ TEXTS = [
     ),
     (Code.UNAVAILABLE, "etcdserver: request timed out, possibly due to connection lost", errors.Timeout),
     (Code.DEADLINE_EXCEEDED, "etcdserver: context deadline exceeded", errors.Timeout),
+    (Code.FAILED_PRECONDITION, "etcdserver: authentication is not enabled", errors.AuthNotEnabled),
     (Code.UNAVAILABLE, "etcdserver: server stopped", Unavailable),
     (Code.RESOURCE_EXHAUSTED, "etcdserver: too many requests", Throttled),
     (Code.RESOURCE_EXHAUSTED, "etcdserver: mvcc: database space exceeded", Unavailable),

@@ -151,6 +151,9 @@ class _Answers:
         return pb.PutResponse(header=self.header())
 
     def authenticate(self, request: pb.AuthenticateRequest) -> pb.AuthenticateResponse:
+        if not self.cluster.users:
+            text = "etcdserver: authentication is not enabled"
+            raise Refusal(grpc.StatusCode.FAILED_PRECONDITION, text)
         if self.cluster.users.get(request.name) != request.password:
             text = "etcdserver: authentication failed, invalid user ID or password"
             raise Refusal(grpc.StatusCode.INVALID_ARGUMENT, text)
