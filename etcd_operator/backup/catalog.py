@@ -1,0 +1,108 @@
+"""What is stored below a prefix: backups, and what only looks like one.
+
+An object is a backup if its manifest exists, can be read, and names the size that the object has. Nothing is
+concluded from names or times.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from etcd_operator.backup.errors import BackupError, DamagedManifest, UnknownFormat
+from etcd_operator.backup.manifest import SUFFIX, Manifest, decode, name_of
+from etcd_operator.storage.errors import NotFound
+from etcd_operator.storage.protocol import Store, Stored
+
+MANIFEST_LIMIT = 64 * 1024
+"""Bytes; nothing larger is read as a manifest."""
+
+
+class NotABackup(BackupError):
+    """There is no backup of that name; the message says what is there."""
+
+
+class State(StrEnum):
+    """What an entry is."""
+
+    COMPLETE = "complete"
+    INCOMPLETE = "incomplete"  # an object without a manifest
+    OBJECT_MISSING = "object missing"
+    WRONG_SIZE = "wrong size"
+    DAMAGED_MANIFEST = "damaged manifest"
+    UNKNOWN_FORMAT = "unknown format"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One name. `problem` says in words what is wrong; it is empty for a complete backup."""
+
+    name: str
+    state: State
+    stored: Stored | None
+    manifest: Manifest | None = None
+    problem: str = ""
+
+    @property
+    def time(self) -> datetime | None:
+        """When the snapshot began, or when the object was written if that is unknown."""
+        if self.manifest is not None:
+            return self.manifest.time
+        return self.stored.modified if self.stored is not None else None
+
+
+def entries(store: Store, prefix: str) -> Iterator[Entry]:
+    """Everything below `prefix` ("" for all), by name, one entry for each object and its manifest.
+
+    Reads one manifest at a time. Raises the store's errors.
+    """
+    found = {stored.name: stored for stored in store.list(prefix)}
+    names = {name.removesuffix(SUFFIX) for name in found}
+    for name in sorted(names):
+        yield _entry(store, name, found.get(name), has_manifest=name_of(name) in found)
+
+
+def load(store: Store, name: str) -> Manifest:
+    """The manifest of the backup `name`.
+
+    Raises `NotABackup` if there is none, `DamagedManifest`, `UnknownFormat`, and the store's errors.
+    """
+    try:
+        return decode(_read_small(store, name_of(name)))
+    except NotFound as error:
+        if store.stat(name) is None:
+            raise NotABackup(f"there is no backup named {name}: see `etcd-operator list`") from error
+        raise NotABackup(
+            f"{name} has no manifest: a backup that was interrupted or is being written, or something else"
+        ) from error
+
+
+def _entry(store: Store, name: str, stored: Stored | None, *, has_manifest: bool) -> Entry:
+    if not has_manifest:
+        problem = "no manifest: interrupted, still being written, or not a backup"
+        return Entry(name=name, state=State.INCOMPLETE, stored=stored, problem=problem)
+    try:
+        manifest = decode(_read_small(store, name_of(name)))
+    except UnknownFormat as error:
+        return Entry(name=name, state=State.UNKNOWN_FORMAT, stored=stored, problem=str(error))
+    except DamagedManifest as error:
+        return Entry(name=name, state=State.DAMAGED_MANIFEST, stored=stored, problem=str(error))
+    except NotFound:
+        problem = "the manifest was deleted just now"
+        return Entry(name=name, state=State.INCOMPLETE, stored=stored, problem=problem)
+    if stored is None:
+        problem = "the manifest exists, but not the object: deleted by someone"
+        return Entry(name=name, state=State.OBJECT_MISSING, stored=None, manifest=manifest, problem=problem)
+    if stored.size != manifest.stored_size:
+        problem = f"the object has {stored.size} bytes, not {manifest.stored_size}: damaged or replaced"
+        return Entry(name=name, state=State.WRONG_SIZE, stored=stored, manifest=manifest, problem=problem)
+    return Entry(name=name, state=State.COMPLETE, stored=stored, manifest=manifest)
+
+
+def _read_small(store: Store, name: str) -> bytes:
+    data = b""
+    for chunk in store.read(name):
+        data += chunk
+        if len(data) > MANIFEST_LIMIT:
+            raise DamagedManifest(f"{name} has more than {MANIFEST_LIMIT} bytes: it is not a manifest")
+    return data

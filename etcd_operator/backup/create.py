@@ -1,0 +1,212 @@
+"""Makes one backup: snapshot, scan, frames, store; then the manifest.
+
+Promises:
+- the object becomes visible only after etcd's SHA-256 was verified and the database was read through;
+- the manifest is written last: a backup exists once its manifest does, and nothing else is one;
+- neither an object nor a manifest is ever overwritten;
+- a write whose reply is lost is read back before it is called failed;
+- an error of the source, of the store or of the caller (also `KeyboardInterrupt`) leaves nothing visible,
+  unless it comes between the object and its manifest: then the next run on that name explains it.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from etcd_operator.backup import frames
+from etcd_operator.backup.database import DatabaseScan, DatabaseSummary
+from etcd_operator.backup.errors import BackupError, Damaged
+from etcd_operator.backup.keys import Key
+from etcd_operator.backup.manifest import Compression, Manifest, encode, name_of, own_version
+from etcd_operator.storage.errors import NameTaken, StoreError
+from etcd_operator.storage.protocol import Store
+
+OnProgress = Callable[[int], None]
+"""Called with the number of plain bytes processed so far."""
+
+
+def ignore_progress(_done: int) -> None:
+    """The `OnProgress` that does nothing."""
+
+
+class ManifestMissing(BackupError):
+    """The object is stored, but its manifest is not: it does not count as a backup."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """Where the snapshot comes from; IDs as etcd's numbers."""
+
+    etcd_version: str
+    cluster_id: int
+    member_id: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How the snapshot is stored. With a key it is encrypted."""
+
+    compression: Compression = ""
+    key: Key | None = None
+
+    @property
+    def is_framed(self) -> bool:
+        """Whether the object is a container of frames."""
+        return bool(self.compression) or self.key is not None
+
+
+def create(
+    store: Store,
+    name: str,
+    snapshot: Iterable[bytes],
+    origin: Origin,
+    *,
+    time: datetime,
+    options: Options | None = None,
+    on_progress: OnProgress = ignore_progress,
+) -> Manifest:
+    """Store `snapshot` as the backup `name`; `time` is when it began.
+
+    `snapshot` must raise before it ends if it is not complete. Raises its errors, `Damaged` for a database
+    that cannot be read, the store's errors, and `ManifestMissing`.
+    """
+    check_free(store, name)
+    transfer = _Transfer(snapshot, options or Options(), on_progress)
+    try:
+        store.put(name, transfer.chunks())
+    except StoreError:
+        if not transfer.is_at(store, name):
+            raise
+    manifest = transfer.manifest(origin, time)
+    _check_stored(store, name, manifest)
+    _write_manifest(store, name, manifest)
+    return manifest
+
+
+def check_free(store: Store, name: str) -> None:
+    """Raise `NameTaken` if something is stored as `name` or as its manifest."""
+    if store.stat(name_of(name)) is not None:
+        raise NameTaken(f"a backup named {name} exists already: choose another name")
+    if store.stat(name) is not None:
+        raise NameTaken(
+            f"{name} exists already, without a manifest: a backup that was interrupted, or is being written. "
+            "If it is not needed, delete it; or choose another name"
+        )
+
+
+class _Transfer:
+    """The bytes of one backup on their way, and what is known of them once they have ended."""
+
+    def __init__(self, snapshot: Iterable[bytes], options: Options, on_progress: OnProgress) -> None:
+        self._snapshot = snapshot
+        self._options = options
+        self._on_progress = on_progress
+        self._scan = DatabaseScan()
+        self._summary: DatabaseSummary | None = None
+        self._digest = hashlib.sha256()
+        self._size = 0
+        self._has_ended = False
+
+    def chunks(self) -> Iterator[bytes]:
+        """The bytes to be stored."""
+        if not self._options.is_framed:
+            yield from self._plain()
+        else:
+            options = self._options
+            for chunk in frames.encode(self._plain(), compression=options.compression, key=options.key):
+                self._digest.update(chunk)
+                self._size += len(chunk)
+                yield chunk
+        self._has_ended = True
+
+    def is_at(self, store: Store, name: str) -> bool:
+        """Whether the object has exactly these bytes: an upload that succeeded, its reply being lost."""
+        if not self._has_ended:
+            return False
+        size, sha256 = self._stored()
+        try:
+            found = store.stat(name)
+            return found is not None and found.size == size and _hash(store.read(name)) == sha256
+        except StoreError:
+            return False
+
+    def manifest(self, origin: Origin, time: datetime) -> Manifest:
+        """What was stored."""
+        summary = self._ended()
+        size, sha256 = self._stored()
+        key = self._options.key
+        return Manifest(
+            operator_version=own_version(),
+            etcd_version=origin.etcd_version,
+            cluster_id=f"{origin.cluster_id:016x}",
+            member_id=f"{origin.member_id:016x}",
+            revision=summary.revision,
+            keys=summary.keys,
+            size=summary.size,
+            sha256=summary.sha256,
+            stored_size=size,
+            stored_sha256=sha256,
+            time=time,
+            compression=self._options.compression,
+            encryption="AES-256-GCM" if key is not None else "",
+            key_id=key.id if key is not None else "",
+        )
+
+    def _plain(self) -> Iterator[bytes]:
+        done = 0
+        for chunk in self._snapshot:
+            self._scan.feed(chunk)
+            done += len(chunk)
+            self._on_progress(done)
+            yield chunk
+        self._summary = self._scan.finish()
+        if not self._summary.has_hash:
+            raise Damaged("the snapshot does not end with etcd's hash: it is not complete")
+
+    def _stored(self) -> tuple[int, str]:
+        if self._options.is_framed:
+            return self._size, self._digest.hexdigest()
+        summary = self._ended()
+        return summary.size, summary.sha256
+
+    def _ended(self) -> DatabaseSummary:
+        if self._summary is None:
+            raise BackupError("the store did not read the snapshot to its end")
+        return self._summary
+
+
+def _hash(chunks: Iterable[bytes]) -> str:
+    digest = hashlib.sha256()
+    for chunk in chunks:
+        digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _check_stored(store: Store, name: str, manifest: Manifest) -> None:
+    found = store.stat(name)
+    if found is None or found.size != manifest.stored_size:
+        size = "nothing" if found is None else f"{found.size} bytes"
+        raise BackupError(
+            f"the store accepted {manifest.stored_size} bytes as {name}, but has {size}: "
+            "check whether something else writes or deletes there"
+        )
+
+
+def _write_manifest(store: Store, name: str, manifest: Manifest) -> None:
+    data = encode(manifest)
+    try:
+        store.put(name_of(name), iter([data]))
+    except StoreError as error:
+        if not _is_written(store, name_of(name), data):
+            raise ManifestMissing(
+                f"{name} is stored, but its manifest is not, so it does not count as a backup: {error}. "
+                "Delete it, and run the backup again"
+            ) from error
+
+
+def _is_written(store: Store, name: str, data: bytes) -> bool:
+    try:
+        return b"".join(store.read(name)) == data
+    except StoreError:
+        return False

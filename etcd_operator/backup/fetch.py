@@ -1,0 +1,156 @@
+"""Copies a backup to a file, as a snapshot for `etcdutl snapshot restore`.
+
+Promises:
+- the file appears under its name only when it is complete and checked, and never replaces another one;
+- a fetch that was interrupted continues where it ended: what has arrived is kept beside the file, under a
+  hidden name that contains the hash of the object, so that it cannot be mixed with another one;
+- nobody else may read the file: it contains all keys and values, also those of a Kubernetes API server.
+"""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from etcd_operator.backup import contents
+from etcd_operator.backup.catalog import load
+from etcd_operator.backup.create import OnProgress, ignore_progress
+from etcd_operator.backup.errors import BackupError, Damaged
+from etcd_operator.backup.keys import KeyRing
+from etcd_operator.backup.manifest import Manifest
+from etcd_operator.storage.protocol import Store
+
+_BLOCK = 1 << 20
+
+
+class FetchError(BackupError):
+    """The file cannot be written; the message says why."""
+
+
+def fetch(
+    store: Store,
+    name: str,
+    target: Path,
+    keys: KeyRing,
+    *,
+    on_progress: OnProgress = ignore_progress,
+) -> Manifest:
+    """Write the snapshot of the backup `name` to `target`; `on_progress` counts stored bytes.
+
+    Raises `FetchError`, `Damaged`, `NotABackup`, `UnknownFormat`, `WrongKey`, and the store's errors.
+    """
+    manifest = load(store, name)
+    if manifest.encryption:
+        keys.find(manifest.key_id)
+    contents.require(store, name, manifest)
+    if os.path.lexists(target):
+        raise FetchError(f"{target} exists already: choose another name, or delete it")
+    partial = target.with_name(f".{target.name}.{manifest.stored_sha256[:16]}.partial")
+    try:
+        with _opened(partial) as file:
+            _check_space(target, manifest, already=file.seek(0, os.SEEK_END))
+            _download(store, name, manifest, file, on_progress)
+            source = _decoded(partial, file, manifest, keys) if manifest.is_framed else partial
+            _publish(source, target)
+            partial.unlink(missing_ok=True)
+    except OSError as error:
+        raise FetchError(
+            f"cannot write {target}: {error.strerror or error}. What has arrived is kept in {partial.name}, "
+            "and the next fetch goes on there"
+        ) from error
+    return manifest
+
+
+@contextmanager
+def _opened(partial: Path) -> Iterator[BinaryIO]:
+    """The partial file, for this process only."""
+    descriptor = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "r+b", buffering=0) as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise FetchError(f"another process fetches to {partial.name} now: wait for it") from None
+        yield file
+
+
+def _check_space(target: Path, manifest: Manifest, *, already: int) -> None:
+    needed = manifest.stored_size - already + (manifest.size if manifest.is_framed else 0)
+    free = shutil.disk_usage(target.parent).free
+    if needed > free:
+        raise FetchError(
+            f"{target.parent} has {free >> 20} MiB free, and {(needed >> 20) + 1} MiB are needed: "
+            "free some space"
+        )
+
+
+def _download(store: Store, name: str, manifest: Manifest, file: BinaryIO, on_progress: OnProgress) -> None:
+    """Complete the file with the stored bytes. What is wrong in an earlier part is fetched again, once."""
+    offset = file.seek(0, os.SEEK_END)
+    try:
+        _append(store, name, manifest, file, min(offset, manifest.stored_size), on_progress)
+    except Damaged:
+        file.truncate(0)
+        if offset == 0:
+            raise
+        _append(store, name, manifest, file, 0, on_progress)
+    os.fsync(file.fileno())
+
+
+def _append(
+    store: Store, name: str, manifest: Manifest, file: BinaryIO, offset: int, on_progress: OnProgress
+) -> None:
+    file.truncate(offset)
+    file.seek(0)
+
+    def chunks() -> Iterator[bytes]:
+        while block := file.read(_BLOCK):
+            yield block
+        for chunk in store.read(name, offset):
+            _write(file, chunk)
+            yield chunk
+
+    done = 0
+    for chunk in contents.stored(chunks(), manifest):
+        done += len(chunk)
+        on_progress(done)
+
+
+def _decoded(partial: Path, file: BinaryIO, manifest: Manifest, keys: KeyRing) -> Path:
+    """A second file with the snapshot out of its frames."""
+    path = partial.with_suffix(".decoded")
+    file.seek(0)
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb", buffering=0) as decoded:
+            for chunk in contents.plain(iter(lambda: file.read(_BLOCK), b""), manifest, keys):
+                _write(decoded, chunk)
+            os.fsync(decoded.fileno())
+    except BaseException:
+        path.unlink(missing_ok=True)
+        raise
+    return path
+
+
+def _write(file: BinaryIO, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[file.write(view) :]
+
+
+def _publish(source: Path, target: Path) -> None:
+    """Give the file its name, unless that exists."""
+    try:
+        os.link(source, target)
+    except FileExistsError:
+        raise FetchError(f"{target} was created meanwhile: choose another name, or delete it") from None
+    except OSError:  # a file system without hard links
+        source.rename(target)
+    source.unlink(missing_ok=True)
+    folder = os.open(target.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

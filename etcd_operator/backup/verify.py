@@ -1,0 +1,76 @@
+"""Reads a backup back, every byte, and checks it against its manifest and against itself.
+
+This finds what is truncated, changed, swapped with another object or written by something else. That the
+database can be restored is shown by `trial`.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from etcd_operator.backup import contents
+from etcd_operator.backup.catalog import load
+from etcd_operator.backup.create import OnProgress, ignore_progress
+from etcd_operator.backup.database import DatabaseScan, DatabaseSummary
+from etcd_operator.backup.errors import Damaged
+from etcd_operator.backup.keys import KeyRing
+from etcd_operator.backup.manifest import Manifest
+from etcd_operator.storage.errors import NotFound
+from etcd_operator.storage.protocol import Store
+
+
+def verify(store: Store, name: str, keys: KeyRing, *, on_progress: OnProgress = ignore_progress) -> Manifest:
+    """Read the backup `name` back and check everything.
+
+    Raises `Damaged` if it is not what its manifest says, `NotABackup`, `UnknownFormat`, `WrongKey`, and the
+    store's errors.
+    """
+    manifest = load(store, name)
+    for _ in snapshot(store, name, manifest, keys, on_progress=on_progress):
+        pass
+    return manifest
+
+
+def snapshot(
+    store: Store,
+    name: str,
+    manifest: Manifest,
+    keys: KeyRing,
+    *,
+    on_progress: OnProgress = ignore_progress,
+) -> Iterator[bytes]:
+    """The snapshot of the backup `name`, with all checks; see `verify` for the errors."""
+    contents.require(store, name, manifest)
+    try:
+        chunks = contents.stored(store.read(name), manifest)
+        yield from scanned(contents.plain(chunks, manifest, keys), manifest, on_progress=on_progress)
+    except NotFound as error:
+        raise Damaged(f"the object {name} was deleted while it was read") from error
+
+
+def scanned(
+    chunks: Iterable[bytes], manifest: Manifest, *, on_progress: OnProgress = ignore_progress
+) -> Iterator[bytes]:
+    """Yield the plain chunks; `Damaged` at the end if the database in them is not that of the manifest."""
+    scan = DatabaseScan()
+    done = 0
+    for chunk in chunks:
+        scan.feed(chunk)
+        done += len(chunk)
+        on_progress(done)
+        yield chunk
+    check(scan.finish(), manifest)
+
+
+def check(found: DatabaseSummary, manifest: Manifest) -> None:
+    """Raise `Damaged` if the database is not the one that the manifest names."""
+    wrong = [
+        f"{what} {is_}, not {named}"
+        for what, is_, named in (
+            ("size", found.size, manifest.size),
+            ("SHA-256", found.sha256, manifest.sha256),
+            ("revision", found.revision, manifest.revision),
+            ("number of keys", found.keys, manifest.keys),
+        )
+        if is_ != named
+    ]
+    if wrong:
+        raise Damaged(f"the snapshot does not fit its manifest: {', '.join(wrong)}")

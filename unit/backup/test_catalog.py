@@ -1,0 +1,72 @@
+"""What is listed, and as what."""
+
+from pathlib import Path
+
+import pytest
+
+from etcd_operator.backup import catalog
+from etcd_operator.backup.catalog import NotABackup, State
+from etcd_operator.backup.errors import DamagedManifest, UnknownFormat
+from etcd_operator.backup.manifest import SUFFIX
+from unit.backup.samples import NOW, FaultyStore, folder, snapshot, stored
+
+
+def listed(path: Path, prefix: str = "") -> dict[str, State]:
+    return {entry.name: entry.state for entry in catalog.entries(folder(path), prefix)}
+
+
+def test_backups_below_a_prefix_and_no_others(tmp_path: Path) -> None:
+    store = folder(tmp_path)
+    for name in ("a/one.db", "a/b/two.db", "a-b/three.db", "four.db"):
+        stored(store, name)
+    assert listed(tmp_path, "a") == {"a/one.db": State.COMPLETE, "a/b/two.db": State.COMPLETE}
+    assert len(listed(tmp_path)) == 4
+
+
+def test_a_complete_backup_has_its_manifest_and_its_time(tmp_path: Path) -> None:
+    manifest = stored(folder(tmp_path), "one.db")
+    (entry,) = catalog.entries(folder(tmp_path), "")
+    assert (entry.manifest, entry.time, entry.problem) == (manifest, NOW, "")
+
+
+def test_what_only_looks_like_a_backup_is_listed_as_what_it_is(tmp_path: Path) -> None:
+    store = folder(tmp_path)
+    for name in ("no-manifest", "no-object", "replaced", "damaged", "newer", "large"):
+        stored(store, name)
+    (tmp_path / f"no-manifest{SUFFIX}").unlink()
+    (tmp_path / "no-object").unlink()
+    (tmp_path / "replaced").write_bytes(snapshot(9))
+    (tmp_path / f"damaged{SUFFIX}").write_text("{}")
+    newer = (tmp_path / f"newer{SUFFIX}").read_text().replace('"formatVersion": 1', '"formatVersion": 2')
+    (tmp_path / f"newer{SUFFIX}").write_text(newer)
+    (tmp_path / f"large{SUFFIX}").write_bytes(b" " * 100_000)
+    assert listed(tmp_path) == {
+        "damaged": State.DAMAGED_MANIFEST,
+        "large": State.DAMAGED_MANIFEST,
+        "newer": State.UNKNOWN_FORMAT,
+        "no-manifest": State.INCOMPLETE,
+        "no-object": State.OBJECT_MISSING,
+        "replaced": State.WRONG_SIZE,
+    }
+    assert all(entry.problem for entry in catalog.entries(store, ""))
+    with pytest.raises(UnknownFormat):
+        catalog.load(store, "newer")
+    with pytest.raises(DamagedManifest, match="more than 65536 bytes"):
+        catalog.load(store, "large")
+
+
+def test_a_manifest_that_is_deleted_while_listing_ends_nothing(tmp_path: Path) -> None:
+    store = FaultyStore(folder(tmp_path))
+    stored(store.inner, "one.db")
+    store.before = lambda method, name: (tmp_path / name).unlink() if method == "read" else None
+    (entry,) = catalog.entries(store, "")
+    assert entry.state is State.INCOMPLETE
+
+
+def test_no_backup_of_that_name_says_what_is_there(tmp_path: Path) -> None:
+    store = folder(tmp_path)
+    with pytest.raises(NotABackup, match=r"no backup named one\.db: see `etcd-operator list`"):
+        catalog.load(store, "one.db")
+    (tmp_path / "one.db").write_bytes(snapshot())
+    with pytest.raises(NotABackup, match=r"one\.db has no manifest"):
+        catalog.load(store, "one.db")
