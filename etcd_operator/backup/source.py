@@ -24,6 +24,10 @@ IN_STEP = 5000
 """Log entries that a follower may lag behind; etcd itself refuses clients when applying lags further."""
 
 
+PATIENCE = 5.0
+"""Seconds that a member may take to answer."""
+
+
 class SourceError(OperatorError):
     """No snapshot can be read; the message says why and what to do."""
 
@@ -74,14 +78,16 @@ def choose(
     endpoints: Iterable[str],
     *,
     token: str | None = None,
-    patience: float = 5.0,
+    patience: float | None = None,
     without_quorum: bool = False,
 ) -> Source:
     """The best member among `endpoints` (`host:port`), after a linearizable read through it.
 
-    patience: time limit in seconds for each round of questions. without_quorum: if no member can confirm a
-    read, choose the one with the highest revision instead of raising `NoQuorum`.
+    patience: time limit in seconds for each round of questions (default: `PATIENCE`).
+    without_quorum: if no member can confirm a read, choose the one with the highest revision instead of
+    raising `NoQuorum`.
     """
+    patience = PATIENCE if patience is None else patience
     found = probe(channels, endpoints, deadline=patience, patience=patience, token=token)
     ranked = rank(found.replies)
     for endpoint in ranked if found.quorum is not False else ():

@@ -1,0 +1,128 @@
+"""The programs of etcd that restore a snapshot, and how they are run."""
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from etcd_operator.backup.errors import BackupError
+
+_VERSION = re.compile(r"version: ([0-9]+)\.([0-9]+)\.([0-9]+)", re.IGNORECASE)
+_ANSWER_SECONDS = 30.0
+
+
+class ProgramMissing(BackupError):
+    """etcd or etcdutl is missing or too old; the message says which version is needed."""
+
+
+class ProgramFailed(BackupError):
+    """A program ended with an error or exceeded its time limit; the message has its last line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Programs:
+    """etcd and etcdutl of the same minor version."""
+
+    etcd: Path
+    etcdutl: Path
+    version: str
+
+    @property
+    def hashes_files(self) -> bool:
+        """Whether this etcdutl can compute a HashKV from a file (3.6 and later)."""
+        return _minor(self.version) >= (3, 6)
+
+
+def find(folder: Path | None, etcd_version: str) -> Programs:
+    """The programs in `folder`, or on the PATH; their minor version is that of `etcd_version` or newer.
+
+    Raises `ProgramMissing`.
+    """
+    needed = ".".join(map(str, max(_minor(etcd_version), (3, 5))))
+    etcd, etcdutl = (_find(folder, name, needed) for name in ("etcd", "etcdutl"))
+    version, tool_version = _version(etcd, "--version"), _version(etcdutl, "version")
+    if _minor(version) != _minor(tool_version):
+        raise ProgramMissing(
+            f"{etcd} is {version}, {etcdutl} is {tool_version}: pass --etcd-bin DIR with both of one version"
+        )
+    if _minor(version) < _minor(needed):
+        raise ProgramMissing(
+            f"{etcd} is {version}, and the backup is of etcd {etcd_version}: "
+            f"pass --etcd-bin DIR with etcd and etcdutl {needed} or newer"
+        )
+    return Programs(etcd=etcd, etcdutl=etcdutl, version=version)
+
+
+def run(command: list[str], *, folder: Path, log: Path, limit: float) -> str:
+    """Run a program to its end in `folder`; its standard output.
+
+    Raises `ProgramFailed` if it fails or takes more than `limit` seconds.
+    """
+    with started(command, folder=folder, log=log) as process:
+        try:
+            code = process.wait(limit)
+        except subprocess.TimeoutExpired:
+            raise ProgramFailed(f"{Path(command[0]).name} did not end within {limit:.0f} s") from None
+    if code != 0:
+        raise ProgramFailed(f"{Path(command[0]).name} failed: {last_line(log)}")
+    return log.read_text(errors="replace")
+
+
+@contextmanager
+def started(command: list[str], *, folder: Path, log: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a program in `folder`, its output in `log`; it is killed and reaped at the end of the context.
+
+    It gets nothing of our environment, which may have ETCD_* variables, and no signals of our terminal.
+    """
+    with log.open("wb") as output:
+        process = subprocess.Popen(  # noqa: S603 -- our own command line
+            command,
+            cwd=folder,
+            env={"HOME": str(folder)},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def last_line(log: Path) -> str:
+    """The last line of a program's output, at most 300 characters."""
+    lines = log.read_text(errors="replace").strip().splitlines()
+    return lines[-1][:300] if lines else "no output"
+
+
+def _find(folder: Path | None, name: str, needed: str) -> Path:
+    found = shutil.which(name, path=str(folder) if folder is not None else None)
+    if found is None:
+        where = f"in {folder}" if folder is not None else "on the PATH"
+        raise ProgramMissing(
+            f"no {name} {where}: pass --etcd-bin DIR with etcd and etcdutl {needed} or newer"
+        )
+    return Path(found).resolve()
+
+
+def _version(program: Path, argument: str) -> str:
+    try:
+        done = subprocess.run(  # noqa: S603 -- found above
+            [program, argument], capture_output=True, text=True, timeout=_ANSWER_SECONDS, check=False, env={}
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise ProgramMissing(f"{program} does not run: {error}") from error
+    match = _VERSION.search(done.stdout)
+    if match is None:
+        raise ProgramMissing(f"{program} {argument} does not print a version: is it etcd's?")
+    return ".".join(match.groups())
+
+
+def _minor(version: str) -> tuple[int, int]:
+    major, minor = version.split(".")[:2]
+    return int(major), int(minor)
