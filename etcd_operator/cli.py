@@ -1,123 +1,59 @@
-"""The command line: `etcd-operator run`. Every flag has an environment variable."""
+"""The command line: `etcd-operator COMMAND`."""
 
 import argparse
-import os
-import sys
-import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
-from pathlib import Path
-from typing import Any
+from typing import Protocol
 
-from etcd_operator.errors import OperatorError
-from etcd_operator.settings import Settings
+from etcd_operator.commands import backup, fetch, listing, run, verify
 
-PREFIX = "ETCD_OPERATOR_"
-NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
-HELP = {
-    "namespace": "serve only this namespace (default: all)",
-    "kubeconfig": "kubeconfig file (default: the pod's service account, else $KUBECONFIG or ~/.kube/config)",
-    "workers": "number of workers per kind of resource",
-    "etcd_repository": "image repository of etcd, without a tag",
-    "default_etcd_version": "etcd version of coreos.com clusters that do not specify one",
-    "leader_elect": "act only while holding the Lease; required for more than one replica",
-    "lease_namespace": "namespace of the Lease (default: the pod's namespace)",
-    "listen": "address that serves /metrics, /healthz and /readyz",
-    "log_format": "auto, json or console; auto is console on a terminal, else json",
-    "log_level": "debug, info, warning or error",
-    "install_crds": "create or update the operator's CRDs and admission policies at start",
-    "probe_deadline": "time limit in seconds for one probe of a cluster's members",
-    "resync": "seconds between reconciliations of a settled cluster",
-}
+class Command(Protocol):
+    """What each module of `commands` has."""
 
-COMPATIBILITY = {
-    "pv-provisioner": "accepted for compatibility, has no effect; storage classes replace it",
-    "analytics": "accepted for compatibility, has no effect: no usage data is ever sent",
+    HELP: str
+    DESCRIPTION: str
+    EXAMPLES: str
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Add the command's flags."""
+
+    def run(self, options: argparse.Namespace) -> int:
+        """Run the command; the exit code."""
+
+
+COMMANDS: Mapping[str, Command] = {
+    "run": run,
+    "backup": backup,
+    "list": listing,
+    "fetch": fetch,
+    "verify": verify,
 }
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command; returns the exit code: 0 clean, 1 failed, 2 wrong usage."""
+    """Run the command; returns the exit code: 0 done, 1 failed, 2 wrong usage (more: see the commands)."""
     parser = _parser()
-    namespace = parser.parse_args(argv)
-    if namespace.command is None:
+    options = parser.parse_args(argv)
+    if options.command is None:
         parser.print_help()
         return 2
-    try:
-        settings = _settings(vars(namespace), os.environ)
-        settings.check()
-    except OperatorError as error:
-        print(f"etcd-operator: {error}", file=sys.stderr)  # noqa: T201 -- the user's terminal
-        return 2
-    return _run(settings)
-
-
-def _run(settings: Settings) -> int:
-    from etcd_operator.app import LAST_SECONDS, Operator
-    from etcd_operator.kube.own_pod import claim
-    from etcd_operator.observability.logs import configure
-    from etcd_operator.process import end_in
-
-    form: Any = settings.log_format
-    configure(level=settings.log_level.upper(), form=form)
-    try:
-        operator = Operator(settings, claim(os.environ))
-        threading.excepthook = operator.on_uncaught
-        code = operator.run()
-        end_in(LAST_SECONDS, code=code)  # the interpreter would wait for any remaining thread
-        return code
-    except OperatorError as error:
-        print(f"etcd-operator: {error}", file=sys.stderr)  # noqa: T201 -- the user's terminal
-        return 1
+    return COMMANDS[options.command].run(options)
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="etcd-operator", description="Runs etcd clusters on Kubernetes.")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    run = commands.add_parser(
-        "run",
-        help="run the operator",
-        description="Run the operator. Every flag can also be set by an environment variable: "
-        f"--log-level by {PREFIX}LOG_LEVEL. A flag takes precedence over its variable.",
+    parser = argparse.ArgumentParser(
+        prog="etcd-operator",
+        description="Runs etcd clusters on Kubernetes, and backs up etcd clusters anywhere.",
     )
-    for field in fields(Settings):
-        flag = "--" + field.name.replace("_", "-")
-        shown = f"{HELP[field.name]}" + (f" (default: {field.default})" if field.default != "" else "")
-        action: Any = argparse.BooleanOptionalAction if isinstance(field.default, bool) else "store"
-        run.add_argument(flag, action=action, default=None, help=shown)
-    for name, text in COMPATIBILITY.items():
-        run.add_argument("--" + name, "-" + name, nargs="?", const="true", default=None, help=text)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for name, command in COMMANDS.items():
+        command.add_arguments(
+            commands.add_parser(
+                name,
+                help=command.HELP,
+                description=command.DESCRIPTION,
+                epilog=command.EXAMPLES,
+                formatter_class=argparse.RawDescriptionHelpFormatter,
+            )
+        )
     return parser
-
-
-def _settings(given: Mapping[str, Any], environment: Mapping[str, str]) -> Settings:
-    """Flags before variables before defaults. Raises `OperatorError` for a value of the wrong type."""
-    values: dict[str, Any] = {"lease_namespace": _own_namespace()}
-    for field in fields(Settings):
-        value = given.get(field.name)
-        value = environment.get(PREFIX + field.name.upper()) if value is None else value
-        if value is not None:
-            values[field.name] = _typed(field.name, value, type(field.default))
-    return Settings(**values)
-
-
-def _typed(name: str, value: Any, kind: type) -> Any:
-    if isinstance(value, kind):
-        return value
-    if kind is bool:
-        if str(value).lower() in ("1", "true", "yes", "0", "false", "no"):
-            return str(value).lower() in ("1", "true", "yes")
-        raise OperatorError(f"{PREFIX}{name.upper()} must be true or false, not {value!r}")
-    try:
-        return kind(value)
-    except ValueError as error:
-        flag = name.replace("_", "-")
-        raise OperatorError(f"--{flag} must be a number, not {value!r}") from error
-
-
-def _own_namespace() -> str:
-    try:
-        return NAMESPACE_FILE.read_text(encoding="utf-8").strip()
-    except OSError:
-        return ""

@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from etcd_operator import cli
+from etcd_operator.commands.run import settings_from as settings_of
 from etcd_operator.errors import OperatorError
 from etcd_operator.settings import Settings
 
@@ -19,7 +20,7 @@ def run(*words: str, **variables: str) -> subprocess.CompletedProcess[str]:
 
 def settings_from(*words: str, **environment: str) -> Settings:
     given = vars(cli._parser().parse_args(["run", *words]))
-    return cli._settings(given, environment)
+    return settings_of(given, environment)
 
 
 def test_without_a_command_the_help_is_shown_and_the_exit_code_means_wrong_usage() -> None:

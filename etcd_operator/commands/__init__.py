@@ -1,0 +1,15 @@
+"""The commands of `etcd-operator`, one module each: `add_arguments(parser)` and `run(options)`.
+
+    run      the operator
+    backup   store a backup of a cluster
+    listing  list backups (`etcd-operator list`)
+    fetch    copy a backup to a file
+    verify   read a backup back, and restore it on trial
+
+    endpoints, keys  shared flags and what they mean
+    outcome          exit codes, output for people and for programs
+    progress         progress for people
+    interrupts       SIGINT and SIGTERM as exceptions, so that everything is cleaned up
+
+The parser is built from all of them at each start, so they import what is large only when they run.
+"""

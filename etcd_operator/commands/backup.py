@@ -1,0 +1,113 @@
+"""`etcd-operator backup`: store a backup of a cluster."""
+
+import argparse
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from etcd_operator.commands import endpoints, keys, outcome, progress
+from etcd_operator.commands.outcome import Outcome
+from etcd_operator.commands.places import PLACES, STALL_SECONDS, Place, new_name, open_place
+
+if TYPE_CHECKING:
+    from etcd_operator.backup.create import Options
+    from etcd_operator.backup.manifest import Manifest
+    from etcd_operator.backup.source import Source
+
+HELP = "store a backup of an etcd cluster"
+DESCRIPTION = """\
+Store a backup of an etcd cluster: a snapshot, and a manifest beside it that names its revision, size and
+hash. The backup appears only when it is complete and checked.
+"""
+EXAMPLES = f"""\
+{PLACES}
+Examples:
+  etcd-operator backup --endpoints 127.0.0.1:2379 --to ./backups/one.db
+  etcd-operator backup --endpoints etcd-0:2379,etcd-1:2379 --compress \\
+      --to 's3://my-bucket/etcd/?region=eu-west-1'
+  etcd-operator backup --endpoints https://127.0.0.1:2379 --cacert ca.crt --cert etcd.crt --key etcd.key \\
+      --to /var/backups/ --encryption-keys /etc/backup-keys
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags."""
+    parser.add_argument(
+        "--to", required=True, metavar="URL", help="where to; a name is made from the time if it ends with /"
+    )
+    endpoints.add_arguments(parser)
+    parser.add_argument("--compress", action="store_true", help="compress with zstd")
+    keys.add_arguments(
+        parser, "encrypt with AES-256-GCM: a file with one key, or a folder whose newest is used"
+    )
+    parser.add_argument(
+        "--without-quorum",
+        action="store_true",
+        help="back up a member that has lost its quorum; the last writes may be missing",
+    )
+    outcome.add_arguments(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command; the exit code."""
+    return outcome.conclude(options, lambda: _backup(options))
+
+
+def _backup(options: argparse.Namespace) -> Outcome:
+    from etcd_operator.backup import source
+
+    begin = time.monotonic()
+    how, place = _how(options), open_place(options.to)
+    with endpoints.connected(options) as cluster:
+        chosen = source.choose(
+            cluster.channels, cluster.endpoints, token=cluster.token, without_quorum=options.without_quorum
+        )
+        if not chosen.has_quorum:
+            outcome.tell(f"warning: {chosen.endpoint} has no quorum, the last writes may be missing")
+        name, manifest = _create(options, place, how, cluster, chosen)
+    return _outcome(name, chosen.endpoint, manifest, time.monotonic() - begin)
+
+
+def _create(
+    options: argparse.Namespace, place: Place, how: "Options", cluster: endpoints.Cluster, chosen: "Source"
+) -> "tuple[str, Manifest]":
+    from etcd_operator.backup import create, source
+
+    now, name = datetime.now(UTC), place.name
+    if place.is_folder:
+        name = new_name(place.store, name, now, is_framed=how.is_framed)
+    status = chosen.status
+    snapshot = source.read(cluster.channels, chosen, stall=STALL_SECONDS, token=cluster.token)
+    with progress.of(options, "backing up", status.db_size) as on_progress:
+        manifest = create.create(
+            place.store,
+            name,
+            snapshot,
+            create.Origin(
+                etcd_version=status.version, cluster_id=status.cluster_id, member_id=status.member_id
+            ),
+            time=now,
+            options=how,
+            on_progress=on_progress,
+        )
+    return name, manifest
+
+
+def _how(options: argparse.Namespace) -> "Options":
+    from etcd_operator.backup.create import Options
+
+    key = keys.read(options).newest
+    return Options(compression="zstd" if options.compress else "", key=key)
+
+
+def _outcome(name: str, endpoint: str, manifest: "Manifest", seconds: float) -> Outcome:
+    import msgspec
+
+    document = {"name": name, "source": endpoint, "seconds": round(seconds, 3)}
+    document["manifest"] = msgspec.to_builtins(manifest)
+    stored = f", {progress.bytes_of(manifest.stored_size)} stored" if manifest.is_framed else ""
+    text = (
+        f"stored {name}: revision {manifest.revision}, {manifest.keys} keys, "
+        f"{progress.bytes_of(manifest.size)}{stored}, from {endpoint} in {seconds:.1f} s"
+    )
+    return Outcome(text=text, document=document)

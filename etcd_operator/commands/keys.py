@@ -1,0 +1,20 @@
+"""The flag that names encryption keys."""
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from etcd_operator.backup.keys import KeyRing
+
+
+def add_arguments(parser: argparse.ArgumentParser, text: str) -> None:
+    """The flag; `text` says what the keys are for."""
+    parser.add_argument("--encryption-keys", type=Path, metavar="PATH", help=text)
+
+
+def read(options: argparse.Namespace) -> "KeyRing":
+    """The keys that were named, or none. Raises `BadKey`."""
+    from etcd_operator.backup.keys import KeyRing
+
+    return KeyRing() if options.encryption_keys is None else KeyRing.read(options.encryption_keys)

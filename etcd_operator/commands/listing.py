@@ -1,0 +1,86 @@
+"""`etcd-operator list`: what is stored in a place."""
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from etcd_operator.commands import outcome
+from etcd_operator.commands.outcome import Outcome
+from etcd_operator.commands.places import PLACES, open_place
+from etcd_operator.commands.progress import bytes_of
+
+if TYPE_CHECKING:
+    from etcd_operator.backup.catalog import Entry
+
+HELP = "list backups"
+DESCRIPTION = """\
+List what is stored below a folder or prefix, oldest first. Only `complete` entries are backups. Every other
+entry is shown with what is wrong with it.
+"""
+EXAMPLES = f"""\
+{PLACES}
+Examples:
+  etcd-operator list ./backups
+  etcd-operator list 's3://my-bucket/etcd/?region=eu-west-1' --json
+"""
+
+_HEADER = ("NAME", "STATE", "TIME", "REVISION", "KEYS", "SIZE", "ETCD", "FORMAT")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags."""
+    parser.add_argument("url", metavar="URL", help="a folder or a prefix")
+    outcome.add_arguments(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command; the exit code."""
+    return outcome.conclude(options, lambda: _list(options))
+
+
+def _list(options: argparse.Namespace) -> Outcome:
+    from etcd_operator.backup.catalog import entries
+
+    place = open_place(options.url)
+    found = sorted(entries(place.store, place.name), key=_age)
+    below = len(place.name) + 1 if place.name else 0
+    document = {"backups": [_document(entry, below) for entry in found]}
+    return Outcome(text=_text(found, below), document=document)
+
+
+def _age(entry: "Entry") -> tuple[float, str]:
+    return (entry.time.timestamp() if entry.time is not None else 0.0, entry.name)
+
+
+def _document(entry: "Entry", below: int) -> dict[str, object]:
+    import msgspec
+
+    document: dict[str, object] = {"name": entry.name[below:], "state": entry.state.value}
+    if entry.problem:
+        document["problem"] = entry.problem
+    if entry.stored is not None:
+        document["storedSize"] = entry.stored.size
+    if entry.manifest is not None:
+        document["manifest"] = msgspec.to_builtins(entry.manifest)
+    return document
+
+
+def _text(found: Sequence["Entry"], below: int) -> str:
+    if not found:
+        return "no backups"
+    rows = [_HEADER, *(_row(entry, below) for entry in found)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADER))]
+    lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+    problems = [f"{entry.name[below:]}: {entry.problem}" for entry in found if entry.problem]
+    return "\n".join([line.rstrip() for line in lines] + [""] * bool(problems) + problems)
+
+
+def _row(entry: "Entry", below: int) -> tuple[str, ...]:
+    time = f"{entry.time:%Y-%m-%d %H:%M:%SZ}" if entry.time is not None else "-"
+    size = bytes_of(entry.stored.size) if entry.stored is not None else "-"
+    begin = (entry.name[below:], entry.state.value, time)
+    manifest = entry.manifest
+    if manifest is None:
+        return (*begin, "-", "-", size, "-", "-")
+    form = "+".join(filter(None, (manifest.compression, manifest.encryption))) or "plain"
+    return (*begin, str(manifest.revision), str(manifest.keys), size, manifest.etcd_version, form)

@@ -1,0 +1,90 @@
+"""How a command ends: exit codes, one line for each error, output for people or one JSON document.
+
+0    done
+1    failed
+2    wrong usage
+3    the backup is damaged (verify, fetch)
+130  interrupted by SIGINT (128 + number of the signal)
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from etcd_operator.commands.interrupts import Interrupted, as_exception
+from etcd_operator.errors import OperatorError
+
+FAILED, WRONG_USAGE, DAMAGED = 1, 2, 3
+
+
+class UsageError(OperatorError):
+    """The arguments contradict each other, or a value is not valid."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What a command prints: `text` for people, or `document` with --json."""
+
+    text: str
+    document: Mapping[str, Any]
+    exit_code: int = 0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags of the output."""
+    parser.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+    parser.add_argument("--quiet", action="store_true", help="show no progress")
+
+
+def conclude(options: argparse.Namespace, work: Callable[[], Outcome]) -> int:
+    """Do the work, print its outcome or its error, and return the exit code.
+
+    Errors are one line on stderr; with --json also the document {"error": ...} on stdout.
+    """
+    try:
+        with as_exception():
+            outcome = work()
+    except Interrupted as interruption:
+        return _failed(options, f"interrupted by {interruption}", interruption.exit_code)
+    except OperatorError as error:
+        return _failed(options, " ".join(str(error).split()), _code(error))
+    _print(options, outcome)
+    return outcome.exit_code
+
+
+def tell(text: str) -> None:
+    """A line for people, on stderr."""
+    print(f"etcd-operator: {text}", file=sys.stderr, flush=True)  # noqa: T201 -- the user's terminal
+
+
+def _code(error: OperatorError) -> int:
+    from etcd_operator.backup.errors import Damaged
+
+    if isinstance(error, UsageError):
+        return WRONG_USAGE
+    return DAMAGED if isinstance(error, Damaged) else FAILED
+
+
+def _failed(options: argparse.Namespace, text: str, code: int) -> int:
+    tell(text)
+    if options.json:
+        _print(options, Outcome(text="", document={"error": text}))
+    return code
+
+
+def _print(options: argparse.Namespace, outcome: Outcome) -> None:
+    text = _encoded(outcome.document) if options.json else outcome.text
+    try:
+        print(text, flush=True)  # noqa: T201 -- the result of the command
+    except BrokenPipeError:
+        # The reader, like `head`, has seen enough. Python would fail once more when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _encoded(document: Mapping[str, Any]) -> str:
+    import msgspec
+
+    return msgspec.json.format(msgspec.json.encode(document), indent=2).decode()

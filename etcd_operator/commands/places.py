@@ -1,0 +1,66 @@
+"""The argument that names where backups are stored, and names made for new ones."""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from etcd_operator.commands.outcome import UsageError
+
+if TYPE_CHECKING:
+    from etcd_operator.storage.protocol import Store
+
+PLACES = """\
+Where backups are stored:
+  ./backups/one.db               a file
+  s3://BUCKET/KEY?region=REGION  S3; for compatible stores also endpoint=URL and s3ForcePathStyle=true
+  gs://BUCKET/KEY                Google Cloud Storage
+  azblob://CONTAINER/KEY         Azure Blob Storage
+"""
+
+STALL_SECONDS = 60.0
+"""How long a store or etcd may make no progress."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A store, and a name or a prefix in it; `is_folder`: everything below the prefix ("" for all)."""
+
+    store: "Store"
+    name: str
+    is_folder: bool
+
+
+def open_place(url: str) -> Place:
+    """The place that `url` names; a folder if it ends with / or is a folder of this machine.
+
+    Raises `StoreError`.
+    """
+    from etcd_operator.storage.urls import open_store
+
+    if "://" not in url and not url.endswith("/") and Path(url).is_dir():
+        url += "/"
+    store, name = open_store(url, stall=STALL_SECONDS)
+    path = url.partition("?")[0] if "://" in url else url
+    return Place(store, name, not name or path.endswith("/"))
+
+
+def open_backup(url: str) -> Place:
+    """The place of one backup. Raises `StoreError`, and `UsageError` for a folder."""
+    place = open_place(url)
+    if place.is_folder:
+        raise UsageError(f"{url} is a folder: name one backup in it, see `etcd-operator list`")
+    return place
+
+
+def new_name(store: "Store", prefix: str, now: datetime, *, is_framed: bool) -> str:
+    """A name that is not taken, from the time; `.db` can be used by etcdutl as it is, `.backup` cannot."""
+    from etcd_operator.backup.manifest import name_of
+
+    suffix = ".backup" if is_framed else ".db"
+    stem = f"{prefix}/" * bool(prefix) + f"{now.astimezone(UTC):%Y%m%dT%H%M%SZ}"
+    number, name = 1, stem + suffix
+    while store.stat(name) is not None or store.stat(name_of(name)) is not None:
+        number += 1
+        name = f"{stem}-{number}{suffix}"
+    return name

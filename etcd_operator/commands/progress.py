@@ -1,0 +1,100 @@
+"""Progress on stderr: a line that is rewritten on a terminal, a plain line every few seconds elsewhere."""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from typing import TextIO
+
+BAR_SECONDS = 0.1
+LINE_SECONDS = 5.0
+_BAR_WIDTH = 24
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
+
+
+def bytes_of(count: float) -> str:
+    """A number of bytes for people: 512 B, 1.5 MiB."""
+    size = float(count)
+    for unit in _UNITS:
+        if size < 1024 or unit == _UNITS[-1]:
+            break
+        size /= 1024
+    return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+
+
+def duration_of(seconds: float) -> str:
+    """A duration for people: 0:05, 1:02:03."""
+    whole = max(round(seconds), 0)
+    hours, minutes = whole // 3600, whole // 60 % 60
+    return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
+
+
+class Progress:
+    """Called with the bytes processed so far; `total` is what is expected, or 0 if that is unknown.
+
+    A context manager: the end removes the bar, so that the result stands alone.
+    """
+
+    def __init__(
+        self,
+        verb: str,
+        total: int,
+        *,
+        is_quiet: bool,
+        output: TextIO | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._verb = verb
+        self._total = total
+        self._output = output if output is not None else sys.stderr
+        self._clock = clock
+        self._begin = clock()
+        self._is_quiet = is_quiet
+        self._is_terminal = self._output.isatty()
+        self._every = BAR_SECONDS if self._is_terminal else LINE_SECONDS
+        self._next = self._begin + self._every
+        self._width = 0
+
+    def __enter__(self) -> "Progress":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._width:
+            self._write("\r" + " " * self._width + "\r")
+
+    def __call__(self, done: int) -> None:
+        """Show it, if it is time to."""
+        now = self._clock()
+        if self._is_quiet or now < self._next:
+            return
+        self._next = now + self._every
+        line = self._line(done, now - self._begin)
+        if not self._is_terminal:
+            self._write(line + "\n")
+            return
+        self._write("\r" + line.ljust(self._width))
+        self._width = max(self._width, len(line))
+
+    def _line(self, done: int, elapsed: float) -> str:
+        rate = done / elapsed if elapsed > 0 else 0.0
+        parts = [bytes_of(done), f"{bytes_of(rate)}/s"]
+        if self._total:
+            # The database may grow between the question for its size and the snapshot.
+            share = min(done / self._total, 1.0)
+            parts[0] += f" of {bytes_of(max(self._total, done))}"
+            parts.append(f"{share:.0%}")
+            if rate > 0:
+                parts.append(f"{duration_of(max(self._total - done, 0) / rate)} left")
+            if self._is_terminal:
+                filled = round(share * _BAR_WIDTH)
+                parts.insert(0, f"[{'#' * filled}{'.' * (_BAR_WIDTH - filled)}]")
+        return f"{self._verb}: " + ", ".join(parts) if not self._is_terminal else "  ".join(parts)
+
+    def _write(self, text: str) -> None:
+        self._output.write(text)
+        self._output.flush()
+
+
+def of(options: argparse.Namespace, verb: str, total: int) -> Progress:
+    """The progress that the flags ask for."""
+    return Progress(verb, total, is_quiet=options.quiet)

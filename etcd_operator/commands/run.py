@@ -1,0 +1,117 @@
+"""`etcd-operator run`: the operator. Every flag has an environment variable."""
+
+import argparse
+import os
+import sys
+import threading
+from collections.abc import Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from etcd_operator.errors import OperatorError
+from etcd_operator.settings import Settings
+
+PREFIX = "ETCD_OPERATOR_"
+NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
+
+HELP = "run the operator"
+DESCRIPTION = (
+    "Run the operator. Every flag can also be set by an environment variable: "
+    f"--log-level by {PREFIX}LOG_LEVEL. A flag takes precedence over its variable."
+)
+EXAMPLES = ""
+
+FLAGS = {
+    "namespace": "serve only this namespace (default: all)",
+    "kubeconfig": "kubeconfig file (default: the pod's service account, else $KUBECONFIG or ~/.kube/config)",
+    "workers": "number of workers per kind of resource",
+    "etcd_repository": "image repository of etcd, without a tag",
+    "default_etcd_version": "etcd version of coreos.com clusters that do not specify one",
+    "leader_elect": "act only while holding the Lease; required for more than one replica",
+    "lease_namespace": "namespace of the Lease (default: the pod's namespace)",
+    "listen": "address that serves /metrics, /healthz and /readyz",
+    "log_format": "auto, json or console; auto is console on a terminal, else json",
+    "log_level": "debug, info, warning or error",
+    "install_crds": "create or update the operator's CRDs and admission policies at start",
+    "probe_deadline": "time limit in seconds for one probe of a cluster's members",
+    "resync": "seconds between reconciliations of a settled cluster",
+}
+
+COMPATIBILITY = {
+    "pv-provisioner": "accepted for compatibility, has no effect; storage classes replace it",
+    "analytics": "accepted for compatibility, has no effect: no usage data is ever sent",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags: one for each setting, and those of older operators."""
+    for field in fields(Settings):
+        flag = "--" + field.name.replace("_", "-")
+        shown = f"{FLAGS[field.name]}" + (f" (default: {field.default})" if field.default != "" else "")
+        action: Any = argparse.BooleanOptionalAction if isinstance(field.default, bool) else "store"
+        parser.add_argument(flag, action=action, default=None, help=shown)
+    for name, text in COMPATIBILITY.items():
+        parser.add_argument("--" + name, "-" + name, nargs="?", const="true", default=None, help=text)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the operator until it is stopped; the exit code."""
+    try:
+        settings = settings_from(vars(options), os.environ)
+        settings.check()
+    except OperatorError as error:
+        print(f"etcd-operator: {error}", file=sys.stderr)  # noqa: T201 -- the user's terminal
+        return 2
+    return _run(settings)
+
+
+def settings_from(given: Mapping[str, Any], environment: Mapping[str, str]) -> Settings:
+    """Flags before variables before defaults. Raises `OperatorError` for a value of the wrong type."""
+    values: dict[str, Any] = {"lease_namespace": _own_namespace()}
+    for field in fields(Settings):
+        value = given.get(field.name)
+        value = environment.get(PREFIX + field.name.upper()) if value is None else value
+        if value is not None:
+            values[field.name] = _typed(field.name, value, type(field.default))
+    return Settings(**values)
+
+
+def _run(settings: Settings) -> int:
+    from etcd_operator.app import LAST_SECONDS, Operator
+    from etcd_operator.kube.own_pod import claim
+    from etcd_operator.observability.logs import configure
+    from etcd_operator.process import end_in
+
+    form: Any = settings.log_format
+    configure(level=settings.log_level.upper(), form=form)
+    try:
+        operator = Operator(settings, claim(os.environ))
+        threading.excepthook = operator.on_uncaught
+        code = operator.run()
+        end_in(LAST_SECONDS, code=code)  # the interpreter would wait for any remaining thread
+        return code
+    except OperatorError as error:
+        print(f"etcd-operator: {error}", file=sys.stderr)  # noqa: T201 -- the user's terminal
+        return 1
+
+
+def _typed(name: str, value: Any, kind: type) -> Any:
+    if isinstance(value, kind):
+        return value
+    if kind is bool:
+        if str(value).lower() in ("1", "true", "yes", "0", "false", "no"):
+            return str(value).lower() in ("1", "true", "yes")
+        raise OperatorError(f"{PREFIX}{name.upper()} must be true or false, not {value!r}")
+    try:
+        return kind(value)
+    except ValueError as error:
+        flag = name.replace("_", "-")
+        raise OperatorError(f"--{flag} must be a number, not {value!r}") from error
+
+
+def _own_namespace() -> str:
+    try:
+        return NAMESPACE_FILE.read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""

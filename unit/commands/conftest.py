@@ -1,0 +1,69 @@
+"""A scripted etcd whose snapshots are small databases, and the commands run in this process."""
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from etcd_operator import cli
+from unit.backup.samples import snapshot
+from unit.fakes.etcd.cluster import FakeEtcdCluster
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a command did: its exit code, and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        return json.loads(self.out)
+
+
+Run = Callable[..., Ran]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def command(*words: object) -> Ran:
+        code = cli.main([str(word) for word in words])
+        captured = capsys.readouterr()
+        return Ran(code, captured.out, captured.err)
+
+    return command
+
+
+@pytest.fixture
+def etcd() -> Iterator[FakeEtcdCluster]:
+    """One member."""
+    cluster = FakeEtcdCluster()
+    cluster.bootstrap({"m0": "http://m0:2380"})
+    cluster.start("m0", peer_url="http://m0:2380")
+    cluster.damage = lambda _: snapshot()
+    yield cluster
+    cluster.close()
+
+
+@pytest.fixture
+def endpoint(etcd: FakeEtcdCluster) -> str:
+    return etcd.member("m0").endpoint
+
+
+@pytest.fixture
+def backups(tmp_path: Path) -> Path:
+    folder = tmp_path / "backups"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def stored(run: Run, endpoint: str, backups: Path) -> Path:
+    """A backup."""
+    assert run("backup", "--endpoints", endpoint, "--to", backups / "one.db").code == 0
+    return backups / "one.db"

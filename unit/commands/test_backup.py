@@ -1,0 +1,263 @@
+"""`etcd-operator backup` and `list`, against a scripted etcd."""
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+import trustme
+
+from etcd_operator.backup.manifest import SUFFIX
+from unit.backup.samples import snapshot
+from unit.commands.conftest import Run
+from unit.fakes.etcd.cluster import FakeEtcdCluster
+
+
+def test_a_backup_is_the_snapshot_as_etcdutl_reads_it(run: Run, endpoint: str, backups: Path) -> None:
+    ran = run("backup", "--endpoints", endpoint, "--to", backups / "one.db")
+    assert (ran.code, ran.err) == (0, "")
+    assert re.fullmatch(
+        rf"stored one\.db: revision 6, 5 keys, 40\.0 KiB, from {endpoint} in \S+ s\n", ran.out
+    )
+    assert (backups / "one.db").read_bytes() == snapshot()
+
+
+def test_one_json_document(run: Run, endpoint: str, backups: Path) -> None:
+    document = run("backup", "--endpoints", endpoint, "--to", backups / "one.db", "--json").document
+    assert (document["name"], document["source"]) == ("one.db", endpoint)
+    assert (document["manifest"]["revision"], document["manifest"]["etcdVersion"]) == (6, "3.6.16")
+    assert document["manifest"]["clusterID"] == "0000000000c0ffee"
+    assert document["seconds"] >= 0
+
+
+@pytest.mark.parametrize("form", ["{}/", "{}", "file://{}/"])
+def test_in_a_folder_names_are_made_from_the_time(run: Run, endpoint: str, backups: Path, form: str) -> None:
+    names = [
+        run("backup", "--endpoints", endpoint, "--to", form.format(backups), "--json").document["name"]
+        for _ in range(3)
+    ]
+    assert len(set(names)) == 3
+    assert all(re.fullmatch(r"\d{8}T\d{6}Z(-\d)?\.db", name) for name in names)
+    assert [each["name"] for each in run("list", backups, "--json").document["backups"]] == names
+
+
+def test_compressed_and_encrypted(run: Run, endpoint: str, backups: Path, tmp_path: Path) -> None:
+    key = tmp_path / "key"
+    key.write_bytes(bytes(range(32)))
+    ran = run(
+        "backup",
+        "--endpoints",
+        endpoint,
+        "--to",
+        f"{backups}/",
+        "--compress",
+        "--encryption-keys",
+        key,
+        "--json",
+    )
+    document = ran.document
+    assert (document["manifest"]["compression"], document["manifest"]["encryption"]) == (
+        "zstd",
+        "AES-256-GCM",
+    )
+    assert document["name"].endswith(".backup")
+    path = backups / document["name"]
+    assert run("verify", path).code == 1
+    assert run("verify", path, "--encryption-keys", key).code == 0
+    assert run("fetch", path, tmp_path / "s.db", "--encryption-keys", key).code == 0
+    assert (tmp_path / "s.db").read_bytes() == snapshot()
+    assert "zstd+AES-256-GCM" in run("list", backups).out
+
+
+def test_the_list_shows_backups_and_what_is_none(run: Run, endpoint: str, backups: Path) -> None:
+    assert run("list", backups).out == "no backups\n"
+    for name in ("a.db", "b.db"):
+        run("backup", "--endpoints", endpoint, "--to", backups / name)
+    (backups / f"a.db{SUFFIX}").unlink()
+    ran = run("list", backups)
+    assert ran.code == 0
+    rows = {line.split()[0]: line for line in ran.out.splitlines() if line}
+    assert rows["NAME"].split() == ["NAME", "STATE", "TIME", "REVISION", "KEYS", "SIZE", "ETCD", "FORMAT"]
+    assert " incomplete " in rows["a.db"]
+    assert "a.db: no manifest: interrupted, still being written, or not a backup" in ran.out
+    assert re.search(r" complete .* 6 +5 +40\.0 KiB +3\.6\.16 +plain$", rows["b.db"])
+    listed = {each["name"]: each for each in run("list", backups, "--json").document["backups"]}
+    assert listed["a.db"]["state"] == "incomplete"
+    assert listed["b.db"]["manifest"]["keys"] == 5
+
+
+def test_a_plain_line_without_a_terminal_and_nothing_when_quiet(
+    run: Run, endpoint: str, backups: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("etcd_operator.commands.progress.LINE_SECONDS", 0.0)
+    ran = run("backup", "--endpoints", endpoint, "--to", backups / "a.db")
+    assert re.match(r"backing up: 32\.0 KiB of .*\n", ran.err)
+    assert run("backup", "--endpoints", endpoint, "--to", backups / "b.db", "--quiet").err == ""
+
+
+# What a person can get wrong: arguments with placeholders, exit code, the line on stderr
+
+
+def fails(run: Run, code: int, says: str, *words: object) -> None:
+    ran = run(*words)
+    assert (ran.code, ran.err.count("\n"), ran.out) == (code, 1, "")
+    assert re.search(says, ran.err), ran.err
+    assert ran.err.startswith("etcd-operator: ")
+    document = run(*words, "--json").document
+    assert f"etcd-operator: {document['error']}\n" == ran.err
+
+
+def test_nobody_listens(run: Run, etcd: FakeEtcdCluster, endpoint: str, backups: Path) -> None:
+    etcd.stop("m0")
+    says = f"no endpoint answers: {endpoint}: connection refused: check address and port"
+    fails(run, 1, says, "backup", "--endpoints", endpoint, "--to", backups / "one.db")
+
+
+def test_no_quorum(
+    run: Run, etcd: FakeEtcdCluster, endpoint: str, backups: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("etcd_operator.backup.source.PATIENCE", 0.3)
+    with etcd.changed:
+        etcd._admit(("http://m1:2380",), name="", is_learner=False)
+    words = ("backup", "--endpoints", endpoint, "--to", backups / "one.db")
+    fails(run, 1, f"no quorum: {endpoint} cannot confirm.*add --without-quorum", *words)
+    assert list(backups.iterdir()) == []
+    ran = run(*words, "--without-quorum")
+    assert ran.code == 0
+    assert ran.err == f"etcd-operator: warning: {endpoint} has no quorum, the last writes may be missing\n"
+
+
+def test_a_user_is_required(
+    run: Run, etcd: FakeEtcdCluster, endpoint: str, backups: Path, tmp_path: Path
+) -> None:
+    etcd.users["root"] = "secret"
+    words = ("backup", "--endpoints", endpoint, "--to", backups / "one.db")
+    fails(run, 1, f"{endpoint} requires a user: pass --user and --password-file", *words)
+    password = tmp_path / "password"
+    password.write_text("wrong\n")
+    user = ("--user", "root", "--password-file", password)
+    fails(run, 1, "etcd refuses user 'root' or its password", *words, *user)
+    password.write_text("secret\n")
+    assert run(*words, *user).code == 0
+
+
+def test_tls_where_there_is_none(run: Run, endpoint: str, backups: Path, tmp_path: Path) -> None:
+    trustme.CA().cert_pem.write_to_path(tmp_path / "ca.pem")
+    words = ("--endpoints", f"https://{endpoint}", "--cacert", tmp_path / "ca.pem")
+    says = f"{endpoint}: it does not use TLS: use http:// and no --cacert"
+    fails(run, 1, says, "backup", *words, "--to", backups / "one.db")
+
+
+def test_a_name_that_is_taken(run: Run, endpoint: str, stored: Path) -> None:
+    says = "a backup named one.db exists already: choose another name"
+    fails(run, 1, says, "backup", "--endpoints", endpoint, "--to", stored)
+    stored.with_name(f"one.db{SUFFIX}").unlink()
+    says = "one.db exists already, without a manifest: a backup that was interrupted"
+    fails(run, 1, says, "backup", "--endpoints", endpoint, "--to", stored)
+
+
+def test_a_folder_that_is_missing(run: Run, endpoint: str, backups: Path) -> None:
+    to = backups / "missing" / "one.db"
+    fails(run, 1, "missing does not exist. Create it", "backup", "--endpoints", endpoint, "--to", to)
+
+
+def test_a_damaged_snapshot(run: Run, etcd: FakeEtcdCluster, endpoint: str, backups: Path) -> None:
+    etcd.damage = lambda _: snapshot()[:-32]
+    words = ("backup", "--endpoints", endpoint, "--to", backups / "one.db")
+    fails(run, 1, f"the snapshot of {endpoint} arrived damaged, run the backup again", *words)
+    assert list(backups.iterdir()) == []
+
+
+def test_no_such_backup(run: Run, backups: Path) -> None:
+    says = "there is no backup named one.db: see `etcd-operator list`"
+    fails(run, 1, says, "verify", backups / "one.db")
+    fails(run, 1, says, "fetch", backups / "one.db", backups / "s.db")
+
+
+def test_a_damaged_backup_has_its_own_exit_code(run: Run, stored: Path, tmp_path: Path) -> None:
+    content = bytearray(stored.read_bytes())
+    content[20_000] ^= 1
+    stored.write_bytes(content)
+    fails(run, 3, "does not match", "verify", stored)
+    fails(run, 3, "does not match", "fetch", stored, tmp_path / "s.db")
+    assert not (tmp_path / "s.db").exists()
+
+
+def test_an_unknown_format(run: Run, stored: Path) -> None:
+    manifest = stored.with_name(f"one.db{SUFFIX}")
+    manifest.write_text(manifest.read_text().replace('"formatVersion": 1', '"formatVersion": 2'))
+    fails(run, 1, "the manifest has format 2, this operator reads format 1: use", "verify", stored)
+
+
+def test_a_backup_that_was_copied_elsewhere_is_one(run: Run, stored: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "elsewhere"
+    shutil.copytree(stored.parent, copy)
+    assert run("verify", copy / "one.db").out.startswith(
+        "verified one.db: revision 6, 5 keys, all hashes match"
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("backup --endpoints nowhere --to x", "--endpoints: 'nowhere' is not HOST:PORT, like 127.0.0.1:2379"),
+        ("backup --endpoints a:1,,b:2 --to x", "--endpoints: '' is not HOST:PORT"),
+        ("backup --endpoints u:p@a:1 --to x", "--endpoints: 'u:p@a:1' is not HOST:PORT"),
+        ("backup --endpoints https://a:1 --to x", "https://a:1 uses TLS: pass --cacert with etcd's CA"),
+        ("backup --endpoints http://a:1 --cacert c --to x", "http://a:1 uses no TLS: write https://"),
+        ("backup --endpoints a:1 --cert c --to x", "--cert, --key and --tls-server-name need --cacert"),
+        ("backup --endpoints a:1 --cacert c --cert c --to x", "--cert and --key belong together: pass both"),
+        ("backup --endpoints a:1 --cacert /no --to x", "--cacert: cannot read /no: No such file"),
+        ("backup --endpoints a:1 --cacert /dev/null --to x", "--cacert: /dev/null has no certificate in PEM"),
+        (
+            "backup --endpoints a:1 --user root --to x",
+            "--user and --password-file belong together: pass both",
+        ),
+        ("backup --endpoints a:1 --password-file f --to x", "--user and --password-file belong together"),
+        (
+            "backup --endpoints a:1 --user r:p --password-file f --to x",
+            "--user takes a name only: put the password in a file",
+        ),
+        ("verify {backups}", "is a folder: name one backup in it, see `etcd-operator list`"),
+        ("fetch {backups}/ x", "is a folder: name one backup in it"),
+        ("verify {backups}/one.db --etcd-bin /x", "--etcd-bin and --scratch-dir are for --restore"),
+    ],
+)
+def test_wrong_usage_is_one_line(run: Run, backups: Path, words: str, says: str) -> None:
+    fails(run, 2, re.escape(says), *words.format(backups=backups).split())
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("backup --endpoints a:1 --to ftp://x/y", "No store has URLs that start with ftp://. Use file, s3"),
+        ("backup --endpoints a:1 --to s3://u:p@x/y", "must not contain credentials"),
+        ("backup --endpoints a:1 --to x --encryption-keys /no", "cannot read the key /no: No such file"),
+        ("list /no/such/folder/", "does not exist"),
+    ],
+)
+def test_what_cannot_be_used_is_one_line(run: Run, words: str, says: str) -> None:
+    fails(run, 1, re.escape(says), *words.split())
+
+
+def test_no_secret_is_printed(
+    run: Run, etcd: FakeEtcdCluster, endpoint: str, backups: Path, tmp_path: Path
+) -> None:
+    etcd.users["root"] = "planted-password"
+    (tmp_path / "password").write_text("planted-password")
+    (tmp_path / "key").write_bytes(b"planted-key-\xff" + bytes(19))
+    words = [
+        "backup",
+        "--endpoints",
+        endpoint,
+        "--to",
+        backups / "one.db",
+        "--encryption-keys",
+        tmp_path / "key",
+    ]
+    words += ["--user", "root", "--password-file", tmp_path / "password"]
+    printed = [run(*words, "--json"), run(*words), run("list", backups), run("verify", backups / "one.db")]
+    stored = b"".join(path.read_bytes() for path in backups.iterdir())
+    for secret in ("planted-password", "planted-key", "token-of-root"):
+        assert secret not in "".join(each.out + each.err for each in printed)
+        assert secret.encode() not in stored
