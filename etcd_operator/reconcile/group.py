@@ -187,7 +187,11 @@ def _writes(wiring: Wiring, caches: Caches[Any]) -> Writes:
 
 
 def _quorum_check(wiring: Wiring, prober: Prober, wake: Callable[[Key], None]) -> QuorumCheck:
-    return QuorumCheck(prober.settled, wake=wake, on_call=wiring.on_call)
+    def probe_again(key: Key) -> None:
+        prober.doubt(key)
+        wake(key)
+
+    return QuorumCheck(prober.settled, wake=probe_again, on_call=wiring.on_call)
 
 
 def _reconciler(  # noqa: PLR0913 -- wiring: each part can be exchanged

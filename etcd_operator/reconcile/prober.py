@@ -11,7 +11,8 @@ Silence costs time, so it is waited for where it holds up no other cluster (`Lan
 is asked again with the whole deadline, on other threads. A cluster that has had no quorum for
 `LASTING_SILENCE`, with the same pods, is probed on threads of its own, which many such clusters fill without
 delaying the others; members that were silent before are waited for no longer than `PATIENCE` there, except
-in one probe every `FULL_PROBE_SECONDS`.
+in one probe every `FULL_PROBE_SECONDS`. A cluster whose quorum check was not answered (`doubt`) has had its
+`PATIENCE`: it is asked with the whole deadline at once.
 
 A member that answered the last time and is silent now is asked once more, with the whole
 deadline: on a busy machine a short silence is common, and each one reported is a status write.
@@ -145,6 +146,13 @@ class Prober:
                 slot.result, slot.is_outdated = None, True
                 slot.removed |= removed
 
+    def doubt(self, key: Key) -> None:
+        """A quorum check of this cluster was not answered: the next probe waits for the whole deadline."""
+        with self._lock:
+            slot = self._slots.get(key)
+            if slot is not None:
+                slot.is_doubted = True
+
     def channels(self, key: Key) -> Channels:
         """The open connections of a cluster, for calls that act."""
         with self._lock:
@@ -183,9 +191,10 @@ class Prober:
     def _lane_for(self, slot: Slot, endpoints: frozenset[str]) -> "tuple[Lane, _Step]":
         """Where and how a probe is begun."""
         now = self._clock.monotonic()
+        is_doubted, slot.is_doubted = slot.is_doubted, False
         if not slot.has_no_quorum or endpoints != slot.endpoints:
             slot.unproven_since = now
-            return Lane.QUICK, self._ask
+            return (Lane.CONFIRM, self._ask_fully) if is_doubted else (Lane.QUICK, self._ask)
         if now - slot.unproven_since < LASTING_SILENCE:
             return Lane.CONFIRM, self._ask_fully
         return Lane.SILENT, self._ask_silent

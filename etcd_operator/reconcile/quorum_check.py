@@ -2,7 +2,8 @@
 
 A member that hangs closes no connection and changes no pod: nothing wakes its cluster, and the
 status would report a quorum until the next probe. One read that only a quorum can answer, at one
-voter in turn, costs a fraction of a probe. When it is not answered, the cluster is probed.
+voter in turn, costs a fraction of a probe. When it is not answered, the cluster is probed at once, and with
+the whole deadline.
 
 Promises: nothing is changed; a cluster without a quorum, or that is being probed, is left alone;
 a silent voter is noticed after as many checks as there are voters; one that hangs occupies one
@@ -21,10 +22,10 @@ from etcd_operator.etcd.client import EtcdClient, OnCall
 from etcd_operator.keys import Key
 
 QUORUM_CHECK_SECONDS = 2.0
-"""Between two checks. With the read and the probe that follows, a lost quorum is reported within 5 s."""
+"""Between two checks. With 0.5 s for the read and 2 s for the probe, a lost quorum is reported within 5 s."""
 
-ANSWER_SECONDS = 1.0
-"""For one read: as long as an election, or a busy machine, may take without being a loss."""
+ANSWER_SECONDS = 0.5
+"""For one read, as for the first request of a probe: only the probe that follows decides."""
 
 THREADS = 16
 """Clusters that can lose their quorum at once without holding up the others.

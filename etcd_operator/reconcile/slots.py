@@ -25,7 +25,7 @@ class Slot:
 
     turn: of what was queued for it, only the last is done. failure: why the last probe failed.
     heard, voters: of the last result. leaving: endpoints expected to fall silent; removed: of no members.
-    unproven_since, fully_probed_at: monotonic.
+    is_doubted: whether a quorum check was not answered since. unproven_since, fully_probed_at: monotonic.
     """
 
     endpoints: frozenset[str]
@@ -43,6 +43,7 @@ class Slot:
     pages_needed: PagesNeeded = no_pages
     pages_read: frozenset[str] = frozenset()
     has_no_quorum: bool = False
+    is_doubted: bool = False
     unproven_since: float = 0.0
     fully_probed_at: float = -math.inf
     silent_since: dict[str, float] = field(default_factory=dict)

@@ -321,3 +321,29 @@ def test_a_member_that_falls_silent_is_asked_again_on_other_threads(
     cluster.etcd.freeze("m1")
     assert threads.of_probe() == [QUICK, CONFIRM]
     assert threads.of_probe() == [QUICK]
+
+
+def test_a_cluster_whose_quorum_check_was_not_answered_is_given_the_whole_deadline_once(
+    cluster: ProbedCluster, threads: Threads
+) -> None:
+    assert threads.of_probe() == [QUICK]
+    cluster.prober.doubt(KEY)
+    assert threads.of_probe() == [CONFIRM]
+    assert threads.of_probe() == [QUICK]
+
+
+def test_a_doubt_about_a_cluster_without_a_quorum_occupies_no_other_threads(
+    cluster: ProbedCluster, threads: Threads
+) -> None:
+    for name in NAMES:
+        cluster.etcd.freeze(name)
+    threads.of_probe()
+    cluster.prober.doubt(KEY)
+    assert threads.of_probe(LASTING_SILENCE) == [("silent", SHORT)]
+
+
+def test_a_cluster_that_is_deleted_before_its_check_ends_is_not_doubted(cluster: ProbedCluster) -> None:
+    cluster.probe()
+    cluster.prober.forget(KEY)
+    cluster.prober.doubt(KEY)
+    assert cluster.probe().quorum

@@ -2,6 +2,8 @@
 
 import threading
 from collections.abc import Iterator
+from typing import Any
+from unittest.mock import patch
 
 import pytest
 
@@ -9,6 +11,7 @@ from etcd_operator.etcd.probe import Answered
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.prober import RECENT
 from etcd_operator.reconcile.quorum_check import QuorumCheck
+from unit.reconcile.bench import bootstrapped, ephemeral, persistent
 from unit.reconcile.probing import KEY, NAMES, ProbedCluster, probed_cluster
 
 
@@ -136,3 +139,20 @@ def test_a_cluster_that_is_deleted_meanwhile_is_no_problem(checked: CheckedClust
     quorum_check.check()
     quorum_check.stop()
     assert checked.woken == [KEY]  # whose next pass finds that it is deleted
+
+
+@pytest.mark.parametrize("kind", [ephemeral, persistent])
+def test_a_failed_check_leads_to_a_probe_with_the_whole_deadline(kind: Any) -> None:
+    """The check has waited as long as the first request of a probe."""
+    with bootstrapped(*kind()) as made:
+        made.settle()
+        operator = made.operator
+        assert operator is not None
+        [group] = [group for group in operator.groups if group.prober._slots]
+        operator.schedule.advance(RECENT)
+        for member in made.etcd.etcd.voters:
+            made.etcd.etcd.freeze(member.name)
+        doubted = threading.Event()
+        with patch.object(group.prober, "doubt", side_effect=lambda _: doubted.set()):
+            group.quorum_check.check()
+            assert doubted.wait(10)
