@@ -36,7 +36,7 @@ class AlreadyExists(Conflict):
 
 
 class Unavailable(RetryableError):
-    """No response, or one that says that the server cannot serve now.
+    """No response, or one that reports that the server cannot serve now.
 
     `maybe_applied` is true if a write may have taken effect although no reply arrived: check before repeating
     it.

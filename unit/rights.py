@@ -29,7 +29,7 @@ UNASKED: dict[Right, str] = {
     ("etcd.improbable.io", "etcdpeers/finalizers", "update"): "the same",
     ("etcd.improbable.io", "etcdpeers", "operate"): "manifests/policies/etcd-operator-peers.yaml asks for it",
 }
-"""Rights that the API server looks up on the occasion of other requests."""
+"""Rights that the API server checks as part of other requests."""
 
 _VERBS = {"POST": "create", "PUT": "update", "PATCH": "patch"}
 

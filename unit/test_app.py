@@ -126,7 +126,7 @@ def made() -> Iterator[Bench]:
 
 
 def serves(made: Bench, name: str = "c") -> bool:
-    """Whether the ephemeral cluster says that it is as asked."""
+    """Whether the ephemeral cluster reports that it is as desired."""
     return made.is_settled(COREOS, name)
 
 

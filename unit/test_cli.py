@@ -74,9 +74,9 @@ def test_a_wrong_value_is_one_line_and_wrong_usage(
     words: list[str], sees: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(["run", *words]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith(f"etcd-operator: {sees}")
-    assert said.count("\n") == 1
+    printed = capsys.readouterr().err
+    assert printed.startswith(f"etcd-operator: {sees}")
+    assert printed.count("\n") == 1
 
 
 def test_a_wrong_variable_is_named() -> None:

@@ -114,14 +114,14 @@ def test_the_operator_runs_without_privileges(deployment: Document) -> None:
 @pytest.mark.parametrize("deployment", DEPLOYMENTS)
 def test_the_operator_knows_its_pod(deployment: Document) -> None:
     (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    told = {each["name"]: each["valueFrom"]["fieldRef"]["fieldPath"] for each in container["env"]}
+    variables = {each["name"]: each["valueFrom"]["fieldRef"]["fieldPath"] for each in container["env"]}
     fields = {
         "uid": "metadata.uid",
         "name": "metadata.name",
         "namespace": "metadata.namespace",
         "node": "spec.nodeName",
     }
-    assert {field: told[variable] for field, variable in own_pod.VARIABLES.items()} == fields
+    assert {field: variables[variable] for field, variable in own_pod.VARIABLES.items()} == fields
 
 
 @pytest.mark.parametrize("deployment", DEPLOYMENTS)

@@ -39,7 +39,7 @@ def wait_until(
 
 
 def hold_for(seconds: float, claim: Callable[[], bool], describe: str, *, every: float = INTERVAL) -> None:
-    """Assert that `claim` stays true for all of `seconds`: for "nothing happens"."""
+    """Assert that `claim` remains true for all of `seconds`: for "nothing happens"."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         assert claim(), f"did not hold for {seconds:g} s: {describe}"

@@ -14,7 +14,7 @@ class Validation:
 
     at: the path of the rule, as in `schema.at`; "" is the whole object.
     holds: CEL that is true for a valid object.
-    message: shown to the user otherwise; it says what to do.
+    message: shown to the user otherwise; it explains what to do.
     explain: CEL that returns a message with the actual values; the API server falls back to `message`
     if it cannot evaluate it.
     field: a path below `at` that the error names, if it is not `at` itself.
@@ -38,7 +38,7 @@ class Validation:
 
 
 def immutable(field: str, *, changeable: str) -> Validation:
-    """A rule at `spec`: `field` keeps its value, or stays absent, once the object exists."""
+    """A rule at `spec`: `field` keeps its value, or remains absent, once the object exists."""
     return Validation(
         name=f"immutable-{field}",
         at="spec",

@@ -1,6 +1,6 @@
 """`etcd.improbable.io/v1alpha1`: EtcdCluster and EtcdPeer, persistent members.
 
-`spec` of a stored EtcdCluster stays raw until a dialect parses it. So one invalid object results in a
+`spec` of a stored EtcdCluster is kept raw until a dialect parses it. So one invalid object results in a
 condition instead of breaking the watch for all others.
 """
 

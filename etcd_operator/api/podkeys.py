@@ -2,7 +2,7 @@
 
 Two annotations determine how etcd starts. The kubelet copies them to etcd's environment at every
 start of the container (downward API), so the operator can switch a running pod to an existing-only
-start. One condition says whether the member serves. A readiness gate of the pod requires it, so a
+start. One condition reports whether the member serves. A readiness gate of the pod requires it, so a
 disruption budget counts members as etcd sees them.
 """
 

@@ -1,6 +1,6 @@
 """The validation rules of each resource, as the API server applies them on every write (see `api.cel`).
 
-One tuple per resource. Each rule has a name, a path, a CEL expression, and a message that says what to do.
+One tuple per resource. Each rule has a name, a path, a CEL expression, and a message with what to do.
 """
 
 from etcd_operator.api import improbable

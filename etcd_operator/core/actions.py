@@ -312,5 +312,5 @@ class Plan:
 
     @classmethod
     def settled(cls) -> "Plan":
-        """The cluster is as asked."""
-        return cls(stage=Stage.SETTLED, reason="Settled", message="the cluster is as asked")
+        """The cluster is as desired."""
+        return cls(stage=Stage.SETTLED, reason="Settled", message="the cluster is as desired")

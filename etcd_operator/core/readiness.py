@@ -71,7 +71,7 @@ def _verdict(state: ClusterState, member: Member) -> tuple[str, str]:
         return "QuorumLost", "no quorum answers"
     if member.refusal is not None:
         return _verdict_on_refusal(member)
-    if member.entry is None and state.wants_user:
+    if member.entry is None and state.requires_user:
         return "NoAnswer", "no member reports who the members are, and it is silent"
     if member.entry is None:
         return "NotAMember", "etcd does not list it"

@@ -69,7 +69,7 @@ class ClusterState:
         return tuple(member for member in self.members if member.answer is not None)
 
     @cached_property
-    def wants_user(self) -> bool:
+    def requires_user(self) -> bool:
         """Whether a member answers only users: etcd's authentication is on, and the operator is none."""
         return any(member.refusal is not None for member in self.members)
 

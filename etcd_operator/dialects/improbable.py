@@ -166,7 +166,7 @@ def _members(state: ClusterState) -> tuple[MemberStatus, ...]:
 
 def _last_known(members: tuple[MemberStatus, ...], state: ClusterState) -> tuple[MemberStatus, ...]:
     """The members as last reported; whether each serves is known even if etcd requires authentication."""
-    if not state.wants_user:
+    if not state.requires_user:
         return members
     serving = {member.name for member in state.serving}
     return tuple(msgspec.structs.replace(member, healthy=member.name in serving) for member in members)

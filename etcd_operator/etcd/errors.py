@@ -3,7 +3,7 @@
     Unavailable          no answer from that member (connection refused, broken, closed)
       Timeout            the deadline passed, ours or etcd's own
       NoLeader           no leader, or it changed under the call
-      UnhealthyCluster   etcd refuses membership changes now; retry for 6 s, then look for a failed voter
+      UnhealthyCluster   etcd refuses membership changes now; retry for 6 s, then find a failed voter
     RetryableError
       NotInSync          the learner has not caught up (or not started): promote later
       NotLeader          MoveLeader was sent to a follower

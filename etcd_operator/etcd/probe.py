@@ -246,7 +246,7 @@ class _Round:
         if call.name == methods.STATUS.name:
             call.target.error = error
         elif call.name == methods.RANGE.name:
-            # etcd confirms the read before it looks at rights (see EtcdClient.has_quorum).
+            # etcd confirms the read before it checks rights (see EtcdClient.has_quorum).
             call.target.gave_proof = isinstance(error, Forbidden)
             call.target.is_no_voter = isinstance(error, NotForLearner)
             self._hedge_at = self._start

@@ -1,6 +1,6 @@
 """Whether the process that holds a Lease has ended, as far as others can know: its pod and its node.
 
-A pod that is deleted in the usual way stays in the API until its kubelet has reported that its containers
+A pod that is deleted in the usual way remains in the API until its kubelet has reported that its containers
 have ended. One that is deleted by force disappears at once; its kubelet, if it runs and is notified, ends it
 within about a second. So a missing pod counts as ended only if its node is alive, and only some time after it
 was first found missing (see `lease`, and decision 011).
@@ -55,9 +55,9 @@ class HolderPods:
     def is_node_alive(self, name: str) -> bool:
         """Whether a node is ready and its kubelet has renewed its own Lease recently.
 
-        The node's condition stays `True` for 40 s after the last report of its kubelet. A kubelet renews four
-        times within the duration of its Lease; half of that duration is allowed here, and what a renewal does
-        not need of it is for wall clocks that differ.
+        The node's condition remains `True` for 40 s after the last report of its kubelet. A kubelet renews
+        four times within the duration of its Lease; half of that duration is allowed here, and what a renewal
+        does not need of it is for wall clocks that differ.
         """
         node = self._read(lambda: self._client.get(NODES, Key("", name), Node))
         if node is None or not node.is_ready:

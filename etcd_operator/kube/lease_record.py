@@ -73,7 +73,7 @@ def held(old: Lease | None, identity: str, *, seconds: int, now: datetime) -> Sp
 def released(old: Spec, now: datetime) -> Spec:
     """The spec of a Lease that is given up.
 
-    A duration of 1 s lets clients that look only at the object acquire it without waiting.
+    A duration of 1 s lets clients that read only the object acquire it without waiting.
     """
     return msgspec.structs.replace(
         old, holder_identity="", lease_duration_seconds=1, renew_time=micro_time(now)

@@ -3,7 +3,7 @@
 Promises
 - Nothing waits without bound: connecting, each read, and a whole response have deadlines of their own
   (a server that sends one byte per second exceeds the last one).
-- Only `Unavailable` leaves this module for a request without a complete response. For a write it says
+- Only `Unavailable` leaves this module for a request without a complete response. For a write it reports
   `maybe_applied` unless no connection was established: once bytes may have left, nobody on this side can
   know.
 - A write is never sent twice. A read is sent once more, and only when a kept-alive connection turned out to

@@ -113,7 +113,7 @@ class Service(Value, frozen=True, kw_only=True):
 
 
 class Budget(Value, frozen=True, kw_only=True):
-    """A disruption budget; `spec` stays raw to be compared with the rendered one."""
+    """A disruption budget; `spec` is kept raw, to be compared with the rendered one."""
 
     metadata: ObjectMeta
     spec: dict[str, Any] = {}
@@ -171,7 +171,7 @@ class ReplicaSetStatus(Value, frozen=True, kw_only=True):
 
 
 class ReplicaSet(Value, frozen=True, kw_only=True):
-    """A peer's ReplicaSet; `spec` stays raw to be compared with the rendered one."""
+    """A peer's ReplicaSet; `spec` is kept raw, to be compared with the rendered one."""
 
     metadata: ObjectMeta
     spec: dict[str, Any] = {}

@@ -130,8 +130,8 @@ class _Pass(Generic[Cluster]):
         if isinstance(failure, (UnhealthyCluster, NotInSync)):
             # etcd's own rules about time (5 s of connection, 90 % of the log): wait, it is no failure.
             return Plan.wait(self._plan.reason, str(failure), requeue_after=ETCD_RETRY)
-        words = failures.failed(key, failure)
-        return held_by(failure, words) if words else self._plan
+        message = failures.failed(key, failure)
+        return held_by(failure, message) if message else self._plan
 
     def _with_failed_gates(self, attempts: Attempts) -> Plan:
         """The plan as status reports it where only writes to pods failed: their readiness would be wrong."""
@@ -150,7 +150,7 @@ class _Pass(Generic[Cluster]):
             # Terminal to the engine, which would forget the key; but rights come back without an event.
             log.warning("status_refused", error=str(lasting[0]))
             return Result(requeue_after=RETRY_HELD)
-        return Result(requeue_after=self._next_look())
+        return Result(requeue_after=self._next_observation())
 
     def _write_peers(self) -> None:
         if self._of.peer_status is not None:
@@ -180,7 +180,7 @@ class _Pass(Generic[Cluster]):
         if before is not None and action.persisted.upgrade is None:
             self._of.upgrades.finished(before)
 
-    def _next_look(self) -> float:
+    def _next_observation(self) -> float:
         if self._plan.requeue_after is not None:
             return self._plan.requeue_after
         if awaits_cluster_version(self._state):
@@ -213,23 +213,23 @@ class _Pass(Generic[Cluster]):
             self._of.report(self._cluster, self._plan.reason, self._plan.message, True)  # noqa: FBT003
 
 
-def held_by(error: Exception, words: str) -> Plan:
+def held_by(error: Exception, message: str) -> Plan:
     """What status reports of a failure."""
     match error:
         case NameTaken() if error.is_passing:
-            return Plan.wait("PredecessorTerminating", words, requeue_after=0.5)
+            return Plan.wait("PredecessorTerminating", message, requeue_after=0.5)
         case NameTaken():
-            return Plan.hold("NameConflict", words, requeue_after=RETRY_HELD)
-        case Forbidden() if NAMESPACE_GOING in words:
+            return Plan.hold("NameConflict", message, requeue_after=RETRY_HELD)
+        case Forbidden() if NAMESPACE_GOING in message:
             return Plan.hold("Deleting", "the namespace is being deleted", requeue_after=RETRY_HELD)
         case Forbidden():
-            return Plan.hold("Forbidden", words, requeue_after=RETRY_HELD)
+            return Plan.hold("Forbidden", message, requeue_after=RETRY_HELD)
         case Invalid():
-            return Plan.hold("Refused", words, requeue_after=RETRY_HELD)
+            return Plan.hold("Refused", message, requeue_after=RETRY_HELD)
         case Corrupt():
-            return Plan.hold("DataCorrupt", words, requeue_after=RETRY_HELD)
+            return Plan.hold("DataCorrupt", message, requeue_after=RETRY_HELD)
         case Overridden():
-            return Plan.hold("Overridden", words, requeue_after=RETRY_HELD)
+            return Plan.hold("Overridden", message, requeue_after=RETRY_HELD)
         case _:
             reason = REQUEST_FAILED if isinstance(error, OperatorError) else "InternalError"
-            return Plan.hold(reason, words)
+            return Plan.hold(reason, message)

@@ -1,6 +1,6 @@
 """Objects of ours without their labels: found by what else proves them ours, and labelled again.
 
-Caches hold what carries a cluster's label, so an object without it looks as if it were missing. What is found
+Caches hold what carries a cluster's label, so an object without it appears to be missing. What is found
 by the proof that remains (its owner's UID, the token of its etcd cluster, the claim that it uses) is given
 its labels back before anything is concluded from its absence.
 """
@@ -39,7 +39,7 @@ def unlabelled(
 def assert_gone_as_seen(scope: Scope, members: Members, name: str, labels: dict[str, str]) -> None:
     """Raises Conflict if a member's storage is there, live, although the plan rests on its absence.
 
-    A watch that is half-open and a label that was removed look like a loss. The object is given its
+    A watch that is half-open and a label that was removed appear as a loss. The object is given its
     labels back, so that the next observation sees it.
     """
     seen, resource = scope.state.kind.storage_of(scope.member(name)), members.storage

@@ -2,8 +2,8 @@
 
 etcd is PID 1 and has time to transfer leadership when it is stopped. There is no liveness or readiness
 probe: a probe that depends on the quorum makes all members unready at the moment they are needed. The
-readiness gate does not remove members from Services, which publish members that are not ready; it only
-tells the disruption budget which members serve (docs/decisions/005).
+readiness gate does not remove members from Services, which publish members that are not ready; it
+only shows the disruption budget which members serve (docs/decisions/005).
 """
 
 import math
@@ -62,7 +62,7 @@ def etcd_pod_spec(
     return {**spec, **extra}
 
 
-# Only etcd's log says why it refused to start; this copies the tail of the log to the status of the pod.
+# Only etcd's log contains why it refused to start; this copies the tail of the log to the status of the pod.
 _LOG_TAIL: RawObject = {"terminationMessagePolicy": "FallbackToLogsOnError"}
 
 

@@ -30,7 +30,7 @@ SIZES = (1, 3, 5)
 GROUPS: dict[str, Callable[..., Document]] = {"coreos.com": ephemeral, "etcd.improbable.io": persistent}
 
 LIMIT_PER_MEMBER = 60.0
-"""Seconds after which a roll of the operator counts as stuck; on a busy machine, too."""
+"""Seconds after which a roll of the operator counts as blocked; on a busy machine, too."""
 
 
 def parts(sizes: Sequence[int], groups: Sequence[str]) -> dict[str, Part]:

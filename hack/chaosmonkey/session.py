@@ -1,4 +1,4 @@
-"""One run from its beginning to its verdict; nothing stays broken, however it ends."""
+"""One run from its beginning to its verdict; nothing remains broken, however it ends."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class Sight:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """No member may be struck yet; `until` says what must hold first."""
+    """No member may be struck yet; `until` names what must hold first."""
 
     until: str
 

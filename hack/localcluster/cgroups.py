@@ -1,7 +1,7 @@
 """The cgroups of an instance: where its pods live, and how its processes are found again.
 
 Every process of an instance is started inside its cgroup and everything that it starts in turn (containerd's
-shims, containers) stays below the instance's folder. So the folder is a complete list of the instance's
+shims, containers) remains below the instance's folder. So the folder is a complete list of the instance's
 processes, kept by the kernel: tear-down needs no names, no parent relations and no trust in old records.
 
 Promises: works on cgroup v1 (all hierarchies), v2 and the hybrid of both; `remove` may be repeated.

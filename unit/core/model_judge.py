@@ -123,8 +123,8 @@ def _verdict_on_stop(world: World, state: ClusterState, action: ReplaceMember) -
     what = f"{action.name} is stopped for {action.version}"
     rest = [voter for voter in group.voters if voter is not process]
     voters = len(group.leader.disk.voters)
-    is_told_otherwise = bool(state.answers) and not state.has_quorum
-    if len(rest) < quorum(voters) and voters > 2 and not is_told_otherwise:
+    has_other_reports = bool(state.answers) and not state.has_quorum
+    if len(rest) < quorum(voters) and voters > 2 and not has_other_reports:
         return f"{what}, which leaves {len(rest)} of {voters} voters"
     if member.is_healthy and minor(action.version) < process.disk.minor:
         return f"{what}, which refuses its data"

@@ -108,7 +108,7 @@ class Life(Machine):
 
     @rule(is_on=st.booleans())
     def authentication_is_switched(self, is_on: bool) -> None:
-        self.world.wants_user = is_on
+        self.world.requires_user = is_on
 
     # nature
 
@@ -184,7 +184,7 @@ class Life(Machine):
         super()._faults_stop()
         if self.is_merciful:
             self.a_person_disarms_all_alarms()
-        self.world.wants_user = False
+        self.world.requires_user = False
 
     def _judge_end(self, made: Plan) -> None:
         if not self.is_merciful:

@@ -167,6 +167,6 @@ def _process(world: World, member: Member) -> Process:
     process = world.processes.get(member.pod.uid) if member.pod is not None else None
     if process is None or process.is_frozen or process.is_unreachable:
         raise Refused(f"{member.name} does not answer")
-    if world.wants_user:
+    if world.requires_user:
         raise Refused(f"{member.name} answers only users")
     return process

@@ -172,7 +172,7 @@ class Operator:
 
     def _reply(self, process: Process) -> Reply:
         group = self.world.group_of(process)
-        if self.world.wants_user:
+        if self.world.requires_user:
             return Refusal(is_serving=_proves_quorum(self.world, process))
         return Answer(
             member_id=process.disk.member_id,

@@ -157,7 +157,7 @@ class Pods(Etcd):
     def _fetch(self, pod: Pod, start: Seeding, disk: Disk) -> Pod:
         """Take a snapshot and restore it; one that has seen no leader since it started gives none."""
         survivor = next((p for p in self.alive() if p.name == start.survivor and p.has_led), None)
-        if survivor is None or survivor.is_cut_off or self.wants_user:
+        if survivor is None or survivor.is_cut_off or self.requires_user:
             return replace(pod, problem=None)
         if not disk.is_empty:
             problem = PodProblem(reason="CrashLoopBackOff", message="data-dir is not empty")

@@ -22,7 +22,7 @@ class Raft:
     was acknowledged by them.
     gives_up_by_name: a cluster is given up by `give_up`, and what it takes after that is given up with it.
     to_be_kept: what a recovery by name has to keep.
-    wants_user: authentication is on, in all of them, and the operator is no user.
+    requires_user: authentication is on, in all of them, and the operator is no user.
     """
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class Raft:
         self.gives_up_by_name = False
         self.to_be_kept: set[int] = set()
         self.losses: list[str] = []
-        self.wants_user = False
+        self.requires_user = False
         self.listed_names: set[str] = set()
         self.releases = Releases()
         self._numbers = count(1)
@@ -213,9 +213,9 @@ class Raft:
 
     def _end_removed(self, group: Group) -> None:
         for uid, process in list(self.processes.items()):
-            is_told = process in self.alive() and process.is_cut_off is group.leader.is_cut_off
+            hears_of_it = process in self.alive() and process.is_cut_off is group.leader.is_cut_off
             is_theirs = process.disk.cluster_id == group.cluster_id
-            if is_told and is_theirs and process.disk.member_id not in group.entries:
+            if hears_of_it and is_theirs and process.disk.member_id not in group.entries:
                 process.disk.is_removed = True
                 del self.processes[uid]
                 self.process_ended(process)

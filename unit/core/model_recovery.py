@@ -17,7 +17,7 @@ from unit.core.model_pods import Pod
 
 def confirm(world: World, state: ClusterState, action: ConfirmLoss) -> None:
     """The lost pods do not exist, and no survivor lists voters that could still elect a leader."""
-    if world.wants_user:
+    if world.requires_user:
         raise Refused("members answer only users")
     for name in action.gone:
         pod = world.pods.get(name)
@@ -59,7 +59,7 @@ def survivor(world: World, name: str, uid: str) -> Process:
 
 def answers(world: World, process: Process) -> bool:
     """Whether a process answers the operator."""
-    return process.has_led and not (process.is_frozen or process.is_unreachable or world.wants_user)
+    return process.has_led and not (process.is_frozen or process.is_unreachable or world.requires_user)
 
 
 def assert_serves(world: World, state: ClusterState, name: str, revision: int) -> Group:

@@ -119,7 +119,7 @@ def test_lost_initial_members_are_made_before_services() -> None:
     [(0.0, BOOTSTRAP_POLL), (LONG_BOOTSTRAP, BOOTSTRAP_POLL), (LONG_BOOTSTRAP + 1, 2.0)],
     ids=["young", "at the limit", "old"],
 )
-def test_a_long_bootstrap_is_looked_at_less_often(age: float, poll: float) -> None:
+def test_a_long_bootstrap_is_observed_less_often(age: float, poll: float) -> None:
     assert plan(bootstrapping(persistent(), age=age)).requeue_after == poll
     assert plan(bootstrapping(persistent(), age=age, has_client_service=False)).requeue_after == poll
     assert (

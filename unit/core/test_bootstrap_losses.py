@@ -26,7 +26,7 @@ def _served_unseen(late: str) -> tuple[World, Operator]:
     return world, operator
 
 
-def _look(operator: Operator) -> None:
+def _observe(operator: Operator) -> None:
     for kind in KINDS:
         operator.deliver(kind)
     operator.step()
@@ -46,7 +46,7 @@ def test_a_new_process_on_an_old_volume_is_no_proof_that_nobody_served() -> None
     world.delete_claim("db-1")
     world.run_controllers()
     world.run_kubelet("db-0")
-    _look(operator)
+    _observe(operator)
     world.kill("db-0")
     _elect(world, "db-1", "db-2")
 
@@ -58,7 +58,7 @@ def test_a_lost_peer_with_data_on_its_claim_may_have_served() -> None:
     world.delete_peer("db-2")
     world.delete_claim("db-1")
     world.run_kubelet("db-0")
-    _look(operator)
+    _observe(operator)
     _elect(world, "db-0", "db-1")
 
     assert world.losses == []
@@ -69,15 +69,15 @@ def test_a_bootstrap_that_goes_on_with_a_claim_missing_waits_for_those_that_have
     world.delete_cluster()
     world.delete_claim("db-1")
     world.create_cluster(3)
-    _look(operator)
-    _look(operator)
+    _observe(operator)
+    _observe(operator)
     _elect(world, "db-1", "db-2")
 
     assert world.losses == []
 
 
 @pytest.mark.parametrize("late", NAMES)
-@pytest.mark.parametrize("is_resource_kept", [True, False], ids=["the cluster stays", "created again"])
+@pytest.mark.parametrize("is_resource_kept", [True, False], ids=["the cluster is kept", "created again"])
 def test_all_peers_and_one_claim_lost_before_the_recorded_cluster_id_bootstrap_nothing_again(
     late: str, is_resource_kept: bool
 ) -> None:
@@ -89,13 +89,13 @@ def test_all_peers_and_one_claim_lost_before_the_recorded_cluster_id_bootstrap_n
         world.delete_peer(name)
     world.delete_claim("db-1")
     for _ in range(2):
-        _look(operator)
+        _observe(operator)
         assert "db-1" not in world.claims
         _elect(world, "db-0", "db-2")
     assert world.losses == []
 
     for _ in range(12):
-        _look(operator)
+        _observe(operator)
         _elect(world, *NAMES)
     made = operator.decide()
     assert made is not None
@@ -113,7 +113,7 @@ def test_claims_of_which_none_was_started_are_used_by_the_next_bootstrap() -> No
     assert sorted(world.claims) == ["db-0", "db-1"]
 
     for _ in range(6):
-        _look(operator)
+        _observe(operator)
         _elect(world, *NAMES)
     made = operator.decide()
     assert made is not None

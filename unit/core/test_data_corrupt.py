@@ -20,8 +20,8 @@ def named(state: ClusterState, *ids: str) -> ClusterState:
     """`state` where an alarm names these members, in every answer as etcd does it."""
     for member in state.members:
         if member.answer is not None:
-            said = (*member.answer.errors, *(f"memberID:1 alarm:CORRUPT {one}" for one in ids))
-            answer = replace(member.answer, corrupt=frozenset(ids), errors=said)
+            alarms = (*member.answer.errors, *(f"memberID:1 alarm:CORRUPT {one}" for one in ids))
+            answer = replace(member.answer, corrupt=frozenset(ids), errors=alarms)
             state = changed(state, member.name, answer=answer)
     return state
 

@@ -60,7 +60,7 @@ def test_a_hold_repeats_what_the_user_must_know() -> None:
     assert plan(not_bootstrapped(persistent(), conflict="db is taken")).message == "db is taken"
 
 
-def test_a_stale_picture_is_looked_at_again_soon_and_is_no_trouble() -> None:
+def test_a_stale_observation_is_repeated_soon_and_is_no_problem() -> None:
     made = plan(not_bootstrapped(persistent(), is_fresh=False))
 
     assert (made.actions, made.stage, made.reason) == ((), Stage.WORKING, "CatchingUp")

@@ -63,27 +63,27 @@ RECOVERY = Recovery(
 
 
 def lost(size: int = 3, *gone: int, asked: str = "", **changes: Any) -> ClusterState:
-    """Some members are silent (unless said: the first ones but one); the others follow no leader."""
+    """Some members are silent (by default a majority, the first ones); the others follow no leader."""
     silents = gone or tuple(range(size // 2 + 1))
     state = replace(
         bootstrapped(persistent(size=size, recover=asked)), has_quorum=False, unavailable_for=SILENCE
     )
     listed = tuple(entry(f"db-{number}") for number in range(size))
     for number in range(size):
-        said = answer(f"db-{number}", listed, leader="", revision=7)
-        state = changed(state, f"db-{number}", answer=None if number in silents else said)
+        reply = answer(f"db-{number}", listed, leader="", revision=7)
+        state = changed(state, f"db-{number}", answer=None if number in silents else reply)
     return replace(state, **changes)
 
 
-def said_by(state: ClusterState, name: str, **changes: Any) -> ClusterState:
-    """`name` says something else."""
-    told = state.by_name[name].answer
-    assert told is not None
-    return changed(state, name, answer=replace(told, **changes))
+def answered_by(state: ClusterState, name: str, **changes: Any) -> ClusterState:
+    """`name` answers something else."""
+    before = state.by_name[name].answer
+    assert before is not None
+    return changed(state, name, answer=replace(before, **changes))
 
 
 def recovering(state: ClusterState | None = None, **seed: Any) -> ClusterState:
-    """A recovery is under way; its seed runs and is silent, unless said otherwise."""
+    """A recovery is under way; its seed runs and is silent by default."""
     state = state or lost(asked=NAME)
     persisted = replace(state.persisted, recovery=RECOVERY)
     state = replace(state, desired=replace(state.desired, persisted=persisted))
@@ -94,8 +94,8 @@ def recovering(state: ClusterState | None = None, **seed: Any) -> ClusterState:
 def served(revision: int = 7 + REVISION_BUMP, **seed: Any) -> ClusterState:
     """As `recovering`, and the seed leads a cluster of its own."""
     listed = (entry("db-3"),)
-    said = answer("db-3", listed, cluster_id=NEW_ID, revision=revision)
-    state = recovering(entry=listed[0], answer=said, **seed)
+    reply = answer("db-3", listed, cluster_id=NEW_ID, revision=revision)
+    state = recovering(entry=listed[0], answer=reply, **seed)
     for name in ("db-0", "db-1", "db-2"):
         state = changed(state, name, entry=None)
     return replace(state, has_quorum=True)
@@ -108,7 +108,7 @@ def existing_only_claim() -> ClaimFacts:
 # Before it begins
 
 
-UNTOLD = [
+NOT_OFFERED = [
     pytest.param(bootstrapped(persistent()), id="a quorum answers"),
     pytest.param(lost(3, 0), id="most answer, and elect a leader just now"),
     pytest.param(lost(3, 0, 1, 2), id="nobody answers: that is reported by another rule"),
@@ -122,7 +122,7 @@ UNTOLD = [
 ]
 
 
-@pytest.mark.parametrize("state", UNTOLD)
+@pytest.mark.parametrize("state", NOT_OFFERED)
 def test_where_nothing_is_lost_for_sure_no_recovery_is_offered(state: ClusterState) -> None:
     assert recover(state) is None
     assert offer(state) is None
@@ -132,7 +132,7 @@ def missed_the_promotion(unavailable_for: float = SILENCE) -> ClusterState:
     """Two of four are silent. db-2 has not heard yet that db-3 votes, so it counts three voters."""
     older = tuple(entry(f"db-{number}", is_learner=number == 3) for number in range(4))
     state = replace(lost(4, 0, 3), unavailable_for=unavailable_for)
-    return said_by(state, "db-2", members=older, committed=17)
+    return answered_by(state, "db-2", members=older, committed=17)
 
 
 def test_who_missed_a_promotion_does_not_keep_a_recovery_from_being_offered() -> None:
@@ -164,7 +164,7 @@ def test_an_upgrade_that_waits_does_not_keep_a_person_from_asking() -> None:
 
 def with_revisions(first: int, second: int) -> ClusterState:
     state = lost(5, 0, 1, 2)
-    return said_by(said_by(state, "db-3", revision=first), "db-4", revision=second)
+    return answered_by(answered_by(state, "db-3", revision=first), "db-4", revision=second)
 
 
 SURVIVORS = [
@@ -216,7 +216,7 @@ REFUSED = [
         id="the survivor is being deleted",
     ),
     pytest.param(
-        said_by(lost(asked=NAME), "db-2", version="3.5.9"), "RecoveryUnsupported", "3.5.9", id="too old"
+        answered_by(lost(asked=NAME), "db-2", version="3.5.9"), "RecoveryUnsupported", "3.5.9", id="too old"
     ),
 ]
 
@@ -234,7 +234,7 @@ def test_what_cannot_be_done_is_refused_and_reported(state: ClusterState, reason
     "state",
     [
         pytest.param(lost(asked=NAME, unavailable_for=SILENCE - 0.1), id="only just silent"),
-        pytest.param(said_by(lost(asked=NAME), "db-2", leader="id-db-0"), id="it still names a leader"),
+        pytest.param(answered_by(lost(asked=NAME), "db-2", leader="id-db-0"), id="it still names a leader"),
     ],
 )
 def test_a_silence_has_to_last_before_anybody_is_given_up(state: ClusterState) -> None:
@@ -507,12 +507,12 @@ def keeping(state: ClusterState, *numbers: int) -> ClusterState:
     [
         pytest.param(recovered(3), "db-0", id="all claims were deleted"),
         pytest.param(recovered(0, 3), "db-1", id="two of three"),
-        pytest.param(recovered(0, 1, 3), "", id="as asked: the seed is a member like others"),
+        pytest.param(recovered(0, 1, 3), "", id="as desired: the seed is a member like others"),
         pytest.param(recovered(3, size=1), "", id="a cluster of one"),
         pytest.param(keeping(recovered(3), 0, 1, 2), "db-4", id="all are kept"),
         pytest.param(keeping(recovered(3, 4), 0, 1, 2), "db-5", id="and one has joined"),
         pytest.param(keeping(recovered(3), 0, 2), "db-1", id="one was deleted by a person"),
-        pytest.param(keeping(recovered(3, 4, 5), 0, 1), "", id="as asked, whatever is deleted later"),
+        pytest.param(keeping(recovered(3, 4, 5), 0, 1), "", id="as desired, whatever is deleted later"),
         pytest.param(recovered(3, 4, 5), "", id="also when all are"),
     ],
 )
@@ -549,18 +549,20 @@ def test_a_number_whose_former_member_cannot_go_yet_is_left_for_later() -> None:
 
 
 @pytest.mark.parametrize(
-    ("token", "told"),
+    ("token", "expected"),
     [(TOKEN, None), (f"{TOKEN}-1", "recovered as db-0 once")],
     ids=["never", "an earlier one"],
 )
-def test_a_recovery_that_was_not_needed_lost_nothing(token: str, told: str | None) -> None:
+def test_a_recovery_that_was_not_needed_lost_nothing(token: str, expected: str | None) -> None:
     state = bootstrapped(persistent())
     recovery = msgspec.structs.replace(RECOVERY, replaces="")
     bootstrap = Bootstrap(members=("db-0",), token=token)
     for known in (bootstrap, None):
         persisted = replace(state.persisted, recovery=recovery, bootstrap=known)
         found = replace(state, desired=replace(state.desired, persisted=persisted))
-        said = {c.type: c.message for c in conditions(found, plan(found))}.get("DataLossPossible")
-        is_told = said is not None and told is not None and said.startswith(told)
-        assert is_told is (told is not None and known is not None)
-        assert said is None or is_told
+        message = {c.type: c.message for c in conditions(found, plan(found))}.get("DataLossPossible")
+        if expected is None or known is None:
+            assert message is None
+        else:
+            assert message is not None
+            assert message.startswith(expected)

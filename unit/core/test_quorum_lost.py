@@ -54,17 +54,17 @@ def lost(size: int, *gone: int, revisions: dict[int, int] | None = None) -> Clus
         if number in gone:
             state = changed(state, name_of(number), pod=None, answer=None)
             continue
-        said = answer(name_of(number), listed, leader="", revision=(revisions or {}).get(number, 7))
-        state = changed(state, name_of(number), answer=said)
+        reply = answer(name_of(number), listed, leader="", revision=(revisions or {}).get(number, 7))
+        state = changed(state, name_of(number), answer=reply)
     return state
 
 
 def survived_at(version: str) -> ClusterState:
     """One of three is left, and runs `version`."""
     state = lost(3, 0, 1)
-    said = state.by_name["db-0002"].answer
-    assert said is not None
-    return changed(state, "db-0002", answer=replace(said, version=version))
+    reply = state.by_name["db-0002"].answer
+    assert reply is not None
+    return changed(state, "db-0002", answer=replace(reply, version=version))
 
 
 RECOVERY = Recovery(
@@ -79,7 +79,7 @@ RECOVERY = Recovery(
 
 
 def recovering(*, is_made: bool = True, **seed: object) -> ClusterState:
-    """Two of three are lost and a recovery is under way; the seed's pod runs unless said otherwise."""
+    """Two of three are lost and a recovery is under way; the seed's pod runs by default."""
     state = lost(3, 0, 1)
     persisted = replace(state.persisted, recovery=RECOVERY, next_ordinal=4 if is_made else 3)
     state = replace(state, desired=replace(state.desired, persisted=persisted))
@@ -92,8 +92,8 @@ def recovering(*, is_made: bool = True, **seed: object) -> ClusterState:
 def serving(revision: int = 7 + REVISION_BUMP, *others: str) -> ClusterState:
     """As `recovering`, and the seed leads a cluster of its own."""
     listed = tuple(entry(name) for name in ("db-0003", *others))
-    said = answer("db-0003", listed, cluster_id=NEW_ID, revision=revision)
-    state = recovering(entry=listed[0], answer=said)
+    reply = answer("db-0003", listed, cluster_id=NEW_ID, revision=revision)
+    state = recovering(entry=listed[0], answer=reply)
     for name in ("db-0000", "db-0001", "db-0002"):
         state = changed(state, name, entry=None)
     return replace(state, has_quorum=True)
@@ -120,8 +120,8 @@ def missed_the_promotion(unavailable_for: float = ELECTION) -> ClusterState:
     """Two of four are gone. db-0002 has not heard yet that db-0003 votes, so it counts three voters."""
     state = replace(lost(4, 0, 3), unavailable_for=unavailable_for)
     older = tuple(entry(name_of(number), is_learner=number == 3) for number in range(4))
-    said = answer("db-0002", older, leader="", revision=7, committed=17)
-    return changed(state, "db-0002", answer=said)
+    reply = answer("db-0002", older, leader="", revision=7, committed=17)
+    return changed(state, "db-0002", answer=reply)
 
 
 def test_who_missed_a_promotion_and_cannot_lead_is_named_after_the_time_of_an_election() -> None:
@@ -194,13 +194,13 @@ def test_the_survivor_with_the_newest_data_is_taken(state: ClusterState, survivo
 
 
 def with_list(state: ClusterState, name: str, *numbers: int, learners: tuple[int, ...] = ()) -> ClusterState:
-    """`name` tells another list than the others."""
+    """`name` answers with another list than the others."""
     listed = tuple(entry(name_of(number), is_learner=number in learners) for number in numbers)
     return changed(state, name, answer=answer(name, listed, leader=""))
 
 
 def with_learner(state: ClusterState, **changes: object) -> ClusterState:
-    """A member without a vote, which the others list, joins the picture; it says nothing."""
+    """A member without a vote, which the others list, is added; it does not answer."""
     name = "db-0007"
     learner = replace(
         silent(state.desired, name, entry=entry(name, is_learner=True)),

@@ -33,7 +33,7 @@ def _gated(state: ClusterState, name: str, **changes: Any) -> ClusterState:
     return changed(state, name, pod=pod(name, **{"is_gated": True, **changes}))
 
 
-def _told(state: ClusterState) -> list[tuple[str, bool, bool, str]]:
+def _updates(state: ClusterState) -> list[tuple[str, bool, bool, str]]:
     return [
         (update.name, update.serves, update.sets_existing_only, update.reason)
         for update in readiness_updates(state)
@@ -46,7 +46,7 @@ def test_nothing_is_reported_twice(cluster: DesiredCluster) -> None:
 
 
 @BOTH
-def test_a_voter_that_serves_is_reported_so_and_sealed_in_one_write(cluster: DesiredCluster) -> None:
+def test_a_voter_that_serves_is_reported_and_set_existing_only_in_one_write(cluster: DesiredCluster) -> None:
     name = NAMES[cluster.kind]
     state = _gated(bootstrapped(cluster), name)
     found = state.by_name[name].pod
@@ -68,7 +68,7 @@ def test_a_voter_whose_store_is_full_serves_reads() -> None:
     full = answer("db-1", errors=("memberID:7 alarm:NOSPACE ",))
     state = changed(_gated(bootstrapped(), "db-1"), "db-1", answer=full)
 
-    assert _told(state) == [("db-1", True, True, "MemberServes")]
+    assert _updates(state) == [("db-1", True, True, "MemberServes")]
 
 
 SICK = [
@@ -89,14 +89,14 @@ SICK = [
 
 @pytest.mark.parametrize(("state", "reason"), SICK)
 def test_a_member_that_does_not_serve_is_reported_so_once(state: ClusterState, reason: str) -> None:
-    assert _told(state) == [("db-1", False, False, reason)]
+    assert _updates(state) == [("db-1", False, False, reason)]
 
     sick = pod("db-1", is_gated=True, is_existing_only=True, serves=False)
     assert readiness_updates(changed(state, "db-1", pod=sick)) == ()
 
 
 def test_without_a_quorum_nobody_serves_whatever_each_reports() -> None:
-    assert _told(bootstrapped(has_quorum=False)) == [
+    assert _updates(bootstrapped(has_quorum=False)) == [
         (f"db-{n}", False, False, "QuorumLost") for n in range(3)
     ]
 
@@ -112,25 +112,25 @@ def test_a_learner_keeps_the_list_it_joins_with_until_it_votes() -> None:
         changed(bootstrapped(), "db-1", entry=entry("db-1", is_learner=True)), "db-1", serves=True
     )
 
-    assert _told(joining) == [("db-1", False, False, "Learner")]
+    assert _updates(joining) == [("db-1", False, False, "Learner")]
 
 
-def test_a_initial_member_that_answers_is_sealed_also_when_the_quorum_is_lost_again() -> None:
+def test_an_initial_member_that_answers_is_set_existing_only_also_when_the_quorum_is_lost_again() -> None:
     state = _gated(bootstrapped(has_quorum=False), "db-1")
 
-    assert _told(state)[1] == ("db-1", False, True, "QuorumLost")
+    assert _updates(state)[1] == ("db-1", False, True, "QuorumLost")
 
 
-def test_a_member_that_reports_nothing_is_not_sealed_it_may_have_nothing_yet() -> None:
+def test_a_member_that_is_silent_is_not_set_existing_only_it_may_have_nothing_yet() -> None:
     assert readiness_updates(_gated(down(bootstrapped(), "db-1"), "db-1")) == ()
 
 
-def test_a_pause_goes_on_telling_who_serves_and_seals_nobody() -> None:
+def test_a_pause_goes_on_reporting_who_serves_and_sets_nobody_existing_only() -> None:
     paused = replace(bootstrapped(), desired=replace(bootstrapped().desired, is_paused=True))
 
-    assert _told(_gated(paused, "db-1")) == [("db-1", True, False, "MemberServes")]
+    assert _updates(_gated(paused, "db-1")) == [("db-1", True, False, "MemberServes")]
     assert readiness_updates(_gated(paused, "db-1", serves=True)) == ()
-    assert _told(down(paused, "db-1")) == [("db-1", False, False, "MemberUnhealthy")]
+    assert _updates(down(paused, "db-1")) == [("db-1", False, False, "MemberUnhealthy")]
 
 
 OTHERS = [
@@ -147,7 +147,7 @@ def test_some_pods_are_left_alone(pod: Any) -> None:
 
 
 JUDGED_BY_NOBODY = [
-    pytest.param(bootstrapping(persistent(), has_quorum=True), id="before the bootstrap is latched"),
+    pytest.param(bootstrapping(persistent(), has_quorum=True), id="before the bootstrap is recorded"),
     pytest.param(bootstrapped(conflict="another has precedence"), id="a name that is another's"),
     pytest.param(
         changed(down(bootstrapped(), "db-0", "db-1"), "db-2", answer=answer("db-2", cluster_id="other")),

@@ -30,15 +30,15 @@ def _lost(cluster: DesiredCluster, name: str, **changes: Any) -> ClusterState:
 
 def _full(state: ClusterState, *names: str) -> ClusterState:
     for name in names:
-        said = replace(_answer_of(state, name), errors=("memberID:7 alarm:NOSPACE ",))
-        state = changed(state, name, answer=said)
+        reply = replace(_answer_of(state, name), errors=("memberID:7 alarm:NOSPACE ",))
+        state = changed(state, name, answer=reply)
     return state
 
 
 def _answer_of(state: ClusterState, name: str) -> Answer:
-    said = state.by_name[name].answer
-    assert said is not None
-    return said
+    reply = state.by_name[name].answer
+    assert reply is not None
+    return reply
 
 
 REFUSES: Any = {"is_running": False, "has_no_data": True, "restarts": 1}
@@ -62,7 +62,7 @@ LOST = [
     pytest.param(
         _lost(ephemeral(), "db-0001", pod=pod("db-0001", is_terminating=True)),
         "db-0001",
-        id="an ephemeral pod that is being deleted and says nothing any more",
+        id="an ephemeral pod that is being deleted and does not answer any more",
     ),
     pytest.param(
         _lost(persistent(), "db-1", claim=None, has_replica_set=True), "db-1", id="a claim that is gone"
@@ -85,22 +85,22 @@ LOST = [
     pytest.param(
         _lost(persistent(), "db-1", pod=pod("db-1", **REFUSES), claim=MISSED),
         "db-1",
-        id="a persistent member that says twice in a second pod that it has no data",
+        id="a persistent member that reports twice in a second pod that it has no data",
     ),
     pytest.param(
         _lost(persistent(), "db-1", pod=pod("db-1", **{**BROKEN, "restarts": 1}), claim=MISSED),
         "db-1",
-        id="a persistent member that says in a second pod, too, that its data is broken",
+        id="a persistent member that reports in a second pod, too, that its data is broken",
     ),
     pytest.param(
         _lost(ephemeral(), "db-0001", pod=pod("db-0001", **REFUSES)),
         "db-0001",
-        id="an ephemeral member that says twice that it has no data",
+        id="an ephemeral member that reports twice that it has no data",
     ),
     pytest.param(
         _lost(ephemeral(), "db-0001", pod=pod("db-0001", **BROKEN)),
         "db-0001",
-        id="an ephemeral member that says again and again that its data is broken",
+        id="an ephemeral member that reports again and again that its data is broken",
     ),
     pytest.param(
         _full(_lost(ephemeral(), "db-0001", pod=None), "db-0000", "db-0002"),
@@ -145,7 +145,7 @@ KEPT = [
     ),
     pytest.param(
         _lost(persistent(), "db-1", pod=pod("db-1", **{**BROKEN, "restarts": CRASHES - 1})),
-        id="a member that has said only a few times that its data is broken: the disk may be",
+        id="a member that has reported only a few times that its data is broken: the disk may be",
     ),
     pytest.param(
         _lost(persistent(), "db-1", pod=pod("db-1", **{**BROKEN, "is_running": True})),
@@ -153,7 +153,7 @@ KEPT = [
     ),
     pytest.param(
         _lost(ephemeral(), "db-0001", pod=pod("db-0001", **{**REFUSES, "restarts": 0})),
-        id="a member that says only once that it has no data: its volume may be late",
+        id="a member that reports only once that it has no data: its volume may be late",
     ),
     pytest.param(
         _lost(ephemeral(), "db-0001", pod=pod("db-0001", **{**REFUSES, "is_running": True})),
@@ -163,14 +163,14 @@ KEPT = [
         _lost(
             ephemeral(), "db-0001", pod=pod("db-0001", is_existing_only=True, is_running=False, restarts=9)
         ),
-        id="a crashing ephemeral member that says nothing of missing data: it may have its data",
+        id="a crashing ephemeral member that reports no missing data: it may have its data",
     ),
     pytest.param(
         replace(_lost(ephemeral(), "db-0001", pod=None), has_quorum=False), id="any member without a quorum"
     ),
     pytest.param(
         _lost(persistent(), "db-1", pod=pod("db-1", **{**REFUSES, "restarts": 0}), claim=MISSED),
-        id="a member that says once in a second pod that it has no data",
+        id="a member that reports once in a second pod that it has no data",
     ),
     pytest.param(
         _lost(persistent(), "db-1", pod=pod("db-1", is_running=False, restarts=9), claim=MISSED),

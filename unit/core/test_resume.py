@@ -206,7 +206,7 @@ def test_a_claim_of_an_earlier_member_of_that_name_is_none_of_a_voter() -> None:
     assert plan(on_claims(old_claim("db-0"), replace(former, member_id=""))).reason == "Resuming"
 
 
-def test_claims_of_earlier_versions_that_do_not_tell_who_voted_resume() -> None:
+def test_claims_of_earlier_versions_that_do_not_record_the_voters_resume() -> None:
     made = plan(on_claims(old_claim("db-1", voters=(), voters_revision=0)))
 
     assert made.reason == "Resuming"
@@ -295,7 +295,7 @@ def test_what_is_known_again_is_newer_than_all_that_was_written_between() -> Non
 
 
 NO_NOTE = [
-    pytest.param({"has_quorum": False}, id="no quorum says so"),
+    pytest.param({"has_quorum": False}, id="no quorum confirms it"),
     pytest.param({"unknown_members": (entry("other"),)}, id="etcd lists a member that nobody here made"),
 ]
 

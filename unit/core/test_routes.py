@@ -39,7 +39,7 @@ def found(state: ClusterState) -> list[tuple[str, bool]]:
 
 
 @BOTH
-def test_clients_are_kept_from_members_of_another_cluster_and_it_is_said(cluster: DesiredCluster) -> None:
+def test_clients_are_kept_from_members_of_another_cluster_and_it_is_reported(cluster: DesiredCluster) -> None:
     state = bootstrapped(cluster)
     name = state.members[2].name
     state = split(state, name)

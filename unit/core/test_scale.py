@@ -309,10 +309,10 @@ def test_a_leader_that_leaves_hands_over_to_a_member_that_has_not_to_catch_up(be
     """The member that leaves last may have been promoted a moment ago, a tenth of the log behind."""
     state = _sized(ephemeral(), 2)
     for member in state.members:
-        said = answer(member.name, state.etcd_members, committed=5000)
+        reply = answer(member.name, state.etcd_members, committed=5000)
         if member.name == "db-0002":
-            said = replace(said, committed=5000 - behind)
-        state = changed(state, member.name, answer=said)
+            reply = replace(reply, committed=5000 - behind)
+        state = changed(state, member.name, answer=reply)
 
     assert plan(state).actions[0] == MoveLeader(name=heir, member_id=f"id-{heir}")
 

@@ -1,4 +1,4 @@
-"""Conditions: what a pass tells the user."""
+"""Conditions: what a pass reports to the user."""
 
 from dataclasses import replace
 

@@ -1,4 +1,5 @@
-"""The same model world, aimed: a bootstrap that nobody watched, then losses, then one look at a time.
+"""The same model world, with a narrower script: a bootstrap that nobody observed, then losses, then one
+observation at a time.
 
 The state machine in test_model.py seldom gets where two initial members lose what a third still holds; here
 nearly every run does.
@@ -13,8 +14,8 @@ from unit.core.model import World
 from unit.core.model_operator import KINDS, Operator
 
 Round = tuple[set[int], set[int], set[int], set[int], bool]
-"""Whose pod or peer is lost, whose data is lost as well, who is up when the operator looks, who is up
-afterwards, whether the others freeze."""
+"""Whose pod or peer is lost, whose data is lost as well, who is up when the operator observes, who
+is up afterwards, whether the others freeze."""
 
 SOME = st.sampled_from([{n for n in range(3) if bits >> n & 1} for bits in range(8)])
 """Evenly: sets drawn by hypothesis are small, and then nothing much is lost."""
@@ -53,7 +54,7 @@ def _lose(world: World, objects: set[str], data: set[str]) -> None:
             world.delete_peer(name)
 
 
-def _look(operator: Operator) -> None:
+def _observe(operator: Operator) -> None:
     for kind in KINDS:
         operator.deliver(kind)
     operator.step()
@@ -71,7 +72,7 @@ def test_what_an_unseen_quorum_acknowledged_outlives_the_loss_of_some_of_its_mem
     for objects, data, seen, up, freezes in rounds:
         _lose(world, _names(world, objects), _names(world, data))
         _hush(world, _names(world, seen), freezes=freezes)
-        _look(operator)
+        _observe(operator)
         _run(world, _names(world, up), freezes=freezes)
         assert not world.losses
 
@@ -90,6 +91,6 @@ def test_what_was_acknowledged_outlives_the_resource(
         world.delete_claim(name)
     world.create_cluster(resized)
     for _ in range(2):
-        _look(operator)
+        _observe(operator)
         _run(world, _names(world, up), freezes=False)
         assert not world.losses

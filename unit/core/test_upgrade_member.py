@@ -117,7 +117,7 @@ def test_a_missing_pod_is_for_other_rules_to_report() -> None:
 
 
 def _crash(upgrading: str, version: str = NEW, *, is_broken: bool = True) -> ClusterState:
-    """db-2 crashes at `version`; its log says that its data is broken, or says nothing."""
+    """db-2 crashes at `version`; its log reports that its data is broken, or nothing."""
     crashed = pod("db-2", is_running=False, restarts=9, has_broken_data=is_broken)
     state = changed(to_upgrade(persistent(), upgrading=upgrading), "db-2", answer=None, pod=crashed)
     peer = state.by_name["db-2"].peer

@@ -1,4 +1,4 @@
-"""What is said about a bootstrapped cluster that no other rule acts upon."""
+"""What is reported about a bootstrapped cluster that no other rule acts upon."""
 
 from dataclasses import replace
 
@@ -103,9 +103,9 @@ def test_what_is_left_of_a_member_that_was_removed_is_waited_for_but_no_problem(
     assert made is not None
     assert (made.stage, made.reason, made.actions) == (Stage.WORKING, "Removing", ())
     assert made.message == "removing what is left of db-0001"
-    stays = watch(changed(state, "db-0001", pod=replace(left, is_terminating=False)))
-    assert stays is not None
-    assert stays.reason == "PodFailed"
+    kept = watch(changed(state, "db-0001", pod=replace(left, is_terminating=False)))
+    assert kept is not None
+    assert kept.reason == "PodFailed"
 
 
 def test_a_young_cluster_waits_for_its_last_initial_members_without_alarm() -> None:
@@ -116,7 +116,7 @@ def test_a_young_cluster_waits_for_its_last_initial_members_without_alarm() -> N
     assert made.message == "waiting for db-1 to serve"
 
 
-def test_a_quorum_whose_voters_reported_no_list_is_looked_at_again() -> None:
+def test_a_quorum_whose_voters_reported_no_list_is_observed_again() -> None:
     state = bootstrapped()
     made = watch(replace(state, members=tuple(replace(m, entry=None) for m in state.members)))
 

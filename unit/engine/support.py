@@ -13,7 +13,7 @@ _PATIENCE = 10.0
 def eventually(claim: Callable[[], bool], clock: FakeClock | None = None) -> None:
     """Return as soon as `claim` holds; fail when it never does.
 
-    With a clock, its waiters are woken in between: one of them may have looked at the time just
+    With a clock, its waiters are woken in between: one of them may have read the time just
     before the test moved it.
     """
     deadline = time.monotonic() + _PATIENCE

@@ -1,4 +1,4 @@
-"""Pods as network namespaces: one etcd in each, with what a rendered manifest says and nothing else.
+"""Pods as network namespaces: one etcd in each, with what a rendered manifest contains and nothing else.
 
 What stands in for Kubernetes: the namespace has the addresses of its stack and a loopback as Linux makes it;
 /etc/hosts has what the kubelet writes there, the pod's host aliases, and the others' names in place of DNS.

@@ -1,4 +1,4 @@
-"""Waiting for a condition with a deadline, and a look at what the process holds open."""
+"""Waiting for a condition with a deadline, and a list of what the process holds open."""
 
 import threading
 import time

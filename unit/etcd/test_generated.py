@@ -1,4 +1,4 @@
-"""The generated code in the tree is what rpc.proto says."""
+"""The generated code in the tree matches rpc.proto."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""etcd on volumes that are its own, and on such that are not: what it says, and what fsGroup is good for."""
+"""etcd on volumes that it owns, and on others: what it logs, and what fsGroup is for."""
 
 import os
 import subprocess

@@ -42,7 +42,7 @@ def ends_well(words: list[str], *, within: float = 30.0) -> bool:
 
 
 @pytest.mark.parametrize("keys", [0, 20])
-def test_a_seed_takes_all_data_without_quorum_and_once_sealed_its_steps_do_nothing(
+def test_a_seed_takes_all_data_without_quorum_and_once_existing_only_its_steps_do_nothing(
     real: RealEtcdCluster, channels: Channels, binaries: Path, tmp_path: Path, keys: int
 ) -> None:
     real.bootstrap("m0", "m1", "m2")

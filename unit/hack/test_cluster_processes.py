@@ -59,20 +59,20 @@ def test_a_daemon_with_other_settings_is_started_again(
 
 
 def test_a_process_that_took_over_a_recorded_pid_is_never_signalled() -> None:
-    stranger = subprocess.Popen(["sleep", "60"])
+    other = subprocess.Popen(["sleep", "60"])
     try:
-        _, _, started = parse_stat(Path(f"/proc/{stranger.pid}/stat").read_text())
+        _, _, started = parse_stat(Path(f"/proc/{other.pid}/stat").read_text())
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        ours = Identity(boot=boot, pid=stranger.pid, started=started - 1, fingerprint="")
+        ours = Identity(boot=boot, pid=other.pid, started=started - 1, fingerprint="")
         ours.signal(signal.SIGKILL)
         assert not ours.is_alive
-        assert stranger.poll() is None
-        before_the_reboot = Identity(boot="another", pid=stranger.pid, started=started, fingerprint="")
+        assert other.poll() is None
+        before_the_reboot = Identity(boot="another", pid=other.pid, started=started, fingerprint="")
         before_the_reboot.signal(signal.SIGKILL)
-        assert stranger.poll() is None
+        assert other.poll() is None
     finally:
-        stranger.kill()
-        stranger.wait()
+        other.kill()
+        other.wait()
 
 
 def test_the_cgroup_and_the_record_come_before_the_program(tmp_path: Path, sleeper: Daemon) -> None:

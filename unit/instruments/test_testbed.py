@@ -47,6 +47,6 @@ def test_another_kubernetes_has_no_faults_and_no_audit_log(monkeypatch: pytest.M
         _ = found.audit_log
 
 
-def test_a_fault_that_cannot_be_made_says_why() -> None:
+def test_a_fault_that_cannot_be_made_names_the_reason() -> None:
     with pytest.raises(TestbedError, match="hack/cluster fault kill a/b: no such pod"):
         find_testbed().fault("kill", "a/b")

@@ -1,4 +1,4 @@
-"""An HTTP server on a real socket that misbehaves when a test says so.
+"""An HTTP server on a real socket that misbehaves when a test requests it.
 
 A test gives a script: a function that is called for every request with the request and the
 connection, and answers, stalls, drips or cuts as it likes. The server records the requests.
@@ -60,7 +60,7 @@ class Line:
         self.send(f"HTTP/1.1 {code} Because\r\n{fields}\r\n".encode())
 
     def begin(self) -> None:
-        """Begin a chunked stream, which the request said is the connection's last."""
+        """Begin a chunked stream, which the request declared as the connection's last."""
         self.head(200, {"Transfer-Encoding": "chunked", "Connection": "close"})
 
     def chunk(self, data: bytes) -> None:
@@ -149,7 +149,7 @@ class Server:
                 self.asked.append(asked)
                 self.script(asked, line)
                 if asked.headers.get("connection") == "close":
-                    line.cut()  # without having said so: another use of the connection must cope
+                    line.cut()  # without an announcement: another use of the connection must cope
 
 
 def _read(reader: Any) -> Asked | None:
@@ -198,7 +198,7 @@ def until(claim: Callable[[], Any], seconds: float = 5.0) -> None:
 def pod(
     name: str, version: int, *, uid: str = "", namespace: str = "default", **labels: str
 ) -> dict[str, Any]:
-    """A pod as the API server writes it, as far as these tests look."""
+    """A pod as the API server writes it, as far as these tests need it."""
     return {
         "metadata": {
             "name": name,

@@ -32,7 +32,7 @@ def pod(number: int) -> OwnPod:
 
 
 class World(Bench):
-    """Pods of operators on a node, which works unless a test says otherwise."""
+    """Pods of operators on a node, which works by default."""
 
     def __init__(self, api: ApiServer, pool: urllib3.PoolManager) -> None:
         super().__init__(api, pool)
@@ -72,14 +72,14 @@ class World(Bench):
         self.api.objects.create(LEASES, "kube-node-lease", {"metadata": {"name": NODE}, "spec": spec})
 
     def asked(self, elector: Elector) -> bool:
-        """What an elector that does not run says once its wait for a renewal is over."""
-        said: list[bool] = []
-        asking = threading.Thread(target=lambda: said.append(elector.leads_for(CALL)))
+        """What an elector that does not run answers once its wait for a renewal is over."""
+        answers: list[bool] = []
+        asking = threading.Thread(target=lambda: answers.append(elector.leads_for(CALL)))
         asking.start()
-        until(lambda: self.clock.waiting == 1 or bool(said))
+        until(lambda: self.clock.waiting == 1 or bool(answers))
         self.clock.advance(EARLY - CALL)
         asking.join(5.0)
-        (answer,) = said
+        (answer,) = answers
         return answer
 
     def seconds_until_taken(self, elector: Elector, *, others: tuple[Elector, ...] = ()) -> float:
@@ -113,7 +113,7 @@ def lease_of(holder: str | None, own: OwnPod | None, seconds: int | None = 15) -
         pytest.param(lease_of("me", None), None, 0.0, True, id="ours"),
         pytest.param(lease_of("x", None), None, 14.9, False, id="another's"),
         pytest.param(lease_of("x", None), None, 15.0, True, id="another's, expired"),
-        pytest.param(lease_of("x", None, 60), None, 59.9, False, id="as long as its holder says"),
+        pytest.param(lease_of("x", None, 60), None, 59.9, False, id="as long as its holder declares"),
         pytest.param(lease_of("x", None, None), None, 14.9, False, id="without a duration: ours counts"),
         pytest.param(lease_of("x", pod(1)), pod(1), 0.0, True, id="our predecessor's in this pod"),
         pytest.param(lease_of("x", pod(1)), pod(2), 0.0, False, id="another pod's"),
@@ -202,7 +202,7 @@ def still_there(world: World, own: OwnPod) -> None:
 
 
 def being_deleted(world: World, own: OwnPod) -> None:
-    note = {"metadata": {"finalizers": ["test/stays"]}}
+    note = {"metadata": {"finalizers": ["test/kept"]}}
     world.api.objects.patch(PODS, "default", own.name, note, "merge")
     world.delete_pod(own)
 
@@ -223,7 +223,7 @@ def node_gone(world: World, own: OwnPod) -> None:
 
 
 def kubelet_silent(world: World, own: OwnPod) -> None:
-    """The node's condition still says Ready: nobody has noticed yet."""
+    """The node's condition is still Ready: nobody has noticed yet."""
     world.delete_pod(own)
     world.renew_node(age=20.0)
 
@@ -349,13 +349,13 @@ def test_a_leader_whose_renewal_hangs_does_not_lead_for_long_enough(world: World
     until(lambda: world.clock.waiting == 2)
     world.api.before = lambda _: stall
     world.clock.advance(1.5)
-    said: list[bool] = []
-    asking = threading.Thread(target=lambda: said.append(first.leads_for(CALL)))
+    answers: list[bool] = []
+    asking = threading.Thread(target=lambda: answers.append(first.leads_for(CALL)))
     asking.start()
     until(lambda: world.clock.waiting == 2)  # that of the deadline, and the one that asks
     world.clock.advance(1.1)
     asking.join(5.0)
-    assert said == [False]
+    assert answers == [False]
     assert first.is_leader()
     stall.released.set()
     assert first.stop(5.0)

@@ -54,18 +54,18 @@ def informing(script: Script, crashes: list[Any] | None = None) -> Iterator[Info
 
 def test_it_syncs_and_then_reports_each_change_to_every_handler() -> None:
     with informing(steady(("MODIFIED", pod("a", 11)), ("DELETED", pod("a", 12)))) as informer:
-        told: list[list[tuple[str, str]]] = [[], []]
+        reported: list[list[tuple[str, str]]] = [[], []]
 
         def version(value: Thing | None) -> str:
             return value.metadata.resource_version if value else ""
 
-        for seen in told:
+        for seen in reported:
             informer.add_handler(lambda old, new, seen=seen: seen.append((version(old), version(new))))  # type: ignore[misc]
         assert not informer.has_synced
         informer.start()
         assert informer.wait_synced(5)
-        until(lambda: len(told[1]) == 3)
-        assert told[0] == told[1] == [("", "5"), ("5", "11"), ("11", "")]
+        until(lambda: len(reported[1]) == 3)
+        assert reported[0] == reported[1] == [("", "5"), ("5", "11"), ("11", "")]
         assert informer.last_error is None
 
 
@@ -168,11 +168,11 @@ def test_stop_reports_so_when_the_thread_does_not_end_in_time() -> None:
     with informing(steady()) as informer:
         entered, release = threading.Event(), threading.Event()
 
-        def stuck(_old: Thing | None, _new: Thing | None) -> None:
+        def hanging(_old: Thing | None, _new: Thing | None) -> None:
             entered.set()
             release.wait(5)
 
-        informer.add_handler(stuck)
+        informer.add_handler(hanging)
         informer.start()
         assert entered.wait(5)
         assert not informer.stop(timeout=0.01)

@@ -24,7 +24,7 @@ KEY = Key("default", "operator")
 
 
 class SkewedClock(FakeClock):
-    """Ticks with another clock but tells people another time."""
+    """Ticks with another clock but shows another time."""
 
     def __init__(self, base: FakeClock) -> None:
         super().__init__()
@@ -42,7 +42,7 @@ class SkewedClock(FakeClock):
 
 
 class Bench:
-    """A fake server, a clock, and electors that write down what they were told."""
+    """A fake server, a clock, and electors that record their callbacks."""
 
     def __init__(self, api: ApiServer, pool: urllib3.PoolManager) -> None:
         self.api, self.clock = api, FakeClock()
@@ -80,7 +80,7 @@ def test_an_absent_lease_is_acquired(bench: Bench) -> None:
 def test_a_held_lease_is_acquired_only_after_it_was_unchanged_for_its_whole_duration(bench: Bench) -> None:
     first, second = bench.elector("first"), bench.elector("second")
     first._attempt()
-    bench.clock.advance(14.0)  # not counted: the second has not looked yet
+    bench.clock.advance(14.0)  # not counted: the second has not read it yet
     second._attempt()
     bench.clock.advance(14.9)
     second._attempt()

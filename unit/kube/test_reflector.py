@@ -42,7 +42,7 @@ class World:
     reflector: Reflector[Thing]
     store: Store[Thing]
     clock: LeapClock | SystemClock
-    told: list[str] = field(default_factory=list)
+    reported: list[str] = field(default_factory=list)
     synced: threading.Event = field(default_factory=threading.Event)
 
     @property
@@ -100,14 +100,14 @@ def following(
     random: Callable[[], float] = lambda: 0.0,
     **timeouts: float,
 ) -> Iterator[World]:
-    told: list[str] = []
+    reported: list[str] = []
     clock = clock or LeapClock()
 
-    def tell(old: Thing | None, new: Thing | None) -> None:
+    def report(old: Thing | None, new: Thing | None) -> None:
         kind = "added" if old is None else "deleted" if new is None else "changed"
-        told.append(f"{kind} {(new or old).metadata.name}")  # type: ignore[union-attr]
+        reported.append(f"{kind} {(new or old).metadata.name}")  # type: ignore[union-attr]
 
-    store: Store[Thing] = Store(on_change=tell)
+    store: Store[Thing] = Store(on_change=report)
     synced = threading.Event()
     with serving(script) as server, connected(server) as transport:
         client = Client(transport, timeouts=replace(BRISK, **timeouts))
@@ -116,7 +116,7 @@ def following(
         )
         thread = in_thread(reflector.run)
         try:
-            yield World(server, reflector, store, clock, told, synced)
+            yield World(server, reflector, store, clock, reported, synced)
         finally:
             reflector.stop()
             thread.join(5)
@@ -132,7 +132,7 @@ def test_a_list_is_followed_by_a_watch_from_its_version() -> None:
     script = scripted([items(pod("a", 5))], [stream(("ADDED", pod("b", 11)), ("DELETED", pod("a", 12)))])
     with following(script) as world:
         until(lambda: world.names == ["b"])
-        assert world.told == ["added a", "added b", "deleted a"]
+        assert world.reported == ["added a", "added b", "deleted a"]
         assert world.watched_from == ["10"]
         assert world.synced.is_set()
         assert world.reflector.last_error is None
@@ -150,7 +150,7 @@ def test_the_position_is_kept_on_every_event_and_bookmark() -> None:
     with following(script) as world:
         until(lambda: len(world.watched_from) == 4)
         assert world.watched_from == ["10", "15", "40", "50"]
-        assert world.told == ["added a", "changed a", "deleted a"]
+        assert world.reported == ["added a", "changed a", "deleted a"]
         assert world.lists == 1
 
 
@@ -163,7 +163,7 @@ def test_half_a_line_is_no_event_and_the_stream_goes_on_from_before_it() -> None
 
     script = scripted([items()], [half, stream(("ADDED", pod("b", 12)))])
     with following(script) as world:
-        until(lambda: world.told == ["added a", "added b"])
+        until(lambda: world.reported == ["added a", "added b"])
         assert world.watched_from == ["10", "11"]
 
 
@@ -183,7 +183,7 @@ def test_an_expired_position_means_a_new_list_whose_difference_is_reported(expir
     )
     with following(script) as world:
         until(lambda: world.watched_from == ["10", "21"])
-        assert world.told == ["added a", "added b", "deleted a", "added c"]
+        assert world.reported == ["added a", "added b", "deleted a", "added c"]
         assert world.lists == 2
 
 
@@ -263,7 +263,7 @@ def test_a_stream_that_ends_after_its_time_is_reopened_at_once() -> None:
 def test_a_half_open_connection_is_noticed_and_the_stream_reopened_where_it_was() -> None:
     script = scripted([items()], [stream(("ADDED", pod("a", 11))), stream(("ADDED", pod("b", 12)))])
     with following(script, silence=0.2) as world:
-        until(lambda: world.told == ["added a", "added b"])
+        until(lambda: world.reported == ["added a", "added b"])
         assert world.watched_from == ["10", "11"]
         assert world.lists == 1
 
@@ -324,8 +324,8 @@ def test_an_odd_object_is_passed_over_and_the_position_moves_on() -> None:
         ],
     )
     with following(script) as world:
-        until(lambda: "deleted a" in world.told)
-        assert world.told == ["added a", "added b", "deleted a"]
+        until(lambda: "deleted a" in world.reported)
+        assert world.reported == ["added a", "added b", "deleted a"]
         assert world.watched_from == ["10", "12", "21"]
 
 
@@ -345,7 +345,7 @@ def test_a_server_that_went_away_is_found_within_five_seconds_without_a_restart(
             assert max(world.clock.waits) < 2.4
             assert [asked.query["resourceVersion"] for asked in returned.asked] == ["11", "11"]
             world.reflector.stop()
-        assert world.told == ["added a", "added b", "added c"]
+        assert world.reported == ["added a", "added b", "added c"]
 
 
 @pytest.mark.parametrize(
@@ -367,5 +367,5 @@ def test_stop_ends_it_at_once(script: Script) -> None:
 def test_a_deleted_object_is_named_by_its_key() -> None:
     script = scripted([items(pod("a", 5))], [stream(("DELETED", pod("a", 11)))])
     with following(script) as world:
-        until(lambda: "deleted a" in world.told)
+        until(lambda: "deleted a" in world.reported)
         assert world.store.get(Key("default", "a")) is None

@@ -1,4 +1,4 @@
-"""The cache: what it takes, what it tells, in which order."""
+"""The cache: what it accepts, what it reports, in which order."""
 
 import threading
 from collections.abc import Iterable
@@ -12,26 +12,28 @@ from etcd_operator.kube.store import Store
 from unit.kube.things import Thing, in_thread, thing
 
 A = Key("default", "a")
-Told = list[tuple[Thing | None, Thing | None]]
+Reported = list[tuple[Thing | None, Thing | None]]
 
 
 def by_cluster(value: Thing) -> Iterable[str]:
     return (value.metadata.labels[name] for name in ("cluster", "other") if name in value.metadata.labels)
 
 
-def store_and_told() -> tuple[Store[Thing], Told]:
-    told: Told = []
-    return Store(indexes={"cluster": by_cluster}, on_change=lambda old, new: told.append((old, new))), told
+def store_and_reports() -> tuple[Store[Thing], Reported]:
+    reported: Reported = []
+    return Store(
+        indexes={"cluster": by_cluster}, on_change=lambda old, new: reported.append((old, new))
+    ), reported
 
 
 def test_additions_changes_and_deletions_are_reported_as_old_and_new() -> None:
-    store, told = store_and_told()
+    store, reported = store_and_reports()
     one, two = thing("a", 1), thing("a", 2)
     store.put(one)
     store.put(two)
     assert store.get(A) == two
     store.remove(A, "3")
-    assert told == [(None, one), (one, two), (two, None)]
+    assert reported == [(None, one), (one, two), (two, None)]
     assert store.get(A) is None
     assert store.values() == ()
 
@@ -47,17 +49,17 @@ def test_a_change_is_stored_before_it_is_reported() -> None:
 
 @pytest.mark.parametrize("uid", ["uid-a", "another"])
 def test_an_older_version_never_overwrites_nor_removes_a_newer_one(uid: str) -> None:
-    store, told = store_and_told()
+    store, reported = store_and_reports()
     store.put(thing("a", 10))
     store.put(thing("a", 9, uid))
     store.remove(A, "9")
     assert store.get(A) == thing("a", 10)
-    assert len(told) == 1
+    assert len(reported) == 1
     assert store.version == "10"
 
 
 def test_versions_are_compared_as_numbers_and_taken_when_they_are_none() -> None:
-    store, _ = store_and_told()
+    store, _ = store_and_reports()
     store.put(thing("a", 9))
     store.put(thing("a", 10))
     assert store.get(A) == thing("a", 10)
@@ -68,29 +70,29 @@ def test_versions_are_compared_as_numbers_and_taken_when_they_are_none() -> None
 
 
 def test_what_is_known_already_is_not_reported_again() -> None:
-    store, told = store_and_told()
+    store, reported = store_and_reports()
     store.put(thing("a", 1))
     store.put(thing("a", 1))
     store.replace([thing("a", 1)], "5")
-    assert len(told) == 1
+    assert len(reported) == 1
 
 
 def test_the_same_name_with_another_uid_is_a_deletion_and_an_addition() -> None:
-    store, told = store_and_told()
+    store, reported = store_and_reports()
     first, second, third = thing("a", 1, "u1"), thing("a", 2, "u2"), thing("a", 3, "u3")
     store.put(first)
     store.put(second)
     store.replace([third], "3")
-    assert told[1:] == [(first, None), (None, second), (second, None), (None, third)]
+    assert reported[1:] == [(first, None), (None, second), (second, None), (None, third)]
 
 
 def test_replace_reports_the_difference_with_deletions() -> None:
-    store, told = store_and_told()
+    store, reported = store_and_reports()
     for value in (thing("a", 1), thing("b", 2), thing("c", 3)):
         store.put(value)
-    told.clear()
+    reported.clear()
     store.replace([thing("b", 2), thing("c", 5), thing("d", 6)], "7")
-    assert told == [
+    assert reported == [
         (thing("a", 1), None),
         (thing("c", 3), thing("c", 5)),
         (None, thing("d", 6)),
@@ -99,15 +101,15 @@ def test_replace_reports_the_difference_with_deletions() -> None:
 
 
 def test_replace_keeps_what_exists_but_could_not_be_read() -> None:
-    store, told = store_and_told()
+    store, reported = store_and_reports()
     store.put(thing("a", 1))
     store.replace([], "5", keep=[A, Key("default", "never-seen")])
     assert store.values() == (thing("a", 1),)
-    assert len(told) == 1
+    assert len(reported) == 1
 
 
 def test_replace_is_the_truth_even_when_versions_went_back() -> None:
-    store, _ = store_and_told()
+    store, _ = store_and_reports()
     store.put(thing("a", 100))
     store.replace([thing("a", 7)], "8")
     assert store.get(A) == thing("a", 7)
@@ -115,7 +117,7 @@ def test_replace_is_the_truth_even_when_versions_went_back() -> None:
 
 
 def test_an_index_follows_additions_changes_and_deletions() -> None:
-    store, _ = store_and_told()
+    store, _ = store_and_reports()
     store.put(thing("b", 1, cluster="x", other="y"))
     store.put(thing("a", 2, cluster="x"))
     store.put(thing("c", 3))
@@ -132,7 +134,7 @@ def test_an_index_follows_additions_changes_and_deletions() -> None:
 
 
 def test_the_store_has_reached_what_any_event_bookmark_or_list_shows() -> None:
-    store, _ = store_and_told()
+    store, _ = store_and_reports()
     assert not store.reached(1)
     store.replace([], "5")
     assert store.reached(5)
@@ -162,7 +164,7 @@ def test_a_reader_may_ask_while_changes_are_reported() -> None:
 
 
 def test_readers_in_other_threads_always_see_index_and_values_agree() -> None:
-    store, _ = store_and_told()
+    store, _ = store_and_reports()
     done = threading.Event()
     wrong: list[object] = []
 
@@ -190,7 +192,7 @@ labels = st.sampled_from(["x", "y", ""])
 def test_what_is_reported_always_adds_up_to_what_is_stored(
     steps: list[tuple[str, str, str, int]],
 ) -> None:
-    store, told = store_and_told()
+    store, reported = store_and_reports()
     for version, (step, name, label, uid) in enumerate(steps, 1):
         value = thing(name, version, f"{name}{uid}", **({"cluster": label} if label else {}))
         if step == "put":
@@ -200,7 +202,7 @@ def test_what_is_reported_always_adds_up_to_what_is_stored(
         else:
             store.replace([value], str(version))
     mirror: dict[str, Thing] = {}
-    for old, new in told:
+    for old, new in reported:
         name = (old or new).metadata.name  # type: ignore[union-attr]
         assert mirror.pop(name, None) == old
         if new is not None:

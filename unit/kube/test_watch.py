@@ -48,7 +48,7 @@ def streaming(*steps: Any) -> Script:
     return script
 
 
-def told(watch: Watch[Thing]) -> list[tuple[str, str, str]]:
+def received(watch: Watch[Thing]) -> list[tuple[str, str, str]]:
     return [(event.type.value, event.key.name, event.resource_version) for event in watch]
 
 
@@ -94,7 +94,7 @@ def test_lines_are_found_however_the_bytes_are_cut() -> None:
         line.end()
 
     with watching(script) as (watch, _):
-        assert [name for _, name, _ in told(watch)] == ["p11", "p12", "p13", "p14", "p15"]
+        assert [name for _, name, _ in received(watch)] == ["p11", "p12", "p13", "p14", "p15"]
 
 
 def test_half_a_line_at_the_end_is_never_an_event() -> None:
@@ -176,7 +176,7 @@ def test_a_silence_ends_the_iteration() -> None:
     script = streaming(("ADDED", pod("a", 11)), Line.hang)
     with watching(script, timeouts=replace(BRISK, silence=0.1)) as (watch, _):
         began = time.monotonic()
-        assert told(watch) == [("ADDED", "a", "11")]
+        assert received(watch) == [("ADDED", "a", "11")]
         assert time.monotonic() - began < 1.8
 
 
@@ -191,7 +191,7 @@ def test_a_stream_that_drips_ends_after_its_time_and_a_grace() -> None:
             threading.Event().wait(0.001)
 
     with watching(drip, clock=clock, timeout_seconds=300) as (watch, _):
-        assert told(watch) == []
+        assert received(watch) == []
         assert clock.leapt < 500
 
 
@@ -215,7 +215,7 @@ def test_an_abort_from_another_thread_unblocks_within_100_ms(script: Script) -> 
 
         def read() -> None:
             try:
-                told(watch)
+                received(watch)
                 ended.append(None)
             except Unavailable as error:
                 ended.append(error)

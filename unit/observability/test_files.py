@@ -1,4 +1,4 @@
-"""Open files: the limit is raised, and its coming near is said once."""
+"""Open files: the limit is raised, and approaching it is reported once."""
 
 import subprocess
 import sys

@@ -185,7 +185,7 @@ def test_names_that_only_resemble_secrets_are_written(name: str, out: io.StringI
     assert line(out)[name] == "etcd-tls"
 
 
-class Sealed(msgspec.Struct):
+class Credentials(msgspec.Struct):
     password: str
 
 
@@ -198,7 +198,7 @@ class Login:
     "value",
     [
         {"headers": [{"Authorization": "hunter2"}]},
-        Sealed(password="hunter2"),
+        Credentials(password="hunter2"),
         [Login(token="hunter2")],
         "sent Bearer hunter2",
         "https://admin:hunter2@example.org/",

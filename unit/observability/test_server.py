@@ -236,7 +236,7 @@ def test_an_ipv6_address_is_written_in_brackets(make: Make) -> None:
 def test_a_client_that_cannot_be_accepted_is_left_waiting_without_a_busy_loop(
     make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a free file descriptor the client stays in the backlog, and its socket readable."""
+    """Without a free file descriptor the client remains in the backlog, and its socket readable."""
     tries: list[float] = []
     accept = TCPServer.get_request
 

@@ -67,7 +67,7 @@ class Disturbance:
     world_goes_on: bool = False
 
     def arrange(self, made: Bench, write: int) -> Callable[[], bool]:
-        """Set it up and start the operator; the result tells whether the write has come."""
+        """Set it up and start the operator; the result shows whether the write has come."""
         begin = made.count_writes()
         fault = self.before or self.after
         if fault is not None:
@@ -123,7 +123,7 @@ class Lag(OnNthWrite):
 def survives_lag(made: Bench, write: int, is_done: Callable[[], bool], *, skips: bool) -> bool:
     """Run on a view that stands still from the k-th write on for a while; false when there is no such write.
 
-    skips: what happened in between is never told, the watches have to list anew.
+    skips: what happened in between is never sent, the watches have to list anew.
     """
     lag = Lag(made, write)
     lag.install(made, after=False)

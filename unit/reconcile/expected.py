@@ -1,4 +1,4 @@
-"""What a finished cluster of either group looks like, as objects and as status."""
+"""A finished cluster of either group, as objects and as status."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ def assert_finished(
     version: str = "3.6.16",
     kept: tuple[str, ...] = (),
 ) -> None:
-    """The only cluster is as asked: objects, etcd, status and marks; then it rests.
+    """The only cluster is as desired: objects, etcd, status and annotations; then it rests.
 
     `numbers` are those of the members of a cluster that has changed since it was founded; `kept` are claims
     that a recovery gave up.
@@ -57,8 +57,8 @@ def _assert_protected(bench: Bench, kind: Kind, size: int) -> None:
     assert len(budget["metadata"]["ownerReferences"]) == 1
     group = kind.group
     for pod in bench.api.objects.select(PODS):
-        meta, told = pod["metadata"], {c["type"]: c["status"] for c in pod["status"]["conditions"]}
-        assert told[f"{group}/member-serves"] == "True"
+        meta, reported = pod["metadata"], {c["type"]: c["status"] for c in pod["status"]["conditions"]}
+        assert reported[f"{group}/member-serves"] == "True"
         name = meta["labels"].get("etcd.improbable.io/peer-name", meta["name"])
         environment = environment_of(pod)
         assert environment["ETCD_INITIAL_CLUSTER_STATE"] == "existing"

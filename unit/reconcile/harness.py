@@ -65,7 +65,7 @@ class Mortality:
 
 
 class MortalTransport(Transport):
-    """Tells of writes."""
+    """Reports writes."""
 
     def __init__(self, url: str, mortality: Mortality) -> None:
         super().__init__(pool=urllib3.PoolManager(maxsize=20), base_url=url)

@@ -24,12 +24,12 @@ def stable_part(status: Json) -> Json:
 def test_each_operation_is_reported_once(make: Make) -> None:
     with bootstrapped(*make()) as made:
         made.rest(10)
-        told = {
+        expected = {
             COREOS: ["BudgetCreated", "ClusterCreated"] + ["PodCreated"] * 3 + ["ServiceCreated"] * 4,
             IMPROBABLE: ["BudgetCreated", "ClusterCreated", *["PVCCreated"] * 3, *["PeerCreated"] * 3]
             + ["ReplicaSetCreated"] * 3 + ["ServiceCreated"],
         }  # fmt: skip
-        assert made.event_reasons() == told[made.clusters()[0][0]]
+        assert made.event_reasons() == expected[made.clusters()[0][0]]
 
 
 @MAKERS

@@ -109,7 +109,7 @@ def refusing_to_delete(code: int, reason: str) -> Callable[[Request], Fault | No
 
     def hook(request: Request) -> Fault | None:
         is_meant = request.plural == "persistentvolumeclaims" and request.method == "DELETE"
-        return Answer(code=code, reason=reason, message="a webhook says no") if is_meant else None
+        return Answer(code=code, reason=reason, message="a webhook denies it") if is_meant else None
 
     return hook
 
@@ -129,7 +129,7 @@ def test_a_claim_that_cannot_be_deleted_holds_the_deletion_of_its_peer_for_minut
         assert "c-2" in made.names(CLAIMS)
         (given_up,) = (event for event in made.events() if event["reason"] == "CleanupGivenUp")
         assert given_up["type"] == "Warning"
-        assert "a webhook says no" in given_up["message"]
+        assert "a webhook denies it" in given_up["message"]
         made.api.before = lambda _: None
         made.settle()
         assert_finished(made, IMPROBABLE, 2, (0, 1))

@@ -122,7 +122,7 @@ def test_one_definition_that_is_refused_keeps_no_other_from_being_applied(
     ]
 
 
-def test_a_right_that_is_given_later_is_used_and_said(api: ApiServer, installer: Make) -> None:
+def test_a_right_that_is_given_later_is_used_and_reported(api: ApiServer, installer: Make) -> None:
     refused = [True]
     api.before = lambda request: Answer(code=403) if refused and is_applied_to(request, PEERS) else None
     one = installer(Pauses(lambda count: refused.clear() if count == 2 else None))

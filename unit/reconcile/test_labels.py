@@ -192,7 +192,7 @@ def test_a_recovered_member_starts_from_its_own_directory_while_its_claim_lacks_
 
 
 def test_pods_that_run_without_their_labels_come_back_as_the_same_members() -> None:
-    """Nobody can find them, so the message does not ask to delete the cluster before looking for them."""
+    """Nobody can find them, so the message does not ask to delete the cluster before searching for them."""
     kind, body = ephemeral()
     with bootstrapped(kind, body) as made:
         before, writes = identities(made), list(made.etcd.etcd.writes)

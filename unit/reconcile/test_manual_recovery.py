@@ -234,7 +234,7 @@ def test_clients_go_over_when_all_of_the_old_cluster_is_being_deleted() -> None:
         seen = set()
         old = {peer["metadata"]["uid"] for peer in made.api.objects.select(PEERS)}
 
-        def look() -> bool:
+        def observe() -> bool:
             peers = [peer["metadata"] for peer in made.api.objects.select(PEERS)]
             stay = any(peer["uid"] in old and "deletionTimestamp" not in peer for peer in peers)
             selector = made.get(SERVICES)["spec"]["selector"].items()
@@ -244,7 +244,7 @@ def test_clients_go_over_when_all_of_the_old_cluster_is_being_deleted() -> None:
 
         lost_for_long(made)
         ask(made)
-        made.run_until(look)
+        made.run_until(observe)
         assert seen - {(False, False)} == {(True, False), (False, True)}
 
 

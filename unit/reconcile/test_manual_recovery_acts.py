@@ -41,7 +41,7 @@ def made() -> Iterator[Bench]:
 
 
 class Acts:
-    """A recoverer on the world as the operator saw it, which is when this was made; all looked healthy."""
+    """A recoverer on the world as the operator saw it, which is when this was made; all seemed healthy."""
 
     def __init__(self, made: Bench, channels: Channels) -> None:
         cluster = msgspec.convert(made.get(IMPROBABLE), improbable.EtcdCluster)

@@ -214,7 +214,7 @@ def test_a_member_whose_volume_is_emptied_under_it_is_replaced_whatever_happens_
 
 
 def missing_in(made: Bench, member: str) -> str:
-    """The pod that its claim says its data is missing in."""
+    """The pod in which its data is missing, by the annotation of its claim."""
     notes = made.get(CLAIMS, member)["metadata"]["annotations"]
     return str(notes.get("etcd.improbable.io/data-missing-in", ""))
 

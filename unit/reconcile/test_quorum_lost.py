@@ -13,7 +13,7 @@ from unit.reconcile.bench import COREOS, Bench, bootstrapped, ephemeral
 from unit.reconcile.disturbance import DISTURBANCES, Disturbance, survives
 from unit.reconcile.expected import assert_finished
 
-TOLD = ("QuorumLost", "RecoveryStarted", "Recovered")
+REPORTED = ("QuorumLost", "RecoveryStarted", "Recovered")
 LOST = (
     "it dies after the reply",
     "the reply is lost and it dies",
@@ -66,7 +66,7 @@ def test_a_majority_that_is_gone_is_recovered_from_who_is_left(
         made.settle()
         assert_recovered(made, *left)
         kinds = {e["reason"]: e["type"] for e in made.events()}
-        assert {kinds[reason] for reason in TOLD} == {"Warning"}
+        assert {kinds[reason] for reason in REPORTED} == {"Warning"}
 
 
 @pytest.mark.exhaustive
@@ -251,7 +251,7 @@ def test_clients_reach_a_seed_only_when_nothing_of_the_old_cluster_is_left() -> 
     with bootstrapped(*ephemeral(size=3)) as made:
         seen = []
 
-        def look() -> bool:
+        def observe() -> bool:
             pods = {p["metadata"]["name"]: p["metadata"] for p in made.api.objects.select(PODS)}
             seed = pods.get("c-0003")
             if seed is not None:
@@ -260,22 +260,22 @@ def test_clients_reach_a_seed_only_when_nothing_of_the_old_cluster_is_left() -> 
             return made.is_settled(COREOS, "c") and seed is not None
 
         lose(made, 0, 1)
-        made.run_until(look)
+        made.run_until(observe)
         assert (False, False) in seen
         assert (True, False) not in seen
 
 
-def test_the_steps_of_a_sealed_seed_end_well_when_its_node_comes_back_without_the_survivor() -> None:
+def test_the_steps_of_an_existing_only_seed_succeed_when_its_node_comes_back_without_the_survivor() -> None:
     with bootstrapped(*ephemeral(size=2)) as made:
         lose(made, 0)
         made.settle()
         seed = made.get(PODS, "c-0002")
-        sealed = rendered(seed, "127.0.0.1", "node-1", 0)
-        unsealed = copied(seed)
-        unsealed["metadata"]["annotations"] |= RUN_STEPS
+        existing_only = rendered(seed, "127.0.0.1", "node-1", 0)
+        seeding = copied(seed)
+        seeding["metadata"]["annotations"] |= RUN_STEPS
         made.etcds.fetched.clear()
 
-        assert made.etcds.prepare(sealed) == (2, "")
-        assert made.etcds.prepare(rendered(unsealed, "127.0.0.1", "node-1", 0)) == (
+        assert made.etcds.prepare(existing_only) == (2, "")
+        assert made.etcds.prepare(rendered(seeding, "127.0.0.1", "node-1", 0)) == (
             0, "c-0001 does not answer"
         )  # fmt: skip

@@ -182,7 +182,7 @@ def test_a_pod_that_has_taken_the_seeds_name_is_not_edited(made: Bench, channels
 
 
 @pytest.mark.parametrize("action", [OpenSeed(name="c-0009"), SetSeedExistingOnly(name="c-0009", revision=0)])
-def test_a_seed_that_is_gone_is_neither_sealed_nor_opened(
+def test_a_seed_that_is_gone_is_neither_set_existing_only_nor_opened(
     made: Bench, channels: Channels, action: Any
 ) -> None:
     with pytest.raises(OperatorError, match="c-0009 has no"):

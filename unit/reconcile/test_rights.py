@@ -87,7 +87,7 @@ def a_leader(home: Path) -> frozenset[Right]:
 
 
 def a_successor() -> frozenset[Right]:
-    """Who looks whether a leader that is silent has ended: its pod, its node, and what its kubelet renews."""
+    """Who checks whether a silent leader has ended: its pod, its node, and what its kubelet renews."""
     with ApiServer() as api:
         client = Client(MortalTransport(api.url, Mortality()), timeouts=TIMEOUTS)
         holder_pods = HolderPods(client, FakeClock())

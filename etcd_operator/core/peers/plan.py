@@ -5,7 +5,7 @@ lost: a new, empty one would let a member come back without its data, so it is n
 
 No initial member starts before the claims of all of them exist, and each claim is annotated as started
 before the first ReplicaSet of its member is made. So as soon as one is, or has a ReplicaSet, a claim that is
-missing was lost and not merely late: that is what tells a bootstrap that was cut off from one whose data
+missing was lost and not merely late: this distinguishes an interrupted bootstrap from one whose data
 somebody deleted (see `core.rules.bootstrap`).
 """
 

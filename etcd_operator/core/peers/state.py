@@ -63,7 +63,7 @@ class PeerState:
 
     @property
     def is_acted_on(self) -> bool:
-        """Whether its objects are made and kept: it stays, and is as the operator makes peers."""
+        """Whether its objects are made and kept: it is not deleted, and is as the operator makes peers."""
         return self.deleting_for is None and not self.ownership_problem and not self.content_problem
 
     @property
@@ -101,5 +101,5 @@ class PeerState:
 
 
 def is_started(claim: ClaimFacts | None) -> bool:
-    """Whether a claim says that its member may have run on it."""
+    """Whether a claim is annotated as started: its member may have run on it."""
     return claim is not None and claim.is_started is True

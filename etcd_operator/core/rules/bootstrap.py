@@ -167,7 +167,7 @@ def _another_version(state: ClusterState, bootstrap: Bootstrap) -> Plan | None:
 
 
 def _await_quorum(state: ClusterState, bootstrap: Bootstrap, poll: float) -> Plan:
-    if state.wants_user:
+    if state.requires_user:
         return Plan.hold(*auth_enabled(state), requeue_after=poll)
     for member in state.members:
         if member.problem is not None:

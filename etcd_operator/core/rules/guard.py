@@ -66,7 +66,7 @@ def split(state: ClusterState) -> Plan | None:
 
 def locked(state: ClusterState) -> Plan | None:
     """Without a user the members cannot be read or changed; rules that need none come before."""
-    if not state.persisted.is_bootstrapped or not state.wants_user:
+    if not state.persisted.is_bootstrapped or not state.requires_user:
         return None
     budget = missing_budget(state)
     if budget:

@@ -97,4 +97,4 @@ def _belongs(state: ClusterState, member: Member) -> bool:
 
     Where members answer only users, nobody reports the list: what was there is created again.
     """
-    return member.entry is not None or not state.has_quorum or state.wants_user
+    return member.entry is not None or not state.has_quorum or state.requires_user

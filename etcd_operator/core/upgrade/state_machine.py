@@ -10,7 +10,7 @@ be away on purpose. What is true of every step:
 - a member is stopped only while all others are healthy, in step, and list the same members
   (`preflight`); so no more than one is ever away;
 - the leader is moved, and observed to have moved, before its member is stopped;
-- a member that does not come up at its new version blocks the upgrade (`blocked`). Whatever the spec says by
+- a member that does not come up at its new version blocks the upgrade (`blocked`). Whatever the spec names
   then is tried on that same member next: the same version, a later one, or the earlier one as long
   as etcd's cluster version has not moved. The same holds for members that crash only after others
   have followed: they do not run, so trying costs nothing and needs no quorum.

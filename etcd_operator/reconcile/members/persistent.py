@@ -111,7 +111,7 @@ class PersistentMembers:
         self._claims.write_seed(member.claim, served, recovery.version)
 
     def open_seed(self, name: str) -> None:
-        """Clients, and peers that look for names, find the members of the new cluster from now on."""
+        """Clients, and peers that resolve names, find the members of the new cluster from now on."""
         desired, objects = self.scope.desired, self.scope.objects
         recovery = desired.persisted.recovery
         found = objects.client.get(resources.SERVICES, objects.key(desired.name), Service)
@@ -148,7 +148,7 @@ class PersistentMembers:
         if peer is None:
             raise Unavailable(f"{name} has no EtcdPeer")
         bootstrap = persistent.peer_bootstrap(desired, name, Resuming(token=desired.token))
-        # What is left out of a merge stays, and a peer with a survivor does not count as existing-only.
+        # A merge keeps what is left out of it, and a peer with a survivor does not count as existing-only.
         spec = {"bootstrap": {"survivor": None, **msgspec.to_builtins(bootstrap)}}
         self.scope.objects.merge(resources.PEERS, peer, {"spec": spec})
 
@@ -193,7 +193,7 @@ class PersistentMembers:
 def owns_pod(caches: Caches[improbable.EtcdCluster]) -> OwnsPod:
     """By its member's peer, its cluster's token and its claim: its ReplicaSet has let go of it.
 
-    A pod of nobody that stays is left to itself.
+    A pod without an owner that is not being deleted is left alone.
     """
 
     def owns(desired: DesiredCluster, pod: Pod) -> bool:

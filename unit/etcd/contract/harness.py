@@ -27,7 +27,7 @@ from unit.fakes.etcd.refusals import StartRefused
 
 T = TypeVar("T")
 TOKEN = "etcd-cluster"
-"""As etcd has it where no flag says otherwise."""
+"""As etcd has it by default."""
 
 
 def new_peer_url() -> str:

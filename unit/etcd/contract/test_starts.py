@@ -1,4 +1,4 @@
-"""What a process says that ends because of its flags or its data: `reconcile.facts` reads these words."""
+"""The last log lines of a process that its flags or its data end, as `reconcile.facts` reads them."""
 
 from etcd_operator.reconcile.facts import BOOTSTRAPPED, NEVER_LET_IN, NO_DATA
 from unit.etcd.contract.harness import Subject, insisting, new_peer_url

@@ -117,7 +117,7 @@ class Objects:
         self, kind: Kind, namespace: str, name: str, patch: Any, form: PatchFormat, *,
         subresource: str = "", manager: str = "",
     ) -> Json:  # fmt: skip
-        """Change the object as `patch` says; an apply creates it when it is not there."""
+        """Change the object as `patch` requests; an apply creates it when it is not there."""
         with self.store.changed:
             if form == "apply":
                 return self._apply(kind, namespace, name, patch, subresource, manager)

@@ -48,12 +48,12 @@ def _operate(box: Json, operation: Json) -> None:
         case "replace":
             _set(box, path, _copy(operation["value"]))
         case "test":
-            if _look(box, path) != operation["value"]:
+            if _value_at(box, path) != operation["value"]:
                 raise ValueError("test failed")
         case "move":
             _add(box, path, _take(box, operation["from"]))
         case "copy":
-            _add(box, path, _copy(_look(box, operation["from"])))
+            _add(box, path, _copy(_value_at(box, operation["from"])))
         case _:
             raise ValueError(f"unknown operation {name}")
 
@@ -67,7 +67,7 @@ def _walk(box: Json, path: str) -> tuple[Any, str]:
     return parent, steps[-1]
 
 
-def _look(box: Json, path: str) -> Any:
+def _value_at(box: Json, path: str) -> Any:
     parent, step = _walk(box, path)
     # an absent member compares as null: the reference implementation's "test" does the same
     return parent[int(step)] if isinstance(parent, list) else parent.get(step)

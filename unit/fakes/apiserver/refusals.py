@@ -1,4 +1,4 @@
-"""How the fake says no: the Status object of a real API server, as an exception."""
+"""How the fake refuses: the Status object of a real API server, as an exception."""
 
 from typing import Any
 

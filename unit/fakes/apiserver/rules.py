@@ -23,7 +23,7 @@ _SERVER_FIELDS = ("uid", "creationTimestamp", "generation", "deletionTimestamp",
 
 
 def check_envelope(kind: Kind, namespace: str, name: str, body: Any) -> Json:
-    """A private copy of `body` that says what the path says; 400 when the two differ."""
+    """A private copy of `body` that matches the path; 400 when the two differ."""
     if not isinstance(body, dict):
         raise bad_request("the object provided is unrecognized (must be of type Object)")
     obj = copied(body)

@@ -24,7 +24,7 @@ def matches_labels(selector: str, obj: Json) -> bool:
 
 
 def matches_fields(selector: str, obj: Json) -> bool:
-    """Whether the fields of `obj` equal what `selector` says, such as `metadata.name=x`."""
+    """Whether the fields of `obj` match `selector`, such as `metadata.name=x`."""
     return all(_term_holds(term, _Fields(obj)) for term in _terms(selector))
 
 
@@ -47,7 +47,7 @@ def _term_holds(term: str, labels: Mapping[str, str]) -> bool:
 
 
 class _Fields(dict[str, str]):
-    """Looks dotted paths up in an object; an absent field is the empty string."""
+    """Resolves dotted paths in an object; an absent field is the empty string."""
 
     def __init__(self, obj: Json) -> None:
         super().__init__()

@@ -176,7 +176,7 @@ class ApiServer:
             self.stale_revision = self.objects.store.revision if revision is None else revision
 
     def thaw_views(self) -> None:
-        """Serve the present again; streams tell what they have missed."""
+        """Serve the present again; streams send what they have missed."""
         with self.objects.store.changed:
             self.stale_revision = None
             self.objects.store.changed.notify_all()

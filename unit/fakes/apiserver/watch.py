@@ -1,4 +1,4 @@
-"""One open watch: which changes a client is told, in which words, and how a test can hold or bend it.
+"""One open watch: which changes a client gets, as which events, and how a test can delay or lose them.
 
 Promises: events in order of their revisions, each once, from the position asked for; an object that starts
 or stops matching the selector is ADDED or DELETED; a position older than the last compaction ends in one
@@ -39,7 +39,7 @@ class Stream:
 
     @property
     def is_open(self) -> bool:
-        """Whether the stream still tells anything."""
+        """Whether the stream still sends anything."""
         return not self._closed.is_set()
 
     def drop(self) -> None:
@@ -49,12 +49,12 @@ class Stream:
             self._store.changed.notify_all()
 
     def stall(self) -> None:
-        """Say nothing until `resume`, with the connection left open."""
+        """Send nothing until `resume`, with the connection left open."""
         with self._store.changed:
             self._stalled = True
 
     def resume(self, *, coalesce: bool = False) -> None:
-        """Tell what was held back; with `coalesce` one event per object, a re-creation as an update."""
+        """Send what was held back; with `coalesce` one event per object, a re-creation as an update."""
         with self._store.changed:
             self._stalled, self._coalescing = False, coalesce
             self._store.changed.notify_all()
@@ -65,7 +65,7 @@ class Stream:
             self._due, self.position = [], self._store.revision
 
     def bookmark(self, newest: int | None) -> None:
-        """Tell the position (at most `newest`), if the client asked to be told."""
+        """Send the position (at most `newest`), if the client requested bookmarks."""
         with self._store.changed:
             if self.takes_bookmarks:
                 self._catch_up(self._store.revision if newest is None else newest)
@@ -73,7 +73,7 @@ class Stream:
                 self._store.changed.notify_all()
 
     def next(self, seconds: float, newest: Callable[[], int | None]) -> list[Json]:
-        """The events that are due, waiting up to `seconds` for one; none is later than `newest` says then."""
+        """The events that are due, waiting up to `seconds` for one; none is later than `newest` then."""
         with self._store.changed:
             if not self._ready(newest()):
                 self._store.changed.wait(seconds)
@@ -98,7 +98,7 @@ class Stream:
         mine = [change for change in changes if self._concerns(change) and change.revision <= limit]
         if self._coalescing:
             mine, self._coalescing = _coalesced(mine), False
-        self._due.extend(event for change in mine if (event := self._told(change)) is not None)
+        self._due.extend(event for change in mine if (event := self._event_for(change)) is not None)
         self.position = max(self.position, limit)
 
     def _concerns(self, change: Change) -> bool:
@@ -106,7 +106,7 @@ class Stream:
         same_kind = (place.group, place.plural) == (self.kind.group, self.kind.plural)
         return same_kind and self.namespace in ("", place.namespace)
 
-    def _told(self, change: Change) -> Json | None:
+    def _event_for(self, change: Change) -> Json | None:
         matched = change.before is not None and self._matches(change.before)
         matches = change.after is not None and self._matches(change.after)
         if not matched and not matches:

@@ -95,7 +95,7 @@ def test_a_pod_that_no_node_has_goes_at_once(subject: Subject) -> None:
 
 
 def on_a_node(name: str = "") -> Json:
-    """A pod that says it is on a node which does not exist: no kubelet will end it."""
+    """A pod on a node that does not exist: no kubelet will end it."""
     body = pod(name)
     body["spec"]["nodeName"] = "no-such-node"
     return body

@@ -22,7 +22,7 @@ def client(subject: Subject) -> Client:
 
 def test_an_event_of_ours_is_posted_and_counted_up(subject: Subject, client: Client) -> None:
     recorder = Recorder(client, instance="contract", clock=SystemClock())
-    name = unique("told")
+    name = unique("reported")
     about = Reference(api_version="v1", kind="Pod", namespace=subject.namespace, name=name, uid=name)
     recorder.start()
     for _ in range(2):

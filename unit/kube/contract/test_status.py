@@ -83,14 +83,14 @@ def test_a_pods_status_and_annotations_change_in_one_write_and_conditions_of_oth
     name, uid = made["metadata"]["name"], made["metadata"]["uid"]
     others = {"status": {"conditions": [{"type": "example.com/other", "status": "False"}]}}
     subject.patch("pods", name, others, "strategic", "status")
-    told = {"type": "example.com/told", "status": "True"}
-    patch = {"metadata": {"uid": uid, "annotations": {"note": "new"}}, "status": {"conditions": [told]}}
+    reported = {"type": "example.com/reported", "status": "True"}
+    patch = {"metadata": {"uid": uid, "annotations": {"note": "new"}}, "status": {"conditions": [reported]}}
     subject.patch("pods", name, patch, "strategic", "status")
     now = subject.read("pods", name)
     assert now is not None
     assert now["metadata"]["annotations"] == {"note": "new"}
     found = {c["type"]: c["status"] for c in now["status"]["conditions"]}
-    assert (found["example.com/other"], found["example.com/told"]) == ("False", "True")
+    assert (found["example.com/other"], found["example.com/reported"]) == ("False", "True")
 
 
 def test_a_pod_of_another_uid_is_not_written(subject: Subject) -> None:

@@ -15,7 +15,7 @@ def position(subject: Subject) -> str:
     return version
 
 
-def told(stream: Iterator[Any], count: int) -> list[tuple[str, str]]:
+def received(stream: Iterator[Any], count: int) -> list[tuple[str, str]]:
     """The next `count` events as (type, name), bookmarks left out."""
     events = (event for event in stream if event["type"] != "BOOKMARK")
     return [(event["type"], event["object"]["metadata"].get("name")) for event in islice(events, count)]
@@ -28,22 +28,22 @@ def labelled(subject: Subject, name: str, mark: str) -> None:
 
 
 def test_a_watch_reports_what_happened_after_its_position_in_order(subject: Subject) -> None:
-    name, mark = unique("told"), unique("mark")
+    name, mark = unique("watched"), unique("mark")
     since = position(subject)
     labelled(subject, name, mark)
     subject.patch("configmaps", name, {"data": {"a": "1"}})
     subject.call("DELETE", subject.url("configmaps", name))
     with closing(subject.watch("configmaps", resourceVersion=since, labelSelector=f"mark={mark}")) as stream:
-        assert told(stream, 3) == [("ADDED", name), ("MODIFIED", name), ("DELETED", name)]
+        assert received(stream, 3) == [("ADDED", name), ("MODIFIED", name), ("DELETED", name)]
 
 
 def test_a_watch_without_a_position_begins_with_what_is_there(subject: Subject) -> None:
     name, mark = unique("there"), unique("mark")
     labelled(subject, name, mark)
     with closing(subject.watch("configmaps", labelSelector=f"mark={mark}")) as stream:
-        assert told(stream, 1) == [("ADDED", name)]
+        assert received(stream, 1) == [("ADDED", name)]
         subject.patch("configmaps", name, {"data": {"a": "1"}})
-        assert told(stream, 1) == [("MODIFIED", name)]
+        assert received(stream, 1) == [("MODIFIED", name)]
 
 
 def test_events_come_while_the_stream_is_open(subject: Subject) -> None:
@@ -51,17 +51,17 @@ def test_events_come_while_the_stream_is_open(subject: Subject) -> None:
     since = position(subject)
     with closing(subject.watch("configmaps", resourceVersion=since, labelSelector=f"mark={mark}")) as stream:
         labelled(subject, name, mark)
-        assert told(stream, 1) == [("ADDED", name)]
+        assert received(stream, 1) == [("ADDED", name)]
 
 
-def test_starting_and_ceasing_to_match_looks_like_creation_and_deletion(subject: Subject) -> None:
+def test_starting_and_ceasing_to_match_appears_as_creation_and_deletion(subject: Subject) -> None:
     name, mark = unique("match"), unique("mark")
     since = position(subject)
     subject.create("configmaps", config_map(name))
     subject.patch("configmaps", name, {"metadata": {"labels": {"mark": mark}}})
     subject.patch("configmaps", name, {"metadata": {"labels": {"mark": "other"}}})
     with closing(subject.watch("configmaps", resourceVersion=since, labelSelector=f"mark={mark}")) as stream:
-        assert told(stream, 2) == [("ADDED", name), ("DELETED", name)]
+        assert received(stream, 2) == [("ADDED", name), ("DELETED", name)]
 
 
 def test_a_deletion_is_reported_with_a_version_of_its_own(subject: Subject) -> None:

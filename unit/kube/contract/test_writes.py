@@ -73,7 +73,7 @@ def test_a_name_that_is_no_dns_name_is_refused(subject: Subject, name: str) -> N
 
 
 def test_a_service_may_not_begin_with_a_digit(subject: Subject) -> None:
-    """Kubernetes 1.36 still asks for DNS-1035 labels unless a feature gate says otherwise."""
+    """Kubernetes 1.36 still requires DNS-1035 labels unless a feature gate is set."""
     body = {"metadata": {"name": "has.dot"}, "spec": {"ports": [{"port": 1}]}}
     assert subject.call("POST", subject.url("services"), body).code == 422
 
