@@ -40,7 +40,7 @@ from etcd_operator.engine.backoff import Backoff
 from etcd_operator.engine.crew import Crew
 from etcd_operator.engine.delay import DelayQueue
 from etcd_operator.engine.threads import OnCrash, join_all
-from etcd_operator.engine.workqueue import QueueGauges, QueueMetrics, ShutDown, WorkQueue
+from etcd_operator.engine.workqueue import QueueMetrics, ShutDown, WorkQueue
 from etcd_operator.errors import OperatorError, TerminalError, Throttled
 from etcd_operator.keys import Key
 
@@ -69,8 +69,8 @@ Around = Callable[[Key], AbstractContextManager[object]]
 class ControllerMetrics(QueueMetrics, Protocol):
     """What a controller reports as it happens."""
 
-    def observe(self, queue: QueueGauges) -> None:
-        """Called once, with the gauges of the controller's queue."""
+    def observe(self, queue: WorkQueue[Key]) -> None:
+        """Called once, with the controller's queue, which has gauges."""
         ...
 
     def retried(self) -> None:

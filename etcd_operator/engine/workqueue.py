@@ -55,32 +55,6 @@ class QueueMetrics(Protocol):
         ...
 
 
-class QueueGauges(Protocol):
-    """The state of a queue at any time, for a scrape of the metrics."""
-
-    @property
-    def depth(self) -> int:
-        """How many items wait for a worker."""
-        ...
-
-    @property
-    def in_flight(self) -> int:
-        """How many items are being processed."""
-        ...
-
-    def unfinished_seconds(self) -> float:
-        """How long the items in flight have been in work, added up."""
-        ...
-
-    def longest_running_seconds(self) -> float:
-        """For how long the oldest item in flight has been in work; 0 if there is none."""
-        ...
-
-    def stalled_seconds(self) -> float:
-        """For how long items have waited and none was taken; 0 if none waits."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class _Mark:
     """Since when (monotonic) an item is due, or in work; and its line."""

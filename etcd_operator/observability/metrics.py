@@ -8,6 +8,7 @@ Counters and histograms are updated by calls; gauges (depth, longest running) ar
 Prometheus scrapes. All methods are safe from any thread and do no I/O.
 """
 
+from functools import partial
 from typing import Protocol
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, GCCollector, Histogram, ProcessCollector
@@ -201,42 +202,27 @@ class _QueueFamilies:
     """The work queue's metrics, labelled by the controller's name."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        label = ["name"]
-        self.depth = Gauge("workqueue_depth", "Keys that wait for a worker.", label, registry=registry)
-        self.adds = Counter("workqueue_adds", "Keys added.", label, registry=registry)
-        self.retries = Counter("workqueue_retries", "Keys requeued with a delay.", label, registry=registry)
-        self.unfinished = Gauge(
-            "workqueue_unfinished_work_seconds",
-            "Seconds of work in progress, of all keys.",
-            label,
-            registry=registry,
+        counter = partial(Counter, labelnames=["name"], registry=registry)
+        gauge = partial(Gauge, labelnames=["name"], registry=registry)
+        seconds = partial(Histogram, labelnames=["name"], buckets=_QUEUE_BUCKETS, registry=registry)
+        self.depth = gauge("workqueue_depth", "Keys that wait for a worker.")
+        self.adds = counter("workqueue_adds", "Keys added.")
+        self.retries = counter("workqueue_retries", "Keys requeued with a delay.")
+        self.unfinished = gauge(
+            "workqueue_unfinished_work_seconds", "Seconds of work in progress, of all keys."
         )
-        self.longest = Gauge(
+        self.longest = gauge(
             "workqueue_longest_running_processor_seconds",
             "Seconds that the oldest work in progress has taken.",
-            label,
-            registry=registry,
         )
-        self.stalled = Gauge(
+        self.stalled = gauge(
             "etcd_operator_workqueue_stalled_seconds",
             "Seconds for which keys have waited while no worker has taken one.",
-            label,
-            registry=registry,
         )
-        self.queue_seconds = Histogram(
-            "workqueue_queue_duration_seconds",
-            "Seconds that keys waited for a worker.",
-            label,
-            buckets=_QUEUE_BUCKETS,
-            registry=registry,
+        self.queue_seconds = seconds(
+            "workqueue_queue_duration_seconds", "Seconds that keys waited for a worker."
         )
-        self.work_seconds = Histogram(
-            "workqueue_work_duration_seconds",
-            "Seconds that workers spent on a key.",
-            label,
-            buckets=_QUEUE_BUCKETS,
-            registry=registry,
-        )
+        self.work_seconds = seconds("workqueue_work_duration_seconds", "Seconds that workers spent on a key.")
 
 
 class _ReconcileFamilies:
@@ -244,20 +230,14 @@ class _ReconcileFamilies:
 
     def __init__(self, registry: CollectorRegistry) -> None:
         label, prefix = ["controller"], "controller_runtime_"
+        counter = partial(Counter, labelnames=label, registry=registry)
+        gauge = partial(Gauge, labelnames=label, registry=registry)
         self.total = Counter(prefix + "reconcile", "Passes by result.", [*label, "result"], registry=registry)
-        self.errors = Counter(prefix + "reconcile_errors", "Passes that failed.", label, registry=registry)
-        self.terminal = Counter(
-            prefix + "terminal_reconcile_errors",
-            "Passes that ended with a terminal error.",
-            label,
-            registry=registry,
+        self.errors = counter(prefix + "reconcile_errors", "Passes that failed.")
+        self.terminal = counter(
+            prefix + "terminal_reconcile_errors", "Passes that ended with a terminal error."
         )
-        self.panics = Counter(
-            prefix + "reconcile_panics",
-            "Passes that ended with an unexpected exception.",
-            label,
-            registry=registry,
-        )
+        self.panics = counter(prefix + "reconcile_panics", "Passes that ended with an unexpected exception.")
         self.seconds = Histogram(
             prefix + "reconcile_time_seconds",
             "Seconds per pass.",
@@ -265,7 +245,5 @@ class _ReconcileFamilies:
             buckets=_QUEUE_BUCKETS,
             registry=registry,
         )
-        self.active = Gauge(prefix + "active_workers", "Workers in a pass.", label, registry=registry)
-        self.workers = Gauge(
-            prefix + "max_concurrent_reconciles", "Number of workers.", label, registry=registry
-        )
+        self.active = gauge(prefix + "active_workers", "Workers in a pass.")
+        self.workers = gauge(prefix + "max_concurrent_reconciles", "Number of workers.")

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from etcd_operator.engine.backoff import Backoff
 from etcd_operator.engine.controller import Controller, Result
-from etcd_operator.engine.workqueue import QueueGauges
+from etcd_operator.engine.workqueue import WorkQueue
 from etcd_operator.keys import Key
 from unit.engine.support import Crashes, eventually
 from unit.fakes.clock import FakeClock
@@ -15,9 +15,9 @@ A, B = Key("default", "a"), Key("default", "b")
 class Recorder(list[tuple[str, str]]):
     """A `ControllerMetrics` that remembers what a controller (not its queue) reported."""
 
-    gauges: QueueGauges
+    gauges: WorkQueue[Key]
 
-    def observe(self, queue: QueueGauges) -> None:
+    def observe(self, queue: WorkQueue[Key]) -> None:
         self.gauges = queue
 
     def retried(self) -> None:
