@@ -5,9 +5,11 @@ Only the fields that the operator reads are declared. It never writes back the r
 """
 
 from collections.abc import Collection, Iterable
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import msgspec
+
+from etcd_operator.keys import Key
 
 RawObject = dict[str, Any]
 """A part of a pod or claim that is passed to Kubernetes unchanged."""
@@ -44,9 +46,23 @@ class ObjectMeta(Value, frozen=True, kw_only=True):
     owner_references: tuple[OwnerReference, ...] = ()
 
     @property
+    def key(self) -> Key:
+        """Its namespace and name."""
+        return Key(self.namespace, self.name)
+
+    @property
     def controller_uid(self) -> str:
         """The UID of the controlling owner; empty if there is none."""
         return next((owner.uid for owner in self.owner_references if owner.controller), "")
+
+
+class HasMetadata(Protocol):
+    """Any object as read."""
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """Its metadata."""
+        ...
 
 
 class Condition(Value, frozen=True, kw_only=True, omit_defaults=False):

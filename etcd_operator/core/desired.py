@@ -11,6 +11,7 @@ from etcd_operator.api.persisted import Bootstrap, Recovery, Upgrade
 from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.core.kinds.protocol import Kind
 from etcd_operator.core.versions import image_of
+from etcd_operator.keys import Key
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +71,11 @@ class DesiredCluster:
     recover: str = ""
     unavailable_since: str = ""
     cluster_version: str | None = None
+
+    @property
+    def key(self) -> Key:
+        """Its namespace and name."""
+        return Key(self.namespace, self.name)
 
     @property
     def token(self) -> str:

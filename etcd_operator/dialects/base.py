@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from etcd_operator.api.meta import Condition, ObjectMeta, RawObject, Value
+from etcd_operator.api.meta import Condition, HasMetadata, ObjectMeta, RawObject, Value
 from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.desired import DesiredCluster, PersistedState
@@ -20,13 +20,8 @@ from etcd_operator.errors import InvalidSpec
 Spec = TypeVar("Spec")
 
 
-class Resource(Protocol):
+class Resource(HasMetadata, Protocol):
     """A stored cluster resource of either group."""
-
-    @property
-    def metadata(self) -> ObjectMeta:
-        """Its metadata."""
-        ...
 
     @property
     def status(self) -> Value:

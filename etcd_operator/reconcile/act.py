@@ -1,8 +1,7 @@
 """Carries out actions. Each can be interrupted after any write and run again.
 
 How objects are written is in `reconcile.objects`, where the kinds of member differ in `reconcile.members`,
-changes of etcd's list in
-`reconcile.membership`, the acts of a recovery in `reconcile.recovery`.
+changes of etcd's list in `reconcile.membership`, the acts of a recovery in `reconcile.recovery`.
 """
 
 from collections.abc import Callable
@@ -46,7 +45,6 @@ from etcd_operator.core.state import ClusterState
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.errors import Conflict, NotFound, NotLeading
 from etcd_operator.etcd.client import OnCall
-from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Budget
 from etcd_operator.reconcile.addresses import client_endpoints, peer_url
@@ -103,7 +101,7 @@ class Actor(Generic[Cluster]):
                 self._replace(state, action, report)
             case PadLog():
                 self._membership(state).append_nothing(action.entries)
-                self.prober.invalidate(_key(state.desired))
+                self.prober.invalidate(state.desired.key)
             case _:
                 self._make(self._scope(state, report), action)
 
@@ -168,60 +166,59 @@ class Actor(Generic[Cluster]):
                     labels = self.dialect.member_labels(state.desired, action.name)
                     scope = self._scope(state, report)
                     assert_gone_as_seen(scope, self.members(scope), action.name, labels)
-                    assert_others_are_kept(self.writes.client, state, action.name)
+                    assert_others_are_kept(scope, action.name)
                     if membership.remove(action.name, action.member_id):
                         report("MemberRemoved", f"removed member {action.name}, ID {action.member_id}")
                     removed = frozenset(client_endpoints([scope.member(action.name)]).values())
                 case _:
                     assert_never(action)
         finally:
-            self.prober.invalidate(_key(state.desired), removed=removed)
+            self.prober.invalidate(state.desired.key, removed=removed)
 
     def _recover(self, state: ClusterState, action: RecoveryAction, report: Report) -> None:
         scope = self._scope(state, report)
         Recoverer(
             scope=scope,
             members=self.members(scope),
-            channels=self.prober.channels(_key(state.desired)),
+            channels=self.prober.channels(state.desired.key),
             on_call=self.on_call,
             member_at=self.dialect.member_at,
         ).act(action)
 
     def _replace(self, state: ClusterState, action: ReplaceMember, report: Report) -> None:
         """Stop a member for a restart, after a live read: the others run, and list it."""
-        desired = state.desired
+        desired, scope = state.desired, self._scope(state, report)
         if len(state.voters) > 1 and state.by_name[action.name].is_healthy:
-            url_of = self._peer_url(desired, action.name)
-            if not self._membership(state).lists(action.name, url_of):
+            if not self._membership(state).lists(action.name, self._peer_url(desired, action.name)):
                 raise Conflict(f"{action.name} is no longer a member: not upgrading it")
-            assert_others_run(self.writes.client, state, action.name)
+            assert_others_run(scope, action.name)
         try:
-            self.members(self._scope(state, report)).replace(action)
+            self.members(scope).replace(action)
         finally:
-            self.prober.invalidate(_key(desired))
+            self.prober.invalidate(desired.key)
 
     def _delete(self, state: ClusterState, name: str, report: Report) -> None:
         """Remove the objects of a member after making sure, live, that etcd does not list it."""
         if self._membership(state).lists(name, self._peer_url(state.desired, name)):
-            self.prober.invalidate(_key(state.desired))
+            self.prober.invalidate(state.desired.key)
             raise Conflict(f"{name} is a member again: not deleting it")
         self.members(self._scope(state, report)).remove(name)
 
     def _membership(self, state: ClusterState) -> Membership:
-        channels = self.prober.channels(_key(state.desired))
+        channels = self.prober.channels(state.desired.key)
         return Membership(channels=channels, state=state, on_call=self.on_call, leads_for=self.leads_for)
 
     def _peer_url(self, desired: DesiredCluster, name: str) -> str:
         return peer_url(self.dialect, desired, name)
 
     def _scope(self, state: ClusterState, report: Report) -> Scope:
-        objects = self.writes.of(_key(state.desired))
+        objects = self.writes.of(state.desired.key)
         return Scope(objects=objects, state=state, report=report, now=self.clock.now())
 
     def _keep_budget(self, scope: Scope, body: RawObject) -> None:
         """Create it, or restore what somebody changed. Raises Overridden."""
         desired = scope.desired
-        found = self.caches.budgets.store.get(_key(desired))
+        found = self.caches.budgets.store.get(desired.key)
         if found is None or found.metadata.controller_uid != desired.uid:
             scope.create(resources.BUDGETS, body, "BudgetCreated")
             return
@@ -232,7 +229,3 @@ class Actor(Generic[Cluster]):
             return  # deleted meanwhile: the watch will report it
         if not budget.is_as_desired(stored.spec, body):
             raise Overridden(f"PodDisruptionBudget {desired.name} is not stored as requested: {CHANGED}")
-
-
-def _key(desired: DesiredCluster) -> Key:
-    return Key(desired.namespace, desired.name)

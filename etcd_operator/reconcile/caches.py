@@ -5,12 +5,12 @@ cluster that its label names. Nothing is read from the API server during a pass.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from etcd_operator.api import coreos, improbable
-from etcd_operator.api.meta import ObjectMeta
+from etcd_operator.api.meta import HasMetadata, ObjectMeta
 from etcd_operator.dialects.base import Resource
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
@@ -22,17 +22,8 @@ from etcd_operator.kube.views import Budget, Claim, Pod, ReplicaSet, Service
 BY_CLUSTER = "cluster"
 
 
-class Part(Protocol):
-    """An object that belongs to a cluster."""
-
-    @property
-    def metadata(self) -> ObjectMeta:
-        """Its metadata."""
-        ...
-
-
 Cluster = TypeVar("Cluster", bound=Resource)
-Object = TypeVar("Object", bound=Part)
+Object = TypeVar("Object", bound=HasMetadata)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,12 +87,12 @@ class Caches(Generic[Cluster]):
 
         def on_cluster(old: Cluster | None, new: Cluster | None) -> None:
             value = new or old
-            if value is not None:
-                key = Key(value.metadata.namespace, value.metadata.name)
-                if old is None or new is None or _requested(old.metadata) != _requested(new.metadata):
-                    restart(key)
-                else:
-                    enqueue(key)
+            if value is None:
+                return
+            if old is None or new is None or _requested(old.metadata) != _requested(new.metadata):
+                restart(value.metadata.key)
+            else:
+                enqueue(value.metadata.key)
 
         def on_part(old: Object | None, new: Object | None) -> None:
             for value in (old, new):
@@ -184,31 +175,32 @@ def member_of(pod: Pod) -> str:
     return pod.spec.hostname or pod.metadata.name
 
 
-def coreos_caches(source: Source) -> Caches[coreos.EtcdCluster]:
-    """The informers of coreos.com."""
-    label = coreos.CLUSTER_LABEL
+def _common(
+    source: Source, resource: resources.Resource, kind: type[Cluster], label: str, other: str
+) -> Caches[Cluster]:
+    """The informers that both groups have; `other`: see `Source.unlabelled`."""
     return Caches(
         label=label,
-        resource=resources.COREOS_CLUSTERS,
-        clusters=source.clusters(resources.COREOS_CLUSTERS, coreos.EtcdCluster),
+        resource=resource,
+        clusters=source.clusters(resource, kind),
         pods=source.parts(resources.PODS, Pod, label),
-        unlabelled=source.unlabelled(label, coreos.NODE_LABEL),
+        unlabelled=source.unlabelled(label, other),
         services=source.parts(resources.SERVICES, Service, label),
         budgets=source.parts(resources.BUDGETS, Budget, label),
     )
 
 
+def coreos_caches(source: Source) -> Caches[coreos.EtcdCluster]:
+    """The informers of coreos.com."""
+    resource, label = resources.COREOS_CLUSTERS, coreos.CLUSTER_LABEL
+    return _common(source, resource, coreos.EtcdCluster, label, coreos.NODE_LABEL)
+
+
 def improbable_caches(source: Source) -> Caches[improbable.EtcdCluster]:
     """The informers of etcd.improbable.io."""
-    label = improbable.CLUSTER_LABEL
-    return Caches(
-        label=label,
-        resource=resources.IMPROBABLE_CLUSTERS,
-        clusters=source.clusters(resources.IMPROBABLE_CLUSTERS, improbable.EtcdCluster),
-        pods=source.parts(resources.PODS, Pod, label),
-        unlabelled=source.unlabelled(label, improbable.TOKEN_LABEL),
-        services=source.parts(resources.SERVICES, Service, label),
-        budgets=source.parts(resources.BUDGETS, Budget, label),
+    resource, label = resources.IMPROBABLE_CLUSTERS, improbable.CLUSTER_LABEL
+    return replace(
+        _common(source, resource, improbable.EtcdCluster, label, improbable.TOKEN_LABEL),
         peers=source.parts(resources.PEERS, improbable.EtcdPeer, label),
         claims=source.parts(resources.CLAIMS, Claim, label),
         replica_sets=source.parts(resources.REPLICA_SETS, ReplicaSet, label),

@@ -74,11 +74,7 @@ class Cleanup:
 
     def _delete(self, resource: Resource, is_ours: Callable[[ObjectMeta], bool]) -> bool:
         """Whether this deletes the object of the peer's name."""
-        try:
-            found = self.objects.client.get(resource, self.key, Written).metadata
-            if found.deletion_timestamp is not None or not is_ours(found):
-                return False
-            self.objects.client.delete(resource, self.key, uid=found.uid)
-        except NotFound:
+        found = self.objects.find(resource, self.key.name, Written)
+        if found is None or found.metadata.deletion_timestamp is not None or not is_ours(found.metadata):
             return False
-        return True
+        return self.objects.remove(resource, found.metadata)

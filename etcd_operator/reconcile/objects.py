@@ -6,14 +6,13 @@ reply was lost, anybody else's is `NameTaken` and is not changed. Each write is 
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 import structlog
 
 from etcd_operator.api import improbable
-from etcd_operator.api.meta import ObjectMeta, RawObject
+from etcd_operator.api.meta import HasMetadata, ObjectMeta, RawObject
 from etcd_operator.decoding import convert
 from etcd_operator.errors import AlreadyExists, NotFound, RetryableError
 from etcd_operator.keys import Key
@@ -45,8 +44,7 @@ class Overridden(RetryableError):
 CHANGED = "an admission policy or webhook changes it back"
 """Why a write is accepted and has no effect."""
 
-Stored = TypeVar("Stored", bound="HasMetadata")
-
+Stored = TypeVar("Stored", bound=HasMetadata)
 
 Labels = Mapping[str, str | None]
 """Labels or annotations to set; None removes one."""
@@ -63,15 +61,6 @@ class Seen(Protocol):
     @property
     def uid(self) -> str:
         """Its UID."""
-        ...
-
-
-class HasMetadata(Protocol):
-    """Any object as read."""
-
-    @property
-    def metadata(self) -> ObjectMeta:
-        """Its metadata."""
         ...
 
 
@@ -169,10 +158,13 @@ class Objects:
         change: RawObject = {"op": "add", "path": "/metadata/finalizers", "value": list(finalizers)}
         self.change(resource, read, change, kind=Written, version=read.resource_version)
 
-    def remove(self, resource: Resource, seen: Seen) -> None:
-        """Delete the object that was seen, if it is still there. Raises Conflict if another has its name."""
-        with suppress(NotFound):
+    def remove(self, resource: Resource, seen: Seen) -> bool:
+        """Delete the object that was seen; whether it was still there. Conflict if another has its name."""
+        try:
             self.client.delete(resource, self.key(seen.name), uid=seen.uid)
+        except NotFound:
+            return False
+        return True
 
     def key(self, name: str) -> Key:
         """The key of an object of that name."""
@@ -210,10 +202,9 @@ class Objects:
 
     def _ours(self, resource: Resource, wanted: ObjectMeta) -> Written:
         name = f"{resource.kind} {wanted.name}"
-        try:
-            found = self.client.get(resource, self.key(wanted.name), Written)
-        except NotFound as error:
-            raise NameTaken(f"{name} is being deleted", is_passing=True) from error
+        found = self.find(resource, wanted.name, Written)
+        if found is None:
+            raise NameTaken(f"{name} is being deleted", is_passing=True)
         if found.metadata.deletion_timestamp is None and _is_ours(found.metadata, wanted):
             return self._labelled(resource, found, wanted)
         is_predecessor = {(o.kind, o.name) for o in found.metadata.owner_references} == {

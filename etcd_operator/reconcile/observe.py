@@ -197,7 +197,7 @@ class Observer(Generic[Cluster]):
 
         What others add to it is theirs: only what it counts and asks for is compared.
         """
-        budget = self.caches.budgets.store.get(Key(desired.namespace, desired.name))
+        budget = self.caches.budgets.store.get(desired.key)
         if budget is None or budget.metadata.controller_uid != desired.uid:
             return None
         least = budget.spec.get("minAvailable")

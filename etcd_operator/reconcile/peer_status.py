@@ -46,8 +46,7 @@ class PeerStatusWriter:
                 continue
             is_new = peer.status == PeerStatus()
             if not is_new or member.peer.is_existing_only or member.problem is not None:
-                cluster = Key(state.desired.namespace, state.desired.name)
-                attempts.make(partial(self._write, cluster, peer, member))
+                attempts.make(partial(self._write, state.desired.key, peer, member))
         attempts.end()
 
     def _write(self, cluster: Key, peer: EtcdPeer, member: Member) -> None:
@@ -67,7 +66,7 @@ class PeerStatusWriter:
             observed_generation=peer.metadata.generation,
             conditions=merge_conditions(peer.status.conditions, [wanted], self._now(), own={wanted.type}),
         )
-        self._replace(Key(peer.metadata.namespace, peer.metadata.name), peer, status)
+        self._replace(peer.metadata.key, peer, status)
 
     def _now(self) -> str:
         return timestamp(self.clock.now())

@@ -14,11 +14,11 @@ def wake_peers(caches: Caches[improbable.EtcdCluster], enqueue: Callable[[Key], 
 
     def wake_all(cluster: Key | None) -> None:
         for peer in caches.of_cluster(caches.peers, cluster) if cluster is not None else ():
-            enqueue(Key(peer.metadata.namespace, peer.metadata.name))
+            enqueue(peer.metadata.key)
 
     def on_change(old: Any, new: Any) -> None:
         value = new or old
-        enqueue(Key(value.metadata.namespace, value.metadata.name))
+        enqueue(value.metadata.key)
 
     def on_claim(old: Claim | None, new: Claim | None) -> None:
         value = new or old
@@ -27,7 +27,7 @@ def wake_peers(caches: Caches[improbable.EtcdCluster], enqueue: Callable[[Key], 
     def on_cluster(old: improbable.EtcdCluster | None, new: improbable.EtcdCluster | None) -> None:
         """What its peers are checked against; a deleted one takes them along by itself."""
         if new is not None and (old is None or _identity(old) != _identity(new)):
-            wake_all(Key(new.metadata.namespace, new.metadata.name))
+            wake_all(new.metadata.key)
 
     caches.clusters.add_handler(on_cluster)
     for informer in (caches.peers, caches.replica_sets):

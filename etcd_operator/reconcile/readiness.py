@@ -20,13 +20,11 @@ from etcd_operator.core.routes import Route, routes
 from etcd_operator.core.state import ClusterState
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.errors import NotFound, NotLeading
-from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import PatchKind
 from etcd_operator.reconcile.addresses import peer_url
 from etcd_operator.reconcile.caches import Cluster
 from etcd_operator.reconcile.failures import Attempts
-from etcd_operator.reconcile.objects import Objects
 from etcd_operator.reconcile.writes import Writes
 
 log = structlog.get_logger()
@@ -47,20 +45,18 @@ class ReadinessWriter(Generic[Cluster]):
         Raises the first failure at the end; NotLeading at once if this process may not lead.
         """
         attempts = Attempts(self.clock)
-        for update in readiness_updates(state):
+        updates = (partial(self._write, state, update) for update in readiness_updates(state))
+        openings = (partial(self._write_route, state, route) for route in routes(state))
+        for write in (*updates, *openings):
             if not self.may_act():
                 raise NotLeading("the operator may no longer be the leader: not acting")
-            attempts.make(partial(self._write, state, update))
-        for route in routes(state):
-            if not self.may_act():
-                raise NotLeading("the operator may no longer be the leader: not acting")
-            attempts.make(partial(self._write_route, state, route))
+            attempts.make(write)
         attempts.end()
 
     def _write(self, state: ClusterState, update: ReadinessUpdate) -> None:
         # By strategic merge, because conditions of others stand in the same list.
         with suppress(NotFound):  # deleted meanwhile
-            self._objects(state).merge(
+            self.writes.of(state.desired.key).merge(
                 resources.PODS,
                 update.pod,
                 self._patch(state, update),
@@ -72,14 +68,11 @@ class ReadinessWriter(Generic[Cluster]):
         """Let the Service for clients select a pod, or not."""
         selector = self.dialect.client_service(state.desired)["spec"]["selector"]
         labels = selector if route.is_open else {self.dialect.route_label: None}
-        objects = self._objects(state)
+        objects = self.writes.of(state.desired.key)
         with suppress(NotFound):  # deleted meanwhile
             objects.label(resources.PODS, route.pod, labels)
             pod = str(objects.key(route.pod.name))
             log.warning("routed" if route.is_open else "kept_from_clients", pod=pod)
-
-    def _objects(self, state: ClusterState) -> Objects:
-        return self.writes.of(Key(state.desired.namespace, state.desired.name))
 
     def _patch(self, state: ClusterState, update: ReadinessUpdate) -> RawObject:
         names = self.dialect.pod_keys
