@@ -7,8 +7,8 @@ What is decided, and why, stands in `core.peers.plan`. The cluster's own pass wr
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.core.members import PodProblem
-from etcd_operator.core.peers.actions import PeerPlan
 from etcd_operator.core.peers.plan import RETRY_HELD, plan
 from etcd_operator.engine.controller import Result
 from etcd_operator.errors import Forbidden, Invalid, TerminalError
@@ -19,7 +19,7 @@ from etcd_operator.reconcile.failures import REQUEST_FAILED, Failures
 from etcd_operator.reconcile.objects import NameTaken
 from etcd_operator.reconcile.peer_act import PeerActor
 from etcd_operator.reconcile.peer_memory import PeerMemory
-from etcd_operator.reconcile.peer_observe import ObservedPeer, PeerObserver
+from etcd_operator.reconcile.peer_observe import ObservedPeer, PeerObserver, cluster_of
 from etcd_operator.reconcile.writes import Writes
 
 CATCH_UP = 0.05
@@ -50,57 +50,53 @@ class PeerReconciler:
             return Result()
         if not self.writes.expectations.are_met(key):
             return Result(requeue_after=CATCH_UP, is_done=False)
-        observed = self.observer.observe(key, peer)
-        made = plan(observed.state)
-        self.memory.waits(key, made.awaits)
         try:
-            return self._carry_out(observed, made)
+            return self._carry_out(self.observer.observe(key, peer))
         except (NameTaken, Forbidden, Invalid, CleanupFailed) as error:
-            return self._held(observed, error)
+            return self._held(peer, error)
         except Exception as error:
-            self._report(observed, REQUEST_FAILED, error)
+            self._report(peer, REQUEST_FAILED, error)
             raise
 
-    def _carry_out(self, observed: ObservedPeer, made: PeerPlan) -> Result:
-        """Act. Where the caches turn out to be behind, the next pass decides anew."""
-        actor = self._actor(observed)
-        is_as_observed = all(actor.act(action) for action in made.actions)
-        if made.problem is not None and is_as_observed:
-            self._report(observed, made.problem.reason, TerminalError(made.problem.message))
-        if made.is_well:
-            self.failures.passed(observed.key)
-            self._set_problem(observed, None)
-        return Result(requeue_after=made.requeue_after if is_as_observed else CATCH_UP)
-
-    def _actor(self, observed: ObservedPeer) -> PeerActor:
-        return PeerActor(
+    def _carry_out(self, observed: ObservedPeer) -> Result:
+        """Plan and act. Where the caches turn out to be behind, the next pass decides anew."""
+        made, peer = plan(observed.state), observed.peer
+        self.memory.waits(observed.key, made.awaits)
+        actor = PeerActor(
             observed=observed,
             repository=self.observer.repository,
             objects=self.writes.of(observed.key),
             report=self.report,
             disown=self.disown,
         )
+        is_as_observed = all(actor.act(action) for action in made.actions)
+        if made.problem is not None and is_as_observed:
+            self._report(peer, made.problem.reason, TerminalError(made.problem.message))
+        if made.is_well:
+            self.failures.passed(observed.key)
+            self._set_problem(peer, None)
+        return Result(requeue_after=made.requeue_after if is_as_observed else CATCH_UP)
 
-    def _held(self, observed: ObservedPeer, error: Exception) -> Result:
+    def _held(self, peer: EtcdPeer, error: Exception) -> Result:
         """A failure that is retried at a pace of its own, not the engine's."""
         match error:
             case CleanupFailed():
-                self._report(observed, REQUEST_FAILED, error.cause)
+                self._report(peer, REQUEST_FAILED, error.cause)
             case NameTaken() if error.is_passing:
-                self._report(observed, "PredecessorTerminating", error)
+                self._report(peer, "PredecessorTerminating", error)
                 return Result(requeue_after=RETRY_PASSING)
             case NameTaken():
-                self._report(observed, "NameConflict", error)
+                self._report(peer, "NameConflict", error)
             case _:
-                self._report(observed, type(error).__name__, error)
+                self._report(peer, type(error).__name__, error)
         return Result(requeue_after=RETRY_HELD)
 
-    def _report(self, observed: ObservedPeer, reason: str, error: Exception) -> None:
+    def _report(self, peer: EtcdPeer, reason: str, error: Exception) -> None:
         """Let the cluster's status have it, as soon as it is worth a message."""
-        message = self.failures.failed(observed.key, error)
+        message = self.failures.failed(peer.metadata.key, error)
         if message:
-            self._set_problem(observed, PodProblem(reason=reason, message=message))
+            self._set_problem(peer, PodProblem(reason=reason, message=message))
 
-    def _set_problem(self, observed: ObservedPeer, problem: PodProblem | None) -> None:
-        if self.memory.set_problem(observed.key, problem):
-            self.wake_cluster(observed.cluster)
+    def _set_problem(self, peer: EtcdPeer, problem: PodProblem | None) -> None:
+        if self.memory.set_problem(peer.metadata.key, problem):
+            self.wake_cluster(cluster_of(peer))

@@ -33,11 +33,6 @@ class ObservedPeer:
     state: PeerState
     found: ObjectMeta | None
 
-    @property
-    def cluster(self) -> Key:
-        """The cluster that its label names."""
-        return _cluster_of(self.peer)
-
 
 @dataclass(frozen=True, kw_only=True)
 class PeerObserver:
@@ -56,7 +51,7 @@ class PeerObserver:
         return ObservedPeer(key=key, peer=peer, state=state, found=found)
 
     def _state(self, key: Key, peer: EtcdPeer, found: ObjectMeta | None) -> PeerState:
-        cluster = self.caches.clusters.store.get(_cluster_of(peer))
+        cluster = self.caches.clusters.store.get(cluster_of(peer))
         awaited, waited = self.memory.waited(key)
         return PeerState(
             name=key.name,
@@ -68,7 +63,9 @@ class PeerObserver:
             is_seed=bool(peer.spec.bootstrap.survivor),
             others=tuple(self._others(key, peer)),
             claim=self._claim(key),
-            cluster_claims=self._claims_of(_cluster_of(peer)),
+            cluster_claims=tuple(
+                claim_facts(claim) for claim in self.caches.of_cluster(self.caches.claims, cluster_of(peer))
+            ),
             has_replica_set=found is not None and found.controller_uid == peer.metadata.uid,
             awaited=awaited,
             waited=waited,
@@ -85,9 +82,6 @@ class PeerObserver:
     def _claim(self, key: Key) -> ClaimFacts | None:
         found = stored(self.caches.claims, key)
         return claim_facts(found) if found is not None else None
-
-    def _claims_of(self, cluster: Key) -> tuple[ClaimFacts, ...]:
-        return tuple(claim_facts(claim) for claim in self.caches.of_cluster(self.caches.claims, cluster))
 
     def _others(self, key: Key, peer: EtcdPeer) -> Iterator[InitialPeer]:
         """The other initial members of its bootstrap; none for a peer that joins or resumes."""
@@ -125,5 +119,6 @@ def _is_initial(peer: EtcdPeer) -> bool:
     return peer.spec.bootstrap.initial_cluster_state == "New"
 
 
-def _cluster_of(peer: EtcdPeer) -> Key:
+def cluster_of(peer: EtcdPeer) -> Key:
+    """The cluster that its label names."""
     return Key(peer.metadata.namespace, peer.metadata.labels.get(improbable.CLUSTER_LABEL, ""))

@@ -4,6 +4,10 @@ from typing import Any
 
 import pytest
 
+from etcd_operator.api.improbable import EtcdPeer
+from etcd_operator.errors import Unavailable
+from etcd_operator.keys import Key
+from etcd_operator.reconcile.peer_observe import ObservedPeer, PeerObserver
 from unit.fakes.apiserver import Json
 from unit.fakes.apiserver.kinds import CLAIMS, REPLICA_SETS
 from unit.reconcile.bench import IMPROBABLE, PEERS, STORAGE, Bench, bench, bootstrapped, persistent
@@ -121,5 +125,24 @@ def test_a_changed_peer_is_reported_and_repaired_by_deleting_it() -> None:
         assert "initialClusterToken" in made.condition(IMPROBABLE, "Degraded")["message"]
         assert "c-1" not in made.names(REPLICA_SETS)
         made.delete(PEERS, "c-1")
+        made.settle()
+        assert_finished(made, IMPROBABLE, 3)
+
+
+def test_a_peer_whose_observation_fails_is_reported_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    is_broken = True
+    observe = PeerObserver.observe
+
+    def fail(self: PeerObserver, key: Key, peer: EtcdPeer) -> ObservedPeer:
+        if is_broken and key.name == "c-1":
+            raise Unavailable("no such version")
+        return observe(self, key, peer)
+
+    monkeypatch.setattr(PeerObserver, "observe", fail)
+    with bench() as made:
+        made.start()
+        made.create(*persistent())
+        made.run_until(lambda: "no such version" in str(made.status(IMPROBABLE)))
+        is_broken = False
         made.settle()
         assert_finished(made, IMPROBABLE, 3)
