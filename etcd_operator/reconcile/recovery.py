@@ -30,7 +30,7 @@ from etcd_operator.etcd.values import MemberEntry, MemberList, hex_id
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Pod
 from etcd_operator.reconcile.addresses import client_endpoint
-from etcd_operator.reconcile.members.protocol import Members, Scope
+from etcd_operator.reconcile.members.protocol import MarkSeed, Members, Scope
 from etcd_operator.render.steps import SKIP_STEPS
 from etcd_operator.render.urls import CLIENT_PORT, endpoint, host_of
 
@@ -78,10 +78,12 @@ class Recoverer:
         """First the pod, so that it can start again without the survivor; then what outlives it."""
         served = self._assert_serves(action.name, action.revision)
         self.scope.objects.annotate(resources.PODS, self.scope.pod(action.name), SKIP_STEPS)
+        if self.scope.state.kind.data_is_as_old_as_pod:
+            return  # nothing outlives it
         claim = self.scope.member(action.name).claim
         if claim is not None and not claim.cluster_id:
             self._assert_leaderless(action.name)
-        self.members.mark_seed(action.name, served)
+        self.members.act(MarkSeed(name=action.name, served=served))
 
     def _confirm(self, action: ConfirmLoss) -> None:
         for name in action.gone:

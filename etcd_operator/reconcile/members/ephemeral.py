@@ -7,7 +7,6 @@ from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.core.actions import DropPod, ReplaceMember
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.errors import Conflict
-from etcd_operator.etcd.values import MemberList
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import PatchKind
 from etcd_operator.kube.resources import Resource
@@ -63,10 +62,6 @@ class EphemeralMembers:
         service = objects.find(resources.SERVICES, name, Service)
         if service is not None and service.metadata.controller_uid == self.scope.desired.uid:
             objects.remove(resources.SERVICES, service.metadata)
-
-    def mark_seed(self, name: str, served: MemberList) -> None:
-        """Nothing to write: no object of an ephemeral member outlives its pod."""
-        del name, served
 
     def open_seed(self, name: str) -> None:
         """By the label that the Service for clients selects."""

@@ -29,7 +29,7 @@ from etcd_operator.kube.views import Pod, Service, Written
 from etcd_operator.reconcile.caches import Caches, member_of
 from etcd_operator.reconcile.facts import pod_facts
 from etcd_operator.reconcile.members.claims import ClaimWriter
-from etcd_operator.reconcile.members.protocol import OwnAction, OwnsPod, Scope
+from etcd_operator.reconcile.members.protocol import MarkSeed, OwnAction, OwnsPod, Scope
 from etcd_operator.render import persistent
 
 
@@ -100,16 +100,6 @@ class PersistentMembers:
             raise Conflict(f"the EtcdPeer {peer.name} was created again: trying again")
         objects.write_finalizers(resources.PEERS, found, [*found.finalizers, improbable.CLEANUP_FINALIZER])
 
-    def mark_seed(self, name: str, served: MemberList) -> None:
-        """First the peer: its next pod starts from the data. Then the claim: now there is no way back."""
-        member, recovery = self.scope.member(name), self.scope.state.persisted.recovery
-        if member.peer is None or member.claim is None or recovery is None:
-            raise Unavailable(f"{name} has no peer or no claim")
-        bootstrap = persistent.peer_bootstrap(self.scope.desired, name, Resuming(token=recovery.token))
-        spec = {"op": "replace", "path": "/spec/bootstrap", "value": msgspec.to_builtins(bootstrap)}
-        self.scope.objects.change(resources.PEERS, member.peer, spec, kind=Written)
-        self._claims.write_seed(member.claim, served, recovery.version)
-
     def open_seed(self, name: str) -> None:
         """Clients, and peers that resolve names, find the members of the new cluster from now on."""
         desired, objects = self.scope.desired, self.scope.objects
@@ -138,10 +128,22 @@ class PersistentMembers:
                 self._clear_missing(action.name)
             case RetireMember():
                 self._give_up(action.name)
+            case MarkSeed():
+                self._mark_seed(action.name, action.served)
             case DropPod():
                 raise TypeError(f"{action}: its ReplicaSet replaces a failed pod")
             case _:
                 assert_never(action)
+
+    def _mark_seed(self, name: str, served: MemberList) -> None:
+        """First the peer: its next pod starts from the data. Then the claim: now there is no way back."""
+        member, recovery = self.scope.member(name), self.scope.state.persisted.recovery
+        if member.peer is None or member.claim is None or recovery is None:
+            raise Unavailable(f"{name} has no peer or no claim")
+        bootstrap = persistent.peer_bootstrap(self.scope.desired, name, Resuming(token=recovery.token))
+        spec = {"op": "replace", "path": "/spec/bootstrap", "value": msgspec.to_builtins(bootstrap)}
+        self.scope.objects.change(resources.PEERS, member.peer, spec, kind=Written)
+        self._claims.write_seed(member.claim, served, recovery.version)
 
     def _set_existing_only(self, name: str) -> None:
         desired, peer = self.scope.desired, self.scope.member(name).peer

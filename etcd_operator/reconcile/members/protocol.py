@@ -24,8 +24,17 @@ from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Pod
 from etcd_operator.reconcile.objects import Objects, Report
 
-OwnAction = DropPod | SetExistingOnly | AnnotateVoters | RemakePod | ClearMissing | RetireMember
-"""Actions that are planned for one kind of member only; `RetireMember` where it keeps the claim."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MarkSeed:
+    """Write on what outlives a seed's pod that it starts from its data only; served: its own list, live."""
+
+    name: str
+    served: MemberList
+
+
+OwnAction = DropPod | SetExistingOnly | AnnotateVoters | RemakePod | ClearMissing | RetireMember | MarkSeed
+"""What is done for one kind of member only; `RetireMember` where it keeps the claim."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,10 +94,6 @@ class Members(Protocol):
         The caller has made sure, live, that the member is not needed. What is being deleted already is left
         alone. `whose` ends the sentence of the Event.
         """
-        ...
-
-    def mark_seed(self, name: str, served: MemberList) -> None:
-        """Write on what outlives a seed's pod that from now on it starts from its data only."""
         ...
 
     def open_seed(self, name: str) -> None:
