@@ -12,6 +12,20 @@ from etcd_operator.core.starts import Start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _OnMember:
+    """What is done to the member of this name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OnEntry(_OnMember):
+    """What is done to an entry of etcd's list."""
+
+    member_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Remember:
     """Write the persisted state into status before anything depends on it."""
 
@@ -23,18 +37,14 @@ class CreateClientService:
     """Make the Service for clients."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateMemberService:
+class CreateMemberService(_OnMember):
     """Make the Service of one member (ephemeral members only)."""
 
-    name: str
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RestoreLabels:
+class RestoreLabels(_OnMember):
     """Restore the labels by which a member's pod is found. pod, uid: which one."""
 
-    name: str
     pod: str
     uid: str
 
@@ -47,26 +57,24 @@ class KeepBudget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CreateMember:
+class CreateMember(_OnMember):
     """Make a member's objects: a pod, or an EtcdPeer that makes claim and ReplicaSet.
 
     version: of etcd; empty for the one in the spec.
     """
 
-    name: str
     start: Start
     version: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplaceMember:
+class ReplaceMember(_OnMember):
     """Stop a member's process and start another version of etcd on the same data.
 
     An ephemeral member's container is restarted in its pod. A persistent member's EtcdPeer is
     deleted, its claim kept: `rules.objects.repair` makes it again.
     """
 
-    name: str
     version: str
 
 
@@ -78,14 +86,13 @@ class PadLog:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetExistingOnly:
+class SetExistingOnly(_OnMember):
     """From now on this member refuses to start without its data.
 
     Its claim is annotated with the identity of cluster and member first, and with the voters (as in
     `AnnotateVoters`), so that the data can be recognised when everything else is lost.
     """
 
-    name: str
     cluster_id: str
     member_id: str
     voters: tuple[str, ...]
@@ -93,68 +100,42 @@ class SetExistingOnly:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnnotateVoters:
+class AnnotateVoters(_OnMember):
     """Write on a member's claim who votes now (`name=ID` each), as something newer than smaller revisions."""
 
-    name: str
     voters: tuple[str, ...]
     revision: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemakePod:
+class RemakePod(_OnMember):
     """Delete a persistent member's pod that reports that its data is missing; its ReplicaSet makes another.
 
     Its claim is annotated with that pod first: only another one that reports the same is believed.
     """
 
-    name: str
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClearMissing:
+class ClearMissing(_OnMember):
     """Remove that annotation from a claim: its member runs on its data after all."""
 
-    name: str
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AddLearner:
+class AddLearner(_OnMember):
     """Register a non-voting member: it cannot cost quorum while it catches up."""
 
-    name: str
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Promote:
+class Promote(_OnEntry):
     """Let a learner that is in step vote."""
 
-    name: str
-    member_id: str
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MoveLeader:
+class MoveLeader(_OnEntry):
     """Transfer leadership to a member that is kept, before the leader is stopped."""
 
-    name: str
-    member_id: str
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveMember:
+class RemoveMember(_OnEntry):
     """Take a member out of etcd's list for good; its data is never used again."""
 
-    name: str
-    member_id: str
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveCorrupt:
+class RemoveCorrupt(_OnEntry):
     """Take a member with corrupt data out of etcd's list, if a quorum of others has equal data, live."""
-
-    name: str
-    member_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,18 +145,12 @@ class DisarmCorrupt:
     member_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteMember:
+class DeleteMember(_OnMember):
     """Remove the objects of a member that etcd no longer lists, its data included."""
 
-    name: str
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropPod:
+class DropPod(_OnMember):
     """Delete the pod of an ephemeral member that has ended for good, before the cluster ever served."""
-
-    name: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -202,42 +177,34 @@ class ConfirmSilence:
     message: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DropSeed:
+class DropSeed(_OnMember):
     """Delete a persistent seed that never served, with its claim, if the old cluster has a quorum, live."""
 
-    name: str
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetSeedExistingOnly:
+class SetSeedExistingOnly(_OnMember):
     """The seed serves: make its pod keep its data when it is started again.
 
     Only if, live, it is the only member of its cluster and has data up to `revision` at least.
     """
 
-    name: str
     revision: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RetireMember:
+class RetireMember(_OnMember):
     """Delete what is left of a member of the old cluster (ephemeral: pod and service; persistent: peer
     and claim), if the seed serves, live.
 
     keeps_claim: annotate the claim as given up instead, and leave it to a person.
     """
 
-    name: str
     seed: str
     keeps_claim: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenSeed:
+class OpenSeed(_OnMember):
     """Let clients reach the seed."""
-
-    name: str
 
 
 RecoveryAction = ConfirmLoss | ConfirmSilence | DropSeed | SetSeedExistingOnly | RetireMember | OpenSeed

@@ -4,34 +4,35 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bootstrapping:
+class _Start:
+    """token: `--initial-cluster-token`."""
+
+    token: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bootstrapping(_Start):
     """Start as one of the initial members: `--initial-cluster-state=new`, the whole list, their token."""
 
     initial_members: tuple[str, ...]
-    token: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resuming:
+class Resuming(_Start):
     """Start from the data on the volume; refuse to start without it."""
 
-    token: str
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Joining:
+class Joining(_Start):
     """Start as a member that etcd's list already names: `existing`, with that whole list."""
 
     members: tuple[str, ...]
-    token: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Seeding:
+class Seeding(_Start):
     """Start as the only member of a new cluster, from a snapshot of a survivor of the old one."""
 
     survivor: str
-    token: str
 
 
 Start = Bootstrapping | Resuming | Joining | Seeding
