@@ -32,36 +32,16 @@ from etcd_operator.etcd.client import OnCall, ignore_call, quorum_read
 from etcd_operator.etcd.errors import NotForLearner, NotProbed, is_connection_lost, is_own_lack, translate
 from etcd_operator.etcd.methods import Method, Request, Response
 from etcd_operator.etcd.metrics_page import MetricsPage
-from etcd_operator.etcd.values import MemberEntry, Status, members_of, status_of
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Answered:
-    """The member answered. `members` is None if it gave no list: a learner never does."""
-
-    status: Status
-    members: tuple[MemberEntry, ...] | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refused:
-    """The member requires a user, or another one: it is alive but reports nothing.
-
-    is_serving: it has just confirmed a linearizable read, as only a voter in touch with a quorum can.
-    """
-
-    reason: str
-    is_serving: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NoAnswer:
-    """Nothing was heard in time: that the member is down does not follow."""
-
-    reason: str
-
-
-Reply = Answered | Refused | NoAnswer
+from etcd_operator.etcd.values import (
+    Answered,
+    MemberEntry,
+    NoAnswer,
+    Refused,
+    Reply,
+    Status,
+    members_of,
+    status_of,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +78,12 @@ def probe(
     """
     metadata = (("token", token),) if token is not None else ()
     return _Round(
-        channels, deadline=deadline, patience=patience, removed=removed, metadata=metadata, on_call=on_call
+        channels=channels,
+        deadline=deadline,
+        patience=patience,
+        removed=removed,
+        metadata=metadata,
+        on_call=on_call,
     ).run(endpoints)
 
 
@@ -148,6 +133,15 @@ class _Target:
     def knows_no_leader(self) -> bool:
         return self.status is not None and self.status.leader == 0
 
+    def record(self, response: Message) -> None:
+        self.is_heard = True
+        if isinstance(response, pb.StatusResponse):
+            self.status = status_of(response)
+        elif isinstance(response, pb.MemberListResponse):
+            self.members = members_of(response.members)
+        else:
+            self.gave_proof = True
+
     def reply(self) -> Reply:
         if self.status is not None:
             return Answered(status=self.status, members=self.members)
@@ -166,35 +160,30 @@ class _Call:
     future: _Future
 
 
+@dataclass(kw_only=True)
 class _Round:
     """One probe under way. gRPC's threads put replies on a queue; all else runs on the caller's thread."""
 
-    def __init__(
-        self,
-        channels: Channels,
-        *,
-        deadline: float,
-        patience: float,
-        removed: frozenset[str],
-        metadata: tuple[tuple[str, str], ...],
-        on_call: OnCall,
-    ) -> None:
-        self._channels = channels
+    channels: Channels
+    deadline: float
+    patience: float
+    removed: frozenset[str]
+    metadata: tuple[tuple[str, str], ...]
+    on_call: OnCall
+    _replies: queue.SimpleQueue[_Call] = field(default_factory=queue.SimpleQueue)
+    _under_way: set[_Call] = field(default_factory=set)
+    _targets: dict[str, _Target] = field(default_factory=dict)
+    _not_asked: str = ""
+
+    def __post_init__(self) -> None:
         self._start = time.monotonic()
-        self._end = self._start + deadline
-        self._patient_until = min(self._end, self._start + patience)
+        self._end = self._start + self.deadline
+        self._patient_until = min(self._end, self._start + self.patience)
         self._hedge_at = self._start + _HEDGE_SECONDS
-        self._removed = removed
-        self._metadata = metadata
-        self._on_call = on_call
-        self._replies: queue.SimpleQueue[_Call] = queue.SimpleQueue()
-        self._under_way: set[_Call] = set()
-        self._targets: dict[str, _Target] = {}
-        self._not_asked = ""
 
     def run(self, endpoints: Iterable[str]) -> Probe:
         for endpoint in dict.fromkeys(endpoints):
-            target = self._targets[endpoint] = _Target(connection=self._channels.connection(endpoint))
+            target = self._targets[endpoint] = _Target(connection=self.channels.connection(endpoint))
             self._ask(target, methods.STATUS, pb.StatusRequest())
             self._ask(target, methods.MEMBER_LIST, pb.MemberListRequest())
         try:
@@ -213,7 +202,7 @@ class _Round:
         sent = time.monotonic()
         try:
             future = target.connection.unary(method).future(
-                request, timeout=max(self._end - sent, 0.0), metadata=self._metadata
+                request, timeout=max(self._end - sent, 0.0), metadata=self.metadata
             )
         except ValueError as error:  # another thread closed the channel
             target.error = target.error or Unavailable(str(error))
@@ -230,10 +219,9 @@ class _Round:
             return
         self._under_way.remove(call)
         code, details = call.future.code(), call.future.details() or ""
-        self._on_call(call.name, code.name, time.monotonic() - call.sent)
+        self.on_call(call.name, code.name, time.monotonic() - call.sent)
         if code is grpc.StatusCode.OK:
-            call.target.is_heard = True
-            _record(call.target, call.future.result())
+            call.target.record(call.future.result())
             return
         if code not in _SILENCE and not is_connection_lost(code, details):
             call.target.is_heard = True
@@ -274,7 +262,7 @@ class _Round:
 
     def _is_needless(self, call: _Call) -> bool:
         is_spare_proof = call.name == methods.RANGE.name and not call.target.is_refusing
-        return is_spare_proof or call.target.connection.endpoint in self._removed
+        return is_spare_proof or call.target.connection.endpoint in self.removed
 
     def _candidates(self) -> list[_Target]:
         """Who may be asked for the proof: once there is one, only those that refuse everything else."""
@@ -293,17 +281,8 @@ class _Round:
     def _cancel(self) -> None:
         """Stop what is still under way; a connection over which nothing came is not trusted again."""
         for call in self._under_way:
-            self._on_call(call.name, grpc.StatusCode.CANCELLED.name, time.monotonic() - call.sent)
+            self.on_call(call.name, grpc.StatusCode.CANCELLED.name, time.monotonic() - call.sent)
             call.future.cancel()
         for target in self._targets.values():
             if not target.is_heard:
-                self._channels.discard(target.connection)
-
-
-def _record(target: _Target, reply: Message) -> None:
-    if isinstance(reply, pb.StatusResponse):
-        target.status = status_of(reply)
-    elif isinstance(reply, pb.MemberListResponse):
-        target.members = members_of(reply.members)
-    else:
-        target.gave_proof = True
+                self.channels.discard(target.connection)

@@ -22,11 +22,6 @@ class MemberEntry:
     peer_urls: tuple[str, ...]
     is_learner: bool
 
-    @property
-    def has_started(self) -> bool:
-        """Whether the member has ever joined and published its name."""
-        return bool(self.name)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberList:
@@ -85,6 +80,35 @@ class Status:
     def is_leader(self) -> bool:
         """Whether the member considers itself the leader."""
         return self.leader == self.member_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """The member answered. `members` is None if it gave no list: a learner never does."""
+
+    status: Status
+    members: tuple[MemberEntry, ...] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused:
+    """The member requires a user, or another one: it is alive but reports nothing.
+
+    is_serving: it has just confirmed a linearizable read, as only a voter in touch with a quorum can.
+    """
+
+    reason: str
+    is_serving: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoAnswer:
+    """Nothing was heard in time: that the member is down does not follow."""
+
+    reason: str
+
+
+Reply = Answered | Refused | NoAnswer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,19 +1,18 @@
 """What etcd replied, turned into the values that rules read. Pure."""
 
 from etcd_operator.core.replies import Answer, EtcdMember, PageFacts, Refusal, Reply, Silence
-from etcd_operator.etcd import probe
 from etcd_operator.etcd.metrics_page import MetricsPage
-from etcd_operator.etcd.values import AlarmKind, MemberEntry, Status, hex_id
+from etcd_operator.etcd.values import AlarmKind, Answered, MemberEntry, NoAnswer, Refused, Status, hex_id
 
 
-def reply_of(reply: probe.Reply, silent_for: float) -> Reply:
+def reply_of(reply: Answered | Refused | NoAnswer, silent_for: float) -> Reply:
     """What a member replied; silent_for: seconds since it was heard, if it did not."""
     match reply:
-        case probe.Answered():
+        case Answered():
             return _answer(reply.status, reply.members or ())
-        case probe.Refused():
+        case Refused():
             return Refusal(is_serving=reply.is_serving)
-        case probe.NoAnswer():
+        case NoAnswer():
             return Silence(seconds=silent_for)
 
 

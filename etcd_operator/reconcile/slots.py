@@ -5,7 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from etcd_operator.etcd.channel import Channels
-from etcd_operator.etcd.probe import Answered, NoAnswer, Probe, Refused, Reply
+from etcd_operator.etcd.probe import Probe
+from etcd_operator.etcd.values import Answered, NoAnswer, Refused, Reply
 
 EMPTY = Probe(replies={}, quorum=None)
 """The result of a probe that asked nobody."""

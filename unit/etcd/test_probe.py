@@ -10,7 +10,8 @@ import grpc
 import pytest
 
 from etcd_operator.etcd.channel import Channels
-from etcd_operator.etcd.probe import Answered, NoAnswer, Refused, probe
+from etcd_operator.etcd.probe import probe
+from etcd_operator.etcd.values import Answered, NoAnswer, Refused
 from unit.etcd.support import eventually, native_threads, open_files
 from unit.fakes.etcd.cluster import FakeEtcdCluster
 from unit.fakes.etcd.refusals import Refusal

@@ -9,7 +9,8 @@ import trustme
 from etcd_operator.errors import Unavailable
 from etcd_operator.etcd.channel import Channels, TlsCredentials
 from etcd_operator.etcd.client import EtcdClient
-from etcd_operator.etcd.probe import Answered, NoAnswer, Probe, Refused, probe
+from etcd_operator.etcd.probe import Probe, probe
+from etcd_operator.etcd.values import Answered, NoAnswer, Refused
 from unit.etcd.real import RealEtcdCluster, free_address
 from unit.etcd.support import eventually
 

@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 import pytest
 
-from etcd_operator.etcd.probe import Answered
+from etcd_operator.etcd.values import Answered
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.prober import RECENT
 from etcd_operator.reconcile.quorum_check import QuorumCheck

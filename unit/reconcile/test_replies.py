@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from etcd_operator.core.replies import Answer, EtcdMember, PageFacts, Refusal, Reply, Silence
-from etcd_operator.etcd import probe
 from etcd_operator.etcd.metrics_page import MetricsPage
-from etcd_operator.etcd.values import MemberEntry, Status
+from etcd_operator.etcd.values import Answered, MemberEntry, NoAnswer, Refused, Status
 from etcd_operator.reconcile.replies import page_facts, reply_of
 
 
@@ -28,7 +27,7 @@ def test_an_answer_is_reported_in_hexadecimal() -> None:
         errors=("NOSPACE",),
     )
 
-    assert reply_of(probe.Answered(status=status, members=(listed,)), 0.0) == Answer(
+    assert reply_of(Answered(status=status, members=(listed,)), 0.0) == Answer(
         member_id="ab",
         cluster_id="feed",
         version="3.6.16",
@@ -52,14 +51,14 @@ def test_an_answer_is_reported_in_hexadecimal() -> None:
     ],
 )
 def test_an_alarm_names_the_members_whose_data_differs(errors: tuple[str, ...], corrupt: set[str]) -> None:
-    found = reply_of(probe.Answered(status=_status(errors=errors), members=None), 0.0)
+    found = reply_of(Answered(status=_status(errors=errors), members=None), 0.0)
 
     assert isinstance(found, Answer)
     assert found.corrupt == corrupt
 
 
 def test_an_answer_without_leader_and_list() -> None:
-    found = reply_of(probe.Answered(status=_status(member_id=1), members=None), 0.0)
+    found = reply_of(Answered(status=_status(member_id=1), members=None), 0.0)
 
     assert isinstance(found, Answer)
     assert (found.leader, found.members) == ("", ())
@@ -68,12 +67,12 @@ def test_an_answer_without_leader_and_list() -> None:
 @pytest.mark.parametrize(
     ("reply", "fact"),
     [
-        (probe.Refused(reason="auth"), Refusal(is_serving=False)),
-        (probe.Refused(reason="auth", is_serving=True), Refusal(is_serving=True)),
-        (probe.NoAnswer(reason="silence"), Silence(seconds=7.0)),
+        (Refused(reason="auth"), Refusal(is_serving=False)),
+        (Refused(reason="auth", is_serving=True), Refusal(is_serving=True)),
+        (NoAnswer(reason="silence"), Silence(seconds=7.0)),
     ],
 )
-def test_silence_and_refusal_are_no_answer(reply: probe.Reply, fact: Reply) -> None:
+def test_silence_and_refusal_are_no_answer(reply: Answered | Refused | NoAnswer, fact: Reply) -> None:
     assert reply_of(reply, 7.0) == fact
 
 

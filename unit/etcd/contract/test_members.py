@@ -20,7 +20,7 @@ def test_one_learner_at_a_time_is_added_and_no_peer_url_twice(subject: Subject) 
     subject.bootstrap("m0")
     client, peer_url = subject.client("m0"), new_peer_url()
     learner = client.member_add((peer_url,), learner=True)
-    assert (learner.is_learner, learner.has_started, learner.peer_urls) == (True, False, (peer_url,))
+    assert (learner.is_learner, learner.name, learner.peer_urls) == (True, "", (peer_url,))
     with pytest.raises(errors.TooManyLearners):
         insisting(lambda: client.member_add((new_peer_url(),), learner=True))
     with pytest.raises(errors.PeerURLExists):
