@@ -47,66 +47,52 @@ BROKEN: Any = {"is_running": False, "has_broken_data": True, "restarts": CRASHES
 
 MISSED = old_claim("db-1", missing_in="another pod")
 
+
+def _ephemeral(*names: str, case: str, **changes: Any) -> Any:
+    """A case: an ephemeral member that is down and as given; the stores of `names` are full."""
+    return pytest.param(_full(_lost(ephemeral(), "db-0001", **changes), *names), "db-0001", id=case)
+
+
+def _persistent(*, case: str, **changes: Any) -> Any:
+    """A case: a persistent member that is down and as given."""
+    return pytest.param(_lost(persistent(), "db-1", **changes), "db-1", id=case)
+
+
+DELETED = PodProblem(reason="ClaimLost", message="it was deleted")
+
 LOST = [
-    pytest.param(_lost(ephemeral(), "db-0001", pod=None), "db-0001", id="an ephemeral pod that is gone"),
-    pytest.param(
-        _lost(ephemeral(), "db-0001", pod=pod("db-0001", is_finished=True)),
-        "db-0001",
-        id="an ephemeral pod that will never run again",
+    _ephemeral(case="an ephemeral pod that is gone", pod=None),
+    _ephemeral(case="an ephemeral pod that will never run again", pod=pod("db-0001", is_finished=True)),
+    _ephemeral(
+        case="an ephemeral pod on a node that has been silent for too long",
+        pod=pod("db-0001", is_on_lost_node=True),
     ),
-    pytest.param(
-        _lost(ephemeral(), "db-0001", pod=pod("db-0001", is_on_lost_node=True)),
-        "db-0001",
-        id="an ephemeral pod on a node that has been silent for too long",
+    _ephemeral(
+        case="an ephemeral pod that is being deleted and does not answer any more",
+        pod=pod("db-0001", is_terminating=True),
     ),
-    pytest.param(
-        _lost(ephemeral(), "db-0001", pod=pod("db-0001", is_terminating=True)),
-        "db-0001",
-        id="an ephemeral pod that is being deleted and does not answer any more",
+    _persistent(case="a claim that is gone", claim=None, has_replica_set=True),
+    _persistent(case="a claim and a peer gone", claim=None, peer=None, pod=None),
+    _persistent(case="a claim that was lost with its ReplicaSet", claim=None, problem=DELETED),
+    _persistent(case="a claim whose volume is gone", claim=old_claim("db-1", is_lost=True)),
+    _persistent(
+        case="a persistent member that reports twice in a second pod that it has no data",
+        pod=pod("db-1", **REFUSES),
+        claim=MISSED,
     ),
-    pytest.param(
-        _lost(persistent(), "db-1", claim=None, has_replica_set=True), "db-1", id="a claim that is gone"
+    _persistent(
+        case="a persistent member that reports in a second pod, too, that its data is broken",
+        pod=pod("db-1", **{**BROKEN, "restarts": 1}),
+        claim=MISSED,
     ),
-    pytest.param(
-        _lost(persistent(), "db-1", claim=None, peer=None, pod=None), "db-1", id="a claim and a peer gone"
+    _ephemeral(
+        case="an ephemeral member that reports twice that it has no data", pod=pod("db-0001", **REFUSES)
     ),
-    pytest.param(
-        _lost(
-            persistent(), "db-1", claim=None, problem=PodProblem(reason="ClaimLost", message="it was deleted")
-        ),
-        "db-1",
-        id="a claim that was lost with its ReplicaSet",
+    _ephemeral(
+        case="an ephemeral member that reports again and again that its data is broken",
+        pod=pod("db-0001", **BROKEN),
     ),
-    pytest.param(
-        _lost(persistent(), "db-1", claim=old_claim("db-1", is_lost=True)),
-        "db-1",
-        id="a claim whose volume is gone",
-    ),
-    pytest.param(
-        _lost(persistent(), "db-1", pod=pod("db-1", **REFUSES), claim=MISSED),
-        "db-1",
-        id="a persistent member that reports twice in a second pod that it has no data",
-    ),
-    pytest.param(
-        _lost(persistent(), "db-1", pod=pod("db-1", **{**BROKEN, "restarts": 1}), claim=MISSED),
-        "db-1",
-        id="a persistent member that reports in a second pod, too, that its data is broken",
-    ),
-    pytest.param(
-        _lost(ephemeral(), "db-0001", pod=pod("db-0001", **REFUSES)),
-        "db-0001",
-        id="an ephemeral member that reports twice that it has no data",
-    ),
-    pytest.param(
-        _lost(ephemeral(), "db-0001", pod=pod("db-0001", **BROKEN)),
-        "db-0001",
-        id="an ephemeral member that reports again and again that its data is broken",
-    ),
-    pytest.param(
-        _full(_lost(ephemeral(), "db-0001", pod=None), "db-0000", "db-0002"),
-        "db-0001",
-        id="a member that is gone while the store is full",
-    ),
+    _ephemeral("db-0000", "db-0002", case="a member that is gone while the store is full", pod=None),
 ]
 
 KEPT = [

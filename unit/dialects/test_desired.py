@@ -22,19 +22,21 @@ SPREAD = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedu
 AFFINITY: dict[str, Any] = {"nodeAffinity": {"x": []}}
 
 
+MINIMAL: dict[str, Any] = {
+    "namespace": "ns",
+    "name": "db",
+    "uid": "uid-1",
+    "generation": 7,
+    "created": "2026-01-01T00:00:00Z",
+    "size": 3,
+    "repository": "quay.io/coreos/etcd",
+    "version": "3.6.16",
+}
+
+
 def test_a_minimal_ephemeral_cluster() -> None:
-    assert COREOS.desired(coreos_cluster()) == DesiredCluster(
-        api_version="coreos.com/v1",
-        namespace="ns",
-        name="db",
-        uid="uid-1",
-        generation=7,
-        created="2026-01-01T00:00:00Z",
-        size=3,
-        repository="quay.io/coreos/etcd",
-        version="3.6.16",
-        kind=EPHEMERAL,
-    )
+    wanted = DesiredCluster(**MINIMAL, api_version="coreos.com/v1", kind=EPHEMERAL)
+    assert COREOS.desired(coreos_cluster()) == wanted
 
 
 def test_the_requested_recovery_is_read_up_to_a_length() -> None:
@@ -51,15 +53,8 @@ def test_the_requested_recovery_is_read_up_to_a_length() -> None:
 
 def test_a_minimal_persistent_cluster() -> None:
     assert IMPROBABLE.desired(improbable_cluster()) == DesiredCluster(
+        **MINIMAL,
         api_version="etcd.improbable.io/v1alpha1",
-        namespace="ns",
-        name="db",
-        uid="uid-1",
-        generation=7,
-        created="2026-01-01T00:00:00Z",
-        size=3,
-        repository="quay.io/coreos/etcd",
-        version="3.6.16",
         kind=PERSISTENT,
         claim_template=STORAGE["volumeClaimTemplate"],
         cluster_version="",

@@ -24,20 +24,14 @@ def test_keys_wait_for_the_start(world: World) -> None:
 
 def test_a_pass_that_went_well_is_not_repeated(running: World) -> None:
     running.controller.enqueue(A)
-    running.rest(1)
-    running.clock.advance(1e6)
-    running.rest(1)
+    running.rest_after((0, 1), (1e6, 1))
     assert running.metrics == [("reconciled", "success")]
 
 
 def test_a_result_may_ask_for_another_pass_later(running: World) -> None:
     running.script = lambda _: Result(requeue_after=30) if len(running.passes) < 2 else Result()
     running.controller.enqueue(A)
-    running.rest(1)
-    running.clock.advance(29)
-    running.rest(1)
-    running.clock.advance(1)
-    running.rest(2)
+    running.rest_after((0, 1), (29, 1), (1, 2))
     assert running.times() == [0, 30]
     assert running.metrics.outcomes() == ["requeue_after", "success"]
 

@@ -41,11 +41,7 @@ def test_a_failure_is_repeated_with_growing_delays_until_it_passes(
 def test_a_throttled_key_waits_as_long_as_the_server_requests(running: World) -> None:
     running.script = raising(Throttled("busy", retry_after=20))
     running.controller.enqueue(A)
-    running.rest(1)
-    running.clock.advance(19.9)
-    running.rest(1)
-    running.clock.advance(0.1)
-    running.rest(2)
+    running.rest_after((0, 1), (19.9, 1), (0.1, 2))
     assert running.times() == [0, 20]
 
 
@@ -53,22 +49,14 @@ def test_a_retry_after_of_days_is_limited_to_a_minute(running: World) -> None:
     """Neither an event nor anything else but a changed spec would bring the key back earlier."""
     running.script = raising(Throttled("busy", retry_after=86_400))
     running.controller.enqueue(A)
-    running.rest(1)
-    running.clock.advance(LONGEST_RETRY_AFTER)
-    running.rest(2)
+    running.rest_after((0, 1), (LONGEST_RETRY_AFTER, 2))
     assert running.times() == [0, LONGEST_RETRY_AFTER]
 
 
 def test_a_throttled_key_that_goes_on_failing_backs_off_further(running: World) -> None:
     running.script = raising(Throttled("busy", retry_after=1.5))
     running.controller.enqueue(A)
-    running.rest(1)
-    running.clock.advance(1.5)
-    running.rest(2)
-    running.clock.advance(1.5)
-    running.rest(2)
-    running.clock.advance(0.5)
-    running.rest(3)
+    running.rest_after((0, 1), (1.5, 2), (1.5, 2), (0.5, 3))
     assert running.times() == [0, 1.5, 3.5]
 
 
@@ -148,17 +136,21 @@ def test_a_key_that_fails_reaches_the_cap_though_it_waits_for_answers_first(runn
     assert fails == [0, 1, 3, 7, 15, 31, 61, 91, 121]
 
 
-def test_a_key_that_fails_reaches_the_cap_though_its_passes_wake_it(running: World) -> None:
-    """As its own writes do: each pass changes something, and the watch reports it."""
+def wake_and_fail(running: World, error: Exception) -> None:
+    """Ten minutes in which each pass wakes its own key, as its writes do, and fails."""
 
     def script(key: Key) -> Result:
         running.controller.enqueue(key)
-        raise Conflict("moved")
+        raise error
 
     running.script = script
     running.controller.enqueue(A)
     running.rest(1)
     running.run_until(600)
+
+
+def test_a_key_that_fails_reaches_the_cap_though_its_passes_wake_it(running: World) -> None:
+    wake_and_fail(running, Conflict("moved"))
     assert longest_wait(running.times()) == 30
     assert len([when for when in running.times() if when > 60]) <= 2 * 540 / 31 + 1
 
@@ -195,12 +187,5 @@ def test_a_thousand_keys_that_fail_neither_delay_another_nor_each_other(world: W
 
 
 def test_a_key_with_a_terminal_error_waits_if_its_own_passes_wake_it(running: World) -> None:
-    def script(key: Key) -> Result:
-        running.controller.enqueue(key)
-        raise InvalidSpec("size must be odd")
-
-    running.script = script
-    running.controller.enqueue(A)
-    running.rest(1)
-    running.run_until(600)
+    wake_and_fail(running, InvalidSpec("size must be odd"))
     assert longest_wait(running.times()) == 30

@@ -64,6 +64,12 @@ class World:
         """Wait until that many passes have been made and nothing is left to do now."""
         eventually(lambda: self._is_at_rest() and len(self.metrics.outcomes()) == passes, self.clock)
 
+    def rest_after(self, *steps: tuple[float, int]) -> None:
+        """For each `(seconds, passes)`: let time pass, then `rest` with that many passes in all."""
+        for seconds, passes in steps:
+            self.clock.advance(seconds)
+            self.rest(passes)
+
     def idle(self) -> None:
         """Wait until nothing is left to do now."""
         eventually(self._is_at_rest, self.clock)

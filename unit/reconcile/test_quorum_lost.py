@@ -29,6 +29,19 @@ def lose(made: Bench, *numbers: int) -> None:
     made.world.settle()
 
 
+def lose_and_hold(made: Bench, step: str, *numbers: int, seed: str = "c-0003") -> None:
+    """Lose these, and hold the pod of the seed in a step of its start."""
+    made.etcds.holds_seeds = step
+    lose(made, *numbers)
+    made.run_until(lambda: seed in made.objects()["pods"])
+
+
+def let_go(made: Bench) -> None:
+    """Let the seed start."""
+    made.etcds.holds_seeds = ""
+    made.settle()
+
+
 def assert_recovered(made: Bench, *numbers: int, generation: int = 1) -> None:
     """One new cluster of these members with all the data, and nothing of the old one."""
     etcd = made.etcd.etcd
@@ -153,48 +166,37 @@ def test_a_restarted_survivor_is_left_alone_with_its_data() -> None:
 
 def test_a_seed_that_is_lost_is_followed_by_another() -> None:
     with bootstrapped(*ephemeral(size=3)) as made:
-        made.etcds.holds_seeds = "restore"
-        lose(made, 0, 1)
-        made.run_until(lambda: "c-0003" in made.objects()["pods"])
+        lose_and_hold(made, "restore", 0, 1)
         made.wait(5.0)
         lose(made, 3)
-        made.etcds.holds_seeds = ""
-        made.settle()
+        let_go(made)
         assert_recovered(made, 4, 5, 6, generation=2)
 
 
 def test_a_survivor_that_is_lost_before_its_data_was_fetched_is_replaced_by_another() -> None:
     with bootstrapped(*ephemeral(size=5)) as made:
-        made.etcds.holds_seeds = "save"
-        lose(made, 0, 1, 2)
-        made.run_until(lambda: "c-0005" in made.objects()["pods"])
+        lose_and_hold(made, "save", 0, 1, 2, seed="c-0005")
         made.wait(5.0)
         survivor = made.status(COREOS)["recovery"]["survivor"]
         lose(made, int(survivor[-1]))
-        made.etcds.holds_seeds = ""
-        made.settle()
+        let_go(made)
         assert_recovered(made, 6, 7, 8, 9, 10, generation=2)
 
 
 def test_a_survivor_that_is_lost_after_its_data_was_fetched_is_not_needed() -> None:
     with bootstrapped(*ephemeral(size=3)) as made:
-        made.etcds.holds_seeds = "restore"
-        lose(made, 0, 1)
-        made.run_until(lambda: "c-0003" in made.objects()["pods"])
+        lose_and_hold(made, "restore", 0, 1)
         made.wait(5.0)
         lose(made, 2)
         made.wait(30.0)
         assert made.objects()["pods"] == ["c-0003"]
-        made.etcds.holds_seeds = ""
-        made.settle()
+        let_go(made)
         assert_recovered(made, 3, 4, 5)
 
 
 def test_the_last_survivor_lost_before_its_data_was_fetched_leaves_nothing_to_found() -> None:
     with bootstrapped(*ephemeral(size=3)) as made:
-        made.etcds.holds_seeds = "save"
-        lose(made, 0, 1)
-        made.run_until(lambda: "c-0003" in made.objects()["pods"])
+        lose_and_hold(made, "save", 0, 1)
         made.wait(5.0)
         lose(made, 2)
         made.run_until(is_reason(made, "NoBackup"))
@@ -204,21 +206,16 @@ def test_the_last_survivor_lost_before_its_data_was_fetched_leaves_nothing_to_fo
 
 def test_a_size_edited_in_the_middle_is_what_comes_of_it() -> None:
     with bootstrapped(*ephemeral(size=3)) as made:
-        made.etcds.holds_seeds = "save"
-        lose(made, 0, 1)
-        made.run_until(lambda: "c-0003" in made.objects()["pods"])
+        lose_and_hold(made, "save", 0, 1)
         made.edit(COREOS, "c", {"spec": {"size": 1}})
         made.wait(5.0)
-        made.etcds.holds_seeds = ""
-        made.settle()
+        let_go(made)
         assert_recovered(made, 3)
 
 
 def test_a_pause_in_the_middle_holds_the_recovery_up() -> None:
     with bootstrapped(*ephemeral(size=3)) as made:
-        made.etcds.holds_seeds = "save"
-        lose(made, 0, 1)
-        made.run_until(lambda: "c-0003" in made.objects()["pods"])
+        lose_and_hold(made, "save", 0, 1)
         made.edit(COREOS, "c", {"spec": {"paused": True}})
         made.wait(1.0)
         made.etcds.holds_seeds = ""
