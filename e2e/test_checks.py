@@ -38,17 +38,13 @@ def test_the_quorum_watch_and_the_writer_notice_frozen_members(space: Space) -> 
     if not space.testbed.is_local:
         pytest.skip("members of this cluster are not ours to freeze")
     document = space.created(ephemeral(size=1))
-    pod = f"{space.namespace}/{space.pods(document)[0]['metadata']['name']}"
     with (
         QuorumWatch(lambda: space.addresses(document)) as quorum,
         Writer(lambda: space.addresses(document)) as writer,
     ):
         wait_until(lambda: writer.acknowledged >= 5, 30, "5 writes are acknowledged")
-        space.testbed.fault("freeze", pod)
-        try:
+        with space.frozen(space.pods(document)[0]["metadata"]["name"]):
             space.wait_condition(document, "Degraded", "QuorumLost")
-        finally:
-            space.testbed.fault("thaw", pod)
         before = writer.acknowledged
         wait_until(lambda: writer.acknowledged > before, 30, "writes go on")
         space.wait_settled(document)

@@ -43,6 +43,16 @@ def go_on(writer: Writer) -> None:
     wait_until(lambda: writer.acknowledged >= before + 2 * KEYS, 60, "writes go on")
 
 
+def assert_nothing_lost(
+    space: Space, document: Document, writer: Writer, cluster_id: str, ids: dict[str, str]
+) -> None:
+    """All writes are there, and all members are those of before."""
+    writer.verify()
+    print(f"{writer.acknowledged} writes acknowledged, longest gap {writer.longest_gap:.2f} s")
+    assert assert_consistent(space, document) == cluster_id
+    assert member_ids(space, document) == ids, "a member was replaced whose data was there"
+
+
 @pytest.mark.parametrize(
     "kind",
     [
@@ -63,20 +73,14 @@ def test_a_leader_that_is_killed_or_hangs_is_waited_for_and_nothing_is_lost(spac
         space.wait_serving(document)
 
         frozen = leaders_pod(space, document)
-        space.testbed.fault("freeze", f"{space.namespace}/{frozen}")
-        try:
+        with space.frozen(frozen):
             wait_until(lambda: leaders_pod(space, document) != frozen, 30, "another member leads")
             space.wait_condition(document, "Degraded", "MemberUnhealthy")
             before = writer.acknowledged
             wait_until(lambda: writer.acknowledged > before, 30, "writes go on without it")
-        finally:
-            space.testbed.fault("thaw", f"{space.namespace}/{frozen}")
         settle(space, document)
         go_on(writer)
-    writer.verify()
-    print(f"{writer.acknowledged} writes acknowledged, longest gap {writer.longest_gap:.2f} s")
-    assert assert_consistent(space, document) == cluster_id
-    assert member_ids(space, document) == ids, "a member was replaced whose data was there"
+    assert_nothing_lost(space, document, writer, cluster_id, ids)
 
 
 def test_the_status_reports_within_seconds_that_a_majority_hangs(space: Space) -> None:
@@ -86,18 +90,12 @@ def test_the_status_reports_within_seconds_that_a_majority_hangs(space: Space) -
     document = space.created(ephemeral(name="hung"))
     settle(space, document)
     cluster_id = assert_consistent(space, document)
-    hung = [f"{space.namespace}/{pod['metadata']['name']}" for pod in space.pods(document)[:2]]
-    for pod in hung:
-        space.testbed.fault("freeze", pod)
-    began = time.monotonic()
-    try:
+    with space.frozen(*(pod["metadata"]["name"] for pod in space.pods(document)[:2])):
+        began = time.monotonic()
         wait_until(
             lambda: not is_available(space.stored(document)), 30, "the status reports the loss", every=0.1
         )
         seconds = time.monotonic() - began
-    finally:
-        for pod in hung:
-            space.testbed.fault("thaw", pod)
     print(f"the lost quorum was reported after {seconds:.1f} s")
     assert seconds < REPORTED_SECONDS + BUSY_SECONDS
     settle(space, document)
@@ -116,10 +114,7 @@ def test_persistent_pods_deleted_one_two_and_all_come_back_on_their_data(space: 
             wait_until(lambda old=pods: _are_replaced(space, document, old), 60, f"{count} pods are replaced")  # type: ignore[misc]
             settle(space, document)
         go_on(writer)
-    writer.verify()
-    print(f"{writer.acknowledged} writes acknowledged, longest gap {writer.longest_gap:.2f} s")
-    assert assert_consistent(space, document) == cluster_id
-    assert member_ids(space, document) == ids, "a member was replaced whose data was there"
+    assert_nothing_lost(space, document, writer, cluster_id, ids)
     assert_claims_are_their_members(space, document)
 
 

@@ -76,17 +76,13 @@ def test_nothing_is_evicted_while_a_member_hangs_and_afterwards_one_at_a_time(
     wait_all_serve(space, document)
     assert_at_rest(space, 5)
     pods = [pod["metadata"]["name"] for pod in space.pods(document)]
-    frozen = f"{space.namespace}/{pods[0]}"
-    space.testbed.fault("freeze", frozen)
-    try:
+    with space.frozen(pods[0]):
         wait_until(lambda: gates(space, document)[pods[0]] == "False", 60, "the frozen member does not serve")
         # Kubelet and disruption controller follow the readiness gate: an eviction in between would succeed.
         wait_until(
             lambda: budget_of(space, document)["status"]["disruptionsAllowed"] == 0, 60, "none is allowed"
         )
         assert [evict(space, name) for name in pods[1:]] == [False, False]
-    finally:
-        space.testbed.fault("thaw", frozen)
     wait_all_serve(space, document)
     assert budget_of(space, document)["spec"]["minAvailable"] == 2
 
@@ -181,10 +177,8 @@ def test_two_emptied_initial_members_bootstrap_nothing_while_the_third_with_the_
     with Members() as members:
         members.client(space.addresses(document)[0]).put(b"foo", b"bar")
     pods = space.pods(document)
-    third = f"{space.namespace}/{pods[2]['metadata']['name']}"
     frozen = pods[2]["status"]["podIP"]
-    space.testbed.fault("freeze", third)
-    try:
+    with space.frozen(pods[2]["metadata"]["name"]):
         lose_data(space, pods[:2])
 
         def is_empty_cluster() -> bool:
@@ -203,8 +197,6 @@ def test_two_emptied_initial_members_bootstrap_nothing_while_the_third_with_the_
             30,
             "the status reports why two are away",
         )
-    finally:
-        space.testbed.fault("thaw", third)
 
     def what_is_served() -> bytes | None:
         with Members() as members:

@@ -83,14 +83,20 @@ def await_recovered(space: Space, document: Document, *numbers: int) -> None:
     print(f"served again after {back:.2f} s, settled after {time.monotonic() - began:.2f} s")
 
 
-def test_two_of_three_pods_deleted_together_are_recovered_from_the_third_without_a_loss(space: Space) -> None:
-    document = space.created(ephemeral())
-    space.wait_settled(document)
-    before = assert_consistent(space, document)
+def written(space: Space, document: Document) -> Writer:
+    """A writer that has put some keys, and ended; all members know that these are committed."""
     with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
         wait_until(lambda: writer.acknowledged > 100, 30, "some writes are acknowledged")
     # With the next heartbeat the survivor learns what is committed: nothing is in flight any more.
     hold_for(1.0, lambda: available(space, document) == "True", "it serves", every=0.5)
+    return writer
+
+
+def test_two_of_three_pods_deleted_together_are_recovered_from_the_third_without_a_loss(space: Space) -> None:
+    document = space.created(ephemeral())
+    space.wait_settled(document)
+    before = assert_consistent(space, document)
+    writer = written(space, document)
     lose(space, document, 0, 1)
     await_recovered(space, document)
     writer.verify()
@@ -157,9 +163,7 @@ def test_persistent_members_are_given_up_only_by_name_and_their_claims_are_kept(
     document = space.created(persistent())
     space.wait_settled(document)
     before = assert_consistent(space, document)
-    with Writer(lambda: space.addresses(document), per_second=RATE) as writer:
-        wait_until(lambda: writer.acknowledged > 100, 30, "some writes are acknowledged")
-    hold_for(1.0, lambda: available(space, document) == "True", "it serves", every=0.5)
+    writer = written(space, document)
     lose_volumes(space, document, "my-cluster-0", "my-cluster-1")
 
     name = f"{before}/my-cluster-2/1"

@@ -1,5 +1,7 @@
 """One test's own namespace, and the steps that tests are made of."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +28,18 @@ class Space:
     kubectl: Kubectl
     api: Api
     operator: Operator
+
+    @contextmanager
+    def frozen(self, *pods: str) -> Iterator[None]:
+        """Stop the processes of these pods, and let them go on at the end. For a local Kubernetes."""
+        names = [f"{self.namespace}/{pod}" for pod in pods]
+        for name in names:
+            self.testbed.fault("freeze", name)
+        try:
+            yield
+        finally:
+            for name in names:
+                self.testbed.fault("thaw", name)
 
     def create(self, document: Document) -> Document:
         """Create a cluster's resource."""
