@@ -1,21 +1,11 @@
 """Ephemeral members: bare pods, whose data ends with them."""
 
-from dataclasses import dataclass
-
 from etcd_operator.core.kinds.protocol import Kind, Numbers
 from etcd_operator.core.members import Member, PodFacts
 
 
-@dataclass(frozen=True, slots=True)
-class _Ephemeral:
+class _Ephemeral(Kind):
     """See `kinds.protocol.Kind`."""
-
-    digits: int = 4
-    has_member_services: bool = True
-    reuses_numbers: bool = False
-    can_prove_loss: bool = True
-    data_is_as_old_as_pod: bool = True
-    restarts_in_place: bool = True
 
     def next_ordinal(self, numbers: Numbers) -> int:
         """One that was never used: neither recorded as used nor that of a member."""
@@ -59,4 +49,11 @@ class _Ephemeral:
         return pod.node if pod is not None and not pod.is_on_lost_node else ""
 
 
-EPHEMERAL: Kind = _Ephemeral()
+EPHEMERAL: Kind = _Ephemeral(
+    digits=4,
+    has_member_services=True,
+    reuses_numbers=False,
+    can_prove_loss=True,
+    data_is_as_old_as_pod=True,
+    restarts_in_place=True,
+)

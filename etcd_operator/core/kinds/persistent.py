@@ -1,7 +1,5 @@
 """Persistent members: EtcdPeers, whose data is on claims that outlive pods, nodes and the cluster."""
 
-from dataclasses import dataclass
-
 from etcd_operator.core.kinds.protocol import Kind, Numbers
 from etcd_operator.core.members import ClaimFacts, Member
 
@@ -9,16 +7,8 @@ CLAIM_LOST = "ClaimLost"
 """Why a peer's objects are not made again (see `reconcile.peer`)."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Persistent:
+class _Persistent(Kind):
     """See `kinds.protocol.Kind`."""
-
-    digits: int = 1
-    has_member_services: bool = False
-    reuses_numbers: bool = True
-    can_prove_loss: bool = False
-    data_is_as_old_as_pod: bool = False
-    restarts_in_place: bool = False
 
     def next_ordinal(self, numbers: Numbers) -> int:
         """The lowest that is free.
@@ -71,4 +61,11 @@ class _Persistent:
         return ""
 
 
-PERSISTENT: Kind = _Persistent()
+PERSISTENT: Kind = _Persistent(
+    digits=1,
+    has_member_services=False,
+    reuses_numbers=True,
+    can_prove_loss=False,
+    data_is_as_old_as_pod=False,
+    restarts_in_place=False,
+)

@@ -1,7 +1,7 @@
 """What the rules ask of a kind of member."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
 
 from etcd_operator.core.members import ClaimFacts, Member, PodFacts
 
@@ -22,71 +22,59 @@ class Numbers:
     unused: int
 
 
-class Kind(Protocol):
-    """A kind of member. Pure; the same object for all clusters."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kind(ABC):
+    """A kind of member. Pure; the same object for all clusters.
 
-    @property
-    def digits(self) -> int:
-        """How many digits the number in a member's name has at least."""
-        ...
+    digits: how many digits the number in a member's name has at least.
+    has_member_services: whether each member has a Service of its own.
+    reuses_numbers: whether a new member may take the number of a former one; if not, status records the
+    next one.
+    can_prove_loss: whether data can be proven to be gone for good, so that a lost quorum needs no person.
+    data_is_as_old_as_pod: whether a pod's first process shows all that a member has ever done.
+    restarts_in_place: whether an upgrade restarts the container in its pod: it is back before clients try it
+    again.
+    """
 
-    @property
-    def has_member_services(self) -> bool:
-        """Whether each member has a Service of its own."""
-        ...
+    digits: int
+    has_member_services: bool
+    reuses_numbers: bool
+    can_prove_loss: bool
+    data_is_as_old_as_pod: bool
+    restarts_in_place: bool
 
-    @property
-    def reuses_numbers(self) -> bool:
-        """Whether a new member may take the number of a former one; if not, status records the next one."""
-        ...
-
-    @property
-    def can_prove_loss(self) -> bool:
-        """Whether it can be proven that data is gone for good, so that a lost quorum needs no person."""
-        ...
-
-    @property
-    def data_is_as_old_as_pod(self) -> bool:
-        """Whether a pod's first process shows all that a member has ever done."""
-        ...
-
-    @property
-    def restarts_in_place(self) -> bool:
-        """Whether an upgrade restarts the container in its pod: it is back before clients try it again."""
-        ...
-
+    @abstractmethod
     def next_ordinal(self, numbers: Numbers) -> int:
         """The number of the next new member."""
-        ...
 
+    @abstractmethod
     def departure(self, member: Member) -> int:
         """When a cluster shrinks, the healthy member for which this is the smallest leaves first."""
-        ...
 
+    @abstractmethod
     def is_made(self, member: Member) -> bool:
         """Whether the object exists that the operator creates to run the member."""
-        ...
 
+    @abstractmethod
     def has_ended(self, member: Member) -> bool:
         """Whether its process has ended and nothing but the operator can start another one."""
-        ...
 
+    @abstractmethod
     def storage_of(self, member: Member) -> ClaimFacts | PodFacts | None:
         """The member's storage: the object that its data lives and dies with; None where it is missing."""
-        ...
 
+    @abstractmethod
     def may_keep_data(self, member: Member) -> bool:
         """Whether what an initial member wrote may still exist."""
-        ...
 
+    @abstractmethod
     def is_storage_lost(self, member: Member) -> bool:
         """Whether the storage of a member that etcd lists is gone for good."""
-        ...
 
+    @abstractmethod
     def is_loss_confirmed(self, member: Member) -> bool:
         """Whether a process that reports that its data is missing is believed."""
-        ...
 
+    @abstractmethod
     def node_to_check(self, member: Member) -> str:
         """The node with which its data is lost, where the pod does not show that; empty for none."""
-        ...

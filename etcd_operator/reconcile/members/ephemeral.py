@@ -11,10 +11,9 @@ from etcd_operator.kube import resources
 from etcd_operator.kube.client import PatchKind
 from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Pod, Service
+from etcd_operator.reconcile.facts import CONTAINER
 from etcd_operator.reconcile.members.protocol import OwnAction, Scope
 from etcd_operator.render import seed
-
-CONTAINER = "etcd"
 
 
 @dataclass(frozen=True)
