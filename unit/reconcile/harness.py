@@ -7,6 +7,8 @@ makes the same writes in the same order every time. Time moves only when nothing
 """
 
 import threading
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 from uuid import uuid4
 
@@ -182,6 +184,8 @@ class Operator:
         self.upgrades: list[float] = []
         self.leads_for_long_enough = True
         self._shown: dict[Informer[Any], tuple[int, int | None]] = {}
+        self._reported: dict[Informer[Any], dict[str, str]] = {}
+        self._probing = 0
         wiring = Wiring(
             client=client,
             clock=clock,
@@ -197,8 +201,11 @@ class Operator:
         )
         watching = Client(MortalTransport(api.url, Mortality()))
         self.groups = build_groups(wiring, Source(client=watching, namespace="", on_crash=_never))
+        for group in self.groups:
+            group.prober._guarded = partial(self._probe, group.prober._guarded)  # type: ignore[method-assign]
         for informer in self.informers:
-            informer.add_handler(self._on_change)
+            self._reported[informer] = {}
+            informer.add_handler(partial(self._on_change, self._reported[informer]))
             informer.start()
         self._recorder.start()
         for informer in self.informers:
@@ -219,7 +226,7 @@ class Operator:
         return True
 
     def catch_up(self) -> None:
-        """Wait until the caches show what the API server shows, and probes of etcd have ended."""
+        """Wait until all that the API server shows, and all probes of etcd, have queued their keys."""
         with self.schedule.changed:
             caught_up = self.schedule.changed.wait_for(self._is_caught_up, DEADLINE)
         assert caught_up, f"the caches are behind: {[i.last_error for i in self.informers]}"
@@ -245,24 +252,35 @@ class Operator:
             group.prober.stop()
         self._recorder._thread.join(DEADLINE)
 
-    def _on_change(self, _old: object, _new: object) -> None:
+    def _on_change(self, reported: dict[str, str], old: Any, new: Any) -> None:
+        """The last handler: the others have queued what this change concerns."""
         with self.schedule.changed:
+            if old is not None:
+                reported.pop(old.metadata.uid, None)
+            if new is not None:
+                reported[new.metadata.uid] = new.metadata.resource_version
             self.schedule.changed.notify_all()
+
+    def _probe(self, probe: Callable[..., None], *args: Any) -> None:
+        """A step of a probe, which begins before the slot is free and ends after the key is queued."""
+        with self.schedule.changed:
+            self._probing += 1
+        try:
+            probe(*args)
+        finally:
+            with self.schedule.changed:
+                self._probing -= 1
+                self.schedule.changed.notify_all()
 
     def _is_caught_up(self) -> bool:
         return all(map(self._shows_the_view, self.informers)) and not self._is_probing()
 
     def _is_probing(self) -> bool:
-        queued = {(controller.name, key) for controller, key in self.schedule.due}
-        for group in self.groups:
-            for key, slot in list(group.prober._slots.items()):
-                name = group.controllers[0].name
-                if slot.is_under_way or (slot.result is not None and (name, key) not in queued):
-                    return True
-        return False
+        slots = [slot for group in self.groups for slot in list(group.prober._slots.values())]
+        return any(slot.is_under_way for slot in slots) or self._probing > 0
 
     def _shows_the_view(self, informer: Informer[Any]) -> bool:
-        """Whether a cache shows what a LIST would give; compared once for each change of the world."""
+        """Whether a cache has reported what a LIST would give; compared once for each change of the world."""
         view = (self._api.objects.store.revision, self._api.stale_revision)
         if self._shown.get(informer) != view and self._is_equal_to_the_view(informer):
             self._shown[informer] = view
@@ -272,9 +290,8 @@ class Operator:
         if not self._is_served(informer):
             return True
         selection = informer._reflector._selection
-        shown = {(v.metadata.uid, v.metadata.resource_version) for v in informer.store.values()}
-        return shown == {
-            (obj["metadata"]["uid"], obj["metadata"]["resourceVersion"])
+        return self._reported[informer] == {
+            obj["metadata"]["uid"]: obj["metadata"]["resourceVersion"]
             for obj in self._view(selection.resource)
             if selection.namespace in ("", obj["metadata"].get("namespace"))
             and matches_labels(selection.label_selector, obj)
