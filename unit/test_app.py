@@ -77,7 +77,7 @@ class Running:
 
     @property
     def leads(self) -> bool:
-        """Whether its metrics say that it leads."""
+        """Whether its metrics report that it leads."""
         return 'leader_election_master_status{name="etcd-operator"} 1.0' in self.page("/metrics")[1]
 
     def page(self, path: str) -> tuple[int, str]:

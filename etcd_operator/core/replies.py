@@ -27,7 +27,7 @@ class Answer:
     revision: of the newest change of data that it has applied.
     errors: etcd's own error messages; an alarm of one member is in every answer.
     corrupt: IDs of the members whose data etcd found to differ (alarm CORRUPT); `ANYBODY` where it
-    cannot say whose.
+    does not know whose.
     """
 
     member_id: str

@@ -367,7 +367,7 @@ def test_a_lost_claim_is_not_made_again_while_those_that_have_their_data_go_on()
 def test_a_claim_that_was_started_proves_that_another_was_lost(
     is_started: bool | None, made: list[str]
 ) -> None:
-    """Without any ReplicaSet; claims of earlier versions of the operator do not say."""
+    """Without any ReplicaSet; claims of earlier versions of the operator do not record it."""
     state = bootstrapping(persistent())
     for name in NAMES[PERSISTENT]:
         found = claim(name, is_started=is_started) if name != "db-1" else None

@@ -76,7 +76,7 @@ def running(**changes: Any) -> PeerState:
             initial(claim=unstarted(is_started=None)),
             (STARTED, CreateReplicaSet()),
             None,
-            id="its claim does not say whether it was started",
+            id="its claim does not record whether it was started",
         ),
         pytest.param(
             initial(claim=unstarted(is_started=True)),

@@ -84,8 +84,8 @@ def test_a_bootstrap_that_lost_claims_goes_on_with_what_may_be_used(
     "started",
     [
         pytest.param({"db-0": True}, id="too few that have run"),
-        pytest.param({"db-0": None, "db-1": None}, id="claims that do not say whether they were started"),
-        pytest.param({"db-0": None, "db-1": False}, id="one that does not say"),
+        pytest.param({"db-0": None, "db-1": None}, id="claims that do not record whether they were started"),
+        pytest.param({"db-0": None, "db-1": False}, id="one that does not record it"),
     ],
 )
 def test_a_bootstrap_that_may_have_lost_data_is_not_begun_again(started: dict[str, bool | None]) -> None:
@@ -94,7 +94,7 @@ def test_a_bootstrap_that_may_have_lost_data_is_not_begun_again(started: dict[st
     assert (made.actions, made.reason) == ((), "ClaimsMissing")
 
 
-def test_a_claim_that_does_not_say_who_its_initial_members_were_begins_nothing() -> None:
+def test_a_claim_that_does_not_name_its_initial_members_begins_nothing() -> None:
     """Left over from a member that joined and never answered: nobody knows of what cluster."""
     made = plan(on_claims(claim("db-3", initial_members=())))
 
@@ -232,7 +232,7 @@ def test_claims_that_are_being_deleted_are_waited_for(claims: tuple[ClaimFacts, 
     assert made.requeue_after == 1.0
 
 
-# Sealing
+# Existing-only start
 
 
 def _without_existing_only(*names: str) -> ClusterState:
@@ -320,7 +320,7 @@ def test_nothing_is_written_on_a_claim(changes: dict[str, Any]) -> None:
     assert set_existing_only(changed(bootstrapped(), "db-0", claim=found, answer=None)) is None
 
 
-NO_SEAL = [
+NEVER_SET = [
     pytest.param(changed(bootstrapped(), "db-0", claim=None), id="there is no claim"),
     pytest.param(bootstrapped(), id="all are existing-only"),
     pytest.param(changed(bootstrapped(), "db-0", peer=None), id="there is no peer"),
@@ -333,6 +333,6 @@ NO_SEAL = [
 ]
 
 
-@pytest.mark.parametrize("state", NO_SEAL)
+@pytest.mark.parametrize("state", NEVER_SET)
 def test_nothing_is_set_existing_only(state: ClusterState) -> None:
     assert set_existing_only(state) is None

@@ -115,7 +115,7 @@ def test_one_definition_that_is_refused_keeps_no_other_from_being_applied(
         one.try_until_done()
     assert pauses == [REFUSED_DELAY] * 3
     is_ready, words = one.check()
-    assert is_ready  # somebody else may have installed it; if nobody has, the caches say so
+    assert is_ready  # somebody else may have installed it; if nobody has, the caches report it
     assert PEERS in words
     assert [line["definition"] for line in logs if line["log_level"] == "warning"] == [
         f"CustomResourceDefinition {PEERS}"

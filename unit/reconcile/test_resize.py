@@ -56,7 +56,7 @@ class Change:
             made.world.settle()
 
     def is_done(self, made: Bench) -> bool:
-        """Whether there is nothing left to do but perhaps to say so."""
+        """Whether there is nothing left to do but perhaps to report it."""
         names = [member_names(self.kind, number + 1)[-1] for number in self.numbers]
         voters = [member.name for member in made.etcd.etcd.members if not member.is_learner]
         is_whole = sorted(voters) == sorted(made.etcd.running) == names

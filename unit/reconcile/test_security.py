@@ -55,7 +55,7 @@ def from_before(version: str = "3.6.16") -> Iterator[Bench]:
         yield made
 
 
-def test_members_of_a_new_cluster_are_not_root_and_their_claims_say_so() -> None:
+def test_members_of_a_new_cluster_are_not_root_and_their_claims_record_it() -> None:
     with bootstrapped(*persistent()) as made:
         assert is_root(made) == {"c-0": False, "c-1": False, "c-2": False}
         assert marked(made) == ["c-0", "c-1", "c-2"]

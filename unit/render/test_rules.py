@@ -277,7 +277,7 @@ def test_a_budget_counts_an_integer_of_the_clusters_own_pods(name: str) -> None:
     assert set(spec["selector"]["matchLabels"].values()) == {"db"}
 
 
-def test_the_two_spellings_say_the_same() -> None:
+def test_the_two_spellings_mean_the_same() -> None:
     options = etcd_options(
         name="m", host="h", data_dir="/d", initial_cluster={"m": "h"}, state="new", token="t"
     )

@@ -77,7 +77,7 @@ class Members(Protocol):
         ...
 
     def is_own_storage(self, found: ObjectMeta) -> bool:
-        """Whether such an object was made for this cluster, whatever its labels say."""
+        """Whether such an object was made for this cluster, whatever its labels are."""
         ...
 
     def create(self, body: RawObject) -> None:

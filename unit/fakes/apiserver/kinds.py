@@ -13,7 +13,7 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kind:
-    """One resource. The flags say where kinds differ on a real server."""
+    """One resource. The flags are where kinds differ on a real server."""
 
     group: str = ""
     version: str = "v1"
