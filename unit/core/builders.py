@@ -19,6 +19,8 @@ from etcd_operator.core.state import ClusterState
 CLUSTER_ID = "cdf818194e3a8c32"
 TOKEN = "uid-1"
 VERSION = "3.6.16"
+NAMES = ("db-0", "db-1", "db-2")
+"""Of three persistent members."""
 
 
 def desired(kind: Kind = PERSISTENT, **changes: Any) -> DesiredCluster:
@@ -188,3 +190,7 @@ def refusing(state: ClusterState, *names: str, is_serving: bool = True) -> Clust
 
 
 IMAGE_PROBLEM = PodProblem(reason="ErrImagePull", message="no such image")
+
+
+def voting(*numbers: int) -> tuple[str, ...]:
+    return tuple(f"db-{number}=id-db-{number}" for number in numbers)

@@ -1,0 +1,185 @@
+"""The recovery of a lost quorum under way: its seed, its end, and its status."""
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from etcd_operator.api.persisted import REVISION_BUMP, Bootstrap
+from etcd_operator.core.actions import (
+    CreateMember,
+    CreateMemberService,
+    OpenSeed,
+    Remember,
+    RetireMember,
+    SetSeedExistingOnly,
+    Stage,
+)
+from etcd_operator.core.members import Member, PodProblem
+from etcd_operator.core.plan import plan
+from etcd_operator.core.rules.quorum_lost import recover
+from etcd_operator.core.rules.seed import MOVED_ON, RECHECK, SEED_POLL
+from etcd_operator.core.starts import Seeding
+from etcd_operator.core.state import ClusterState
+from etcd_operator.core.status import conditions
+from unit.core.builders import (
+    CLUSTER_ID,
+    TOKEN,
+    VERSION,
+    answer,
+    changed,
+    entry,
+    pod,
+    silent,
+)
+from unit.core.quorum_losses import NEW_ID, RECOVERY, lost, recovering, serving
+
+
+def test_a_seed_that_was_never_made_is_made() -> None:
+    made = plan(recovering(is_made=False))
+
+    assert [type(action) for action in made.actions] == [CreateMember, Remember, CreateMemberService]
+    assert made.actions[0] == CreateMember(
+        name="db-0003", start=Seeding(survivor="db-0002", token=f"{TOKEN}-1"), version=VERSION
+    )
+
+
+def test_a_seed_runs_what_its_survivor_ran_whatever_is_asked_for_by_then() -> None:
+    state = lost(3, 0, 1)
+    made = plan(replace(state, desired=replace(state.desired, version="3.7.3")))
+
+    seed = next(action for action in made.actions if isinstance(action, CreateMember))
+    assert seed.version == VERSION
+
+
+def test_a_seed_that_was_lost_is_followed_by_the_next_number_with_a_token_of_its_own() -> None:
+    for state in (recovering(pod=None), recovering(pod=pod("db-0003", is_finished=True))):
+        remembered = plan(state).actions[1]
+        assert isinstance(remembered, Remember)
+        recovery = remembered.persisted.recovery
+        assert recovery is not None
+        assert (recovery.generation, recovery.seed, recovery.token) == (2, "db-0004", f"{TOKEN}-2")
+
+
+WAITING = [
+    pytest.param(recovering(), id="it fetches"),
+    pytest.param(changed(recovering(), "db-0002", answer=None), id="its survivor is busy"),
+    pytest.param(
+        changed(recovering(pod=pod("db-0003", has_fetched=True)), "db-0002", pod=None, answer=None),
+        id="it has fetched, and the survivor is gone",
+    ),
+    pytest.param(replace(serving(), has_quorum=False), id="it does not lead yet"),
+    pytest.param(serving(revision=7), id="its revisions have not moved on"),
+    pytest.param(serving(revision=6 + MOVED_ON), id="its revisions have not moved on far enough"),
+    pytest.param(serving(7 + REVISION_BUMP, "db-0009"), id="it is not alone in its cluster"),
+]
+
+
+@pytest.mark.parametrize("state", WAITING)
+def test_a_seed_is_waited_for_and_nothing_is_deleted(state: ClusterState) -> None:
+    made = recover(state)
+
+    assert made is not None
+    assert (made.actions, made.stage, made.reason) == ((), Stage.WORKING, "Recovering")
+
+
+def test_a_survivor_that_keeps_a_seed_waiting_is_named_and_waited_for_in_peace() -> None:
+    made = plan(changed(recovering(), "db-0002", answer=None))
+
+    assert made.message.endswith("db-0002 does not answer now")
+    assert (made.requeue_after, plan(recovering()).requeue_after) == (RECHECK, SEED_POLL)
+
+
+def test_what_keeps_a_seed_from_running_is_reported() -> None:
+    state = recovering(problem=PodProblem(reason="ErrImagePull", message="no such image"))
+
+    made = plan(state)
+
+    assert (made.stage, made.reason) == (Stage.HELD, "ErrImagePull")
+    assert "db-0003: no such image" in made.message
+
+
+def test_a_seed_whose_survivor_is_gone_gives_way_to_nobody_or_to_one_that_another_feeds() -> None:
+    gone = changed(recovering(), "db-0002", pod=None, answer=None)
+    assert plan(gone).reason == "NoBackup"
+
+    five = lost(5, 0, 1, 2, 3)
+    persisted = replace(
+        five.persisted,
+        recovery=msgspec.structs.replace(RECOVERY, survivor="db-0003", seed="db-0005"),
+        next_ordinal=6,
+    )
+    five = replace(
+        five,
+        desired=replace(five.desired, persisted=persisted),
+        members=(*five.members, silent(five.desired, "db-0005")),
+    )
+    remembered = plan(five).actions[1]
+    assert isinstance(remembered, Remember)
+    assert remembered.persisted.recovery is not None
+    assert (remembered.persisted.recovery.survivor, remembered.persisted.recovery.seed) == (
+        "db-0004",
+        "db-0006",
+    )
+
+
+def test_a_seed_that_serves_is_set_existing_only_then_others_are_deleted_and_it_is_opened() -> None:
+    made = plan(serving())
+
+    persisted = serving().persisted
+    assert made.actions == (
+        SetSeedExistingOnly(name="db-0003", revision=7 + MOVED_ON),
+        RetireMember(name="db-0000", seed="db-0003"),
+        RetireMember(name="db-0001", seed="db-0003"),
+        RetireMember(name="db-0002", seed="db-0003"),
+        OpenSeed(name="db-0003"),
+        Remember(
+            persisted=replace(
+                persisted,
+                cluster_id=NEW_ID,
+                bootstrap=Bootstrap(members=("db-0003",), token=f"{TOKEN}-1", version=VERSION),
+            )
+        ),
+    )
+    assert made.reason == "Recovered"
+
+
+def test_a_seed_of_an_empty_survivor_serves_although_there_was_no_revision_to_count_from() -> None:
+    assert plan(serving(revision=REVISION_BUMP)).reason == "Recovered"
+
+
+def recovered() -> ClusterState:
+    """As `serving`, with the cluster ID recorded; a survivor that is being deleted still answers."""
+    state = serving()
+    persisted = replace(state.persisted, cluster_id=NEW_ID)
+    return replace(state, desired=replace(state.desired, persisted=persisted))
+
+
+def test_what_is_left_of_the_old_cluster_is_no_split() -> None:
+    left: Member = recovered().by_name["db-0002"]
+    assert left.answer is not None
+    assert left.answer.cluster_id == CLUSTER_ID
+
+    assert plan(recovered()).reason != "SplitBrain"
+    foreign = changed(
+        recovered(), "db-0002", answer=answer("db-0002", (entry("db-0002"),), cluster_id="beef")
+    )
+    assert plan(foreign).reason == "SplitBrain"
+
+
+def reported(state: ClusterState) -> dict[str, tuple[str, str]]:
+    return {c.type: (c.status, c.reason) for c in conditions(state, plan(state))}
+
+
+def test_status_reports_of_a_recovery_and_never_forgets_that_data_may_be_lost() -> None:
+    assert "DataLossPossible" not in reported(lost(3, 0, 1, 2))
+    assert reported(recovering()) == {
+        "Available": ("False", "QuorumLost"),
+        "Progressing": ("True", "Recovering"),
+        "Degraded": ("True", "Recovering"),
+        "DataLossPossible": ("True", "RecoveredFromSurvivor"),
+    }
+    assert reported(serving())["Available"] == ("False", "QuorumLost")
+    after = reported(recovered())
+    assert after["Available"] == ("True", "QuorumHealthy")
+    assert after["DataLossPossible"] == ("True", "RecoveredFromSurvivor")
