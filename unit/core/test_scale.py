@@ -11,26 +11,17 @@ from etcd_operator.core.actions import (
     CreateMemberService,
     DeleteMember,
     MoveLeader,
-    Plan,
-    Promote,
     Remember,
     RemoveMember,
     Stage,
 )
-from etcd_operator.core.desired import DesiredCluster
-from etcd_operator.core.kinds.ephemeral import EPHEMERAL
-from etcd_operator.core.members import Member, quorum
-from etcd_operator.core.names import member_name
+from etcd_operator.core.members import Member
 from etcd_operator.core.plan import plan
-from etcd_operator.core.replies import EtcdMember
-from etcd_operator.core.rules.learner import LONG_SILENCE, TOO_LONG, remove_outdated
 from etcd_operator.core.rules.learner import finish as finish_learner
 from etcd_operator.core.rules.scale import down as shrink
 from etcd_operator.core.rules.scale import orphaned_objects, up
 from etcd_operator.core.starts import Joining
-from etcd_operator.core.state import ClusterState
 from unit.core.builders import (
-    IMAGE_PROBLEM,
     TOKEN,
     VERSION,
     answer,
@@ -47,36 +38,11 @@ from unit.core.builders import (
     serving,
     without,
 )
-
-
-def _sized(cluster: DesiredCluster, size: int) -> ClusterState:
-    """Three healthy voters, asked to be `size`."""
-    state = bootstrapped(cluster)
-    kept = quorum(max(len(state.voters), size))
-    return replace(state, desired=replace(state.desired, size=size), budget=kept)
-
-
-def _with(state: ClusterState, *members: Member) -> ClusterState:
-    return replace(state, members=(*state.members, *members))
-
-
-def _learner(state: ClusterState, name: str, **changes: Any) -> ClusterState:
-    """A fourth member that etcd lists as a learner, running and answering."""
-    member = serving(state.desired, name, (), entry=entry(name, is_learner=True))
-    learner = replace(member, answer=answer(name, is_learner=True))
-    return _with(state, replace(learner, **changes))
-
-
-def _unstarted(name: str) -> EtcdMember:
-    return replace(entry(name, is_learner=True), name="")
-
-
-def _kinds(made: Plan) -> list[str]:
-    return [type(action).__name__ for action in made.actions]
+from unit.core.sizes import kinds, sized, with_learner, with_members
 
 
 def test_a_persistent_cluster_grows_by_a_learner_with_the_lowest_free_number() -> None:
-    made = plan(_sized(persistent(), 5))
+    made = plan(sized(persistent(), 5))
 
     joining = Joining(members=("db-0", "db-1", "db-2", "db-3"), token=TOKEN)
     assert made.actions == (
@@ -87,9 +53,9 @@ def test_a_persistent_cluster_grows_by_a_learner_with_the_lowest_free_number() -
 
 
 def test_an_ephemeral_cluster_grows_by_a_number_that_is_remembered_once_etcd_lists_it() -> None:
-    made = plan(_sized(ephemeral(), 5))
+    made = plan(sized(ephemeral(), 5))
 
-    assert _kinds(made) == ["AddLearner", "Remember", "CreateMember", "CreateMemberService"]
+    assert kinds(made) == ["AddLearner", "Remember", "CreateMember", "CreateMemberService"]
     assert made.actions[0] == AddLearner(name="db-0003")
     assert made.actions[3] == CreateMemberService(name="db-0003")
     assert isinstance(made.actions[1], Remember)
@@ -97,7 +63,7 @@ def test_an_ephemeral_cluster_grows_by_a_number_that_is_remembered_once_etcd_lis
 
 
 def test_a_number_is_never_used_again_even_if_the_record_is_behind_what_exists() -> None:
-    state = _sized(ephemeral(), 4)
+    state = sized(ephemeral(), 4)
     state = without(state, "db-0002")
     members = (*state.members, serving(state.desired, "db-0007", ()))
 
@@ -116,24 +82,24 @@ def test_numbers_are_compared_as_numbers() -> None:
 
 
 def test_a_replaced_persistent_member_takes_its_own_number_again() -> None:
-    assert plan(without(_sized(persistent(), 3), "db-1")).actions[0] == AddLearner(name="db-1")
+    assert plan(without(sized(persistent(), 3), "db-1")).actions[0] == AddLearner(name="db-1")
 
 
 def test_nothing_grows_while_a_voter_is_not_healthy() -> None:
-    made = plan(down(_sized(persistent(), 5), "db-1"))
+    made = plan(down(sized(persistent(), 5), "db-1"))
 
     assert (made.actions, made.reason) == ((), "MemberUnhealthy")
 
 
 def test_growing_waits_for_a_claim_of_the_same_number_to_go() -> None:
     former = Member(name="db-3", claim=old_claim("db-3", is_terminating=True))
-    made = plan(_with(_sized(persistent(), 5), former))
+    made = plan(with_members(sized(persistent(), 5), former))
 
     assert (made.actions, made.stage, made.reason) == ((), Stage.WORKING, "ScalingUp")
 
 
 def test_a_claim_that_is_not_this_clusters_is_never_removed_but_reported() -> None:
-    made = plan(_with(_sized(persistent(), 5), Member(name="db-3", claim=claim("db-3"))))
+    made = plan(with_members(sized(persistent(), 5), Member(name="db-3", claim=claim("db-3"))))
 
     assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "ClaimInTheWay")
 
@@ -141,7 +107,7 @@ def test_a_claim_that_is_not_this_clusters_is_never_removed_but_reported() -> No
 def test_a_claim_that_this_cluster_made_for_a_member_that_never_came_is_removed() -> None:
     """Its creation was applied after the member had gone again: nobody else would ever remove it."""
     own = claim("db-3", cluster_uid=TOKEN)
-    made = plan(_with(_sized(persistent(), 5), Member(name="db-3", claim=own)))
+    made = plan(with_members(sized(persistent(), 5), Member(name="db-3", claim=own)))
 
     assert made.actions == (DeleteMember(name="db-3"),)
 
@@ -158,136 +124,19 @@ def test_a_claim_that_this_cluster_made_for_a_member_that_never_came_is_removed(
     ],
 )
 def test_a_claim_that_may_hold_other_data_is_not_removed(changes: dict[str, str]) -> None:
-    made = plan(_with(_sized(persistent(), 5), Member(name="db-3", claim=claim("db-3", **changes))))
+    made = plan(with_members(sized(persistent(), 5), Member(name="db-3", claim=claim("db-3", **changes))))
 
     assert (made.actions, made.reason) == ((), "ClaimInTheWay")
 
 
-def test_a_learner_that_answers_is_promoted() -> None:
-    made = plan(_learner(_sized(persistent(), 5), "db-3"))
-
-    assert made.actions == (Promote(name="db-3", member_id="id-db-3"),)
-
-
-def test_a_learner_that_has_not_started_is_waited_for() -> None:
-    made = plan(_learner(_sized(persistent(), 5), "db-3", answer=None))
-
-    assert (made.actions, made.stage, made.message) == ((), Stage.WORKING, "waiting for db-3 to start")
-
-
-@pytest.mark.parametrize("seconds", [LONG_SILENCE, TOO_LONG - 1.0])
-def test_a_learner_that_runs_and_answers_nobody_is_reported_after_a_while(seconds: float) -> None:
-    silent = _learner(_sized(persistent(), 5), "db-3", answer=None, silent_for=seconds)
-    made = plan(silent)
-
-    assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "LearnerSilent")
-    assert "db-3" in made.message
-    wait = plan(changed(silent, "db-3", silent_for=LONG_SILENCE - 1.0))
-    assert (wait.stage, wait.message) == (Stage.WORKING, "waiting for db-3 to start")
-
-
-@pytest.mark.parametrize(
-    "listed", [entry("db-3", is_learner=True), _unstarted("db-3")], ids=["was up", "never"]
-)
-def test_a_learner_that_answers_nobody_for_too_long_is_removed(listed: EtcdMember) -> None:
-    state = _learner(_sized(persistent(), 5), "db-3", answer=None, silent_for=TOO_LONG, entry=listed)
-
-    assert _kinds(plan(state)) == ["RemoveMember", "DeleteMember"]
-
-
-def test_a_learner_that_answers_nobody_goes_at_once_when_it_is_in_the_way() -> None:
-    silent = _learner(_sized(ephemeral(), 5), "db-0003", answer=None, silent_for=LONG_SILENCE)
-    asked = replace(silent, desired=replace(silent.desired, version="3.7.3"))
-
-    for state in (down(silent, "db-0001"), asked):
-        assert "RemoveMember" in _kinds(plan(state))
-        early = plan(changed(state, "db-0003", silent_for=LONG_SILENCE - 1.0))
-        assert "RemoveMember" not in _kinds(early)
-
-
-def test_a_learner_that_cannot_start_reports_why() -> None:
-    made = plan(_learner(_sized(persistent(), 5), "db-3", answer=None, problem=IMAGE_PROBLEM))
-
-    assert (made.stage, made.reason, made.message) == (Stage.HELD, "ErrImagePull", "db-3: no such image")
-
-
-@pytest.mark.parametrize("cluster", [persistent(), ephemeral()], ids=["persistent", "ephemeral"])
-def test_a_learner_that_can_never_start_is_removed_to_begin_again(cluster: DesiredCluster) -> None:
-    """Its flags name members that are gone, or its volume is that of a member that was removed."""
-    name = member_name(cluster, 3)
-    refusing = pod(name, is_running=False, restarts=1, can_never_join=True)
-    state = _learner(_sized(cluster, 5), name, answer=None, pod=refusing, problem=IMAGE_PROBLEM)
-    assert plan(state).stage is Stage.HELD  # it has started once: etcd knows its name
-
-    made = plan(changed(state, name, entry=_unstarted(name)))
-    assert _kinds(made)[-2:] == ["RemoveMember", "DeleteMember"]
-
-
-def test_an_ephemeral_learner_that_is_being_deleted_is_not_made_a_voter() -> None:
-    """With one voter it would take the quorum with it; it never comes back."""
-    state = _learner(_sized(ephemeral(size=1), 3), "db-0001", pod=pod("db-0001", is_terminating=True))
-
-    made = plan(state)
-
-    assert _kinds(made) == ["Remember", "RemoveMember", "DeleteMember"]
-    assert made.message == "db-0001 was lost while it joined"
-
-
-def test_a_persistent_learner_that_is_just_restarted_is_not_made_a_voter_yet() -> None:
-    state = _learner(_sized(persistent(size=1), 3), "db-1", pod=pod("db-1", is_terminating=True))
-
-    made = plan(state)
-
-    assert (made.actions, made.stage, made.message) == ((), Stage.WORKING, "waiting for db-1 to start")
-
-
-def test_a_persistent_learner_whose_claim_is_being_deleted_is_removed() -> None:
-    losing_data = old_claim("db-1", is_terminating=True)
-
-    made = plan(_learner(_sized(persistent(size=1), 3), "db-1", claim=losing_data))
-
-    assert _kinds(made) == ["RemoveMember", "DeleteMember"]
-
-
-@pytest.mark.parametrize("cluster", [persistent(), ephemeral()], ids=["persistent", "ephemeral"])
-def test_an_add_that_was_cut_off_goes_on_with_the_objects(cluster: DesiredCluster) -> None:
-    name = member_name(cluster, 3)
-    made = plan(_with(_sized(cluster, 5), Member(name=name, entry=_unstarted(name))))
-
-    assert "AddLearner" not in _kinds(made)
-    assert any(isinstance(action, CreateMember) and action.name == name for action in made.actions)
-    assert ("Remember" in _kinds(made)) is (cluster.kind is EPHEMERAL)
-
-
-def test_a_learner_that_is_not_needed_any_more_is_removed() -> None:
-    made = plan(_learner(_sized(persistent(), 3), "db-3"))
-
-    assert made.actions == (RemoveMember(name="db-3", member_id="id-db-3"), DeleteMember(name="db-3"))
-    assert made.message == "db-3 is not needed"
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        pytest.param({"pod": None}, id="its pod is gone"),
-        pytest.param({"pod": pod("db-0003", is_finished=True)}, id="its pod has failed"),
-    ],
-)
-def test_an_ephemeral_learner_that_was_lost_is_removed_with_its_number(changes: dict[str, Any]) -> None:
-    made = plan(_learner(_sized(ephemeral(), 5), "db-0003", answer=None, **changes))
-
-    assert _kinds(made) == ["Remember", "RemoveMember", "DeleteMember"]
-    assert made.message == "db-0003 was lost while it joined"
-
-
 def test_a_persistent_cluster_shrinks_from_the_highest_number() -> None:
-    made = plan(_sized(persistent(), 1))
+    made = plan(sized(persistent(), 1))
 
     assert made.actions == (RemoveMember(name="db-2", member_id="id-db-2"),)
 
 
 def test_an_ephemeral_cluster_shrinks_from_the_oldest_and_its_leader_hands_over_first() -> None:
-    made = plan(_sized(ephemeral(), 1))
+    made = plan(sized(ephemeral(), 1))
 
     assert made.actions == (
         MoveLeader(name="db-0002", member_id="id-db-0002"),
@@ -307,7 +156,7 @@ def test_a_leader_that_leaves_hands_over_to_the_member_that_leaves_last() -> Non
 @pytest.mark.parametrize(("behind", "heir"), [(10, "db-0002"), (11, "db-0001")])
 def test_a_leader_that_leaves_hands_over_to_a_member_that_has_not_to_catch_up(behind: int, heir: str) -> None:
     """The member that leaves last may have been promoted a moment ago, a tenth of the log behind."""
-    state = _sized(ephemeral(), 2)
+    state = sized(ephemeral(), 2)
     for member in state.members:
         reply = answer(member.name, state.etcd_members, committed=5000)
         if member.name == "db-0002":
@@ -339,7 +188,7 @@ def test_what_is_left_of_a_removed_member_is_removed() -> None:
         name="db-3", peer=peer("db-3", is_existing_only=True), claim=old_claim("db-3"), pod=pod("db-3")
     )
 
-    assert plan(_with(_sized(persistent(), 3), left)).actions == (DeleteMember(name="db-3"),)
+    assert plan(with_members(sized(persistent(), 3), left)).actions == (DeleteMember(name="db-3"),)
 
 
 @pytest.mark.parametrize(
@@ -362,14 +211,14 @@ def test_what_is_left_of_a_removed_member_is_removed() -> None:
     ],
 )
 def test_only_what_is_ours_and_still_stands_is_removed(left: dict[str, Any], is_removed: bool) -> None:
-    made = orphaned_objects(_with(_sized(persistent(), 3), Member(name="db-3", **left)))
+    made = orphaned_objects(with_members(sized(persistent(), 3), Member(name="db-3", **left)))
 
     assert (made is not None) is is_removed
 
 
 def test_without_a_quorum_no_membership_changes() -> None:
     left = Member(name="db-3", peer=peer("db-3"))
-    state = replace(_learner(_with(_sized(persistent(), 1), left), "db-4"), has_quorum=False)
+    state = replace(with_learner(with_members(sized(persistent(), 1), left), "db-4"), has_quorum=False)
 
     assert [rule(state) for rule in (orphaned_objects, finish_learner, shrink, up)] == [None] * 4
 
@@ -378,53 +227,23 @@ def test_nothing_is_left_to_do_at_the_size_that_is_asked() -> None:
     assert [rule(bootstrapped()) for rule in (orphaned_objects, finish_learner, shrink, up)] == [None] * 4
 
 
-def test_a_learner_that_has_not_started_goes_before_a_lost_voter() -> None:
-    """Its flags name the lost one: etcd would refuse them for ever (`member count is unequal`)."""
-    state = without(bootstrapped(ephemeral()), "db-0001")
-    lost = Member(name="db-0001", entry=entry("db-0001"))
-    learner = Member(name="db-0003", pod=pod("db-0003"), has_service=True, entry=_unstarted("db-0003"))
-    state = _with(state, lost, learner)
-
-    made = plan(state)
-
-    assert _kinds(made) == ["Remember", "RemoveMember", "DeleteMember"]
-    assert made.actions[1] == RemoveMember(name="db-0003", member_id="id-db-0003")
-
-
-def test_a_learner_that_has_started_may_stay_when_a_lost_voter_goes() -> None:
-    """Flags count only where there is no data."""
-    state = _learner(without(bootstrapped(ephemeral()), "db-0001"), "db-0003")
-    state = _with(state, Member(name="db-0001", entry=entry("db-0001")))
-
-    assert remove_outdated(state) is None
-    assert plan(state).actions == (RemoveMember(name="db-0001", member_id="id-db-0001"),)
-
-
-def test_an_unstarted_learner_stays_while_no_voter_is_lost() -> None:
-    state = _with(
-        bootstrapped(ephemeral()), Member(name="db-0003", pod=pod("db-0003"), entry=_unstarted("db-0003"))
-    )
-
-    assert remove_outdated(state) is None
-
-
 def test_an_ephemeral_cluster_shrinks_by_the_member_whose_pod_is_just_being_deleted() -> None:
     """It still answers; without it and another one the rest would be no quorum."""
-    state = changed(_sized(ephemeral(), 2), "db-0001", pod=pod("db-0001", is_terminating=True))
+    state = changed(sized(ephemeral(), 2), "db-0001", pod=pod("db-0001", is_terminating=True))
 
     assert RemoveMember(name="db-0001", member_id="id-db-0001") in plan(state).actions
 
 
 def test_a_persistent_cluster_shrinks_by_the_member_whose_claim_is_being_deleted() -> None:
     """It serves as long as its pod lives, and never again."""
-    state = changed(_sized(persistent(), 2), "db-1", claim=old_claim("db-1", is_terminating=True))
+    state = changed(sized(persistent(), 2), "db-1", claim=old_claim("db-1", is_terminating=True))
 
     assert RemoveMember(name="db-1", member_id="id-db-1") in plan(state).actions
 
 
 def test_a_persistent_cluster_does_not_shrink_while_the_rest_depends_on_a_pod_that_is_going() -> None:
     """It comes back, and then the last member may go."""
-    state = changed(_sized(persistent(), 2), "db-0", pod=pod("db-0", is_terminating=True))
+    state = changed(sized(persistent(), 2), "db-0", pod=pod("db-0", is_terminating=True))
 
     made = plan(state)
 
@@ -432,7 +251,7 @@ def test_a_persistent_cluster_does_not_shrink_while_the_rest_depends_on_a_pod_th
 
 
 def test_a_number_that_is_remembered_is_not_used_again_though_nothing_is_left_of_its_member() -> None:
-    state = _sized(ephemeral(), 4)
+    state = sized(ephemeral(), 4)
     persisted = replace(state.persisted, next_ordinal=7)
     state = replace(state, desired=replace(state.desired, persisted=persisted))
 

@@ -14,7 +14,7 @@ from etcd_operator.render import ephemeral, persistent
 from etcd_operator.render.urls import CLIENT_PORT, METRICS_PORT, url
 from unit.etcd.pods import RIGHTS, Pod, Stack, is_healthy, running, wait_healthy
 from unit.render.cases import IMAGE, PLAIN_EPHEMERAL, PLAIN_PERSISTENT, peer_of
-from unit.render.test_rules import environment_of
+from unit.render.pods import environment_of
 
 pytestmark = pytest.mark.skipif(os.geteuid() != RIGHTS, reason="makes network namespaces: needs root")
 

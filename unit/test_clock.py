@@ -1,0 +1,20 @@
+"""How Kubernetes writes times."""
+
+from datetime import datetime
+
+import pytest
+
+from etcd_operator.clock import instant, timestamp
+
+OLD = "2026-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize(("text", "year"), [("", 1970), (OLD, 2026)])
+def test_a_missing_time_is_the_epoch(text: str, year: int) -> None:
+    assert instant(text).year == year
+    assert instant(text).utcoffset() is not None
+
+
+def test_a_time_is_read_as_it_was_written() -> None:
+    assert timestamp(instant(OLD)) == OLD
+    assert timestamp(datetime.fromisoformat("2026-01-01T02:00:00.9+02:00")) == "2026-01-01T00:00:00Z"
