@@ -19,8 +19,10 @@ from unit.fakes.apiserver import Cut
 from unit.fakes.apiserver.faults import Answer, Fault, Request, Stall
 from unit.fakes.apiserver.kinds import PODS
 from unit.fakes.clock import FakeClock
-from unit.reconcile.bench import Bench, bench, ephemeral
-from unit.test_app import DEADLINE, serves, until
+from unit.operators import DEADLINE, until
+from unit.reconcile.bench import Bench, bench
+from unit.reconcile.bodies import ephemeral
+from unit.test_app import serves
 
 ROOT = Path(__file__).parents[1]
 FATAL_SECONDS = 5.0

@@ -72,5 +72,5 @@ class Members:
 
 
 def _is_complete(report: MemberReport, size: int) -> bool:
-    voters = [member for member in report.members.members if member.has_started and not member.is_learner]
+    voters = [member for member in report.members.members if member.name and not member.is_learner]
     return report.status.leader != 0 and len(voters) == len(report.members.members) == size

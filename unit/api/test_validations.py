@@ -6,7 +6,10 @@ from etcd_operator.api import limits, validations
 from etcd_operator.api.cel import Validation
 from etcd_operator.api.crd import crds
 from etcd_operator.api.schema import at
-from unit.api.contract.cases import EPHEMERAL_CASES, PEER_CASES, PERSISTENT_CASES, Case
+from unit.api.contract.case import Case
+from unit.api.contract.cases import EPHEMERAL_CASES
+from unit.api.contract.peer_cases import PEER_CASES
+from unit.api.contract.persistent_cases import PERSISTENT_CASES
 
 TABLES = {
     "etcdclusters.etcd.improbable.io": (validations.IMPROBABLE_CLUSTER, PERSISTENT_CASES),

@@ -17,26 +17,24 @@ from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.kinds.ephemeral import EPHEMERAL
 from etcd_operator.core.kinds.persistent import PERSISTENT
 from etcd_operator.core.members import (
-    ClaimFacts,
     Member,
-    PeerFacts,
     PodFacts,
     PodProblem,
     Unlabelled,
 )
 from etcd_operator.core.metrics_pages import needed
-from etcd_operator.core.observation import PeerUrls, observed
+from etcd_operator.core.observation import observed
 from etcd_operator.core.plan import plan
-from etcd_operator.core.replies import UNREAD, Answer, EtcdMember, PageFacts, Refusal, Reply, Silence
+from etcd_operator.core.replies import UNREAD, Answer, PageFacts, Refusal, Reply, Silence
 from etcd_operator.core.state import ClusterState
-from unit.core.model import Peer, Refused, Resource, World
+from unit.core.model import Refused, Resource, World
 from unit.core.model_acts import apply
-from unit.core.model_disks import Disk, Process
+from unit.core.model_disks import Process
+from unit.core.model_facts import PEER_URLS, claim_facts, list_of, peer_facts, pod_facts
 from unit.core.model_judge import judge
 from unit.core.model_pods import Claim, Pod
 
 KINDS = ("resource", "pods", "unlabelled", "going", "peers", "claims", "services", "budget")
-
 Decision = tuple[ClusterState, Plan]
 
 
@@ -99,7 +97,7 @@ class Operator:
                 for pod in self.cache["unlabelled"]
                 if not pod.is_terminating
             ),
-            kept=tuple(_claim_facts(name, c) for name, c in self.cache["claims"].items() if c.given_up),
+            kept=tuple(claim_facts(name, c) for name, c in self.cache["claims"].items() if c.given_up),
             has_client_service="db" in self.cache["services"],
             budget=self.cache["budget"],
             is_fresh=not self.awaited,
@@ -155,16 +153,16 @@ class Operator:
             name=name,
             has_replica_set=peer is not None and peer.template is not None,
             has_service=not self.world.is_persistent and name in self.cache["services"],
-            peer=_peer_facts(name, peer) if peer is not None else None,
-            claim=_claim_facts(name, claim) if claim is not None else None,
-            pod=self._pod_facts(pod) if pod is not None else None,
+            peer=peer_facts(name, peer) if peer is not None else None,
+            claim=claim_facts(name, claim) if claim is not None else None,
+            pod=self.pod_facts(pod) if pod is not None else None,
             problem=pod.problem if pod is not None else self._peer_problem(name),
         )
 
-    def _pod_facts(self, pod: Pod) -> PodFacts:
+    def pod_facts(self, pod: Pod) -> PodFacts:
         """Only the pods of ephemeral members state their version themselves."""
         process = self.world.processes.get(pod.uid)
-        facts = replace(_pod_facts(pod), started_lately=process is not None and not process.is_seasoned)
+        facts = replace(pod_facts(pod), started_lately=process is not None and not process.is_seasoned)
         return replace(facts, version="") if self.world.is_persistent else facts
 
     def _peer_problem(self, name: str) -> PodProblem | None:
@@ -253,79 +251,3 @@ def is_learner(process: Process) -> bool:
     """Whether a process reports itself as a learner."""
     own = process.disk.members.get(process.disk.member_id)
     return own is not None and own.is_learner
-
-
-def is_existing_only(start: object) -> bool:
-    """Whether flags are those of a member that refuses to start without its data."""
-    return type(start).__name__ == "Resuming"
-
-
-def list_of(disk: Disk) -> tuple[EtcdMember, ...]:
-    """etcd's list as this member reports it; a member that has not started has no name yet."""
-    return tuple(
-        EtcdMember(
-            id=entry.id,
-            name=entry.name if entry.is_started else "",
-            peer_urls=(_peer_url(entry.name),),
-            is_learner=entry.is_learner,
-        )
-        for entry in disk.members.values()
-    )
-
-
-def _peer_url(name: str) -> str:
-    return f"http://{name}:2380"
-
-
-PEER_URLS = PeerUrls(url_of=_peer_url, name_at=lambda url: url.removeprefix("http://").removesuffix(":2380"))
-
-
-def _claim_facts(name: str, claim: Claim) -> ClaimFacts:
-    return ClaimFacts(
-        name=name,
-        uid=claim.uid,
-        is_bound=True,
-        is_terminating=claim.is_terminating,
-        is_started=claim.is_started if claim.initial_members else None,
-        cluster_uid=claim.cluster_uid,
-        token=claim.token,
-        initial_members=claim.initial_members,
-        cluster_id=claim.cluster_id,
-        member_id=claim.member_id,
-        voters=claim.voters,
-        voters_revision=claim.voters_revision,
-        missing_in=claim.missing_in,
-        given_up=claim.given_up,
-        version=claim.version,
-    )
-
-
-def _peer_facts(name: str, peer: Peer) -> PeerFacts:
-    return PeerFacts(
-        name=name,
-        uid=peer.uid,
-        is_existing_only=is_existing_only(peer.start),
-        is_for_cleanup=peer.is_for_cleanup,
-        is_terminating=peer.is_terminating,
-        version=peer.version,
-    )
-
-
-def _pod_facts(pod: Pod) -> PodFacts:
-    return PodFacts(
-        name=pod.name,
-        uid=pod.uid,
-        ip="10.0.0.1",
-        is_running=pod.is_running,
-        has_run=pod.has_run,
-        restarts=pod.restarts,
-        has_restarted=pod.has_restarted,
-        is_finished=pod.is_finished,
-        is_on_lost_node=pod.is_on_lost_node,
-        is_terminating=pod.is_terminating,
-        has_no_data=pod.has_no_data,
-        can_never_join=pod.can_never_join,
-        has_fetched=pod.has_fetched,
-        problem=pod.problem,
-        version=pod.version,
-    )

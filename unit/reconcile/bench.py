@@ -18,36 +18,21 @@ from etcd_operator.pacing import Exponential
 from etcd_operator.reconcile import prober
 from unit.fakes.apiserver import ApiServer, Json, Kind
 from unit.fakes.apiserver.faults import Exchange
-from unit.fakes.apiserver.kinds import CLAIMS, EVENTS, OPERATOR_KINDS, PODS, REPLICA_SETS, SERVICES
+from unit.fakes.apiserver.kinds import CLAIMS, EVENTS, PODS, REPLICA_SETS, SERVICES
 from unit.fakes.clock import FakeClock
 from unit.fakes.etcd.launcher import Bootstrapped
 from unit.fakes.world import World
+from unit.reconcile.bodies import COREOS, IMPROBABLE, PEERS
 from unit.reconcile.etcds import Etcds
 from unit.reconcile.harness import MARK, RESYNC, Operator
 from unit.reconcile.network import network
 from unit.rights import all_taken, granted
 
-COREOS, IMPROBABLE, PEERS = OPERATOR_KINDS
 MEMBER_KINDS = {"services": SERVICES, "pods": PODS, "peers": PEERS, "sets": REPLICA_SETS, "claims": CLAIMS}
 PROBE_SECONDS = 8.0
 RELISTING = Exponential(0.01, cap=2.0, factor=1.5)  # real time, which has no meaning in a scenario
 PEER_LABEL = "etcd.improbable.io/peer-name"
 CONDITIONS = {"Available": "True", "Progressing": "False", "Degraded": "False"}
-
-STORAGE = {"volumeClaimTemplate": {"resources": {"requests": {"storage": "1Gi"}}}}
-
-
-def ephemeral(name: str = "c", size: int = 3, **spec: Any) -> tuple[Kind, Json]:
-    """A `coreos.com` cluster."""
-    return COREOS, {"metadata": {"name": name}, "spec": {"size": size, **spec}}
-
-
-def persistent(name: str = "c", size: int = 3, **spec: Any) -> tuple[Kind, Json]:
-    """An `etcd.improbable.io` cluster."""
-    asked = {"replicas": size, "version": "3.6.16", "storage": STORAGE}
-    return IMPROBABLE, {"metadata": {"name": name}, "spec": {**asked, **spec}}
-
-
 FASTER_THAN_KUBELETS = 0.02
 """Seconds: the first retries of a pass that failed come before any container has started."""
 

@@ -4,7 +4,8 @@ from typing import Any
 
 from unit.fakes.apiserver import Json, Kind
 from unit.fakes.apiserver.kinds import BUDGETS, CLAIMS, PODS, REPLICA_SETS
-from unit.reconcile.bench import COREOS, PEERS, Bench
+from unit.reconcile.bench import Bench
+from unit.reconcile.bodies import COREOS, PEERS
 
 
 def member_names(kind: Kind, size: int, name: str = "c") -> list[str]:

@@ -19,7 +19,8 @@ from etcd_operator.errors import Conflict
 from etcd_operator.keys import Key
 from unit.fakes.apiserver import Kind
 from unit.fakes.apiserver.kinds import CLAIMS, PODS
-from unit.reconcile.bench import COREOS, IMPROBABLE, PEERS, Bench, bootstrapped, ephemeral, persistent
+from unit.reconcile.bench import Bench, bootstrapped
+from unit.reconcile.bodies import COREOS, IMPROBABLE, PEERS, ephemeral, persistent
 
 KEY = Key("default", "c")
 

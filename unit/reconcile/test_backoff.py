@@ -4,7 +4,8 @@ import pytest
 
 from unit.fakes.apiserver import Json, Kind
 from unit.fakes.apiserver.faults import Answer, Fault, Request
-from unit.reconcile.bench import Bench, bench, ephemeral, persistent
+from unit.reconcile.bench import Bench, bench
+from unit.reconcile.bodies import ephemeral, persistent
 
 CAP = 30.0
 QUIET = 300.0

@@ -6,11 +6,11 @@ import pytest
 
 from unit.fakes.apiserver import Json, Kind
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, REPLICA_SETS, SERVICES
-from unit.reconcile.bench import COREOS, IMPROBABLE, PEERS, Bench, bench, bootstrapped, ephemeral, persistent
+from unit.reconcile.bench import Bench, bench, bootstrapped
+from unit.reconcile.bodies import COREOS, IMPROBABLE, MAKERS, PEERS, ephemeral, persistent
 from unit.reconcile.expected import assert_finished
 
 Make = Callable[..., tuple[Kind, Json]]
-MAKERS = pytest.mark.parametrize("make", [ephemeral, persistent])
 
 
 def stable_part(status: Json) -> Json:

@@ -8,7 +8,8 @@ import pytest
 from unit.fakes.apiserver import Answer, Json
 from unit.fakes.apiserver.faults import Fault, Request
 from unit.fakes.apiserver.kinds import CLAIMS
-from unit.reconcile.bench import IMPROBABLE, PEERS, Bench, bootstrapped, persistent
+from unit.reconcile.bench import Bench, bootstrapped
+from unit.reconcile.bodies import IMPROBABLE, PEERS, persistent
 from unit.reconcile.expected import assert_finished
 
 

@@ -7,7 +7,8 @@ from unittest.mock import patch
 from etcd_operator.etcd import metrics_page
 from etcd_operator.etcd.metrics_page import UNREAD, MetricsPage
 from etcd_operator.reconcile import prober
-from unit.reconcile.bench import COREOS, IMPROBABLE, Bench, bootstrapped, ephemeral, persistent
+from unit.reconcile.bench import Bench, bootstrapped
+from unit.reconcile.bodies import COREOS, IMPROBABLE, ephemeral, persistent
 from unit.reconcile.harness import RESYNC
 
 

@@ -12,7 +12,8 @@ import pytest
 
 from unit.fakes.apiserver import Cut, Kind
 from unit.fakes.apiserver.kinds import CLAIMS
-from unit.reconcile.bench import COREOS, Bench, bench, ephemeral, persistent
+from unit.reconcile.bench import Bench, bench
+from unit.reconcile.bodies import COREOS, ephemeral, persistent
 from unit.reconcile.disturbance import DISTURBANCES, Disturbance, survives
 from unit.reconcile.expected import assert_finished
 

@@ -6,7 +6,8 @@ import pytest
 
 from unit.fakes.apiserver import Kind
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, SERVICES
-from unit.reconcile.bench import COREOS, IMPROBABLE, Bench, bootstrapped, ephemeral, persistent
+from unit.reconcile.bench import Bench, bootstrapped
+from unit.reconcile.bodies import COREOS, IMPROBABLE, ephemeral, persistent
 from unit.reconcile.disturbance import AtNthWrite
 from unit.reconcile.expected import assert_finished
 

@@ -3,14 +3,11 @@
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from unit.fakes.apiserver.kinds import BUDGETS, CLAIMS, PODS, SERVICES
 from unit.fakes.etcd.cluster import FakeEtcdCluster
-from unit.reconcile.bench import COREOS, IMPROBABLE, PEERS, bootstrapped, ephemeral, persistent
+from unit.reconcile.bench import bootstrapped
+from unit.reconcile.bodies import COREOS, IMPROBABLE, MAKERS, PEERS
 from unit.reconcile.expected import assert_finished, member_names
-
-MAKERS = pytest.mark.parametrize("make", [ephemeral, persistent])
 
 
 @MAKERS

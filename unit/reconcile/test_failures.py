@@ -9,11 +9,11 @@ import pytest
 from unit.fakes.apiserver import Answer, Json, Kind
 from unit.fakes.apiserver.faults import Cut, Fault, Request
 from unit.fakes.apiserver.kinds import CLAIMS, PODS
-from unit.reconcile.bench import COREOS, IMPROBABLE, PEERS, bench, bootstrapped, ephemeral, persistent
+from unit.reconcile.bench import bench, bootstrapped
+from unit.reconcile.bodies import COREOS, IMPROBABLE, MAKERS, PEERS, ephemeral, persistent
 from unit.reconcile.expected import assert_finished
 from unit.reconcile.test_protect import gate_of
 
-MAKERS = pytest.mark.parametrize("make", [ephemeral, persistent])
 WEBHOOK = 'Internal error occurred: failed calling webhook "images.example.com": no endpoints available'
 FAULTS: dict[str, Fault] = {
     "500": Answer(code=500, reason="InternalError", message=WEBHOOK),

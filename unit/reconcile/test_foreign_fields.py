@@ -3,14 +3,12 @@
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from unit.fakes.apiserver import Json, Kind
 from unit.fakes.apiserver.kinds import BUDGETS, CLAIMS, PODS, REPLICA_SETS, SERVICES
-from unit.reconcile.bench import COREOS, IMPROBABLE, PEERS, Bench, bench, bootstrapped, ephemeral, persistent
+from unit.reconcile.bench import Bench, bench, bootstrapped
+from unit.reconcile.bodies import COREOS, IMPROBABLE, MAKERS, PEERS, persistent
 from unit.reconcile.expected import assert_finished
 
-MAKERS = pytest.mark.parametrize("make", [ephemeral, persistent])
 OURS = (PODS, SERVICES, BUDGETS, CLAIMS, REPLICA_SETS, COREOS, IMPROBABLE, PEERS)
 SCANNED = {
     "type": "example.com/Scanned",

@@ -5,7 +5,8 @@ from typing import Any
 from etcd_operator.etcd.probe import Probe
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.slots import Slot
-from unit.reconcile.bench import Bench, bench, bootstrapped, ephemeral
+from unit.reconcile.bench import Bench, bench, bootstrapped
+from unit.reconcile.bodies import ephemeral
 from unit.reconcile.harness import Operator
 
 

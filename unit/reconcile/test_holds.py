@@ -7,10 +7,10 @@ import pytest
 from unit.fakes.apiserver import Answer, Json, Kind
 from unit.fakes.apiserver.faults import Fault, Request
 from unit.fakes.apiserver.kinds import BUDGETS, CLAIMS, EVENTS, PODS, REPLICA_SETS, SERVICES
-from unit.reconcile.bench import COREOS, IMPROBABLE, bench, bootstrapped, ephemeral, persistent
+from unit.reconcile.bench import bench, bootstrapped
+from unit.reconcile.bodies import COREOS, IMPROBABLE, MAKERS, ephemeral, persistent
 from unit.reconcile.expected import assert_finished
 
-MAKERS = pytest.mark.parametrize("make", [ephemeral, persistent])
 CONTAINERS = {"containers": [{"name": "x", "image": "x:1"}]}
 LABELS = {"matchLabels": {"a": "b"}}
 TEMPLATE = {"metadata": {"labels": {"a": "b"}}, "spec": CONTAINERS}

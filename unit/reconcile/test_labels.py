@@ -9,22 +9,13 @@ from etcd_operator.core.actions import RemoveMember
 from etcd_operator.errors import Conflict
 from unit.fakes.apiserver import Json, Kind
 from unit.fakes.apiserver.kinds import BUDGETS, CLAIMS, PODS, REPLICA_SETS, SERVICES
-from unit.reconcile.bench import (
-    COREOS,
-    IMPROBABLE,
-    PEER_LABEL,
-    PEERS,
-    Bench,
-    bootstrapped,
-    ephemeral,
-    persistent,
-)
+from unit.reconcile.bench import PEER_LABEL, Bench, bootstrapped
+from unit.reconcile.bodies import COREOS, IMPROBABLE, MAKERS, PEERS, ephemeral, persistent
 from unit.reconcile.expected import assert_finished
+from unit.reconcile.manual_recoveries import ask, lost_for_long
 from unit.reconcile.test_acts import Acts
-from unit.reconcile.test_manual_recovery import ask, lost_for_long
 from unit.reconcile.test_protect import pod_of
 
-MAKERS = pytest.mark.parametrize("make", [ephemeral, persistent])
 CLUSTER = {COREOS: "etcd_cluster", IMPROBABLE: "etcd.improbable.io/cluster-name"}
 EVERY_LABEL = {
     COREOS: ["etcd_cluster", "etcd_node"],

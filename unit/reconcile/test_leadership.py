@@ -3,7 +3,8 @@
 import pytest
 
 from unit.fakes.apiserver import Json, Kind
-from unit.reconcile.bench import COREOS, Bench, bootstrapped, ephemeral, persistent
+from unit.reconcile.bench import Bench, bootstrapped
+from unit.reconcile.bodies import COREOS, ephemeral, persistent
 
 
 def members(made: Bench) -> list[tuple[str, bool]]:

@@ -1,83 +1,29 @@
 """Persistent members whose data is gone: given up by name only, and never twice, at any write."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 
-from etcd_operator.api.persisted import REVISION_BUMP
 from etcd_operator.core.rules.manual_recovery import SILENCE
 from unit.fakes.apiserver import Kind
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, SERVICES
-from unit.reconcile.bench import IMPROBABLE, PEER_LABEL, PEERS, Bench, bootstrapped, persistent
+from unit.reconcile.bench import PEER_LABEL, Bench, bootstrapped
+from unit.reconcile.bodies import IMPROBABLE, PEERS, persistent
 from unit.reconcile.disturbance import DISTURBANCES, Disturbance, run_or_die, survives
 from unit.reconcile.expected import assert_finished
-
-RECOVER = "etcd.improbable.io/recover"
-TOKEN = "etcd.improbable.io/cluster-token"
-NAME = "c0de/c-2/1"
-LOST = ("the reply is lost and it dies", "the reply is lost and it lives on")
-
-
-def lose(made: Bench, *numbers: int) -> None:
-    """Claims and pods go for good."""
-    for number in numbers:
-        made.lose_claim(f"c-{number}")
-    made.world.settle()
-
-
-def ask(made: Bench, name: str | None = NAME) -> None:
-    """As `kubectl annotate`."""
-    made.edit(IMPROBABLE, "c", {"metadata": {"annotations": {RECOVER: name}}})
-
-
-def is_reason(made: Bench, reason: str) -> Callable[[], bool]:
-    return lambda: made.reason(IMPROBABLE) == reason
-
-
-def message(made: Bench) -> str:
-    return str(made.condition(IMPROBABLE, "Degraded")["message"])
-
-
-def lost_for_long(made: Bench) -> None:
-    """Two of three are gone, that is reported, and it is long ago."""
-    lose(made, 0, 1)
-    made.run_until(is_reason(made, "QuorumLost"))
-    made.clock.advance(SILENCE + 1.0)
-
-
-def fetching(made: Bench) -> None:
-    """A recovery is under way, and its seed is held up."""
-    made.etcds.holds_seeds = "save"
-    lost_for_long(made)
-    ask(made)
-    made.run_until(lambda: "c-3" in made.objects()["pods"])
-
-
-def assert_recovered(
-    made: Bench,
-    numbers: tuple[int, ...] = (0, 1, 3),
-    kept: tuple[str, ...] = ("c-2",),
-    *,
-    generation: int = 1,
-) -> None:
-    """One new cluster with all the data; nothing of the old one but claims that are marked as given up."""
-    etcd = made.etcd.etcd
-    assert etcd.keys[b"key"] == (b"value", 2)
-    assert etcd.revision >= REVISION_BUMP
-    assert_finished(made, IMPROBABLE, len(numbers), numbers, kept=kept)
-    for name in kept:
-        notes = made.get(CLAIMS, name)["metadata"]["annotations"]
-        assert notes["etcd.improbable.io/given-up-by"].startswith("c0de/c-")
-        assert notes["etcd.improbable.io/given-up-at"].endswith("Z")
-    status = made.status(IMPROBABLE)
-    recovery = status["recovery"]
-    assert (recovery["generation"], recovery["replaces"]) == (generation, "c0de")
-    assert status["clusterID"] != "c0de"
-    assert made.condition(IMPROBABLE, "DataLossPossible")["status"] == "True"
-    selector = made.get(SERVICES)["spec"]["selector"]
-    assert selector[TOKEN] == recovery["token"]
-    assert {p["metadata"]["labels"][TOKEN] for p in made.api.objects.select(PODS)} == {recovery["token"]}
+from unit.reconcile.manual_recoveries import (
+    LOST,
+    NAME,
+    RECOVER,
+    ask,
+    assert_recovered,
+    fetching,
+    is_reason,
+    lose,
+    lost_for_long,
+    message,
+)
 
 
 def test_a_majority_that_is_gone_is_given_up_only_by_name() -> None:

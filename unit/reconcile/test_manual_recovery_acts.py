@@ -25,7 +25,8 @@ from etcd_operator.reconcile.recovery import Recoverer
 from unit.core.builders import answer, entry
 from unit.dialects.builders import DEFAULTS
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, SERVICES
-from unit.reconcile.bench import IMPROBABLE, PEER_LABEL, PEERS, Bench, bootstrapped, persistent
+from unit.reconcile.bench import PEER_LABEL, Bench, bootstrapped
+from unit.reconcile.bodies import IMPROBABLE, PEERS, persistent
 from unit.reconcile.harness import objects_of
 from unit.reconcile.test_recovery_acts import FOREIGN
 

@@ -7,7 +7,8 @@ import pytest
 from unit.fakes.apiserver import Answer
 from unit.fakes.apiserver.faults import Fault, Request
 from unit.fakes.apiserver.kinds import NODES, PODS
-from unit.reconcile.bench import COREOS, Bench, bootstrapped, ephemeral
+from unit.reconcile.bench import Bench, bootstrapped
+from unit.reconcile.bodies import COREOS, ephemeral
 from unit.reconcile.expected import assert_finished
 
 LOST = "c-0002"

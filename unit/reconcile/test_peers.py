@@ -10,7 +10,8 @@ from etcd_operator.keys import Key
 from etcd_operator.reconcile.peer_observe import ObservedPeer, PeerObserver
 from unit.fakes.apiserver import Json
 from unit.fakes.apiserver.kinds import CLAIMS, REPLICA_SETS
-from unit.reconcile.bench import IMPROBABLE, PEERS, STORAGE, Bench, bench, bootstrapped, persistent
+from unit.reconcile.bench import Bench, bench, bootstrapped
+from unit.reconcile.bodies import IMPROBABLE, PEERS, STORAGE, persistent
 from unit.reconcile.expected import assert_finished
 
 CLEANUP = "etcdpeer.etcd.improbable.io/pvc-cleanup"

@@ -13,12 +13,12 @@ from etcd_operator.reconcile import prober
 from unit.fakes.apiserver import Answer, Json, Kind
 from unit.fakes.apiserver.faults import Fault, Request
 from unit.fakes.apiserver.kinds import BUDGETS, CLAIMS, PODS
-from unit.reconcile.bench import COREOS, IMPROBABLE, PEER_LABEL, Bench, bootstrapped, ephemeral, persistent
+from unit.reconcile.bench import PEER_LABEL, Bench, bootstrapped
+from unit.reconcile.bodies import COREOS, IMPROBABLE, MAKERS, ephemeral, persistent
 from unit.reconcile.disturbance import DISTURBANCES, run_or_die, survives
 from unit.reconcile.expected import assert_finished
 
 Make = Callable[..., tuple[Kind, Json]]
-MAKERS = pytest.mark.parametrize("make", [ephemeral, persistent])
 EDITS: dict[str, Json] = {
     "fewer": {"spec": {"minAvailable": 0}},
     "a percentage": {"spec": {"minAvailable": "34%"}},

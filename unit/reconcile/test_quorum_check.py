@@ -11,7 +11,8 @@ from etcd_operator.etcd.values import Answered
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.prober import RECENT
 from etcd_operator.reconcile.quorum_check import QuorumCheck
-from unit.reconcile.bench import bootstrapped, ephemeral, persistent
+from unit.reconcile.bench import bootstrapped
+from unit.reconcile.bodies import ephemeral, persistent
 from unit.reconcile.probing import KEY, NAMES, ProbedCluster, probed_cluster
 
 

@@ -9,7 +9,8 @@ from etcd_operator.render.steps import RUN_STEPS
 from unit.fakes.apiserver.kinds import PODS, SERVICES
 from unit.fakes.apiserver.store import copied
 from unit.fakes.kubelets import rendered
-from unit.reconcile.bench import COREOS, Bench, bootstrapped, ephemeral
+from unit.reconcile.bench import Bench, bootstrapped
+from unit.reconcile.bodies import COREOS, ephemeral
 from unit.reconcile.disturbance import DISTURBANCES, Disturbance, survives
 from unit.reconcile.expected import assert_finished
 

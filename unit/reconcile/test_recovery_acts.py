@@ -24,7 +24,8 @@ from etcd_operator.reconcile.members.protocol import Scope
 from etcd_operator.reconcile.recovery import Recoverer
 from unit.dialects.builders import DEFAULTS
 from unit.fakes.apiserver.kinds import PODS
-from unit.reconcile.bench import COREOS, Bench, bootstrapped, ephemeral
+from unit.reconcile.bench import Bench, bootstrapped
+from unit.reconcile.bodies import COREOS, ephemeral
 from unit.reconcile.harness import objects_of
 
 OLD, NEW = "c0de", "feed"

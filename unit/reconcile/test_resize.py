@@ -12,7 +12,8 @@ import pytest
 
 from unit.fakes.apiserver import Json, Kind
 from unit.fakes.apiserver.kinds import PODS
-from unit.reconcile.bench import COREOS, IMPROBABLE, Bench, bootstrapped, ephemeral, persistent
+from unit.reconcile.bench import Bench, bootstrapped
+from unit.reconcile.bodies import COREOS, IMPROBABLE, ephemeral, persistent
 from unit.reconcile.disturbance import DISTURBANCES, Disturbance, run_or_die, survives, survives_lag
 from unit.reconcile.expected import assert_finished, expected_objects, member_names
 

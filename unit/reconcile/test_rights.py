@@ -18,11 +18,12 @@ from etcd_operator.reconcile.install import Installer
 from unit.fakes.apiserver import ApiServer, Kind
 from unit.fakes.apiserver.kinds import BUDGETS, CLAIMS, NODES, PODS, REPLICA_SETS, SERVICES
 from unit.fakes.clock import FakeClock
-from unit.reconcile import test_manual_recovery, test_quorum_lost
-from unit.reconcile.bench import COREOS, PEERS, Bench, bench, ephemeral, persistent
+from unit.operators import running, until
+from unit.reconcile import manual_recoveries, test_quorum_lost
+from unit.reconcile.bench import Bench, bench
+from unit.reconcile.bodies import COREOS, PEERS, ephemeral, persistent
 from unit.reconcile.harness import TIMEOUTS, Mortality, MortalTransport, objects_of
 from unit.rights import DEFINITIONS, UNASKED, Right, all_taken, granted
-from unit.test_app import running, until
 
 MADE = {
     resources.SERVICES: SERVICES,
@@ -73,8 +74,8 @@ def a_life_of_an_ephemeral_cluster() -> frozenset[Right]:
 
 def a_life_of_a_persistent_cluster() -> frozenset[Right]:
     with lived(*persistent()) as made:
-        test_manual_recovery.lost_for_long(made)
-        test_manual_recovery.ask(made)
+        manual_recoveries.lost_for_long(made)
+        manual_recoveries.ask(made)
         made.settle()
         made.events()
         return all_taken(exchange.request for exchange in made.api.log)

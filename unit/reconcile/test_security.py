@@ -8,8 +8,9 @@ import pytest
 from etcd_operator.render.security import AS_ROOT, RESTRICTED
 from unit.fakes.apiserver import Json
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, REPLICA_SETS
-from unit.reconcile.bench import IMPROBABLE, PEERS, Bench, bootstrapped, persistent
-from unit.reconcile.test_manual_recovery import ask, lost_for_long
+from unit.reconcile.bench import Bench, bootstrapped
+from unit.reconcile.bodies import IMPROBABLE, PEERS, persistent
+from unit.reconcile.manual_recoveries import ask, lost_for_long
 
 MARK = "etcd.improbable.io/non-root"
 

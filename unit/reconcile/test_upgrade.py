@@ -7,7 +7,8 @@ from etcd_operator.reconcile.upgrade import events_of
 from unit.core import builders as states
 from unit.fakes.apiserver import Json, Kind
 from unit.fakes.apiserver.kinds import PODS
-from unit.reconcile.bench import COREOS, IMPROBABLE, PEERS, bootstrapped
+from unit.reconcile.bench import bootstrapped
+from unit.reconcile.bodies import COREOS, IMPROBABLE, PEERS
 from unit.reconcile.expected import assert_finished
 from unit.reconcile.upgrades import (
     BOTH,

@@ -4,7 +4,8 @@ import pytest
 
 from unit.fakes.apiserver import Kind
 from unit.fakes.apiserver.kinds import PODS
-from unit.reconcile.bench import COREOS, IMPROBABLE, bootstrapped
+from unit.reconcile.bench import bootstrapped
+from unit.reconcile.bodies import COREOS, IMPROBABLE
 from unit.reconcile.disturbance import DISTURBANCES, Disturbance, survives
 from unit.reconcile.expected import assert_finished
 from unit.reconcile.upgrades import (

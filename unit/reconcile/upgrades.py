@@ -7,7 +7,8 @@ import pytest
 
 from unit.fakes.apiserver import Json, Kind
 from unit.fakes.apiserver.kinds import CLAIMS
-from unit.reconcile.bench import COREOS, IMPROBABLE, Bench, ephemeral, persistent
+from unit.reconcile.bench import Bench
+from unit.reconcile.bodies import COREOS, IMPROBABLE, ephemeral, persistent
 
 BOTH = pytest.mark.parametrize("kind", [COREOS, IMPROBABLE], ids=["ephemeral", "persistent"])
 

@@ -18,7 +18,7 @@ import pytest
 
 from etcd_operator.api.crd import crds
 from etcd_operator.api.policies import policies
-from unit.api.contract.cases import EPHEMERAL, PEER, Manifest, changed
+from unit.api.contract.case import EPHEMERAL, PEER, Manifest, changed
 
 DEADLINE = 20.0
 

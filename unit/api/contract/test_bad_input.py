@@ -1,7 +1,10 @@
 import pytest
 
-from unit.api.contract.cases import EPHEMERAL_CASES, PEER_CASES, PERSISTENT_CASES, Case, changed
+from unit.api.contract.case import Case, changed
+from unit.api.contract.cases import EPHEMERAL_CASES
 from unit.api.contract.conftest import Kubectl
+from unit.api.contract.peer_cases import PEER_CASES
+from unit.api.contract.persistent_cases import PERSISTENT_CASES
 
 pytestmark = pytest.mark.cluster
 

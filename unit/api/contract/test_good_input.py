@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from unit.api.contract.cases import (
+from unit.api.contract.case import (
     ABSENT,
     CLAIM,
     EPHEMERAL,

@@ -2,7 +2,7 @@
 
 import pytest
 
-from unit.api.contract.cases import EPHEMERAL, PERSISTENT
+from unit.api.contract.case import EPHEMERAL, PERSISTENT
 from unit.api.contract.conftest import Kubectl, wait_for
 
 pytestmark = pytest.mark.cluster

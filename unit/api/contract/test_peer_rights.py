@@ -2,7 +2,7 @@
 
 import pytest
 
-from unit.api.contract.cases import PEER
+from unit.api.contract.case import PEER
 from unit.api.contract.conftest import Kubectl, named
 
 pytestmark = pytest.mark.cluster
