@@ -43,6 +43,8 @@ from etcd_operator.etcd.values import (
     status_of,
 )
 
+__all__ = ["Answered", "NoAnswer", "Probe", "Refused", "Reply", "probe"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
