@@ -16,18 +16,15 @@ class Clock(Protocol):
 
     def now(self) -> datetime:
         """The wall-clock time, aware, in UTC."""
-        ...
 
     def monotonic(self) -> float:
         """Seconds since a fixed point; never decreases."""
-        ...
 
     def wait(self, condition: threading.Condition, timeout: float | None) -> None:
         """Wait on `condition` (held by the caller) until notified or `timeout` seconds are over.
 
         May return early, as a condition may: the caller checks again.
         """
-        ...
 
 
 class SystemClock:

@@ -62,7 +62,6 @@ class HasMetadata(Protocol):
     @property
     def metadata(self) -> ObjectMeta:
         """Its metadata."""
-        ...
 
 
 class Condition(Value, frozen=True, kw_only=True, omit_defaults=False):

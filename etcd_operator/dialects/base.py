@@ -26,7 +26,6 @@ class Resource(HasMetadata, Protocol):
     @property
     def status(self) -> Value:
         """Its status, of the type of its group."""
-        ...
 
 
 Cluster_contra = TypeVar("Cluster_contra", bound=Resource, contravariant=True)
@@ -48,49 +47,38 @@ class Dialect(Protocol[Cluster_contra]):
 
     def desired(self, cluster: Cluster_contra) -> DesiredCluster:
         """The desired state. A problem of the spec is in `problem`, never raised."""
-        ...
 
     def status(self, cluster: Cluster_contra, state: ClusterState, plan: Plan, *, now: str) -> RawObject:
         """The complete status to write; `now` is RFC 3339."""
-        ...
 
     def member_host(self, cluster: DesiredCluster, name: str) -> str:
         """The DNS name of a member for its peers."""
-        ...
 
     def member_at(self, cluster: DesiredCluster, host: str) -> str:
         """The member with this host name; empty for an unknown member."""
-        ...
 
     def member_labels(self, cluster: DesiredCluster, name: str) -> dict[str, str]:
         """The labels that identify a member's pod and claim, for caches and selectors."""
-        ...
 
     def client_service(self, cluster: DesiredCluster) -> RawObject:
         """The client Service."""
-        ...
 
     def member_service(self, cluster: DesiredCluster, name: str) -> RawObject:
         """The Service of one member."""
-        ...
 
     def budget(self, cluster: DesiredCluster, min_available: int) -> RawObject:
         """The disruption budget of the cluster."""
-        ...
 
     @property
     def pod_keys(self) -> PodKeys:
         """The keys that the operator writes on members' pods."""
-        ...
 
     @property
     def route_label(self) -> str:
         """The label by which only the client Service selects: without it a pod gets no clients."""
-        ...
 
     def member(self, cluster: DesiredCluster, name: str, start: Start) -> RawObject:
         """The object of a member: a Pod or an EtcdPeer."""
-        ...
 
 
 def desired_of(

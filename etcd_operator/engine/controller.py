@@ -71,15 +71,12 @@ class ControllerMetrics(QueueMetrics, Protocol):
 
     def observe(self, queue: WorkQueue[Key]) -> None:
         """Called once, with the controller's queue, which has gauges."""
-        ...
 
     def retried(self) -> None:
         """A key was requeued with a delay."""
-        ...
 
     def reconciled(self, outcome: str, seconds: float) -> None:
         """A pass ended: "success", "requeue_after", "error", "terminal" or "panic"."""
-        ...
 
 
 class Controller:

@@ -44,15 +44,12 @@ class QueueMetrics(Protocol):
 
     def added(self) -> None:
         """An item was accepted (a duplicate is not)."""
-        ...
 
     def taken(self, waited: float) -> None:
         """An item went to a worker, `waited` after it was added."""
-        ...
 
     def finished(self, worked: float) -> None:
         """A worker is done with an item that it took `worked` ago."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,15 +18,16 @@ from typing import Generic, TypeVar
 
 import structlog
 
+from etcd_operator.api.meta import HasMetadata
 from etcd_operator.clock import Clock, SystemClock
 from etcd_operator.errors import OperatorError
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.reflector import Reflector
 from etcd_operator.kube.resources import Selection
-from etcd_operator.kube.store import Index, OnChange, Store, Stored
+from etcd_operator.kube.store import Index, OnChange, Store
 
-T = TypeVar("T", bound=Stored)
+T = TypeVar("T", bound=HasMetadata)
 
 OnCrash = Callable[[str, Exception], None]
 """`(thread name, the exception that ended it)`."""

@@ -63,19 +63,15 @@ class Sink(Protocol[S_contra]):
 
     def replace(self, items: Iterable[S_contra], version: str, *, keep: Iterable[Key] = ()) -> None:
         """The whole collection, as of `version`."""
-        ...
 
     def put(self, value: S_contra) -> None:
         """One object, added or changed."""
-        ...
 
     def remove(self, key: Key, version: str) -> None:
         """One object, deleted."""
-        ...
 
     def advance(self, version: str) -> None:
         """No object, but everything up to `version` has been reported."""
-        ...
 
 
 class _Backoff:

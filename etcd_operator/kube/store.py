@@ -18,45 +18,12 @@ release before it); a version that is no integer counts as newer.
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
+from etcd_operator.api.meta import HasMetadata
 from etcd_operator.keys import Key
 
-
-class StoredMeta(Protocol):
-    """The metadata that the store reads."""
-
-    @property
-    def name(self) -> str:
-        """Unique in its namespace at any one time."""
-        ...
-
-    @property
-    def namespace(self) -> str:
-        """Empty for cluster-wide objects."""
-        ...
-
-    @property
-    def uid(self) -> str:
-        """Unique for all time."""
-        ...
-
-    @property
-    def resource_version(self) -> str:
-        """Grows with each write."""
-        ...
-
-
-class Stored(Protocol):
-    """What can be kept: anything immutable with Kubernetes metadata."""
-
-    @property
-    def metadata(self) -> StoredMeta:
-        """The identity of the object."""
-        ...
-
-
-T = TypeVar("T", bound=Stored)
+T = TypeVar("T", bound=HasMetadata)
 
 Index = Callable[[T], Iterable[str]]
 """The values under which an object is indexed; none: not in this index."""
@@ -120,7 +87,7 @@ class Store(Generic[T]):
 
         `keep` are objects that exist but could not be read: their known values are kept.
         """
-        fresh = {_key(item): item for item in items}
+        fresh = {item.metadata.key: item for item in items}
         with self._lock:
             deleted = self._values.keys() - fresh.keys() - set(keep)
             changes: list[tuple[T | None, T | None]] = [(self._drop(key), None) for key in sorted(deleted)]
@@ -131,7 +98,7 @@ class Store(Generic[T]):
 
     def put(self, value: T) -> None:
         """Store an added or changed object, unless a newer one is known."""
-        key, version = _key(value), value.metadata.resource_version
+        key, version = value.metadata.key, value.metadata.resource_version
         with self._lock:
             old = self._values.get(key)
             stale = old is not None and is_older(version, old.metadata.resource_version)
@@ -190,9 +157,5 @@ class Store(Generic[T]):
             self._on_change(old, new)
 
 
-def _key(value: Stored) -> Key:
-    return Key(value.metadata.namespace, value.metadata.name)
-
-
-def _identity(value: Stored) -> tuple[str, str]:
+def _identity(value: HasMetadata) -> tuple[str, str]:
     return value.metadata.uid, value.metadata.resource_version

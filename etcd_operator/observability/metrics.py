@@ -27,24 +27,19 @@ class QueueGauges(Protocol):
     @property
     def depth(self) -> int:
         """How many keys wait for a worker."""
-        ...
 
     @property
     def in_flight(self) -> int:
         """How many keys are being reconciled."""
-        ...
 
     def unfinished_seconds(self) -> float:
         """How long the keys in flight have been in work, added up."""
-        ...
 
     def longest_running_seconds(self) -> float:
         """For how long the oldest key in flight has been in work."""
-        ...
 
     def stalled_seconds(self) -> float:
         """For how long keys have waited and none was taken."""
-        ...
 
 
 class Metrics:

@@ -56,12 +56,10 @@ class Seen(Protocol):
     @property
     def name(self) -> str:
         """Its name."""
-        ...
 
     @property
     def uid(self) -> str:
         """Its UID."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)

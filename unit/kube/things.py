@@ -5,24 +5,17 @@ from collections.abc import Callable
 
 import msgspec
 
+from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.clock import SystemClock
 
 
-class Meta(msgspec.Struct, frozen=True, rename="camel"):
-    name: str
-    resource_version: str
-    uid: str = ""
-    namespace: str = ""
-    labels: dict[str, str] = {}
-
-
 class Thing(msgspec.Struct, frozen=True):
-    metadata: Meta
+    metadata: ObjectMeta
 
 
 def thing(name: str, version: int | str, uid: str = "", **labels: str) -> Thing:
     return Thing(
-        metadata=Meta(
+        metadata=ObjectMeta(
             name=name,
             resource_version=str(version),
             uid=uid or f"uid-{name}",

@@ -74,19 +74,15 @@ class Members(Protocol):
     @property
     def storage(self) -> Resource:
         """Of what resource the members' storage is, under the member's name."""
-        ...
 
     def is_own_storage(self, found: ObjectMeta) -> bool:
         """Whether such an object was made for this cluster, whatever its labels are."""
-        ...
 
     def create(self, body: RawObject) -> None:
         """Create the object that runs a member."""
-        ...
 
     def replace(self, action: ReplaceMember) -> None:
         """Stop a member and let it start at another version, on its data. Raises Conflict if it is going."""
-        ...
 
     def remove(self, name: str, whose: str = "") -> None:
         """One step of deleting a member's objects and data, after which nothing asks for it again.
@@ -94,15 +90,12 @@ class Members(Protocol):
         The caller has made sure, live, that the member is not needed. What is being deleted already is left
         alone. `whose` ends the sentence of the Event.
         """
-        ...
 
     def open_seed(self, name: str) -> None:
         """Let clients reach a seed."""
-        ...
 
     def act(self, action: OwnAction) -> None:
         """Carry out an action of this kind of member. Raises TypeError on one of the other kind."""
-        ...
 
 
 NewMembers = Callable[[Scope], Members]
