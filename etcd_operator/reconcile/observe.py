@@ -28,7 +28,7 @@ from etcd_operator.etcd.probe import Probe
 from etcd_operator.keys import Key
 from etcd_operator.kube.views import Pod
 from etcd_operator.reconcile.addresses import client_endpoints, peer_url
-from etcd_operator.reconcile.caches import Caches, Cluster
+from etcd_operator.reconcile.caches import Caches, Cluster, stored
 from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.facts import pod_facts
 from etcd_operator.reconcile.labels import unlabelled
@@ -135,11 +135,8 @@ class Observer(Generic[Cluster]):
         found: dict[str, Pod] = {}
         for pod in self.caches.of_cluster(self.caches.pods, key):
             name = self._member_of(pod, desired)
-            if (
-                name
-                and is_member_name(name, desired.name)
-                and (name not in found or _is_newer(pod, found[name]))
-            ):
+            is_known = is_member_name(name, desired.name)
+            if is_known and (name not in found or _is_newer(pod, found[name])):
                 found[name] = pod
         selector = self.dialect.client_service(desired)["spec"]["selector"].items()
         return {
@@ -161,15 +158,12 @@ class Observer(Generic[Cluster]):
             refused = self.peer_problem(peer)
             is_refused = refused is not None and refused.reason == PEER_REFUSED
             return pod.problem or (refused if is_refused else None)
-        if self.caches.replica_sets is None:
-            return None
-        replica_set = self.caches.replica_sets.store.get(peer)
+        replica_set = stored(self.caches.replica_sets, peer)
         made = replica_set_problem(replica_set) if replica_set is not None else None
         return made or self.peer_problem(peer)
 
     def _has_replica_set(self, key: Key, peer: PeerFacts | None) -> bool:
-        replica_sets = self.caches.replica_sets
-        found = replica_sets.store.get(key) if replica_sets is not None else None
+        found = stored(self.caches.replica_sets, key)
         return found is not None and peer is not None and found.metadata.controller_uid == peer.uid
 
     def _member_services(self, key: Key, desired: DesiredCluster) -> set[str]:

@@ -22,20 +22,20 @@ import msgspec
 
 from etcd_operator.api.improbable import DELETE_CLAIMS, RECOVER_ANNOTATION
 from etcd_operator.api.persisted import Recovery
-from etcd_operator.core.actions import ConfirmSilence, CreateMember, DropSeed, Plan, Remember
+from etcd_operator.core.actions import ConfirmSilence, DropSeed, Plan, Remember
 from etcd_operator.core.members import Member, quorum
 from etcd_operator.core.rules.seed import (
     ELECTION,
-    RECHECK,
     SEED_POLL,
+    create_seed,
     hand_over,
+    held,
     newest,
     next_recovery,
     serves,
     under_way,
     voters_of,
 )
-from etcd_operator.core.starts import Seeding
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.versions import can_restore
 
@@ -91,12 +91,11 @@ def _offer(state: ClusterState) -> Plan | None:
     if not able and not requested:
         return None  # no survivor: another rule reports who is silent
     if not able:
-        return Plan.hold(
+        return held(
             "RecoveryRefused",
             f"the annotation {RECOVER_ANNOTATION} requests {requested}, but no member that could be "
             "recovered from answers: nothing is changed; docs/operations.md describes how to recover the "
             "data of a member that restarted without a quorum",
-            requeue_after=RECHECK,
         )
     return _answer_to(state, requested, next_recovery(state, max(able, key=newest)), left)
 
@@ -105,11 +104,10 @@ def _answer_to(state: ClusterState, requested: str, recovery: Recovery, left: li
     silent = _silent(state, left)
     source = f"{recovery.survivor} at revision {recovery.revision}"
     if not can_restore(recovery.version):
-        return Plan.hold(
+        return held(
             "RecoveryUnsupported",
             f"{silent}: no quorum answers, waiting for them; etcd {recovery.version} cannot restore a "
             "snapshot without hiding writes from watchers (3.5.10 and later can)",
-            requeue_after=RECHECK,
         )
     name = name_of(recovery)
     how = (
@@ -118,17 +116,15 @@ def _answer_to(state: ClusterState, requested: str, recovery: Recovery, left: li
         f"or deleted where {DELETE_CLAIMS} is appended to that name)"
     )
     if not requested:
-        return Plan.hold(
+        return held(
             "QuorumLost",
             f"{silent}: no quorum answers, waiting for their data to come back; if it never will: {how}",
-            requeue_after=RECHECK,
         )
     if not _is_for(requested, recovery):
-        return Plan.hold(
+        return held(
             "RecoveryRefused",
             f"the annotation {RECOVER_ANNOTATION} requests {requested}, which is not the recovery that is "
             f"possible now; {silent}: remove the annotation to wait for their data, or {how}",
-            requeue_after=RECHECK,
         )
     led = any(member.answer is not None and member.answer.leader for member in left)
     if led or state.unavailable_for < SILENCE:
@@ -149,16 +145,11 @@ def _begin(state: ClusterState, recovery: Recovery, left: list[Member], silent: 
     return Plan.act(
         silence,
         Remember(persisted=replace(state.persisted, recovery=recovery)),
-        _create(recovery),
+        create_seed(recovery),
         reason="Recovering",
         message=message,
         requeue_after=SEED_POLL,
     )
-
-
-def _create(recovery: Recovery) -> CreateMember:
-    start = Seeding(survivor=recovery.survivor, token=recovery.token)
-    return CreateMember(name=recovery.seed, start=start, version=recovery.version)
 
 
 def _go_on(state: ClusterState, recovery: Recovery) -> Plan:
@@ -188,7 +179,7 @@ def _make(state: ClusterState, recovery: Recovery, left: list[Member]) -> Plan:
     if all(member.name != recovery.survivor for member in left):
         return _offer(state) or _nobody(recovery)
     return Plan.act(
-        _create(recovery), reason="Recovering", message=under_way(recovery), requeue_after=SEED_POLL
+        create_seed(recovery), reason="Recovering", message=under_way(recovery), requeue_after=SEED_POLL
     )
 
 
@@ -204,11 +195,10 @@ def _return(state: ClusterState, recovery: Recovery) -> Plan:
 
 
 def _nobody(recovery: Recovery) -> Plan:
-    return Plan.hold(
+    return held(
         "QuorumLost",
         f"{recovery.seed} was lost before it served, and no member that could be recovered from answers: "
         "nothing is changed",
-        requeue_after=RECHECK,
     )
 
 
@@ -218,10 +208,9 @@ def _await_seed(recovery: Recovery, seed: Member, left: list[Member]) -> Plan:
     if not has_fetched and all(member.name != recovery.survivor for member in left):
         message += f"; {recovery.survivor} does not answer now"
     if seed.problem is not None:
-        return Plan.hold(
+        return held(
             seed.problem.reason,
             f"{message}; {seed.problem.message}; to begin again: kubectl delete etcdpeer {seed.name}",
-            requeue_after=RECHECK,
         )
     return Plan.wait("Recovering", message, requeue_after=SEED_POLL)
 

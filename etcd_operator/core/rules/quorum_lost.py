@@ -26,7 +26,6 @@ from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.actions import (
     Action,
     ConfirmLoss,
-    CreateMember,
     CreateMemberService,
     Plan,
     Remember,
@@ -36,14 +35,15 @@ from etcd_operator.core.rules.seed import (
     ELECTION,
     RECHECK,
     SEED_POLL,
+    create_seed,
     hand_over,
+    held,
     newest,
     next_recovery,
     serves,
     under_way,
     voters_of,
 )
-from etcd_operator.core.starts import Seeding
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.blocked import is_blocked
 from etcd_operator.core.versions import can_restore
@@ -103,12 +103,11 @@ def _begin(state: ClusterState) -> Plan | None:
     """Recover from the best survivor, or report why not; None: a quorum may come back by itself."""
     left = _left(state)
     if not left.remaining:
-        return Plan.hold(
+        return held(
             "NoBackup",
             "no pod of a member is found by its labels (etcd_cluster, etcd_node): the data of all members is "
             "lost, and no empty cluster is bootstrapped in its place; if pods run without these labels, "
             "restore them; if not, delete the cluster and create it again to begin with an empty one",
-            requeue_after=RECHECK,
         )
     if not left.responders:
         return None if _is_for_the_upgrade(state, left) else _unheard(left)
@@ -138,10 +137,9 @@ def _unheard(left: _Left) -> Plan:
             f"; {', '.join(restarted)} restarted, and an etcd that restarts without a quorum does not "
             "answer: docs/operations.md describes how to recover its data"
         )
-    return Plan.hold(
+    return held(
         "QuorumLost",
         f"{names} may still have the data, but do not answer: no quorum answers, nothing is changed{hint}",
-        requeue_after=RECHECK,
     )
 
 
@@ -164,11 +162,7 @@ def _await_election(left: _Left, electable: list[Member]) -> Plan | None:
             f"; if they do, {behind} missed the last change of members and can never lead: "
             f"delete its pod to recover from {', '.join(ahead)}"
         )
-    return Plan.hold(
-        "QuorumLost",
-        f"{names} answer, but do not elect a leader: nothing is changed; {step}",
-        requeue_after=RECHECK,
-    )
+    return held("QuorumLost", f"{names} answer, but do not elect a leader: nothing is changed; {step}")
 
 
 def _wait_for_silent(left: _Left) -> Plan | None:
@@ -177,11 +171,10 @@ def _wait_for_silent(left: _Left) -> Plan | None:
     voters = [name for name in silent if name in left.all_voters]
     if voters:
         names = ", ".join(voters)
-        return Plan.hold(
+        return held(
             "QuorumLost",
             f"no quorum can return, but {names} may have newer data and does not answer: waiting for it; "
             "delete its pod to give it up and recover from the others",
-            requeue_after=RECHECK,
         )
     if silent and left.state.unavailable_for < LEARNER_GRACE:
         return Plan.wait(
@@ -195,19 +188,17 @@ def _recover_from(state: ClusterState, left: _Left) -> Plan:
     able = [m for m in left.responders if m.pod is not None and not m.pod.is_terminating]
     if not able:
         names = ", ".join(responder.name for responder in left.responders)
-        return Plan.hold(
+        return held(
             "QuorumLost",
             f"{lost} lost for good, and {names} being deleted: no member is left to recover from",
-            requeue_after=RECHECK,
         )
     survivor = max(able, key=newest)
     recovery = next_recovery(state, survivor)
     if not can_restore(recovery.version):
-        return Plan.hold(
+        return held(
             "RecoveryUnsupported",
             f"{lost} lost for good: etcd {recovery.version} cannot restore a snapshot without hiding "
             "writes from watchers (3.5.10 and later can): save a snapshot from a survivor by hand",
-            requeue_after=RECHECK,
         )
     message = (
         f"{lost} lost for good, no quorum can return: recovering from {survivor.name} at revision "
@@ -231,9 +222,8 @@ def _recover_from(state: ClusterState, left: _Left) -> Plan:
 
 def _create(state: ClusterState, recovery: Recovery) -> list[Action]:
     """The seed; then its number is used up: that distinguishes a lost seed from one never created."""
-    start = Seeding(survivor=recovery.survivor, token=recovery.token)
     return [
-        CreateMember(name=recovery.seed, start=start, version=recovery.version),
+        create_seed(recovery),
         Remember(persisted=replace(state.persisted, next_ordinal=ordinal_of(recovery.seed) + 1)),
         CreateMemberService(name=recovery.seed),
     ]
@@ -269,10 +259,9 @@ def _await_seed(state: ClusterState, recovery: Recovery, seed: Member) -> Plan |
             # `etcdctl snapshot save` waits for ever, possibly in vain: see `_unheard`.
             message, poll = f"{message}; {survivor.name} does not answer now", RECHECK
     if seed.problem is not None:
-        return Plan.hold(
+        return held(
             seed.problem.reason,
             f"recovering from {recovery.survivor}: {seed.name}: {seed.problem.message}; "
             "delete its pod to begin again",
-            requeue_after=RECHECK,
         )
     return Plan.wait("Recovering", message, requeue_after=poll)

@@ -7,10 +7,18 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from etcd_operator.api.persisted import REVISION_BUMP, Bootstrap, Recovery
-from etcd_operator.core.actions import OpenSeed, Plan, Remember, RetireMember, SetSeedExistingOnly
+from etcd_operator.core.actions import (
+    CreateMember,
+    OpenSeed,
+    Plan,
+    Remember,
+    RetireMember,
+    SetSeedExistingOnly,
+)
 from etcd_operator.core.members import Member, ordinal_of
 from etcd_operator.core.names import member_name
 from etcd_operator.core.replies import Answer
+from etcd_operator.core.starts import Seeding
 from etcd_operator.core.state import ClusterState
 
 RECHECK = 2.0
@@ -94,6 +102,17 @@ def hand_over(
         ),
         requeue_after=SEED_POLL,
     )
+
+
+def held(reason: str, message: str) -> Plan:
+    """Nothing may be done until somebody else acts."""
+    return Plan.hold(reason, message, requeue_after=RECHECK)
+
+
+def create_seed(recovery: Recovery) -> CreateMember:
+    """The seed, with the version of its survivor."""
+    start = Seeding(survivor=recovery.survivor, token=recovery.token)
+    return CreateMember(name=recovery.seed, start=start, version=recovery.version)
 
 
 def under_way(recovery: Recovery) -> str:

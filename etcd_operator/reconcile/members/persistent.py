@@ -26,7 +26,7 @@ from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Pod, Service, Written
-from etcd_operator.reconcile.caches import Caches, member_of
+from etcd_operator.reconcile.caches import Caches, member_of, stored
 from etcd_operator.reconcile.facts import pod_facts
 from etcd_operator.reconcile.members.claims import ClaimWriter
 from etcd_operator.reconcile.members.protocol import MarkSeed, OwnAction, OwnsPod, Scope
@@ -200,7 +200,7 @@ def owns_pod(caches: Caches[improbable.EtcdCluster]) -> OwnsPod:
 
     def owns(desired: DesiredCluster, pod: Pod) -> bool:
         member = member_of(pod)
-        peer = caches.peers.store.get(Key(desired.namespace, member)) if caches.peers is not None else None
+        peer = stored(caches.peers, Key(desired.namespace, member))
         is_members = peer is not None and peer.metadata.controller_uid == desired.uid
         is_ours = pod.metadata.labels.get(improbable.TOKEN_LABEL) == desired.token and member in pod.claims
         return is_members and is_ours
