@@ -10,14 +10,7 @@ from typing import Generic
 
 from etcd_operator.clock import Clock, instant
 from etcd_operator.core.desired import DesiredCluster
-from etcd_operator.core.members import (
-    ClaimFacts,
-    Member,
-    PeerFacts,
-    PodFacts,
-    PodProblem,
-    is_member_name,
-)
+from etcd_operator.core.members import ClaimFacts, Member, PeerFacts, PodFacts, PodProblem, is_member_name
 from etcd_operator.core.metrics_pages import needed
 from etcd_operator.core.observation import PeerUrls, conflict, observed
 from etcd_operator.core.replies import PageFacts, Reply

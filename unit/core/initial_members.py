@@ -4,10 +4,7 @@ import pytest
 
 from etcd_operator.core.kinds.ephemeral import EPHEMERAL
 from etcd_operator.core.kinds.persistent import PERSISTENT
-from unit.core.builders import (
-    ephemeral,
-    persistent,
-)
+from unit.core.builders import ephemeral, persistent
 
 BOTH = pytest.mark.parametrize("cluster", [persistent(), ephemeral()], ids=["persistent", "ephemeral"])
 

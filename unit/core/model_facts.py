@@ -1,10 +1,6 @@
 """The objects of the modelled world as the facts that rules read."""
 
-from etcd_operator.core.members import (
-    ClaimFacts,
-    PeerFacts,
-    PodFacts,
-)
+from etcd_operator.core.members import ClaimFacts, PeerFacts, PodFacts
 from etcd_operator.core.observation import PeerUrls
 from etcd_operator.core.replies import EtcdMember
 from unit.core.model import Peer

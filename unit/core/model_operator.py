@@ -16,12 +16,7 @@ from etcd_operator.core.actions import Plan, Remember
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.kinds.ephemeral import EPHEMERAL
 from etcd_operator.core.kinds.persistent import PERSISTENT
-from etcd_operator.core.members import (
-    Member,
-    PodFacts,
-    PodProblem,
-    Unlabelled,
-)
+from etcd_operator.core.members import Member, PodFacts, PodProblem, Unlabelled
 from etcd_operator.core.metrics_pages import needed
 from etcd_operator.core.observation import observed
 from etcd_operator.core.plan import plan

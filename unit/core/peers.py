@@ -3,9 +3,7 @@
 from typing import Any
 
 from etcd_operator.core.members import ClaimFacts
-from etcd_operator.core.peers.actions import (
-    AnnotateStarted,
-)
+from etcd_operator.core.peers.actions import AnnotateStarted
 from etcd_operator.core.peers.state import InitialPeer, PeerState
 from unit.core.builders import claim
 

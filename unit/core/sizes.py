@@ -3,19 +3,12 @@
 from dataclasses import replace
 from typing import Any
 
-from etcd_operator.core.actions import (
-    Plan,
-)
+from etcd_operator.core.actions import Plan
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import Member, quorum
 from etcd_operator.core.replies import EtcdMember
 from etcd_operator.core.state import ClusterState
-from unit.core.builders import (
-    answer,
-    bootstrapped,
-    entry,
-    serving,
-)
+from unit.core.builders import answer, bootstrapped, entry, serving
 
 
 def sized(cluster: DesiredCluster, size: int) -> ClusterState:

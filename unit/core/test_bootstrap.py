@@ -5,13 +5,7 @@ from dataclasses import replace
 import pytest
 
 from etcd_operator.api.persisted import Bootstrap
-from etcd_operator.core.actions import (
-    CreateClientService,
-    CreateMember,
-    CreateMemberService,
-    Remember,
-    Stage,
-)
+from etcd_operator.core.actions import CreateClientService, CreateMember, CreateMemberService, Remember, Stage
 from etcd_operator.core.desired import DesiredCluster, PersistedState
 from etcd_operator.core.kinds.persistent import PERSISTENT
 from etcd_operator.core.plan import plan

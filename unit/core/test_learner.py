@@ -5,13 +5,7 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.core.actions import (
-    CreateMember,
-    DeleteMember,
-    Promote,
-    RemoveMember,
-    Stage,
-)
+from etcd_operator.core.actions import CreateMember, DeleteMember, Promote, RemoveMember, Stage
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.kinds.ephemeral import EPHEMERAL
 from etcd_operator.core.members import Member

@@ -5,13 +5,7 @@ from dataclasses import replace
 import pytest
 
 from etcd_operator.api.persisted import Bootstrap
-from etcd_operator.core.actions import (
-    CreateMember,
-    DropPod,
-    Remember,
-    ReplaceMember,
-    Stage,
-)
+from etcd_operator.core.actions import CreateMember, DropPod, Remember, ReplaceMember, Stage
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.kinds.ephemeral import EPHEMERAL
 from etcd_operator.core.kinds.persistent import PERSISTENT

@@ -7,12 +7,7 @@ import pytest
 
 from etcd_operator.api.improbable import RECOVER_ANNOTATION
 from etcd_operator.api.persisted import Recovery, Upgrade
-from etcd_operator.core.actions import (
-    ConfirmSilence,
-    CreateMember,
-    Remember,
-    Stage,
-)
+from etcd_operator.core.actions import ConfirmSilence, CreateMember, Remember, Stage
 from etcd_operator.core.members import PodProblem
 from etcd_operator.core.plan import plan
 from etcd_operator.core.rules.manual_recovery import SILENCE, name_of, offer, recover, refused

@@ -6,13 +6,7 @@ from typing import Any
 import pytest
 
 from etcd_operator.core.members import ClaimFacts, PodProblem
-from etcd_operator.core.peers.actions import (
-    CleanUp,
-    Disown,
-    PeerAction,
-    PeerPlan,
-    Release,
-)
+from etcd_operator.core.peers.actions import CleanUp, Disown, PeerAction, PeerPlan, Release
 from etcd_operator.core.peers.plan import plan
 from etcd_operator.core.peers.state import Awaited, PeerState
 from unit.core.peers import KEPT, initial, joining, other, running

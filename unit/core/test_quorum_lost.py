@@ -4,13 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from etcd_operator.core.actions import (
-    ConfirmLoss,
-    CreateMember,
-    CreateMemberService,
-    Remember,
-    Stage,
-)
+from etcd_operator.core.actions import ConfirmLoss, CreateMember, CreateMemberService, Remember, Stage
 from etcd_operator.core.members import PodProblem
 from etcd_operator.core.plan import plan
 from etcd_operator.core.rules.quorum_lost import LEARNER_GRACE, recover

@@ -22,16 +22,7 @@ from etcd_operator.core.rules.seed import MOVED_ON, RECHECK, SEED_POLL
 from etcd_operator.core.starts import Seeding
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
-from unit.core.builders import (
-    CLUSTER_ID,
-    TOKEN,
-    VERSION,
-    answer,
-    changed,
-    entry,
-    pod,
-    silent,
-)
+from unit.core.builders import CLUSTER_ID, TOKEN, VERSION, answer, changed, entry, pod, silent
 from unit.core.quorum_losses import NEW_ID, RECOVERY, lost, recovering, serving
 
 

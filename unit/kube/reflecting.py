@@ -11,16 +11,7 @@ from etcd_operator.kube.client import Client
 from etcd_operator.kube.reflector import Reflector
 from etcd_operator.kube.resources import PODS, Selection
 from etcd_operator.kube.store import Store
-from unit.kube.server import (
-    BRISK,
-    Asked,
-    Line,
-    Script,
-    Server,
-    connected,
-    listing,
-    serving,
-)
+from unit.kube.server import BRISK, Asked, Line, Script, Server, connected, listing, serving
 from unit.kube.things import LeapClock, Thing, in_thread
 
 Step = Callable[[Line], None]

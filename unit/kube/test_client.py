@@ -5,10 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from etcd_operator.errors import (
-    NotFound,
-    Unavailable,
-)
+from etcd_operator.errors import NotFound, Unavailable
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import PatchKind
 from etcd_operator.kube.resources import NODES, PEERS, PODS

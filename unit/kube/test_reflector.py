@@ -9,15 +9,7 @@ from etcd_operator.clock import SystemClock
 from etcd_operator.errors import NotFound, Unavailable
 from etcd_operator.keys import Key
 from unit.kube.reflecting import Step, failing, following, items, scripted, stream, waits
-from unit.kube.server import (
-    Asked,
-    Line,
-    Script,
-    bookmark,
-    pod,
-    serving,
-    until,
-)
+from unit.kube.server import Asked, Line, Script, bookmark, pod, serving, until
 from unit.kube.things import LeapClock
 
 

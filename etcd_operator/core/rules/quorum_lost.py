@@ -23,13 +23,7 @@ gives them up: see `rules.manual_recovery`. What both share is in `rules.seed`.
 from dataclasses import dataclass, replace
 
 from etcd_operator.api.persisted import Recovery
-from etcd_operator.core.actions import (
-    Action,
-    ConfirmLoss,
-    CreateMemberService,
-    Plan,
-    Remember,
-)
+from etcd_operator.core.actions import Action, ConfirmLoss, CreateMemberService, Plan, Remember
 from etcd_operator.core.members import Member, ordinal_of, quorum
 from etcd_operator.core.rules.seed import (
     ELECTION,

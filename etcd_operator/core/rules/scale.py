@@ -6,14 +6,7 @@ while a change is under way.
 
 from collections.abc import Iterable
 
-from etcd_operator.core.actions import (
-    Action,
-    AddLearner,
-    DeleteMember,
-    MoveLeader,
-    Plan,
-    RemoveMember,
-)
+from etcd_operator.core.actions import Action, AddLearner, DeleteMember, MoveLeader, Plan, RemoveMember
 from etcd_operator.core.kinds.protocol import Numbers
 from etcd_operator.core.members import Member, ordinal_of, quorum
 from etcd_operator.core.names import member_name
