@@ -16,22 +16,24 @@ from etcd_operator.api.limits import (
 from etcd_operator.api.version_validations import SUPPORTED_VERSION, VERSION_CHANGES
 
 
+def _of_name(name: str, holds: str, message: str) -> Validation:
+    return Validation(
+        name=name, at="", field=".metadata.name", holds=f"self.metadata.name.{holds}", message=message
+    )
+
+
 def _name_validations(longest: int) -> tuple[Validation, ...]:
     return (
-        Validation(
-            name="name-length",
-            at="",
-            field=".metadata.name",
-            holds=f"self.metadata.name.size() <= {longest}",
-            message=f"must have at most {longest} characters, because the host names of members are derived "
+        _of_name(
+            "name-length",
+            f"size() <= {longest}",
+            f"must have at most {longest} characters, because the host names of members are derived "
             f"from it and limited to {LONGEST_LABEL}: choose a shorter name",
         ),
-        Validation(
-            name="name-form",
-            at="",
-            field=".metadata.name",
-            holds=f"self.metadata.name.matches('{NAME_PATTERN}')",
-            message="must start with a letter, contain only lower-case letters, digits and '-' (no dot), and "
+        _of_name(
+            "name-form",
+            f"matches('{NAME_PATTERN}')",
+            "must start with a letter, contain only lower-case letters, digits and '-' (no dot), and "
             "not end with '-', because Services and host names are derived from it: choose another name",
         ),
     )
@@ -93,21 +95,17 @@ def _host_of(member: str) -> str:
 # write; an admission policy can (`api.policies`). Nor can it see the namespace or the status of the cluster:
 # `dialects.peers` compares with both.
 PEER = (
-    Validation(
-        name="name-length",
-        at="",
-        field=".metadata.name",
-        holds=f"self.metadata.name.size() <= {LONGEST_LABEL}",
-        message=f"must have at most {LONGEST_LABEL} characters; {OPERATOR_CREATES_PEERS}",
+    _of_name(
+        "name-length",
+        f"size() <= {LONGEST_LABEL}",
+        f"must have at most {LONGEST_LABEL} characters; {OPERATOR_CREATES_PEERS}",
     ),
-    Validation(
-        name="name-of-member",
-        at="",
-        field=".metadata.name",
+    _of_name(
+        "name-of-member",
         # Not one pattern that contains the name: the API server would estimate the cost of that as too high.
-        holds="self.metadata.name.startsWith(self.spec.clusterName + '-') && "
+        "startsWith(self.spec.clusterName + '-') && "
         "self.metadata.name.substring(self.spec.clusterName.size() + 1).matches('^[0-9]+$')",
-        message="must be the name of its cluster and a number, like my-cluster-0; " + OPERATOR_CREATES_PEERS,
+        "must be the name of its cluster and a number, like my-cluster-0; " + OPERATOR_CREATES_PEERS,
     ),
     Validation(
         name="cluster-name",

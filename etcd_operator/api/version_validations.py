@@ -28,36 +28,52 @@ def _same_version(one: str, other: str) -> str:
 _IS_SET = "(has({0}.spec) && has({0}.spec.version))"
 _DESIRED = "self.spec.version"
 _RUNNING = "(oldSelf.status.currentVersion)"
+_UNCHANGED = f"({_IS_SET.format('oldSelf')} && {_same_version(_DESIRED, 'oldSelf.spec.version')})"
+_FREE = (
+    f"!{_IS_SET.format('self')} || {_UNCHANGED} || oldSelf.?status.?currentVersion.orValue('') == '' || "
+    f"!{_DESIRED}.matches('{VERSION_PATTERN}')"
+)
+_NUMBERS = "x.replace('v', '').split('-')[0].split('.').map(n, int(n))"
+_PAIR = f"[[{_RUNNING}, {_DESIRED}].map(x, {_NUMBERS})]"
 
 
-def _version_changes() -> tuple[Validation, ...]:
-    """Rules for a change of spec.version, based on the running version and not on the previous spec.
+def _change(name: str, holds: str, message: str, explain: str) -> Validation:
+    """A rule for a change of spec.version, based on the running version and not on the previous spec.
 
     status.currentVersion is the lowest version that any member runs; the API server carries the status over
     into every edit of the spec. A cluster that has never served accepts any version.
     In CEL, `v[0]` is the running version and `v[1]` the desired one, each as [major, minor, patch].
     """
-    running = "oldSelf.?status.?currentVersion"
-    unchanged = f"({_IS_SET.format('oldSelf')} && {_same_version(_DESIRED, 'oldSelf.spec.version')})"
-    free = (
-        f"!{_IS_SET.format('self')} || {unchanged} || {running}.orValue('') == '' || "
-        f"!{_DESIRED}.matches('{VERSION_PATTERN}')"
+    return Validation(
+        name=name,
+        at="",
+        field=".spec.version",
+        holds=f"{_FREE} || {_PAIR}.all(v, {holds})",
+        message=message,
+        explain=explain,
     )
-    numbers = "x.replace('v', '').split('-')[0].split('.').map(n, int(n))"
-    pair = f"[[{_RUNNING}, {_DESIRED}].map(x, {numbers})]"
 
-    def rule(name: str, holds: str, message: str, explain: str) -> Validation:
-        return Validation(
-            name=name,
-            at="",
-            field=".spec.version",
-            holds=f"{free} || {pair}.all(v, {holds})",
-            message=message,
-            explain=explain,
-        )
 
-    floors = (
-        rule(
+VERSION_CHANGES = (
+    _change(
+        "version-no-downgrade",
+        "v[1][1] > v[0][1] || (v[1][1] == v[0][1] && v[1][2] >= v[0][2])",
+        "etcd does not support a downgrade below the running version: use that version or a later one",
+        f"'etcd does not support a downgrade below ' + {_RUNNING} + ', which is running: use ' + "
+        f"{_RUNNING} + ' or a later version'",
+    ),
+    _change(
+        "version-one-minor",
+        "v[1][1] <= v[0][1] + 1",
+        "etcd supports upgrades by one minor version at a time: upgrade to the next one first",
+        # Not computed from the numbers: the API server would estimate the cost of that as too high.
+        f"'etcd supports upgrades by one minor version at a time, and ' + {_RUNNING} + "
+        "' is running: upgrade to ' + "
+        f"({_RUNNING}.startsWith('3.4.') ? '3.5' : {_RUNNING}.startsWith('3.5.') ? '3.6' : '3.7') + "
+        "'.x first'",
+    ),
+    *(
+        _change(
             f"version-floor-3-{minor}",
             f"v[0][1] != {minor - 1} || v[1][1] != {minor} || v[0][2] >= {patch}",
             f"an upgrade to 3.{minor} requires 3.{minor - 1}.{patch} or later on every member: "
@@ -67,27 +83,5 @@ def _version_changes() -> tuple[Validation, ...]:
             "the status shows it'",
         )
         for minor, patch in PATCH_FLOORS.items()
-    )
-    return (
-        rule(
-            "version-no-downgrade",
-            "v[1][1] > v[0][1] || (v[1][1] == v[0][1] && v[1][2] >= v[0][2])",
-            "etcd does not support a downgrade below the running version: use that version or a later one",
-            f"'etcd does not support a downgrade below ' + {_RUNNING} + ', which is running: use ' + "
-            f"{_RUNNING} + ' or a later version'",
-        ),
-        rule(
-            "version-one-minor",
-            "v[1][1] <= v[0][1] + 1",
-            "etcd supports upgrades by one minor version at a time: upgrade to the next one first",
-            # Not computed from the numbers: the API server would estimate the cost of that as too high.
-            f"'etcd supports upgrades by one minor version at a time, and ' + {_RUNNING} + "
-            "' is running: upgrade to ' + "
-            f"({_RUNNING}.startsWith('3.4.') ? '3.5' : {_RUNNING}.startsWith('3.5.') ? '3.6' : '3.7') + "
-            "'.x first'",
-        ),
-        *floors,
-    )
-
-
-VERSION_CHANGES = _version_changes()
+    ),
+)
