@@ -4,7 +4,7 @@ A table in place of generated stubs: the paths and the read/write distinction ar
 and the types hold under mypy.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from google.protobuf.message import Message
@@ -15,7 +15,7 @@ Request = TypeVar("Request", bound=Message)
 Response = TypeVar("Response", bound=Message)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Method(Generic[Request, Response]):
     """One remote procedure; `is_write`: it can change the cluster."""
 
@@ -23,7 +23,7 @@ class Method(Generic[Request, Response]):
     name: str
     request: type[Request]
     response: type[Response]
-    is_write: bool = False
+    is_write: bool = field(default=False, kw_only=True)
 
     @property
     def path(self) -> str:
@@ -31,58 +31,24 @@ class Method(Generic[Request, Response]):
         return f"/etcdserverpb.{self.service}/{self.name}"
 
 
-RANGE = Method(service="KV", name="Range", request=pb.RangeRequest, response=pb.RangeResponse)
-PUT = Method(service="KV", name="Put", request=pb.PutRequest, response=pb.PutResponse, is_write=True)
+RANGE = Method("KV", "Range", pb.RangeRequest, pb.RangeResponse)
+PUT = Method("KV", "Put", pb.PutRequest, pb.PutResponse, is_write=True)
 
-MEMBER_LIST = Method(
-    service="Cluster", name="MemberList", request=pb.MemberListRequest, response=pb.MemberListResponse
-)
-MEMBER_ADD = Method(
-    service="Cluster",
-    name="MemberAdd",
-    request=pb.MemberAddRequest,
-    response=pb.MemberAddResponse,
-    is_write=True,
-)
+MEMBER_LIST = Method("Cluster", "MemberList", pb.MemberListRequest, pb.MemberListResponse)
+MEMBER_ADD = Method("Cluster", "MemberAdd", pb.MemberAddRequest, pb.MemberAddResponse, is_write=True)
 MEMBER_PROMOTE = Method(
-    service="Cluster",
-    name="MemberPromote",
-    request=pb.MemberPromoteRequest,
-    response=pb.MemberPromoteResponse,
-    is_write=True,
+    "Cluster", "MemberPromote", pb.MemberPromoteRequest, pb.MemberPromoteResponse, is_write=True
 )
 MEMBER_REMOVE = Method(
-    service="Cluster",
-    name="MemberRemove",
-    request=pb.MemberRemoveRequest,
-    response=pb.MemberRemoveResponse,
-    is_write=True,
+    "Cluster", "MemberRemove", pb.MemberRemoveRequest, pb.MemberRemoveResponse, is_write=True
 )
 
-STATUS = Method(service="Maintenance", name="Status", request=pb.StatusRequest, response=pb.StatusResponse)
-ALARM_LIST = Method(service="Maintenance", name="Alarm", request=pb.AlarmRequest, response=pb.AlarmResponse)
-ALARM_DISARM = Method(
-    service="Maintenance", name="Alarm", request=pb.AlarmRequest, response=pb.AlarmResponse, is_write=True
-)
-DEFRAGMENT = Method(
-    service="Maintenance",
-    name="Defragment",
-    request=pb.DefragmentRequest,
-    response=pb.DefragmentResponse,
-    is_write=True,
-)
-HASH_KV = Method(service="Maintenance", name="HashKV", request=pb.HashKVRequest, response=pb.HashKVResponse)
-SNAPSHOT = Method(
-    service="Maintenance", name="Snapshot", request=pb.SnapshotRequest, response=pb.SnapshotResponse
-)
-MOVE_LEADER = Method(
-    service="Maintenance",
-    name="MoveLeader",
-    request=pb.MoveLeaderRequest,
-    response=pb.MoveLeaderResponse,
-    is_write=True,
-)
+STATUS = Method("Maintenance", "Status", pb.StatusRequest, pb.StatusResponse)
+ALARM_LIST = Method("Maintenance", "Alarm", pb.AlarmRequest, pb.AlarmResponse)
+ALARM_DISARM = Method("Maintenance", "Alarm", pb.AlarmRequest, pb.AlarmResponse, is_write=True)
+DEFRAGMENT = Method("Maintenance", "Defragment", pb.DefragmentRequest, pb.DefragmentResponse, is_write=True)
+HASH_KV = Method("Maintenance", "HashKV", pb.HashKVRequest, pb.HashKVResponse)
+SNAPSHOT = Method("Maintenance", "Snapshot", pb.SnapshotRequest, pb.SnapshotResponse)
+MOVE_LEADER = Method("Maintenance", "MoveLeader", pb.MoveLeaderRequest, pb.MoveLeaderResponse, is_write=True)
 
-AUTHENTICATE = Method(
-    service="Auth", name="Authenticate", request=pb.AuthenticateRequest, response=pb.AuthenticateResponse
-)
+AUTHENTICATE = Method("Auth", "Authenticate", pb.AuthenticateRequest, pb.AuthenticateResponse)

@@ -125,12 +125,17 @@ def test_a_spare_worker_ends_when_it_finds_nothing_to_do(hangs: Hangs) -> None:
     hangs.pass_until(lambda: hangs.size == WORKERS)
 
 
-def test_keys_that_failed_before_and_hang_now_leave_workers_to_others(hangs: Hangs) -> None:
+def fail_then_hang(hangs: Hangs) -> None:
+    """As many keys as there are workers fail; then half of the workers hang with them."""
     hangs.fails = True
     hangs.hang(WORKERS)
     eventually(lambda: len(hangs.passed) == WORKERS)
     hangs.fails = False
     hangs.pass_until(lambda: len(hangs.hanging) == WORKERS // 2)
+
+
+def test_keys_that_failed_before_and_hang_now_leave_workers_to_others(hangs: Hangs) -> None:
+    fail_then_hang(hangs)
     healthy = Key("default", "healthy")
     hangs.controller.enqueue(healthy)
     eventually(lambda: healthy in hangs.passed)  # without a spare worker: time stands still
@@ -139,9 +144,5 @@ def test_keys_that_failed_before_and_hang_now_leave_workers_to_others(hangs: Han
 
 
 def test_keys_that_failed_before_get_spare_workers_too(hangs: Hangs) -> None:
-    hangs.fails = True
-    hangs.hang(WORKERS)
-    eventually(lambda: len(hangs.passed) == WORKERS)
-    hangs.fails = False
-    hangs.pass_until(lambda: len(hangs.hanging) == WORKERS // 2)
+    fail_then_hang(hangs)
     hangs.pass_until(lambda: len(hangs.hanging) == WORKERS)

@@ -15,12 +15,7 @@ from localcluster.console import RefusalError
 from localcluster.instance import Instance
 from localcluster.paths import Cache, State
 
-
-@pytest.fixture(autouse=True)
-def _own_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.delenv("ETCD_OPERATOR_CLUSTER", raising=False)
+pytestmark = pytest.mark.usefixtures("own_folders")
 
 
 def test_a_failing_program_is_named_with_its_last_line() -> None:

@@ -47,11 +47,7 @@ DOCUMENT = {
 }
 
 
-@pytest.fixture(autouse=True)
-def _own_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.delenv("ETCD_OPERATOR_CLUSTER", raising=False)
+pytestmark = pytest.mark.usefixtures("own_folders")
 
 
 def test_the_document_for_programs_has_the_documented_shape() -> None:

@@ -43,16 +43,21 @@ def pods(made: Bench) -> list[str]:
     return sorted(pod["metadata"]["uid"] for pod in made.api.objects.select(PODS))
 
 
+def age(made: Bench) -> None:
+    """Make the claims those of a cluster whose etcds all ran as root, under an operator that starts now."""
+    made.kill()
+    for name in made.names(CLAIMS):
+        mark(made, name, None)
+    made.start()
+    made.run_until(lambda: all(is_root(made).values()))
+    made.settle()
+
+
 @contextmanager
 def from_before(version: str = "3.6.16") -> Iterator[Bench]:
-    """A cluster whose claims were made when all etcds ran as root, under an operator that starts now."""
+    """A cluster from before: see `age`."""
     with bootstrapped(*persistent(version=version)) as made:
-        made.kill()
-        for name in made.names(CLAIMS):
-            mark(made, name, None)
-        made.start()
-        made.run_until(lambda: all(is_root(made).values()))
-        made.settle()
+        age(made)
         yield made
 
 
@@ -65,12 +70,7 @@ def test_members_of_a_new_cluster_are_not_root_and_their_claims_record_it() -> N
 def test_no_pod_of_a_cluster_from_before_is_touched() -> None:
     with bootstrapped(*persistent()) as made:
         before = pods(made)
-        made.kill()
-        for name in made.names(CLAIMS):
-            mark(made, name, None)
-        made.start()
-        made.run_until(lambda: all(is_root(made).values()))
-        made.settle()
+        age(made)
 
         assert pods(made) == before
         made.rest()
