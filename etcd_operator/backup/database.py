@@ -12,7 +12,8 @@ _SECTOR = 512
 """Databases are a multiple of this, so a rest of `_HASH_SIZE` is etcd's hash."""
 
 _MAX_PAGE = 1 << 16
-_BLOCK = 1 << 18
+_BEGIN = 2 * _MAX_PAGE
+"""With so many bytes both meta pages have come."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,20 +44,20 @@ class DatabaseScan:
         self._size = 0
         self._digest = hashlib.sha256()
         self._held = b""
-        self._buffer = bytearray()
+        self._rest = b""
         self._found: tuple[Meta, Pages] | None = None
 
     def feed(self, chunk: bytes) -> None:
         """Take the next bytes. Raises `Damaged` if they cannot be a database."""
         self._size += len(chunk)
         self._hash(chunk)
-        self._buffer += chunk
-        if len(self._buffer) >= _BLOCK:
-            self._scan()
+        self._rest = self._rest + chunk if self._rest else chunk
+        if self._found or len(self._rest) >= _BEGIN:
+            self._note()
 
     def finish(self) -> DatabaseSummary:
         """Check the whole. Raises `Damaged` if the snapshot is truncated, changed or no database of etcd."""
-        meta, pages = self._scan()
+        meta, pages = self._note()
         has_hash = self._size % _SECTOR == _HASH_SIZE
         if has_hash and self._digest.digest() != self._held:
             raise Damaged(f"the snapshot of {self._size} bytes does not match the hash that etcd appended")
@@ -74,15 +75,15 @@ class DatabaseScan:
         self._digest.update(memoryview(chunk)[:-_HASH_SIZE])
         self._held = bytes(chunk[-_HASH_SIZE:])
 
-    def _scan(self) -> tuple[Meta, Pages]:
+    def _note(self) -> tuple[Meta, Pages]:
         """Note all whole pages that have come."""
         if self._found is None:
-            meta = _valid_meta(bytes(self._buffer[: 2 * _MAX_PAGE]))
+            meta = _valid_meta(self._rest[:_BEGIN])
             self._found = meta, Pages(meta.page_size)
         meta, pages = self._found
-        whole = len(self._buffer) // meta.page_size * meta.page_size
-        pages.add(bytes(self._buffer[:whole]))
-        del self._buffer[:whole]
+        whole = len(self._rest) // meta.page_size * meta.page_size
+        pages.add(self._rest[:whole])
+        self._rest = self._rest[whole:]
         return meta, pages
 
     def _summary(self, meta: Meta, pages: Pages, *, has_hash: bool) -> DatabaseSummary:
