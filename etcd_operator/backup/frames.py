@@ -243,8 +243,6 @@ class _Encrypted:
     def open(self, sealed: bytes, index: int, *, is_last: bool) -> bytes:
         from cryptography.exceptions import InvalidTag
 
-        if len(sealed) < _TAG_SIZE:
-            raise _Wrong("it is too short")
         try:
             return self.cipher.decrypt(_nonce(index), sealed, _POSITION.pack(self.header, index, is_last))
         except InvalidTag as error:

@@ -136,7 +136,11 @@ def test_a_value_may_look_like_pages() -> None:
     """Each page that continues the value claims to be a leaf page, of revisions or of buckets."""
     value = Leaf([(revision(2), b"v" * 10 * PAGE)])
     file = bytearray(Database(buckets={b"key": value}).file(has_hash=False))
-    fakes = [Leaf(entries(20, first=500)), Leaf([(b"key", bucket(0, entries(9)))], is_root=True), Branch([])]
+    fakes: list[Node] = [
+        Leaf(entries(20, first=500)),
+        Leaf([(b"key", bucket(0, entries(9)))], is_root=True),
+        Branch([]),
+    ]
     for number in range(value.number + 1, value.number + 10):
         fake = fakes[number % len(fakes)]
         fake.number = number

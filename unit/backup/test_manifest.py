@@ -99,7 +99,12 @@ def test_what_no_manifest_can_have_is_refused(changes: dict[str, Any], reason: s
         decode(fields(**changes))
 
 
-@pytest.mark.parametrize("data", [b"", b"{}", b"[]", b"null", b"\xff", b'{"formatVersion":1', b"[" * 100_000])
+DEEP = b'{"formatVersion":1,"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"{}", b"[]", b"null", b"\xff", b'{"formatVersion":1', b"[" * 100_000, DEEP]
+)
 def test_what_is_not_a_manifest_is_refused(data: bytes) -> None:
     with pytest.raises(DamagedManifest):
         decode(data)
