@@ -13,7 +13,7 @@ mounted files.
 """
 
 from pathlib import Path
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from etcd_operator.storage.errors import InvalidURL
 from etcd_operator.storage.protocol import Store
@@ -21,7 +21,7 @@ from etcd_operator.storage.protocol import Store
 STALL_SECONDS = 60.0
 
 
-def open_store(url: str, *, stall: float = STALL_SECONDS) -> tuple[Store, str]:  # noqa: ARG001
+def open_store(url: str, *, stall: float = STALL_SECONDS) -> tuple[Store, str]:
     """The store of a URL and the name in it, "" if the URL is the store itself. Sends nothing.
 
     A name that ends with `/` is returned without it. The store of a path is the folder of its last component:
@@ -34,6 +34,8 @@ def open_store(url: str, *, stall: float = STALL_SECONDS) -> tuple[Store, str]: 
     parts = _split(url)
     if parts.scheme in ("", "file"):
         return _directory(parts)
+    if parts.scheme == "s3":
+        return _s3(parts, stall)
     raise InvalidURL(f"No store has URLs that start with {parts.scheme}://. Use file, s3, gs or azblob.")
 
 
@@ -67,3 +69,26 @@ def _directory(parts: SplitResult) -> tuple[Store, str]:
     if name in ("..", "."):
         root, name = root / name, ""
     return Directory(root), name
+
+
+def _s3(parts: SplitResult, stall: float) -> tuple[Store, str]:
+    from etcd_operator.storage.s3 import S3
+    from etcd_operator.storage.s3_client import parse_options
+
+    bucket, name = _bucket(parts)
+    return S3(bucket, parse_options(_query(parts)), stall=stall), name
+
+
+def _bucket(parts: SplitResult) -> tuple[str, str]:
+    """Bucket and name of a URL."""
+    if not parts.netloc or ":" in parts.netloc:
+        raise InvalidURL(f"The URL of the store is {parts.scheme}://BUCKET/NAME, without a port.")
+    return parts.netloc, unquote(parts.path).removeprefix("/").removesuffix("/")
+
+
+def _query(parts: SplitResult) -> dict[str, str]:
+    """The options of a URL, each once."""
+    pairs = parse_qsl(parts.query, keep_blank_values=True)
+    if len(dict(pairs)) != len(pairs):
+        raise InvalidURL("The URL of the store has an option twice.")
+    return dict(pairs)

@@ -1,0 +1,92 @@
+"""The texts of errors that several services share; `subject` is the URL of an object, without its query."""
+
+from etcd_operator.storage.errors import (
+    AccessDenied,
+    BucketMissing,
+    NameTaken,
+    NotFound,
+    Stalled,
+    StoreError,
+    StoreFull,
+    Unreachable,
+)
+from etcd_operator.storage.retries import Transient
+
+
+def bucket_missing(subject: str) -> BucketMissing:
+    """No bucket or container of that name."""
+    return BucketMissing(f"The bucket of {subject} does not exist. Create it, or correct the URL.")
+
+
+def denied(subject: str, answer: str) -> AccessDenied:
+    """The store knows the bucket, and refuses."""
+    return AccessDenied(
+        f"No right to use {subject}: {one_line(answer)}. Check the credentials and their rights."
+    )
+
+
+def name_taken(subject: str) -> NameTaken:
+    """An object has that name."""
+    return NameTaken(f"{subject} exists already and was not changed. Choose another name, or remove it.")
+
+
+def not_found(subject: str) -> NotFound:
+    """No object has that name."""
+    return NotFound(f"{subject} does not exist. List the bucket to see which objects there are.")
+
+
+def replaced(subject: str) -> StoreError:
+    """Another object got the name between two requests of one read."""
+    return StoreError(f"{subject} was replaced or removed while it was read. Read it again.")
+
+
+def full(subject: str, answer: str) -> StoreFull:
+    """No space, or no quota."""
+    return StoreFull(f"No space is left for {subject}: {one_line(answer)}. Free some, or raise the quota.")
+
+
+def refused(subject: str, answer: str) -> StoreError:
+    """An answer that no other error stands for."""
+    return StoreError(f"The store refused the request for {subject}: {one_line(answer)}.")
+
+
+def busy(subject: str, answer: str, stall: float) -> Transient:
+    """The store answers that it cannot serve now."""
+    return Transient(
+        Stalled(
+            f"{subject} made no progress for {stall:g} s: the store answered {one_line(answer)}. "
+            "Try again when it has recovered."
+        )
+    )
+
+
+def broken(subject: str, cause: str, stall: float) -> Transient:
+    """A connection broke, or was silent for too long."""
+    return Transient(
+        Stalled(
+            f"{subject} made no progress for {stall:g} s: the connection broke or hung ({cause}). "
+            "Check the network and the store."
+        )
+    )
+
+
+def unreachable(subject: str, cause: str, stall: float) -> Transient:
+    """No connection can be made."""
+    return Transient(
+        Unreachable(
+            f"The store of {subject} was not reachable for {stall:g} s: {cause}. "
+            "Check its address, the name service and the network."
+        )
+    )
+
+
+def untrusted(subject: str, advice: str) -> Unreachable:
+    """TLS fails in a way that another attempt does not change."""
+    return Unreachable(
+        f"The store of {subject} has a certificate that is not trusted, or does not use TLS. {advice}"
+    )
+
+
+def one_line(text: str) -> str:
+    """The first 200 characters without line breaks, and without a full stop at the end."""
+    return " ".join(text.split())[:200].rstrip(". ")

@@ -1,0 +1,48 @@
+"""Cutting a stream into parts of one size, which a store can take one by one."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+# The smallest part that S3 accepts is 5 MiB, GCS wants multiples of 256 KiB, and 10,000 parts (S3) of 8 MiB
+# are ten times the largest database that etcd supports.
+PART_BYTES = 8 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Bytes of a stream from `offset` on; `number` counts from 1."""
+
+    number: int
+    offset: int
+    data: bytes = field(repr=False)
+    is_last: bool
+
+    @property
+    def end(self) -> int:
+        """The offset behind the last byte."""
+        return self.offset + len(self.data)
+
+
+def cut(chunks: Iterable[bytes], size: int) -> Iterator[Part]:
+    """Parts of `size` bytes; only the last one is shorter, and empty only if the stream is.
+
+    A part is handed out when the next byte has arrived, so that each knows whether it is the last one.
+    """
+    number, buffer = 1, bytearray()
+    for piece in _pieces(chunks, size):
+        if len(buffer) + len(piece) > size:
+            taken = size - len(buffer)
+            buffer += piece[:taken]
+            yield Part(number=number, offset=(number - 1) * size, data=bytes(buffer), is_last=False)
+            number, buffer = number + 1, bytearray(piece[taken:])
+        else:
+            buffer += piece
+    yield Part(number=number, offset=(number - 1) * size, data=bytes(buffer), is_last=True)
+
+
+def _pieces(chunks: Iterable[bytes], size: int) -> Iterator[memoryview]:
+    """The chunks in pieces of at most `size` bytes, without copies."""
+    for chunk in chunks:
+        whole = memoryview(chunk)
+        for start in range(0, len(whole), size):
+            yield whole[start : start + size]

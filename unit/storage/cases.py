@@ -1,0 +1,108 @@
+"""Each store with what tests need to know about it: one contract for all of them."""
+
+import shutil
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+
+import pytest
+
+from etcd_operator.storage.protocol import Store
+from etcd_operator.storage.urls import open_store
+from unit.storage import moto_s3
+from unit.storage.server import Request, Server, Where, serving
+
+PART = 256 * 1024
+SECRET = "planted-secret"
+
+
+@dataclass(kw_only=True)
+class Case:
+    """`open(bucket, stall)` gives a store; the bucket "bucket" exists. `at(address, stall)` gives one whose
+    service is elsewhere. `unfinished` names transfers that the
+    service keeps although nothing is visible of them. The predicates name the requests of a service.
+    """
+
+    open: Callable[[str, float], Store]
+    reset: Callable[[], None]
+    at: Callable[[str, float], Store]
+    unfinished: Callable[[], list[str]]
+    server: Server | None = None
+    starts: Where = lambda _: False
+    sends: Where = lambda _: False
+    finishes: Where = lambda _: False
+    reads: Where = lambda _: False
+    lists: Where = lambda _: False
+
+    @cached_property
+    def store(self) -> Store:
+        return self.open("bucket", 20.0)
+
+
+def directory(root: Path, _: pytest.MonkeyPatch, __: ExitStack) -> Case:
+    def reset() -> None:
+        shutil.rmtree(root / "bucket", ignore_errors=True)
+        (root / "bucket").mkdir(parents=True)
+
+    return Case(
+        open=lambda bucket, stall: open_store(f"{root}/{bucket}/", stall=stall)[0],
+        at=lambda _, stall: open_store(f"{root}/none/", stall=stall)[0],
+        reset=reset,
+        unfinished=lambda: [path.name for path in (root / "bucket").rglob(".*")],
+    )
+
+
+def s3(_: Path, monkeypatch: pytest.MonkeyPatch, stack: ExitStack) -> Case:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    monkeypatch.setenv("AWS_SESSION_TOKEN", SECRET)
+    monkeypatch.setattr("etcd_operator.storage.s3_upload.PART_BYTES", PART)
+    monkeypatch.setattr("moto.s3.models.S3_UPLOAD_PART_MIN_SIZE", 1)
+    server = stack.enter_context(serving(moto_s3.app()))
+
+    def at(address: str, stall: float, bucket: str = "bucket") -> Store:
+        return open_store(f"s3://{bucket}/?endpoint={address}&disableSSL=true", stall=stall)[0]
+
+    return Case(
+        at=at,
+        open=cache(lambda bucket, stall: at(server.address, stall, bucket)),
+        reset=lambda: moto_s3.reset("bucket"),
+        unfinished=lambda: moto_s3.uploads("bucket"),
+        server=server,
+        starts=lambda r: r.method == "POST" and "uploads" in r.query,
+        sends=lambda r: r.method == "PUT" and "partNumber" in r.query,
+        finishes=_finishes_s3,
+        reads=lambda r: r.method == "GET" and "list-type" not in r.query,
+        lists=lambda r: "list-type" in r.query,
+    )
+
+
+def _finishes_s3(request: Request) -> bool:
+    if request.method == "POST":
+        return "uploadId" in request.query
+    return request.method == "PUT" and "partNumber" not in request.query
+
+
+Make = Callable[[Path, pytest.MonkeyPatch, ExitStack], Case]
+KINDS: dict[str, Make] = {"directory": directory, "s3": s3}
+SERVICES = tuple(kind for kind in KINDS if kind != "directory")
+
+
+class Cases:
+    """The stores that tests share, because making a client takes longer than most tests."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch, stack: ExitStack) -> None:
+        self._made: dict[str, Case] = {}
+        self._make: Callable[[str], Case] = lambda kind: KINDS[kind](root, monkeypatch, stack)
+
+    def fresh(self, kind: str) -> Case:
+        """The case of that name, empty and without faults."""
+        case = self._made.get(kind)
+        if case is None:
+            case = self._made[kind] = self._make(kind)
+        case.reset()
+        if case.server is not None:
+            case.server.faults, case.server.seen = [], []
+        return case

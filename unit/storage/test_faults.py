@@ -1,0 +1,242 @@
+"""Services that fail: what is repeated, what is not, what a person reads, and that nothing half is left."""
+
+import logging
+import math
+import socket
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from etcd_operator.storage.errors import (
+    AccessDenied,
+    Stalled,
+    StoreError,
+    StoreFull,
+    Unreachable,
+)
+from etcd_operator.storage.protocol import Store
+from unit.storage.cases import PART, SECRET, SERVICES, Case, Cases
+from unit.storage.server import (
+    Fault,
+    Server,
+    Where,
+    closes,
+    cuts_off,
+    hangs,
+    loses_reply,
+    says,
+)
+
+LARGE = bytes(range(256)) * 3 * (PART // 256) + b"end"
+BRIEF = 0.3  # seconds without progress until a test's store gives up
+
+
+@pytest.fixture(params=SERVICES)
+def case(request: pytest.FixtureRequest, cases: Cases) -> Case:
+    return cases.fresh(request.param)
+
+
+def server(case: Case) -> Server:
+    assert case.server is not None
+    return case.server
+
+
+def names(case: Case) -> list[str]:
+    return sorted(stored.name for stored in case.store.list(""))
+
+
+def content(case: Case, name: str) -> bytes:
+    return b"".join(case.store.read(name))
+
+
+def nothing_is_left(case: Case) -> bool:
+    server(case).faults = []
+    return names(case) == [] and case.unfinished() == []
+
+
+PASSING = {
+    "500": says(500, times=2),
+    "503": says(503, b"<Error><Code>SlowDown</Code></Error>", times=2),
+    "429": says(429, times=2),
+    "closed": closes(times=2),
+    "lost reply": loses_reply(times=2),
+    "silent": hangs(times=1),
+    "cut off": cuts_off(1, times=2),
+}
+PATIENT = 1.5  # seconds: a connection may be silent for a third of it
+
+
+def at(fault: Fault, where: Where, times: float | None = None) -> Fault:
+    return replace(fault, where=where, times=times or fault.times)
+
+
+PUTS = [("starts", LARGE), ("sends", LARGE), ("finishes", LARGE), ("finishes", b"x")]
+
+
+@pytest.mark.parametrize("name", PASSING)
+@pytest.mark.parametrize(("step", "data"), PUTS)
+def test_a_put_survives_what_passes(case: Case, name: str, step: str, data: bytes) -> None:
+    """Also if the request was carried out and only its reply was lost: the object is ours."""
+    server(case).faults = [at(PASSING[name], getattr(case, step))]
+    case.open("bucket", PATIENT).put("a", [data])
+    assert server(case).faults[0].hits > 0
+    server(case).faults = []
+    assert content(case, "a") == data
+
+
+@pytest.mark.parametrize("name", PASSING)
+def test_a_read_survives_what_passes(case: Case, name: str) -> None:
+    case.store.put("a", [LARGE])
+    server(case).faults = [at(PASSING[name], case.reads)]
+    assert b"".join(case.open("bucket", PATIENT).read("a", 7)) == LARGE[7:]
+    assert server(case).faults[0].hits > 0
+
+
+@pytest.mark.parametrize("name", PASSING)
+def test_a_list_survives_what_passes(case: Case, name: str) -> None:
+    case.store.put("a", [b"x"])
+    server(case).faults = [at(PASSING[name], case.lists)]
+    assert [stored.name for stored in case.open("bucket", PATIENT).list("")] == ["a"]
+    assert server(case).faults[0].hits > 0
+
+
+LASTING = [
+    ("starts", "silent"),
+    ("sends", "503"),
+    ("sends", "closed"),
+    ("finishes", "silent"),
+    ("finishes", "503"),
+]
+
+
+@pytest.mark.parametrize(("step", "name"), LASTING)
+def test_a_put_without_progress_ends_in_time_with_nothing_left(case: Case, step: str, name: str) -> None:
+    server(case).faults = [at(PASSING[name], getattr(case, step), times=math.inf)]
+    began = time.monotonic()
+    with pytest.raises(Stalled, match=r"no progress for 0\.3 s"):
+        case.open("bucket", BRIEF).put("a", [LARGE])
+    assert time.monotonic() - began < 10
+    assert nothing_is_left(case)
+
+
+OPERATIONS: dict[str, Callable[[Store], Any]] = {
+    "put": lambda store: store.put("b", [b"x"]),
+    "large put": lambda store: store.put("b", [LARGE]),
+    "read": lambda store: list(store.read("a")),
+    "list": lambda store: list(store.list("")),
+    "stat": lambda store: store.stat("a"),
+    "delete": lambda store: store.delete("a"),
+}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_a_store_that_refuses_is_asked_once(case: Case, operation: str) -> None:
+    case.store.put("a", [b"x"])
+    store = case.open("bucket", 20.0)
+    server(case).faults = [says(403)]
+    server(case).seen = []
+    with pytest.raises(AccessDenied, match=r"No right to use .*//bucket/.*403.* Check the credentials"):
+        OPERATIONS[operation](store)
+    assert len(server(case).seen) <= 3  # a look, the request, and the end of the upload
+
+
+@pytest.mark.parametrize("operation", ["put", "read", "list"])
+def test_a_store_that_is_silent_is_given_up(case: Case, operation: str) -> None:
+    case.store.put("a", [b"x"])
+    server(case).faults = [hangs()]
+    with pytest.raises(Stalled, match=r"no progress for 0\.3 s.*timed out.* Check the network"):
+        OPERATIONS[operation](case.open("bucket", BRIEF))
+
+
+@pytest.mark.parametrize("operation", ["put", "stat", "delete"])
+def test_a_store_that_cannot_serve_is_given_up(case: Case, operation: str) -> None:
+    case.store.put("a", [b"x"])
+    server(case).faults = [says(503)]
+    with pytest.raises(Stalled, match=r"no progress for 0\.3 s: the store answered 503"):
+        OPERATIONS[operation](case.open("bucket", BRIEF))
+    assert len(server(case).seen) > 3
+
+
+def test_a_full_store_is_reported(case: Case) -> None:
+    server(case).faults = [says(507, where=case.sends)]
+    with pytest.raises(StoreFull, match=r"No space is left for .*//bucket/a.* raise the quota"):
+        case.store.put("a", [LARGE])
+    assert nothing_is_left(case)
+
+
+def test_a_part_that_is_taken_again_and_again_is_no_progress(case: Case) -> None:
+    """All its bytes are sent by each attempt."""
+    server(case).faults = [says(500, where=case.sends)]
+    with pytest.raises(Stalled):
+        case.open("bucket", BRIEF).put("a", [LARGE])
+    assert nothing_is_left(case)
+
+
+def test_a_source_that_is_slow_does_not_use_up_the_time_limit(case: Case) -> None:
+    store = case.open("bucket", BRIEF)
+
+    def chunks() -> Iterator[bytes]:
+        yield LARGE
+        ended = time.monotonic() + 2 * BRIEF
+        while time.monotonic() < ended:
+            yield b"x"
+
+    server(case).faults = [says(503, times=1, where=case.finishes)]
+    store.put("a", chunks())
+    assert names(case) == ["a"]
+
+
+def test_an_object_that_is_replaced_while_it_is_read_is_not_mixed(case: Case) -> None:
+    case.store.put("a", [LARGE])
+    server(case).faults = [cuts_off(PART // 2, times=1, where=case.reads)]
+    reading = case.store.read("a")
+    next(reading)
+    case.store.delete("a")
+    case.store.put("a", [LARGE[::-1]])
+    with pytest.raises(StoreError, match=r"was replaced or removed while it was read\. Read it again"):
+        list(reading)
+
+
+def test_an_object_that_is_removed_while_it_is_read(case: Case) -> None:
+    case.store.put("a", [LARGE])
+    server(case).faults = [cuts_off(PART // 2, times=1, where=case.reads)]
+    reading = case.store.read("a")
+    next(reading)
+    case.store.delete("a")
+    with pytest.raises(StoreError, match="removed while it was read"):
+        list(reading)
+
+
+def test_an_address_where_nobody_listens_is_reported(case: Case) -> None:
+    """Refused connections are repeated: the store may be starting."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        store = case.at(f"127.0.0.1:{free.getsockname()[1]}", BRIEF)
+        with pytest.raises(Unreachable, match=r"for 0\.3 s: Connection refused\. Check its address"):
+            store.stat("a")
+
+
+def test_a_host_that_does_not_exist_is_reported(case: Case) -> None:
+    with pytest.raises(Unreachable, match=r"not reachable for 0\.3 s: Name or service not known"):
+        case.at("no-such-host.invalid:80", BRIEF).stat("a")
+
+
+def test_no_error_and_no_log_line_has_a_secret(case: Case, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    case.store.put("a", [b"x"])
+    for fault in (says(403), says(400), says(410), says(503), closes()):
+        server(case).faults = [fault]
+        for operation in OPERATIONS.values():
+            with pytest.raises(StoreError) as caught:
+                operation(case.open("bucket", BRIEF / 3))
+            assert not shown(caught.value)
+    assert SECRET not in caplog.text
+
+
+def shown(error: BaseException) -> bool:
+    """Whether a traceback of the error prints a secret."""
+    return SECRET in "".join(traceback.format_exception(error))
