@@ -3,106 +3,26 @@
 import json
 import threading
 from collections.abc import Iterator
-from contextlib import suppress
-from datetime import timedelta
+from functools import partial
 from typing import Any
 
-import msgspec
 import pytest
 import urllib3
 
-from etcd_operator.kube.lease import Elector
 from etcd_operator.kube.lease_lock import Candidate, ObservedLease
-from etcd_operator.kube.lease_record import HOLDER_ANNOTATION, Lease, Spec, document, micro_time
+from etcd_operator.kube.lease_record import HOLDER_ANNOTATION, Lease, Spec
 from etcd_operator.kube.own_pod import OwnPod
 from unit.fakes.apiserver import Answer, ApiServer, Cut, Fault, Request, Stall, no_fault
-from unit.fakes.apiserver.kinds import LEASES, NAMESPACES, NODES, PODS
-from unit.fakes.apiserver.refusals import Refusal
+from unit.fakes.apiserver.kinds import LEASES, NODES, PODS
 from unit.kube.contract.harness import until
-from unit.kube.test_lease import KEY, Bench, SkewedClock
-
-NODE = "node-1"
-EARLY = 3.0
-CALL = 2.0
-"""The longest call that changes etcd's members."""
-
-
-def pod(number: int) -> OwnPod:
-    return OwnPod(uid=f"uid-{number}", name=f"operator-{number}", namespace="default", node=NODE)
-
-
-class World(Bench):
-    """Pods of operators on a node, which works by default."""
-
-    def __init__(self, api: ApiServer, pool: urllib3.PoolManager) -> None:
-        super().__init__(api, pool)
-        api.objects.create(NAMESPACES, "", {"metadata": {"name": "kube-node-lease"}})
-        api.objects.create(NODES, "", {"metadata": {"name": NODE}})
-        self.node_is("True")
-        self.renew_node()
-
-    def start(self, name: str, own: OwnPod | None, *, skew: float = 0.0) -> Elector:
-        """An operator begins to run; `own` is its pod, which is made unless it is there."""
-        clock = SkewedClock(self.clock)
-        clock.skew = timedelta(seconds=skew)
-        return self.elector(name, clock, self._running(own) if own is not None else None)
-
-    def _running(self, own: OwnPod) -> OwnPod:
-        """The pod with the UID that the API server gave it."""
-        found = {each["metadata"]["name"]: each for each in self.api.objects.select(PODS, "default")}
-        spec = {"nodeName": own.node, "containers": [{"name": "etcd-operator", "image": "i"}]}
-        body = {"metadata": {"name": own.name}, "spec": spec}
-        made = found.get(own.name) or self.api.objects.create(PODS, "default", body)
-        return msgspec.structs.replace(own, uid=made["metadata"]["uid"])
-
-    def delete_pod(self, own: OwnPod) -> None:
-        """By force: it is gone at once, whatever its process does."""
-        self.api.objects.delete(PODS, "default", own.name, grace=0)
-
-    def node_is(self, ready: str) -> None:
-        status = {"status": {"conditions": [{"type": "Ready", "status": ready}]}}
-        self.api.objects.patch(NODES, "", NODE, status, "merge", subresource="status")
-
-    def renew_node(self, age: float = 0.0) -> None:
-        """The kubelet's own Lease, renewed `age` seconds ago."""
-        renewed = micro_time(self.clock.now() - timedelta(seconds=age))
-        spec = {"renewTime": renewed, "leaseDurationSeconds": 40, "holderIdentity": NODE}
-        with suppress(Refusal):
-            self.api.objects.delete(LEASES, "kube-node-lease", NODE)
-        self.api.objects.create(LEASES, "kube-node-lease", {"metadata": {"name": NODE}, "spec": spec})
-
-    def asked(self, elector: Elector) -> bool:
-        """What an elector that does not run answers once its wait for a renewal is over."""
-        answers: list[bool] = []
-        asking = threading.Thread(target=lambda: answers.append(elector.leads_for(CALL)))
-        asking.start()
-        until(lambda: self.clock.waiting == 1 or bool(answers))
-        self.clock.advance(EARLY - CALL)
-        asking.join(5.0)
-        (answer,) = answers
-        return answer
-
-    def seconds_until_taken(self, elector: Elector, *, others: tuple[Elector, ...] = ()) -> float:
-        """Let time pass, a tenth of a second at a time, while `elector` tries and `others` renew."""
-        for tenths in range(400):
-            for other in others if tenths % 20 == 0 else ():
-                other._attempt()
-            elector._attempt()
-            if elector.is_leader():
-                return tenths / 10
-            self.clock.advance(0.1)
-        return float("inf")
+from unit.kube.early import CALL, EARLY, NODE, World, lease_of, pod
+from unit.kube.electors import KEY
 
 
 @pytest.fixture
 def world() -> Iterator[World]:
     with ApiServer() as api, urllib3.PoolManager(maxsize=8) as pool:
         yield World(api, pool)
-
-
-def lease_of(holder: str | None, own: OwnPod | None, seconds: int | None = 15) -> Lease:
-    body = document({"resourceVersion": "1"}, Spec(holder_identity=holder), own)
-    return Lease(body["metadata"], Spec(holder_identity=holder, lease_duration_seconds=seconds))
 
 
 @pytest.mark.parametrize(
@@ -207,14 +127,9 @@ def being_deleted(world: World, own: OwnPod) -> None:
     world.delete_pod(own)
 
 
-def node_not_ready(world: World, own: OwnPod) -> None:
+def node_is(ready: str, world: World, own: OwnPod) -> None:
     world.delete_pod(own)
-    world.node_is("False")
-
-
-def node_unknown(world: World, own: OwnPod) -> None:
-    world.delete_pod(own)
-    world.node_is("Unknown")
+    world.node_is(ready)
 
 
 def node_gone(world: World, own: OwnPod) -> None:
@@ -250,15 +165,15 @@ def forbidden(plural: str, world: World, own: OwnPod) -> None:
 NOT_EARLY = {
     "the pod is there": still_there,
     "the pod is being deleted": being_deleted,
-    "its node is not ready": node_not_ready,
-    "its node is unknown": node_unknown,
+    "its node is not ready": partial(node_is, "False"),
+    "its node is unknown": partial(node_is, "Unknown"),
     "its node is gone": node_gone,
     "its kubelet is silent": kubelet_silent,
     "its kubelet has no Lease": kubelet_without_a_lease,
     "its kubelet's Lease has no time": kubelets_lease_without_a_time,
-    "no right to read nodes": lambda world, own: forbidden("nodes", world, own),
-    "no right to read the node's Lease": lambda world, own: forbidden("leases", world, own),
-    "no right to read pods": lambda world, own: forbidden("pods", world, own),
+    "no right to read nodes": partial(forbidden, "nodes"),
+    "no right to read the node's Lease": partial(forbidden, "leases"),
+    "no right to read pods": partial(forbidden, "pods"),
 }
 
 

@@ -9,7 +9,7 @@ import grpc
 from unit.fakes.apiserver.faults import Answer, Cut, Fault, Request
 from unit.fakes.etcd.refusals import Refusal
 from unit.reconcile.bench import Bench
-from unit.reconcile.harness import Died
+from unit.reconcile.mortality import Died
 
 
 class OnNthWrite:

@@ -12,17 +12,14 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
-import urllib3
-
 from etcd_operator.dialects.base import Defaults
 from etcd_operator.engine.controller import Controller, Reconcile
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
-from etcd_operator.kube.connections import Abort
 from etcd_operator.kube.events import Recorder, Reference
 from etcd_operator.kube.informer import Informer
 from etcd_operator.kube.resources import Resource
-from etcd_operator.kube.transport import Request, Response, Timeouts, Transport
+from etcd_operator.kube.transport import Timeouts
 from etcd_operator.reconcile.caches import Source
 from etcd_operator.reconcile.group import Wiring, build_groups, new_backoff
 from etcd_operator.reconcile.membership import DEADLINE as MEMBERSHIP_DEADLINE
@@ -30,55 +27,12 @@ from etcd_operator.reconcile.objects import Objects
 from unit.fakes.apiserver import ApiServer, Json
 from unit.fakes.apiserver.selectors import matches_labels
 from unit.fakes.clock import FakeClock
+from unit.reconcile.mortality import Mortality, MortalTransport
 
 RESYNC = 10.0
 MARK = "Mark"
 DEADLINE = 20.0
-ETCD_WRITES = ("MemberAdd", "MemberRemove", "MemberPromote", "MoveLeader")
 TIMEOUTS = Timeouts(connect=1.0, read=5.0, total=5.0)
-
-
-class Died(BaseException):
-    """The operator ended here; no `except Exception` may notice."""
-
-
-class Mortality:
-    """Ends the operator when the reply to its k-th write comes, or fails to come; 0 is never.
-
-    Writes to the API server, Events apart, and to etcd count alike; only those whose path or method
-    contains `dies_on`.
-    """
-
-    def __init__(self, dies_at: int = 0, dies_on: str = "") -> None:
-        self._dies_at, self._dies_on = dies_at, dies_on
-        self._writes = 0
-
-    def wrote(self, what: str) -> None:
-        """A write of ours is over."""
-        if self._dies_on in what:
-            self._writes += 1
-            if self._writes == self._dies_at:
-                raise Died
-
-    def on_call(self, method: str, _code: str, _seconds: float) -> None:
-        """A call to etcd is over."""
-        if method in ETCD_WRITES:
-            self.wrote(method)
-
-
-class MortalTransport(Transport):
-    """Reports writes."""
-
-    def __init__(self, url: str, mortality: Mortality) -> None:
-        super().__init__(pool=urllib3.PoolManager(maxsize=20), base_url=url)
-        self._mortality = mortality
-
-    def exchange(self, request: Request, timeouts: Timeouts, abort: Abort | None = None) -> Response:
-        try:
-            return super().exchange(request, timeouts, abort)
-        finally:
-            if request.method != "GET":
-                self._mortality.wrote(request.target)
 
 
 class Schedule:

@@ -1,12 +1,13 @@
 """Persistent clusters that lost a majority, and are recovered on request."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from etcd_operator.api.persisted import REVISION_BUMP
 from etcd_operator.core.rules.manual_recovery import SILENCE
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, SERVICES
-from unit.reconcile.bench import Bench
-from unit.reconcile.bodies import IMPROBABLE
+from unit.reconcile.bench import Bench, bootstrapped
+from unit.reconcile.bodies import IMPROBABLE, persistent
 from unit.reconcile.expected import assert_finished
 
 RECOVER = "etcd.improbable.io/recover"
@@ -74,3 +75,31 @@ def assert_recovered(
     selector = made.get(SERVICES)["spec"]["selector"]
     assert selector[TOKEN] == recovery["token"]
     assert {p["metadata"]["labels"][TOKEN] for p in made.api.objects.select(PODS)} == {recovery["token"]}
+
+
+@contextmanager
+def lost_and_asked(to: int = 1) -> Iterator[Bench]:
+    """One of two is gone, the recovery is asked for, and there is no operator just now."""
+    with bootstrapped(*persistent(size=2)) as made:
+        lose(made, 0)
+        made.run_until(is_reason(made, "QuorumLost"))
+        made.clock.advance(SILENCE + 1.0)
+        made.kill()
+        made.edit(IMPROBABLE, "c", {"spec": {"replicas": to}})
+        ask(made, "c0de/c-1/1")
+        yield made
+
+
+def until_recovered(made: Bench) -> None:
+    """The new cluster has its ID recorded, and nothing of the old one runs."""
+    made.run_until(
+        lambda: made.status(IMPROBABLE)["clusterID"] != "c0de" and "c-1" not in made.objects()["pods"]
+    )
+
+
+def silence_two(made: Bench) -> None:
+    """Two members' processes hang, and that is long ago."""
+    for name in ("c-0", "c-1"):
+        made.etcd.etcd.freeze(name)
+    made.run_until(is_reason(made, "QuorumLost"))
+    made.clock.advance(SILENCE + 1.0)

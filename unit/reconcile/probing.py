@@ -3,8 +3,10 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 from unittest.mock import patch
 
+from etcd_operator.etcd import probe as etcd
 from etcd_operator.etcd.probe import Probe
 from etcd_operator.keys import Key
 from etcd_operator.reconcile import prober
@@ -56,3 +58,22 @@ def probed_cluster() -> Iterator[ProbedCluster]:
     finally:
         made.prober.stop()
         made.etcd.close()
+
+
+class Threads:
+    """On which threads, and with which deadline, a prober asks."""
+
+    def __init__(self, cluster: ProbedCluster) -> None:
+        self._cluster = cluster
+        self.asked: list[tuple[str, float]] = []
+
+    def probe(self, *args: Any, deadline: float, **options: Any) -> Probe:
+        self.asked.append((threading.current_thread().name.split("-")[1].partition("_")[0], deadline))
+        return etcd.probe(*args, deadline=deadline, **options)
+
+    def of_probe(self, after: float = 0.0) -> list[tuple[str, float]]:
+        """Those of one probe that is begun `after` so many seconds."""
+        self._cluster.clock.advance(after)
+        self.asked.clear()
+        self._cluster.probe()
+        return self.asked[:]

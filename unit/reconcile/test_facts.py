@@ -1,7 +1,7 @@
 """Kubernetes objects and etcd's answers as facts."""
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -10,25 +10,8 @@ import pytest
 from etcd_operator.core.members import PodFacts, PodProblem
 from etcd_operator.kube.views import Pod
 from etcd_operator.reconcile.facts import NOT_ITS_OWN, pod_facts
+from unit.reconcile.pods import BACK_OFF, NOW, OLD, RUNNING, YOUNG, annotated, pod
 
-NOW = datetime(2026, 1, 1, 0, 10, tzinfo=UTC)
-OLD, YOUNG = "2026-01-01T00:00:00Z", "2026-01-01T00:09:56Z"
-
-
-def pod(container: dict[str, Any] | None = None, *, created: str = OLD, **status: Any) -> Pod:
-    """A pod with one etcd container in this state."""
-    statuses = [{"name": "sidecar", "restartCount": 9}]
-    if container is not None:
-        statuses.append({"name": "etcd", **container})
-    body = {
-        "metadata": {"name": "db-0", "uid": "u", "creationTimestamp": created},
-        "status": {"podIP": "10.0.0.1", "containerStatuses": statuses, **status},
-    }
-    return msgspec.convert(body, Pod)
-
-
-RUNNING: dict[str, Any] = {"state": {"running": {}}}
-BACK_OFF = {"state": {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off"}}, "restartCount": 4}
 LOG_TAILS = [
     (
         "panic: unmarshal should never fail (proto)\n\ngoroutine 1 [running]:",
@@ -205,17 +188,6 @@ def test_a_member_whose_gate_is_closed_is_on_a_node_that_lives() -> None:
     assert not pod_facts(pod(RUNNING, conditions=[closed]), now=NOW).is_on_lost_node
 
 
-def annotated(group: str, *, members: str, state: str, serves: str = "") -> Pod:
-    """A gated pod with these annotations, and this status of its gate's condition."""
-    conditions = [{"type": "Ready", "status": "True"}]
-    conditions += [{"type": f"{group}/member-serves", "status": serves}] if serves else []
-    notes = {f"{group}/initial-cluster": members, f"{group}/initial-cluster-state": state}
-    body = msgspec.to_builtins(pod(RUNNING, conditions=conditions))
-    body["metadata"]["annotations"] = notes
-    body["spec"] = {"readinessGates": [{"conditionType": f"{group}/member-serves"}]}
-    return msgspec.convert(body, Pod)
-
-
 GROUPS = pytest.mark.parametrize("group", ["coreos.com", "etcd.improbable.io"])
 
 
@@ -233,90 +205,6 @@ def test_a_pod_with_an_existing_only_start_is_distinguished_from_one_that_joins(
     existing_only = pod_facts(annotated(group, members="a=b", state="existing"), now=NOW)
 
     assert (joins.is_existing_only, existing_only.is_existing_only) == (False, True)
-
-
-def ended(message: str, code: int = 1) -> dict[str, Any]:
-    return {"terminated": {"exitCode": code, "reason": "Error", "message": message}}
-
-
-EMPTY = '"error":"cannot fetch cluster info from peer urls: could not retrieve"'
-KNOWN = '"error":"member 8e9e05c52164694d has already been bootstrapped"'
-
-
-@pytest.mark.parametrize(
-    ("container", "is_existing_only", "has_no_data"),
-    [
-        pytest.param({"state": ended(EMPTY)}, True, True, id="just ended"),
-        pytest.param({"state": BACK_OFF["state"], "lastState": ended(EMPTY)}, True, True, id="in back-off"),
-        pytest.param({"state": ended(EMPTY)}, False, False, id="one that joins may not reach the others"),
-        pytest.param({"state": ended(KNOWN)}, False, True, id="an initial member that the others know"),
-        pytest.param({"state": ended("panic: no space left on device", 2)}, True, False, id="another end"),
-        pytest.param({"state": ended(EMPTY, 0)}, True, False, id="an end that was no failure"),
-        pytest.param(RUNNING, True, False, id="its first process"),
-    ],
-)
-def test_a_process_that_found_no_data_reports_so(
-    container: dict[str, Any], is_existing_only: bool, has_no_data: bool
-) -> None:
-    members = "a=b" if is_existing_only else "a=b,c=d"
-    body = msgspec.to_builtins(annotated("coreos.com", members=members, state="existing"))
-    body["status"]["containerStatuses"] = [{"name": "etcd", **container}]
-    facts = pod_facts(msgspec.convert(body, Pod), now=NOW)
-
-    assert facts.has_no_data is has_no_data
-    assert (facts.problem is not None and facts.problem.reason == "DataLost") is has_no_data
-
-
-WAL = '"msg":"discovery failed","error":"walpb: crc mismatch: expected: bd23af31 computed: eb7d4ede: in file"'
-DATABASE = '"msg":"failed to open database","path":"/var/lib/etcd/member/snap/db","error":"invalid database"'
-
-
-@pytest.mark.parametrize(
-    ("container", "is_broken"),
-    [
-        pytest.param({"state": ended(WAL)}, True, id="the log"),
-        pytest.param({"state": ended(DATABASE, 2)}, True, id="the database"),
-        pytest.param({"state": BACK_OFF["state"], "lastState": ended(WAL)}, True, id="in back-off"),
-        pytest.param({"state": ended(WAL, 0)}, False, id="an end that was no failure"),
-        pytest.param({"state": ended(EMPTY)}, False, id="no data"),
-        pytest.param({"state": ended("panic: write: no space left on device", 2)}, False, id="a full disk"),
-        pytest.param(
-            {"state": ended('"msg":"failed to open database","error":"permission denied"', 2)},
-            False,
-            id="a database that may not be opened",
-        ),
-        pytest.param(
-            {"state": ended("panic: unmarshal should never fail (proto: cannot parse)", 2)},
-            False,
-            id="entries that this version cannot read",
-        ),
-        pytest.param({"state": ended("flag provided but not defined: -x", 2)}, False, id="a flag"),
-        pytest.param({"state": ended("", 137)}, False, id="killed for want of memory"),
-        pytest.param(RUNNING, False, id="its first process"),
-    ],
-)
-def test_a_process_that_cannot_read_its_data_reports_so(container: dict[str, Any], is_broken: bool) -> None:
-    body = msgspec.to_builtins(annotated("coreos.com", members="a=b", state="existing"))
-    body["status"]["containerStatuses"] = [{"name": "etcd", **container}]
-    facts = pod_facts(msgspec.convert(body, Pod), now=NOW)
-
-    assert facts.has_broken_data is is_broken
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "can_never_join"),
-    [
-        ('"error":"error validating peerURLs {}: member count is unequal"', 1, True),
-        ('"msg":"data-dir used by this member must be removed"', 1, True),
-        ('"msg":"data-dir used by this member must be removed"', 0, False),
-        (EMPTY, 1, False),
-    ],
-)
-def test_a_process_that_is_not_let_in_reports_so(words: str, code: int, can_never_join: bool) -> None:
-    body = msgspec.to_builtins(annotated("coreos.com", members="a=b,c=d", state="existing"))
-    body["status"]["containerStatuses"] = [{"name": "etcd", "state": ended(words, code)}]
-
-    assert pod_facts(msgspec.convert(body, Pod), now=NOW).can_never_join is can_never_join
 
 
 def test_restarts_are_counted() -> None:

@@ -1,14 +1,11 @@
 """Persistent members whose data is gone: given up by name only, and never twice, at any write."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import pytest
 
 from etcd_operator.core.rules.manual_recovery import SILENCE
 from unit.fakes.apiserver import Kind
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, SERVICES
-from unit.reconcile.bench import PEER_LABEL, Bench, bootstrapped
+from unit.reconcile.bench import PEER_LABEL, bootstrapped
 from unit.reconcile.bodies import IMPROBABLE, PEERS, persistent
 from unit.reconcile.disturbance import DISTURBANCES, Disturbance, run_or_die, survives
 from unit.reconcile.expected import assert_finished
@@ -21,8 +18,11 @@ from unit.reconcile.manual_recoveries import (
     fetching,
     is_reason,
     lose,
+    lost_and_asked,
     lost_for_long,
     message,
+    silence_two,
+    until_recovered,
 )
 
 
@@ -136,14 +136,6 @@ def test_a_recovered_cluster_that_is_created_again_resumes_beside_what_was_given
         assert made.get(CLAIMS, "c-2") == before
 
 
-def silence_two(made: Bench) -> None:
-    """Two members' processes hang, and that is long ago."""
-    for name in ("c-0", "c-1"):
-        made.etcd.etcd.freeze(name)
-    made.run_until(is_reason(made, "QuorumLost"))
-    made.clock.advance(SILENCE + 1.0)
-
-
 @pytest.mark.parametrize("kind", [PEERS, PODS], ids=["peer", "pod"])
 def test_a_seed_that_is_deleted_when_it_serves_comes_back_on_its_data(kind: Kind) -> None:
     with lost_and_asked() as made:
@@ -153,26 +145,6 @@ def test_a_seed_that_is_deleted_when_it_serves_comes_back_on_its_data(kind: Kind
         made.delete(kind, "c-2" if kind is PEERS else pod["metadata"]["name"])
         made.settle()
         assert_recovered(made, (2,), ("c-1",))
-
-
-@contextmanager
-def lost_and_asked(to: int = 1) -> Iterator[Bench]:
-    """One of two is gone, the recovery is asked for, and there is no operator just now."""
-    with bootstrapped(*persistent(size=2)) as made:
-        lose(made, 0)
-        made.run_until(is_reason(made, "QuorumLost"))
-        made.clock.advance(SILENCE + 1.0)
-        made.kill()
-        made.edit(IMPROBABLE, "c", {"spec": {"replicas": to}})
-        ask(made, "c0de/c-1/1")
-        yield made
-
-
-def until_recovered(made: Bench) -> None:
-    """The new cluster has its ID recorded, and nothing of the old one runs."""
-    made.run_until(
-        lambda: made.status(IMPROBABLE)["clusterID"] != "c0de" and "c-1" not in made.objects()["pods"]
-    )
 
 
 def test_clients_go_over_when_all_of_the_old_cluster_is_being_deleted() -> None:

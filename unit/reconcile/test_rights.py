@@ -22,7 +22,8 @@ from unit.operators import running, until
 from unit.reconcile import manual_recoveries, test_quorum_lost
 from unit.reconcile.bench import Bench, bench
 from unit.reconcile.bodies import COREOS, PEERS, ephemeral, persistent
-from unit.reconcile.harness import TIMEOUTS, Mortality, MortalTransport, objects_of
+from unit.reconcile.harness import TIMEOUTS, objects_of
+from unit.reconcile.mortality import Mortality, MortalTransport
 from unit.rights import DEFINITIONS, UNASKED, Right, all_taken, granted
 
 MADE = {
