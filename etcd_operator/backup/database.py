@@ -22,8 +22,8 @@ class DatabaseSummary:
 
     revision: of the last entry, as `etcdutl snapshot status` reports it; 0 if there is none.
     keys: entries of the bucket `key`: one for each revision of a key that is not compacted.
-    compacted: the revision of the last compaction, 0 before the first. It is higher than `revision` if the
-    last entry was compacted, too; a member that is started on the database has the higher one of both.
+    compacted: the revision of the last compaction, 0 before the first. It is higher than `revision` if older
+    versions of etcd compacted the last entry, too; a member that is started on it has the higher one of both.
     cluster_version: as etcd recorded it; empty if it has not.
     size, sha256: of all bytes, with etcd's hash. has_hash: whether they end with it; it matches.
     """
