@@ -51,7 +51,8 @@ def parser() -> argparse.ArgumentParser:
     _add_common(top)
     commands = top.add_subparsers(required=True, metavar="COMMAND")
     _add(commands, "setup", _setup, "install the Debian packages and the Go toolchain that are missing")
-    _add(commands, "build", _build, "build all programs and images that are not there yet")
+    build = _add(commands, "build", _build, "build all programs and images that are not there yet")
+    _add_extras(build, "build")
     up = _add(commands, "up", _up, "bring the cluster up, or heal it, or change its number of nodes")
     up.add_argument("--nodes", type=_count, help=f"1 to {MAX_NODES} (default: as many as there are, else 1)")
     _add(commands, "down", _down, "remove the cluster and everything that belongs to it")
@@ -60,7 +61,8 @@ def parser() -> argparse.ArgumentParser:
     )
     report.add_argument("--json", action="store_true", help="as JSON, for programs (docs/development.md)")
     _add(commands, "kubeconfig", _kubeconfig, "print the path of the kubeconfig")
-    _add(commands, "images", _images, "list the images that the nodes have")
+    listing = _add(commands, "images", _images, "list the images that the nodes have")
+    _add_extras(listing, "before that, build and load")
     load = _add(commands, "load-image", _load_image, "load an image archive into all nodes")
     load.add_argument("file", type=Path, help="a tar: OCI layout or docker-archive")
     image = _add(
@@ -99,6 +101,15 @@ def _add(
     command.set_defaults(run=run)
     _add_common(command)
     return command
+
+
+def _add_extras(command: argparse.ArgumentParser, verb: str) -> None:
+    command.add_argument(
+        "--with",
+        dest="extra",
+        choices=("stores",),
+        help=f"{verb} an S3 gateway and a GCS emulator, too: the stores for tests of backups",
+    )
 
 
 def _add_faults(commands: Commands) -> None:
@@ -141,10 +152,12 @@ def _setup(_: Namespace) -> None:
     requirements.setup(Cache.of_user())
 
 
-def _build(_: Namespace) -> None:
+def _build(options: Namespace) -> None:
     requirements.check_programs(requirements.IMAGE_PROGRAMS)
     cache = Cache.of_user()
     archives = instance.build(cache)
+    if options.extra:
+        archives |= instance.build_stores(cache)
     progress(f"{len(archives)} images in {cache.images}, programs in {cache.tools}")
 
 
@@ -201,6 +214,8 @@ def _kubeconfig(options: Namespace) -> None:
 
 def _images(options: Namespace) -> None:
     cluster = _running(options)
+    if options.extra:
+        cluster.load_stores()
     for node in cluster.nodes():
         for name, digest in sorted(cluster.store(node).digests().items()):
             print(f"{node.name}  {digest[:19]}  {name}")

@@ -27,6 +27,8 @@ PAUSE = "registry.k8s.io/pause:3.10"
 COREDNS = f"registry.k8s.io/coredns/coredns:v{tools.COREDNS_VERSION}"
 BUSYBOX = "docker.io/library/busybox:1.36"
 ETCD_SHELL = "localhost/etcd-shell:dev"
+VERSITYGW = f"localhost/versitygw:{tools.VERSITYGW_VERSION}"
+FAKE_GCS_SERVER = f"localhost/fake-gcs-server:{tools.FAKE_GCS_SERVER_VERSION}"
 
 _PATH = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _USERS = "root:x:0:0:root:/root:/bin/sh\nnonroot:x:65532:65532:nonroot:/home/nonroot:/bin/sh\n"
@@ -60,10 +62,18 @@ def wanted(cache: Cache) -> tuple[Image, ...]:
     )
 
 
-def build_all(cache: Cache) -> dict[str, Path]:
-    """Return name -> archive of all images, made now where content changed."""
+def stores(cache: Cache) -> tuple[Image, ...]:
+    """Return the images of the stores for backups, each with its program as the entry point."""
+    return (
+        _store(VERSITYGW, cache.tool(tools.VERSITYGW, "versitygw")),
+        _store(FAKE_GCS_SERVER, cache.tool(tools.FAKE_GCS_SERVER, "fake-gcs-server")),
+    )
+
+
+def build(cache: Cache, images: Iterable[Image]) -> dict[str, Path]:
+    """Return name -> archive of the images, made now where content changed."""
     archives = {}
-    for image in wanted(cache):
+    for image in images:
         short = image.name.rpartition("/")[2].replace(":", "-")
         file = cache.images / f"{short}.tar"
         stamp = file.with_suffix(".made-from")
@@ -137,6 +147,17 @@ def _etcd(cache: Cache, version: str) -> Image:
             "Cmd": ["/usr/local/bin/etcd"],
             "ExposedPorts": {"2379/tcp": {}, "2380/tcp": {}},
         },
+    )
+
+
+def _store(name: str, program: Path) -> Image:
+    path = f"usr/local/bin/{program.name}"
+    return Image(
+        name=name,
+        files={path: program},
+        texts=_ACCOUNTS,
+        folders=_FOLDERS,
+        config={"Env": [_PATH], "Entrypoint": [f"/{path}"]},
     )
 
 

@@ -123,6 +123,13 @@ class Instance:
         if name == controlplane.API_SERVER:
             self._await_daemon(name, self.kubectl.is_ready)
 
+    def load_stores(self) -> None:
+        """Build the stores for backups, and load their images into all nodes."""
+        with self.cache.locked("stores"):  # several tests may need them at once
+            archives = build_stores(self.cache)
+            for node in self.nodes():
+                self._load_images(node, archives)
+
     def down(self) -> None:
         """Remove everything that belongs to the instance."""
         if self.state.root.exists():
@@ -279,4 +286,11 @@ def build(cache: Cache) -> dict[str, Path]:
     """Build programs and images that are not there yet; return name -> archive of the images."""
     with cache.locked("programs"):
         tools.build_all(cache)
-        return images.build_all(cache)
+        return images.build(cache, images.wanted(cache))
+
+
+def build_stores(cache: Cache) -> dict[str, Path]:
+    """Build the stores for backups that are not there yet; return name -> archive of the images."""
+    with cache.locked("programs"):
+        tools.build(cache, tools.STORES)
+        return images.build(cache, images.stores(cache))

@@ -17,6 +17,7 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,10 +31,14 @@ CLUSTER_ETCD = "3.6.16"
 KUBERNETES_VERSION = "1.36.3"
 CONTAINERD_VERSION = "2.4.2"
 COREDNS_VERSION = "1.14.7"
+VERSITYGW_VERSION = "1.8.0"
+FAKE_GCS_SERVER_VERSION = "1.56.1"
 
 KUBERNETES = f"kubernetes-{KUBERNETES_VERSION}"
 CONTAINERD = f"containerd-{CONTAINERD_VERSION}"
 COREDNS = f"coredns-{COREDNS_VERSION}"
+VERSITYGW = f"versitygw-{VERSITYGW_VERSION}"
+FAKE_GCS_SERVER = f"fake-gcs-server-{FAKE_GCS_SERVER_VERSION}"
 
 _PROGRESS_SECONDS = 10.0
 _DEADLINE = 1500.0
@@ -91,6 +96,13 @@ TOOLS = (
     Tool(module="coredns", folder=COREDNS, programs=("coredns",)),
     *(_etcd(version) for version in ETCD_VERSIONS),
 )
+"""What every cluster needs."""
+
+STORES = (
+    Tool(module="versitygw", folder=VERSITYGW, programs=("versitygw",)),
+    Tool(module="fake-gcs-server", folder=FAKE_GCS_SERVER, programs=("fake-gcs-server",)),
+)
+"""Stores for backups, which only some tests need: an S3 gateway and a GCS emulator."""
 
 
 def is_built(cache: Cache, tool: Tool) -> bool:
@@ -100,13 +112,18 @@ def is_built(cache: Cache, tool: Tool) -> bool:
 
 
 def build_all(cache: Cache) -> None:
-    """Build what is not there, and refresh the links in the cache's `bin`."""
-    wanted = [tool for tool in TOOLS if not is_built(cache, tool)]
+    """Build what every cluster needs and is not there, and refresh the links in the cache's `bin`."""
+    build(cache, TOOLS)
+    _link(cache)
+
+
+def build(cache: Cache, tools: Iterable[Tool]) -> None:
+    """Build those of the tools that are not there."""
+    wanted = [tool for tool in tools if not is_built(cache, tool)]
     if wanted:
         go = require_go(cache)
         for number, tool in enumerate(wanted, start=1):
             _build(cache, go, tool, f"{tool.folder} ({number} of {len(wanted)})")
-    _link(cache)
 
 
 def _build(cache: Cache, go: Go, tool: Tool, title: str) -> None:

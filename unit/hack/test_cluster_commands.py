@@ -13,7 +13,7 @@ from localcluster.archive import Image
 from localcluster.commands import CommandError, run, succeeds, wait_for
 from localcluster.console import RefusalError
 from localcluster.instance import Instance
-from localcluster.paths import Cache, State
+from localcluster.paths import GO_MODULES, Cache, State
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 
@@ -130,9 +130,12 @@ def test_every_pinned_version_agrees_with_its_go_module() -> None:
         "kubernetes": f"k8s.io/kubernetes v{tools.KUBERNETES_VERSION}",
         "containerd": f"github.com/containerd/containerd/v2 v{tools.CONTAINERD_VERSION}",
         "coredns": f"github.com/coredns/coredns v{tools.COREDNS_VERSION}",
+        "versitygw": f"github.com/versity/versitygw v{tools.VERSITYGW_VERSION}",
+        "fake-gcs-server": f"github.com/fsouza/fake-gcs-server v{tools.FAKE_GCS_SERVER_VERSION}",
     } | {f"etcd-{version}": f"go.etcd.io/etcd/server/v3 v{version}" for version in tools.ETCD_VERSIONS}
-    assert {tool.module for tool in tools.TOOLS} == set(pins)
-    for tool in tools.TOOLS:
+    all_tools = (*tools.TOOLS, *tools.STORES)
+    assert {tool.module for tool in all_tools} == set(pins) == {path.name for path in GO_MODULES.iterdir()}
+    for tool in all_tools:
         assert pins[tool.module] in (tool.source / "go.mod").read_text()
         assert (tool.source / "go.sum").stat().st_size > 0
 
@@ -182,15 +185,14 @@ def test_an_image_is_made_again_only_when_its_content_changed(
 ) -> None:
     program = tmp_path / "program"
     program.write_text("one")
-    image = Image(name="localhost/x/thing:1", files={"thing": program})
-    monkeypatch.setattr(images, "wanted", lambda _: (image,))
+    wanted = [Image(name="localhost/x/thing:1", files={"thing": program})]
     cache = Cache(tmp_path)
-    made = images.build_all(cache)
+    made = images.build(cache, wanted)
     assert made == {"localhost/x/thing:1": cache.images / "thing-1.tar"}
-    images.build_all(cache)
+    images.build(cache, wanted)
     assert capsys.readouterr().err.count("made") == 1
     program.write_text("another")
-    images.build_all(cache)
+    images.build(cache, wanted)
     assert capsys.readouterr().err.count("made") == 1
 
 
