@@ -100,6 +100,10 @@ class SteadyWriter:
         """The longest time of `within` without an acknowledgement, in seconds."""
         return longest_gap((put.ended for put in list(self._puts) if not put.failure), within)
 
+    def latencies(self, within: Interval) -> list[float]:
+        """How long each put that began in `within` took until it was acknowledged, in seconds."""
+        return [put.ended - put.began for put in self._of(within) if not put.failure]
+
     def lost(self) -> list[str]:
         """The keys that some member does not have as they were acknowledged; call it after the `with`."""
         acknowledged = {put.key: put.revision for put in self._puts if not put.failure}
