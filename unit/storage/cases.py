@@ -1,7 +1,7 @@
 """Each store with what tests need to know about it: one contract for all of them."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -16,6 +16,7 @@ from unit.storage.server import Request, Server, Where, serving
 
 PART = 256 * 1024
 SECRET = "planted-secret"
+_UPLOADS = ("s3_upload",)
 
 
 @dataclass(kw_only=True)
@@ -23,6 +24,7 @@ class Case:
     """`open(bucket, stall)` gives a store; the bucket "bucket" exists. `at(address, stall)` gives one whose
     service is elsewhere. `unfinished` names transfers that the
     service keeps although nothing is visible of them. The predicates name the requests of a service.
+    `part`: bytes that are sent at once. `is_flat`: an object may have the name of a folder.
     """
 
     open: Callable[[str, float], Store]
@@ -30,6 +32,8 @@ class Case:
     at: Callable[[str, float], Store]
     unfinished: Callable[[], list[str]]
     server: Server | None = None
+    part: int = PART
+    is_flat: bool = True
     starts: Where = lambda _: False
     sends: Where = lambda _: False
     finishes: Where = lambda _: False
@@ -39,6 +43,11 @@ class Case:
     @cached_property
     def store(self) -> Store:
         return self.open("bucket", 20.0)
+
+    @cached_property
+    def large(self) -> bytes:
+        """Three parts and three bytes more."""
+        return bytes(range(256)) * 3 * (self.part // 256) + b"end"
 
 
 def directory(root: Path, _: pytest.MonkeyPatch, __: ExitStack) -> Case:
@@ -51,6 +60,7 @@ def directory(root: Path, _: pytest.MonkeyPatch, __: ExitStack) -> Case:
         at=lambda _, stall: open_store(f"{root}/none/", stall=stall)[0],
         reset=reset,
         unfinished=lambda: [path.name for path in (root / "bucket").rglob(".*")],
+        is_flat=False,
     )
 
 
@@ -58,7 +68,6 @@ def s3(_: Path, monkeypatch: pytest.MonkeyPatch, stack: ExitStack) -> Case:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
     monkeypatch.setenv("AWS_SESSION_TOKEN", SECRET)
-    monkeypatch.setattr("etcd_operator.storage.s3_upload.PART_BYTES", PART)
     monkeypatch.setattr("moto.s3.models.S3_UPLOAD_PART_MIN_SIZE", 1)
     server = stack.enter_context(serving(moto_s3.app()))
 
@@ -73,13 +82,13 @@ def s3(_: Path, monkeypatch: pytest.MonkeyPatch, stack: ExitStack) -> Case:
         server=server,
         starts=lambda r: r.method == "POST" and "uploads" in r.query,
         sends=lambda r: r.method == "PUT" and "partNumber" in r.query,
-        finishes=_finishes_s3,
+        finishes=finishes_s3,
         reads=lambda r: r.method == "GET" and "list-type" not in r.query,
         lists=lambda r: "list-type" in r.query,
     )
 
 
-def _finishes_s3(request: Request) -> bool:
+def finishes_s3(request: Request) -> bool:
     if request.method == "POST":
         return "uploadId" in request.query
     return request.method == "PUT" and "partNumber" not in request.query
@@ -93,9 +102,12 @@ SERVICES = tuple(kind for kind in KINDS if kind != "directory")
 class Cases:
     """The stores that tests share, because making a client takes longer than most tests."""
 
-    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch, stack: ExitStack) -> None:
+    def __init__(
+        self, kinds: Mapping[str, Make], root: Path, monkeypatch: pytest.MonkeyPatch, stack: ExitStack
+    ) -> None:
         self._made: dict[str, Case] = {}
-        self._make: Callable[[str], Case] = lambda kind: KINDS[kind](root, monkeypatch, stack)
+        self._make: Callable[[str], Case] = lambda kind: kinds[kind](root, monkeypatch, stack)
+        self._monkeypatch = monkeypatch
 
     def fresh(self, kind: str) -> Case:
         """The case of that name, empty and without faults."""
@@ -103,6 +115,8 @@ class Cases:
         if case is None:
             case = self._made[kind] = self._make(kind)
         case.reset()
+        for upload in _UPLOADS:
+            self._monkeypatch.setattr(f"etcd_operator.storage.{upload}.PART_BYTES", case.part)
         if case.server is not None:
             case.server.faults, case.server.seen = [], []
         return case

@@ -7,12 +7,13 @@ import pytest
 
 from etcd_operator.storage.errors import BucketMissing, InvalidURL, NameTaken, NotFound
 from etcd_operator.storage.names import PARTIAL_PREFIX
-from unit.storage.cases import KINDS, PART, SECRET, Case, Cases
+from unit.storage.cases import KINDS, SECRET, Case, Cases
+from unit.storage.real import REAL
 
-LARGE = bytes(range(256)) * 3 * (PART // 256) + b"end"  # three parts and a rest
+SIZES = [(0, 0), (0, 1), (1, -1), (1, 0), (1, 1), (2, 0), (3, 3)]  # parts, and bytes more
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=[*KINDS, *(pytest.param(kind, marks=pytest.mark.stores) for kind in REAL)])
 def case(request: pytest.FixtureRequest, cases: Cases) -> Case:
     return cases.fresh(request.param)
 
@@ -25,9 +26,10 @@ def content(case: Case, name: str, offset: int = 0) -> bytes:
     return b"".join(case.store.read(name, offset))
 
 
-@pytest.mark.parametrize("size", [0, 1, PART - 1, PART, PART + 1, 2 * PART, len(LARGE)])
-def test_an_object_is_read_back_as_it_was_put(case: Case, size: int) -> None:
-    data = LARGE[:size]
+@pytest.mark.parametrize(("parts", "more"), SIZES)
+def test_an_object_is_read_back_as_it_was_put(case: Case, parts: int, more: int) -> None:
+    size = parts * case.part + more
+    data = case.large[:size]
     case.store.put("a/b.db", (data[at : at + 100_000] for at in range(0, size, 100_000)))
     assert content(case, "a/b.db") == data
     stored = case.store.stat("a/b.db")
@@ -37,37 +39,37 @@ def test_an_object_is_read_back_as_it_was_put(case: Case, size: int) -> None:
 
 
 def test_chunks_may_have_any_size(case: Case) -> None:
-    case.store.put("a", [b"", b"x", LARGE, b"", b"y" * 10])
-    assert content(case, "a") == b"x" + LARGE + b"y" * 10
+    case.store.put("a", [b"", b"x", case.large, b"", b"y" * 10])
+    assert content(case, "a") == b"x" + case.large + b"y" * 10
 
 
 def test_an_object_is_read_from_an_offset(case: Case) -> None:
-    case.store.put("a", [LARGE])
-    for offset in (1, PART, len(LARGE) - 1, len(LARGE), len(LARGE) + 5):
-        assert content(case, "a", offset) == LARGE[offset:]
+    case.store.put("a", [case.large])
+    for offset in (1, case.part, len(case.large) - 1, len(case.large), len(case.large) + 5):
+        assert content(case, "a", offset) == case.large[offset:]
 
 
 def test_a_read_can_be_given_up(case: Case) -> None:
-    case.store.put("a", [LARGE])
+    case.store.put("a", [case.large])
     reading = case.store.read("a")
-    assert LARGE.startswith(next(reading))
+    assert case.large.startswith(next(reading))
     reading.close()  # type: ignore[attr-defined]  # the stores' iterators are generators
-    assert content(case, "a") == LARGE
+    assert content(case, "a") == case.large
 
 
 def test_a_name_that_is_taken_is_not_replaced(case: Case) -> None:
     case.store.put("a", [b"first"])
-    for data in (b"second", LARGE):
+    for data in (b"second", case.large):
         with pytest.raises(NameTaken, match="a exists already"):
             case.store.put("a", [data])
     assert content(case, "a") == b"first"
     assert case.unfinished() == []
 
 
-@pytest.mark.parametrize("data", [b"mine", LARGE])
-def test_of_two_writers_of_one_name_one_wins(case: Case, data: bytes) -> None:
+@pytest.mark.parametrize("size", [4, None])
+def test_of_two_writers_of_one_name_one_wins(case: Case, size: int | None) -> None:
     def chunks() -> Iterator[bytes]:
-        yield data
+        yield case.large[:size]
         case.store.put("a", [b"other"])
 
     with pytest.raises(NameTaken):
@@ -80,11 +82,13 @@ class SourceError(Exception):
     pass
 
 
-@pytest.mark.parametrize("size", [0, 1, PART, PART + 1, len(LARGE)])
+@pytest.mark.parametrize(("parts", "more"), SIZES)
 @pytest.mark.parametrize("kind", [SourceError, KeyboardInterrupt, OSError])
-def test_an_error_of_the_source_leaves_nothing(case: Case, size: int, kind: type[BaseException]) -> None:
+def test_an_error_of_the_source_leaves_nothing(
+    case: Case, parts: int, more: int, kind: type[BaseException]
+) -> None:
     def chunks() -> Iterator[bytes]:
-        yield LARGE[:size]
+        yield case.large[: parts * case.part + more]
         raise kind("source")
 
     with pytest.raises(kind, match="source"):
@@ -96,7 +100,7 @@ def test_an_error_of_the_source_leaves_nothing(case: Case, size: int, kind: type
 
 def test_an_object_is_not_visible_before_it_is_whole(case: Case) -> None:
     def chunks() -> Iterator[bytes]:
-        yield LARGE
+        yield case.large
         assert case.store.stat("a") is None
         assert names(case) == []
 
@@ -107,7 +111,7 @@ def test_an_object_is_not_visible_before_it_is_whole(case: Case) -> None:
 def test_a_list_has_what_is_below_its_prefix(case: Case) -> None:
     for name in ("a", "a-b/c", "a.b", "b/a/c", "ab"):
         case.store.put(name, [b"x"])
-    if case.store.stat("a") is not None and case.server is not None:
+    if case.is_flat:
         case.store.put("a/c", [b"xy"])
         case.store.put("a/d/e", [b"x"])
         assert names(case, "a") == ["a/c", "a/d/e"]
@@ -129,9 +133,9 @@ def test_a_list_tells_size_and_time(case: Case) -> None:
 
 def test_names_with_unusual_characters_are_kept(case: Case) -> None:
     name = "a b/c+d%2F=é&?#/3.6.1_00000000000000ff_etcd.backup"
-    case.store.put(name, [LARGE])
+    case.store.put(name, [case.large])
     assert names(case) == [name]
-    assert content(case, name) == LARGE
+    assert content(case, name) == case.large
     case.store.delete(name)
     assert names(case) == []
 
@@ -152,11 +156,11 @@ def test_a_deleted_object_is_gone(case: Case) -> None:
     assert content(case, "a/b") == b"y"
 
 
-@pytest.mark.parametrize("size", [1, len(LARGE)])
-def test_a_bucket_that_does_not_exist_is_reported(case: Case, size: int) -> None:
+@pytest.mark.parametrize("size", [1, None])
+def test_a_bucket_that_does_not_exist_is_reported(case: Case, size: int | None) -> None:
     store = case.open("missing", 20.0)
     operations = (
-        lambda: store.put("a", [LARGE[:size]]),
+        lambda: store.put("a", [case.large[:size]]),
         lambda: list(store.read("a")),
         lambda: list(store.list("a")),
         lambda: store.stat("a"),
