@@ -73,7 +73,7 @@ def conditions(state: ClusterState, plan: Plan) -> tuple[Condition, ...]:
     """
     verdicts = {
         "Available": _available(state),
-        "Progressing": _progressing(plan),
+        "Progressing": (plan.stage is Stage.WORKING, plan.reason, plan.message),
         "Degraded": _degraded(state, plan),
     }
     loss = _loss(state)
@@ -124,10 +124,6 @@ def _first_loss(state: ClusterState) -> Verdict | None:
     if bootstrap is None or not is_repeated(bootstrap.token):
         return None
     return True, "BootstrapRepeated", f"all members failed before the cluster ID was recorded: {MISSING}"
-
-
-def _progressing(plan: Plan) -> Verdict:
-    return plan.stage is Stage.WORKING, plan.reason, plan.message
 
 
 def _degraded(state: ClusterState, plan: Plan) -> Verdict:

@@ -24,6 +24,12 @@ from etcd_operator.render.urls import CLIENT_PORT, url
 class CoreosDialect:
     """See `dialects.base.Dialect`."""
 
+    # Without the label that admits clients: a seed gets it when it serves.
+    member_labels = staticmethod(ephemeral.member_selector)
+    client_service = staticmethod(ephemeral.client_service)
+    member_service = staticmethod(ephemeral.member_service)
+    budget = staticmethod(ephemeral.budget)
+
     def __init__(self, defaults: Defaults) -> None:
         self._defaults = defaults
 
@@ -93,22 +99,6 @@ class CoreosDialect:
         """The host itself: the Service of a member has its name."""
         del cluster
         return host
-
-    def member_labels(self, cluster: DesiredCluster, name: str) -> dict[str, str]:
-        """Without the label that admits clients: a seed gets it when it serves."""
-        return ephemeral.member_selector(cluster, name)
-
-    def client_service(self, cluster: DesiredCluster) -> RawObject:
-        """The Service of all members."""
-        return ephemeral.client_service(cluster)
-
-    def member_service(self, cluster: DesiredCluster, name: str) -> RawObject:
-        """The Service of the member."""
-        return ephemeral.member_service(cluster, name)
-
-    def budget(self, cluster: DesiredCluster, min_available: int) -> RawObject:
-        """The disruption budget of the cluster."""
-        return ephemeral.budget(cluster, min_available)
 
     @property
     def pod_keys(self) -> PodKeys:

@@ -13,7 +13,6 @@ from etcd_operator.core.actions import Plan
 from etcd_operator.core.desired import DesiredCluster, PersistedState
 from etcd_operator.core.kinds.persistent import PERSISTENT
 from etcd_operator.core.replies import EtcdMember
-from etcd_operator.core.starts import Start
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import CONDITIONS, conditions, current_version, member_names
 from etcd_operator.dialects.base import Defaults, desired_of, parse_spec, persisted_fields, version_for
@@ -29,6 +28,10 @@ RESERVED = "names under etcd.improbable.io/ are reserved"
 
 class ImprobableDialect:
     """See `dialects.base.Dialect`."""
+
+    client_service = staticmethod(persistent.client_service)
+    budget = staticmethod(persistent.budget)
+    member = staticmethod(persistent.peer)
 
     def __init__(self, defaults: Defaults) -> None:
         self._defaults = defaults
@@ -104,17 +107,9 @@ class ImprobableDialect:
         """The labels that the ReplicaSet of the member selects by, too."""
         return persistent.member_labels(cluster.name, name)
 
-    def client_service(self, cluster: DesiredCluster) -> RawObject:
-        """The headless Service."""
-        return persistent.client_service(cluster)
-
     def member_service(self, cluster: DesiredCluster, name: str) -> RawObject:
         """Raises TypeError: these members have names under the headless Service."""
         raise TypeError(f"{cluster.name}: persistent member {name} has no Service of its own")
-
-    def budget(self, cluster: DesiredCluster, min_available: int) -> RawObject:
-        """The disruption budget of the cluster."""
-        return persistent.budget(cluster, min_available)
 
     @property
     def pod_keys(self) -> PodKeys:
@@ -125,10 +120,6 @@ class ImprobableDialect:
     def route_label(self) -> str:
         """The token; neither the ReplicaSet nor the budget selects by it."""
         return improbable.TOKEN_LABEL
-
-    def member(self, cluster: DesiredCluster, name: str, start: Start) -> RawObject:
-        """The EtcdPeer."""
-        return persistent.peer(cluster, name, start)
 
 
 def _peers(state: ClusterState) -> int:

@@ -4,7 +4,7 @@ Every object that belongs to a cluster is found under the key `namespace/name` o
 cluster that its label names. Nothing is read from the API server during a pass.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Generic, TypeVar
@@ -17,6 +17,7 @@ from etcd_operator.kube import resources
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.informer import Informer, OnCrash
 from etcd_operator.kube.resources import Selection
+from etcd_operator.kube.store import Index
 from etcd_operator.kube.views import Budget, Claim, Pod, ReplicaSet, Service
 
 BY_CLUSTER = "cluster"
@@ -136,18 +137,16 @@ class Source:
     namespace: str
     on_crash: OnCrash
 
-    def clusters(self, resource: resources.Resource, kind: type[Cluster]) -> Informer[Cluster]:
-        """All clusters of a group."""
-        return Informer(
-            self.client, Selection(resource=resource, namespace=self.namespace), kind, on_crash=self.on_crash
-        )
-
-    def unlabelled(self, label: str, other: str) -> Informer[Pod]:
-        """Pods that lack the label which names their cluster, and have the `other`."""
-        selection = Selection(
-            resource=resources.PODS, namespace=self.namespace, label_selector=f"{other},!{label}"
-        )
-        return Informer(self.client, selection, Pod, on_crash=self.on_crash)
+    def of(
+        self,
+        resource: resources.Resource,
+        kind: type[Object],
+        selector: str = "",
+        indexes: Mapping[str, Index[Object]] | None = None,
+    ) -> Informer[Object]:
+        """All objects of a resource, or those that a label selector selects."""
+        selection = Selection(resource=resource, namespace=self.namespace, label_selector=selector)
+        return Informer(self.client, selection, kind, on_crash=self.on_crash, indexes=indexes)
 
     def parts(self, resource: resources.Resource, kind: type[Object], label: str) -> Informer[Object]:
         """All objects whose `label` names a cluster."""
@@ -156,13 +155,7 @@ class Source:
             name = value.metadata.labels.get(label)
             return (str(Key(value.metadata.namespace, name)),) if name else ()
 
-        return Informer(
-            self.client,
-            Selection(resource=resource, namespace=self.namespace, label_selector=label),
-            kind,
-            on_crash=self.on_crash,
-            indexes={BY_CLUSTER: by_cluster},
-        )
+        return self.of(resource, kind, label, {BY_CLUSTER: by_cluster})
 
 
 def stored(informer: Informer[Object] | None, key: Key) -> Object | None:
@@ -178,13 +171,13 @@ def member_of(pod: Pod) -> str:
 def _common(
     source: Source, resource: resources.Resource, kind: type[Cluster], label: str, other: str
 ) -> Caches[Cluster]:
-    """The informers that both groups have; `other`: see `Source.unlabelled`."""
+    """The informers that both groups have; `other`: a label that only pods of members have."""
     return Caches(
         label=label,
         resource=resource,
-        clusters=source.clusters(resource, kind),
+        clusters=source.of(resource, kind),
         pods=source.parts(resources.PODS, Pod, label),
-        unlabelled=source.unlabelled(label, other),
+        unlabelled=source.of(resources.PODS, Pod, f"{other},!{label}"),
         services=source.parts(resources.SERVICES, Service, label),
         budgets=source.parts(resources.BUDGETS, Budget, label),
     )

@@ -47,7 +47,8 @@ class Cleanup:
         """
         claim = f"PersistentVolumeClaim {self.key.name}"
         try:
-            self._delete(resources.REPLICA_SETS, self._is_our_replica_set)
+            owner = self.peer.metadata.uid
+            self._delete(resources.REPLICA_SETS, lambda found: found.controller_uid == owner)
             if self._delete(resources.CLAIMS, self._is_our_claim):
                 self.report(self.peer, "PVCRemoved", f"removed {claim}")
         except OperatorError as failure:
@@ -62,9 +63,6 @@ class Cleanup:
         rest = [name for name in meta.finalizers if name != improbable.CLEANUP_FINALIZER]
         with suppress(NotFound):
             self.objects.write_finalizers(resources.PEERS, meta, rest)
-
-    def _is_our_replica_set(self, found: ObjectMeta) -> bool:
-        return found.controller_uid == self.peer.metadata.uid
 
     def _is_our_claim(self, found: ObjectMeta) -> bool:
         """By its token; a claim that a recovery gave up is kept until a person deletes it."""

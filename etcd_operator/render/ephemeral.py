@@ -13,7 +13,7 @@ from etcd_operator.render.options import (
     etcd_options,
     fixed,
 )
-from etcd_operator.render.owner import owned_by
+from etcd_operator.render.owner import metadata_of
 from etcd_operator.render.pod import DATA_VOLUME, etcd_pod_spec
 from etcd_operator.render.security import security
 from etcd_operator.render.service import service
@@ -31,7 +31,9 @@ def cluster_labels(cluster: DesiredCluster) -> dict[str, str]:
 def client_service(cluster: DesiredCluster) -> RawObject:
     """The client Service, with the name of the cluster."""
     labels = cluster_labels(cluster)
-    return service(_metadata(cluster, cluster.name, labels), labels, ("client", CLIENT_PORT), headless=False)
+    return service(
+        metadata_of(cluster, cluster.name, labels), labels, ("client", CLIENT_PORT), headless=False
+    )
 
 
 def member_service(cluster: DesiredCluster, name: str) -> RawObject:
@@ -42,7 +44,7 @@ def member_service(cluster: DesiredCluster, name: str) -> RawObject:
     """
     labels = _member_labels(cluster, name)
     ports = (("server", PEER_PORT), ("client", CLIENT_PORT))
-    metadata = _metadata(cluster, name, labels)
+    metadata = metadata_of(cluster, name, labels)
     return service(metadata, member_selector(cluster, name), *ports, headless=False)
 
 
@@ -50,7 +52,7 @@ def budget(cluster: DesiredCluster, min_available: int) -> RawObject:
     """The disruption budget: an eviction leaves `min_available` members."""
     labels = cluster_labels(cluster)
     selector = {coreos.CLUSTER_LABEL: cluster.name}
-    return disruption_budget(_metadata(cluster, cluster.name, labels), selector, min_available)
+    return disruption_budget(metadata_of(cluster, cluster.name, labels), selector, min_available)
 
 
 def pod(cluster: DesiredCluster, name: str, start: Bootstrapping | Joining) -> RawObject:
@@ -68,7 +70,7 @@ def pod(cluster: DesiredCluster, name: str, start: Bootstrapping | Joining) -> R
         ],
         "volumeMounts": [{"name": DATA_VOLUME, "mountPath": MOUNT_PATH}],
     }
-    metadata = _metadata(cluster, name, _member_labels(cluster, name))
+    metadata = metadata_of(cluster, name, _member_labels(cluster, name))
     metadata["annotations"] = {
         coreos.VERSION_ANNOTATION: cluster.version,
         **as_annotations(options, coreos.POD_KEYS),
@@ -104,12 +106,3 @@ def member_selector(cluster: DesiredCluster, name: str) -> dict[str, str]:
 
 def _member_labels(cluster: DesiredCluster, name: str) -> dict[str, str]:
     return {**cluster_labels(cluster), coreos.NODE_LABEL: name}
-
-
-def _metadata(cluster: DesiredCluster, name: str, labels: dict[str, str]) -> RawObject:
-    return {
-        "name": name,
-        "namespace": cluster.namespace,
-        "labels": labels,
-        "ownerReferences": owned_by(cluster.api_version, "EtcdCluster", name=cluster.name, uid=cluster.uid),
-    }

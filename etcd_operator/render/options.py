@@ -58,10 +58,16 @@ def downward_api_env(keys: PodKeys) -> list[RawObject]:
     """Environment that the kubelet sets from the pod's annotations at every start of the container."""
     at = {"initial-cluster": keys.initial_cluster, "initial-cluster-state": keys.initial_cluster_state}
     return [
-        {"name": variable, "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{at[option]}']"}}}
+        from_annotation(variable, at[option])
         for option in DOWNWARD_API_OPTIONS
         for variable in as_environment({option: ""})
     ]
+
+
+def from_annotation(variable: str, annotation: str) -> RawObject:
+    """An environment variable that the kubelet sets from an annotation of the pod."""
+    path = f"metadata.annotations['{annotation}']"
+    return {"name": variable, "valueFrom": {"fieldRef": {"fieldPath": path}}}
 
 
 def as_flags(options: Options) -> list[str]:

@@ -20,7 +20,7 @@ from etcd_operator.render.options import (
     etcd_options,
     fixed,
 )
-from etcd_operator.render.owner import owned_by
+from etcd_operator.render.owner import metadata_of, owned_by
 from etcd_operator.render.pod import DATA_VOLUME, etcd_pod_spec, go_max_procs
 from etcd_operator.render.security import Security, security
 from etcd_operator.render.service import service
@@ -56,12 +56,7 @@ def client_service(cluster: DesiredCluster) -> RawObject:
     recovered one, wherever old pods still run.
     """
     labels = cluster_labels(cluster.name)
-    metadata: RawObject = {
-        "name": cluster.name,
-        "namespace": cluster.namespace,
-        "labels": labels,
-        "ownerReferences": _owner_of(cluster),
-    }
+    metadata = metadata_of(cluster, cluster.name, labels)
     ports = (("etcd-client", CLIENT_PORT), ("etcd-peer", PEER_PORT))
     selector = {**labels, improbable.TOKEN_LABEL: cluster.token}
     return service(metadata, selector, *ports, headless=True)
@@ -69,12 +64,7 @@ def client_service(cluster: DesiredCluster) -> RawObject:
 
 def budget(cluster: DesiredCluster, min_available: int) -> RawObject:
     """The disruption budget: an eviction leaves `min_available` members."""
-    metadata: RawObject = {
-        "name": cluster.name,
-        "namespace": cluster.namespace,
-        "labels": cluster_labels(cluster.name),
-        "ownerReferences": _owner_of(cluster),
-    }
+    metadata = metadata_of(cluster, cluster.name, cluster_labels(cluster.name))
     return disruption_budget(metadata, {improbable.CLUSTER_LABEL: cluster.name}, min_available)
 
 
@@ -90,12 +80,7 @@ def peer(cluster: DesiredCluster, name: str, start: Start) -> RawObject:
     return {
         "apiVersion": improbable.API_VERSION,
         "kind": "EtcdPeer",
-        "metadata": {
-            "name": name,
-            "namespace": cluster.namespace,
-            "labels": {**cluster_labels(cluster.name), improbable.PEER_LABEL: name},
-            "ownerReferences": _owner_of(cluster),
-        },
+        "metadata": metadata_of(cluster, name, member_labels(cluster.name, name)),
         "spec": msgspec.to_builtins(spec),
     }
 
@@ -258,7 +243,3 @@ def member_labels(cluster_name: str, name: str) -> dict[str, str]:
 
 def _peer_labels(peer: EtcdPeer) -> dict[str, str]:
     return member_labels(peer.spec.cluster_name, peer.metadata.name)
-
-
-def _owner_of(cluster: DesiredCluster) -> list[RawObject]:
-    return owned_by(cluster.api_version, "EtcdCluster", name=cluster.name, uid=cluster.uid)

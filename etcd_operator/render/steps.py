@@ -12,6 +12,7 @@ the seed serves, the annotations change, and from then on the steps only print a
 
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.persisted import REVISION_BUMP
+from etcd_operator.render.options import from_annotation
 from etcd_operator.render.pod import DATA_VOLUME
 from etcd_operator.render.urls import PEER_PORT, url
 
@@ -42,7 +43,7 @@ def add_steps(spec: RawObject, *, survivor: str, name: str, host: str, data_dir:
 
 
 def _step(main: RawObject, step: str, tool: str, verb: str, *more: str) -> RawObject:
-    names = {"SEED_COMMAND": COMMAND_ANNOTATION, "SEED_OPTION": OPTION_ANNOTATION}
+    names = (("SEED_COMMAND", COMMAND_ANNOTATION), ("SEED_OPTION", OPTION_ANNOTATION))
     (data,) = (mount for mount in main["volumeMounts"] if mount["name"] == DATA_VOLUME)
     return {
         "name": step,
@@ -55,10 +56,7 @@ def _step(main: RawObject, step: str, tool: str, verb: str, *more: str) -> RawOb
             f"{SNAPSHOT_PATH}/survivor.db",
             *more,
         ],
-        "env": [
-            {"name": variable, "valueFrom": {"fieldRef": {"fieldPath": f"metadata.annotations['{key}']"}}}
-            for variable, key in names.items()
-        ],
+        "env": [from_annotation(*name) for name in names],
         "volumeMounts": [data, {"name": SNAPSHOT_VOLUME, "mountPath": SNAPSHOT_PATH}],
         **{field: main[field] for field in ("resources", "securityContext") if field in main},
     }

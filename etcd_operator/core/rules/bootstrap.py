@@ -60,13 +60,9 @@ def _begin(state: ClusterState) -> Plan:
 def create(bootstrap: Bootstrap, names: tuple[str, ...]) -> Plan:
     """Record the bootstrap, then create its members of these names."""
     persisted = PersistedState(bootstrap=bootstrap, next_ordinal=len(bootstrap.members))
-    start = Bootstrapping(initial_members=bootstrap.members, token=bootstrap.token)
-    members: list[Action] = [
-        CreateMember(name=name, start=start, version=bootstrap.version) for name in names
-    ]
     return Plan.act(
         Remember(persisted=persisted),
-        *members,
+        *_initial_members(bootstrap, names),
         reason="Creating",
         message=_bootstrapping(bootstrap),
         requeue_after=BOOTSTRAP_POLL,
