@@ -5,7 +5,6 @@ Promises:
   cluster needs no handshakes and no growing number of files or threads;
 - a connection that failed is discarded: the next call opens a new one at once instead of waiting for gRPC's
   back-off against an address that may belong to another pod by then;
-- new credentials are never used over old connections;
 - closing ends the calls in flight with `Unavailable`.
 
 By default gRPC shares connections between the channels of a process and uses HTTP_PROXY: both are disabled.
@@ -119,15 +118,6 @@ class Channels:
         with self._lock:
             unused = [self._open.pop(endpoint) for endpoint in set(self._open).difference(endpoints)]
         _close(unused)
-
-    def renew(self, credentials: TlsCredentials | None) -> None:
-        """Use these credentials from now on; if they differ, the old connections are closed."""
-        with self._lock:
-            if credentials == self._credentials:
-                return
-            self._credentials = credentials
-            old, self._open = self._open, {}
-        _close(old.values())
 
     def close(self) -> None:
         """Close all connections permanently."""

@@ -43,8 +43,9 @@ from etcd_operator.etcd.values import (
 OnCall = Callable[[str, str, float], None]
 """Called after every call with the method name, the gRPC code ("OK", "UNAVAILABLE") and seconds."""
 
-# Any key will do: a linearizable read is confirmed by a quorum even if the key is absent.
-_QUORUM_READ = pb.RangeRequest(key=b"\0", count_only=True)
+QUORUM_READ = pb.RangeRequest(key=b"\0", count_only=True)
+"""A request that only a member with a quorum can answer: it is confirmed even if the key is absent."""
+
 _SHA256_SIZE = 32
 _DB_BLOCK = 512
 _WINDOW = 100
@@ -52,11 +53,6 @@ _WINDOW = 100
 
 def ignore_call(_method: str, _code: str, _seconds: float) -> None:
     """The `OnCall` that does nothing."""
-
-
-def quorum_read() -> pb.RangeRequest:
-    """A request that only a member with a quorum can answer."""
-    return _QUORUM_READ
 
 
 class EtcdClient:
@@ -104,7 +100,7 @@ class EtcdClient:
         False means not proven: no answer, no leader, too slow, or the member is a learner.
         """
         try:
-            self._call(methods.RANGE, quorum_read(), deadline=deadline)
+            self._call(methods.RANGE, QUORUM_READ, deadline=deadline)
         except Forbidden:
             return True
         except (Unavailable, NotForLearner):
@@ -190,10 +186,6 @@ class EtcdClient:
             action=pb.AlarmRequest.DEACTIVATE, memberID=alarm.member_id, alarm=alarm.kind.value
         )
         self._call(methods.ALARM_DISARM, request)
-
-    def defragment(self, *, deadline: float) -> None:
-        """Return unused database space to the file system; the member serves nothing meanwhile."""
-        self._call(methods.DEFRAGMENT, pb.DefragmentRequest(), deadline=deadline)
 
     def put(self, key: bytes, value: bytes) -> int:
         """Write a key; the revision of the write."""

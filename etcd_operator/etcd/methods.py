@@ -46,7 +46,6 @@ MEMBER_REMOVE = Method(
 STATUS = Method("Maintenance", "Status", pb.StatusRequest, pb.StatusResponse)
 ALARM_LIST = Method("Maintenance", "Alarm", pb.AlarmRequest, pb.AlarmResponse)
 ALARM_DISARM = Method("Maintenance", "Alarm", pb.AlarmRequest, pb.AlarmResponse, is_write=True)
-DEFRAGMENT = Method("Maintenance", "Defragment", pb.DefragmentRequest, pb.DefragmentResponse, is_write=True)
 HASH_KV = Method("Maintenance", "HashKV", pb.HashKVRequest, pb.HashKVResponse)
 SNAPSHOT = Method("Maintenance", "Snapshot", pb.SnapshotRequest, pb.SnapshotResponse)
 MOVE_LEADER = Method("Maintenance", "MoveLeader", pb.MoveLeaderRequest, pb.MoveLeaderResponse, is_write=True)

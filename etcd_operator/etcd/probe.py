@@ -28,7 +28,7 @@ from etcd_operator.errors import Forbidden, OperatorError, Unavailable
 from etcd_operator.etcd import methods
 from etcd_operator.etcd import rpc_pb2 as pb
 from etcd_operator.etcd.channel import Channels, Connection
-from etcd_operator.etcd.client import OnCall, ignore_call, quorum_read
+from etcd_operator.etcd.client import QUORUM_READ, OnCall, ignore_call
 from etcd_operator.etcd.errors import NotForLearner, NotProbed, is_connection_lost, is_own_lack, translate
 from etcd_operator.etcd.methods import Method, Request, Response
 from etcd_operator.etcd.metrics_page import MetricsPage
@@ -252,7 +252,7 @@ class _Round:
                 self._hedge_at = time.monotonic() + _HEDGE_SECONDS
         for target in able:
             target.proof_sent = True
-            self._ask(target, methods.RANGE, quorum_read())
+            self._ask(target, methods.RANGE, QUORUM_READ)
 
     def _is_proven(self) -> bool:
         return any(target.gave_proof for target in self._targets.values())

@@ -60,15 +60,6 @@ def test_only_the_endpoints_to_be_retained_stay_open(channels: Channels) -> None
         gone.unary(methods.STATUS)(pb.StatusRequest(), timeout=1.0)
 
 
-def test_new_credentials_get_new_connections_and_equal_ones_do_not(channels: Channels) -> None:
-    channels.renew(TlsCredentials(ca=b"one"))
-    first = channels.connection("127.0.0.1:1")
-    channels.renew(TlsCredentials(ca=b"one"))
-    assert channels.connection("127.0.0.1:1") is first
-    channels.renew(TlsCredentials(ca=b"two"))
-    assert channels.connection("127.0.0.1:1") is not first
-
-
 def test_a_call_over_a_closed_connection_is_unavailable(endpoint: str, channels: Channels) -> None:
     channels.connection(endpoint).close()
     with pytest.raises(Unavailable, match="closed channel"):

@@ -26,7 +26,6 @@ def test_a_snapshot_is_whole(subject: Subject) -> None:
     chunks = list(client.snapshot(stall=10))
     assert max(map(len, chunks)) <= 32 * 1024
     assert len(b"".join(chunks)) % 512 == 32
-    client.defragment(deadline=10)
     assert client.alarms() == ()
 
 

@@ -118,10 +118,6 @@ class _Answers:
         ]
         return pb.AlarmResponse(header=self.header(), alarms=alarms)
 
-    def defragment(self, _request: pb.DefragmentRequest) -> pb.DefragmentResponse:
-        self.member.db_size = self.member.db_size_in_use
-        return pb.DefragmentResponse(header=self.header())
-
     def hash_kv(self, request: pb.HashKVRequest) -> pb.HashKVResponse:
         revision = request.revision or self.cluster.revision
         if revision > self.cluster.revision:
@@ -187,7 +183,6 @@ _CALLS = (
     _Call(methods.MEMBER_PROMOTE, _Answers.member_promote, needs_quorum=_always),
     _Call(methods.MOVE_LEADER, _Answers.move_leader),
     _Call(methods.ALARM_LIST, _Answers.alarm, needs_quorum=_always),
-    _Call(methods.DEFRAGMENT, _Answers.defragment),
     _Call(methods.HASH_KV, _Answers.hash_kv),
     _Call(
         methods.RANGE,
