@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from etcd_operator.api.meta import Condition, ObjectMeta, RawObject, Value
-from etcd_operator.api.persisted import Bootstrap, Recovery, Upgrade
+from etcd_operator.api import persisted
+from etcd_operator.api.meta import ObjectMeta, RawObject, Value
 from etcd_operator.api.podkeys import PodKeys
 
 GROUP = "coreos.com"
@@ -50,29 +50,14 @@ class MembersStatus(Value, frozen=True, kw_only=True, omit_defaults=False):
     unready: tuple[str, ...] = ()
 
 
-class ClusterStatus(Value, frozen=True, kw_only=True):
-    """The status of an EtcdCluster.
+class ClusterStatus(persisted.ClusterStatus, frozen=True, kw_only=True):
+    """The status of an EtcdCluster. next_ordinal: of the next member, persisted; it never decreases."""
 
-    `bootstrap`, `cluster_id`, `next_ordinal`, `recovery`, `upgrade` are the operator's persisted state.
-
-    next_ordinal: the ordinal of the next member; it never decreases.
-    endpoints: the client URL of each member that etcd lists, for clients that fail over by themselves.
-    """
-
-    observed_generation: int = 0
     phase: Literal["", "Creating", "Running", "Failed"] = ""
     size: int = 0
-    selector: str = ""
-    current_version: str = ""
     target_version: str = ""
     members: MembersStatus = MembersStatus()
-    endpoints: tuple[str, ...] = ()
-    cluster_id: str = msgspec.field(default="", name="clusterID")
-    bootstrap: Bootstrap | None = None
-    recovery: Recovery | None = None
-    upgrade: Upgrade | None = None
     next_ordinal: int = 0
-    conditions: tuple[Condition, ...] = ()
 
 
 class EtcdCluster(Value, frozen=True, kw_only=True):

@@ -8,8 +8,8 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from etcd_operator.api import persisted
 from etcd_operator.api.meta import Condition, ObjectMeta, RawObject, Value
-from etcd_operator.api.persisted import Bootstrap, Recovery, Upgrade
 from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.api.podtemplate import PodTemplate
 
@@ -97,29 +97,15 @@ class MemberStatus(Value, frozen=True, kw_only=True):
     version: str = ""
 
 
-class ClusterStatus(Value, frozen=True, kw_only=True):
-    """The status of an EtcdCluster.
+class ClusterStatus(persisted.ClusterStatus, frozen=True, kw_only=True):
+    """The status of an EtcdCluster. cluster_version: etcd's own, such as 3.6.0."""
 
-    `bootstrap`, `cluster_id`, `recovery`, `upgrade` are the operator's persisted state.
-
-    cluster_version: etcd's own, such as 3.6.0. current_version: the lowest that a voter runs.
-    """
-
-    observed_generation: int = 0
     replicas: int = msgspec.field(default=0)
     ready_replicas: int = 0
-    selector: str = ""
     members: tuple[MemberStatus, ...] = ()
     leader: str = ""
     cluster_version: str = ""
-    current_version: str = ""
-    cluster_id: str = msgspec.field(default="", name="clusterID")
-    bootstrap: Bootstrap | None = None
-    recovery: Recovery | None = None
-    upgrade: Upgrade | None = None
     kept_claims: tuple[str, ...] = ()
-    endpoints: tuple[str, ...] = ()
-    conditions: tuple[Condition, ...] = ()
 
 
 class EtcdCluster(Value, frozen=True, kw_only=True):

@@ -6,7 +6,7 @@ are written before the act that they describe.
 
 import msgspec
 
-from etcd_operator.api.meta import Value
+from etcd_operator.api.meta import Condition, Value
 
 
 class Bootstrap(Value, frozen=True, kw_only=True):
@@ -79,3 +79,23 @@ class Upgrade(Value, frozen=True, kw_only=True):
     target: str = msgspec.field(name="to")
     member: str = ""
     since: str = ""
+
+
+class ClusterStatus(Value, frozen=True, kw_only=True):
+    """What the status of a cluster has in both groups.
+
+    `bootstrap`, `cluster_id`, `recovery`, `upgrade` are the operator's persisted state.
+
+    current_version: the lowest that a voter runs. selector: of the pods, for `kubectl scale`.
+    endpoints: the client URL of each member that etcd lists, for clients that fail over by themselves.
+    """
+
+    observed_generation: int = 0
+    selector: str = ""
+    current_version: str = ""
+    endpoints: tuple[str, ...] = ()
+    cluster_id: str = msgspec.field(default="", name="clusterID")
+    bootstrap: Bootstrap | None = None
+    recovery: Recovery | None = None
+    upgrade: Upgrade | None = None
+    conditions: tuple[Condition, ...] = ()

@@ -6,7 +6,8 @@ from typing import Any, Protocol, TypeVar
 
 import msgspec
 
-from etcd_operator.api.meta import Condition, HasMetadata, ObjectMeta, RawObject, Value
+from etcd_operator.api.meta import Condition, HasMetadata, RawObject
+from etcd_operator.api.persisted import ClusterStatus
 from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.desired import DesiredCluster, PersistedState
@@ -24,7 +25,7 @@ class Resource(HasMetadata, Protocol):
     """A stored cluster resource of either group."""
 
     @property
-    def status(self) -> Value:
+    def status(self) -> ClusterStatus:
         """Its status, of the type of its group."""
 
 
@@ -82,20 +83,20 @@ class Dialect(Protocol[Cluster_contra]):
 
 
 def desired_of(
-    metadata: ObjectMeta,
+    cluster: Resource,
     read_spec: Callable[[], dict[str, Any]],
     *,
     api_version: str,
     kind: Kind,
-    persisted: PersistedState,
-    conditions: tuple[Condition, ...] = (),
+    next_ordinal: int = 0,
     cluster_version: str | None = None,
 ) -> DesiredCluster:
     """The desired state of a resource.
 
     read_spec: converts the spec to fields of DesiredCluster; an InvalidSpec that it raises becomes `problem`.
-    conditions, cluster_version: as last written.
+    next_ordinal, cluster_version: as last written, where the status has them.
     """
+    metadata, status = cluster.metadata, cluster.status
     try:
         fields = read_spec()
     except InvalidSpec as error:
@@ -108,8 +109,14 @@ def desired_of(
         generation=metadata.generation,
         created=metadata.creation_timestamp,
         kind=kind,
-        persisted=persisted,
-        unavailable_since=unavailable_since(conditions),
+        persisted=PersistedState(
+            bootstrap=status.bootstrap,
+            cluster_id=status.cluster_id,
+            next_ordinal=next_ordinal,
+            recovery=status.recovery,
+            upgrade=status.upgrade,
+        ),
+        unavailable_since=unavailable_since(status.conditions),
         cluster_version=cluster_version,
         is_deleting=metadata.deletion_timestamp is not None,
         **fields,

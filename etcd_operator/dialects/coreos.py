@@ -10,7 +10,7 @@ from etcd_operator.api.meta import RawObject, merge_conditions
 from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.core.actions import Plan, Stage
-from etcd_operator.core.desired import DesiredCluster, PersistedState
+from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.kinds.ephemeral import EPHEMERAL
 from etcd_operator.core.starts import Resuming, Seeding, Start
 from etcd_operator.core.state import ClusterState
@@ -35,20 +35,12 @@ class CoreosDialect:
 
     def desired(self, cluster: EtcdCluster) -> DesiredCluster:
         """The desired state; a problem of the spec is in `problem`."""
-        status = cluster.status
         return desired_of(
-            cluster.metadata,
+            cluster,
             lambda: self._read_spec(cluster),
             api_version=coreos.API_VERSION,
             kind=EPHEMERAL,
-            persisted=PersistedState(
-                bootstrap=status.bootstrap,
-                cluster_id=status.cluster_id,
-                next_ordinal=status.next_ordinal,
-                recovery=status.recovery,
-                upgrade=status.upgrade,
-            ),
-            conditions=status.conditions,
+            next_ordinal=cluster.status.next_ordinal,
         )
 
     def _read_spec(self, cluster: EtcdCluster) -> dict[str, Any]:

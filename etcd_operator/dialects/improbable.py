@@ -10,7 +10,7 @@ from etcd_operator.api.meta import RawObject, merge_conditions
 from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.core.actions import Plan
-from etcd_operator.core.desired import DesiredCluster, PersistedState
+from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.kinds.persistent import PERSISTENT
 from etcd_operator.core.replies import EtcdMember
 from etcd_operator.core.state import ClusterState
@@ -38,20 +38,12 @@ class ImprobableDialect:
 
     def desired(self, cluster: EtcdCluster) -> DesiredCluster:
         """The desired state; a problem of the spec is in `problem`."""
-        status = cluster.status
         return desired_of(
-            cluster.metadata,
+            cluster,
             lambda: self._read_spec(cluster),
             api_version=improbable.API_VERSION,
             kind=PERSISTENT,
-            persisted=PersistedState(
-                bootstrap=status.bootstrap,
-                cluster_id=status.cluster_id,
-                recovery=status.recovery,
-                upgrade=status.upgrade,
-            ),
-            conditions=status.conditions,
-            cluster_version=status.cluster_version,
+            cluster_version=cluster.status.cluster_version,
         )
 
     def _read_spec(self, cluster: EtcdCluster) -> dict[str, Any]:
