@@ -7,6 +7,8 @@
     retries    one time limit that only progress extends
     directory  a folder, such as a mounted PersistentVolumeClaim
     partial    a file of a folder that is still being written
+    s3, gcs    services; each with its errors and its uploads in modules of their own
+    parts      a stream in parts of one size
 
 The SDKs of the services are imported when a store of theirs is opened. Nothing above this package sees an
 HTTP status or an exception of an SDK.

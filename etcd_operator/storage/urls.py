@@ -12,6 +12,7 @@ A URL never contains credentials: each SDK finds them where it always does, in t
 mounted files.
 """
 
+import re
 from pathlib import Path
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
@@ -19,6 +20,8 @@ from etcd_operator.storage.errors import InvalidURL
 from etcd_operator.storage.protocol import Store
 
 STALL_SECONDS = 60.0
+
+_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,220}[A-Za-z0-9]")
 
 
 def open_store(url: str, *, stall: float = STALL_SECONDS) -> tuple[Store, str]:
@@ -36,6 +39,8 @@ def open_store(url: str, *, stall: float = STALL_SECONDS) -> tuple[Store, str]:
         return _directory(parts)
     if parts.scheme == "s3":
         return _s3(parts, stall)
+    if parts.scheme == "gs":
+        return _gcs(parts, stall)
     raise InvalidURL(f"No store has URLs that start with {parts.scheme}://. Use file, s3, gs or azblob.")
 
 
@@ -79,10 +84,27 @@ def _s3(parts: SplitResult, stall: float) -> tuple[Store, str]:
     return S3(bucket, parse_options(_query(parts)), stall=stall), name
 
 
+def _gcs(parts: SplitResult, stall: float) -> tuple[Store, str]:
+    from etcd_operator.storage.gcs import GCS
+
+    bucket, name = _bucket(_plain(parts))
+    return GCS(bucket, stall=stall), name
+
+
+def _plain(parts: SplitResult) -> SplitResult:
+    """Refuses a query."""
+    if parts.query:
+        raise InvalidURL(f"A URL that starts with {parts.scheme}:// has no options after '?'.")
+    return parts
+
+
 def _bucket(parts: SplitResult) -> tuple[str, str]:
     """Bucket and name of a URL."""
-    if not parts.netloc or ":" in parts.netloc:
-        raise InvalidURL(f"The URL of the store is {parts.scheme}://BUCKET/NAME, without a port.")
+    if not _BUCKET.fullmatch(parts.netloc):
+        raise InvalidURL(
+            f"The URL of the store is {parts.scheme}://BUCKET/NAME: BUCKET has letters, digits, '-', '.' and "
+            "'_', and no port."
+        )
     return parts.netloc, unquote(parts.path).removeprefix("/").removesuffix("/")
 
 

@@ -9,9 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from etcd_operator.storage.gcs import GCS
 from etcd_operator.storage.protocol import Store
 from etcd_operator.storage.urls import open_store
 from unit.storage import moto_s3
+from unit.storage.fake_gcs import FakeGCS
 from unit.storage.server import Request, Server, Where, serving
 
 PART = 256 * 1024
@@ -94,8 +96,35 @@ def finishes_s3(request: Request) -> bool:
     return request.method == "PUT" and "partNumber" not in request.query
 
 
+def gcs(_: Path, monkeypatch: pytest.MonkeyPatch, stack: ExitStack) -> Case:
+    fake = FakeGCS("bucket", SECRET)
+    server = stack.enter_context(serving(fake))
+    fake.address = server.address
+    monkeypatch.setattr("etcd_operator.storage.gcs_upload.PART_BYTES", PART)
+    monkeypatch.setattr("etcd_operator.storage.gcs.BLOCK_BYTES", PART // 2)
+
+    def at(address: str, stall: float, bucket: str = "bucket") -> Store:
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://{address}")
+        store = GCS(bucket, stall=stall)
+        assert store._client  # it reads the variable
+        return store
+
+    return Case(
+        at=at,
+        open=cache(lambda bucket, stall: at(server.address, stall, bucket)),
+        reset=fake.reset,
+        unfinished=fake.unfinished,
+        server=server,
+        starts=lambda r: r.method == "POST",
+        sends=lambda r: r.method == "PUT" and r.headers["content-range"].endswith("/*"),
+        finishes=lambda r: r.method == "PUT" and not r.headers["content-range"].endswith("/*"),
+        reads=lambda r: r.query.get("alt") == "media",
+        lists=lambda r: r.method == "GET" and r.path.endswith("/o"),
+    )
+
+
 Make = Callable[[Path, pytest.MonkeyPatch, ExitStack], Case]
-KINDS: dict[str, Make] = {"directory": directory, "s3": s3}
+KINDS: dict[str, Make] = {"directory": directory, "s3": s3, "gcs": gcs}
 SERVICES = tuple(kind for kind in KINDS if kind != "directory")
 
 

@@ -68,7 +68,9 @@ def test_the_host_is_the_bucket(url: str, bucket: str, name: str) -> None:
         ("file:///a?b=c", "without a query"),
         ("ftp://bucket/a", "No store has URLs that start with ftp://. Use file, s3, gs or azblob."),
         ("s3:///a", "s3://BUCKET/NAME"),
-        ("s3://bucket:80/a", "without a port"),
+        ("s3://bucket:80/a", "no port"),
+        ("gs://-bucket/a", "BUCKET has letters"),
+        ("gs://bucket/a?endpoint=b", "no options"),
         ("s3://key:planted@bucket/a", "must not contain credentials"),
         ("s3://bucket/a#b", "%23"),
         ("s3://[bucket/a", "malformed"),
@@ -129,7 +131,15 @@ class AskedError(Exception):
     """In the place of a request."""
 
 
+def test_a_gs_url_is_a_bucket() -> None:
+    store, name = open_store("gs://bucket/a/b.db")
+    assert (repr(store), name) == ("GCS('bucket')", "a/b.db")
+
+
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "boto3", None)
+    monkeypatch.setitem(sys.modules, "google.cloud.storage", None)
     with pytest.raises(MissingSDK, match="boto3"):
         open_store("s3://bucket/a")
+    with pytest.raises(MissingSDK, match="google-cloud-storage"):
+        open_store("gs://bucket/a")

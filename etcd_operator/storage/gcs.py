@@ -1,0 +1,164 @@
+"""Google Cloud Storage. `STORAGE_EMULATOR_HOST` names an emulator, as for all programs with Google's SDK."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import UTC
+from functools import cached_property, partial
+from typing import Any, TypeVar
+
+from etcd_operator.storage import failures
+from etcd_operator.storage.errors import AccessDenied, MissingSDK, NameTaken, NotFound
+from etcd_operator.storage.gcs_errors import translated
+from etcd_operator.storage.gcs_upload import Upload
+from etcd_operator.storage.names import check_name, check_prefix
+from etcd_operator.storage.protocol import Stored
+from etcd_operator.storage.retries import Attempts, quiet
+
+Result = TypeVar("Result")
+
+Page = tuple[Sequence[Any], str | None]  # objects, and the token of the next page
+
+BLOCK_BYTES = 4 * 1024 * 1024
+_PAGE = 1000
+
+
+class GCS:
+    """The objects of one bucket. Implements `Store`."""
+
+    def __init__(self, bucket: str, *, stall: float) -> None:
+        _require_sdk()
+        self._name = bucket
+        self._attempts = Attempts(stall)
+        self._options = {
+            "retry": None,
+            "timeout": (self._attempts.connect_timeout, self._attempts.read_timeout),
+        }
+
+    def __repr__(self) -> str:
+        return f"GCS({self._name!r})"
+
+    def put(self, name: str, chunks: Iterable[bytes]) -> None:
+        """See `Store.put`."""
+        key = check_name(name)
+        if self._exists(key):
+            raise failures.name_taken(self._url(key))
+        Upload(self._blob(key), self._http, self._url(key), self._attempts).put(chunks)
+
+    def read(self, name: str, offset: int = 0) -> Iterator[bytes]:
+        """See `Store.read`."""
+        blob = self._loaded(check_name(name))
+        size, same = blob.size, {"if_generation_match": blob.generation}
+        while offset < size:
+            end = min(offset + BLOCK_BYTES, size)
+            yield self._run(name, partial(self._block, name, same, offset, end))
+            offset = end
+
+    def list(self, prefix: str) -> Iterator[Stored]:
+        """See `Store.list`."""
+        below, token = check_prefix(prefix), None
+        while True:
+            page, token = self._run(prefix, partial(self._page, below, token))
+            yield from (_stored(blob) for blob in page if not blob.name.endswith("/"))
+            if not token:
+                return
+
+    def stat(self, name: str) -> Stored | None:
+        """See `Store.stat`."""
+        try:
+            return _stored(self._loaded(check_name(name)))
+        except NotFound:
+            self._check_bucket(name)
+            return None
+
+    def delete(self, name: str) -> None:
+        """See `Store.delete`."""
+        blob = self._blob(check_name(name))
+        with suppress(NotFound):
+            self._run(name, partial(blob.delete, **self._options))
+
+    @cached_property
+    def _client(self) -> Any:
+        """Made with the first request: finding credentials may need the network."""
+        from google.cloud import storage
+
+        quiet("google", "urllib3", "requests")
+        # Otherwise threads of the SDK ask for metadata of the bucket, with a right that we do not need.
+        os.environ.setdefault("DISABLE_GCS_PYTHON_CLIENT_OTEL_BUCKET_METADATA", "true")
+        return self._run("", partial(storage.Client, project=None))
+
+    @cached_property
+    def _http(self) -> Any:
+        """For upload sessions, whose URLs need no other credentials."""
+        import requests
+
+        return requests.Session()
+
+    def _blob(self, key: str) -> Any:
+        return self._client.bucket(self._name).blob(key)
+
+    def _loaded(self, key: str) -> Any:
+        """The object with its size and generation; raises `NotFound`."""
+        blob = self._blob(key)
+        try:
+            self._run(key, partial(blob.reload, **self._options))
+        except NotFound:
+            self._check_bucket(key)
+            raise
+        return blob
+
+    def _exists(self, key: str) -> bool:
+        """Credentials that may only write cannot ask: then the condition of the upload decides."""
+        try:
+            return self.stat(key) is not None
+        except AccessDenied:
+            return False
+
+    def _block(self, name: str, same: Mapping[str, Any], offset: int, end: int) -> bytes:
+        """The bytes of one version of the object, from `offset` to before `end`."""
+        options = {"raw_download": True, "checksum": None, **same, **self._options}
+        try:
+            with translated(self._url(name), self._attempts.stall):
+                block = bytes(self._blob(name).download_as_bytes(start=offset, end=end - 1, **options))
+        except (NotFound, NameTaken):  # a condition that failed looks like a taken name
+            raise failures.replaced(self._url(name)) from None
+        if len(block) != end - offset:
+            raise failures.broken(self._url(name), "the answer is too short", self._attempts.stall)
+        return block
+
+    def _page(self, prefix: str, token: str | None) -> Page:
+        """Some objects, and the token of the next ones."""
+        found = self._client.list_blobs(
+            self._name, prefix=prefix or None, page_token=token, page_size=_PAGE, **self._options
+        )
+        try:
+            with translated(self._url(prefix), self._attempts.stall):
+                return tuple(next(found.pages, ())), found.next_page_token
+        except NotFound:
+            raise failures.bucket_missing(self._url(prefix)) from None
+
+    def _check_bucket(self, name: str) -> None:
+        """Raises `BucketMissing`: the answer does not tell a missing object from a missing bucket."""
+        with suppress(AccessDenied):  # a right of its own, which the user of one prefix may lack
+            self._run(name, partial(self._page, name, None))
+
+    def _run(self, name: str, request: Callable[[], Result]) -> Result:
+        def attempt() -> Result:
+            with translated(self._url(name), self._attempts.stall):
+                return request()
+
+        return self._attempts.run(attempt)
+
+    def _url(self, name: str) -> str:
+        return f"gs://{self._name}/{name}"
+
+
+def _require_sdk() -> None:
+    try:
+        import google.cloud.storage  # noqa: F401
+    except ImportError as error:
+        raise MissingSDK("gs:// needs the Python package google-cloud-storage. Install it.") from error
+
+
+def _stored(blob: Any) -> Stored:
+    return Stored(name=blob.name, size=blob.size, modified=blob.updated.astimezone(UTC))

@@ -1,0 +1,72 @@
+"""What answers of Google Cloud Storage, and failures of its SDK, mean."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from etcd_operator.storage import failures
+from etcd_operator.storage.errors import AccessDenied, StoreError
+from etcd_operator.storage.retries import Transient, reason
+
+# What OpenSSL says if another attempt cannot help. A connection that breaks is an SSLError, too.
+_NO_TRUST = ("CERTIFICATE_VERIFY_FAILED", "WRONG_VERSION_NUMBER")
+_FULL = ("quotaExceeded", "storageQuotaExceeded")
+
+
+@contextmanager
+def translated(subject: str, stall: float) -> Iterator[None]:
+    """Exceptions of the SDK as `StoreError`, or as `Transient`; `subject` is the URL of the object.
+
+    Causes are cut off: they contain the URLs of uploads, which need no other credentials.
+    """
+    from google.api_core.exceptions import GoogleAPICallError
+    from google.auth.exceptions import GoogleAuthError, TransportError
+    from requests.exceptions import RequestException
+    from urllib3.exceptions import HTTPError
+
+    try:
+        yield
+    except GoogleAPICallError as error:
+        raise answered(int(error.code or 0), str(error.message or ""), subject, stall) from None
+    except (RequestException, TransportError, HTTPError, OSError) as error:
+        raise _unanswered(error, subject, stall) from None
+    except GoogleAuthError as error:
+        raise AccessDenied(
+            f"No usable credentials for {subject} were found ({type(error).__name__}). Mount the key of a "
+            "service account and set GOOGLE_APPLICATION_CREDENTIALS, or use workload identity."
+        ) from None
+
+
+def answered(status: int, text: str, subject: str, stall: float) -> StoreError | Transient:
+    """What an error of the service means; `text` is its message."""
+    answer = f"{status} {_message(text)}"
+    if any(word in text for word in _FULL):
+        return failures.full(subject, answer)
+    if (status >= 500 and status != 507) or status in (408, 429):
+        return failures.busy(subject, answer, stall)
+    match status:
+        case 401 | 403:
+            return failures.denied(subject, answer)
+        case 404:
+            return failures.not_found(subject)
+        case 412:
+            return failures.name_taken(subject)
+        case 507:
+            return failures.full(subject, answer)
+        case _:
+            return failures.refused(subject, answer)
+
+
+def _message(text: str) -> str:
+    """The message without the request that the SDK puts before it, which may have a signed URL."""
+    return "" if "://" in text.rpartition(": ")[2] else text.rpartition(": ")[2]
+
+
+def _unanswered(error: Exception, subject: str, stall: float) -> StoreError | Transient:
+    from requests.exceptions import ConnectTimeout
+
+    if any(text in str(error) for text in _NO_TRUST):
+        return failures.untrusted(subject, "Set REQUESTS_CA_BUNDLE to the file of its CA.")
+    text = repr(error)
+    if isinstance(error, ConnectTimeout) or "NewConnectionError" in text or "NameResolutionError" in text:
+        return failures.unreachable(subject, reason(error), stall)
+    return failures.broken(subject, reason(error), stall)

@@ -1,0 +1,89 @@
+"""What only Google Cloud Storage does: upload sessions that keep a part of a part."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from etcd_operator.storage.errors import AccessDenied, StoreError
+from etcd_operator.storage.gcs import GCS
+from unit.storage.cases import PART, Case, Cases
+from unit.storage.fake_gcs import FakeGCS
+from unit.storage.server import Server, says
+
+LARGE = bytes(range(256)) * 3 * (PART // 256) + b"end"
+
+
+@pytest.fixture
+def case(cases: Cases) -> Case:
+    return cases.fresh("gcs")
+
+
+@pytest.fixture
+def server(case: Case) -> Server:
+    assert case.server is not None
+    return case.server
+
+
+@pytest.fixture
+def fake(server: Server) -> FakeGCS:
+    assert isinstance(server.app, FakeGCS)
+    return server.app
+
+
+def test_the_rest_of_a_part_is_sent_again(case: Case, fake: FakeGCS, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("etcd_operator.storage.gcs_upload.PART_BYTES", 4 * PART)
+    fake.persist = PART
+    case.store.put("a", [LARGE * 3])
+    assert b"".join(case.store.read("a")) == LARGE * 3
+
+
+def test_a_session_that_keeps_nothing_makes_no_progress(case: Case, fake: FakeGCS) -> None:
+    fake.persist = 0
+    with pytest.raises(StoreError, match=r"no progress for 0\.3 s: the store answered 308"):
+        case.open("bucket", 0.3).put("a", [LARGE])
+    assert fake.unfinished() == []
+
+
+def test_a_session_that_is_gone_is_reported(case: Case, server: Server, fake: FakeGCS) -> None:
+    def chunks() -> Iterator[bytes]:
+        yield LARGE
+        fake.sessions.clear()
+        yield LARGE
+
+    with pytest.raises(StoreError, match=r"session of gs://bucket/a is gone\. Try again"):
+        case.store.put("a", chunks())
+    assert fake.objects == {}
+
+
+def test_an_upload_that_may_only_write_needs_no_look(case: Case, server: Server) -> None:
+    server.faults = [says(403, where=lambda r: r.method == "GET")]
+    case.store.put("a", [LARGE])
+    server.faults = []
+    assert b"".join(case.store.read("a")) == LARGE
+
+
+def test_every_upload_is_bound_to_a_name_that_is_free(case: Case, server: Server) -> None:
+    case.store.put("a", [b"x"])
+    (start,) = filter(case.starts, server.seen)
+    assert start.query["ifGenerationMatch"] == "0"
+
+
+def test_no_more_rights_are_needed_than_those_for_objects(case: Case, server: Server) -> None:
+    case.store.put("a", [LARGE])
+    assert b"".join(case.store.read("a")) == LARGE
+    assert [stored.name for stored in case.store.list("")] == ["a"]
+    assert case.store.stat("b") is None
+    case.store.delete("a")
+    assert {request.path for request in server.seen if "/o" not in request.path} == set()
+
+
+def test_no_credentials_is_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    monkeypatch.delenv("STORAGE_EMULATOR_HOST", raising=False)
+    key = tmp_path_factory.mktemp("key") / "key.json"
+    key.write_text('{"type": "service_account", "private_key": "planted"}')
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", str(key))
+    with pytest.raises(AccessDenied, match="GOOGLE_APPLICATION_CREDENTIALS") as caught:
+        GCS("bucket", stall=1.0).stat("a")
+    assert "planted" not in str(caught.value)
