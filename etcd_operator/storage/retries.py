@@ -106,7 +106,8 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         if isinstance(each, BaseException) and each not in seen:
             seen.append(each)
             yield each
-            rest += [each.__context__, each.__cause__, getattr(each, "reason", None), *each.args]
+            inner = [getattr(each, name, None) for name in ("reason", "inner_exception")]
+            rest += [each.__context__, each.__cause__, *inner, *each.args]
 
 
 def _text(error: BaseException) -> str:

@@ -41,6 +41,8 @@ def open_store(url: str, *, stall: float = STALL_SECONDS) -> tuple[Store, str]:
         return _s3(parts, stall)
     if parts.scheme == "gs":
         return _gcs(parts, stall)
+    if parts.scheme == "azblob":
+        return _azure(parts, stall)
     raise InvalidURL(f"No store has URLs that start with {parts.scheme}://. Use file, s3, gs or azblob.")
 
 
@@ -89,6 +91,13 @@ def _gcs(parts: SplitResult, stall: float) -> tuple[Store, str]:
 
     bucket, name = _bucket(_plain(parts))
     return GCS(bucket, stall=stall), name
+
+
+def _azure(parts: SplitResult, stall: float) -> tuple[Store, str]:
+    from etcd_operator.storage.azure import Azure
+
+    container, name = _bucket(_plain(parts))
+    return Azure(container, stall=stall), name
 
 
 def _plain(parts: SplitResult) -> SplitResult:

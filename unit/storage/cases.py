@@ -13,6 +13,7 @@ from etcd_operator.storage.gcs import GCS
 from etcd_operator.storage.protocol import Store
 from etcd_operator.storage.urls import open_store
 from unit.storage import moto_s3
+from unit.storage.fake_azure import FakeAzure
 from unit.storage.fake_gcs import FakeGCS
 from unit.storage.server import Request, Server, Where, serving
 
@@ -123,8 +124,34 @@ def gcs(_: Path, monkeypatch: pytest.MonkeyPatch, stack: ExitStack) -> Case:
     )
 
 
+def azure(_: Path, monkeypatch: pytest.MonkeyPatch, stack: ExitStack) -> Case:
+    fake = FakeAzure("account", "bucket")
+    server = stack.enter_context(serving(fake))
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT", "account")
+    monkeypatch.setenv("AZURE_STORAGE_SAS_TOKEN", f"sv=2025-01-05&sig={SECRET}")
+    monkeypatch.setattr("etcd_operator.storage.azure.PART_BYTES", PART)
+    monkeypatch.setattr("etcd_operator.storage.azure.BLOCK_BYTES", PART // 2)
+
+    def at(address: str, stall: float, bucket: str = "bucket") -> Store:
+        monkeypatch.setenv("AZURE_STORAGE_SERVICE_ENDPOINT", f"http://{address}/account")
+        return open_store(f"azblob://{bucket}/", stall=stall)[0]
+
+    return Case(
+        at=at,
+        open=cache(lambda bucket, stall: at(server.address, stall, bucket)),
+        reset=fake.reset,
+        unfinished=list,  # staged blocks cannot be discarded
+        server=server,
+        starts=lambda r: r.query.get("comp") == "block",
+        sends=lambda r: r.query.get("comp") == "block",
+        finishes=lambda r: r.query.get("comp") == "blocklist",
+        reads=lambda r: r.method == "GET" and "comp" not in r.query,
+        lists=lambda r: r.query.get("comp") == "list",
+    )
+
+
 Make = Callable[[Path, pytest.MonkeyPatch, ExitStack], Case]
-KINDS: dict[str, Make] = {"directory": directory, "s3": s3, "gcs": gcs}
+KINDS: dict[str, Make] = {"directory": directory, "s3": s3, "gcs": gcs, "azure": azure}
 SERVICES = tuple(kind for kind in KINDS if kind != "directory")
 
 

@@ -136,6 +136,12 @@ def test_a_gs_url_is_a_bucket() -> None:
     assert (repr(store), name) == ("GCS('bucket')", "a/b.db")
 
 
+def test_an_azblob_url_is_a_container(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AZURE_STORAGE_ACCOUNT", "account")
+    store, name = open_store("azblob://bucket/a/b.db")
+    assert (repr(store), name) == ("Azure('bucket')", "a/b.db")
+
+
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "boto3", None)
     monkeypatch.setitem(sys.modules, "google.cloud.storage", None)

@@ -1,0 +1,171 @@
+"""Azure Blob Storage.
+
+Blocks of an upload that failed are invisible, and the service removes them after a week.
+"""
+
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC
+from functools import partial
+from typing import Any, TypeVar
+
+from etcd_operator.storage import failures
+from etcd_operator.storage.azure_client import connect
+from etcd_operator.storage.azure_errors import translated
+from etcd_operator.storage.body import Body
+from etcd_operator.storage.errors import AccessDenied, NameTaken, NotFound, Stalled, StoreError, Unreachable
+from etcd_operator.storage.names import check_name, check_prefix
+from etcd_operator.storage.parts import PART_BYTES, Part, cut
+from etcd_operator.storage.protocol import Stored
+from etcd_operator.storage.retries import Attempts
+
+Result = TypeVar("Result")
+Page = tuple[Sequence[Any], str | None]  # objects, and the token of the next page
+
+BLOCK_BYTES = 4 * 1024 * 1024
+_PAGE = 1000
+_MARK = "etcd_operator_upload"
+_AFTERMATH_SECONDS = 10.0
+
+
+class Azure:
+    """The objects of one container. Implements `Store`."""
+
+    def __init__(self, container: str, *, stall: float) -> None:
+        self._name = container
+        self._attempts = Attempts(stall)
+        self._client = connect(container, self._attempts)
+
+    def __repr__(self) -> str:
+        return f"Azure({self._name!r})"
+
+    def put(self, name: str, chunks: Iterable[bytes]) -> None:
+        """See `Store.put`.
+
+        The names of blocks contain the mark of this upload: two writers of one name never mix. After a lost
+        reply the mark in the metadata shows whether the object is ours.
+        """
+        key, mark = check_name(name), uuid.uuid4().hex
+        if self._exists(key):
+            raise failures.name_taken(self._url(key))
+        blocks = [self._stage(key, f"{mark}{part.number:06d}", part) for part in cut(chunks, PART_BYTES)]
+        try:
+            self._run(key, partial(self._commit, key, blocks, mark))
+        except (NameTaken, Stalled, Unreachable):
+            if not self._is_ours(key, mark):
+                raise
+
+    def read(self, name: str, offset: int = 0) -> Iterator[bytes]:
+        """See `Store.read`."""
+        found = self._properties(check_name(name))
+        size, version = found.size, found.etag
+        while offset < size:
+            end = min(offset + BLOCK_BYTES, size)
+            yield self._run(name, partial(self._block, name, version, offset, end))
+            offset = end
+
+    def list(self, prefix: str) -> Iterator[Stored]:
+        """See `Store.list`."""
+        below, token = check_prefix(prefix), None
+        while True:
+            page, token = self._run(prefix, partial(self._page, below, token))
+            yield from (_stored(blob) for blob in page if not _is_folder(blob))
+            if not token:
+                return
+
+    def stat(self, name: str) -> Stored | None:
+        """See `Store.stat`."""
+        try:
+            return _stored(self._properties(check_name(name)))
+        except NotFound:
+            return None
+
+    def delete(self, name: str) -> None:
+        """See `Store.delete`; its snapshots go with it."""
+        blob = self._blob(check_name(name))
+        with suppress(NotFound):
+            self._run(name, partial(blob.delete_blob, delete_snapshots="include"))
+
+    def _blob(self, key: str) -> Any:
+        return self._client.get_blob_client(key)
+
+    def _properties(self, key: str) -> Any:
+        return self._run(key, self._blob(key).get_blob_properties)
+
+    def _exists(self, key: str) -> bool:
+        """Credentials that may only write cannot ask: then the condition of the commit decides."""
+        try:
+            return self.stat(key) is not None
+        except AccessDenied:
+            return False
+
+    def _stage(self, key: str, block_id: str, part: Part) -> str:
+        """Transfer a part; returns its block ID."""
+        body = Body(part.data, self._attempts.moved)
+
+        def attempt() -> None:
+            body.rewind(sending=True)
+            self._blob(key).stage_block(block_id, body, length=len(part.data))
+
+        if part.data:  # an empty object has no blocks
+            self._run(key, attempt)
+        return block_id if part.data else ""
+
+    def _commit(self, key: str, block_ids: Sequence[str], mark: str) -> None:
+        from azure.core import MatchConditions
+        from azure.storage.blob import BlobBlock
+
+        blocks = [BlobBlock(block_id) for block_id in block_ids if block_id]
+        self._blob(key).commit_block_list(
+            blocks, metadata={_MARK: mark}, match_condition=MatchConditions.IfMissing
+        )
+
+    def _is_ours(self, key: str, mark: str) -> bool:
+        brief = Attempts(min(self._attempts.stall, _AFTERMATH_SECONDS))
+        try:
+            found = self._run(key, self._blob(key).get_blob_properties, brief)
+        except StoreError:
+            return False
+        return bool(found.metadata.get(_MARK) == mark)
+
+    def _block(self, key: str, version: str, offset: int, end: int) -> bytes:
+        """The bytes of one version of the object, from `offset` to before `end`."""
+        from azure.core import MatchConditions
+
+        same = {"etag": version, "match_condition": MatchConditions.IfNotModified}
+        try:
+            with translated(self._url(key), self._attempts.stall):
+                block = bytes(self._blob(key).download_blob(offset, end - offset, **same).readall())
+        except (NotFound, NameTaken):  # a condition that failed looks like a taken name
+            raise failures.replaced(self._url(key)) from None
+        if len(block) != end - offset:
+            raise failures.broken(self._url(key), "the answer is too short", self._attempts.stall)
+        return block
+
+    def _page(self, prefix: str, token: str | None) -> Page:
+        """Some objects, and the token of the next ones."""
+        found = self._client.list_blobs(
+            name_starts_with=prefix or None, include=["metadata"], results_per_page=_PAGE
+        )
+        pages = found.by_page(token)
+        return tuple(next(pages, ())), pages.continuation_token
+
+    def _run(self, name: str, request: Callable[[], Result], attempts: Attempts | None = None) -> Result:
+        def attempt() -> Result:
+            with translated(self._url(name), self._attempts.stall):
+                return request()
+
+        return (attempts or self._attempts).run(attempt)
+
+    def _url(self, name: str) -> str:
+        return f"azblob://{self._name}/{name}"
+
+
+def _is_folder(blob: Any) -> bool:
+    """Accounts with a hierarchical namespace list folders as empty objects."""
+    return blob.name.endswith("/") or (blob.metadata or {}).get("hdi_isfolder") == "true"
+
+
+def _stored(blob: Any) -> Stored:
+    return Stored(name=blob.name, size=blob.size, modified=blob.last_modified.astimezone(UTC))
