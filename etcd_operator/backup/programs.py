@@ -65,7 +65,7 @@ def run(command: list[str], *, folder: Path, log: Path, limit: float) -> str:
         try:
             code = process.wait(limit)
         except subprocess.TimeoutExpired:
-            raise ProgramFailed(f"{Path(command[0]).name} did not end within {limit:.0f} s") from None
+            raise ProgramFailed(f"{Path(command[0]).name} did not end within {limit:g} s") from None
     if code != 0:
         raise ProgramFailed(f"{Path(command[0]).name} failed: {last_line(log)}")
     return log.read_text(errors="replace")
