@@ -11,6 +11,7 @@ Promises:
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -22,12 +23,18 @@ from etcd_operator.backup.manifest import Compression, Manifest, encode, name_of
 from etcd_operator.storage.errors import NameTaken, StoreError
 from etcd_operator.storage.protocol import Store
 
+_BLOCK = 1 << 18
+
 OnProgress = Callable[[int], None]
 """Called with the number of plain bytes processed so far."""
 
 
 def ignore_progress(_done: int) -> None:
     """The `OnProgress` that does nothing."""
+
+
+class SnapshotDamaged(BackupError):
+    """The snapshot is not what etcd sent, or no database: nothing was stored."""
 
 
 class ManifestMissing(BackupError):
@@ -68,8 +75,8 @@ def create(
 ) -> Manifest:
     """Store `snapshot` as the backup `name`; `time` is when it began.
 
-    `snapshot` must raise before it ends if it is not complete. Raises its errors, `Damaged` for a database
-    that cannot be read, the store's errors, and `ManifestMissing`.
+    `snapshot` ends with etcd's hash, which is verified here. Raises its errors, `SnapshotDamaged`, those of
+    the store, and `ManifestMissing`.
     """
     check_free(store, name)
     transfer = _Transfer(snapshot, options or Options(), on_progress)
@@ -155,14 +162,16 @@ class _Transfer:
 
     def _plain(self) -> Iterator[bytes]:
         done = 0
-        for chunk in self._snapshot:
-            self._scan.feed(chunk)
-            done += len(chunk)
+        for block in _blocks(self._snapshot):
+            with _damage_of_transfer():
+                self._scan.feed(block)
+            done += len(block)
             self._on_progress(done)
-            yield chunk
-        self._summary = self._scan.finish()
-        if not self._summary.has_hash:
-            raise Damaged("the snapshot does not end with etcd's hash: it is not complete")
+            yield block
+        with _damage_of_transfer():
+            self._summary = self._scan.finish()
+            if not self._summary.has_hash:
+                raise Damaged(f"it does not end with etcd's hash after {done} bytes")
 
     def _stored(self) -> tuple[int, str]:
         if self._options.is_framed:
@@ -174,6 +183,28 @@ class _Transfer:
         if self._summary is None:
             raise BackupError("the store did not read the snapshot to its end")
         return self._summary
+
+
+def _blocks(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The chunks joined to larger ones: etcd sends 32 KiB at a time, and each step costs time for each."""
+    held: list[bytes] = []
+    size = 0
+    for chunk in chunks:
+        held.append(chunk)
+        size += len(chunk)
+        if size >= _BLOCK:
+            yield b"".join(held)
+            held, size = [], 0
+    if held:
+        yield b"".join(held)
+
+
+@contextmanager
+def _damage_of_transfer() -> Iterator[None]:
+    try:
+        yield
+    except Damaged as error:
+        raise SnapshotDamaged(f"the snapshot arrived damaged, run the backup again: {error}") from error
 
 
 def _hash(chunks: Iterable[bytes]) -> str:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from etcd_operator.errors import OperatorError, Unavailable
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient
-from etcd_operator.etcd.errors import AuthNotEnabled, AuthRequired, Corrupt, PermissionDenied, Timeout
+from etcd_operator.etcd.errors import AuthNotEnabled, AuthRequired, PermissionDenied, Timeout
 from etcd_operator.etcd.probe import Answered, NoAnswer, Reply, probe
 from etcd_operator.etcd.values import AlarmKind, Status, hex_id
 
@@ -125,12 +125,12 @@ def rank(replies: Mapping[str, Reply]) -> list[str]:
 
 
 def read(channels: Channels, source: Source, *, stall: float, token: str | None = None) -> Iterator[bytes]:
-    """The snapshot of `source`; complete and undamaged only if the iteration ends without an error.
+    """The snapshot of `source`, and behind it etcd's hash, which the caller has to verify.
 
     It uses connections of its own (`Channels`): see there. stall: seconds without a byte until it fails.
     """
     try:
-        yield from EtcdClient(channels, source.endpoint, token=token).snapshot(stall=stall)
+        yield from EtcdClient(channels, source.endpoint, token=token).snapshot_unverified(stall=stall)
     except OperatorError as error:
         raise explain(source.endpoint, error) from error
 
@@ -143,8 +143,6 @@ def explain(endpoint: str, error: OperatorError) -> SourceError:
         )
     if isinstance(error, PermissionDenied):
         return AccessRefused(f"{endpoint} refuses this user: a backup requires a user with the role root")
-    if isinstance(error, Corrupt):
-        return SourceError(f"the snapshot of {endpoint} arrived damaged, run the backup again: {error}")
     if isinstance(error, Timeout):
         return SourceError(f"{endpoint} stopped answering, run the backup again: {error}")
     if isinstance(error, Unavailable):
@@ -194,7 +192,7 @@ def _listed(problems: Mapping[str, str]) -> str:
 # gRPC's texts, and what a person can do about them.
 _REASONS = (
     ("CERTIFICATE_VERIFY_FAILED", "its certificate is not signed by the given CA: check --cacert"),
-    ("is not in peer certificate", "its certificate is for another host: pass --tls-server-name"),
+    ("Hostname Verification Check failed", "its certificate is for another host: pass --tls-server-name"),
     ("WRONG_VERSION_NUMBER", "it does not use TLS: use http:// and no --cacert"),
     ("CERTIFICATE_REQUIRED", "it requires a client certificate: pass --cert and --key"),
     ("Connection refused", "connection refused: check address and port"),

@@ -65,6 +65,8 @@ def connected(options: argparse.Namespace) -> Iterator[Cluster]:
 def _endpoints(options: argparse.Namespace) -> list[str]:
     found = []
     for text in options.endpoints.split(","):
+        if "@" in text:
+            raise UsageError("--endpoints takes no credentials: pass --user and --password-file")
         match = _ENDPOINT.fullmatch(text.strip())
         if match is None:
             raise UsageError(f"--endpoints: {text.strip()!r} is not HOST:PORT, like 127.0.0.1:2379")

@@ -44,6 +44,8 @@ def conclude(options: argparse.Namespace, work: Callable[[], Outcome]) -> int:
 
     Errors are one line on stderr; with --json also the document {"error": ...} on stdout.
     """
+    # gRPC would write its own lines about each failed handshake; it reads this when it is imported.
+    os.environ.setdefault("GRPC_VERBOSITY", "NONE")
     try:
         with as_exception():
             outcome = work()

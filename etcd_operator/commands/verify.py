@@ -2,7 +2,6 @@
 
 import argparse
 import time
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -94,10 +93,18 @@ def _restore(options: argparse.Namespace, store: "Store", name: str, ring: "KeyR
 def _outcome(name: str, manifest: "Manifest", trial: "Trial | None", seconds: float) -> Outcome:
     import msgspec
 
-    document = {"name": name, "seconds": round(seconds, 3), "manifest": msgspec.to_builtins(manifest)}
+    document: dict[str, object] = {"name": name, "seconds": round(seconds, 3)}
+    document["manifest"] = msgspec.to_builtins(manifest)
     text = f"verified {name}: revision {manifest.revision}, {manifest.keys} keys, all hashes match"
     if trial is not None:
-        document["restore"] = msgspec.to_builtins(asdict(trial))
+        document["restore"] = {
+            "etcdVersion": trial.etcd_version,
+            "revision": trial.revision,
+            "keys": trial.keys,
+            "hashKV": trial.hash,
+            "hashKVCompared": trial.has_compared_hash,
+            "seconds": round(trial.seconds, 3),
+        }
         text += f"; restored, and served by etcd {trial.etcd_version} at revision {trial.revision}"
         if not trial.has_compared_hash:
             text += " (HashKV not compared: that requires etcdutl 3.6 or newer)"

@@ -8,8 +8,8 @@ import pytest
 
 from etcd_operator.backup import catalog, frames
 from etcd_operator.backup.catalog import State
-from etcd_operator.backup.create import ManifestMissing, Options, create
-from etcd_operator.backup.errors import BackupError, Damaged
+from etcd_operator.backup.create import ManifestMissing, Options, SnapshotDamaged, create
+from etcd_operator.backup.errors import BackupError
 from etcd_operator.backup.keys import Key, KeyRing
 from etcd_operator.backup.manifest import SUFFIX
 from etcd_operator.backup.verify import verify
@@ -89,7 +89,7 @@ def test_an_empty_database_is_a_backup(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_not_a_whole_database_is_never_visible(tmp_path: Path, data: bytes, options: Options) -> None:
-    with pytest.raises(Damaged):
+    with pytest.raises(SnapshotDamaged, match="the snapshot arrived damaged, run the backup again: "):
         stored(folder(tmp_path), NAME, data, options)
     assert files(tmp_path) == []
 

@@ -8,7 +8,7 @@ import pytest
 from etcd_operator.backup import source
 from etcd_operator.errors import Unavailable
 from etcd_operator.etcd.channel import Channels, TlsCredentials
-from etcd_operator.etcd.errors import Corrupt, PermissionDenied, Timeout
+from etcd_operator.etcd.errors import PermissionDenied, Timeout
 from etcd_operator.etcd.probe import Answered, NoAnswer, Refused, Reply
 from etcd_operator.etcd.values import Status
 from unit.fakes.etcd.cluster import FakeEtcdCluster
@@ -196,7 +196,6 @@ def _fail() -> None:
     ("error", "says"),
     [
         (PermissionDenied("denied"), "a:1 refuses this user: a backup requires a user with the role root"),
-        (Corrupt("truncated"), "the snapshot of a:1 arrived damaged, run the backup again: truncated"),
         (Timeout("no data for 60 s"), "a:1 stopped answering, run the backup again: no data for 60 s"),
         (Unavailable("Socket closed"), "the connection to a:1 broke, run the backup again: it closed"),
     ],

@@ -9,6 +9,7 @@ import trustme
 
 from etcd_operator.backup.manifest import SUFFIX
 from unit.backup.samples import snapshot
+from unit.commands.cases import CASES, Case
 from unit.commands.conftest import Run
 from unit.fakes.etcd.cluster import FakeEtcdCluster
 
@@ -91,7 +92,7 @@ def test_a_plain_line_without_a_terminal_and_nothing_when_quiet(
 ) -> None:
     monkeypatch.setattr("etcd_operator.commands.progress.LINE_SECONDS", 0.0)
     ran = run("backup", "--endpoints", endpoint, "--to", backups / "a.db")
-    assert re.match(r"backing up: 32\.0 KiB of .*\n", ran.err)
+    assert re.match(r"backing up: 40\.0 KiB of .*\n", ran.err)
     assert run("backup", "--endpoints", endpoint, "--to", backups / "b.db", "--quiet").err == ""
 
 
@@ -164,7 +165,7 @@ def test_a_folder_that_is_missing(run: Run, endpoint: str, backups: Path) -> Non
 def test_a_damaged_snapshot(run: Run, etcd: FakeEtcdCluster, endpoint: str, backups: Path) -> None:
     etcd.damage = lambda _: snapshot()[:-32]
     words = ("backup", "--endpoints", endpoint, "--to", backups / "one.db")
-    fails(run, 1, f"the snapshot of {endpoint} arrived damaged, run the backup again", *words)
+    fails(run, 1, "the snapshot arrived damaged, run the backup again: ", *words)
     assert list(backups.iterdir()) == []
 
 
@@ -197,47 +198,13 @@ def test_a_backup_that_was_copied_elsewhere_is_one(run: Run, stored: Path, tmp_p
     )
 
 
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        ("backup --endpoints nowhere --to x", "--endpoints: 'nowhere' is not HOST:PORT, like 127.0.0.1:2379"),
-        ("backup --endpoints a:1,,b:2 --to x", "--endpoints: '' is not HOST:PORT"),
-        ("backup --endpoints u:p@a:1 --to x", "--endpoints: 'u:p@a:1' is not HOST:PORT"),
-        ("backup --endpoints https://a:1 --to x", "https://a:1 uses TLS: pass --cacert with etcd's CA"),
-        ("backup --endpoints http://a:1 --cacert c --to x", "http://a:1 uses no TLS: write https://"),
-        ("backup --endpoints a:1 --cert c --to x", "--cert, --key and --tls-server-name need --cacert"),
-        ("backup --endpoints a:1 --cacert c --cert c --to x", "--cert and --key belong together: pass both"),
-        ("backup --endpoints a:1 --cacert /no --to x", "--cacert: cannot read /no: No such file"),
-        ("backup --endpoints a:1 --cacert /dev/null --to x", "--cacert: /dev/null has no certificate in PEM"),
-        (
-            "backup --endpoints a:1 --user root --to x",
-            "--user and --password-file belong together: pass both",
-        ),
-        ("backup --endpoints a:1 --password-file f --to x", "--user and --password-file belong together"),
-        (
-            "backup --endpoints a:1 --user r:p --password-file f --to x",
-            "--user takes a name only: put the password in a file",
-        ),
-        ("verify {backups}", "is a folder: name one backup in it, see `etcd-operator list`"),
-        ("fetch {backups}/ x", "is a folder: name one backup in it"),
-        ("verify {backups}/one.db --etcd-bin /x", "--etcd-bin and --scratch-dir are for --restore"),
-    ],
-)
-def test_wrong_usage_is_one_line(run: Run, backups: Path, words: str, says: str) -> None:
-    fails(run, 2, re.escape(says), *words.format(backups=backups).split())
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        ("backup --endpoints a:1 --to ftp://x/y", "No store has URLs that start with ftp://. Use file, s3"),
-        ("backup --endpoints a:1 --to s3://u:p@x/y", "must not contain credentials"),
-        ("backup --endpoints a:1 --to x --encryption-keys /no", "cannot read the key /no: No such file"),
-        ("list /no/such/folder/", "does not exist"),
-    ],
-)
-def test_what_cannot_be_used_is_one_line(run: Run, words: str, says: str) -> None:
-    fails(run, 1, re.escape(says), *words.split())
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.words)
+def test_invalid_input_is_one_line(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: Case
+) -> None:
+    (tmp_path / "DIR").mkdir()
+    monkeypatch.chdir(tmp_path)
+    fails(run, case.code, re.escape(case.sees) + "\n", *case.words.split())
 
 
 def test_no_secret_is_printed(

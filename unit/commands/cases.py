@@ -1,0 +1,71 @@
+"""What can be wrong on the command line of backups, and the one line that says so; see docs/bad-input.md."""
+
+from dataclasses import dataclass
+
+BACKUP = "backup --endpoints 127.0.0.1:2379"
+TO = "--to one.db"
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Arguments (`DIR` is an existing folder), the message, and the exit code."""
+
+    words: str
+    sees: str
+    code: int = 2
+
+
+CASES = (
+    Case(f"backup --endpoints nowhere {TO}", "--endpoints: 'nowhere' is not HOST:PORT, like 127.0.0.1:2379"),
+    Case(f"backup --endpoints a:1,,b:2 {TO}", "--endpoints: '' is not HOST:PORT, like 127.0.0.1:2379"),
+    Case(
+        f"backup --endpoints me:pw@a:1 {TO}",
+        "--endpoints takes no credentials: pass --user and --password-file",
+    ),
+    Case(
+        f"backup --endpoints https://a:1 {TO}",
+        "--endpoints: https://a:1 uses TLS: pass --cacert with etcd's CA",
+    ),
+    Case(
+        f"backup --endpoints http://a:1 --cacert ca.crt {TO}",
+        "--endpoints: http://a:1 uses no TLS: write https:// or remove --cacert",
+    ),
+    Case(
+        f"{BACKUP} --cert etcd.crt {TO}",
+        "--cert, --key and --tls-server-name need --cacert with etcd's CA",
+    ),
+    Case(f"{BACKUP} --cacert ca.crt --cert etcd.crt {TO}", "--cert and --key belong together: pass both"),
+    Case(
+        f"{BACKUP} --cacert missing.crt {TO}", "--cacert: cannot read missing.crt: No such file or directory"
+    ),
+    Case(f"{BACKUP} --cacert /dev/null {TO}", "--cacert: /dev/null has no certificate in PEM format"),
+    Case(f"{BACKUP} --user root {TO}", "--user and --password-file belong together: pass both"),
+    Case(f"{BACKUP} --password-file pw {TO}", "--user and --password-file belong together: pass both"),
+    Case(
+        f"{BACKUP} --user root:pw --password-file pw {TO}",
+        "--user takes a name only: put the password in a file, and pass --password-file",
+    ),
+    Case(
+        f"{BACKUP} {TO} --encryption-keys missing",
+        "cannot read the key missing: No such file or directory",
+        1,
+    ),
+    Case(
+        f"{BACKUP} --to ftp://host/one.db",
+        "No store has URLs that start with ftp://. Use file, s3, gs or azblob.",
+        1,
+    ),
+    Case("list missing/", "The folder missing does not exist. Create it, or correct the path.", 1),
+    Case("verify DIR", "DIR is a folder: name one backup in it, see `etcd-operator list`"),
+    Case("fetch DIR/ snapshot.db", "DIR/ is a folder: name one backup in it, see `etcd-operator list`"),
+    Case("verify missing.db", "there is no backup named missing.db: see `etcd-operator list`", 1),
+    Case(
+        "verify one.db --etcd-bin /opt/etcd",
+        "--etcd-bin and --scratch-dir are for --restore: add it, or remove them",
+    ),
+)
+
+
+def rows() -> list[str]:
+    """The table for docs/bad-input.md."""
+    return [f"| `{case.words}` | {case.sees} |" for case in CASES]
