@@ -87,7 +87,7 @@ def test_variables_of_etcd_do_not_reach_the_programs(tmp_path: Path, monkeypatch
 
 def test_a_failed_program_is_reported_with_its_last_line(tmp_path: Path) -> None:
     script = program(tmp_path / "fail", "echo first; echo last >&2; exit 3")
-    with pytest.raises(ProgramFailed, match="fail failed: last$"):
+    with pytest.raises(ProgramFailed, match=r"fail failed: last$"):
         programs.run([str(script)], folder=tmp_path, log=tmp_path / "log", limit=30)
 
 

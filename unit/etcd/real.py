@@ -115,7 +115,8 @@ class RealEtcdCluster:
 
     def ctl(self, *arguments: str, endpoint: str) -> None:
         """Run etcdctl for what our client has no call for (users)."""
-        command = [str(self._binaries / "etcdctl"), f"--endpoints=http://{endpoint}", *arguments]
+        scheme = "https" if self._tls else "http"
+        command = [str(self._binaries / "etcdctl"), f"--endpoints={scheme}://{endpoint}", *arguments]
         subprocess.run(command, check=True, capture_output=True, timeout=20, env={"ETCDCTL_API": "3"})
 
     def close(self) -> None:
