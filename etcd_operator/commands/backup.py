@@ -107,7 +107,7 @@ def _outcome(name: str, endpoint: str, manifest: "Manifest", seconds: float) -> 
     document["manifest"] = msgspec.to_builtins(manifest)
     stored = f", {progress.bytes_of(manifest.stored_size)} stored" if manifest.is_framed else ""
     text = (
-        f"stored {name}: revision {manifest.revision}, {manifest.keys} keys, "
+        f"stored {name}: revision {manifest.revision}, {progress.keys_of(manifest.keys)}, "
         f"{progress.bytes_of(manifest.size)}{stored}, from {endpoint} in {seconds:.1f} s"
     )
     return Outcome(text=text, document=document)

@@ -29,6 +29,11 @@ def duration_of(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
 
 
+def keys_of(count: int) -> str:
+    """A number of keys for people: 1 key, 2 keys."""
+    return f"{count} key{'s' * (count != 1)}"
+
+
 class Progress:
     """Called with the bytes processed so far; `total` is what is expected, or 0 if that is unknown.
 

@@ -95,7 +95,9 @@ def _outcome(name: str, manifest: "Manifest", trial: "Trial | None", seconds: fl
 
     document: dict[str, object] = {"name": name, "seconds": round(seconds, 3)}
     document["manifest"] = msgspec.to_builtins(manifest)
-    text = f"verified {name}: revision {manifest.revision}, {manifest.keys} keys, all hashes match"
+    text = (
+        f"verified {name}: revision {manifest.revision}, {progress.keys_of(manifest.keys)}, all hashes match"
+    )
     if trial is not None:
         document["restore"] = {
             "etcdVersion": trial.etcd_version,

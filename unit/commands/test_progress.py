@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from etcd_operator.commands.progress import Progress, bytes_of, duration_of
+from etcd_operator.commands.progress import Progress, bytes_of, duration_of, keys_of
 
 MIB = 1 << 20
 
@@ -75,3 +75,7 @@ def test_bytes_for_people(count: int, text: str) -> None:
 @pytest.mark.parametrize(("seconds", "text"), [(-1, "0:00"), (65.4, "1:05"), (3723, "1:02:03")])
 def test_durations_for_people(seconds: float, text: str) -> None:
     assert duration_of(seconds) == text
+
+
+def test_numbers_of_keys_for_people() -> None:
+    assert [keys_of(count) for count in (0, 1, 2)] == ["0 keys", "1 key", "2 keys"]
