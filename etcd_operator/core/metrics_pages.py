@@ -13,9 +13,10 @@ from semver import Version
 
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import Member
-from etcd_operator.core.replies import UNREAD, Answer, PageFacts, Reply
+from etcd_operator.core.replies import Answer, Reply
 from etcd_operator.core.upgrade.skew import has_old_entries, needs_snapshots
 from etcd_operator.core.versions import is_agreed
+from etcd_operator.pages import UNREAD, MetricsPage
 
 
 def needed(
@@ -38,7 +39,7 @@ def needed(
 
 
 def with_pages(
-    desired: DesiredCluster, members: tuple[Member, ...], pages: Mapping[str, PageFacts]
+    desired: DesiredCluster, members: tuple[Member, ...], pages: Mapping[str, MetricsPage]
 ) -> tuple[Member, ...]:
     """The members with what their pages prove; unchanged where no decision depends on that."""
     if _needs_snapshots(desired):
@@ -48,13 +49,13 @@ def with_pages(
     return members
 
 
-def cluster_version(desired: DesiredCluster, pages: Mapping[str, PageFacts]) -> str:
+def cluster_version(desired: DesiredCluster, pages: Mapping[str, MetricsPage]) -> str:
     """etcd's own version, as a page has it, else as last known; empty while it is not known."""
     read = [Version.parse(page.cluster_version) for page in pages.values() if page.cluster_version]
     return str(max(read)) if read else desired.cluster_version or ""
 
 
-def is_version_hidden(pages: Mapping[str, PageFacts]) -> bool:
+def is_version_hidden(pages: Mapping[str, MetricsPage]) -> bool:
     """Whether pages were needed and none could be read."""
     return bool(pages) and all(page == UNREAD for page in pages.values())
 
@@ -80,13 +81,13 @@ def _furthest_voter(known: str, answers: Mapping[str, Answer]) -> set[str]:
     return {max(voters, key=lambda name: (voters[name].applied, name))}
 
 
-def _with_snapshots(member: Member, page: PageFacts) -> Member:
+def _with_snapshots(member: Member, page: MetricsPage) -> Member:
     if member.answer is None or not has_old_entries(member.answer.version):
         return member
     return replace(member, snapshots=page.snapshots_saved)
 
 
-def _with_proof(member: Member, page: PageFacts) -> Member:
+def _with_proof(member: Member, page: MetricsPage) -> Member:
     if member.answer is not None or not _is_first_run(member):
         return member
     return replace(member, never_led=page.leaders_seen == 0)

@@ -11,7 +11,8 @@ from etcd_operator.core import metrics_pages
 from etcd_operator.core.desired import DesiredCluster, PersistedState
 from etcd_operator.core.lists import authoritative, listed, of_one_history
 from etcd_operator.core.members import Member, is_member_name, ordinal_of
-from etcd_operator.core.replies import Answer, EtcdMember, PageFacts, Refusal, Reply, Silence
+from etcd_operator.core.replies import Answer, EtcdMember, Refusal, Reply, Silence
+from etcd_operator.pages import MetricsPage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,7 @@ def observed(
     desired: DesiredCluster,
     objects: Mapping[str, Member],
     replies: Mapping[str, Reply],
-    pages: Mapping[str, PageFacts],
+    pages: Mapping[str, MetricsPage],
     peer_urls: PeerUrls,
 ) -> Observation:
     """Join them, all by member name.

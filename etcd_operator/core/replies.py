@@ -79,22 +79,6 @@ class Silence:
 
 Reply = Answer | Refusal | Silence
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageFacts:
-    """What a member's metrics page reports; None for what is not on it, or where it could not be read.
-
-    leaders_seen: changes of leader since the process started. snapshots_saved: raft snapshots since then.
-    cluster_version: the version that the cluster has agreed on, such as 3.6.0.
-    """
-
-    leaders_seen: int | None = None
-    snapshots_saved: int | None = None
-    cluster_version: str | None = None
-
-
-UNREAD = PageFacts()
-
 OUT_OF_SPACE = "NOSPACE"
 """As in etcd's alarm (`memberID:... alarm:NOSPACE`, the same from 3.4 to 3.7)."""
 

@@ -10,27 +10,11 @@ import socket
 import time
 from collections.abc import Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+
+from etcd_operator.pages import UNREAD, MetricsPage
 
 PORT = 2381
 PATH = "/metrics"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MetricsPage:
-    """What the process at one endpoint reports on its page; None where it reports nothing of the kind.
-
-    leaders_seen: changes of leader since it started; 0 means that it has never followed one.
-    snapshots_saved: raft snapshots saved since it started.
-    cluster_version: the version that its cluster has agreed on, such as 3.6.0.
-    """
-
-    leaders_seen: int | None = None
-    snapshots_saved: int | None = None
-    cluster_version: str | None = None
-
-
-UNREAD = MetricsPage()
 
 
 def _line(name: str) -> re.Pattern[bytes]:

@@ -31,7 +31,6 @@ from etcd_operator.etcd.channel import Channels, Connection
 from etcd_operator.etcd.client import QUORUM_READ, OnCall, ignore_call
 from etcd_operator.etcd.errors import NotForLearner, NotProbed, is_connection_lost, is_own_lack, translate
 from etcd_operator.etcd.methods import Method, Request, Response
-from etcd_operator.etcd.metrics_page import MetricsPage
 from etcd_operator.etcd.values import (
     Answered,
     MemberEntry,
@@ -42,6 +41,7 @@ from etcd_operator.etcd.values import (
     members_of,
     status_of,
 )
+from etcd_operator.pages import MetricsPage
 
 __all__ = ["Answered", "NoAnswer", "Probe", "Refused", "Reply", "probe"]
 

@@ -13,13 +13,14 @@ from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import ClaimFacts, Member, PeerFacts, PodFacts, PodProblem, is_member_name
 from etcd_operator.core.metrics_pages import needed
 from etcd_operator.core.observation import PeerUrls, conflict, observed
-from etcd_operator.core.replies import PageFacts, Reply
+from etcd_operator.core.replies import Reply
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import PEER_REFUSED
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.etcd.probe import Probe
 from etcd_operator.keys import Key
 from etcd_operator.kube.views import Pod
+from etcd_operator.pages import MetricsPage
 from etcd_operator.reconcile.addresses import client_endpoints, peer_url
 from etcd_operator.reconcile.caches import Caches, Cluster, stored
 from etcd_operator.reconcile.expectations import Expectations
@@ -28,7 +29,7 @@ from etcd_operator.reconcile.labels import unlabelled
 from etcd_operator.reconcile.members.facts import claim_facts, peer_facts, replica_set_problem
 from etcd_operator.reconcile.members.protocol import OwnsPod
 from etcd_operator.reconcile.prober import Prober
-from etcd_operator.reconcile.replies import page_facts, reply_of
+from etcd_operator.reconcile.replies import reply_of
 from etcd_operator.reconcile.slots import PagesNeeded
 from etcd_operator.render.budget import is_as_desired
 from etcd_operator.render.urls import host_of
@@ -223,12 +224,10 @@ def _replies(objects: Mapping[str, Member], probe: Probe) -> dict[str, Reply]:
     }
 
 
-def _pages(objects: Mapping[str, Member], probe: Probe) -> dict[str, PageFacts]:
+def _pages(objects: Mapping[str, Member], probe: Probe) -> dict[str, MetricsPage]:
     """The pages that were read, by name."""
     return {
-        name: page_facts(probe.pages[at])
-        for name, at in client_endpoints(objects.values()).items()
-        if at in probe.pages
+        name: probe.pages[at] for name, at in client_endpoints(objects.values()).items() if at in probe.pages
     }
 
 

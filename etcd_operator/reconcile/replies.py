@@ -1,7 +1,6 @@
 """What etcd replied, turned into the values that rules read. Pure."""
 
-from etcd_operator.core.replies import Answer, EtcdMember, PageFacts, Refusal, Reply, Silence
-from etcd_operator.etcd.metrics_page import MetricsPage
+from etcd_operator.core.replies import Answer, EtcdMember, Refusal, Reply, Silence
 from etcd_operator.etcd.values import AlarmKind, Answered, MemberEntry, NoAnswer, Refused, Status, hex_id
 
 
@@ -29,15 +28,6 @@ def _answer(status: Status, members: tuple[MemberEntry, ...]) -> Answer:
         errors=status.errors,
         corrupt=frozenset(hex_id(a.member_id) for a in status.alarms if a.kind is AlarmKind.CORRUPT),
         members=tuple(_entry(member) for member in members),
-    )
-
-
-def page_facts(page: MetricsPage) -> PageFacts:
-    """What matters of a metrics page."""
-    return PageFacts(
-        leaders_seen=page.leaders_seen,
-        snapshots_saved=page.snapshots_saved,
-        cluster_version=page.cluster_version,
     )
 
 

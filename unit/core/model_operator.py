@@ -20,8 +20,9 @@ from etcd_operator.core.members import Member, PodFacts, PodProblem, Unlabelled
 from etcd_operator.core.metrics_pages import needed
 from etcd_operator.core.observation import observed
 from etcd_operator.core.plan import plan
-from etcd_operator.core.replies import UNREAD, Answer, PageFacts, Refusal, Reply, Silence
+from etcd_operator.core.replies import Answer, Refusal, Reply, Silence
 from etcd_operator.core.state import ClusterState
+from etcd_operator.pages import UNREAD, MetricsPage
 from unit.core.model import Refused, Resource, World
 from unit.core.model_acts import apply
 from unit.core.model_disks import Process
@@ -190,13 +191,13 @@ class Operator:
                 self.silent[name] = (pod.uid, seconds + 30.0 if uid == pod.uid else 0.0)
         return {name: seconds for name, (_, seconds) in self.silent.items()}
 
-    def _page(self, name: str) -> PageFacts:
+    def _page(self, name: str) -> MetricsPage:
         """A metrics page can be read from the first moment, also before there is a leader."""
         pod = self._pod(name)
         process = self.world.processes.get(pod.uid) if pod is not None else None
         if process is None or process.is_frozen or process.is_unreachable:
             return UNREAD
-        return PageFacts(leaders_seen=int(process.has_led), snapshots_saved=process.snapshots)
+        return MetricsPage(leaders_seen=int(process.has_led), snapshots_saved=process.snapshots)
 
     # acting
 

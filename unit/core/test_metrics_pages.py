@@ -9,7 +9,8 @@ from etcd_operator.core.desired import DesiredCluster, PersistedState
 from etcd_operator.core.kinds.persistent import PERSISTENT
 from etcd_operator.core.members import Member
 from etcd_operator.core.metrics_pages import cluster_version, is_version_hidden, needed, with_pages
-from etcd_operator.core.replies import UNREAD, PageFacts, Refusal, Reply, Silence
+from etcd_operator.core.replies import Refusal, Reply, Silence
+from etcd_operator.pages import UNREAD, MetricsPage
 from unit.core.builders import CLUSTER_ID, TOKEN, answer, entry, ephemeral, persistent, pod
 
 NAMES = ("db-0", "db-1", "db-2")
@@ -54,7 +55,7 @@ def test_no_snapshot_is_counted_where_no_decision_depends_on_it(desired: Desired
     members = tuple(objects(*NAMES).values())
 
     assert needed(desired, objects(*NAMES), heard(), has_quorum=True) == frozenset()
-    assert with_pages(desired, members, {"db-0": PageFacts(snapshots_saved=1)}) == members
+    assert with_pages(desired, members, {"db-0": MetricsPage(snapshots_saved=1)}) == members
 
 
 def test_members_that_answer_at_an_older_version_have_the_snapshots_that_their_page_shows() -> None:
@@ -63,7 +64,7 @@ def test_members_that_answer_at_an_older_version_have_the_snapshots_that_their_p
         Member(name="db-1", answer=answer("db-1", THREE, version="3.7.0"), snapshots=None),
         Member(name="db-2"),
     )
-    pages = {name: PageFacts(snapshots_saved=2) for name in NAMES}
+    pages = {name: MetricsPage(snapshots_saved=2) for name in NAMES}
 
     assert [m.snapshots for m in with_pages(upgrading(), members, pages)] == [2, None, None]
     assert [m.snapshots for m in with_pages(upgrading(), members, {})] == [None, None, None]
@@ -121,14 +122,19 @@ def test_who_answers_needs_no_proof(reply: Reply, expected: set[str]) -> None:
 @pytest.mark.parametrize("member", NO_FIRST_RUN, ids=["no pod", "no address", "does not run", "restarted"])
 def test_only_a_first_process_can_prove_it(member: Member) -> None:
     assert needed(bootstrapping(), {"db-0": member}, {}, has_quorum=False) == frozenset()
-    assert with_pages(bootstrapping(), (member,), {"db-0": PageFacts(leaders_seen=0)}) == (member,)
+    assert with_pages(bootstrapping(), (member,), {"db-0": MetricsPage(leaders_seen=0)}) == (member,)
 
 
 @pytest.mark.parametrize(
     ("page", "never_led"),
-    [(PageFacts(leaders_seen=0), True), (PageFacts(leaders_seen=1), False), (UNREAD, False), (None, False)],
+    [
+        (MetricsPage(leaders_seen=0), True),
+        (MetricsPage(leaders_seen=1), False),
+        (UNREAD, False),
+        (None, False),
+    ],
 )
-def test_a_process_that_has_seen_no_leader_never_served(page: PageFacts | None, never_led: bool) -> None:
+def test_a_process_that_has_seen_no_leader_never_served(page: MetricsPage | None, never_led: bool) -> None:
     pages = {"db-0": page} if page is not None else {}
     (member,) = with_pages(bootstrapping(), (RAN_ONCE,), pages)
 
@@ -139,7 +145,7 @@ def test_a_process_that_has_seen_no_leader_never_served(page: PageFacts | None, 
 def test_a_member_that_answers_has_led() -> None:
     member = replace(RAN_ONCE, answer=answer("db-0", THREE))
 
-    assert with_pages(bootstrapping(), (member,), {"db-0": PageFacts(leaders_seen=0)}) == (member,)
+    assert with_pages(bootstrapping(), (member,), {"db-0": MetricsPage(leaders_seen=0)}) == (member,)
 
 
 # etcd's cluster version
@@ -171,25 +177,25 @@ def test_it_is_not_read_where_it_is_final_or_of_no_use(known: str | None, has_qu
         (None, {}, ""),
         ("3.5.0", {}, "3.5.0"),
         ("3.5.0", {"db-0": UNREAD}, "3.5.0"),
-        ("3.5.0", {"db-0": PageFacts(cluster_version="3.6.0")}, "3.6.0"),
+        ("3.5.0", {"db-0": MetricsPage(cluster_version="3.6.0")}, "3.6.0"),
         (
             "3.5.0",
-            {"db-0": PageFacts(cluster_version="3.9.0"), "db-1": PageFacts(cluster_version="3.10.0")},
+            {"db-0": MetricsPage(cluster_version="3.9.0"), "db-1": MetricsPage(cluster_version="3.10.0")},
             "3.10.0",
         ),
     ],
 )
 def test_the_cluster_version_is_what_a_page_reports_or_what_was_known(
-    known: str | None, pages: dict[str, PageFacts], version: str
+    known: str | None, pages: dict[str, MetricsPage], version: str
 ) -> None:
     assert cluster_version(persistent(cluster_version=known), pages) == version
 
 
 @pytest.mark.parametrize(
     ("pages", "is_hidden"),
-    [({}, False), ({"db-0": UNREAD}, True), ({"db-0": UNREAD, "db-1": PageFacts(leaders_seen=0)}, False)],
+    [({}, False), ({"db-0": UNREAD}, True), ({"db-0": UNREAD, "db-1": MetricsPage(leaders_seen=0)}, False)],
 )
 def test_it_is_hidden_where_pages_were_needed_and_none_was_readable(
-    pages: dict[str, PageFacts], is_hidden: bool
+    pages: dict[str, MetricsPage], is_hidden: bool
 ) -> None:
     assert is_version_hidden(pages) is is_hidden

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from unittest.mock import patch
 
 from etcd_operator.etcd import metrics_page
-from etcd_operator.etcd.metrics_page import UNREAD, MetricsPage
+from etcd_operator.pages import UNREAD, MetricsPage
 from etcd_operator.reconcile import prober
 from unit.reconcile.bench import Bench, bootstrapped
 from unit.reconcile.bodies import COREOS, IMPROBABLE, ephemeral, persistent

@@ -9,9 +9,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from etcd_operator.etcd.errors import NotProbed
-from etcd_operator.etcd.metrics_page import MetricsPage
 from etcd_operator.etcd.probe import Probe
 from etcd_operator.etcd.values import Answered, NoAnswer, Refused
+from etcd_operator.pages import MetricsPage
 from etcd_operator.reconcile import prober
 from etcd_operator.reconcile.prober import FRESH, RECENT
 from unit.reconcile.probing import DEADLINE, KEY, NAMES, PATIENCE, ProbedCluster, probed_cluster

@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.core.replies import Answer, EtcdMember, PageFacts, Refusal, Reply, Silence
-from etcd_operator.etcd.metrics_page import MetricsPage
+from etcd_operator.core.replies import Answer, EtcdMember, Refusal, Reply, Silence
 from etcd_operator.etcd.values import Answered, MemberEntry, NoAnswer, Refused, Status
-from etcd_operator.reconcile.replies import page_facts, reply_of
+from etcd_operator.reconcile.replies import reply_of
 
 
 def _status(**changes: Any) -> Status:
@@ -74,9 +73,3 @@ def test_an_answer_without_leader_and_list() -> None:
 )
 def test_silence_and_refusal_are_no_answer(reply: Answered | Refused | NoAnswer, fact: Reply) -> None:
     assert reply_of(reply, 7.0) == fact
-
-
-def test_a_metrics_page_is_reported_as_it_is() -> None:
-    page = MetricsPage(leaders_seen=0, snapshots_saved=2, cluster_version="3.6.0")
-
-    assert page_facts(page) == PageFacts(leaders_seen=0, snapshots_saved=2, cluster_version="3.6.0")

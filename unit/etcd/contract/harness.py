@@ -16,7 +16,7 @@ from etcd_operator.etcd import errors, methods, metrics_page
 from etcd_operator.etcd import rpc_pb2 as pb
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient
-from etcd_operator.etcd.metrics_page import MetricsPage
+from etcd_operator.pages import MetricsPage
 from unit.etcd.real import RealEtcdCluster, free_address
 from unit.etcd.support import eventually
 from unit.fakes.clock import FakeClock

@@ -1,0 +1,20 @@
+"""What a member's metrics page reports, as a value that the rules and the reader of pages share."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetricsPage:
+    """What the process at one endpoint reports; None for what is not on its page, or could not be read.
+
+    leaders_seen: changes of leader since it started; 0 means that it has never followed one.
+    snapshots_saved: raft snapshots saved since it started.
+    cluster_version: the version that its cluster has agreed on, such as 3.6.0.
+    """
+
+    leaders_seen: int | None = None
+    snapshots_saved: int | None = None
+    cluster_version: str | None = None
+
+
+UNREAD = MetricsPage()
