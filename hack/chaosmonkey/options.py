@@ -18,25 +18,27 @@ if TYPE_CHECKING:
     Group = argparse._ArgumentGroup  # noqa: SLF001 - it has no other name
 
 DESCRIPTION = """\
-A chaos monkey: kills etcd members and the operator at random, then reports what survived.
+The chaos test: injects random faults into etcd members and the operator, then checks that nothing was lost.
 
-It creates clusters of its own, of both kinds in turn, in a namespace of their own, writes to them all the
-time, and strikes no others. One more, the control, is not struck: what goes wrong there as well is caused
-by the machine. (An operator or a node that it strikes serves others, too.) A cluster is struck again only
-when it is whole, and never so that it loses its quorum; while that takes time, the log has it.
+It creates etcd clusters of its own, alternately of both kinds, in a new namespace, and writes to them all the
+time. One fault is called a strike. Strikes against members hit only these clusters; strikes against the
+operator or a node also affect other clusters. One more cluster, the control, is never struck: it shows what
+the machine itself causes. A cluster is struck only while all its members are healthy, and so that it keeps
+its quorum; the test waits for that and logs it. docs/chaos.md describes the checks.
 
-  hack/chaos                                      ten minutes on the dev cluster of hack/cluster
+  hack/chaos                                      ten minutes on the local cluster `dev` of hack/cluster
   hack/chaos --duration 1h --seed 4711            an hour, in the order of that seed
-  hack/chaos --kubeconfig PATH                    any Kubernetes whose pods can be dialled from here
+  hack/chaos --kubeconfig PATH                    any Kubernetes whose pod addresses this machine can reach
 
-what can be done (--deeds); all but delete on clusters of hack/cluster only
+kinds of strike (--deeds); all but delete only on clusters of hack/cluster
   delete      delete a member's pod
   kill        SIGKILL a member's process
   freeze      stop a member's process (SIGSTOP) for --outage
   node-stop   end the kubelet of a node for --outage; its pods keep running
   node-cut    take the link of a node down for --outage
-The operator's leader is killed by deletion of its pod, on clusters of hack/cluster by SIGKILL in turn.
-The last line is PASSED or FAILED; Ctrl-C ends the run early with a verdict, a second one without.
+The pod of the leading operator is deleted; on clusters of hack/cluster, in half of the strikes at random, its
+process is killed (SIGKILL) first. The last line is PASSED or FAILED. Ctrl-C ends the strikes, and the checks
+follow; a second Ctrl-C ends the run without them.
 """
 
 
@@ -72,17 +74,17 @@ def parser() -> argparse.ArgumentParser:
 
 def _add_where(where: Group) -> None:
     where.add_argument(
-        "--name", help="which cluster of hack/cluster (default: $ETCD_OPERATOR_CLUSTER, else dev)"
+        "--name", help="name of the cluster of hack/cluster (default: $ETCD_OPERATOR_CLUSTER, else dev)"
     )
-    where.add_argument("--kubeconfig", type=Path, metavar="PATH", help="another Kubernetes instead of it")
+    where.add_argument("--kubeconfig", type=Path, metavar="PATH", help="use another Kubernetes instead")
     where.add_argument(
-        "--operator-namespace", default="default", metavar="NAME", help="where the operator runs"
+        "--operator-namespace", default="default", metavar="NAME", help="(default: %(default)s)"
     )
     where.add_argument(
         "--storage-class",
         default="",
         metavar="NAME",
-        help="for persistent members (default: the default one)",
+        help="for persistent members (default: the default StorageClass)",
     )
 
 
@@ -99,9 +101,9 @@ def _add_what(what: Group) -> None:
 
 def _add_faults(faults: Group) -> None:
     faults.add_argument(
-        "--seed", type=int, metavar="N", help="strike in the order of this one (default: random)"
+        "--seed", type=int, metavar="N", help="repeat the strikes of a run with this seed (default: random)"
     )
-    _add_time(faults, "--interval", "30s", "between strikes (default: %(default)s)")
+    _add_time(faults, "--interval", "30s", "mean time between strikes (default: %(default)s)")
     faults.add_argument(
         "--at-once", type=_count, default=1, metavar="N", help="members per strike (default: %(default)s)"
     )
@@ -109,26 +111,36 @@ def _add_faults(faults: Group) -> None:
         "--deeds",
         type=_deeds,
         metavar="A,B,...",
-        help="one of these each time; named twice: twice as often (default: delete,kill,freeze)",
+        help="kinds of strike, chosen at random; one that is named twice comes twice as often (default: "
+        "delete,kill,freeze; with --kubeconfig: delete)",
     )
     _add_time(faults, "--outage", "15s", "how long freeze, node-stop, node-cut last (default: %(default)s)")
-    _add_time(faults, "--kill-operator-every", "60s", "0: never (default: %(default)s)")
+    _add_time(
+        faults,
+        "--kill-operator-every",
+        "60s",
+        "mean time between strikes against the operator; 0: never (default: %(default)s)",
+    )
     faults.add_argument(
         "--beyond-quorum",
         action="store_true",
-        help="do not preserve a quorum, nor wait for health; losses of ephemeral clusters are not judged",
+        help="do not preserve a quorum, and do not wait until members are healthy; lost writes of "
+        "ephemeral clusters are then not a failure",
     )
 
 
 def _add_verdict(judged: Group) -> None:
-    _add_time(judged, "--patience", "5m", "for a recovery (default: %(default)s)")
+    _add_time(
+        judged, "--patience", "5m", "time in which a struck cluster must recover (default: %(default)s)"
+    )
     _add_time(
         judged,
         "--max-quorum-loss",
         "10s",
-        "that a strike may cause, beside the control's (default: %(default)s)",
+        "longest time without a quorum that is allowed, in addition to that of the control (default: "
+        "%(default)s)",
     )
-    judged.add_argument("--keep", action="store_true", help="keep the clusters also when all is well")
+    judged.add_argument("--keep", action="store_true", help="keep the clusters also if everything passed")
 
 
 def _add_time(group: Group, name: str, default: str, text: str) -> None:

@@ -53,7 +53,7 @@ def parser() -> argparse.ArgumentParser:
     _add(commands, "setup", _setup, "install the Debian packages and the Go toolchain that are missing")
     build = _add(commands, "build", _build, "build all programs and images that are not there yet")
     _add_extras(build, "build")
-    up = _add(commands, "up", _up, "bring the cluster up, or heal it, or change its number of nodes")
+    up = _add(commands, "up", _up, "start the cluster, repair it, or change its number of nodes")
     up.add_argument("--nodes", type=_count, help=f"1 to {MAX_NODES} (default: as many as there are, else 1)")
     _add(commands, "down", _down, "remove the cluster and everything that belongs to it")
     report = _add(
@@ -68,7 +68,9 @@ def parser() -> argparse.ArgumentParser:
     image = _add(
         commands, "build-image", _build_image, "build the operator's image and print its archive's path"
     )
-    image.add_argument("--base", help="base image for the Dockerfile (default: made here, or the public one)")
+    image.add_argument(
+        "--base", help="base image for the Dockerfile (default: one built here, or the public one)"
+    )
     image.add_argument("--tag", default=operatorimage.TAG, help="name of the image (default: %(default)s)")
     image.add_argument(
         "--context", type=Path, default=operatorimage.CONTEXT, help="folder with the Dockerfile"
@@ -83,7 +85,7 @@ def _add_common(command: argparse.ArgumentParser) -> None:
         "--name",
         type=_name,
         default=SUPPRESS,
-        help="which cluster; each has its own addresses (default: $ETCD_OPERATOR_CLUSTER, else dev)",
+        help="local cluster; each has its own addresses (default: $ETCD_OPERATOR_CLUSTER, else dev)",
     )
     command.add_argument(
         "--kubeconfig",
@@ -114,7 +116,7 @@ def _add_extras(command: argparse.ArgumentParser, verb: str) -> None:
 
 def _add_faults(commands: Commands) -> None:
     fault = commands.add_parser(
-        "fault", help="break the running cluster on purpose", description=faults.__doc__
+        "fault", help="break the running cluster on purpose", description=_FAULT_DESCRIPTION
     )
     _add_common(fault)
     kinds = fault.add_subparsers(required=True, metavar="FAULT")
@@ -135,15 +137,20 @@ def _add_faults(commands: Commands) -> None:
         command.set_defaults(fault=pod_fault)
 
 
+_FAULT_DESCRIPTION = """\
+Break the running cluster on purpose, for tests and benchmarks. A fault affects only this cluster. All but
+kill last until the opposite command (start, node-start, node-mend, thaw). Faults also work while the API
+server is down.
+"""
 _NODE_FAULTS = {
-    "node-stop": (faults.stop_node, "end the kubelet of a node; its pods go on running"),
+    "node-stop": (faults.stop_node, "end the kubelet of a node; its pods keep running"),
     "node-start": (faults.start_node, "start the kubelet of a node again"),
     "node-cut": (faults.cut_node, "take the network link of a node down"),
     "node-mend": (faults.mend_node, "take the network link of a node up again"),
 }
 _POD_FAULTS = {
     "freeze": (faults.freeze, "stop all processes of a container (SIGSTOP)"),
-    "thaw": (faults.thaw, "let the processes of a frozen container go on (SIGCONT)"),
+    "thaw": (faults.thaw, "let the processes of a frozen container continue (SIGCONT)"),
     "kill": (faults.kill, "kill the main process of a container (SIGKILL)"),
 }
 

@@ -108,14 +108,14 @@ def _parser() -> argparse.ArgumentParser:
         "--provider",
         choices=options.PROVIDERS,
         default="local",
-        help="what makes the Kubernetes: hack/cluster (local, the default), or kind, where Docker runs",
+        help="what provides the Kubernetes: hack/cluster (local, the default), or kind, which needs Docker",
     )
     parser.add_argument(
         "--explore",
         metavar="TIME",
-        help="instead of the checks: run the random models with new seeds for so long, such as 30m",
+        help="instead of the checks: run the random simulations with new seeds for this time, such as 30m",
     )
-    parser.add_argument("--down", action="store_true", help="remove the Kubernetes that was made, at the end")
+    parser.add_argument("--down", action="store_true", help="remove the local Kubernetes at the end")
     parser.add_argument(
         "environments",
         nargs="*",

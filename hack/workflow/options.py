@@ -30,10 +30,11 @@ def parser(command: str, description: str) -> ArgumentParser:
     made.set_defaults(provider="local")
     made.add_argument("--name", help="name of the local cluster (default: $ETCD_OPERATOR_CLUSTER, else dev)")
     made.add_argument(
-        "--kubeconfig", type=Path, metavar="PATH", help="use this existing Kubernetes; needs --image"
+        "--kubeconfig", type=Path, metavar="PATH", help="use this existing Kubernetes; requires --image"
     )
     made.add_argument(
-        "--image", help="operator image that the nodes have or can pull; none is built then (see README.md)"
+        "--image",
+        help="operator image that the nodes have or can pull, instead of building one (see README.md)",
     )
     return made
 
