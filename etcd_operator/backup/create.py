@@ -19,7 +19,7 @@ from etcd_operator.backup import frames
 from etcd_operator.backup.database import DatabaseScan, DatabaseSummary
 from etcd_operator.backup.errors import BackupError, Damaged
 from etcd_operator.backup.keys import Key
-from etcd_operator.backup.manifest import Compression, Manifest, encode, name_of, own_version
+from etcd_operator.backup.manifest import SUFFIX, Compression, Manifest, encode, name_of, own_version
 from etcd_operator.storage.errors import NameTaken, StoreError
 from etcd_operator.storage.protocol import Store
 
@@ -86,13 +86,21 @@ def create(
         if not transfer.is_at(store, name):
             raise
     manifest = transfer.manifest(origin, time)
-    _check_stored(store, name, manifest)
-    _write_manifest(store, name, manifest)
+    try:
+        _check_stored(store, name, manifest)
+        _write_manifest(store, name, manifest)
+    except StoreError as error:
+        raise ManifestMissing(
+            f"{name} is stored, but its manifest is not, so it does not count as a backup: {error}. "
+            "Delete it, and run the backup again"
+        ) from error
     return manifest
 
 
 def check_free(store: Store, name: str) -> None:
-    """Raise `NameTaken` if something is stored as `name` or as its manifest."""
+    """Raise `NameTaken` if something is stored as `name` or as its manifest, or if `name` is a manifest's."""
+    if name.endswith(SUFFIX):
+        raise NameTaken(f"{name} is the name of a manifest: choose another name, without {SUFFIX}")
     if store.stat(name_of(name)) is not None:
         raise NameTaken(f"a backup named {name} exists already: choose another name")
     if store.stat(name) is not None:
@@ -228,12 +236,9 @@ def _write_manifest(store: Store, name: str, manifest: Manifest) -> None:
     data = encode(manifest)
     try:
         store.put(name_of(name), iter([data]))
-    except StoreError as error:
+    except StoreError:
         if not _is_written(store, name_of(name), data):
-            raise ManifestMissing(
-                f"{name} is stored, but its manifest is not, so it does not count as a backup: {error}. "
-                "Delete it, and run the backup again"
-            ) from error
+            raise
 
 
 def _is_written(store: Store, name: str, data: bytes) -> bool:

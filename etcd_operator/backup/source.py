@@ -27,6 +27,9 @@ IN_STEP = 5000
 PATIENCE = 5.0
 """Seconds that a member may take to answer."""
 
+SPARE = 1.0
+"""Seconds that silent members are waited for when others have a quorum."""
+
 
 class SourceError(OperatorError):
     """No snapshot can be read; the message says why and what to do."""
@@ -70,7 +73,10 @@ def log_in(channels: Channels, endpoints: Iterable[str], user: str, password: st
             ) from error
         except OperatorError as error:
             problems[endpoint] = str(error)
-    raise NotReachable(f"cannot log in as {user!r}: {_listed(problems)}")
+    raise NotReachable(
+        f"cannot log in as {user!r}: {_listed(problems)}. "
+        "A login needs a quorum; a client certificate of that user does not"
+    )
 
 
 def choose(
@@ -88,7 +94,7 @@ def choose(
     raising `NoQuorum`.
     """
     patience = PATIENCE if patience is None else patience
-    found = probe(channels, endpoints, deadline=patience, patience=patience, token=token)
+    found = probe(channels, endpoints, deadline=patience, patience=min(patience, SPARE), token=token)
     ranked = rank(found.replies)
     for endpoint in ranked if found.quorum is not False else ():
         client = EtcdClient(channels, endpoint, deadline=patience, token=token)

@@ -18,7 +18,10 @@ class Interrupted(BaseException):
 
 @contextmanager
 def as_exception() -> Iterator[None]:
-    """Raise `Interrupted` at the first of these signals; later ones do not disturb the cleaning up."""
+    """Raise `Interrupted` at the first of these signals; later ones do not disturb the cleaning up.
+
+    A signal that is ignored remains ignored: `nohup` and shells do that for commands in the background.
+    """
     has_come = False
 
     def handle(number: int, _frame: FrameType | None) -> None:
@@ -27,7 +30,8 @@ def as_exception() -> Iterator[None]:
             has_come = True
             raise Interrupted(number)
 
-    before = {number: signal.signal(number, handle) for number in _SIGNALS}
+    heeded = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    before = {number: signal.signal(number, handle) for number in heeded}
     try:
         yield
     finally:

@@ -1,6 +1,7 @@
 """Progress on stderr: a line that is rewritten on a terminal, a plain line every few seconds elsewhere."""
 
 import argparse
+import contextlib
 import sys
 import time
 from collections.abc import Callable
@@ -96,8 +97,9 @@ class Progress:
         return f"{self._verb}: " + ", ".join(parts) if not self._is_terminal else "  ".join(parts)
 
     def _write(self, text: str) -> None:
-        self._output.write(text)
-        self._output.flush()
+        with contextlib.suppress(OSError):  # nobody reads it anymore, which is no reason to fail
+            self._output.write(text)
+            self._output.flush()
 
 
 def of(options: argparse.Namespace, verb: str, total: int) -> Progress:

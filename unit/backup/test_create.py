@@ -117,6 +117,12 @@ def test_a_name_is_never_used_twice(tmp_path: Path) -> None:
     assert {file: (tmp_path / file).read_bytes() for file in files(tmp_path)} == before
 
 
+def test_the_name_of_a_manifest_is_no_name_of_a_backup(tmp_path: Path) -> None:
+    with pytest.raises(NameTaken, match=r"choose another name, without \.manifest\.json"):
+        stored(folder(tmp_path), NAME + SUFFIX)
+    assert files(tmp_path) == []
+
+
 def test_the_second_of_two_writers_of_one_name_loses(tmp_path: Path) -> None:
     store = folder(tmp_path)
 
@@ -195,6 +201,25 @@ def test_a_manifest_that_cannot_be_written_is_said_to_be_missing(tmp_path: Path)
 
     store.before = end
     with pytest.raises(ManifestMissing, match=r"does not count as a backup: no space\. Delete it"):
+        stored(store, NAME)
+
+
+def test_a_store_that_is_lost_after_the_object_says_what_is_left(tmp_path: Path) -> None:
+    store = FaultyStore(folder(tmp_path))
+
+    def lose(method: str, _name: str) -> None:
+        store.before = refuse if method == "put" else ignore
+
+    def refuse(*_: str) -> None:
+        raise Unreachable("no route")
+
+    def ignore(*_: str) -> None:
+        pass
+
+    store.after = lose
+    with pytest.raises(
+        ManifestMissing, match=r"is stored, but its manifest is not, .*: no route\. Delete it"
+    ):
         stored(store, NAME)
 
 

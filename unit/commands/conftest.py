@@ -1,6 +1,7 @@
 """A scripted etcd whose snapshots are small databases, and the commands run in this process."""
 
 import json
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,3 +68,26 @@ def stored(run: Run, endpoint: str, backups: Path) -> Path:
     """A backup."""
     assert run("backup", "--endpoints", endpoint, "--to", backups / "one.db").code == 0
     return backups / "one.db"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A snapshot of which only the first chunks come: `reached` is set then, and `resume` lets it go on."""
+
+    reached: threading.Event
+    resume: threading.Event
+
+
+@pytest.fixture
+def held(etcd: FakeEtcdCluster) -> Iterator[Held]:
+    held = Held(threading.Event(), threading.Event())
+    etcd.damage = lambda _: snapshot(100)
+
+    def hold(index: int) -> None:
+        if index == 3:
+            held.reached.set()
+            held.resume.wait(60)
+
+    etcd.on_chunk = hold
+    yield held
+    held.resume.set()

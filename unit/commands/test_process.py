@@ -4,13 +4,13 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import trustme
 
 from unit.backup.samples import snapshot
+from unit.commands.conftest import Held
 from unit.fakes.etcd.cluster import FakeEtcdCluster
 
 LARGE = (
@@ -50,28 +50,12 @@ def test_a_plain_backup_to_a_folder_needs_no_sdk(etcd: FakeEtcdCluster, endpoint
     assert done.stdout.splitlines()[-1] == "0 ['grpc']"
 
 
-@pytest.fixture
-def held(etcd: FakeEtcdCluster) -> Iterator[threading.Event]:
-    """Set once a snapshot is being sent, of which only the first chunks come."""
-    reached, resume = threading.Event(), threading.Event()
-    etcd.damage = lambda _: snapshot(100)
-
-    def hold(index: int) -> None:
-        if index == 3:
-            reached.set()
-            resume.wait(60)
-
-    etcd.on_chunk = hold
-    yield reached
-    resume.set()
-
-
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_leaves_nothing_behind(
-    held: threading.Event, endpoint: str, backups: Path, number: signal.Signals
+    held: Held, endpoint: str, backups: Path, number: signal.Signals
 ) -> None:
     process = start("backup", "--endpoints", endpoint, "--to", str(backups / "one.db"))
-    assert held.wait(30)
+    assert held.reached.wait(30)
     process.send_signal(number)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 128 + number
@@ -79,9 +63,9 @@ def test_a_signal_leaves_nothing_behind(
     assert (out, list(backups.iterdir())) == ("", [])
 
 
-def test_a_killed_process_leaves_nothing_visible(held: threading.Event, endpoint: str, backups: Path) -> None:
+def test_a_killed_process_leaves_nothing_visible(held: Held, endpoint: str, backups: Path) -> None:
     process = start("backup", "--endpoints", endpoint, "--to", str(backups / "one.db"))
-    assert held.wait(30)
+    assert held.reached.wait(30)
     process.kill()
     process.communicate(timeout=30)
     listed = subprocess.run(
@@ -95,10 +79,10 @@ def test_a_killed_process_leaves_nothing_visible(held: threading.Event, endpoint
 
 
 def test_a_member_that_ends_in_the_middle_leaves_nothing(
-    etcd: FakeEtcdCluster, held: threading.Event, endpoint: str, backups: Path
+    etcd: FakeEtcdCluster, held: Held, endpoint: str, backups: Path
 ) -> None:
     process = start("backup", "--endpoints", endpoint, "--to", str(backups / "one.db"))
-    assert held.wait(30)
+    assert held.reached.wait(30)
     server = etcd.member("m0").server
     assert server is not None
     server.stop(grace=None)
@@ -115,3 +99,39 @@ def test_a_broken_pipe_is_not_a_traceback(backups: Path) -> None:
         command = [sys.executable, "-m", "etcd_operator", "list", str(backups)]
         done = subprocess.run(command, stdout=closed, stderr=subprocess.PIPE, text=True, check=False)
     assert "Traceback" not in done.stderr
+
+
+def test_a_signal_that_the_shell_ignores_remains_ignored(held: Held, endpoint: str, backups: Path) -> None:
+    """As with `nohup`, or in a script with `&`."""
+    command = [sys.executable, "-m", "etcd_operator", "backup", "--endpoints", endpoint]
+    command += ["--to", str(backups / "one.db")]
+    process = subprocess.Popen(["sh", "-c", 'trap "" HUP INT; exec "$@"', "sh", *command])
+    assert held.reached.wait(30)
+    process.send_signal(signal.SIGHUP)
+    process.send_signal(signal.SIGINT)
+    held.resume.set()
+    assert process.wait(30) == 0
+
+
+def test_a_full_disk_is_one_line_and_leaves_nothing(
+    etcd: FakeEtcdCluster, endpoint: str, backups: Path
+) -> None:
+    """Files may not grow beyond 20,000 bytes here."""
+    etcd.damage = lambda _: snapshot(100)
+    code = (
+        "import resource, sys; from etcd_operator import cli;"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000));"
+        f"sys.exit(cli.main(['backup', '--endpoints', {endpoint!r}, '--to', {str(backups / 'a.db')!r}]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, list(backups.iterdir())) == (1, [])
+    assert done.stderr.startswith(f"etcd-operator: No space is left for {backups}. Free some")
+
+
+def test_failed_handshakes_of_grpc_are_not_logged(endpoint: str, backups: Path, tmp_path: Path) -> None:
+    trustme.CA().cert_pem.write_to_path(tmp_path / "ca.pem")
+    process = start(
+        "backup", "--endpoints", endpoint, "--to", str(backups / "a"), "--cacert", str(tmp_path / "ca.pem")
+    )
+    _, err = process.communicate(timeout=30)
+    assert err.count("\n") == 1
