@@ -68,7 +68,6 @@ class GCS:
         try:
             return _stored(self._loaded(check_name(name)))
         except NotFound:
-            self._check_bucket(name)
             return None
 
     def delete(self, name: str) -> None:
@@ -98,7 +97,7 @@ class GCS:
         return self._client.bucket(self._name).blob(key)
 
     def _loaded(self, key: str) -> Any:
-        """The object with its size and generation; raises `NotFound`."""
+        """The object with its size and generation; raises `NotFound` or `BucketMissing`."""
         blob = self._blob(key)
         try:
             self._run(key, partial(blob.reload, **self._options))

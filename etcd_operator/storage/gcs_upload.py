@@ -84,7 +84,11 @@ class Upload:
         self._is_in_doubt = True
         with translated(self._subject, self._attempts.stall):
             reply = self._http.put(
-                self._session, data=body, headers={"Content-Range": content_range}, timeout=self._timeout
+                self._session,
+                data=body,
+                headers={"Content-Range": content_range},
+                timeout=self._timeout,
+                allow_redirects=False,  # 308 means something else here
             )
         self._note(reply, part)
         self._is_in_doubt = False

@@ -16,7 +16,7 @@ from etcd_operator.storage.names import check_name, check_prefix
 from etcd_operator.storage.protocol import Stored
 from etcd_operator.storage.retries import Attempts
 from etcd_operator.storage.s3_client import Options, connect
-from etcd_operator.storage.s3_errors import translated
+from etcd_operator.storage.s3_errors import expect, translated
 from etcd_operator.storage.s3_reader import Reader
 from etcd_operator.storage.s3_upload import Upload
 
@@ -65,7 +65,8 @@ class S3:
         except NotFound:
             self._check_bucket(name)
             return None
-        return Stored(name=name, size=found["ContentLength"], modified=found["LastModified"].astimezone(UTC))
+        modified = expect(found, "LastModified", self._url(name))
+        return Stored(name=name, size=found["ContentLength"], modified=modified.astimezone(UTC))
 
     def delete(self, name: str) -> None:
         """See `Store.delete`."""

@@ -71,7 +71,7 @@ def connect(options: Options, attempts: Attempts) -> Any:
     config = Config(
         connect_timeout=attempts.connect_timeout,
         read_timeout=attempts.read_timeout,
-        retries={"total_max_attempts": 1},
+        retries={"total_max_attempts": 1, "mode": "standard"},
         request_checksum_calculation="when_required",
         response_checksum_validation="when_required",
         s3={"addressing_style": _addressing(options)},

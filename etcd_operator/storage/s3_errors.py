@@ -50,8 +50,19 @@ def translated(subject: str, stall: float) -> Iterator[None]:
         ) from None
     except _broken() as error:
         raise _unanswered(error, subject, stall) from None
+    except (
+        RecursionError
+    ):  # the SDK asks for the region of the bucket, is redirected, asks for the region ...
+        raise _elsewhere(subject) from None
     except exceptions.BotoCoreError as error:
         raise failures.refused(subject, type(error).__name__) from None
+
+
+def expect(reply: Mapping[str, Any], name: str, subject: str) -> Any:
+    """A field of an answer; `StoreError` if it is not there: no S3 listens at the endpoint."""
+    if name not in reply:
+        raise failures.refused(subject, f"its answer has no {name}, which S3 always sends")
+    return reply[name]
 
 
 def _answered(response: Mapping[str, Any], subject: str, stall: float) -> StoreError | Transient:
@@ -74,12 +85,19 @@ def _refusal(code: str, status: int, subject: str, answer: str) -> StoreError | 
     if code == "NoSuchUpload":
         return StoreError(f"The upload to {subject} was aborted by someone else. Try again.")
     if code in _ELSEWHERE:
-        return StoreError(f"The bucket of {subject} is in another region. Set region= in the URL.")
+        return _elsewhere(subject)
     if status in (401, 403) or code in _DENIED:
         return failures.denied(subject, answer)
     if status == 412 or code == "ConditionalRequestConflict":
         return failures.name_taken(subject)
     return _rarer_refusal(code, status, subject, answer)
+
+
+def _elsewhere(subject: str) -> StoreError:
+    return StoreError(
+        f"The store redirects requests for {subject}: the bucket is in another region, or the endpoint is "
+        "wrong. Set region= or correct endpoint= in the URL."
+    )
 
 
 def _rarer_refusal(code: str, status: int, subject: str, answer: str) -> StoreError | None:

@@ -6,7 +6,7 @@ from typing import Any
 from etcd_operator.storage import failures
 from etcd_operator.storage.errors import NameTaken, NotFound
 from etcd_operator.storage.retries import Transient
-from etcd_operator.storage.s3_errors import BehindEnd, translated
+from etcd_operator.storage.s3_errors import BehindEnd, expect, translated
 
 _CHUNK = 256 * 1024
 
@@ -58,5 +58,5 @@ class Reader:
             if self._version:
                 raise failures.replaced(self._subject) from None
             raise
-        self._version = {"IfMatch": reply["ETag"]}
+        self._version = {"IfMatch": expect(reply, "ETag", self._subject)}
         self._body = reply["Body"]

@@ -17,7 +17,7 @@ from etcd_operator.storage.body import Body
 from etcd_operator.storage.errors import AccessDenied, BucketMissing, NotFound, StoreError, StoreFull
 from etcd_operator.storage.parts import PART_BYTES, Part, cut
 from etcd_operator.storage.retries import Attempts
-from etcd_operator.storage.s3_errors import Unsupported, translated
+from etcd_operator.storage.s3_errors import Unsupported, expect, translated
 
 _MARK = "etcd-operator-upload"
 # After a failure, what is left to do must not double the time until it is reported.
@@ -53,7 +53,8 @@ class Upload:
     @contextmanager
     def _multipart(self) -> Iterator[str]:
         """A multipart upload, which is aborted unless the block succeeds."""
-        upload_id = self._run("create_multipart_upload", **self._extra)["UploadId"]
+        reply = self._run("create_multipart_upload", **self._extra)
+        upload_id = expect(reply, "UploadId", self._subject)
         try:
             yield upload_id
         except BaseException:
@@ -63,7 +64,7 @@ class Upload:
     def _send(self, upload_id: str, part: Part) -> dict[str, Any]:
         body = Body(part.data, self._attempts.moved)
         reply = self._run("upload_part", UploadId=upload_id, PartNumber=part.number, Body=body)
-        return {"PartNumber": part.number, "ETag": reply["ETag"]}
+        return {"PartNumber": part.number, "ETag": expect(reply, "ETag", self._subject)}
 
     def _create(self, method: str, **parameters: Any) -> None:
         """The request that makes the object visible; perhaps an attempt did whose reply was lost."""

@@ -53,6 +53,10 @@ class Case:
         return bytes(range(256)) * 3 * (self.part // 256) + b"end"
 
 
+def url_of(address: str) -> str:
+    return address if "://" in address else f"http://{address}"
+
+
 def directory(root: Path, _: pytest.MonkeyPatch, __: ExitStack) -> Case:
     def reset() -> None:
         shutil.rmtree(root / "bucket", ignore_errors=True)
@@ -75,7 +79,7 @@ def s3(_: Path, monkeypatch: pytest.MonkeyPatch, stack: ExitStack) -> Case:
     server = stack.enter_context(serving(moto_s3.app()))
 
     def at(address: str, stall: float, bucket: str = "bucket") -> Store:
-        return open_store(f"s3://{bucket}/?endpoint={address}&disableSSL=true", stall=stall)[0]
+        return open_store(f"s3://{bucket}/?endpoint={url_of(address)}", stall=stall)[0]
 
     return Case(
         at=at,
@@ -105,7 +109,7 @@ def gcs(_: Path, monkeypatch: pytest.MonkeyPatch, stack: ExitStack) -> Case:
     monkeypatch.setattr("etcd_operator.storage.gcs.BLOCK_BYTES", PART // 2)
 
     def at(address: str, stall: float, bucket: str = "bucket") -> Store:
-        monkeypatch.setenv("STORAGE_EMULATOR_HOST", f"http://{address}")
+        monkeypatch.setenv("STORAGE_EMULATOR_HOST", url_of(address))
         store = GCS(bucket, stall=stall)
         assert store._client  # it reads the variable
         return store
@@ -133,7 +137,7 @@ def azure(_: Path, monkeypatch: pytest.MonkeyPatch, stack: ExitStack) -> Case:
     monkeypatch.setattr("etcd_operator.storage.azure.BLOCK_BYTES", PART // 2)
 
     def at(address: str, stall: float, bucket: str = "bucket") -> Store:
-        monkeypatch.setenv("AZURE_STORAGE_SERVICE_ENDPOINT", f"http://{address}/account")
+        monkeypatch.setenv("AZURE_STORAGE_SERVICE_ENDPOINT", f"{url_of(address)}/account")
         return open_store(f"azblob://{bucket}/", stall=stall)[0]
 
     return Case(

@@ -1,5 +1,6 @@
 """An HTTP server with the fakes of services behind it, which misbehaves on request."""
 
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -113,12 +114,14 @@ class Server:
 
 
 @contextmanager
-def serving(app: App) -> Iterator[Server]:
+def serving(app: App, tls: ssl.SSLContext | None = None) -> Iterator[Server]:
     class Handler(_Handler):
         server_state: ClassVar[Server]
 
     http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
     http.daemon_threads, http.block_on_close = True, False
+    if tls is not None:
+        http.socket = tls.wrap_socket(http.socket, server_side=True, do_handshake_on_connect=False)
     Handler.server_state = server = Server(f"127.0.0.1:{http.server_port}", app)
     thread = threading.Thread(target=http.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
     thread.start()
@@ -139,7 +142,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _serve(self) -> None:
         try:
             self._exchange()
-        except (ConnectionError, TimeoutError):
+        except (ConnectionError, TimeoutError, ssl.SSLError):
             self.close_connection = True
 
     do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _serve  # noqa: N815

@@ -3,6 +3,7 @@
 import logging
 import math
 import socket
+import ssl
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+import trustme
 
 from etcd_operator.storage.errors import (
     AccessDenied,
@@ -29,6 +31,7 @@ from unit.storage.server import (
     hangs,
     loses_reply,
     says,
+    serving,
 )
 
 LARGE = bytes(range(256)) * 3 * (PART // 256) + b"end"
@@ -223,6 +226,21 @@ def test_an_address_where_nobody_listens_is_reported(case: Case) -> None:
 def test_a_host_that_does_not_exist_is_reported(case: Case) -> None:
     with pytest.raises(Unreachable, match=r"not reachable for 0\.3 s: Name or service not known"):
         case.at("no-such-host.invalid:80", BRIEF).stat("a")
+
+
+def test_a_certificate_that_is_not_trusted_is_reported_at_once(case: Case) -> None:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
+    with serving(server(case).app, context) as other:
+        store = case.at(f"https://{other.address}", 20.0)
+        with pytest.raises(Unreachable, match=r"a certificate that is not trusted.*Set [A-Z_]+_CA_BUNDLE"):
+            store.stat("a")
+
+
+def test_tls_to_a_store_without_tls_is_reported_at_once(case: Case) -> None:
+    store = case.at(f"https://{server(case).address}", 20.0)
+    with pytest.raises(Unreachable, match="or does not use TLS"):
+        store.stat("a")
 
 
 def test_no_error_and_no_log_line_has_a_secret(case: Case, caplog: pytest.LogCaptureFixture) -> None:
