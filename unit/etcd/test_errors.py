@@ -19,64 +19,53 @@ Code = grpc.StatusCode
 
 # etcd's texts with the code that it gives them; the second code is what calls that skip
 # etcd's own translation answer with (seen on all of 3.5.35, 3.6.16, 3.7.3).
-TEXTS = [
-    (Code.UNAVAILABLE, "etcdserver: unhealthy cluster", errors.UnhealthyCluster),
-    (
-        Code.FAILED_PRECONDITION,
-        "etcdserver: re-configuration failed due to not enough started members",
-        errors.UnhealthyCluster,
-    ),
-    (
-        Code.FAILED_PRECONDITION,
-        "etcdserver: can only promote a learner member which is in sync with leader",
-        errors.NotInSync,
-    ),
-    (Code.FAILED_PRECONDITION, "etcdserver: can only promote a learner member", errors.NotLearner),
-    (Code.UNKNOWN, "membership: can only promote a learner member", errors.NotLearner),
-    (Code.FAILED_PRECONDITION, "etcdserver: too many learner members in cluster", errors.TooManyLearners),
-    (Code.FAILED_PRECONDITION, "etcdserver: rpc not supported for learner", errors.NotForLearner),
-    (Code.FAILED_PRECONDITION, "etcdserver: not leader", errors.NotLeader),
-    (Code.FAILED_PRECONDITION, "etcdserver: bad leader transferee", Conflict),
-    (Code.NOT_FOUND, "etcdserver: member not found", errors.MemberNotFound),
-    (Code.FAILED_PRECONDITION, "etcdserver: member ID already exist", errors.PeerURLExists),
-    (Code.FAILED_PRECONDITION, "etcdserver: Peer URLs already exists", errors.PeerURLExists),
-    (Code.INVALID_ARGUMENT, "etcdserver: given member URLs are invalid", Invalid),
-    (Code.UNAVAILABLE, "etcdserver: no leader", errors.NoLeader),
-    (Code.UNAVAILABLE, "etcdserver: leader changed", errors.NoLeader),
-    (Code.UNAVAILABLE, "etcdserver: request timed out", errors.Timeout),
-    (
-        Code.UNAVAILABLE,
-        "etcdserver: request timed out, possibly due to previous leader failure",
-        errors.Timeout,
-    ),
-    (Code.UNAVAILABLE, "etcdserver: request timed out, possibly due to connection lost", errors.Timeout),
-    (Code.DEADLINE_EXCEEDED, "etcdserver: context deadline exceeded", errors.Timeout),
-    (Code.FAILED_PRECONDITION, "etcdserver: authentication is not enabled", errors.AuthNotEnabled),
-    (Code.UNAVAILABLE, "etcdserver: server stopped", Unavailable),
-    (Code.RESOURCE_EXHAUSTED, "etcdserver: too many requests", Throttled),
-    (Code.RESOURCE_EXHAUSTED, "etcdserver: mvcc: database space exceeded", Unavailable),
-    (
-        Code.OUT_OF_RANGE,
-        "etcdserver: mvcc: required revision has been compacted",
-        errors.RevisionUnavailable,
-    ),
-    (
-        Code.OUT_OF_RANGE,
-        "etcdserver: mvcc: required revision is a future revision",
-        errors.RevisionUnavailable,
-    ),
-    (Code.DATA_LOSS, "etcdserver: corrupt cluster", errors.Corrupt),
-    (Code.INVALID_ARGUMENT, "etcdserver: user name is empty", errors.AuthRequired),
-    (Code.UNKNOWN, "auth: user name is empty", errors.AuthRequired),
-    (Code.UNAUTHENTICATED, "etcdserver: invalid auth token", errors.AuthRequired),
-    (
-        Code.INVALID_ARGUMENT,
-        "etcdserver: authentication failed, invalid user ID or password",
-        errors.AuthRequired,
-    ),
-    (Code.INVALID_ARGUMENT, "etcdserver: revision of auth store is old", errors.AuthRequired),
-    (Code.PERMISSION_DENIED, "etcdserver: permission denied", errors.PermissionDenied),
-]
+BY_CODE: dict[grpc.StatusCode, dict[str, type[OperatorError]]] = {
+    Code.UNAVAILABLE: {
+        "etcdserver: unhealthy cluster": errors.UnhealthyCluster,
+        "etcdserver: no leader": errors.NoLeader,
+        "etcdserver: leader changed": errors.NoLeader,
+        "etcdserver: request timed out": errors.Timeout,
+        "etcdserver: request timed out, possibly due to previous leader failure": errors.Timeout,
+        "etcdserver: request timed out, possibly due to connection lost": errors.Timeout,
+        "etcdserver: server stopped": Unavailable,
+    },
+    Code.FAILED_PRECONDITION: {
+        "etcdserver: re-configuration failed due to not enough started members": errors.UnhealthyCluster,
+        "etcdserver: can only promote a learner member which is in sync with leader": errors.NotInSync,
+        "etcdserver: can only promote a learner member": errors.NotLearner,
+        "etcdserver: too many learner members in cluster": errors.TooManyLearners,
+        "etcdserver: rpc not supported for learner": errors.NotForLearner,
+        "etcdserver: not leader": errors.NotLeader,
+        "etcdserver: bad leader transferee": Conflict,
+        "etcdserver: member ID already exist": errors.PeerURLExists,
+        "etcdserver: Peer URLs already exists": errors.PeerURLExists,
+        "etcdserver: authentication is not enabled": errors.AuthNotEnabled,
+    },
+    Code.UNKNOWN: {
+        "membership: can only promote a learner member": errors.NotLearner,
+        "auth: user name is empty": errors.AuthRequired,
+    },
+    Code.NOT_FOUND: {"etcdserver: member not found": errors.MemberNotFound},
+    Code.INVALID_ARGUMENT: {
+        "etcdserver: given member URLs are invalid": Invalid,
+        "etcdserver: user name is empty": errors.AuthRequired,
+        "etcdserver: authentication failed, invalid user ID or password": errors.AuthRequired,
+        "etcdserver: revision of auth store is old": errors.AuthRequired,
+    },
+    Code.DEADLINE_EXCEEDED: {"etcdserver: context deadline exceeded": errors.Timeout},
+    Code.RESOURCE_EXHAUSTED: {
+        "etcdserver: too many requests": Throttled,
+        "etcdserver: mvcc: database space exceeded": Unavailable,
+    },
+    Code.OUT_OF_RANGE: {
+        "etcdserver: mvcc: required revision has been compacted": errors.RevisionUnavailable,
+        "etcdserver: mvcc: required revision is a future revision": errors.RevisionUnavailable,
+    },
+    Code.DATA_LOSS: {"etcdserver: corrupt cluster": errors.Corrupt},
+    Code.UNAUTHENTICATED: {"etcdserver: invalid auth token": errors.AuthRequired},
+    Code.PERMISSION_DENIED: {"etcdserver: permission denied": errors.PermissionDenied},
+}
+TEXTS = [(code, text, error) for code, texts in BY_CODE.items() for text, error in texts.items()]
 
 CODES = [
     (Code.UNAVAILABLE, "Socket closed", Unavailable),
