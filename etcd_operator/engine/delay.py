@@ -39,7 +39,8 @@ class DelayQueue(Generic[T]):
         self._ticket_of: dict[T, tuple[float, int]] = {}
         self._tickets = itertools.count()
         self._is_stopped = False
-        self._loop = Loop(name, self._run, on_crash)
+        self.loop = Loop(name, self._run, on_crash)
+        """The thread; the owner joins it after `stop`."""
 
     def overdue_seconds(self) -> float:
         """For how long the oldest item has been due without being delivered; 0 if none is due."""
@@ -47,14 +48,9 @@ class DelayQueue(Generic[T]):
             first = min((due for due, _ in self._ticket_of.values()), default=math.inf)
         return max(0.0, self._clock.monotonic() - first)
 
-    @property
-    def loop(self) -> Loop:
-        """The thread; the owner joins it after `stop`."""
-        return self._loop
-
     def start(self) -> None:
         """Begin to deliver."""
-        self._loop.start()
+        self.loop.start()
 
     def stop(self) -> None:
         """Make the thread end and drop all items; returns at once; idempotent."""

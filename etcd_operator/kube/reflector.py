@@ -1,4 +1,4 @@
-"""Keeps a sink equal to a collection of the API server: list, then watch, until stopped.
+"""Keeps a store equal to a collection of the API server: list, then watch, until stopped.
 
 Three loops, each readable alone: until stopped (`run`), one list and its streams (`_follow`), one stream
 (`_stream`).
@@ -27,25 +27,24 @@ the next wait is about t/2, so a start that takes 6 s costs 3 s more, not 6.
 """
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import closing
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 import structlog
 
+from etcd_operator.api.meta import HasMetadata
 from etcd_operator.clock import Clock
 from etcd_operator.errors import Gone, OperatorError, Throttled, Unavailable
-from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.connections import Abort
 from etcd_operator.kube.resources import Selection
-from etcd_operator.kube.store import is_older
+from etcd_operator.kube.store import Store, is_older
 from etcd_operator.kube.transport import NoResponse
 from etcd_operator.kube.watch import Event, EventType, Watch
 from etcd_operator.pacing import Exponential
 
-T = TypeVar("T")
-S_contra = TypeVar("S_contra", contravariant=True)
+T = TypeVar("T", bound=HasMetadata)
 
 AWAY = Exponential(0.8, cap=2.0, factor=1.5)
 REFUSED = Exponential(0.8, cap=30.0, factor=1.5)
@@ -56,22 +55,6 @@ STREAM_SECONDS = (300, 600)
 SHORT_STREAM = 1.0
 
 log = structlog.get_logger()
-
-
-class Sink(Protocol[S_contra]):
-    """What a reflector keeps equal: a `Store`, seen from the writing side."""
-
-    def replace(self, items: Iterable[S_contra], version: str, *, keep: Iterable[Key] = ()) -> None:
-        """The whole collection, as of `version`."""
-
-    def put(self, value: S_contra) -> None:
-        """One object, added or changed."""
-
-    def remove(self, key: Key, version: str) -> None:
-        """One object, deleted."""
-
-    def advance(self, version: str) -> None:
-        """No object, but everything up to `version` has been reported."""
 
 
 class _Backoff:
@@ -105,7 +88,7 @@ class Reflector(Generic[T]):
         client: Client,
         selection: Selection,
         decode: type[T],
-        sink: Sink[T],
+        store: Store[T],
         *,
         clock: Clock,
         random: Callable[[], float],
@@ -114,7 +97,7 @@ class Reflector(Generic[T]):
         self._client = client
         self._selection = selection
         self._decode = decode
-        self._sink = sink
+        self._store = store
         self._clock = clock
         self._random = random
         self._on_synced = on_synced
@@ -127,7 +110,7 @@ class Reflector(Generic[T]):
 
     @property
     def last_error(self) -> OperatorError | None:
-        """Why the sink may be out of date; None while a stream is open."""
+        """Why the store may be out of date; None while a stream is open."""
         return self._last_error
 
     def run(self) -> None:
@@ -159,7 +142,7 @@ class Reflector(Generic[T]):
             label_selector=self._selection.label_selector,
             abort=self._abort,
         )
-        self._sink.replace(listing.items, listing.resource_version, keep=listing.unreadable)
+        self._store.replace(listing.items, listing.resource_version, keep=listing.unreadable)
         self._position = listing.resource_version
         self._on_synced()
 
@@ -190,11 +173,11 @@ class Reflector(Generic[T]):
                 f"watch {self._selection.resource}: versions decreased from {self._position} to {version}"
             )
         if event.type is EventType.DELETED:
-            self._sink.remove(event.key, version)
+            self._store.remove(event.key, version)
         elif event.object is not None:
-            self._sink.put(event.object)
+            self._store.put(event.object)
         else:
-            self._sink.advance(version)
+            self._store.advance(version)
         self._position = version
 
     def _failed(self, error: OperatorError) -> None:
