@@ -16,7 +16,7 @@ from etcd_operator.storage.azure_errors import translated
 from etcd_operator.storage.body import Body
 from etcd_operator.storage.errors import AccessDenied, NameTaken, NotFound, Stalled, StoreError, Unreachable
 from etcd_operator.storage.names import check_name, check_prefix
-from etcd_operator.storage.parts import PART_BYTES, Part, cut
+from etcd_operator.storage.parts import PART_BYTES, Part, cut, transfer
 from etcd_operator.storage.protocol import Stored
 from etcd_operator.storage.retries import Attempts
 
@@ -49,7 +49,7 @@ class Azure:
         key, mark = check_name(name), uuid.uuid4().hex
         if self._exists(key):
             raise failures.name_taken(self._url(key))
-        blocks = [self._stage(key, f"{mark}{part.number:06d}", part) for part in cut(chunks, PART_BYTES)]
+        blocks = transfer(cut(chunks, PART_BYTES), partial(self._stage, key, mark))
         try:
             self._run(key, partial(self._commit, key, blocks, mark))
         except (NameTaken, Stalled, Unreachable):
@@ -100,8 +100,9 @@ class Azure:
         except AccessDenied:
             return False
 
-    def _stage(self, key: str, block_id: str, part: Part) -> str:
-        """Transfer a part; returns its block ID."""
+    def _stage(self, key: str, mark: str, part: Part) -> str:
+        """Transfer a part; returns its block ID, "" for an empty part."""
+        block_id = f"{mark}{part.number:06d}"
         body = Body(part.data, self._attempts.moved)
 
         def attempt() -> None:

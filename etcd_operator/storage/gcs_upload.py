@@ -9,13 +9,14 @@ import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from etcd_operator.storage import failures
 from etcd_operator.storage.body import Body
 from etcd_operator.storage.errors import NotFound, StoreError
 from etcd_operator.storage.gcs_errors import answered, translated
-from etcd_operator.storage.parts import PART_BYTES, Part, cut
+from etcd_operator.storage.parts import PART_BYTES, Part, cut, transfer
 from etcd_operator.storage.retries import Attempts
 
 _CONTENT = "application/octet-stream"
@@ -43,9 +44,7 @@ class Upload:
         first = next(parts)
         self._session = self._attempts.run(self._start)
         try:
-            self._send(first)
-            for part in parts:
-                self._send(part)
+            transfer(chain([first], parts), self._send)
         except BaseException:
             self._cancel()
             raise

@@ -1,7 +1,11 @@
-"""Cutting a stream into parts of one size, which a store can take one by one."""
+"""A stream in parts of one size, which a store can take one by one."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
+from typing import TypeVar
+
+Result = TypeVar("Result")
 
 # The smallest part that S3 accepts is 5 MiB, GCS wants multiples of 256 KiB, and 10,000 parts (S3) of 8 MiB
 # are ten times the largest database that etcd supports.
@@ -38,6 +42,23 @@ def cut(chunks: Iterable[bytes], size: int) -> Iterator[Part]:
         else:
             buffer += piece
     yield Part(number=number, offset=(number - 1) * size, data=bytes(buffer), is_last=True)
+
+
+def transfer(parts: Iterable[Part], send: Callable[[Part], Result]) -> list[Result]:
+    """Send parts in their order, each while the source fills the next one; the results of `send`.
+
+    Raises the first error of `parts` or `send`, after the part in flight has ended.
+    """
+    results: list[Result] = []
+    with ThreadPoolExecutor(1, thread_name_prefix="transfer") as thread:
+        sending: Future[Result] | None = None
+        for part in parts:
+            if sending is not None:
+                results.append(sending.result())
+            sending = thread.submit(send, part)
+        if sending is not None:
+            results.append(sending.result())
+    return results
 
 
 def _pieces(chunks: Iterable[bytes], size: int) -> Iterator[memoryview]:

@@ -15,7 +15,7 @@ from typing import Any
 from etcd_operator.storage import failures
 from etcd_operator.storage.body import Body
 from etcd_operator.storage.errors import AccessDenied, BucketMissing, NotFound, StoreError, StoreFull
-from etcd_operator.storage.parts import PART_BYTES, Part, cut
+from etcd_operator.storage.parts import PART_BYTES, Part, cut, transfer
 from etcd_operator.storage.retries import Attempts
 from etcd_operator.storage.s3_errors import Unsupported, expect, translated
 
@@ -47,7 +47,7 @@ class Upload:
             self._create("put_object", Body=Body(first.data, self._attempts.moved), **self._extra)
             return
         with self._multipart() as upload_id:
-            done = [self._send(upload_id, part) for part in chain([first], parts)]
+            done = transfer(chain([first], parts), partial(self._send, upload_id))
             self._create("complete_multipart_upload", UploadId=upload_id, MultipartUpload={"Parts": done})
 
     @contextmanager
