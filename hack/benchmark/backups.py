@@ -108,7 +108,7 @@ class Backups:
             yield from _speed(name, found)
             yield from self._memory(name, found)
             if name != SMALLEST:
-                yield from _felt(etcd, name, self._ways(), progress)
+                yield from _felt(etcd, name, self._ways(), runs, progress)
 
     def _ways(self) -> tuple[Way, ...]:
         key = self.folder / "key"
@@ -205,18 +205,21 @@ def _speed(name: str, found: dict[str, list[Run]]) -> Iterator[Verdict]:
     )
 
 
-def _felt(etcd: Member, name: str, ways: Sequence[Way], progress: Progress) -> Iterator[Verdict]:
-    """What clients notice at rest and during each way."""
-    felt = {"at rest": felt_during(etcd, lambda: time.sleep(REST_SECONDS))}
-    for way in ways:
-        felt[f"during {way.name}"] = felt_during(etcd, partial(once, way, etcd))
+def _felt(etcd: Member, name: str, ways: Sequence[Way], runs: int, progress: Progress) -> Iterator[Verdict]:
+    """What clients notice at rest and during each way, in turn."""
+    acts: dict[str, Callable[[], object]] = {"at rest": partial(time.sleep, REST_SECONDS)}
+    acts |= {f"during {way.name}": partial(once, way, etcd) for way in ways}
+    felt: dict[str, list[Felt]] = {when: [] for when in acts}
+    for _ in range(runs):
+        for when, act in acts.items():
+            felt[when].append(felt_during(etcd, act))
+            progress(f"{name}, 100 puts per second {when}: {felt[when][-1].text()}")
     for when, noticed in felt.items():
-        progress(f"{name}, 100 puts per second {when}: {noticed.text()}")
         yield Verdict(
-            name=f"{name}: longest write gap {when}",
-            value=noticed.gap,
+            name=f"{name}: longest write gap {when}, median",
+            value=median(each.gap for each in noticed),
             unit="s",
-            note=noticed.text(),
+            note="; ".join(each.text() for each in noticed),
         )
 
 

@@ -50,6 +50,11 @@ class Member:
         assert summary.cluster_version == ".".join(self._version.split(".")[:2]) + ".0"
         return summary
 
+    def offline(self) -> DatabaseSummary:
+        """The scan of the file of the data folder, after the process has ended without a last commit."""
+        self._cluster.kill("m0")
+        return scanned((self._folder / "m0/member/snap/db").read_bytes())
+
     def close(self) -> None:
         self._cluster.close()
         self._channels.close()
@@ -125,3 +130,7 @@ def test_every_state_of_a_database_is_read_as_etcdutl_reads_it(member: Member) -
     member.ctl("compact", "1206", "--physical")
     again = member.check()
     assert (again.revision, again.keys, again.compacted) == (1206, 500 + 1 - 111 + 1, 1206)
+
+    copied = member.offline()
+    assert not copied.has_hash
+    assert (copied.revision, copied.keys) == (again.revision, again.keys)
