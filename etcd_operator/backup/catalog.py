@@ -9,17 +9,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from etcd_operator.backup.errors import BackupError, DamagedManifest, UnknownFormat
+from etcd_operator.backup.errors import DamagedManifest, NotABackup, UnknownFormat
 from etcd_operator.backup.manifest import SUFFIX, Manifest, decode, name_of
 from etcd_operator.storage.errors import NotFound
 from etcd_operator.storage.protocol import Store, Stored
 
 MANIFEST_LIMIT = 64 * 1024
 """Bytes; nothing larger is read as a manifest."""
-
-
-class NotABackup(BackupError):
-    """There is no backup of that name; the message says what is there."""
 
 
 class State(StrEnum):

@@ -17,7 +17,7 @@ from datetime import datetime
 
 from etcd_operator.backup import frames
 from etcd_operator.backup.database import DatabaseScan, DatabaseSummary
-from etcd_operator.backup.errors import BackupError, Damaged
+from etcd_operator.backup.errors import BackupError, Damaged, ManifestMissing, SnapshotDamaged
 from etcd_operator.backup.keys import Key
 from etcd_operator.backup.manifest import SUFFIX, Compression, Manifest, encode, name_of, own_version
 from etcd_operator.storage.errors import NameTaken, StoreError
@@ -31,14 +31,6 @@ OnProgress = Callable[[int], None]
 
 def ignore_progress(_done: int) -> None:
     """The `OnProgress` that does nothing."""
-
-
-class SnapshotDamaged(BackupError):
-    """The snapshot is not what etcd sent, or no database: nothing was stored."""
-
-
-class ManifestMissing(BackupError):
-    """The object is stored, but its manifest is not: it does not count as a backup."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

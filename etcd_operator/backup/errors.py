@@ -1,16 +1,27 @@
-"""What can be wrong with a backup, or with the keys that it needs.
+"""What can be wrong with a backup, with the keys that it needs, or with its source.
 
     BackupError (TerminalError)
       Damaged            bytes are missing, changed, moved or foreign
         DamagedManifest  the manifest is not one
+        NotRestorable    etcd does not serve the same data after a restore
       UnknownFormat      written by a newer operator
       WrongKey           encrypted with a key that was not given
       BadKey             a file of keys has no usable key
+      NotABackup         there is no backup of that name
+      ManifestMissing    the object is stored, its manifest is not
+      FetchError         the file cannot be written
+      ProgramMissing     no etcd or etcdutl of a version that can restore
+      ProgramFailed      one of them failed
+    SourceError (OperatorError)
+      NotReachable       no endpoint answers
+      NoQuorum           no endpoint can confirm a read
+      AccessRefused      etcd requires a user, or another one
+      SnapshotDamaged    the snapshot is not what etcd sent
 
 The message is a sentence that says what to do; it never contains a key.
 """
 
-from etcd_operator.errors import TerminalError
+from etcd_operator.errors import OperatorError, TerminalError
 
 
 class BackupError(TerminalError):
@@ -25,6 +36,10 @@ class DamagedManifest(Damaged):
     """A manifest cannot be read, or contradicts itself."""
 
 
+class NotRestorable(Damaged):
+    """The backup is what its manifest says, but etcd does not serve the same data after a restore."""
+
+
 class UnknownFormat(BackupError):
     """A newer operator wrote this; the message says which version reads it."""
 
@@ -35,3 +50,43 @@ class WrongKey(BackupError):
 
 class BadKey(BackupError):
     """A file or directory of keys cannot be used; the message says why, without the key."""
+
+
+class ManifestMissing(BackupError):
+    """The object is stored, but its manifest is not: it does not count as a backup."""
+
+
+class NotABackup(BackupError):
+    """There is no backup of that name; the message says what is there."""
+
+
+class FetchError(BackupError):
+    """The file cannot be written; the message says why."""
+
+
+class ProgramMissing(BackupError):
+    """etcd or etcdutl is missing or too old; the message says which version is needed."""
+
+
+class ProgramFailed(BackupError):
+    """A program ended with an error or exceeded its time limit; the message has its last line."""
+
+
+class SourceError(OperatorError):
+    """No snapshot can be read; the message says why and what to do."""
+
+
+class NotReachable(SourceError):
+    """No endpoint answers."""
+
+
+class NoQuorum(SourceError):
+    """No endpoint can confirm a read with a quorum."""
+
+
+class AccessRefused(SourceError):
+    """etcd requires a user, or another one."""
+
+
+class SnapshotDamaged(SourceError):
+    """The snapshot is not what etcd sent, or no database: nothing was stored."""

@@ -18,16 +18,12 @@ from typing import BinaryIO
 from etcd_operator.backup import contents
 from etcd_operator.backup.catalog import load
 from etcd_operator.backup.create import OnProgress, ignore_progress
-from etcd_operator.backup.errors import BackupError, Damaged
+from etcd_operator.backup.errors import Damaged, FetchError
 from etcd_operator.backup.keys import KeyRing
 from etcd_operator.backup.manifest import Manifest
 from etcd_operator.storage.protocol import Store
 
 _BLOCK = 1 << 20
-
-
-class FetchError(BackupError):
-    """The file cannot be written; the message says why."""
 
 
 def fetch(

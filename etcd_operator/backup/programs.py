@@ -8,18 +8,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from etcd_operator.backup.errors import BackupError
+from etcd_operator.backup.errors import ProgramFailed, ProgramMissing
 
 _VERSION = re.compile(r"version: ([0-9]+)\.([0-9]+)\.([0-9]+)", re.IGNORECASE)
 _ANSWER_SECONDS = 30.0
-
-
-class ProgramMissing(BackupError):
-    """etcd or etcdutl is missing or too old; the message says which version is needed."""
-
-
-class ProgramFailed(BackupError):
-    """A program ended with an error or exceeded its time limit; the message has its last line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,6 +13,7 @@ Errors are `SourceError`: one sentence that names the endpoint and what to do.
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from etcd_operator.backup.errors import AccessRefused, NoQuorum, NotReachable, SourceError
 from etcd_operator.errors import OperatorError, Unavailable
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient
@@ -29,22 +30,6 @@ PATIENCE = 5.0
 
 SPARE = 1.0
 """Seconds that silent members are waited for when others have a quorum."""
-
-
-class SourceError(OperatorError):
-    """No snapshot can be read; the message says why and what to do."""
-
-
-class NotReachable(SourceError):
-    """No endpoint answers."""
-
-
-class NoQuorum(SourceError):
-    """No endpoint can confirm a read with a quorum."""
-
-
-class AccessRefused(SourceError):
-    """etcd requires a user, or another one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

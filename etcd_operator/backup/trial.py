@@ -23,9 +23,9 @@ from pathlib import Path
 
 from etcd_operator.backup.certificates import LOOPBACK, Certificates, make
 from etcd_operator.backup.database import DatabaseScan
-from etcd_operator.backup.errors import BackupError, Damaged
+from etcd_operator.backup.errors import BackupError, NotRestorable, ProgramFailed
 from etcd_operator.backup.manifest import Manifest
-from etcd_operator.backup.programs import ProgramFailed, Programs, last_line, run, started
+from etcd_operator.backup.programs import Programs, last_line, run, started
 from etcd_operator.errors import OperatorError
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient
@@ -35,10 +35,6 @@ _STARTS = 3
 _BLOCK = 1 << 20
 _RESERVE = 256 << 20
 """Bytes that a member needs beside its database, most of them for its log."""
-
-
-class NotRestorable(Damaged):
-    """The backup is what its manifest says, but etcd does not serve the same data after a restore."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from etcd_operator.backup import catalog
-from etcd_operator.backup.catalog import NotABackup, State
-from etcd_operator.backup.errors import DamagedManifest, UnknownFormat
+from etcd_operator.backup.catalog import State
+from etcd_operator.backup.errors import DamagedManifest, NotABackup, UnknownFormat
 from etcd_operator.backup.manifest import SUFFIX
 from unit.backup.samples import NOW, FaultyStore, folder, snapshot, stored
 

@@ -8,8 +8,8 @@ import pytest
 
 from etcd_operator.backup import catalog, frames
 from etcd_operator.backup.catalog import State
-from etcd_operator.backup.create import ManifestMissing, Options, SnapshotDamaged, create
-from etcd_operator.backup.errors import BackupError
+from etcd_operator.backup.create import Options, create
+from etcd_operator.backup.errors import BackupError, ManifestMissing, SnapshotDamaged
 from etcd_operator.backup.keys import Key, KeyRing
 from etcd_operator.backup.manifest import SUFFIX
 from etcd_operator.backup.verify import verify

@@ -14,8 +14,8 @@ import pytest
 
 from etcd_operator.backup import fetch as module
 from etcd_operator.backup.create import Options
-from etcd_operator.backup.errors import Damaged, WrongKey
-from etcd_operator.backup.fetch import FetchError, fetch
+from etcd_operator.backup.errors import Damaged, FetchError, WrongKey
+from etcd_operator.backup.fetch import fetch
 from etcd_operator.backup.keys import Key, KeyRing
 from etcd_operator.storage.errors import Unreachable
 from unit.backup.samples import FaultyStore, folder, snapshot, stored

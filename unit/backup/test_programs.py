@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from etcd_operator.backup import programs
-from etcd_operator.backup.programs import ProgramFailed, ProgramMissing
+from etcd_operator.backup.errors import ProgramFailed, ProgramMissing
 
 
 def program(path: Path, script: str) -> Path:

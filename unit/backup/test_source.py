@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from etcd_operator.backup import source
+from etcd_operator.backup.errors import AccessRefused, NoQuorum, NotReachable, SourceError
 from etcd_operator.errors import Unavailable
 from etcd_operator.etcd.channel import Channels, TlsCredentials
 from etcd_operator.etcd.errors import PermissionDenied, Timeout
@@ -108,7 +109,7 @@ def test_the_order_of_preference(replies: dict[str, Reply], order: str) -> None:
     ],
 )
 def test_no_source_is_one_sentence(replies: dict[str, Reply], says: str) -> None:
-    with pytest.raises(source.SourceError, match=says):
+    with pytest.raises(SourceError, match=says):
         source.rank(replies)
 
 
@@ -130,7 +131,7 @@ def test_a_follower_that_cannot_confirm_a_read_is_passed_over(
 def test_without_a_quorum_nothing_is_chosen_unless_wanted(fake: FakeEtcdCluster, channels: Channels) -> None:
     fake.stop("m1")
     fake.stop("m2")
-    with pytest.raises(source.NoQuorum, match=r"no quorum.*add --without-quorum"):
+    with pytest.raises(NoQuorum, match=r"no quorum.*add --without-quorum"):
         source.choose(channels, endpoints(fake), patience=0.3)
     chosen = source.choose(channels, endpoints(fake), patience=0.3, without_quorum=True)
     assert (chosen.endpoint, chosen.has_quorum) == (fake.member("m0").endpoint, False)
@@ -139,14 +140,14 @@ def test_without_a_quorum_nothing_is_chosen_unless_wanted(fake: FakeEtcdCluster,
 def test_nobody_at_the_address_is_one_sentence(fake: FakeEtcdCluster, channels: Channels) -> None:
     gone = fake.member("m0").endpoint
     fake.stop("m0")
-    with pytest.raises(source.NotReachable, match=f"no endpoint answers: {gone}: connection refused"):
+    with pytest.raises(NotReachable, match=f"no endpoint answers: {gone}: connection refused"):
         source.choose(channels, [gone], patience=2.0)
 
 
 def test_an_endpoint_without_tls_is_named(fake: FakeEtcdCluster) -> None:
     channels = Channels(TlsCredentials(ca=_authority()))
     try:
-        with pytest.raises(source.NotReachable, match="it does not use TLS"):
+        with pytest.raises(NotReachable, match="it does not use TLS"):
             source.choose(channels, endpoints(fake)[:1], patience=2.0)
     finally:
         channels.close()
@@ -161,9 +162,9 @@ def _authority() -> bytes:
 def test_a_user_is_needed_where_etcd_wants_one(fake: FakeEtcdCluster, channels: Channels) -> None:
     assert source.log_in(channels, endpoints(fake), "root", "secret") is None
     fake.users["root"] = "secret"
-    with pytest.raises(source.AccessRefused, match="requires a user: pass --user and --password-file"):
+    with pytest.raises(AccessRefused, match="requires a user: pass --user and --password-file"):
         source.choose(channels, endpoints(fake), patience=2.0)
-    with pytest.raises(source.AccessRefused, match="etcd refuses user 'root' or its password: check --user"):
+    with pytest.raises(AccessRefused, match="etcd refuses user 'root' or its password: check --user"):
         source.log_in(channels, endpoints(fake), "root", "wrong")
     token = source.log_in(channels, endpoints(fake), "root", "secret")
     chosen = source.choose(channels, endpoints(fake), token=token)
@@ -173,7 +174,7 @@ def test_a_user_is_needed_where_etcd_wants_one(fake: FakeEtcdCluster, channels: 
 def test_no_login_without_an_answer(fake: FakeEtcdCluster, channels: Channels) -> None:
     gone = fake.member("m0").endpoint
     fake.stop("m0")
-    with pytest.raises(source.NotReachable, match=r"cannot log in as 'root': .*connection refused"):
+    with pytest.raises(NotReachable, match=r"cannot log in as 'root': .*connection refused"):
         source.log_in(channels, [gone], "root", "secret")
 
 
@@ -184,7 +185,7 @@ def test_a_member_that_ends_in_the_middle_is_one_sentence(fake: FakeEtcdCluster,
     chunks = source.read(channels, chosen, stall=5.0)
     next(chunks)
     fake.on_chunk = lambda _index: _fail()
-    with pytest.raises(source.SourceError, match=f"{chosen.endpoint}.*"):
+    with pytest.raises(SourceError, match=f"{chosen.endpoint}.*"):
         list(chunks)
 
 

@@ -11,10 +11,9 @@ from types import SimpleNamespace
 import pytest
 
 from etcd_operator.backup import programs, trial
-from etcd_operator.backup.errors import BackupError, Damaged
+from etcd_operator.backup.errors import BackupError, Damaged, NotRestorable, ProgramFailed
 from etcd_operator.backup.manifest import Manifest
-from etcd_operator.backup.programs import ProgramFailed, Programs
-from etcd_operator.backup.trial import NotRestorable
+from etcd_operator.backup.programs import Programs
 from unit.backup.samples import chunks, folder, snapshot, stored
 from unit.backup.test_programs import program
 from unit.etcd.support import eventually
