@@ -151,3 +151,34 @@ def test_tls_users_and_a_newer_etcd_for_the_restore(run: Run, tmp_path: Path) ->
     assert (served.code, served.err) == (0, "")
     assert served.document["restore"]["revision"] == 2
     assert served.document["restore"]["hashKVCompared"]
+
+
+@pytest.mark.etcd
+def test_each_acknowledged_write_is_in_a_backup_from_a_follower(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster, channels = RealEtcdCluster(programs("3.6.16"), tmp_path), Channels()
+    try:
+        cluster.bootstrap("m0", "m1", "m2")
+        clients = {endpoint: EtcdClient(channels, endpoint) for endpoint in cluster.endpoints}
+        eventually(lambda: all(client.has_quorum(deadline=1.0) for client in clients.values()))
+        leader = next(client for client in clients.values() if client.status().is_leader)
+        to = ("backup", "--endpoints", ",".join(clients), "--json", "--to")
+        for index in range(3):
+            written = leader.put(b"key", bytes(200_000))
+            document = run(*to, tmp_path / f"{index}.db").document
+            assert document["manifest"]["revision"] >= written
+            assert document["source"] != leader.endpoint
+
+        cluster.kill("m0")
+        eventually(lambda: any(client.has_quorum(deadline=1.0) for client in clients.values()))
+        assert run(*to, tmp_path / "two-of-three.db").code == 0
+        cluster.kill("m1")
+        monkeypatch.setattr("etcd_operator.backup.source.PATIENCE", 1.0)
+        assert "no quorum" in run(*to, tmp_path / "one-of-three.db").document["error"]
+        alone = run(*to, tmp_path / "one-of-three.db", "--without-quorum")
+        assert (alone.code, alone.document["source"]) == (0, cluster.endpoint("m2"))
+        assert "the last writes may be missing" in alone.err
+    finally:
+        channels.close()
+        cluster.close()
