@@ -21,7 +21,7 @@ from etcd_operator.errors import NotFound
 from etcd_operator.kube import resources
 from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Written
-from etcd_operator.reconcile.cleanup import Cleanup, PeerReport
+from etcd_operator.reconcile.cleanup import PeerReport, clean_up, release
 from etcd_operator.reconcile.objects import Objects
 from etcd_operator.reconcile.peer_observe import ObservedPeer, replica_set
 from etcd_operator.render import persistent
@@ -55,9 +55,9 @@ class PeerActor:
             case ChangeTemplate():
                 self._change_template()
             case CleanUp():
-                self._cleanup().delete(may_leave=action.may_leave)
+                clean_up(self.objects, self.observed.peer, self.report, may_leave=action.may_leave)
             case Release():
-                self._cleanup().release()
+                release(self.objects, self.observed.peer)
             case Disown():
                 self.disown(self.observed.peer, action.problem.reason, action.problem.message)
             case _:
@@ -92,7 +92,3 @@ class PeerActor:
 
     def _replica_set(self) -> RawObject:
         return replica_set(self.observed.peer, self.observed.state, self.repository)
-
-    def _cleanup(self) -> Cleanup:
-        observed = self.observed
-        return Cleanup(objects=self.objects, key=observed.key, peer=observed.peer, report=self.report)
