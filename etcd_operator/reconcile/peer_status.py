@@ -54,18 +54,7 @@ class PeerStatusWriter:
 
     def disown(self, peer: EtcdPeer, reason: str, message: str) -> None:
         """Write why nothing is done for a peer that belongs to no cluster: no cluster's pass sees it."""
-        wanted = Condition(
-            type="Available",
-            status="False",
-            reason=reason,
-            message=message,
-            observed_generation=peer.metadata.generation,
-        )
-        status = msgspec.structs.replace(
-            peer.status,
-            observed_generation=peer.metadata.generation,
-            conditions=merge_conditions(peer.status.conditions, [wanted], self._now(), own={wanted.type}),
-        )
+        status = _available(peer, self._now(), serves=False, reason=reason, message=message)
         self._replace(peer.metadata.key, peer, status)
 
     def _now(self) -> str:
@@ -81,23 +70,29 @@ class PeerStatusWriter:
 
 def _status(peer: EtcdPeer, member: Member, now: str) -> PeerStatus:
     """What cannot be observed now keeps its last value; the condition reports that the member is silent."""
-    answer, previous = member.answer, peer.status
+    problem, serves, answer = member.problem, member.is_serving, member.answer
+    unhealthy = problem.reason if problem is not None else member.health.name.title().replace("_", "")
+    status = _available(
+        peer,
+        now,
+        serves=serves,
+        reason="Healthy" if serves else unhealthy,
+        message=problem.message if problem is not None else "",
+    )
+    if answer is None:
+        return status
+    return msgspec.structs.replace(status, server_version=answer.version, member_id=answer.member_id)
+
+
+def _available(peer: EtcdPeer, now: str, *, serves: bool, reason: str, message: str) -> PeerStatus:
+    """The status as it was, with this condition."""
+    generation = peer.metadata.generation
     wanted = Condition(
         type="Available",
-        status="True" if member.is_serving else "False",
-        reason="Healthy" if member.is_serving else _reason(member),
-        message=member.problem.message if member.problem is not None else "",
-        observed_generation=peer.metadata.generation,
+        status="True" if serves else "False",
+        reason=reason,
+        message=message,
+        observed_generation=generation,
     )
-    return PeerStatus(
-        observed_generation=peer.metadata.generation,
-        server_version=answer.version if answer is not None else previous.server_version,
-        member_id=answer.member_id if answer is not None else previous.member_id,
-        conditions=merge_conditions(previous.conditions, [wanted], now, own={wanted.type}),
-    )
-
-
-def _reason(member: Member) -> str:
-    return (
-        member.problem.reason if member.problem is not None else member.health.name.title().replace("_", "")
-    )
+    conditions = merge_conditions(peer.status.conditions, [wanted], now, own={wanted.type})
+    return msgspec.structs.replace(peer.status, observed_generation=generation, conditions=conditions)
