@@ -1,4 +1,4 @@
-"""The ordered rules: the first with an opinion wins.
+"""The ordered rules: the first that returns a plan decides.
 
 A rule is a function from the observed state to a `Plan` or None. A new behaviour is one
 function, one line in `RULES` and one row in a table test. `plan` is total and
@@ -71,4 +71,4 @@ RULES: tuple[Rule, ...] = (
 
 def plan(state: ClusterState) -> Plan:
     """What to do about `state`: total, deterministic, without side effects."""
-    return next((opinion for rule in RULES if (opinion := rule(state))), Plan.settled())
+    return next((found for rule in RULES if (found := rule(state))), Plan.settled())

@@ -190,7 +190,7 @@ def test_what_needs_no_user_is_made_again_where_members_answer_only_users() -> N
     assert made.actions == (CreateMemberService(name="db-0001"),)
 
 
-def test_a_cluster_that_no_rule_has_an_opinion_on_is_settled() -> None:
+def test_a_cluster_that_no_rule_has_a_plan_for_is_settled() -> None:
     assert plan(bootstrapped()) == Plan.settled()
     assert plan(bootstrapped(ephemeral())) == Plan.settled()
 

@@ -220,7 +220,7 @@ def test_no_initial_member_starts_unannotated() -> None:
             assert actions == (STARTED, CreateReplicaSet())
 
 
-def test_the_last_rule_always_has_an_opinion() -> None:
+def test_the_last_rule_always_returns_a_plan() -> None:
     assert all(RULES[-1](state) is not None for state in all_states())
 
 

@@ -1,4 +1,4 @@
-"""The ordered rules for one EtcdPeer: its claim, then its ReplicaSet. The first with an opinion wins.
+"""The ordered rules for one EtcdPeer: its claim, then its ReplicaSet. The first that returns a plan decides.
 
 The claim is made once, before the ReplicaSet. A claim that is missing while the ReplicaSet exists has been
 lost: a new, empty one would let a member come back without its data, so it is not made.
@@ -167,4 +167,4 @@ RULES: tuple[PeerRule, ...] = (
 
 def plan(state: PeerState) -> PeerPlan:
     """What to do for a peer: total, deterministic, without side effects."""
-    return next((opinion for rule in RULES if (opinion := rule(state))), PeerPlan())
+    return next((found for rule in RULES if (found := rule(state))), PeerPlan())
