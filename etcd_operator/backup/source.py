@@ -186,6 +186,14 @@ _REASONS = (
     ("Hostname Verification Check failed", "its certificate is for another host: pass --tls-server-name"),
     ("WRONG_VERSION_NUMBER", "it does not use TLS: use http:// and no --cacert"),
     ("CERTIFICATE_REQUIRED", "it requires a client certificate: pass --cert and --key"),
+    (
+        "Failed to create security handshaker",
+        "--cacert, --cert or --key cannot be used: check that they are valid and belong together",
+    ),
+    (
+        "TSI_DATA_CORRUPTED",
+        "it closed the connection: if it wants a client certificate, pass --cert and --key",
+    ),
     ("Connection refused", "connection refused: check address and port"),
     ("DNS resolution failed", "its name cannot be resolved: check --endpoints"),
     ("request timed out", "no answer from a quorum"),

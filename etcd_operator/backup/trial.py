@@ -17,7 +17,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,19 +75,29 @@ def scratch(parent: Path | None, manifest: Manifest) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def trial(folder: Path, snapshot: Iterable[bytes], manifest: Manifest, programs: Programs) -> Trial:
+def trial(
+    folder: Path,
+    snapshot: Iterable[bytes],
+    manifest: Manifest,
+    programs: Programs,
+    *,
+    on_stage: Callable[[str], None] = lambda _text: None,
+) -> Trial:
     """Restore `snapshot` in the scratch directory `folder`, and compare what etcd serves with `manifest`.
 
+    on_stage: called with what is done next, for people.
     Raises the errors of `snapshot`, `NotRestorable`, `ProgramFailed`, and `BackupError` if the disk is full.
     """
     begin = time.monotonic()
     file = folder / "snapshot.db"
     try:
         _save(snapshot, file)
+        on_stage(f"restoring with etcdutl {programs.version}")
         _restore(folder, file, manifest, programs)
         expected_revision = _compare_database(folder / NAME / "member" / "snap" / "db", manifest)
         expected = _hash_of(folder, file, manifest, programs)
         file.unlink()
+        on_stage(f"starting etcd {programs.version}")
         revision, served = _serve(folder, manifest, programs)
     except OSError as error:
         raise BackupError(f"cannot restore in {folder.parent}: {error.strerror or error}") from error

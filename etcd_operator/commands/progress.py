@@ -81,6 +81,12 @@ class Progress:
         self._write("\r" + line.ljust(self._width))
         self._width = max(self._width, len(line))
 
+    def stage(self, text: str) -> None:
+        """What is done now, where bytes cannot be counted; shown on a terminal only."""
+        if self._is_terminal and not self._is_quiet:
+            self._write("\r" + text.ljust(self._width))
+            self._width = max(self._width, len(text))
+
     def _line(self, done: int, elapsed: float) -> str:
         rate = done / elapsed if elapsed > 0 else 0.0
         parts = [bytes_of(done), f"{bytes_of(rate)}/s"]

@@ -86,7 +86,7 @@ def _restore(options: argparse.Namespace, store: "Store", name: str, ring: "KeyR
         progress.of(options, "verifying", manifest.size) as on_progress,
     ):
         chunks = snapshot(store, name, manifest, ring, on_progress=on_progress)
-        done = trial.trial(folder, chunks, manifest, found)
+        done = trial.trial(folder, chunks, manifest, found, on_stage=on_progress.stage)
     return _outcome(name, manifest, done, time.monotonic() - begin)
 
 

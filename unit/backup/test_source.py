@@ -106,6 +106,9 @@ def test_the_order_of_preference(replies: dict[str, Reply], order: str) -> None:
             {"a": NoAnswer(reason="no answer in time")},
             "no endpoint answers: a: no answer in time: check address",
         ),
+        ({"a": NoAnswer(reason="Failed to create security handshaker.")}, "a: --cacert, --cert or --key"),
+        ({"a": NoAnswer(reason="Unwrap failed (TSI_DATA_CORRUPTED)")}, "a: .* pass --cert and --key"),
+        ({"a": NoAnswer(reason="something\nelse")}, "no endpoint answers: a: something else"),
     ],
 )
 def test_no_source_is_one_sentence(replies: dict[str, Reply], says: str) -> None:

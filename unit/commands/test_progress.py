@@ -47,6 +47,13 @@ def test_a_bar_that_is_removed_at_the_end() -> None:
     assert len(blank) >= len(first)
 
 
+def test_a_stage_replaces_the_bar_on_a_terminal_only() -> None:
+    for output, shown in ((Terminal(), f"\rrestoring\r{' ' * 9}\r"), (io.StringIO(), "")):
+        with Progress("verifying", 10, is_quiet=False, output=output, clock=Clock()) as progress:
+            progress.stage("restoring")
+        assert output.getvalue() == shown
+
+
 def test_a_database_that_grew_is_never_more_than_whole() -> None:
     (line,) = show(io.StringIO(), [(5.0, 50 * MIB)], 40 * MIB).splitlines()
     assert line == "fetching: 50.0 MiB of 50.0 MiB, 10.0 MiB/s, 100%, 0:00 left"
