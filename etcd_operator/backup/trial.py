@@ -61,7 +61,8 @@ def scratch(parent: Path | None, manifest: Manifest) -> Iterator[Path]:
         folder = Path(tempfile.mkdtemp(prefix="etcd-trial-", dir=parent))
     except OSError as error:
         raise BackupError(
-            f"cannot create a scratch directory in {parent or tempfile.gettempdir()}: {error.strerror}"
+            f"cannot create a scratch directory{f' in {parent}' if parent else ''}: {error.strerror}. "
+            "Pass --scratch-dir DIR with a folder that can be written"
         ) from error
     try:
         needed, free = 2 * manifest.size + _RESERVE, shutil.disk_usage(folder).free

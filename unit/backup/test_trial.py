@@ -1,5 +1,6 @@
 """The test restore with programs that misbehave; with real ones: test_real."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -109,6 +110,20 @@ def test_too_little_space_is_noticed_before(
 def test_a_scratch_directory_that_cannot_be_made_is_one_sentence(tmp_path: Path, manifest: Manifest) -> None:
     says = r"cannot create a scratch directory in .*: No such file"
     with pytest.raises(BackupError, match=says), trial.scratch(tmp_path / "missing", manifest):
+        pass
+
+
+def test_no_folder_for_temporary_files_is_one_sentence(
+    monkeypatch: pytest.MonkeyPatch, manifest: Manifest
+) -> None:
+    """A container whose root filesystem is read-only."""
+
+    def none() -> str:
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found")
+
+    monkeypatch.setattr(tempfile, "gettempdir", none)
+    says = "cannot create a scratch directory: No usable temporary .* Pass --scratch-dir DIR"
+    with pytest.raises(BackupError, match=says), trial.scratch(None, manifest):
         pass
 
 

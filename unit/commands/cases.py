@@ -55,6 +55,7 @@ CASES = (
         "No store has URLs that start with ftp://. Use file, s3, gs or azblob.",
         1,
     ),
+    Case(f"{BACKUP} --to=", "The path of the store is empty or contains a NUL. Name a folder or a file.", 1),
     Case("list missing/", "The folder missing does not exist. Create it, or correct the path.", 1),
     Case("verify DIR", "DIR is a folder: name one backup in it, see `etcd-operator list`"),
     Case("fetch DIR/ snapshot.db", "DIR/ is a folder: name one backup in it, see `etcd-operator list`"),

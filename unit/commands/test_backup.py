@@ -1,5 +1,7 @@
 """`etcd-operator backup` and `list`, against a scripted etcd."""
 
+import errno
+import os
 import re
 import shutil
 from pathlib import Path
@@ -8,6 +10,7 @@ import pytest
 import trustme
 
 from etcd_operator.backup.manifest import SUFFIX
+from etcd_operator.commands.places import open_place
 from unit.backup.samples import snapshot
 from unit.commands.cases import CASES, Case
 from unit.commands.conftest import Run
@@ -228,3 +231,21 @@ def test_no_secret_is_printed(
     for secret in ("planted-password", "planted-key", "token-of-root"):
         assert secret not in "".join(each.out + each.err for each in printed)
         assert secret.encode() not in stored
+
+
+def test_a_folder_that_may_not_be_entered(backups: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root may enter all, so the system call is replaced."""
+
+    def refused(_path: object, **_: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    to = backups / "one.db"
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "stat", refused)
+        place = open_place(str(to))
+    assert (place.name, place.is_folder) == ("one.db", False)
+
+
+def test_a_path_that_is_too_long(run: Run, endpoint: str, backups: Path) -> None:
+    to = backups / ("a" * 300)
+    fails(run, 1, "a component is longer than 255 bytes", "backup", "--endpoints", endpoint, "--to", to)
