@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from etcd_operator.backup.errors import DamagedManifest, NotABackup, UnknownFormat
 from etcd_operator.backup.manifest import SUFFIX, Manifest, decode, name_of
-from etcd_operator.storage.errors import NotFound
+from etcd_operator.storage.errors import InvalidURL, NotFound
 from etcd_operator.storage.protocol import Store, Stored
 
 MANIFEST_LIMIT = 64 * 1024
@@ -83,6 +83,9 @@ def _entry(store: Store, name: str, stored: Stored | None, *, has_manifest: bool
         return Entry(name=name, state=State.UNKNOWN_FORMAT, stored=stored, problem=str(error))
     except DamagedManifest as error:
         return Entry(name=name, state=State.DAMAGED_MANIFEST, stored=stored, problem=str(error))
+    except InvalidURL:
+        problem = "no backup has such a name: nothing can be read under it"
+        return Entry(name=name, state=State.DAMAGED_MANIFEST, stored=stored, problem=problem)
     except NotFound:
         problem = "the manifest was deleted just now"
         return Entry(name=name, state=State.INCOMPLETE, stored=stored, problem=problem)

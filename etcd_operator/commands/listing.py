@@ -55,7 +55,8 @@ def _age(entry: "Entry") -> tuple[float, str]:
 def _document(entry: "Entry", below: int) -> dict[str, object]:
     import msgspec
 
-    document: dict[str, object] = {"name": entry.name[below:], "state": entry.state.value}
+    name = entry.name[below:].encode(errors="backslashreplace").decode()
+    document: dict[str, object] = {"name": name, "state": entry.state.value}
     if entry.problem:
         document["problem"] = entry.problem
     if entry.stored is not None:
@@ -71,16 +72,23 @@ def _text(found: Sequence["Entry"], below: int) -> str:
     rows = [_HEADER, *(_row(entry, below) for entry in found)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADER))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-    problems = [f"{entry.name[below:]}: {entry.problem}" for entry in found if entry.problem]
+    problems = [_shown(f"{entry.name[below:]}: {entry.problem}") for entry in found if entry.problem]
     return "\n".join([line.rstrip() for line in lines] + [""] * bool(problems) + problems)
 
 
 def _row(entry: "Entry", below: int) -> tuple[str, ...]:
     time = f"{entry.time:%Y-%m-%d %H:%M:%SZ}" if entry.time is not None else "-"
     size = bytes_of(entry.stored.size) if entry.stored is not None else "-"
-    begin = (entry.name[below:], entry.state.value, time)
+    begin = (_shown(entry.name[below:]), entry.state.value, time)
     manifest = entry.manifest
     if manifest is None:
         return (*begin, "-", "-", size, "-", "-")
     form = "+".join(filter(None, (manifest.compression, manifest.encryption))) or "plain"
     return (*begin, str(manifest.revision), str(manifest.keys), size, manifest.etcd_version, form)
+
+
+def _shown(text: str) -> str:
+    """Line breaks and control sequences, in names that anybody may choose, must not forge a list."""
+    return "".join(
+        each if each.isprintable() else each.encode("unicode_escape").decode("ascii") for each in text
+    )

@@ -46,6 +46,7 @@ def conclude(options: argparse.Namespace, work: Callable[[], Outcome]) -> int:
     """
     # gRPC would write its own lines about each failed handshake; it reads this when it is imported.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+    _fill_standard_streams()
     try:
         with as_exception():
             outcome = work()
@@ -53,8 +54,7 @@ def conclude(options: argparse.Namespace, work: Callable[[], Outcome]) -> int:
         return _failed(options, f"interrupted by {interruption}", interruption.exit_code)
     except OperatorError as error:
         return _failed(options, " ".join(str(error).split()), _code(error))
-    _print(options, outcome)
-    return outcome.exit_code
+    return outcome.exit_code if _print(options, outcome) else FAILED
 
 
 def tell(text: str) -> None:
@@ -77,13 +77,33 @@ def _failed(options: argparse.Namespace, text: str, code: int) -> int:
     return code
 
 
-def _print(options: argparse.Namespace, outcome: Outcome) -> None:
+def _fill_standard_streams() -> None:
+    """A caller may have closed them. The next file, perhaps a backup, must not become stdout or stderr."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 -- stays open
+
+
+def _print(options: argparse.Namespace, outcome: Outcome) -> bool:
+    """Whether stdout took it, or nobody reads it."""
     text = _encoded(outcome.document) if options.json else outcome.text
     try:
-        print(text, flush=True)  # noqa: T201 -- the result of the command
-    except BrokenPipeError:
-        # The reader, like `head`, has seen enough. Python would fail once more when it closes stdout.
+        _write(text + "\n")
+    except OSError as error:
+        # Python would fail once more when it closes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):  # the reader, like `head`, has seen enough
+            return True
+        tell(f"the result cannot be written to stdout: {error.strerror}")
+        return False
+    return True
+
+
+def _write(text: str) -> None:
+    """Characters that stdout cannot encode are escaped: names of files may be any bytes."""
+    encoding = sys.stdout.encoding or "utf-8"
+    sys.stdout.write(text.encode(encoding, "backslashreplace").decode(encoding))
+    sys.stdout.flush()
 
 
 def _encoded(document: Mapping[str, Any]) -> str:

@@ -55,6 +55,13 @@ def test_what_only_looks_like_a_backup_is_listed_as_what_it_is(tmp_path: Path) -
         catalog.load(store, "large")
 
 
+@pytest.mark.parametrize("name", ["bad\udcff", "two\nlines"])
+def test_a_name_that_no_backup_can_have_ends_nothing(tmp_path: Path, name: str) -> None:
+    stored(folder(tmp_path), "one.db")
+    (tmp_path / f"{name}{SUFFIX}").write_text("{}")
+    assert listed(tmp_path) == {"one.db": State.COMPLETE, name: State.DAMAGED_MANIFEST}
+
+
 def test_a_manifest_that_is_deleted_while_listing_ends_nothing(tmp_path: Path) -> None:
     store = FaultyStore(folder(tmp_path))
     stored(store.inner, "one.db")

@@ -101,6 +101,42 @@ def test_a_broken_pipe_is_not_a_traceback(backups: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+def in_shell(redirection: str, *words: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "etcd_operator", *words]
+    return subprocess.run(
+        ["sh", "-c", f'exec "$@" {redirection}', "sh", *command],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **environment},
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("redirection", ["2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_closed_standard_streams_change_nothing(endpoint: str, backups: Path, redirection: str) -> None:
+    done = in_shell(redirection, "backup", "--endpoints", endpoint, "--to", str(backups / "one.db"))
+    assert done.returncode == 0
+    assert (backups / "one.db").read_bytes() == snapshot()
+
+
+def test_a_full_disk_for_the_result_is_one_line(backups: Path) -> None:
+    done = in_shell(">/dev/full", "list", str(backups))
+    says = "etcd-operator: the result cannot be written to stdout: No space left on device\n"
+    assert (done.returncode, done.stderr) == (1, says)
+
+
+@pytest.mark.parametrize("form", ["", "--json"])
+@pytest.mark.parametrize("encoding", ["ascii:strict", "utf-8:strict"])
+def test_any_name_can_be_listed_anywhere(backups: Path, encoding: str, form: str) -> None:
+    for name in ("caf\u00e9", "bad\udcff", "x\nfake.db  complete\x1b[2J"):
+        (backups / name).touch()
+    done = in_shell("", "list", str(backups), *filter(None, [form]), PYTHONIOENCODING=encoding)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "bad\\" in done.stdout
+    assert "\x1b" not in done.stdout
+    assert not any(line.startswith("fake.db") for line in done.stdout.splitlines())
+
+
 def test_a_signal_that_the_shell_ignores_remains_ignored(held: Held, endpoint: str, backups: Path) -> None:
     """As with `nohup`, or in a script with `&`."""
     command = [sys.executable, "-m", "etcd_operator", "backup", "--endpoints", endpoint]
