@@ -17,7 +17,7 @@ from datetime import datetime
 
 from etcd_operator.backup import frames
 from etcd_operator.backup.database import DatabaseScan, DatabaseSummary
-from etcd_operator.backup.errors import BackupError, Damaged, ManifestMissing, SnapshotDamaged
+from etcd_operator.backup.errors import BackupError, Damaged, ManifestMissing, SnapshotDamaged, SnapshotOld
 from etcd_operator.backup.keys import Key
 from etcd_operator.backup.manifest import SUFFIX, Compression, Manifest, encode, name_of, own_version
 from etcd_operator.storage.errors import NameTaken, StoreError
@@ -35,11 +35,15 @@ def ignore_progress(_done: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """Where the snapshot comes from; IDs as etcd's numbers."""
+    """Where the snapshot comes from; IDs as etcd's numbers.
+
+    revision: the member had it before the snapshot began, 0 if that is unknown.
+    """
 
     etcd_version: str
     cluster_id: int
     member_id: int
+    revision: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,11 +71,11 @@ def create(
 ) -> Manifest:
     """Store `snapshot` as the backup `name`; `time` is when it began.
 
-    `snapshot` ends with etcd's hash, which is verified here. Raises its errors, `SnapshotDamaged`, those of
-    the store, and `ManifestMissing`.
+    `snapshot` ends with etcd's hash, which is verified here. Raises its errors, `SnapshotDamaged`,
+    `SnapshotOld`, those of the store, and `ManifestMissing`.
     """
     check_free(store, name)
-    transfer = _Transfer(snapshot, options or Options(), on_progress)
+    transfer = _Transfer(snapshot, origin.revision, options or Options(), on_progress)
     try:
         store.put(name, transfer.chunks())
     except StoreError:
@@ -105,8 +109,11 @@ def check_free(store: Store, name: str) -> None:
 class _Transfer:
     """The bytes of one backup on their way, and what is known of them once they have ended."""
 
-    def __init__(self, snapshot: Iterable[bytes], options: Options, on_progress: OnProgress) -> None:
+    def __init__(
+        self, snapshot: Iterable[bytes], revision: int, options: Options, on_progress: OnProgress
+    ) -> None:
         self._snapshot = snapshot
+        self._revision = revision
         self._options = options
         self._on_progress = on_progress
         self._scan = DatabaseScan()
@@ -172,6 +179,7 @@ class _Transfer:
             self._summary = self._scan.finish()
             if not self._summary.has_hash:
                 raise Damaged(f"it does not end with etcd's hash after {done} bytes")
+        _check_age(self._summary, self._revision)
 
     def _stored(self) -> tuple[int, str]:
         if self._options.is_framed:
@@ -205,6 +213,16 @@ def _damage_of_transfer() -> Iterator[None]:
         yield
     except Damaged as error:
         raise SnapshotDamaged(f"the snapshot arrived damaged, run the backup again: {error}") from error
+
+
+def _check_age(found: DatabaseSummary, expected: int) -> None:
+    """An address of a Service or proxy may lead to one member first, and to another for the snapshot."""
+    revision = max(found.revision, found.compacted, 1)  # etcd counts from 1, and keeps what it compacted
+    if revision < expected:
+        raise SnapshotOld(
+            f"the snapshot ends at revision {revision}, but its source had {expected} before: the endpoint "
+            "leads to several members, and one lags behind. Pass the addresses of the members themselves"
+        )
 
 
 def _hash(chunks: Iterable[bytes]) -> str:

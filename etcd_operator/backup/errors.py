@@ -17,6 +17,7 @@
       NoQuorum           no endpoint can confirm a read
       AccessRefused      etcd requires a user, or another one
       SnapshotDamaged    the snapshot is not what etcd sent
+      SnapshotOld        the snapshot lacks writes that its source had
 
 The message is a sentence that says what to do; it never contains a key.
 """
@@ -90,3 +91,7 @@ class AccessRefused(SourceError):
 
 class SnapshotDamaged(SourceError):
     """The snapshot is not what etcd sent, or no database: nothing was stored."""
+
+
+class SnapshotOld(SourceError):
+    """The snapshot lacks writes that its source had: another member sent it. Nothing was stored."""

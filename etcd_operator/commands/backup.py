@@ -84,7 +84,10 @@ def _create(
             name,
             snapshot,
             create.Origin(
-                etcd_version=status.version, cluster_id=status.cluster_id, member_id=status.member_id
+                etcd_version=status.version,
+                cluster_id=status.cluster_id,
+                member_id=status.member_id,
+                revision=status.revision,
             ),
             time=now,
             options=how,

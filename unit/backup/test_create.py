@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from etcd_operator.backup import catalog, frames
 from etcd_operator.backup.catalog import State
 from etcd_operator.backup.create import Options, create
-from etcd_operator.backup.errors import BackupError, ManifestMissing, SnapshotDamaged
+from etcd_operator.backup.errors import BackupError, ManifestMissing, SnapshotDamaged, SnapshotOld
 from etcd_operator.backup.keys import Key, KeyRing
 from etcd_operator.backup.manifest import SUFFIX
 from etcd_operator.backup.verify import verify
@@ -133,6 +134,21 @@ def test_the_second_of_two_writers_of_one_name_loses(tmp_path: Path) -> None:
     with pytest.raises(NameTaken):
         create(store, NAME, meanwhile(), ORIGIN, time=NOW)
     assert verify(store, NAME, KeyRing()).keys == 9
+
+
+@pytest.mark.parametrize("options", FORMS.values(), ids=FORMS.keys())
+def test_a_snapshot_older_than_its_source_is_not_stored(tmp_path: Path, options: Options) -> None:
+    """The address of a Service may lead to another member, which lags behind."""
+    old, store = chunks(snapshot(5)), folder(tmp_path)
+    with pytest.raises(SnapshotOld, match=r"ends at revision 6, but its source had 7 before: "):
+        create(store, NAME, old, replace(ORIGIN, revision=7), time=NOW, options=options)
+    assert files(tmp_path) == []
+
+
+@pytest.mark.parametrize(("keys", "revision"), [(5, 6), (0, 1)])
+def test_a_snapshot_as_old_as_its_source_is_stored(tmp_path: Path, keys: int, revision: int) -> None:
+    origin = replace(ORIGIN, revision=revision)
+    create(folder(tmp_path), NAME, chunks(snapshot(keys)), origin, time=NOW)
 
 
 CALLS = [("stat", NAME + SUFFIX), ("stat", NAME), ("put", NAME), ("put", NAME + SUFFIX)]
