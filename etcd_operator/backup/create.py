@@ -19,7 +19,7 @@ from etcd_operator.backup import frames
 from etcd_operator.backup.database import DatabaseScan, DatabaseSummary
 from etcd_operator.backup.errors import BackupError, Damaged, ManifestMissing, SnapshotDamaged, SnapshotOld
 from etcd_operator.backup.keys import Key
-from etcd_operator.backup.manifest import SUFFIX, Compression, Manifest, encode, name_of, own_version
+from etcd_operator.backup.manifest import SUFFIX, Compression, Manifest, decode, encode, name_of, own_version
 from etcd_operator.storage.errors import NameTaken, StoreError
 from etcd_operator.storage.protocol import Store
 
@@ -86,6 +86,7 @@ def create(
         _check_stored(store, name, manifest)
         _write_manifest(store, name, manifest)
     except StoreError as error:
+        _refuse_twin(store, name, manifest)
         raise ManifestMissing(
             f"{name} is stored, but its manifest is not, so it does not count as a backup: {error}. "
             "Delete it, and run the backup again"
@@ -249,6 +250,22 @@ def _write_manifest(store: Store, name: str, manifest: Manifest) -> None:
     except StoreError:
         if not _is_written(store, name_of(name), data):
             raise
+
+
+def _refuse_twin(store: Store, name: str, manifest: Manifest) -> None:
+    """Raise `NameTaken` if another writer of this name stored the same bytes and their manifest.
+
+    An idle member sends the same snapshot twice. Nobody may be advised to delete what is a backup.
+    """
+    try:
+        other = decode(b"".join(store.read(name_of(name))))
+    except (StoreError, BackupError):
+        return
+    if (other.stored_size, other.stored_sha256) == (manifest.stored_size, manifest.stored_sha256):
+        raise NameTaken(
+            f"another run stored the same backup as {name} at the same time, and it is complete: "
+            "choose another name"
+        )
 
 
 def _is_written(store: Store, name: str, data: bytes) -> bool:

@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -134,6 +135,30 @@ def test_the_second_of_two_writers_of_one_name_loses(tmp_path: Path) -> None:
     with pytest.raises(NameTaken):
         create(store, NAME, meanwhile(), ORIGIN, time=NOW)
     assert verify(store, NAME, KeyRing()).keys == 9
+
+
+@pytest.mark.parametrize("first", [NAME, NAME + SUFFIX], ids=["object", "manifest"])
+def test_two_writers_of_the_same_bytes_leave_one_backup_and_bad_advice_to_nobody(
+    tmp_path: Path, first: str
+) -> None:
+    """An idle member sends the same snapshot twice; the other run is a second earlier."""
+    store = FaultyStore(folder(tmp_path))
+
+    def overtaken(method: str, name: str) -> None:
+        if (method, name) == ("put", first):
+            store.before = lambda *_: None
+            if first == NAME:
+                create(store.inner, NAME, chunks(snapshot()), ORIGIN, time=NOW - timedelta(seconds=1))
+            else:
+                manifest = (tmp_path / "twin" / "one.db.manifest.json").read_bytes()
+                (tmp_path / (NAME + SUFFIX)).write_bytes(manifest)
+
+    create(folder(tmp_path / "twin"), "one.db", chunks(snapshot()), ORIGIN, time=NOW - timedelta(seconds=1))
+    store.before = overtaken
+    with pytest.raises(NameTaken) as raised:
+        stored(store, NAME)
+    assert "elete" not in str(raised.value)
+    assert verify(store, NAME, KeyRing()).time == NOW - timedelta(seconds=1)
 
 
 @pytest.mark.parametrize("options", FORMS.values(), ids=FORMS.keys())
