@@ -21,6 +21,7 @@ from etcd_operator.storage.errors import (
     Unreachable,
 )
 from etcd_operator.storage.protocol import Store
+from etcd_operator.storage.retries import Attempts, Transient
 from unit.storage.cases import PART, SECRET, SERVICES, Case, Cases
 from unit.storage.server import (
     Fault,
@@ -162,6 +163,29 @@ def test_a_store_that_cannot_serve_is_given_up(case: Case, operation: str) -> No
     with pytest.raises(Stalled, match=r"no progress for 0\.3 s: the store answered 503"):
         OPERATIONS[operation](case.open("bucket", BRIEF))
     assert len(server(case).seen) > 3
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_the_sdk_repeats_nothing_by_itself(
+    case: Case, operation: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each failed request ends one attempt: the time limit would not bound more."""
+    case.store.put("a", [b"x"])
+    failed: list[int] = []
+
+    def once(_: Attempts, request: Callable[[], Any]) -> Any:
+        before = server(case).faults[0].hits
+        try:
+            return request()
+        except Transient as failure:
+            failed.append(server(case).faults[0].hits - before)
+            raise failure.final from None
+
+    monkeypatch.setattr(Attempts, "run", once)
+    server(case).faults = [says(503)]
+    with pytest.raises(StoreError):
+        OPERATIONS[operation](case.store)
+    assert set(failed) == {1}
 
 
 def test_a_full_store_is_reported(case: Case) -> None:

@@ -8,7 +8,7 @@ from etcd_operator.storage.errors import AccessDenied, StoreError
 from etcd_operator.storage.gcs import GCS
 from unit.storage.cases import PART, Case, Cases
 from unit.storage.fake_gcs import FakeGCS
-from unit.storage.server import Server, says
+from unit.storage.server import Server, loses_reply, says
 
 LARGE = bytes(range(256)) * 3 * (PART // 256) + b"end"
 
@@ -35,6 +35,12 @@ def test_the_rest_of_a_part_is_sent_again(case: Case, fake: FakeGCS, monkeypatch
     fake.persist = PART
     case.store.put("a", [LARGE * 3])
     assert b"".join(case.store.read("a")) == LARGE * 3
+
+
+def test_what_a_session_has_is_not_sent_again(case: Case, server: Server) -> None:
+    server.faults = [loses_reply(times=1, where=case.sends), loses_reply(times=1, where=case.finishes)]
+    case.store.put("a", [LARGE])
+    assert sum(len(request.body) for request in server.seen if request.method == "PUT") == len(LARGE)
 
 
 def test_a_session_that_keeps_nothing_makes_no_progress(case: Case, fake: FakeGCS) -> None:
