@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--endpoints",
         required=True,
         metavar="HOST:PORT,...",
-        help="client addresses of members of one cluster; the best of them is the source",
+        help="client addresses of all members of one cluster; the source is chosen among them",
     )
     group.add_argument("--cacert", type=Path, metavar="FILE", help="CA that signed etcd's certificates (PEM)")
     group.add_argument("--cert", type=Path, metavar="FILE", help="client certificate (PEM)")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from etcd_operator.backup.trial import Trial
     from etcd_operator.storage.protocol import Store
 
-HELP = "read a backup back and check it; with --restore, restore it on trial"
+HELP = "read a backup back and check it; with --restore, also test a restore"
 DESCRIPTION = """\
 Read a backup back, every byte, and check it against its manifest. With --restore, also restore it into a
 scratch directory, start an etcd there, and compare what it serves; no running cluster is touched. Exit code 3
@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags."""
     parser.add_argument("url", metavar="URL", help="the backup")
     parser.add_argument(
-        "--restore", action="store_true", help="restore it on trial; requires etcd and etcdutl"
+        "--restore", action="store_true", help="also test a restore; requires etcd and etcdutl"
     )
     parser.add_argument(
         "--etcd-bin",
