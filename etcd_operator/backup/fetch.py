@@ -139,14 +139,23 @@ def _write(file: BinaryIO, data: bytes) -> None:
 def _publish(source: Path, target: Path) -> None:
     """Give the file its name, unless that exists."""
     try:
-        os.link(source, target)
+        _name(source, target)
     except FileExistsError:
         raise FetchError(f"{target} was created meanwhile: choose another name, or delete it") from None
-    except OSError:  # a file system without hard links
-        source.rename(target)
     source.unlink(missing_ok=True)
     folder = os.open(target.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def _name(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except FileExistsError:
+        raise
+    except OSError:  # a filesystem without hard links
+        if os.path.lexists(target):
+            raise FileExistsError from None
+        source.rename(target)

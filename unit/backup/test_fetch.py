@@ -121,7 +121,15 @@ def test_a_file_is_never_replaced(store: Interrupted, target: Path, make: object
         fetch(store, "one", target, KEYS)
 
 
-def test_a_file_that_appears_meanwhile_is_not_replaced(store: Interrupted, target: Path) -> None:
+@pytest.mark.parametrize("has_links", [True, False])
+def test_a_file_that_appears_meanwhile_is_not_replaced(
+    store: Interrupted, target: Path, monkeypatch: pytest.MonkeyPatch, has_links: bool
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "no links here")
+
+    if not has_links:
+        monkeypatch.setattr(module.os, "link", refuse)  # type: ignore[attr-defined]
     stored(store.inner, "one")
 
     def appear(_done: int) -> None:
