@@ -17,7 +17,7 @@ NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
 
 HELP = "run the operator"
 DESCRIPTION = (
-    "Run the operator. Every flag can also be set by an environment variable: "
+    "Run the operator. Every flag can also be set by an environment variable, for example\n"
     f"--log-level by {PREFIX}LOG_LEVEL. A flag takes precedence over its variable."
 )
 EXAMPLES = ""
