@@ -123,7 +123,7 @@ class Azure:
         )
 
     def _is_ours(self, key: str, mark: str) -> bool:
-        brief = Attempts(min(self._attempts.stall, _AFTERMATH_SECONDS))
+        brief = Attempts(_AFTERMATH_SECONDS)
         try:
             found = self._run(key, self._blob(key).get_blob_properties, brief)
         except StoreError:

@@ -112,7 +112,7 @@ class Upload:
 
     def _cancel(self) -> None:
         """End the session. One that cannot be reached now ends by itself after a week."""
-        brief = Attempts(min(self._attempts.stall, _AFTERMATH_SECONDS))
+        brief = Attempts(_AFTERMATH_SECONDS)
         with suppress(StoreError):
             brief.run(self._delete)
 

@@ -31,8 +31,11 @@ class Store(Protocol):
 
         The object becomes visible, whole and durable, only after `chunks` ended without an error. Any error,
         also of `chunks` (which propagates unchanged), leaves nothing visible, and discards what was
-        transferred. Memory: a few parts of 8 MiB, whatever the size of the object. `chunks`
-        is iterated by the calling thread, while another one sends.
+        transferred. The one exception: if a service stops answering during the request that makes the object
+        visible, the result is unknown; the object may be there, and is whole then.
+
+        Memory: a few parts of 8 MiB, whatever the size of the object. `chunks` is iterated by the calling
+        thread, while another one sends.
         """
         ...
 

@@ -20,7 +20,7 @@ from etcd_operator.storage.retries import Attempts
 from etcd_operator.storage.s3_errors import Unsupported, expect, translated
 
 _MARK = "etcd-operator-upload"
-# After a failure, what is left to do must not double the time until it is reported.
+# What is left to do after a failure is worth a short while, whatever the time limit of the store.
 _AFTERMATH_SECONDS = 10.0
 
 
@@ -34,7 +34,7 @@ class Upload:
         self._target = {"Bucket": bucket, "Key": key}
         self._subject = subject
         self._attempts = attempts
-        self._brief = Attempts(min(attempts.stall, _AFTERMATH_SECONDS))
+        self._brief = Attempts(_AFTERMATH_SECONDS)
         self._mark = uuid.uuid4().hex
         self._extra = {**extra, "Metadata": {_MARK: self._mark}}
 
