@@ -93,11 +93,11 @@ def _secret(file: Path) -> bytes:
         raise BadKey(f"{file} is not a file: a key is a file of {SIZE} bytes or their base64")
     with file.open("rb") as source:
         content = source.read(_LIMIT)
-    if len(content) == SIZE:
-        return _raw(content, file)
-    secret = _decoded(content.strip())
+    secret = content if len(content) == SIZE else _decoded(content.strip())
     if len(secret) != SIZE:
         raise BadKey(f"{file} is not a key: it must have {SIZE} random bytes or their base64; {ADVICE}")
+    if _is_text(secret):
+        raise BadKey(f"{file} has {SIZE} characters of text, which is not a random key; {ADVICE}")
     return secret
 
 
@@ -109,8 +109,6 @@ def _decoded(text: bytes) -> bytes:
         return b""
 
 
-def _raw(content: bytes, file: Path) -> bytes:
-    """Refuse text: random bytes are not all printable, but a password or 32 hexadecimal digits are."""
-    if all(0x20 <= byte < 0x7F for byte in content):
-        raise BadKey(f"{file} has {SIZE} characters of text, which is not a random key; {ADVICE}")
-    return content
+def _is_text(secret: bytes) -> bool:
+    """Random bytes are never all printable; a password or 32 hexadecimal digits are."""
+    return all(0x20 <= byte < 0x7F for byte in secret)

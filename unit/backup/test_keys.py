@@ -81,6 +81,7 @@ def test_a_mounted_secret_is_read_through_its_links(tmp_path: Path) -> None:
         OLD.hex().encode(),
         OLD.hex()[:32].encode(),
         base64.b64encode(OLD)[:-1],
+        base64.b64encode(b"correct horse battery staple, 32"),
         base64.b64encode(OLD + OLD),
         base64.b64encode(OLD) * 1000,
         b"\xff" * 44,
