@@ -21,6 +21,7 @@ from benchmark.member import Member, member, tool
 from benchmark.verdict import Verdict, spread
 from e2e.support.intervals import Interval
 from e2e.support.steady import SteadyWriter
+from workflow.entry import ROOT
 
 MIB = 1 << 20
 
@@ -169,7 +170,9 @@ def _watched(command: Sequence[str]) -> tuple[float, float]:
     The size is read while it runs: what the kernel reports at the end includes the process that started it.
     """
     with tempfile.TemporaryFile() as output:
-        process = subprocess.Popen(command, stdout=output, stderr=output)
+        # The operator of this tree, not one that may be installed.
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        process = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
         memory = 0.0
         while not os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
             memory = max(memory, _largest(process.pid))

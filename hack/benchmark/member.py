@@ -10,6 +10,7 @@ from pathlib import Path
 
 import grpc
 
+from e2e.support.testbed import TestbedError
 from e2e.support.waiting import wait_until
 from etcd_operator.etcd import rpc_pb2 as pb
 from etcd_operator.etcd.channel import Channels
@@ -79,9 +80,12 @@ def member(folder: Path) -> Iterator[Member]:
 
 
 def tool(name: str) -> Path:
-    """A program of etcd's release; `ETCD_BIN` may name the folder of the versions."""
+    """A program of etcd's release; `ETCD_BIN` may name the folder of the versions. Raises `TestbedError`."""
     tools = Path(os.environ.get("ETCD_BIN") or Cache.of_user().tools)
-    return tools / f"etcd-{VERSION}" / name
+    program = tools / f"etcd-{VERSION}" / name
+    if not os.access(program, os.X_OK):
+        raise TestbedError(f"{program} is missing: run hack/cluster build, or set ETCD_BIN")
+    return program
 
 
 def _command(folder: Path, address: str) -> list[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmark import backups
+from benchmark import backups, cli
 from benchmark.backups import BY_HAND, ENCRYPTED, LARGEST, PLAIN, SMALLEST, Backups, Felt, Run
 from benchmark.member import PUTS, _field, _transaction
 from benchmark.verdict import Verdict
@@ -78,6 +78,14 @@ def test_a_process_is_measured_by_itself() -> None:
 def test_a_process_that_fails_ends_the_measurement_with_its_words() -> None:
     with pytest.raises(RuntimeError, match="no such snapshot"):
         backups._watched([sys.executable, "-c", "raise SystemExit('no such snapshot')"])
+
+
+def test_missing_programs_are_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("ETCD_BIN", str(tmp_path))
+    assert cli.main(["backup", "--only", "2MiB"]) == 2
+    assert "run hack/cluster build, or set ETCD_BIN" in capsys.readouterr().err
 
 
 def test_failed_puts_are_reported() -> None:
