@@ -38,12 +38,14 @@ class Origin:
     """Where the snapshot comes from; IDs as etcd's numbers.
 
     revision: the member had it before the snapshot began, 0 if that is unknown.
+    has_quorum: as `Manifest.quorum`.
     """
 
     etcd_version: str
     cluster_id: int
     member_id: int
     revision: int = 0
+    has_quorum: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -166,6 +168,7 @@ class _Transfer:
             compression=self._options.compression,
             encryption="AES-256-GCM" if key is not None else "",
             key_id=key.id if key is not None else "",
+            quorum=origin.has_quorum,
         )
 
     def _plain(self) -> Iterator[bytes]:

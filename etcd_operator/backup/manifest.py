@@ -35,6 +35,8 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     revision: the last one in the database. keys: entries of the database, each revision of a key being one.
     size, sha256: of the plain snapshot, including the hash that etcd appends.
     stored_size, stored_sha256: of the stored object; the same for a plain backup.
+    quorum: whether a quorum confirmed before the snapshot that the member had every acknowledged write; if
+    not, the last ones may be missing.
     time: when the snapshot began, aware. key_id: of the key that encrypted it, else empty.
     operator_version: of the operator that wrote this; empty if unknown.
 
@@ -56,6 +58,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     compression: Compression = ""
     encryption: Encryption = ""
     key_id: KeyID = msgspec.field(default="", name="keyID")
+    quorum: bool = True
 
     def __post_init__(self) -> None:
         """Refuse what no backup can be."""

@@ -88,6 +88,7 @@ def _create(
                 cluster_id=status.cluster_id,
                 member_id=status.member_id,
                 revision=status.revision,
+                has_quorum=chosen.has_quorum,
             ),
             time=now,
             options=how,

@@ -72,8 +72,14 @@ def _text(found: Sequence["Entry"], below: int) -> str:
     rows = [_HEADER, *(_row(entry, below) for entry in found)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADER))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-    problems = [_shown(f"{entry.name[below:]}: {entry.problem}") for entry in found if entry.problem]
-    return "\n".join([line.rstrip() for line in lines] + [""] * bool(problems) + problems)
+    notes = [_shown(f"{entry.name[below:]}: {note}") for entry in found if (note := _note(entry))]
+    return "\n".join([line.rstrip() for line in lines] + [""] * bool(notes) + notes)
+
+
+def _note(entry: "Entry") -> str:
+    if entry.problem or entry.manifest is None or entry.manifest.quorum:
+        return entry.problem
+    return "taken without a quorum: the last writes may be missing"
 
 
 def _row(entry: "Entry", below: int) -> tuple[str, ...]:

@@ -51,6 +51,7 @@ def test_the_json_has_the_documented_fields() -> None:
         "compression": "",
         "encryption": "",
         "keyID": "",
+        "quorum": True,
     }
 
 

@@ -129,6 +129,10 @@ def test_no_quorum(
     ran = run(*words, "--without-quorum")
     assert ran.code == 0
     assert ran.err == f"etcd-operator: warning: {endpoint} has no quorum, the last writes may be missing\n"
+    listed = run("list", backups)
+    assert " complete " in listed.out
+    assert "one.db: taken without a quorum: the last writes may be missing\n" in listed.out
+    assert run("list", backups, "--json").document["backups"][0]["manifest"]["quorum"] is False
 
 
 def test_a_user_is_required(
