@@ -26,6 +26,10 @@ class Unsupported(StoreError):
     """The store does not implement the request, or a header of it (HTTP 501)."""
 
 
+class DigestRequired(StoreError):
+    """The bucket takes no object without a digest, as one with Object Lock does."""
+
+
 class BehindEnd(StoreError):
     """The object has no bytes at that offset (HTTP 416)."""
 
@@ -105,6 +109,8 @@ def _rarer_refusal(code: str, status: int, subject: str, answer: str) -> StoreEr
         return failures.not_found(subject)
     if status == 507 or code in _FULL:
         return failures.full(subject, answer)
+    if status == 400 and "Content-MD5" in answer:
+        return DigestRequired(f"The store wants a digest for {subject}: {failures.one_line(answer)}.")
     if status == 416:
         return BehindEnd(f"{subject} has fewer bytes.")
     if status == 501:

@@ -5,6 +5,8 @@ window for stores that ignore the condition. Each object carries a random mark i
 lost, the mark shows whether the object of that name is ours.
 """
 
+import base64
+import hashlib
 import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -17,7 +19,7 @@ from etcd_operator.storage.body import Body
 from etcd_operator.storage.errors import AccessDenied, BucketMissing, NotFound, StoreError, StoreFull
 from etcd_operator.storage.parts import PART_BYTES, Part, cut, transfer
 from etcd_operator.storage.retries import Attempts
-from etcd_operator.storage.s3_errors import Unsupported, expect, translated
+from etcd_operator.storage.s3_errors import DigestRequired, Unsupported, expect, translated
 
 _MARK = "etcd-operator-upload"
 # What is left to do after a failure is worth a short while, whatever the time limit of the store.
@@ -36,6 +38,7 @@ class Upload:
         self._attempts = attempts
         self._brief = Attempts(_AFTERMATH_SECONDS)
         self._mark = uuid.uuid4().hex
+        self._with_digest = False
         self._extra = {**extra, "Metadata": {_MARK: self._mark}}
 
     def put(self, chunks: Iterable[bytes]) -> None:
@@ -110,6 +113,20 @@ class Upload:
         body = parameters.get("Body")
         if body is not None:
             body.rewind(sending=False)  # the signature reads it first
-        with translated(self._subject, self._attempts.stall):
-            reply: Mapping[str, Any] = getattr(self._client, method)(**self._target, **parameters)
-            return reply
+            parameters.update(self._digest(body))
+        try:
+            with translated(self._subject, self._attempts.stall):
+                reply: Mapping[str, Any] = getattr(self._client, method)(**self._target, **parameters)
+                return reply
+        except DigestRequired:
+            if self._with_digest:
+                raise
+            self._with_digest = True
+            return self._request(method, **parameters)
+
+    def _digest(self, body: Body) -> dict[str, str]:
+        """MD5, which every store understands. Only on demand: the signature protects the bytes already."""
+        if not self._with_digest:
+            return {}
+        digest = hashlib.md5(body.getvalue(), usedforsecurity=False).digest()
+        return {"ContentMD5": base64.b64encode(digest).decode()}

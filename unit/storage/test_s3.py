@@ -111,6 +111,29 @@ def test_no_request_has_a_checksum_that_imitations_refuse(case: Case, server: Se
 
 
 @DATA
+def test_a_bucket_that_wants_digests_gets_them(case: Case, server: Server, data: bytes) -> None:
+    text = b"<Error><Code>InvalidRequest</Code><Message>Content-MD5 OR x-amz-checksum- HTTP header is "
+    text += b"required for Put Object requests with Object Lock parameters</Message></Error>"
+
+    def is_bare(request: Request) -> bool:
+        is_content = case.sends(request) or (case.finishes(request) and request.method == "PUT")
+        return is_content and "content-md5" not in request.headers
+
+    server.faults = [says(400, text, where=is_bare)]
+    case.store.put("a", [data])
+    assert server.faults[0].hits == 1
+    assert content(case) == data
+
+
+def test_a_bucket_that_refuses_the_digest_too_is_given_up(case: Case, server: Server) -> None:
+    server.faults = [says(400, b"<Error><Code>InvalidDigest</Code><Message>Content-MD5</Message></Error>")]
+    server.faults[0].where = case.sends
+    with pytest.raises(StoreError, match="wants a digest for s3://bucket/a: 400 InvalidDigest"):
+        case.store.put("a", [LARGE])
+    assert server.faults[0].hits == 2
+
+
+@DATA
 def test_an_upload_that_may_only_write_needs_no_look(case: Case, server: Server, data: bytes) -> None:
     server.faults = [says(403, where=lambda r: r.method in ("GET", "HEAD"))]
     case.store.put("a", [data])
