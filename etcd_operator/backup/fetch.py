@@ -10,6 +10,7 @@ Promises:
 import fcntl
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +22,8 @@ from etcd_operator.backup.create import OnProgress, ignore_progress
 from etcd_operator.backup.errors import Damaged, FetchError
 from etcd_operator.backup.keys import KeyRing
 from etcd_operator.backup.manifest import Manifest
+from etcd_operator.storage.errors import NameTaken, StoreError
+from etcd_operator.storage.partial import rename_if_absent
 from etcd_operator.storage.protocol import Store
 
 _BLOCK = 1 << 20
@@ -63,13 +66,24 @@ def fetch(
 @contextmanager
 def _opened(partial: Path) -> Iterator[BinaryIO]:
     """The partial file, for this process only."""
-    descriptor = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "r+b", buffering=0) as file:
+        _keep_private(file, partial)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise FetchError(f"another process fetches to {partial.name} now: wait for it") from None
         yield file
+
+
+def _keep_private(file: BinaryIO, partial: Path) -> None:
+    """Another user, who waits with a file of that name, would read what is written to it."""
+    found = os.fstat(file.fileno())
+    if found.st_uid != os.geteuid() or not stat.S_ISREG(found.st_mode) or found.st_nlink != 1:
+        raise FetchError(
+            f"{partial} was not made by a fetch of this user: delete it, or choose another folder"
+        )
+    os.fchmod(file.fileno(), 0o600)
 
 
 def _check_space(target: Path, manifest: Manifest, *, already: int) -> None:
@@ -139,9 +153,12 @@ def _write(file: BinaryIO, data: bytes) -> None:
 def _publish(source: Path, target: Path) -> None:
     """Give the file its name, unless that exists."""
     try:
-        _name(source, target)
+        os.link(source, target)
     except FileExistsError:
-        raise FetchError(f"{target} was created meanwhile: choose another name, or delete it") from None
+        if not source.samefile(target):  # NFS repeats a request whose reply was lost
+            raise FetchError(_appeared(target)) from None
+    except OSError:  # a file system without hard links
+        _rename(source, target)
     source.unlink(missing_ok=True)
     folder = os.open(target.parent, os.O_RDONLY)
     try:
@@ -150,12 +167,16 @@ def _publish(source: Path, target: Path) -> None:
         os.close(folder)
 
 
-def _name(source: Path, target: Path) -> None:
+def _rename(source: Path, target: Path) -> None:
     try:
-        os.link(source, target)
-    except FileExistsError:
-        raise
-    except OSError:  # a filesystem without hard links
+        rename_if_absent(source, target)
+    except NameTaken:
+        raise FetchError(_appeared(target)) from None
+    except StoreError:  # it cannot be done in one step here
         if os.path.lexists(target):
-            raise FileExistsError from None
+            raise FetchError(_appeared(target)) from None
         source.rename(target)
+
+
+def _appeared(target: Path) -> str:
+    return f"{target} was created meanwhile: choose another name, or delete it"

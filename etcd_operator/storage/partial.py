@@ -79,7 +79,7 @@ class PartialFile:
         except OSError as error:
             if error.errno not in _NO_LINKS:
                 raise
-            _rename_if_absent(self._path, target)
+            rename_if_absent(self._path, target)
 
 
 @contextmanager
@@ -120,6 +120,27 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def rename_if_absent(path: Path, target: Path) -> None:
+    """For filesystems without hard links, such as SMB: `NameTaken` if the target exists.
+
+    `StoreError` if the filesystem cannot do that, `OSError` for any other failure.
+    """
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    code = errno.ENOSYS
+    if rename is not None:
+        names = (_AT_FDCWD, os.fsencode(path), _AT_FDCWD, os.fsencode(target))
+        code = 0 if rename(*names, _RENAME_NOREPLACE) == 0 else ctypes.get_errno()
+    if code == errno.EEXIST:
+        raise NameTaken(taken(target))
+    if code in (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
+        raise StoreError(
+            f"The filesystem of {target} can neither link nor rename a file without replacing another. "
+            "Use a volume of another kind."
+        )
+    if code:
+        raise OSError(code, os.strerror(code))
+
+
 def _translate(error: OSError, path: Path) -> StoreError:
     if error.errno in _FULL:
         return StoreFull(f"No space is left for {path}. Free some, or enlarge the volume.")
@@ -151,21 +172,3 @@ def _is_locked(file: BinaryIO) -> bool:
     except OSError:  # a filesystem without locks
         return False
     return False
-
-
-def _rename_if_absent(path: Path, target: Path) -> None:
-    """For filesystems without hard links, such as SMB: a rename that fails if the name exists."""
-    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    code = errno.ENOSYS
-    if rename is not None:
-        names = (_AT_FDCWD, os.fsencode(path), _AT_FDCWD, os.fsencode(target))
-        code = 0 if rename(*names, _RENAME_NOREPLACE) == 0 else ctypes.get_errno()
-    if code == errno.EEXIST:
-        raise NameTaken(taken(target))
-    if code in (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
-        raise StoreError(
-            f"The filesystem of {target} can neither link nor rename a file without replacing another. "
-            "Use a volume of another kind."
-        )
-    if code:
-        raise OSError(code, os.strerror(code))

@@ -191,6 +191,65 @@ def test_without_hard_links_the_file_is_renamed(
     assert list(target.parent.iterdir()) == [target]
 
 
+def test_without_hard_links_a_file_that_appears_meanwhile_is_not_replaced(
+    store: Interrupted, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "no links here")
+
+    def appear(_done: int) -> None:
+        target.write_text("mine")
+
+    stored(store.inner, "one")
+    monkeypatch.setattr(module.os, "link", refuse)  # type: ignore[attr-defined]
+    with pytest.raises(FetchError, match="was created meanwhile"):
+        fetch(store, "one", target, KEYS, on_progress=appear)
+    assert target.read_text() == "mine"
+
+
+def test_a_link_whose_reply_was_lost_is_a_success(
+    store: Interrupted, target: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = os.link
+
+    def repeated(source: Path, name: Path) -> None:
+        link(source, name)
+        link(source, name)
+
+    stored(store.inner, "one", DATA)
+    monkeypatch.setattr(module.os, "link", repeated)  # type: ignore[attr-defined]
+    fetch(store, "one", target, KEYS)
+    assert target.read_bytes() == DATA
+
+
+@pytest.mark.parametrize("kind", ["symbolic link", "hard link", "of another user"])
+def test_a_file_that_waits_for_the_data_gets_nothing(
+    store: Interrupted, target: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    manifest = stored(store.inner, "one", DATA)
+    partial = target.with_name(f".snapshot.db.{manifest.stored_sha256[:16]}.partial")
+    trap = target.with_name("trap")
+    trap.touch(0o666)
+    if kind == "symbolic link":
+        partial.symlink_to(trap)
+    elif kind == "hard link":
+        partial.hardlink_to(trap)
+    else:
+        trap.rename(partial)
+        trap = partial
+        monkeypatch.setattr(module.os, "geteuid", lambda: partial.stat().st_uid + 1)  # type: ignore[attr-defined]
+    with pytest.raises(FetchError):
+        fetch(store, "one", target, KEYS)
+    assert trap.read_bytes() == b""
+
+
+def test_a_part_that_others_may_read_becomes_private(store: Interrupted, target: Path) -> None:
+    manifest = stored(store.inner, "one", DATA)
+    target.with_name(f".snapshot.db.{manifest.stored_sha256[:16]}.partial").touch(0o666)
+    fetch(store, "one", target, KEYS)
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+
+
 def test_a_folder_that_is_missing_is_one_sentence(store: Interrupted, target: Path) -> None:
     stored(store.inner, "one")
     shutil.rmtree(target.parent)
