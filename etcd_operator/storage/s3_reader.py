@@ -9,6 +9,7 @@ from etcd_operator.storage.retries import Transient
 from etcd_operator.storage.s3_errors import BehindEnd, expect, translated
 
 _CHUNK = 256 * 1024
+_PARTIAL = 206
 
 
 class Reader:
@@ -58,5 +59,8 @@ class Reader:
             if self._version:
                 raise failures.replaced(self._subject) from None
             raise
+        if rest and reply["ResponseMetadata"]["HTTPStatusCode"] != _PARTIAL:
+            reply["Body"].close()
+            raise failures.refused(self._subject, "it sends the begin of an object when asked for its rest")
         self._version = {"IfMatch": expect(reply, "ETag", self._subject)}
         self._body = reply["Body"]

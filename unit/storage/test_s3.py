@@ -239,3 +239,18 @@ def test_empty_objects_that_show_folders_are_not_listed(case: Case, server: Serv
     assert server.app(without_mark(replace(request, target="/bucket/a/", body=b""))).status == 200
     assert [stored.name for stored in case.store.list("")] == ["a/b"]
     assert [stored.name for stored in case.store.list("a")] == ["a/b"]
+
+
+def test_a_store_that_ignores_ranges_does_not_continue_with_the_begin(case: Case, server: Server) -> None:
+    """Otherwise a good backup would be called damaged after a broken connection."""
+    case.store.put("a", [b"begin and end"])
+    app = server.app
+
+    def whole(request: Request) -> Response:
+        kept = {name: value for name, value in request.headers.items() if name != "range"}
+        return app(replace(request, headers=kept))
+
+    assert b"".join(case.store.read("a", 6)) == b"and end"
+    server.app = whole
+    with pytest.raises(StoreError, match="it sends the begin of an object when asked for its rest"):
+        list(case.store.read("a", 6))
