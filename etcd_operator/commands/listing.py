@@ -45,7 +45,8 @@ def _list(options: argparse.Namespace) -> Outcome:
     found = sorted(entries(place.store, place.name), key=_age)
     below = len(place.name) + 1 if place.name else 0
     document = {"backups": [_document(entry, below) for entry in found]}
-    return Outcome(text=_text(found, below), document=document)
+    nothing = "no backups" if place.is_folder else f"no backups below {place.name}/"
+    return Outcome(text=_text(found, below) if found else nothing, document=document)
 
 
 def _age(entry: "Entry") -> tuple[float, str]:
@@ -67,8 +68,6 @@ def _document(entry: "Entry", below: int) -> dict[str, object]:
 
 
 def _text(found: Sequence["Entry"], below: int) -> str:
-    if not found:
-        return "no backups"
     rows = [_HEADER, *(_row(entry, below) for entry in found)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADER))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]

@@ -4,6 +4,7 @@ import os
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 from etcd_operator.commands.outcome import UsageError
 
@@ -38,11 +39,16 @@ def open_place(url: str) -> Place:
     """
     from etcd_operator.storage.urls import open_store
 
-    if "://" not in url and not url.endswith("/") and os.path.isdir(url):  # noqa: PTH112 -- never raises
+    if not url.endswith("/") and _is_folder(url):
         url += "/"
     store, name = open_store(url, stall=STALL_SECONDS)
     path = url.partition("?")[0] if "://" in url else url
     return Place(store, name, not name or path.endswith("/"))
+
+
+def _is_folder(url: str) -> bool:
+    path = unquote(url.removeprefix("file://")) if url.startswith("file://") else url
+    return os.path.isdir(path)  # noqa: PTH112 -- Path.is_dir raises an error if it may not ask
 
 
 def open_backup(url: str) -> Place:

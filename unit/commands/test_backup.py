@@ -34,7 +34,7 @@ def test_one_json_document(run: Run, endpoint: str, backups: Path) -> None:
     assert document["seconds"] >= 0
 
 
-@pytest.mark.parametrize("form", ["{}/", "{}", "file://{}/"])
+@pytest.mark.parametrize("form", ["{}/", "{}", "file://{}/", "file://{}"])
 def test_in_a_folder_names_are_made_from_the_time(run: Run, endpoint: str, backups: Path, form: str) -> None:
     names = [
         run("backup", "--endpoints", endpoint, "--to", form.format(backups), "--json").document["name"]
@@ -75,6 +75,7 @@ def test_compressed_and_encrypted(run: Run, endpoint: str, backups: Path, tmp_pa
 
 def test_the_list_shows_backups_and_what_is_none(run: Run, endpoint: str, backups: Path) -> None:
     assert run("list", backups).out == "no backups\n"
+    assert run("list", backups / "typo").out == "no backups below typo/\n"
     for name in ("a.db", "b.db"):
         run("backup", "--endpoints", endpoint, "--to", backups / name)
     (backups / f"a.db{SUFFIX}").unlink()
