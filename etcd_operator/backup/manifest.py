@@ -18,7 +18,9 @@ FORMAT = 1
 PACKAGE = "etcd-operator"
 
 EtcdVersion = Annotated[str, msgspec.Meta(pattern=r"^[0-9]+\.[0-9]+\.[0-9]+[0-9A-Za-z.+-]*\Z")]
-Count = Annotated[int, msgspec.Meta(ge=0)]
+_LARGEST = 2**63 - 1  # what etcd and filesystems can count; larger numbers break arithmetic with floats
+
+Count = Annotated[int, msgspec.Meta(ge=0, le=_LARGEST)]
 KeyID = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{16})?\Z")]
 ID = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16}\Z")]
 SHA256 = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]

@@ -143,3 +143,11 @@ def test_nothing_is_written_that_could_not_be_read() -> None:
 
 def _values() -> dict[str, Any]:
     return {name: getattr(PLAIN, name) for name in PLAIN.__struct_fields__}
+
+
+@pytest.mark.parametrize("number", [2**63, 10**400], ids=["64 bits", "400 digits"])
+@pytest.mark.parametrize("field", ["size", "revision", "keys"])
+def test_a_number_that_nothing_can_count_is_refused(field: str, number: int) -> None:
+    """Arithmetic with it would end in a traceback."""
+    with pytest.raises(DamagedManifest):
+        decode(fields(**{"compression": "zstd", field: number}))
