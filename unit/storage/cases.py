@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ from unit.storage.server import Request, Server, Where, serving
 
 PART = 256 * 1024
 SECRET = "planted-secret"
-_UPLOADS = ("s3_upload",)
+_PUTTING, _READING = ("s3_upload", "gcs_upload", "azure"), ("gcs", "azure")
 
 
 @dataclass(kw_only=True)
@@ -78,24 +79,29 @@ def s3(_: Path, monkeypatch: pytest.MonkeyPatch, stack: ExitStack) -> Case:
     monkeypatch.setattr("moto.s3.models.S3_UPLOAD_PART_MIN_SIZE", 1)
     server = stack.enter_context(serving(moto_s3.app()))
 
+    return s3_case(
+        server, reset=lambda: moto_s3.reset("bucket"), unfinished=lambda: moto_s3.uploads("bucket")
+    )
+
+
+def s3_case(server: Server, **about: Any) -> Case:
     def at(address: str, stall: float, bucket: str = "bucket") -> Store:
         return open_store(f"s3://{bucket}/?endpoint={url_of(address)}", stall=stall)[0]
 
     return Case(
         at=at,
         open=cache(lambda bucket, stall: at(server.address, stall, bucket)),
-        reset=lambda: moto_s3.reset("bucket"),
-        unfinished=lambda: moto_s3.uploads("bucket"),
         server=server,
         starts=lambda r: r.method == "POST" and "uploads" in r.query,
         sends=lambda r: r.method == "PUT" and "partNumber" in r.query,
-        finishes=finishes_s3,
+        finishes=_finishes_s3,
         reads=lambda r: r.method == "GET" and "list-type" not in r.query,
         lists=lambda r: "list-type" in r.query,
+        **about,
     )
 
 
-def finishes_s3(request: Request) -> bool:
+def _finishes_s3(request: Request) -> bool:
     if request.method == "POST":
         return "uploadId" in request.query
     return request.method == "PUT" and "partNumber" not in request.query
@@ -105,9 +111,10 @@ def gcs(_: Path, monkeypatch: pytest.MonkeyPatch, stack: ExitStack) -> Case:
     fake = FakeGCS("bucket", SECRET)
     server = stack.enter_context(serving(fake))
     fake.address = server.address
-    monkeypatch.setattr("etcd_operator.storage.gcs_upload.PART_BYTES", PART)
-    monkeypatch.setattr("etcd_operator.storage.gcs.BLOCK_BYTES", PART // 2)
+    return gcs_case(server, monkeypatch, reset=fake.reset, unfinished=fake.unfinished)
 
+
+def gcs_case(server: Server, monkeypatch: pytest.MonkeyPatch, **about: Any) -> Case:
     def at(address: str, stall: float, bucket: str = "bucket") -> Store:
         monkeypatch.setenv("STORAGE_EMULATOR_HOST", url_of(address))
         store = GCS(bucket, stall=stall)
@@ -117,14 +124,13 @@ def gcs(_: Path, monkeypatch: pytest.MonkeyPatch, stack: ExitStack) -> Case:
     return Case(
         at=at,
         open=cache(lambda bucket, stall: at(server.address, stall, bucket)),
-        reset=fake.reset,
-        unfinished=fake.unfinished,
         server=server,
         starts=lambda r: r.method == "POST",
         sends=lambda r: r.method == "PUT" and r.headers["content-range"].endswith("/*"),
         finishes=lambda r: r.method == "PUT" and not r.headers["content-range"].endswith("/*"),
         reads=lambda r: r.query.get("alt") == "media",
         lists=lambda r: r.method == "GET" and r.path.endswith("/o"),
+        **about,
     )
 
 
@@ -133,8 +139,6 @@ def azure(_: Path, monkeypatch: pytest.MonkeyPatch, stack: ExitStack) -> Case:
     server = stack.enter_context(serving(fake))
     monkeypatch.setenv("AZURE_STORAGE_ACCOUNT", "account")
     monkeypatch.setenv("AZURE_STORAGE_SAS_TOKEN", f"sv=2025-01-05&sig={SECRET}")
-    monkeypatch.setattr("etcd_operator.storage.azure.PART_BYTES", PART)
-    monkeypatch.setattr("etcd_operator.storage.azure.BLOCK_BYTES", PART // 2)
 
     def at(address: str, stall: float, bucket: str = "bucket") -> Store:
         monkeypatch.setenv("AZURE_STORAGE_SERVICE_ENDPOINT", f"{url_of(address)}/account")
@@ -175,8 +179,10 @@ class Cases:
         if case is None:
             case = self._made[kind] = self._make(kind)
         case.reset()
-        for upload in _UPLOADS:
-            self._monkeypatch.setattr(f"etcd_operator.storage.{upload}.PART_BYTES", case.part)
+        for module in _PUTTING:
+            self._monkeypatch.setattr(f"etcd_operator.storage.{module}.PART_BYTES", case.part)
+        for module in _READING:
+            self._monkeypatch.setattr(f"etcd_operator.storage.{module}.BLOCK_BYTES", case.part // 2)
         if case.server is not None:
             case.server.faults, case.server.seen = [], []
         return case

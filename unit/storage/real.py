@@ -11,17 +11,15 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from functools import cache
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from etcd_operator.storage.protocol import Store
-from etcd_operator.storage.urls import open_store
 from localcluster import tools
 from localcluster.paths import Cache
-from unit.storage.cases import SECRET, Case, Make, finishes_s3
+from unit.storage.cases import SECRET, Case, Make, gcs_case, s3_case
 from unit.storage.server import App, Request, Response, serving
 
 _CACHE = Cache.of_user()  # before a test changes HOME
@@ -32,42 +30,46 @@ _PER_CONNECTION = {"connection", "keep-alive", "transfer-encoding"}
 
 
 def versitygw(root: Path, monkeypatch: pytest.MonkeyPatch, stack: ExitStack) -> Case:
-    folder = root / "versitygw"
-    bucket = folder / "bucket"
+    """An S3 gateway in front of a folder."""
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
+    monkeypatch.delenv("AWS_SESSION_TOKEN", raising=False)
+    bucket, port = root / "versitygw" / "bucket", _free_port()
     bucket.mkdir(parents=True)
-    port = _free_port()
-    command = [
-        _CACHE.tool(tools.VERSITYGW, "versitygw"),
-        *("--port", f"127.0.0.1:{port}", "--health", "/health", "--quiet", "posix", folder),
-    ]
-    account = {"ROOT_ACCESS_KEY_ID": "key", "ROOT_SECRET_ACCESS_KEY": SECRET}
-    stack.enter_context(_running(command, account, port, "/health", root / "versitygw.log"))
-    server = stack.enter_context(serving(_forwarding(port)))
-
-    def at(address: str, stall: float, name: str = "bucket") -> Store:
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
-        monkeypatch.delenv("AWS_SESSION_TOKEN", raising=False)
-        url = f"s3://{name}/?endpoint=http://{address}&s3ForcePathStyle=true&disableSSL=true"
-        return open_store(url, stall=stall)[0]
-
-    return Case(
-        at=at,
-        open=cache(lambda name, stall: at(server.address, stall, name)),
+    program = _Program(
+        path=_CACHE.tool(tools.VERSITYGW, "versitygw"),
+        arguments=(f"--port=127.0.0.1:{port}", "--health=/health", "--quiet", "posix", str(bucket.parent)),
+        environment={"ROOT_ACCESS_KEY_ID": "key", "ROOT_SECRET_ACCESS_KEY": SECRET},
+        port=port,
+        health="/health",
+    )
+    stack.enter_context(_running(program, root))
+    return s3_case(
+        stack.enter_context(serving(_forwarding(port))),
         reset=lambda: _empty(bucket),
         unfinished=lambda: _uploads(f"http://127.0.0.1:{port}"),
-        server=server,
         part=5 * _MEBIBYTE,  # the least that S3 accepts for a part that is not the last
         is_flat=False,
-        starts=lambda r: r.method == "POST" and "uploads" in r.query,
-        sends=lambda r: r.method == "PUT" and "partNumber" in r.query,
-        finishes=finishes_s3,
-        reads=lambda r: r.method == "GET" and "list-type" not in r.query,
-        lists=lambda r: "list-type" in r.query,
     )
 
 
-REAL: dict[str, Make] = {"versitygw": versitygw}
+def fake_gcs_server(root: Path, monkeypatch: pytest.MonkeyPatch, stack: ExitStack) -> Case:
+    """An emulator of Google Cloud Storage in front of a folder; it does not list upload sessions."""
+    bucket, port = root / "fake-gcs-server" / "bucket", _free_port()
+    bucket.mkdir(parents=True)
+    where = ("-scheme=http", "-host=127.0.0.1", f"-port={port}", f"-filesystem-root={bucket.parent}")
+    program = _Program(
+        path=_CACHE.tool(tools.FAKE_GCS_SERVER, "fake-gcs-server"),
+        arguments=("-log-level=warn", *where),
+        port=port,
+        health="/_internal/healthcheck",
+    )
+    stack.enter_context(_running(program, root))
+    server = stack.enter_context(serving(_forwarding(port)))
+    return gcs_case(server, monkeypatch, reset=lambda: _empty(bucket), unfinished=list, is_flat=False)
+
+
+REAL: dict[str, Make] = {"versitygw": versitygw, "fake-gcs-server": fake_gcs_server}
 
 
 def _uploads(endpoint: str) -> list[str]:
@@ -95,30 +97,40 @@ def _empty(bucket: Path) -> None:
             path.unlink()
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Program:
+    """How to start a store; `health` is the path that answers 200 as soon as it serves."""
+
+    path: Path
+    arguments: tuple[str, ...]
+    port: int
+    health: str
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
 @contextmanager
-def _running(
-    command: list[Any], environment: Mapping[str, str], port: int, health: str, log: Path
-) -> Iterator[None]:
-    """The program answers on `health` while the block runs."""
-    if not Path(command[0]).exists():
-        pytest.fail(f"there is no {command[0]}; run: hack/cluster build --with stores")
+def _running(program: _Program, root: Path) -> Iterator[None]:
+    """The program serves while the block runs."""
+    if not program.path.exists():
+        pytest.fail(f"there is no {program.path}; run: hack/cluster build --with stores")
+    log = root / f"{program.path.name}.log"
+    command, environment = [program.path, *program.arguments], {**os.environ, **program.environment}
     with (
         log.open("w") as output,
-        subprocess.Popen(
-            command, env={**os.environ, **environment}, stdout=output, stderr=subprocess.STDOUT
-        ) as process,
+        subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT) as process,
     ):
         try:
-            _await(lambda: _is_healthy(process, port, health), f"{command[0]} does not serve; see {log}")
+            _await(lambda: _is_healthy(process, program), f"{program.path.name} does not serve; see {log}")
             yield
         finally:
             process.terminate()
 
 
-def _is_healthy(process: subprocess.Popen[bytes], port: int, health: str) -> bool:
-    assert process.poll() is None, "it has ended"
+def _is_healthy(process: subprocess.Popen[bytes], program: _Program) -> bool:
+    assert process.poll() is None, f"{program.path.name} has ended"
+    request = Request(method="GET", target=program.health, headers={}, body=b"")
     try:
-        return _exchange(port, Request(method="GET", target=health, headers={}, body=b"")).status == 200
+        return _exchange(program.port, request).status == 200
     except ConnectionRefusedError:
         return False
 
