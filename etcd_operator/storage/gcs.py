@@ -1,7 +1,7 @@
 """Google Cloud Storage. `STORAGE_EMULATOR_HOST` names an emulator, as for all programs with Google's SDK."""
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC
 from functools import cached_property, partial
@@ -48,10 +48,10 @@ class GCS:
     def read(self, name: str, offset: int = 0) -> Iterator[bytes]:
         """See `Store.read`."""
         blob = self._loaded(check_name(name))
-        size, same = blob.size, {"if_generation_match": blob.generation}
+        size, generation = blob.size, blob.generation
         while offset < size:
             end = min(offset + BLOCK_BYTES, size)
-            yield self._run(name, partial(self._block, name, same, offset, end))
+            yield self._run(name, partial(self._block, name, generation, offset, end))
             offset = end
 
     def list(self, prefix: str) -> Iterator[Stored]:
@@ -93,8 +93,8 @@ class GCS:
 
         return requests.Session()
 
-    def _blob(self, key: str) -> Any:
-        return self._client.bucket(self._name).blob(key)
+    def _blob(self, key: str, generation: int | None = None) -> Any:
+        return self._client.bucket(self._name).blob(key, generation=generation)
 
     def _loaded(self, key: str) -> Any:
         """The object with its size and generation; raises `NotFound` or `BucketMissing`."""
@@ -113,12 +113,17 @@ class GCS:
         except AccessDenied:
             return False
 
-    def _block(self, name: str, same: Mapping[str, Any], offset: int, end: int) -> bytes:
-        """The bytes of one version of the object, from `offset` to before `end`."""
-        options = {"raw_download": True, "checksum": None, **same, **self._options}
+    def _block(self, name: str, generation: int, offset: int, end: int) -> bytes:
+        """The bytes of one generation of the object, from `offset` to before `end`.
+
+        The number of the generation finds it also in a bucket with versions, where another one has the name
+        now; the condition is for services that ignore the number.
+        """
+        options = {"raw_download": True, "checksum": None, "if_generation_match": generation, **self._options}
+        blob = self._blob(name, generation)
         try:
             with translated(self._url(name), self._attempts.stall):
-                block = bytes(self._blob(name).download_as_bytes(start=offset, end=end - 1, **options))
+                block = bytes(blob.download_as_bytes(start=offset, end=end - 1, **options))
         except (NotFound, NameTaken):  # a condition that failed looks like a taken name
             raise failures.replaced(self._url(name)) from None
         if len(block) != end - offset:

@@ -6,7 +6,7 @@ session is asked which bytes it has, or whether it is complete: a lost reply is 
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from itertools import chain
@@ -107,16 +107,27 @@ class Upload:
 
     def _finish(self, stored: Mapping[str, Any], part: Part) -> None:
         if not part.is_last or int(stored.get("size", part.end)) != part.end:
-            raise StoreError(f"{self._subject} was stored with a wrong size. Remove it, and try again.")
+            self._afterwards(partial(self._remove, int(stored.get("generation", 0))))
+            raise StoreError(
+                f"{self._subject} was stored with a wrong size. Check that it is removed, and try again."
+            )
         self._is_complete = True
+
+    def _remove(self, generation: int) -> None:
+        """Remove what this session stored, and nothing that got the name later."""
+        with translated(self._subject, self._attempts.stall):
+            self._blob.delete(if_generation_match=generation, retry=None, timeout=self._timeout)
 
     def _cancel(self) -> None:
         """End the session. One that cannot be reached now ends by itself after a week."""
-        brief = Attempts(_AFTERMATH_SECONDS)
-        with suppress(StoreError):
-            brief.run(self._delete)
+        self._afterwards(self._end)
 
-    def _delete(self) -> None:
+    def _afterwards(self, request: Callable[[], None]) -> None:
+        """Clean up if the store allows it; the upload has failed anyway."""
+        with suppress(StoreError):
+            Attempts(_AFTERMATH_SECONDS).run(request)
+
+    def _end(self) -> None:
         with translated(self._subject, self._attempts.stall):
             reply = self._http.delete(self._session, timeout=self._timeout)
         if reply.status_code >= 500:

@@ -41,13 +41,14 @@ class FakeGCS:
     objects: dict[str, Object] = field(default_factory=dict)
     sessions: dict[str, Session] = field(default_factory=dict)
     persist: int | None = None  # a session persists at most that many bytes of a part
+    is_eager: bool = False  # to ask for the state of a session completes it: an emulator does so
     page: int = 3
 
     def __post_init__(self) -> None:
         self._generations = itertools.count(1000)
 
     def reset(self) -> None:
-        self.objects, self.sessions, self.persist = {}, {}, None
+        self.objects, self.sessions, self.persist, self.is_eager = {}, {}, None, False
 
     def unfinished(self) -> list[str]:
         return sorted(each.name for each in self.sessions.values() if each.done is None)
@@ -93,7 +94,7 @@ class FakeGCS:
             kept = request.body if match[3] != "*" else request.body[: len(request.body) // _UNIT * _UNIT]
             kept = kept[: self.persist] if match[3] == "*" else kept
             session.data = session.data[: int(match[1])] + kept
-        if match[3] == str(len(session.data)):
+        if match[3] == str(len(session.data)) or (self.is_eager and match[1] is None):
             return self._finish(session)
         last = len(session.data) - 1
         return Response(status=308, headers={"Range": f"bytes=0-{last}"} if last >= 0 else {})
@@ -112,6 +113,8 @@ class FakeGCS:
         found = self.objects.get(name)
         if found is None:
             return _error(404, f"No such object: {self.bucket}/{name}")
+        if request.query.get("generation", str(found.generation)) != str(found.generation):
+            return _error(404, f"No such object: {self.bucket}/{name}#{request.query['generation']}")
         if request.query.get("ifGenerationMatch", str(found.generation)) != str(found.generation):
             return _error(412, "At least one of the pre-conditions you specified did not hold.")
         if request.method == "DELETE":

@@ -7,8 +7,8 @@ import pytest
 from etcd_operator.storage.errors import AccessDenied, StoreError
 from etcd_operator.storage.gcs import GCS
 from unit.storage.cases import PART, Case, Cases
-from unit.storage.fake_gcs import FakeGCS
-from unit.storage.server import Server, loses_reply, says
+from unit.storage.fake_gcs import FakeGCS, Object
+from unit.storage.server import Request, Response, Server, loses_reply, says
 
 LARGE = bytes(range(256)) * 3 * (PART // 256) + b"end"
 
@@ -59,6 +59,44 @@ def test_a_session_that_is_gone_is_reported(case: Case, server: Server, fake: Fa
     with pytest.raises(StoreError, match=r"session of gs://bucket/a is gone\. Try again"):
         case.store.put("a", chunks())
     assert fake.objects == {}
+
+
+@pytest.mark.parametrize("step", ["sends", "finishes"])
+def test_an_object_that_the_service_completed_too_early_is_removed(
+    case: Case, server: Server, fake: FakeGCS, step: str
+) -> None:
+    fake.is_eager = True
+    server.faults = [says(500, times=1, where=getattr(case, step))]
+    with pytest.raises(StoreError, match=r"gs://bucket/a was stored with a wrong size\. Check that"):
+        case.store.put("a", [LARGE])
+    assert fake.objects == {}
+
+
+def test_what_somebody_else_stored_is_not_removed(case: Case, server: Server, fake: FakeGCS) -> None:
+    fake.is_eager = True
+
+    def answer(request: Request) -> Response:
+        reply = fake(request)
+        if request.headers.get("content-range") == "bytes */*":
+            fake.objects["a"] = Object(data=b"other", generation=1, modified=fake.objects["a"].modified)
+        return reply
+
+    server.app = answer
+    server.faults = [says(500, times=1, where=case.sends)]
+    try:
+        with pytest.raises(StoreError, match="wrong size"):
+            case.store.put("a", [LARGE])
+    finally:
+        server.app = fake
+    assert fake.objects["a"].data == b"other"
+
+
+def test_each_block_is_read_from_the_same_generation(case: Case, server: Server, fake: FakeGCS) -> None:
+    case.store.put("a", [LARGE])
+    assert b"".join(case.store.read("a")) == LARGE
+    reads = [request.query for request in server.seen if case.reads(request)]
+    assert {query["generation"] for query in reads} == {str(fake.objects["a"].generation)}
+    assert {query["ifGenerationMatch"] for query in reads} == {query["generation"] for query in reads}
 
 
 def test_an_upload_that_may_only_write_needs_no_look(case: Case, server: Server) -> None:
