@@ -29,6 +29,7 @@ class Case:
     service is elsewhere. `unfinished` names transfers that the
     service keeps although nothing is visible of them. The predicates name the requests of a service.
     `part`: bytes that are sent at once. `is_flat`: an object may have the name of a folder.
+    `continues`: an upload can continue after a request failed.
     """
 
     open: Callable[[str, float], Store]
@@ -38,6 +39,7 @@ class Case:
     server: Server | None = None
     part: int = PART
     is_flat: bool = True
+    continues: bool = True
     starts: Where = lambda _: False
     sends: Where = lambda _: False
     finishes: Where = lambda _: False

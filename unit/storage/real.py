@@ -54,7 +54,10 @@ def versitygw(root: Path, monkeypatch: pytest.MonkeyPatch, stack: ExitStack) -> 
 
 
 def fake_gcs_server(root: Path, monkeypatch: pytest.MonkeyPatch, stack: ExitStack) -> Case:
-    """An emulator of Google Cloud Storage in front of a folder; it does not list upload sessions."""
+    """An emulator of Google Cloud Storage in front of a folder.
+
+    It does not list its upload sessions. A question for the state of one completes it with what is there.
+    """
     bucket, port = root / "fake-gcs-server" / "bucket", _free_port()
     bucket.mkdir(parents=True)
     where = ("-scheme=http", "-host=127.0.0.1", f"-port={port}", f"-filesystem-root={bucket.parent}")
@@ -66,7 +69,8 @@ def fake_gcs_server(root: Path, monkeypatch: pytest.MonkeyPatch, stack: ExitStac
     )
     stack.enter_context(_running(program, root))
     server = stack.enter_context(serving(_forwarding(port)))
-    return gcs_case(server, monkeypatch, reset=lambda: _empty(bucket), unfinished=list, is_flat=False)
+    about = {"reset": lambda: _empty(bucket), "unfinished": list, "is_flat": False, "continues": False}
+    return gcs_case(server, monkeypatch, **about)
 
 
 REAL: dict[str, Make] = {"versitygw": versitygw, "fake-gcs-server": fake_gcs_server}
@@ -114,7 +118,8 @@ def _running(program: _Program, root: Path) -> Iterator[None]:
     if not program.path.exists():
         pytest.fail(f"there is no {program.path}; run: hack/cluster build --with stores")
     log = root / f"{program.path.name}.log"
-    command, environment = [program.path, *program.arguments], {**os.environ, **program.environment}
+    command = [str(program.path), *program.arguments]
+    environment = {**os.environ, **program.environment}
     with (
         log.open("w") as output,
         subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT) as process,
