@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 CLUSTER = ROOT / "hack" / "cluster"
 
 KUBECTL_SECONDS = 90.0
+_BUILD_SECONDS = 1800.0
 
 
 class TestbedError(Exception):
@@ -85,6 +86,14 @@ class Testbed:
             raise TestbedError(f"hack/cluster fault {' '.join(arguments)}: {_output(done)}")
         return done.stdout
 
+    def load_stores(self) -> None:
+        """Let all nodes have the images of the stores for backups; the first time builds them, in minutes."""
+        if not self.is_local:
+            raise TestbedError("the images of the stores are made for local clusters only")
+        done = _hack_cluster("images", "--with", "stores", deadline=_BUILD_SECONDS)
+        if done.returncode != 0:
+            raise TestbedError(f"hack/cluster images --with stores: {_output(done)}")
+
     def _local(self, key: str) -> str:
         if key not in self.status:
             raise TestbedError(f"hack/cluster status --json has no {key!r}")
@@ -103,8 +112,10 @@ def find_testbed() -> Testbed:
     return Testbed(Path(status["kubeconfig"]), status)
 
 
-def _hack_cluster(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([CLUSTER, *arguments], capture_output=True, text=True, check=False, timeout=180)
+def _hack_cluster(*arguments: str, deadline: float = 180.0) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [CLUSTER, *arguments], capture_output=True, text=True, check=False, timeout=deadline
+    )
 
 
 def _output(done: subprocess.CompletedProcess[str]) -> str:
