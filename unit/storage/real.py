@@ -13,15 +13,16 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from e2e.support.buckets import S3Bucket
 from localcluster import tools
 from localcluster.paths import Cache
 from unit.storage.cases import SECRET, Case, Make, gcs_case, s3_case
 from unit.storage.server import App, Request, Response, serving
 
+CREDENTIALS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": SECRET}
 _CACHE = Cache.of_user()  # before a test changes HOME
 _MEBIBYTE = 1024 * 1024
 _START_SECONDS = 30.0
@@ -31,9 +32,9 @@ _PER_CONNECTION = {"connection", "keep-alive", "transfer-encoding"}
 
 def versitygw(root: Path, monkeypatch: pytest.MonkeyPatch, stack: ExitStack) -> Case:
     """An S3 gateway in front of a folder."""
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "key")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET)
-    monkeypatch.delenv("AWS_SESSION_TOKEN", raising=False)
+    for name, value in CREDENTIALS.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "")  # the gateway refuses those that it does not know
     bucket, port = root / "versitygw" / "bucket", _free_port()
     bucket.mkdir(parents=True)
     program = _Program(
@@ -47,7 +48,7 @@ def versitygw(root: Path, monkeypatch: pytest.MonkeyPatch, stack: ExitStack) -> 
     return s3_case(
         stack.enter_context(serving(_forwarding(port))),
         reset=lambda: _empty(bucket),
-        unfinished=lambda: _uploads(f"http://127.0.0.1:{port}"),
+        unfinished=S3Bucket(f"http://127.0.0.1:{port}", "bucket", CREDENTIALS).unfinished,
         part=5 * _MEBIBYTE,  # the least that S3 accepts for a part that is not the last
         is_flat=False,
     )
@@ -74,22 +75,6 @@ def fake_gcs_server(root: Path, monkeypatch: pytest.MonkeyPatch, stack: ExitStac
 
 
 REAL: dict[str, Make] = {"versitygw": versitygw, "fake-gcs-server": fake_gcs_server}
-
-
-def _uploads(endpoint: str) -> list[str]:
-    """Multipart uploads that were neither completed nor aborted, as the gateway lists them."""
-    import boto3
-
-    client: Any = boto3.client(
-        "s3",
-        endpoint_url=endpoint,
-        region_name="us-east-1",
-        aws_access_key_id="key",
-        aws_secret_access_key=SECRET,
-    )
-    found = client.list_multipart_uploads(Bucket="bucket")
-    client.close()
-    return [upload["UploadId"] for upload in found.get("Uploads", ())]
 
 
 def _empty(bucket: Path) -> None:
