@@ -82,7 +82,7 @@ def at(fault: Fault, where: Where, times: float | None = None) -> Fault:
 PUTS = [("starts", None), ("sends", None), ("finishes", None), ("finishes", 1)]  # bytes; None: three parts
 
 
-@pytest.mark.parametrize("name", PASSING)
+@pytest.mark.parametrize("name", ["503", "closed", "lost reply", "silent"])
 @pytest.mark.parametrize(("step", "size"), PUTS)
 def test_a_put_survives_what_passes(case: Case, name: str, step: str, size: int | None) -> None:
     """Also if the request was carried out and only its reply was lost: the object is ours."""
@@ -277,7 +277,7 @@ def test_tls_to_a_store_without_tls_is_reported_at_once(case: Case) -> None:
 def test_no_error_and_no_log_line_has_a_secret(case: Case, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
     case.store.put("a", [b"x"])
-    for fault in (says(403), says(400), says(410), says(503), closes()):
+    for fault in (says(403), says(400), says(503), closes()):
         server(case).faults = [fault]
         for operation in OPERATIONS.values():
             with pytest.raises(StoreError) as caught:
