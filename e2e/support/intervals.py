@@ -4,7 +4,7 @@ Times are seconds of one monotonic clock. Samples are points: a window between t
 distance of the samples, and no better.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -25,11 +25,24 @@ class Interval:
         """Whether both have more than a point in common."""
         return self.start < other.end and other.start < self.end
 
+    def shared(self, other: "Interval") -> float:
+        """Seconds that both have in common."""
+        return max(min(self.end, other.end) - max(self.start, other.start), 0.0)
+
 
 def longest_gap(moments: Iterable[float], within: Interval) -> float:
     """The longest time of `within` without any of `moments`, its start and its end included."""
     inside = sorted(moment for moment in moments if within.start < moment < within.end)
     return max(after - before for before, after in pairwise([within.start, *inside, within.end]))
+
+
+def longest_beyond(outages: Iterable[Interval], control: Sequence[Interval]) -> float:
+    """The longest outage, not counting the time in which an untouched cluster had one, too; 0 for none.
+
+    control: the outages of that cluster, none of which overlap: the machine causes them.
+    """
+    own = (outage.length - sum(outage.shared(other) for other in control) for outage in outages)
+    return max(own, default=0.0)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from types import TracebackType
 
+from e2e.support.intervals import Interval
 from e2e.support.members import Members
 from e2e.support.waiting import wait_until
 from etcd_operator.errors import OperatorError
@@ -197,7 +198,7 @@ def _read(client: EtcdClient, name: bytes) -> KeyValue | None:
 
 
 class QuorumWatch:
-    """Checks every 200 ms whether a quorum answers; `losses` are the times without, in seconds."""
+    """Checks every 200 ms whether a quorum answers; `outages` are the times without, monotonic."""
 
     def __init__(self, addresses: Addresses) -> None:
         self._addresses = addresses
@@ -205,7 +206,12 @@ class QuorumWatch:
         self._loop = _Loop(0.2)
         self._members = Members(deadline=1.0)
         self._lost_at: float | None = None
-        self.losses: list[float] = []
+        self.outages: list[Interval] = []
+
+    @property
+    def losses(self) -> list[float]:
+        """How long each outage lasted, in seconds."""
+        return [outage.length for outage in self.outages]
 
     def __enter__(self) -> "QuorumWatch":
         self._loop.start(self._step, "quorum-watch")
@@ -232,7 +238,7 @@ class QuorumWatch:
 
     def _note(self, *, has_quorum: bool, since: float = 0.0) -> None:
         if has_quorum and self._lost_at is not None:
-            self.losses.append(time.monotonic() - self._lost_at)
+            self.outages.append(Interval(self._lost_at, time.monotonic()))
             self._lost_at = None
         elif not has_quorum and self._lost_at is None:
             self._lost_at = since

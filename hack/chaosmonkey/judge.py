@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from e2e.support.api import CLUSTERS, LABELS
 from e2e.support.checks import assert_at_rest, assert_consistent, assert_nothing_doubled
+from e2e.support.intervals import longest_beyond
 from e2e.support.waiting import wait_until
 from etcd_operator.errors import OperatorError
 from etcd_operator.kube import resources
@@ -44,10 +45,8 @@ def settled(run: Run) -> list[Check]:
 def survived(run: Run, max_quorum_loss: float) -> list[Check]:
     """What clients and members report; call it when the writers have ended."""
     checks = []
-    # What a cluster without strikes had to do without is caused by the machine.
-    allowed = max_quorum_loss + max(run.control.quorum.losses, default=0.0)
     for subject in run.everyone:
-        name, losses = subject.name, subject.quorum.losses
+        name = subject.name
         if subject.was_beyond_quorum and subject.is_ephemeral:
             # What only the lost majority had is lost; the strikes took the quorum, not the operator.
             continue
@@ -59,9 +58,10 @@ def survived(run: Run, max_quorum_loss: float) -> list[Check]:
             )
         )
         if not subject.was_beyond_quorum and subject is not run.control:
-            longest = max(losses, default=0.0)
-            found = f"{longest:.1f} s" if longest > allowed else ""
-            title = f"{name}: never without quorum for {max_quorum_loss:g} s more than the control"
+            # What a cluster without strikes lacks at the same time is caused by the machine.
+            longest = longest_beyond(subject.quorum.outages, run.control.quorum.outages)
+            found = f"{longest:.1f} s" if longest > max_quorum_loss else ""
+            title = f"{name}: never without quorum for {max_quorum_loss:g} s in which the control had one"
             checks.append(Check(name=title, found=found))
     if not run.control.watch.struck:
         checks.append(check(f"{run.control.name}: left alone", lambda: _left_alone(run)))

@@ -137,8 +137,8 @@ def _add_verdict(judged: Group) -> None:
         judged,
         "--max-quorum-loss",
         "10s",
-        "longest time without a quorum that is allowed, in addition to that of the control (default: "
-        "%(default)s)",
+        "longest time without a quorum that is allowed, not counting the time in which the control has "
+        "none, either (default: %(default)s)",
     )
     judged.add_argument("--keep", action="store_true", help="keep the clusters also if everything passed")
 

@@ -2,7 +2,15 @@
 
 import pytest
 
-from e2e.support.intervals import Answer, Claim, Interval, leaderless, longest_gap, lost_writes
+from e2e.support.intervals import (
+    Answer,
+    Claim,
+    Interval,
+    leaderless,
+    longest_beyond,
+    longest_gap,
+    lost_writes,
+)
 
 A, B, C = 0xA, 0xB, 0xC
 ADDRESS = {A: "10.0.0.1", B: "10.0.0.2", C: "10.0.0.3"}
@@ -103,3 +111,29 @@ def test_a_write_is_lost_unless_stored_at_the_acknowledged_revision() -> None:
     acknowledged = {"k/1": 11, "k/2": 12, "k/3": 13}
     assert lost_writes(acknowledged, {"k/1": 11, "k/2": 12, "k/3": 13, "k/4": 14}) == []
     assert lost_writes(acknowledged, {"k/1": 11, "k/3": 99}) == ["k/2", "k/3"]
+
+
+@pytest.mark.parametrize(
+    ("outages", "control", "longest"),
+    [
+        ([], [(0, 9)], 0),
+        ([(0, 4), (10, 16)], [], 6),
+        ([(0, 4), (10, 16)], [(9, 14)], 4),
+        ([(10, 16)], [(8, 11), (12, 13), (15, 20)], 3),
+        ([(10, 16)], [(0, 9.5), (16, 30)], 6),
+        ([(10, 16)], [(0, 30)], 0),
+    ],
+    ids=[
+        "no outage",
+        "a control that always had a quorum",
+        "an outage of the machine in the longer one",
+        "several outages of the machine in one",
+        "an outage of the machine at another time excuses nothing",
+        "the machine alone",
+    ],
+)
+def test_an_outage_counts_while_the_control_has_none(
+    outages: list[tuple[float, float]], control: list[tuple[float, float]], longest: float
+) -> None:
+    found = longest_beyond([Interval(*each) for each in outages], [Interval(*each) for each in control])
+    assert found == longest
