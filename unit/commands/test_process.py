@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,14 @@ LARGE = (
     "kubernetes",
     "tenacity",
 )
+
+
+@pytest.fixture(autouse=True)
+def _default_hangup() -> Iterator[None]:
+    """A process inherits signals that are ignored, and whoever runs the tests by nohup ignores SIGHUP."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
 
 
 def start(*words: str) -> subprocess.Popen[str]:
