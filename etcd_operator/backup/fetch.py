@@ -23,7 +23,7 @@ from etcd_operator.backup.errors import Damaged, FetchError
 from etcd_operator.backup.keys import KeyRing
 from etcd_operator.backup.manifest import Manifest
 from etcd_operator.storage.errors import NameTaken, StoreError
-from etcd_operator.storage.partial import rename_if_absent
+from etcd_operator.storage.partial import name_file, sync_folder
 from etcd_operator.storage.protocol import Store
 
 _BLOCK = 1 << 20
@@ -153,29 +153,15 @@ def _write(file: BinaryIO, data: bytes) -> None:
 def _publish(source: Path, target: Path) -> None:
     """Give the file its name, unless that exists."""
     try:
-        os.link(source, target)
-    except FileExistsError:
-        if not source.samefile(target):  # NFS repeats a request whose reply was lost
-            raise FetchError(_appeared(target)) from None
-    except OSError:  # a file system without hard links
-        _rename(source, target)
-    source.unlink(missing_ok=True)
-    folder = os.open(target.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def _rename(source: Path, target: Path) -> None:
-    try:
-        rename_if_absent(source, target)
+        name_file(source, target)
     except NameTaken:
         raise FetchError(_appeared(target)) from None
     except StoreError:  # it cannot be done in one step here
         if os.path.lexists(target):
             raise FetchError(_appeared(target)) from None
         source.rename(target)
+    source.unlink(missing_ok=True)
+    sync_folder(target.parent)
 
 
 def _appeared(target: Path) -> str:

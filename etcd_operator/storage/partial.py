@@ -49,7 +49,7 @@ class PartialFile:
         """Make the file durable and give it the name `target`; `NameTaken` if that exists."""
         with translated(self._folder):
             os.fsync(self._file)
-            self._name(target)
+            name_file(self._path, target)
             sync_folder(self._folder)
 
     def discard(self) -> None:
@@ -69,17 +69,6 @@ class PartialFile:
             with contextlib.suppress(OSError):
                 if now - path.stat().st_mtime > LEFTOVER_SECONDS:
                     _remove_unlocked(path)
-
-    def _name(self, target: Path) -> None:
-        try:
-            os.link(self._path, target)
-        except FileExistsError as error:
-            if not _is_same(self._path, target):  # NFS repeats a request whose reply was lost
-                raise NameTaken(taken(target)) from error
-        except OSError as error:
-            if error.errno not in _NO_LINKS:
-                raise
-            rename_if_absent(self._path, target)
 
 
 @contextmanager
@@ -106,6 +95,19 @@ def translated(path: Path) -> Iterator[None]:
 def taken(target: Path) -> str:
     """The message for a name that exists."""
     return f"The file {target} exists already and was not changed. Choose another name, or remove that file."
+
+
+def name_file(path: Path, target: Path) -> None:
+    """Give a file the name `target`; it may keep the old one. Raises as `rename_if_absent`."""
+    try:
+        os.link(path, target)
+    except FileExistsError as error:
+        if not _is_same(path, target):  # NFS repeats a request whose reply was lost
+            raise NameTaken(taken(target)) from error
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        rename_if_absent(path, target)
 
 
 def sync_folder(folder: Path) -> None:
