@@ -11,8 +11,6 @@ from etcd_operator.storage.retries import Transient, reason
 if TYPE_CHECKING:
     from azure.core.exceptions import AzureError, HttpResponseError
 
-# What OpenSSL says if another attempt cannot help. A connection that breaks is an SSLError, too.
-_NO_TRUST = ("CERTIFICATE_VERIFY_FAILED", "WRONG_VERSION_NUMBER")
 _NO_CONTAINER = ("ContainerNotFound", "ContainerBeingDeleted", "ContainerDisabled")
 
 
@@ -74,7 +72,7 @@ def _no_credentials(subject: str) -> AccessDenied:
 def _unanswered(error: "AzureError", subject: str, stall: float) -> StoreError | Transient:
     from azure.core import exceptions
 
-    if any(text in str(error) for text in _NO_TRUST):
+    if failures.is_untrusted(error):
         return failures.untrusted(subject, "Set REQUESTS_CA_BUNDLE to the file of its CA.")
     if isinstance(error, exceptions.ServiceResponseError):
         return failures.broken(subject, reason(error), stall)

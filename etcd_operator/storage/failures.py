@@ -12,6 +12,9 @@ from etcd_operator.storage.errors import (
 )
 from etcd_operator.storage.retries import Transient
 
+# What OpenSSL reports if another attempt cannot help.
+_NO_TRUST = ("CERTIFICATE_VERIFY_FAILED", "WRONG_VERSION_NUMBER")
+
 
 def bucket_missing(subject: str) -> BucketMissing:
     """No bucket or container of that name."""
@@ -85,6 +88,11 @@ def untrusted(subject: str, advice: str) -> Unreachable:
     return Unreachable(
         f"The store of {subject} has a certificate that is not trusted, or does not use TLS. {advice}"
     )
+
+
+def is_untrusted(error: Exception) -> bool:
+    """Whether TLS failed in such a way. A connection that breaks is an SSLError, too."""
+    return any(text in str(error) for text in _NO_TRUST)
 
 
 def one_line(text: str) -> str:

@@ -7,8 +7,6 @@ from etcd_operator.storage import failures
 from etcd_operator.storage.errors import AccessDenied, StoreError
 from etcd_operator.storage.retries import Transient, reason
 
-# What OpenSSL says if another attempt cannot help. A connection that breaks is an SSLError, too.
-_NO_TRUST = ("CERTIFICATE_VERIFY_FAILED", "WRONG_VERSION_NUMBER")
 _FULL = ("quotaExceeded", "storageQuotaExceeded")
 
 
@@ -64,7 +62,7 @@ def _message(text: str) -> str:
 def _unanswered(error: Exception, subject: str, stall: float) -> StoreError | Transient:
     from requests.exceptions import ConnectTimeout
 
-    if any(text in str(error) for text in _NO_TRUST):
+    if failures.is_untrusted(error):
         return failures.untrusted(subject, "Set REQUESTS_CA_BUNDLE to the file of its CA.")
     text = repr(error)
     if isinstance(error, ConnectTimeout) or "NewConnectionError" in text or "NameResolutionError" in text:

@@ -18,8 +18,6 @@ _BUSY = (
     "InternalError",
 )
 _ELSEWHERE = ("PermanentRedirect", "TemporaryRedirect", "AuthorizationHeaderMalformed")
-# What OpenSSL says if another attempt cannot help. A connection that breaks is an SSLError, too.
-_NO_TRUST = ("CERTIFICATE_VERIFY_FAILED", "WRONG_VERSION_NUMBER")
 
 
 class Unsupported(StoreError):
@@ -130,7 +128,7 @@ def _broken() -> tuple[type[Exception], ...]:
 def _unanswered(error: Exception, subject: str, stall: float) -> StoreError | Transient:
     from botocore import exceptions
 
-    if isinstance(error, exceptions.SSLError) and any(text in str(error) for text in _NO_TRUST):
+    if isinstance(error, exceptions.SSLError) and failures.is_untrusted(error):
         advice = "Set AWS_CA_BUNDLE to the file of its CA, or disableSSL=true for a store without TLS."
         return failures.untrusted(subject, advice)
     no_connection = (
