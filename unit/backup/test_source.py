@@ -37,13 +37,6 @@ def answer(member_id: int, **changes: object) -> Answered:
 
 
 @pytest.fixture
-def channels() -> Iterator[Channels]:
-    channels = Channels()
-    yield channels
-    channels.close()
-
-
-@pytest.fixture
 def fake() -> Iterator[FakeEtcdCluster]:
     cluster = FakeEtcdCluster()
     cluster.bootstrap({name: f"http://{name}:2380" for name in NAMES})
