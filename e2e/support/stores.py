@@ -166,7 +166,7 @@ def url(kind: Kind, endpoint: str, key: str) -> str:
 
 
 def client_environment(kind: Kind, endpoint: str) -> dict[str, str]:
-    """How clients find the store if its URL does not tell it."""
+    """How clients find the store if its URL does not name it."""
     return {} if kind is S3 else {"STORAGE_EMULATOR_HOST": endpoint}
 
 

@@ -63,7 +63,7 @@ def _backup(options: argparse.Namespace) -> Outcome:
             cluster.channels, cluster.endpoints, token=cluster.token, without_quorum=options.without_quorum
         )
         if not chosen.has_quorum:
-            outcome.tell(f"warning: {chosen.endpoint} has no quorum, the last writes may be missing")
+            outcome.report(f"warning: {chosen.endpoint} has no quorum, the last writes may be missing")
         name, manifest = _create(options, place, how, cluster, chosen)
     return _outcome(name, chosen.endpoint, manifest, time.monotonic() - begin)
 

@@ -57,7 +57,7 @@ def conclude(options: argparse.Namespace, work: Callable[[], Outcome]) -> int:
     return outcome.exit_code if _print(options, outcome) else FAILED
 
 
-def tell(text: str) -> None:
+def report(text: str) -> None:
     """A line for people, on stderr."""
     print(f"etcd-operator: {text}", file=sys.stderr, flush=True)  # noqa: T201 -- the user's terminal
 
@@ -71,7 +71,7 @@ def _code(error: OperatorError) -> int:
 
 
 def _failed(options: argparse.Namespace, text: str, code: int) -> int:
-    tell(text)
+    report(text)
     if options.json:
         _print(options, Outcome(text="", document={"error": text}))
     return code
@@ -94,7 +94,7 @@ def _print(options: argparse.Namespace, outcome: Outcome) -> bool:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):  # the reader, like `head`, has seen enough
             return True
-        tell(f"the result cannot be written to stdout: {error.strerror}")
+        report(f"the result cannot be written to stdout: {error.strerror}")
         return False
     return True
 

@@ -2,13 +2,13 @@
 
 import argparse
 import os
-import sys
 import threading
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from etcd_operator.commands import outcome
 from etcd_operator.errors import OperatorError
 from etcd_operator.settings import Settings
 
@@ -61,7 +61,7 @@ def run(options: argparse.Namespace) -> int:
         settings = settings_from(vars(options), os.environ)
         settings.check()
     except OperatorError as error:
-        print(f"etcd-operator: {error}", file=sys.stderr)  # noqa: T201 -- the user's terminal
+        outcome.report(str(error))
         return 2
     return _run(settings)
 
@@ -92,7 +92,7 @@ def _run(settings: Settings) -> int:
         end_in(LAST_SECONDS, code=code)  # the interpreter would wait for any remaining thread
         return code
     except OperatorError as error:
-        print(f"etcd-operator: {error}", file=sys.stderr)  # noqa: T201 -- the user's terminal
+        outcome.report(str(error))
         return 1
 
 

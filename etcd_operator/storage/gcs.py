@@ -142,7 +142,7 @@ class GCS:
             raise failures.bucket_missing(self._url(prefix)) from None
 
     def _check_bucket(self, name: str) -> None:
-        """Raises `BucketMissing`: the answer does not tell a missing object from a missing bucket."""
+        """Raises `BucketMissing`: the answer does not distinguish a missing object from a missing bucket."""
         with suppress(AccessDenied):  # a right of its own, which the user of one prefix may lack
             self._run(name, partial(self._page, name, None))
 

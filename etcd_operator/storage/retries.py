@@ -92,7 +92,7 @@ def reason(error: BaseException) -> str:
 def quiet(*loggers: str) -> None:
     """Let these loggers of SDKs report nothing but errors.
 
-    Their debug lines have session tokens and signed URLs, their warnings repeat what our errors tell.
+    Their debug lines have session tokens and signed URLs, their warnings repeat what our errors report.
     """
     for name in loggers:
         logging.getLogger(name).setLevel(logging.ERROR)

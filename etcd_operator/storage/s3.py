@@ -74,7 +74,7 @@ class S3:
             self._run(name, "delete_object", Key=check_name(name))
 
     def _check_bucket(self, name: str) -> None:
-        """Raises `BucketMissing`: the answer to HEAD does not tell a missing object from a missing bucket."""
+        """Raises `BucketMissing`: HEAD does not distinguish a missing object from a missing bucket."""
         try:
             self._run(name, "head_bucket")
         except NotFound:
