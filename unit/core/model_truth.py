@@ -192,7 +192,10 @@ def _must_wait(world: World, state: ClusterState) -> bool:
 
 
 def _claims_conflict(world: World, _state: ClusterState) -> bool:
+    """They belong to several clusters, or none of them records a cluster or how one was bootstrapped."""
     claims = _claims(world).values()
+    if claims and not any(c.cluster_id or c.initial_members for c in claims):
+        return True
     return len({c.token for c in claims}) > 1 or len({c.cluster_id for c in claims if c.cluster_id}) > 1
 
 

@@ -53,3 +53,13 @@ def test_what_is_left_of_a_member_waits_while_an_alarm_names_the_only_voter() ->
     machine.data_is_found_to_differ(which=2)
     machine.the_seed_is_lost(is_deleted=False)
     machine.teardown()
+
+
+def test_a_claim_of_a_member_that_never_answered_records_no_cluster_to_resume() -> None:
+    """All that is left of a cluster was created late: it waits for a person, rather than begin empty."""
+    machine = Memberships()
+    machine.begin(is_persistent=True, size=1, asked=1, is_merciful=False)
+    machine.a_claim_is_made_late(which=1)
+    machine.a_claim_is_deleted(how="kubectl", which=0)
+    machine.the_resource_is_created_again(size=1)
+    machine.teardown()
