@@ -41,6 +41,7 @@ from etcd_operator.observability.logs import reconcile_context
 from etcd_operator.observability.metrics import Metrics
 from etcd_operator.observability.server import Check, StatusServer
 from etcd_operator.process import Reachability, end_in
+from etcd_operator.reconcile.backups.image import OwnImage
 from etcd_operator.reconcile.caches import Source
 from etcd_operator.reconcile.group import Wiring, build_groups, new_backoff
 from etcd_operator.reconcile.install import Installer
@@ -198,10 +199,12 @@ class Operator:
             if not writers:
                 self._leadership.release()
         for group in self._groups:
-            group.quorum_check.stop()
+            if group.quorum_check is not None:
+                group.quorum_check.stop()
         late += [] if self._recorder.stop(left(2.0)) else ["events"]
         for group in self._groups:
-            group.prober.stop()
+            if group.prober is not None:
+                group.prober.stop()
         late += [informer.name for informer in self._informers() if not informer.stop(left(2.0))]
         late += [] if self._page.stop(left(2.0)) else ["status-server"]
         code = 3 if writers else 1 if self._failure else 0
@@ -250,6 +253,7 @@ class Operator:
             resync=settings.resync,
             on_upgrade=self._metrics.upgraded,
             on_leaderless=self._metrics.leaderless,
+            backup_image=OwnImage(client=self._client, pod=self._pod, given=settings.backup_image),
             may_act=self._may_act,
             leads_for=self._leads_for,
         )

@@ -49,11 +49,11 @@ class LeaderThreads:
 
     def _starter(self, group: Group) -> Callable[[], None]:
         def start() -> None:
-            """Start the controllers once the group's caches are complete and the other's clusters are known.
+            """Start the controllers once the group's caches are complete and the others' clusters are known.
 
             Not before the definitions were applied: an older one would drop fields that we write.
             """
-            others = [other.informers[0] for other in self._groups if other is not group]
+            others = group.others
             while not self._ended.is_set():
                 known = all(o.has_synced or isinstance(o.last_error, NotFound) for o in others)
                 if self._defined.is_set() and group.has_synced and known:
@@ -74,4 +74,5 @@ class LeaderThreads:
         while not self._ended.wait(QUORUM_CHECK_SECONDS):
             if self._may_act():
                 for group in self._groups:
-                    group.quorum_check.check()
+                    if group.quorum_check is not None:
+                        group.quorum_check.check()

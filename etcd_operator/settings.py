@@ -20,6 +20,7 @@ class Settings:
     service account or, outside a pod, the user's default.
     probe_deadline: how long one probe of a cluster's members may take.
     resync: how often a settled cluster is reconciled again.
+    backup_image: the operator's image, in which backups run; empty for that of the operator's own pod.
     """
 
     namespace: str = ""
@@ -35,6 +36,7 @@ class Settings:
     install_crds: bool = True
     probe_deadline: float = 2.0
     resync: float = 30.0
+    backup_image: str = ""
 
     def check(self) -> None:
         """Raise `OperatorError`, in one line, for an invalid value."""

@@ -27,6 +27,7 @@ UNASKED: dict[Right, str] = {
     ("coreos.com", "etcdclusters/finalizers", "update"): "blockOwnerDeletion, see manifests/deployment.yaml",
     ("etcd.improbable.io", "etcdclusters/finalizers", "update"): "the same",
     ("etcd.improbable.io", "etcdpeers/finalizers", "update"): "the same",
+    ("etcd.improbable.io", "etcdbackups/finalizers", "update"): "the same",
     ("etcd.improbable.io", "etcdpeers", "operate"): "manifests/policies/etcd-operator-peers.yaml asks for it",
 }
 """Rights that the API server checks as part of other requests."""

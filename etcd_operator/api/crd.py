@@ -8,7 +8,7 @@ no webhook is needed.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from etcd_operator.api import coreos, descriptions, improbable, validations
+from etcd_operator.api import backup_validations, backups, coreos, descriptions, improbable, validations
 from etcd_operator.api.cel import Validation
 from etcd_operator.api.limits import BOUNDS, UNSUPPORTED_FIELDS
 from etcd_operator.api.schema import Schema, at, fields, of_type, piece
@@ -23,7 +23,7 @@ _AGE = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"
 
 def crds() -> tuple[Manifest, ...]:
     """All CustomResourceDefinitions."""
-    return (_improbable_cluster(), _peer(), _coreos_cluster())
+    return (_improbable_cluster(), _peer(), _backup(), _coreos_cluster())
 
 
 def _improbable_cluster() -> Manifest:
@@ -62,6 +62,25 @@ def _peer() -> Manifest:
             _column("Cluster", ".spec.clusterName"),
             _column("Version", ".status.serverVersion"),
             _column("Member ID", ".status.memberID", priority=1),
+            _AGE,
+        ],
+    )
+
+
+def _backup() -> Manifest:
+    schema = _object(of_type(backups.BackupSpec), of_type(backups.BackupStatus))
+    schema["required"] = ["spec"]
+    return _definition(
+        group=improbable.GROUP,
+        version=improbable.VERSION,
+        names=_names(backups.KIND),
+        schema=_finished(schema, backup_validations.BACKUP, descriptions.BACKUP),
+        columns=[
+            _column("Phase", ".status.phase"),
+            _column("Reason", '.status.conditions[?(@.type=="Complete")].reason'),
+            _column("Revision", ".status.revision", kind="integer"),
+            _column("Size", ".status.size", kind="integer"),
+            _column("URL", ".status.url", priority=1),
             _AGE,
         ],
     )

@@ -114,6 +114,54 @@ PEER = {
     **_CONDITIONS,
 }
 
+_KEY_OF = "A key of a Secret in the namespace of this object."
+BACKUP = {
+    "": "One backup of an etcd cluster. It is taken once, by a Job.",
+    **_PARTS,
+    "spec": "What is backed up, and where the backup is stored. Immutable.",
+    "spec.source": "The etcd cluster: clusterURL or clusterName.",
+    "spec.source.clusterURL": "The client URL of an etcd cluster, like http://my-cluster:2379.",
+    "spec.source.clusterName": "The name of an EtcdCluster in the same namespace, of either group.",
+    "spec.destination": "Where the backup is stored.",
+    "spec.destination.objectURLTemplate": "The URL of the backup: s3://BUCKET/KEY, gs://BUCKET/KEY or "
+    "file:///FILE. Placeholders: {{ .Name }}, {{ .Namespace }}, {{ .UID }} and {{ .CreationTimestamp }} of "
+    "this object. s3:// has the options region, endpoint, s3ForcePathStyle, disableSSL, sse and sseKMSKeyID.",
+    "spec.destination.credentials": "Access to the store, from Secrets in the namespace of this object. Not "
+    "needed if the platform gives an identity to the service account.",
+    "spec.destination.credentials.aws": "For s3://: a file in the format of ~/.aws/credentials.",
+    "spec.destination.credentials.aws.secretKeyRef": _KEY_OF,
+    "spec.destination.credentials.aws.secretKeyRef.name": "The name of the Secret.",
+    "spec.destination.credentials.aws.secretKeyRef.key": "The key in the Secret.",
+    "spec.destination.credentials.googleCloud": "For gs://: the JSON key of a service account.",
+    "spec.destination.credentials.googleCloud.secretKeyRef": _KEY_OF,
+    "spec.destination.credentials.googleCloud.secretKeyRef.name": "The name of the Secret.",
+    "spec.destination.credentials.googleCloud.secretKeyRef.key": "The key in the Secret.",
+    "spec.destination.credentials.environment": "Environment variables, like AWS_ACCESS_KEY_ID and "
+    "AWS_SECRET_ACCESS_KEY.",
+    "spec.destination.credentials.environment.secretName": "A Secret; each of its keys becomes a variable.",
+    "spec.destination.persistentVolumeClaim": "For file://: the volume that the file is written to.",
+    "spec.destination.persistentVolumeClaim.claimName": "The name of a PersistentVolumeClaim.",
+    "spec.compression": "zstd compresses the backup. `etcd-operator fetch` decompresses it.",
+    "spec.encryption": "Encrypts the backup with AES-256-GCM. `etcd-operator fetch` decrypts it.",
+    "spec.encryption.secretName": "A Secret with one key of 32 bytes, raw or in base64, in each entry. "
+    "docs/backup.md says which one encrypts.",
+    "spec.serviceAccountName": "The service account of the pod, for an identity given by the platform. Its "
+    "token for Kubernetes is not mounted.",
+    **_OBSERVED,
+    "status.phase": "BackingUp, Completed or Failed.",
+    "status.startTime": "When the operator accepted this object.",
+    "status.completionTime": "When the backup was completed, or failed.",
+    "status.jobName": "The Job that takes the backup.",
+    "status.url": "Where the backup is stored: the template with all placeholders replaced.",
+    "status.revision": "The revision of the snapshot.",
+    "status.keys": "The number of entries in the snapshot; each revision of a key is one.",
+    "status.size": "The size of the snapshot in bytes.",
+    "status.sha256": "The SHA-256 of the snapshot, in hexadecimal.",
+    "status.etcdVersion": "The version of etcd that sent the snapshot.",
+    "status.clusterID": "etcd's ID of the cluster, in hexadecimal.",
+    **_CONDITIONS,
+}
+
 COREOS_CLUSTER = {
     "": "An etcd cluster with ephemeral members: their data exists as long as their pods.",
     **_PARTS,

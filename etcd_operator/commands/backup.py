@@ -46,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="back up a member that has lost its quorum; the last writes may be missing",
     )
     outcome.add_arguments(parser)
+    outcome.add_report_argument(parser)
 
 
 def run(options: argparse.Namespace) -> int:

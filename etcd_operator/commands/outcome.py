@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from etcd_operator.commands.interrupts import Interrupted, as_exception
@@ -39,10 +40,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="show no progress")
 
 
+def add_report_argument(parser: argparse.ArgumentParser) -> None:
+    """The flag of commands that a program runs and does not read the output of."""
+    parser.add_argument(
+        "--report", type=Path, metavar="FILE", help="write the document of --json to this file, too"
+    )
+
+
 def conclude(options: argparse.Namespace, work: Callable[[], Outcome]) -> int:
     """Do the work, print its outcome or its error, and return the exit code.
 
-    Errors are one line on stderr; with --json also the document {"error": ...} on stdout.
+    Errors are one line on stderr; with --json also the document {"error": ..., "reason": ...} on stdout.
     """
     # gRPC would write its own lines about each failed handshake; it reads this when it is imported.
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")
@@ -51,9 +59,11 @@ def conclude(options: argparse.Namespace, work: Callable[[], Outcome]) -> int:
         with as_exception():
             outcome = work()
     except Interrupted as interruption:
-        return _failed(options, f"interrupted by {interruption}", interruption.exit_code)
+        text = f"interrupted by {interruption}"
+        return _failed(options, text, type(interruption).__name__, interruption.exit_code)
     except OperatorError as error:
-        return _failed(options, " ".join(str(error).split()), _code(error))
+        return _failed(options, " ".join(str(error).split()), type(error).__name__, _code(error))
+    _write_report(options, outcome.document)
     return outcome.exit_code if _print(options, outcome) else FAILED
 
 
@@ -70,10 +80,12 @@ def _code(error: OperatorError) -> int:
     return DAMAGED if isinstance(error, Damaged) else FAILED
 
 
-def _failed(options: argparse.Namespace, text: str, code: int) -> int:
+def _failed(options: argparse.Namespace, text: str, reason: str, code: int) -> int:
     report(text)
+    document = {"error": text, "reason": reason}
+    _write_report(options, document)
     if options.json:
-        _print(options, Outcome(text="", document={"error": text}))
+        _print(options, Outcome(text="", document=document))
     return code
 
 
@@ -82,6 +94,19 @@ def _fill_standard_streams() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115, PTH123 -- stays open
+
+
+def _write_report(options: argparse.Namespace, document: Mapping[str, Any]) -> None:
+    """Write the report, if one is wanted. What was done is done, so a failure is only reported."""
+    path: Path | None = getattr(options, "report", None)
+    if path is None:
+        return
+    import msgspec
+
+    try:
+        path.write_bytes(msgspec.json.encode(document))
+    except OSError as error:
+        report(f"warning: cannot write the report {path}: {error.strerror}")
 
 
 def _print(options: argparse.Namespace, outcome: Outcome) -> bool:

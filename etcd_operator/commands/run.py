@@ -36,6 +36,7 @@ FLAGS = {
     "install_crds": "create or update the operator's CRDs and admission policies at start",
     "probe_deadline": "time limit in seconds for one probe of a cluster's members",
     "resync": "seconds between reconciliations of a settled cluster",
+    "backup_image": "image of the operator, in which backups run (default: that of the operator's own pod)",
 }
 
 COMPATIBILITY = {

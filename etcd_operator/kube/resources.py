@@ -68,6 +68,7 @@ CLAIMS = _core("persistentvolumeclaims", "PersistentVolumeClaim")
 NODES = _core("nodes", "Node", namespaced=False)
 EVENTS = _core("events", "Event")
 REPLICA_SETS = Resource(group="apps", version="v1", plural="replicasets", kind="ReplicaSet")
+JOBS = Resource(group="batch", version="v1", plural="jobs", kind="Job")
 BUDGETS = Resource(group="policy", version="v1", plural="poddisruptionbudgets", kind="PodDisruptionBudget")
 LEASES = Resource(group="coordination.k8s.io", version="v1", plural="leases", kind="Lease")
 CRDS = Resource(
@@ -81,6 +82,7 @@ COREOS_CLUSTERS = Resource(group="coreos.com", version="v1", plural="etcdcluster
 IMPROBABLE_CLUSTERS = Resource(
     group="etcd.improbable.io", version="v1alpha1", plural="etcdclusters", kind="EtcdCluster"
 )
+BACKUPS = Resource(group="etcd.improbable.io", version="v1alpha1", plural="etcdbackups", kind="EtcdBackup")
 PEERS = Resource(group="etcd.improbable.io", version="v1alpha1", plural="etcdpeers", kind="EtcdPeer")
 MUTATING_POLICIES = _admission("mutatingadmissionpolicies", "MutatingAdmissionPolicy")
 MUTATING_POLICY_BINDINGS = _admission("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding")

@@ -176,3 +176,45 @@ class ReplicaSet(Value, frozen=True, kw_only=True):
     metadata: ObjectMeta
     spec: dict[str, Any] = {}
     status: ReplicaSetStatus = ReplicaSetStatus()
+
+
+class JobCondition(Value, frozen=True, kw_only=True):
+    """A condition of a Job; `Complete` or `Failed` once it has ended."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+
+
+class JobStatus(Value, frozen=True, kw_only=True):
+    """A Job's status."""
+
+    conditions: tuple[JobCondition, ...] = ()
+
+
+class Job(Value, frozen=True, kw_only=True):
+    """A Job: whether it has ended, and how."""
+
+    metadata: ObjectMeta
+    status: JobStatus = JobStatus()
+
+
+class Container(Value, frozen=True, kw_only=True):
+    """A container of a pod."""
+
+    name: str
+    image: str = ""
+
+
+class OperatorPodSpec(Value, frozen=True, kw_only=True):
+    """The containers of the operator's own pod."""
+
+    containers: tuple[Container, ...] = ()
+
+
+class OperatorPod(Value, frozen=True, kw_only=True):
+    """The operator's own pod, to learn its image."""
+
+    metadata: ObjectMeta
+    spec: OperatorPodSpec = OperatorPodSpec()

@@ -22,6 +22,10 @@ from etcd_operator.kube.client import Client
 from etcd_operator.kube.events import Recorder
 from etcd_operator.kube.informer import Informer
 from etcd_operator.reconcile.act import Actor
+from etcd_operator.reconcile.backups.caches import BackupCaches, backup_caches
+from etcd_operator.reconcile.backups.observe import BackupObserver
+from etcd_operator.reconcile.backups.reconciler import BackupReconciler
+from etcd_operator.reconcile.backups.source import Sources
 from etcd_operator.reconcile.caches import Caches, Cluster, Source, coreos_caches, improbable_caches
 from etcd_operator.reconcile.cluster import ClusterReconciler
 from etcd_operator.reconcile.expectations import Expectations
@@ -53,7 +57,7 @@ class Wiring:
 
     probe_deadline, resync: in seconds. may_act: whether this process leads right now; leads_for: whether it
     leads and no other process can within so many seconds (a process without leader election always does).
-    on_upgrade, on_leaderless: see `UpgradeWatch`.
+    on_upgrade, on_leaderless: see `UpgradeWatch`. backup_image: of the pods of backups, see `OwnImage`.
     """
 
     client: Client
@@ -66,19 +70,25 @@ class Wiring:
     resync: float
     on_upgrade: Seconds
     on_leaderless: Seconds
+    backup_image: Callable[[], str]
     may_act: Callable[[], bool] = lambda: True
     leads_for: Callable[[float], bool] = lambda _seconds: True
 
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """The running parts of one API group."""
+    """The running parts of one API group, or of a kind that needs rights and definitions of its own.
+
+    others: informers of other groups that have to be complete, or of kinds that are not defined, before its
+    controllers start. Only groups of clusters probe.
+    """
 
     name: str
     informers: tuple[Informer[Any], ...]
     controllers: tuple[Controller, ...]
-    prober: Prober
-    quorum_check: QuorumCheck
+    others: tuple[Informer[Any], ...]
+    prober: Prober | None = None
+    quorum_check: QuorumCheck | None = None
 
     @property
     def has_synced(self) -> bool:
@@ -87,14 +97,13 @@ class Group:
 
 
 def build_groups(wiring: Wiring, source: Source) -> tuple[Group, ...]:
-    """Both groups, wired but not started."""
+    """Both groups and the backups, wired but not started."""
     of_improbable, of_coreos = improbable_caches(source), coreos_caches(source)
     return (
         # Of two that are equally old, the one with persistent members is served.
-        _improbable(
-            wiring, of_improbable, conflicting_cluster=_conflicting_cluster(of_coreos, or_equal=False)
-        ),
-        _coreos(wiring, of_coreos, conflicting_cluster=_conflicting_cluster(of_improbable, or_equal=True)),
+        _improbable(wiring, of_improbable, of_coreos),
+        _coreos(wiring, of_coreos, of_improbable),
+        _backups(wiring, backup_caches(source), (of_improbable.clusters, of_coreos.clusters)),
     )
 
 
@@ -106,9 +115,7 @@ def new_backoff(clock: Clock) -> Backoff[Key]:
     return Backoff(clock, base=0.005, cap=30.0)
 
 
-def _improbable(
-    wiring: Wiring, caches: Caches[improbable.EtcdCluster], conflicting_cluster: ConflictingCluster
-) -> Group:
+def _improbable(wiring: Wiring, caches: Caches[improbable.EtcdCluster], other: Caches[Any]) -> Group:
     peers = caches.peers
     if peers is None:
         raise TypeError("persistent members need a cache of peers")
@@ -138,7 +145,7 @@ def _improbable(
         answered,
         members=PersistentMembers,
         owns_pod=persistent.owns_pod(caches),
-        conflicting_cluster=conflicting_cluster,
+        conflicting_cluster=_conflicting_cluster(other, or_equal=False),
         peer_problem=memory.problem,
         peer_status=writer,
     )
@@ -150,15 +157,14 @@ def _improbable(
     return Group(
         name=improbable.GROUP,
         informers=tuple(caches.all()),
+        others=(other.clusters,),
         controllers=(clusters, peer_controller),
         prober=reconciler.prober,
         quorum_check=_quorum_check(wiring, reconciler.prober, to_cluster),
     )
 
 
-def _coreos(
-    wiring: Wiring, caches: Caches[coreos.EtcdCluster], conflicting_cluster: ConflictingCluster
-) -> Group:
+def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], other: Caches[Any]) -> Group:
     to_cluster, answered = _Later(), _Later()
     reconciler = _reconciler(
         wiring,
@@ -168,7 +174,7 @@ def _coreos(
         answered,
         members=EphemeralMembers,
         owns_pod=ephemeral.owns_pod,
-        conflicting_cluster=conflicting_cluster,
+        conflicting_cluster=_conflicting_cluster(other, or_equal=True),
     )
     clusters = wiring.new_controller("coreos-cluster", reconciler.reconcile)
     to_cluster.target, answered.target = clusters.enqueue, clusters.resume
@@ -176,10 +182,28 @@ def _coreos(
     return Group(
         name=coreos.GROUP,
         informers=tuple(caches.all()),
+        others=(other.clusters,),
         controllers=(clusters,),
         prober=reconciler.prober,
         quorum_check=_quorum_check(wiring, reconciler.prober, to_cluster),
     )
+
+
+def _backups(wiring: Wiring, caches: BackupCaches, clusters: tuple[Informer[Any], ...]) -> Group:
+    """A group of its own: without its definition or its rights, clusters are served as before."""
+    reconciler = BackupReconciler(
+        client=wiring.client,
+        caches=caches,
+        observer=BackupObserver(caches=caches, sources=Sources(clusters=clusters), clock=wiring.clock),
+        expectations=Expectations(),
+        recorder=wiring.recorder,
+        clock=wiring.clock,
+        image=wiring.backup_image,
+        failures=Failures(wiring.clock),
+    )
+    controller = wiring.new_controller("improbable-backup", reconciler.reconcile)
+    caches.wake(controller.enqueue, controller.restart)
+    return Group(name="backups", informers=caches.all(), controllers=(controller,), others=clusters)
 
 
 def _writes(wiring: Wiring, caches: Caches[Any]) -> Writes:

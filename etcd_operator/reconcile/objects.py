@@ -156,10 +156,10 @@ class Objects:
         change: RawObject = {"op": "add", "path": "/metadata/finalizers", "value": list(finalizers)}
         self.change(resource, read, change, kind=Written, version=read.resource_version)
 
-    def remove(self, resource: Resource, seen: Seen) -> bool:
+    def remove(self, resource: Resource, seen: Seen, *, propagation: str = "Background") -> bool:
         """Delete the object that was seen; whether it was still there. Conflict if another has its name."""
         try:
-            self.client.delete(resource, self.key(seen.name), uid=seen.uid)
+            self.client.delete(resource, self.key(seen.name), uid=seen.uid, propagation=propagation)
         except NotFound:
             return False
         return True

@@ -151,6 +151,7 @@ class Operator:
             resync=RESYNC,
             on_upgrade=self.upgrades.append,
             on_leaderless=lambda _seconds: None,
+            backup_image=lambda: "localhost/etcd-operator:test",
             leads_for=lambda seconds: seconds == MEMBERSHIP_DEADLINE and self.leads_for_long_enough,
         )
         watching = Client(MortalTransport(api.url, Mortality()))
@@ -203,7 +204,8 @@ class Operator:
         for informer in self.informers:
             assert informer.stop()
         for group in self.groups:
-            group.prober.stop()
+            if group.prober is not None:
+                group.prober.stop()
         self._recorder._thread.join(DEADLINE)
 
     def _on_change(self, reported: dict[str, str], old: Any, new: Any) -> None:

@@ -95,6 +95,7 @@ OPERATOR_KINDS = (
     custom_kind("coreos.com", "v1", "etcdclusters", "EtcdCluster"),
     custom_kind("etcd.improbable.io", "v1alpha1", "etcdclusters", "EtcdCluster"),
     custom_kind("etcd.improbable.io", "v1alpha1", "etcdpeers", "EtcdPeer"),
+    custom_kind("etcd.improbable.io", "v1alpha1", "etcdbackups", "EtcdBackup"),
 )
 
 

@@ -1,0 +1,109 @@
+"""The validation rules of EtcdBackup, as the API server applies them (see `api.cel`).
+
+`core.backups.spec` has the same rules in Python, for objects that were stored under another definition.
+"""
+
+from etcd_operator.api.backups import (
+    ANY_PLACEHOLDER_PATTERN,
+    CLUSTER_URL_PATTERN,
+    CREDENTIALS_PATTERN,
+    DOTS_PATTERN,
+    OBJECT_PATTERN,
+    OPTIONS_PATTERN,
+    PLACEHOLDER_PATTERN,
+    PLACEHOLDERS,
+    S3_OPTIONS,
+    SCHEME_PATTERN,
+    TEMPLATE_PATTERN,
+)
+from etcd_operator.api.cel import Validation
+from etcd_operator.api.limits import NAME_PATTERN
+
+_URL = "spec.destination.objectURLTemplate"
+_EXAMPLE = "s3://my-bucket/{{ .Namespace }}/{{ .Name }}.db"
+USE_PLACEHOLDERS = "use " + ", ".join(f"{{{{ .{name} }}}}" for name in PLACEHOLDERS)
+ONE_SOURCE = "clusterURL and clusterName are alternatives: set exactly one of them"
+CLUSTER_URL = "must be the client URL of an etcd cluster without TLS, like http://my-cluster:2379"
+CLUSTER_NAME = "must be the name of an EtcdCluster in the same namespace"
+UNKNOWN_PLACEHOLDER = f"has an unknown placeholder: {USE_PLACEHOLDERS}"
+SCHEME = "must start with s3://, gs:// or file://"
+NO_CREDENTIALS = (
+    "must not contain credentials: remove what is before '@', and set spec.destination.credentials"
+)
+OBJECT = (
+    f"must name a bucket and an object in it, like {_EXAMPLE}, or a file, like file:///{{{{ .Name }}}}.db"
+)
+DOTS = "must not contain '.' or '..' as a folder: write the name itself"
+OPTIONS = f"has an unknown option after '?': s3:// has {', '.join(S3_OPTIONS)}; gs:// and file:// have none"
+CLAIM = "persistentVolumeClaim belongs to file:// URLs: set it for them, and only for them"
+CREDENTIALS_FIT = (
+    "credentials must fit the URL: aws belongs to s3://, googleCloud to gs://, environment to both, "
+    "none to file://"
+)
+IMMUTABLE = "Unsupported changes: an EtcdBackup is taken once: create another EtcdBackup"
+
+
+def _whole(pattern: str) -> str:
+    """CEL that is true if the pattern matches all of `self`."""
+    return f"self.matches('^({pattern})$')"
+
+
+_STARTS = "self.objectURLTemplate.startsWith"
+
+BACKUP = (
+    Validation(
+        name="one-source",
+        at="spec.source",
+        holds="has(self.clusterURL) != has(self.clusterName)",
+        message=ONE_SOURCE,
+    ),
+    Validation(
+        name="cluster-url",
+        at="spec.source.clusterURL",
+        holds=_whole(CLUSTER_URL_PATTERN),
+        message=CLUSTER_URL,
+    ),
+    Validation(
+        name="cluster-name",
+        at="spec.source.clusterName",
+        holds=f"self.matches('{NAME_PATTERN}')",
+        message=CLUSTER_NAME,
+    ),
+    Validation(
+        name="placeholders",
+        at=_URL,
+        holds=_whole(TEMPLATE_PATTERN),
+        message=UNKNOWN_PLACEHOLDER,
+        explain=f"'unknown placeholder ' + self.findAll('{ANY_PLACEHOLDER_PATTERN}')"
+        f".filter(p, !p.matches('^{PLACEHOLDER_PATTERN}$')).join(', ') + ': {USE_PLACEHOLDERS}'",
+    ),
+    Validation(name="scheme", at=_URL, holds=_whole(SCHEME_PATTERN), message=SCHEME),
+    Validation(
+        name="no-credentials", at=_URL, holds=f"!{_whole(CREDENTIALS_PATTERN)}", message=NO_CREDENTIALS
+    ),
+    Validation(
+        name="object",
+        at=_URL,
+        # The other rules say more about these.
+        holds=f"!{_whole(SCHEME_PATTERN)} || {_whole(CREDENTIALS_PATTERN)} || {_whole(OBJECT_PATTERN)}",
+        message=OBJECT,
+    ),
+    Validation(name="no-dots", at=_URL, holds=f"!{_whole(DOTS_PATTERN)}", message=DOTS),
+    Validation(name="options", at=_URL, holds=_whole(OPTIONS_PATTERN), message=OPTIONS),
+    Validation(
+        name="claim",
+        at="spec.destination",
+        holds=f"{_STARTS}('file://') == has(self.persistentVolumeClaim)",
+        message=CLAIM,
+    ),
+    Validation(
+        name="credentials-fit",
+        at="spec.destination",
+        holds="!has(self.credentials) || ("
+        f"(!has(self.credentials.aws) || {_STARTS}('s3://')) && "
+        f"(!has(self.credentials.googleCloud) || {_STARTS}('gs://')) && "
+        f"(!has(self.credentials.environment) || !{_STARTS}('file://')))",
+        message=CREDENTIALS_FIT,
+    ),
+    Validation(name="immutable", at="spec", holds="self == oldSelf", message=IMMUTABLE),
+)

@@ -1,0 +1,1 @@
+"""EtcdBackups: what is decided about one, without I/O."""

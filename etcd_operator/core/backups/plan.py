@@ -1,0 +1,241 @@
+"""The ordered rules for one EtcdBackup. The first with an opinion wins.
+
+A backup is taken by one Job, which is made once: it has a name that follows from the UID, and the status
+names it. What its pod reported decides; what Kubernetes says of the Job decides only without a report.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from etcd_operator.core.backups.result import Failure, StoredManifest, failure
+from etcd_operator.core.backups.state import (
+    BACKING_UP,
+    COMPLETED,
+    FAILED,
+    BackupState,
+    JobEnd,
+    JobState,
+    PodState,
+)
+
+SOURCE_PATIENCE = 60.0
+"""Seconds for which the cluster may be missing, or not have served yet: it may be created with its backup."""
+
+START_PATIENCE = 600.0
+"""Seconds within which the pod of a backup has to start: a person may have to make a Secret."""
+
+NOT_STARTED = "NotStarted"
+STORED = "Stored"
+
+RECHECK = 10.0
+"""Seconds; the events of what a backup waits for come first."""
+
+
+SOURCE_RECHECK = 2.0
+"""Seconds; no event of a cluster queues its backups."""
+
+
+class Act(Enum):
+    """What is done for a backup, after its status was written."""
+
+    NOTHING = "nothing"
+    CREATE_JOB = "create its Job"
+    STOP_JOB = "delete its Job"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackupPlan:
+    """What the status reports, what to do, and when to look again at the latest (seconds; None: at an event).
+
+    reason, message: of the condition. manifest: of a backup that is stored.
+    """
+
+    phase: str
+    reason: str
+    message: str
+    act: Act = Act.NOTHING
+    manifest: StoredManifest | None = None
+    requeue_after: float | None = None
+
+
+BackupRule = Callable[[BackupState], BackupPlan | None]
+
+
+def accept(state: BackupState) -> BackupPlan | None:
+    """Write that it has begun before anything is made."""
+    if state.phase == BACKING_UP:
+        return None
+    if state.problem:
+        return _failed(Failure(reason="InvalidSpec", message=state.problem))
+    return _in_progress("Accepted", f"the backup will be stored at {state.url}")
+
+
+def conclude(state: BackupState) -> BackupPlan | None:
+    """The pod that has ended says what came of it."""
+    if state.job is None:
+        return None
+    stored = next((pod for pod in state.job.pods if pod.has_succeeded), None)
+    if stored is not None:
+        return _completed(state.url, stored)
+    if any(not _has_ended(pod) for pod in state.job.pods):
+        return None
+    ended = next(iter(state.job.pods), None)
+    return _failed(_failure(ended, state.job)) if ended is not None else None
+
+
+def conclude_without_pod(state: BackupState) -> BackupPlan | None:
+    """The pod was deleted, and its report with it."""
+    job = state.job
+    if job is None or job.end is JobEnd.RUNS:
+        return None
+    if job.end is JobEnd.SUCCEEDED:
+        return BackupPlan(
+            phase=COMPLETED,
+            reason=STORED,
+            message=f"stored {state.url}; its revision and size are not known, because the pod was deleted: "
+            "see `etcd-operator list`",
+        )
+    why = f" ({job.message})" if job.message else ""
+    return _failed(
+        Failure(
+            reason="PodDeleted",
+            message=f"the pod was deleted before it reported what it did{why}: create another EtcdBackup",
+        )
+    )
+
+
+def stop(state: BackupState) -> BackupPlan | None:
+    """A pod that does not start is not waited for for ever; it must not start later, either."""
+    job = state.job
+    if job is None or job.is_terminating or job.age < START_PATIENCE or _has_started(job):
+        return None
+    minutes = round(START_PATIENCE / 60)
+    message = f"the pod did not start within {minutes} minutes: {_waits_for(job)}"
+    return BackupPlan(
+        phase=BACKING_UP, reason=NOT_STARTED, message=message, act=Act.STOP_JOB, requeue_after=RECHECK
+    )
+
+
+def await_job(state: BackupState) -> BackupPlan | None:
+    """Say what the Job does."""
+    job = state.job
+    if job is None:
+        return None
+    if job.is_terminating:
+        reason, message = state.stopped if state.stopped[0] else ("JobDeleted", "the Job is being deleted")
+        return _in_progress(reason, message, requeue_after=RECHECK)
+    running = next((pod for pod in job.pods if pod.has_started), None)
+    if running is None:
+        left = max(START_PATIENCE - job.age, 1.0)
+        return _in_progress(
+            "PodPending", f"waiting for the pod to start: {_waits_for(job)}", requeue_after=left
+        )
+    if running.is_terminating:
+        return _in_progress("PodTerminating", f"pod {running.name} is being deleted")
+    return _in_progress("Running", f"pod {running.name} stores the backup at {state.url}")
+
+
+def job_lost(state: BackupState) -> BackupPlan | None:
+    """The Job was made, and is gone: it is not made again."""
+    if not state.is_job_recorded:
+        return None
+    reason, message = state.stopped
+    if not reason:
+        reason, message = "JobDeleted", "the Job was deleted before it ended: create another EtcdBackup"
+    return _failed(Failure(reason=reason, message=message))
+
+
+def await_source(state: BackupState) -> BackupPlan | None:
+    """Wait for a moment for the cluster."""
+    source = state.source
+    if source.endpoints:
+        return None
+    left = SOURCE_PATIENCE - (state.waited or 0.0)
+    if left <= 0:
+        return _failed(Failure(reason=source.reason, message=source.message))
+    return _in_progress(source.reason, source.message, requeue_after=min(left, SOURCE_RECHECK))
+
+
+def start(state: BackupState) -> BackupPlan | None:
+    """Make the Job."""
+    return _in_progress(
+        "Starting",
+        f"creating the Job that stores the backup at {state.url}",
+        act=Act.CREATE_JOB,
+        requeue_after=RECHECK,
+    )
+
+
+RULES: tuple[BackupRule, ...] = (
+    accept,
+    conclude,
+    conclude_without_pod,
+    stop,
+    await_job,
+    job_lost,
+    await_source,
+    start,
+)
+
+
+def plan(state: BackupState) -> BackupPlan | None:
+    """What to do for a backup; None for one that has ended: total, deterministic, without side effects."""
+    if state.is_final:
+        return None
+    return next(opinion for rule in RULES if (opinion := rule(state)))
+
+
+def size_of(count: int) -> str:
+    """A number of bytes for people: 512 B, 1.5 MiB."""
+    size, unit = float(count), "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if size < 1024:
+            break
+        size, unit = size / 1024, larger
+    return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+
+
+def _in_progress(
+    reason: str, message: str, *, act: Act = Act.NOTHING, requeue_after: float | None = None
+) -> BackupPlan:
+    return BackupPlan(phase=BACKING_UP, reason=reason, message=message, act=act, requeue_after=requeue_after)
+
+
+def _failed(why: Failure) -> BackupPlan:
+    return BackupPlan(phase=FAILED, reason=why.reason, message=why.message)
+
+
+def _completed(url: str, pod: PodState) -> BackupPlan:
+    report = pod.report
+    if report is None or report.manifest is None:
+        message = f"stored {url}; the pod did not report its revision and size: see `etcd-operator list`"
+        return BackupPlan(phase=COMPLETED, reason=STORED, message=message)
+    manifest = report.manifest
+    message = (
+        f"stored {url}: revision {manifest.revision}, {manifest.keys} keys, {size_of(manifest.size)}, "
+        f"from {report.source} in {report.seconds:.1f} s"
+    )
+    return BackupPlan(phase=COMPLETED, reason=STORED, message=message, manifest=manifest)
+
+
+def _failure(pod: PodState, job: JobState) -> Failure:
+    if pod.exit_code is None:
+        why = pod.message or pod.reason or "no reason is given"
+        return Failure(reason=pod.reason or "PodFailed", message=f"the pod failed before it reported: {why}")
+    return failure(pod.report, reason=pod.reason, exit_code=pod.exit_code, job=job.name)
+
+
+def _has_ended(pod: PodState) -> bool:
+    return pod.exit_code is not None or pod.has_failed
+
+
+def _has_started(job: JobState) -> bool:
+    return any(pod.has_started for pod in job.pods)
+
+
+def _waits_for(job: JobState) -> str:
+    pod = next(iter(job.pods), None)
+    if pod is None:
+        return f"there is none yet, see `kubectl describe job {job.name}`"
+    return pod.waits_for or f"see `kubectl describe pod {pod.name}`"

@@ -1,0 +1,96 @@
+"""What the command `etcd-operator backup` reported in the termination message of its container."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import msgspec
+
+from etcd_operator.decoding import decoder
+
+LONGEST_MESSAGE = 1000
+"""Characters of a message in the status."""
+
+
+class StoredManifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What is read of the manifest of a backup (`backup.manifest`)."""
+
+    revision: int
+    keys: int
+    size: int
+    sha256: str
+    etcd_version: str
+    cluster_id: str = msgspec.field(name="clusterID")
+    stored_size: int = 0
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """The JSON document of the command: a manifest, or an error and the kind of it."""
+
+    manifest: StoredManifest | None = None
+    source: str = ""
+    seconds: float = 0.0
+    error: str = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """Why a backup failed: a word for programs, a sentence for people."""
+
+    reason: str
+    message: str
+
+
+REASONS: Mapping[str, str] = {
+    "BucketMissing": "BucketMissing",
+    "AccessDenied": "AccessDenied",
+    "NameTaken": "NameTaken",
+    "StoreFull": "StoreFull",
+    "Unreachable": "StoreUnreachable",
+    "Stalled": "StoreStalled",
+    "InvalidURL": "InvalidURL",
+    "MissingSDK": "InvalidURL",
+    "NotReachable": "SourceUnreachable",
+    "NoQuorum": "SourceWithoutQuorum",
+    "AccessRefused": "SourceRefusedAccess",
+    "SourceError": "SourceFailed",
+    "Damaged": "SnapshotDamaged",
+    "ManifestMissing": "ManifestMissing",
+    "BadKey": "BadKey",
+    "Interrupted": "Interrupted",
+}
+"""The reason in the status, by the kind of error that the command reported."""
+
+_SAID: Mapping[str, str] = {
+    # The command names flags that an EtcdBackup does not have.
+    "NoQuorum": "no member of the cluster can confirm with a quorum that it has the last writes: wait until "
+    "a majority of the members runs, then create another EtcdBackup",
+    "AccessRefused": "etcd requires a user (authentication is enabled), and an EtcdBackup cannot log in",
+    "Interrupted": "the pod was stopped before the backup was complete: create another EtcdBackup",
+}
+
+
+def read(message: str) -> Report | None:
+    """The report in a termination message; None if there is none."""
+    try:
+        report = decoder(Report).decode(message)
+    except msgspec.DecodeError:
+        return None
+    return report if report.manifest is not None or report.error else None
+
+
+def failure(report: Report | None, *, reason: str, exit_code: int, job: str) -> Failure:
+    """Why a container failed that ended with `exit_code`, for which Kubernetes gives `reason`."""
+    if report is not None and report.error:
+        text = _SAID.get(report.reason, report.error).replace("check --endpoints", "check spec.source")
+        return Failure(reason=REASONS.get(report.reason, "BackupFailed"), message=text[:LONGEST_MESSAGE])
+    if reason == "OOMKilled":
+        return Failure(
+            reason="OutOfMemory", message="the pod was ended because its node or its limit was out of memory"
+        )
+    because = f" ({reason})" if reason not in ("", "Error") else ""
+    return Failure(
+        reason="BackupFailed",
+        message=f"the pod ended with exit code {exit_code}{because} and without a report: "
+        f"see `kubectl logs job/{job}`",
+    )

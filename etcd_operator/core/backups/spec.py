@@ -1,0 +1,99 @@
+"""What a spec of an EtcdBackup means: whether it is valid, and the URL that its template stands for."""
+
+import re
+from collections.abc import Iterator
+
+from etcd_operator.api import backup_validations as rules
+from etcd_operator.api.backups import (
+    ANY_PLACEHOLDER_PATTERN,
+    CLUSTER_URL_PATTERN,
+    CREDENTIALS_PATTERN,
+    DOTS_PATTERN,
+    OBJECT_PATTERN,
+    OPTIONS_PATTERN,
+    PLACEHOLDER_PATTERN,
+    SCHEME_PATTERN,
+    TEMPLATE_PATTERN,
+    BackupDestination,
+    BackupSource,
+    BackupSpec,
+)
+from etcd_operator.api.limits import NAME_PATTERN
+from etcd_operator.api.meta import ObjectMeta
+
+CLAIM_FOLDER = "/backups"
+"""Where the claim of a `file://` URL is mounted."""
+
+_FILE = "file://"
+
+
+def problem(spec: BackupSpec) -> str:
+    """What is wrong with a spec, as the API server would say it; empty if nothing is."""
+    return next(_problems(spec), "")
+
+
+def rendered_url(template: str, metadata: ObjectMeta) -> str:
+    """The URL with all placeholders replaced. The template is a valid one."""
+    values = {
+        "Name": metadata.name,
+        "Namespace": metadata.namespace,
+        "UID": metadata.uid,
+        "CreationTimestamp": metadata.creation_timestamp,
+    }
+    return re.sub(PLACEHOLDER_PATTERN, lambda found: values[found[1]], template)
+
+
+def url_in_pod(url: str) -> str:
+    """The URL as the pod of the backup has to be given it: files are in the folder of the claim."""
+    return f"{_FILE}{CLAIM_FOLDER}{url.removeprefix(_FILE)}" if url.startswith(_FILE) else url
+
+
+def _problems(spec: BackupSpec) -> Iterator[str]:
+    for text in _source_problems(spec.source):
+        yield f"spec.source: {text}"
+    for text in _url_problems(spec.destination.object_url_template):
+        yield f"spec.destination.objectURLTemplate: {text}"
+    for text in _destination_problems(spec.destination):
+        yield f"spec.destination: {text}"
+
+
+def _source_problems(source: BackupSource) -> Iterator[str]:
+    if bool(source.cluster_url) == bool(source.cluster_name):
+        yield rules.ONE_SOURCE
+    if source.cluster_url and not re.fullmatch(CLUSTER_URL_PATTERN, source.cluster_url):
+        yield f"clusterURL {rules.CLUSTER_URL}"
+    if source.cluster_name and not re.fullmatch(NAME_PATTERN, source.cluster_name):
+        yield f"clusterName {rules.CLUSTER_NAME}"
+
+
+def _url_problems(url: str) -> Iterator[str]:
+    if not re.fullmatch(TEMPLATE_PATTERN, url):
+        wrong = [
+            each.group()
+            for each in re.finditer(ANY_PLACEHOLDER_PATTERN, url)
+            if not re.fullmatch(PLACEHOLDER_PATTERN, each.group())
+        ]
+        yield f"unknown placeholder {', '.join(wrong)}: {rules.USE_PLACEHOLDERS}"
+    if not re.fullmatch(SCHEME_PATTERN, url):
+        yield rules.SCHEME
+    if re.fullmatch(CREDENTIALS_PATTERN, url):
+        yield rules.NO_CREDENTIALS
+    if not re.fullmatch(OBJECT_PATTERN, url):
+        yield rules.OBJECT
+    if re.fullmatch(DOTS_PATTERN, url):
+        yield rules.DOTS
+    if not re.fullmatch(OPTIONS_PATTERN, url):
+        yield rules.OPTIONS
+
+
+def _destination_problems(destination: BackupDestination) -> Iterator[str]:
+    url, credentials = destination.object_url_template, destination.credentials
+    if url.startswith(_FILE) != (destination.persistent_volume_claim is not None):
+        yield rules.CLAIM
+    fits = (
+        (credentials.aws is None or url.startswith("s3://"))
+        and (credentials.google_cloud is None or url.startswith("gs://"))
+        and (credentials.environment is None or not url.startswith(_FILE))
+    )
+    if not fits:
+        yield rules.CREDENTIALS_FIT

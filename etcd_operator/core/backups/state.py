@@ -1,0 +1,91 @@
+"""One frozen picture of an EtcdBackup: all that a decision about it may rest on."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from etcd_operator.core.backups.result import Report
+
+BACKING_UP, COMPLETED, FAILED = "BackingUp", "Completed", "Failed"
+"""The phases. The last two are final."""
+
+
+class JobEnd(Enum):
+    """Whether Kubernetes counts a Job as ended."""
+
+    RUNS = "runs"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodState:
+    """The pod of a backup.
+
+    has_started: its container runs or has run. waits_for: why it has not started, as Kubernetes says it.
+    exit_code: of its container, None until that has ended. reason: Kubernetes' word for how the pod or its
+    container ended. report: what the command reported.
+    """
+
+    name: str
+    has_started: bool = False
+    is_terminating: bool = False
+    has_failed: bool = False
+    waits_for: str = ""
+    exit_code: int | None = None
+    reason: str = ""
+    message: str = ""
+    report: Report | None = None
+
+    @property
+    def has_succeeded(self) -> bool:
+        """Whether the command has stored the backup."""
+        return self.exit_code == 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobState:
+    """The Job that was made for this very EtcdBackup. age: seconds since it was created."""
+
+    name: str
+    uid: str
+    end: JobEnd = JobEnd.RUNS
+    message: str = ""
+    is_terminating: bool = False
+    age: float = 0.0
+    pods: tuple[PodState, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceState:
+    """The cluster to back up: `endpoints` to ask (host:port), or why there are none yet."""
+
+    endpoints: tuple[str, ...] = ()
+    reason: str = ""
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackupState:
+    """The observed world of one EtcdBackup.
+
+    problem: what is wrong with its spec. url: what its template stands for.
+    waited: seconds since the operator accepted it; None before that.
+    is_job_recorded: its status names its Job, so that one was made.
+    stopped: reason and message with which the operator stopped the Job; empty if it did not.
+    """
+
+    name: str
+    phase: str = ""
+    is_deleting: bool = False
+    problem: str = ""
+    url: str = ""
+    source: SourceState = SourceState()
+    waited: float | None = None
+    job: JobState | None = None
+    is_job_recorded: bool = False
+    stopped: tuple[str, str] = ("", "")
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing is ever done for it again."""
+        return self.is_deleting or self.phase in (COMPLETED, FAILED)

@@ -1,0 +1,1 @@
+"""EtcdBackups at work: observe, plan, act."""

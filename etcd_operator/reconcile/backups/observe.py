@@ -1,0 +1,132 @@
+"""Joins the caches into one `BackupState`."""
+
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from etcd_operator.api.backups import BackupSpec, EtcdBackup
+from etcd_operator.clock import Clock, instant
+from etcd_operator.core.backups import result
+from etcd_operator.core.backups.plan import NOT_STARTED
+from etcd_operator.core.backups.spec import problem, rendered_url
+from etcd_operator.core.backups.state import BackupState, JobEnd, JobState, PodState, SourceState
+from etcd_operator.core.backups.status import COMPLETE
+from etcd_operator.decoding import convert
+from etcd_operator.keys import Key
+from etcd_operator.kube import resources
+from etcd_operator.kube.views import ContainerStatus, Job, Pod
+from etcd_operator.reconcile.backups.caches import BackupCaches
+from etcd_operator.reconcile.backups.source import Sources
+from etcd_operator.reconcile.objects import Objects
+from etcd_operator.render.backup_job import CONTAINER, job_name
+
+_ENDS = {"Complete": JobEnd.SUCCEEDED, "Failed": JobEnd.FAILED}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObservedBackup:
+    """An EtcdBackup as stored, its spec (None for an invalid one), and its state."""
+
+    key: Key
+    backup: EtcdBackup
+    spec: BackupSpec | None
+    state: BackupState
+
+
+@dataclass(frozen=True, kw_only=True)
+class BackupObserver:
+    """Observes EtcdBackups. Only a Job that seems to be missing is read from the API server."""
+
+    caches: BackupCaches
+    sources: Sources
+    clock: Clock
+
+    def observe(self, key: Key, backup: EtcdBackup, objects: Objects) -> ObservedBackup:
+        """The world of one backup. objects: reads live. Raises the errors of `Client`."""
+        spec, wrong = _parsed(backup)
+        status = backup.status
+        state = BackupState(
+            name=key.name,
+            phase=status.phase,
+            is_deleting=backup.metadata.deletion_timestamp is not None,
+            problem=wrong,
+            url=rendered_url(spec.destination.object_url_template, backup.metadata) if spec else "",
+            source=self.sources.find(spec.source, key.namespace) if spec else SourceState(),
+            waited=self._since(status.start_time) if status.start_time else None,
+            is_job_recorded=bool(status.job_name),
+            stopped=_stopped(backup),
+        )
+        if not state.is_final:
+            state = replace(state, job=self._job(backup, objects))
+        return ObservedBackup(key=key, backup=backup, spec=spec, state=state)
+
+    def _job(self, backup: EtcdBackup, objects: Objects) -> JobState | None:
+        """The Job that was made for this very EtcdBackup; anybody else's of that name is none."""
+        name = job_name(backup.metadata)
+        found = self.caches.jobs.store.get(Key(backup.metadata.namespace, name))
+        if found is None and backup.status.job_name:
+            found = objects.find(resources.JOBS, name, Job)  # not in a cache is not absent
+        if found is None or found.metadata.controller_uid != backup.metadata.uid:
+            return None
+        return self._job_state(found)
+
+    def _job_state(self, job: Job) -> JobState:
+        ended = [each for each in job.status.conditions if each.status == "True" and each.type in _ENDS]
+        return JobState(
+            name=job.metadata.name,
+            uid=job.metadata.uid,
+            end=_ENDS[ended[0].type] if ended else JobEnd.RUNS,
+            message=ended[0].message if ended else "",
+            is_terminating=job.metadata.deletion_timestamp is not None,
+            age=self._since(job.metadata.creation_timestamp),
+            pods=tuple(map(pod_state, self.caches.pods_of(job.metadata))),
+        )
+
+    def _since(self, moment: str) -> float:
+        """Seconds since then; at least 0: clocks differ."""
+        return max(0.0, (self.clock.now() - instant(moment)).total_seconds())
+
+
+def pod_state(pod: Pod) -> PodState:
+    """What Kubernetes says of the pod of a backup, and what its command reported."""
+    container = next((each for each in pod.status.container_statuses if each.name == CONTAINER), None)
+    ended = container.state.terminated if container is not None else None
+    return PodState(
+        name=pod.metadata.name,
+        has_started=container is not None and (ended is not None or container.state.running is not None),
+        is_terminating=pod.metadata.deletion_timestamp is not None,
+        has_failed=pod.status.phase == "Failed",
+        waits_for=_waits_for(pod, container),
+        exit_code=ended.exit_code if ended is not None else None,
+        reason=(ended.reason if ended is not None else "") or pod.status.reason,
+        message=pod.status.message,
+        report=result.read(ended.message) if ended is not None else None,
+    )
+
+
+def _waits_for(pod: Pod, container: ContainerStatus | None) -> str:
+    waiting = container.state.waiting if container is not None else None
+    if waiting is not None and waiting.message:
+        return f"{waiting.reason}: {waiting.message}"
+    for condition in pod.status.conditions:
+        if condition.type == "PodScheduled" and condition.status == "False":
+            return f"{condition.reason}: {condition.message}"
+    return f"{waiting.reason}, see `kubectl describe pod {pod.metadata.name}`" if waiting is not None else ""
+
+
+def _parsed(backup: EtcdBackup) -> tuple[BackupSpec | None, str]:
+    """The spec, or what is wrong with it."""
+    try:
+        spec = convert(backup.spec, BackupSpec)
+    except msgspec.ValidationError as error:
+        return None, f"spec: {error}"
+    wrong = problem(spec)
+    return (None, wrong) if wrong else (spec, "")
+
+
+def _stopped(backup: EtcdBackup) -> tuple[str, str]:
+    """Why the operator stopped the Job, as it wrote before."""
+    for condition in backup.status.conditions:
+        if condition.type == COMPLETE and condition.reason == NOT_STARTED:
+            return condition.reason, condition.message
+    return "", ""

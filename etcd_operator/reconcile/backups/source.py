@@ -1,0 +1,62 @@
+"""Where a backup is read from: the members of an EtcdCluster, or a URL."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from etcd_operator.api.backups import BackupSource
+from etcd_operator.core.backups.state import SourceState
+from etcd_operator.keys import Key
+from etcd_operator.kube.informer import Informer
+
+CLIENT_PORT = 2379
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sources:
+    """Resolves sources. clusters: the caches of EtcdClusters of both groups."""
+
+    clusters: tuple[Informer[Any], ...]
+
+    def find(self, source: BackupSource, namespace: str) -> SourceState:
+        """The endpoints of a source, or why there are none.
+
+        A URL with the name of a Service of an EtcdCluster means all members of that cluster, so that the
+        best of them is chosen: a connection to the Service may end at any member.
+        """
+        if source.cluster_name:
+            return self._by_name(Key(namespace, source.cluster_name))
+        host, address = _address(source.cluster_url)
+        found = self._cluster(Key(namespace, host))
+        endpoints = _endpoints(found) if found is not None else ()
+        return SourceState(endpoints=endpoints or (address,))
+
+    def _by_name(self, key: Key) -> SourceState:
+        found = self._cluster(key)
+        if found is None:
+            return SourceState(
+                reason="UnknownCluster",
+                message=f"there is no EtcdCluster {key.name} in the namespace {key.namespace}: check "
+                "spec.source.clusterName",
+            )
+        if found.metadata.deletion_timestamp is not None:
+            return SourceState(reason="UnknownCluster", message=f"EtcdCluster {key.name} is being deleted")
+        if not found.status.cluster_id or not found.status.endpoints:
+            return SourceState(reason="SourceNotReady", message=f"EtcdCluster {key.name} has not served yet")
+        return SourceState(endpoints=_endpoints(found))
+
+    def _cluster(self, key: Key) -> Any:
+        found: Iterable[Any] = (informer.store.get(key) for informer in self.clusters)
+        return next((cluster for cluster in found if cluster is not None), None)
+
+
+def _endpoints(cluster: Any) -> tuple[str, ...]:
+    return tuple(_address(url)[1] for url in cluster.status.endpoints)
+
+
+def _address(url: str) -> tuple[str, str]:
+    """The host of a valid URL, and `host:port`."""
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2]
+    return parts.hostname or "", host if parts.port is not None else f"{host}:{CLIENT_PORT}"
