@@ -43,7 +43,7 @@ from etcd_operator.observability.server import Check, StatusServer
 from etcd_operator.process import Reachability, end_in
 from etcd_operator.reconcile.backups.image import OwnImage
 from etcd_operator.reconcile.caches import Source
-from etcd_operator.reconcile.group import Wiring, build_groups, new_backoff
+from etcd_operator.reconcile.group import ClusterGroup, Wiring, build_groups, new_backoff
 from etcd_operator.reconcile.install import Installer
 from etcd_operator.settings import Settings
 
@@ -199,11 +199,11 @@ class Operator:
             if not writers:
                 self._leadership.release()
         for group in self._groups:
-            if group.quorum_check is not None:
+            if isinstance(group, ClusterGroup):
                 group.quorum_check.stop()
         late += [] if self._recorder.stop(left(2.0)) else ["events"]
         for group in self._groups:
-            if group.prober is not None:
+            if isinstance(group, ClusterGroup):
                 group.prober.stop()
         late += [informer.name for informer in self._informers() if not informer.stop(left(2.0))]
         late += [] if self._page.stop(left(2.0)) else ["status-server"]

@@ -7,7 +7,7 @@ import structlog
 
 from etcd_operator.engine.threads import Loop, OnCrash
 from etcd_operator.errors import NotFound
-from etcd_operator.reconcile.group import Group
+from etcd_operator.reconcile.group import ClusterGroup, Group
 from etcd_operator.reconcile.quorum_check import QUORUM_CHECK_SECONDS
 
 log = structlog.get_logger()
@@ -74,5 +74,5 @@ class LeaderThreads:
         while not self._ended.wait(QUORUM_CHECK_SECONDS):
             if self._may_act():
                 for group in self._groups:
-                    if group.quorum_check is not None:
+                    if isinstance(group, ClusterGroup):
                         group.quorum_check.check()

@@ -45,7 +45,8 @@ IMMUTABLE = "Unsupported changes: an EtcdBackup is taken once: create another Et
 
 def _whole(pattern: str) -> str:
     """CEL that is true if the pattern matches all of `self`."""
-    return f"self.matches('^({pattern})$')"
+    literal = pattern.replace("\\", "\\\\")
+    return f"self.matches('^({literal})$')"
 
 
 _STARTS = "self.objectURLTemplate.startsWith"

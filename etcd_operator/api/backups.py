@@ -24,7 +24,7 @@ S3_OPTIONS = ("region", "endpoint", "s3ForcePathStyle", "disableSSL", "sse", "ss
 
 LONGEST_URL = 1024
 
-# Patterns match a whole text. They are the same in Python and in CEL, so they have no backslash.
+# Patterns match a whole text; Python's `re` and RE2 read them alike.
 PLACEHOLDER_PATTERN = f"[{{][{{] *[.]({'|'.join(PLACEHOLDERS)}) *[}}][}}]"
 TEMPLATE_PATTERN = f"([^{{}}]|{PLACEHOLDER_PATTERN})*"
 ANY_PLACEHOLDER_PATTERN = "[{][^}]*[}]*|[}]+"
@@ -34,7 +34,7 @@ OBJECT_PATTERN = "(s3|gs)://[^/?#:]+/([^/?#]+/)*[^/?#]+([?].*)?|file:///[^/?#]+(
 DOTS_PATTERN = ".*/[.][.]?([/?].*)?"
 _OPTION = f"({'|'.join(S3_OPTIONS)})=[^&#]*"
 OPTIONS_PATTERN = f"[^?]*|s3://[^?]*[?]{_OPTION}(&{_OPTION})*"
-CLUSTER_URL_PATTERN = "http://([A-Za-z0-9._-]+|[[][0-9A-Fa-f:.]+[]])(:[0-9]{1,5})?/?"
+CLUSTER_URL_PATTERN = r"http://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?/?"
 
 
 class BackupSource(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -77,23 +77,29 @@ class Wiring:
 
 @dataclass(frozen=True, kw_only=True)
 class Group:
-    """The running parts of one API group, or of a kind that needs rights and definitions of its own.
+    """Running parts that start together, once their caches are complete.
 
     others: informers of other groups that have to be complete, or of kinds that are not defined, before its
-    controllers start. Only groups of clusters probe.
+    controllers start.
     """
 
     name: str
     informers: tuple[Informer[Any], ...]
     controllers: tuple[Controller, ...]
     others: tuple[Informer[Any], ...]
-    prober: Prober | None = None
-    quorum_check: QuorumCheck | None = None
 
     @property
     def has_synced(self) -> bool:
         """Whether every cache holds a complete list."""
         return all(informer.has_synced for informer in self.informers)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterGroup(Group):
+    """One API group with its clusters: it queries their etcd."""
+
+    prober: Prober
+    quorum_check: QuorumCheck
 
 
 def build_groups(wiring: Wiring, source: Source) -> tuple[Group, ...]:
@@ -115,7 +121,7 @@ def new_backoff(clock: Clock) -> Backoff[Key]:
     return Backoff(clock, base=0.005, cap=30.0)
 
 
-def _improbable(wiring: Wiring, caches: Caches[improbable.EtcdCluster], other: Caches[Any]) -> Group:
+def _improbable(wiring: Wiring, caches: Caches[improbable.EtcdCluster], other: Caches[Any]) -> ClusterGroup:
     peers = caches.peers
     if peers is None:
         raise TypeError("persistent members need a cache of peers")
@@ -154,7 +160,7 @@ def _improbable(wiring: Wiring, caches: Caches[improbable.EtcdCluster], other: C
     to_cluster.target, answered.target = clusters.enqueue, clusters.resume
     caches.wake(clusters.enqueue, clusters.restart)
     wake_peers(caches, peer_controller.enqueue)
-    return Group(
+    return ClusterGroup(
         name=improbable.GROUP,
         informers=tuple(caches.all()),
         others=(other.clusters,),
@@ -164,7 +170,7 @@ def _improbable(wiring: Wiring, caches: Caches[improbable.EtcdCluster], other: C
     )
 
 
-def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], other: Caches[Any]) -> Group:
+def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], other: Caches[Any]) -> ClusterGroup:
     to_cluster, answered = _Later(), _Later()
     reconciler = _reconciler(
         wiring,
@@ -179,7 +185,7 @@ def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], other: Caches[An
     clusters = wiring.new_controller("coreos-cluster", reconciler.reconcile)
     to_cluster.target, answered.target = clusters.enqueue, clusters.resume
     caches.wake(clusters.enqueue, clusters.restart)
-    return Group(
+    return ClusterGroup(
         name=coreos.GROUP,
         informers=tuple(caches.all()),
         others=(other.clusters,),

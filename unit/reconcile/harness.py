@@ -21,7 +21,7 @@ from etcd_operator.kube.informer import Informer
 from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.transport import Timeouts
 from etcd_operator.reconcile.caches import Source
-from etcd_operator.reconcile.group import Wiring, build_groups, new_backoff
+from etcd_operator.reconcile.group import ClusterGroup, Wiring, build_groups, new_backoff
 from etcd_operator.reconcile.membership import DEADLINE as MEMBERSHIP_DEADLINE
 from etcd_operator.reconcile.objects import Objects
 from unit.fakes.apiserver import ApiServer, Json
@@ -156,7 +156,8 @@ class Operator:
         )
         watching = Client(MortalTransport(api.url, Mortality()))
         self.groups = build_groups(wiring, Source(client=watching, namespace="", on_crash=_never))
-        for group in self.groups:
+        self.cluster_groups = [group for group in self.groups if isinstance(group, ClusterGroup)]
+        for group in self.cluster_groups:
             group.prober._guarded = partial(self._probe, group.prober._guarded)  # type: ignore[method-assign]
         for informer in self.informers:
             self._reported[informer] = {}
@@ -203,9 +204,8 @@ class Operator:
         self._recorder.stop(0.0)
         for informer in self.informers:
             assert informer.stop()
-        for group in self.groups:
-            if group.prober is not None:
-                group.prober.stop()
+        for group in self.cluster_groups:
+            group.prober.stop()
         self._recorder._thread.join(DEADLINE)
 
     def _on_change(self, reported: dict[str, str], old: Any, new: Any) -> None:
@@ -232,7 +232,7 @@ class Operator:
         return all(map(self._shows_the_view, self.informers)) and not self._is_probing()
 
     def _is_probing(self) -> bool:
-        slots = [slot for group in self.groups for slot in list(group.prober._slots.values())]
+        slots = [slot for group in self.cluster_groups for slot in list(group.prober._slots.values())]
         return any(slot.is_under_way for slot in slots) or self._probing > 0
 
     def _shows_the_view(self, informer: Informer[Any]) -> bool:

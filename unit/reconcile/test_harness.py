@@ -34,7 +34,7 @@ def test_a_change_that_the_handlers_have_not_seen_is_waited_for() -> None:
 def test_a_probe_that_has_not_woken_its_cluster_is_waited_for() -> None:
     with bootstrapped(*ephemeral(size=1)) as made:
         operator, seen = operator_of(made), []
-        (prober,) = (group.prober for group in operator.groups if group.prober._slots)
+        (prober,) = (group.prober for group in operator.cluster_groups if group.prober._slots)
         probe, on_done = prober._probe, prober._on_done
 
         def probe_outdated(slot: Slot, **limits: float) -> Probe:

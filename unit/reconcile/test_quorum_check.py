@@ -149,7 +149,7 @@ def test_a_failed_check_leads_to_a_probe_with_the_whole_deadline(kind: Any) -> N
         made.settle()
         operator = made.operator
         assert operator is not None
-        [group] = [group for group in operator.groups if group.prober._slots]
+        [group] = [group for group in operator.cluster_groups if group.prober._slots]
         operator.schedule.advance(RECENT)
         for member in made.etcd.etcd.voters:
             made.etcd.etcd.freeze(member.name)

@@ -1,0 +1,285 @@
+"""What is done for one EtcdBackup: every decision as a table."""
+
+from typing import Any
+
+import pytest
+
+from etcd_operator.api.backups import BackupStatus
+from etcd_operator.core.backups.plan import (
+    NOT_STARTED,
+    SOURCE_PATIENCE,
+    START_PATIENCE,
+    Act,
+    BackupPlan,
+    plan,
+    size_of,
+)
+from etcd_operator.core.backups.result import REASONS, Report, StoredManifest, failure, read
+from etcd_operator.core.backups.state import BackupState, JobEnd, JobState, PodState, SourceState
+from etcd_operator.core.backups.status import status
+
+URL = "s3://bucket/one.db"
+MANIFEST = StoredManifest(
+    revision=7, keys=3, size=20512, sha256="ab" * 32, etcd_version="3.6.16", cluster_id="c0ffee"
+)
+STORED = Report(manifest=MANIFEST, source="c-0.c.default.svc:2379", seconds=1.25)
+READY = SourceState(endpoints=("c-0.c.default.svc:2379",))
+UNKNOWN = SourceState(reason="UnknownCluster", message="there is no EtcdCluster c")
+
+
+def pod(**facts: Any) -> PodState:
+    return PodState(**{"name": "one-x", **facts})
+
+
+def job(*pods: PodState, **facts: Any) -> JobState:
+    return JobState(**{"name": "one", "uid": "uid-job", "pods": pods, **facts})
+
+
+def state(made: JobState | None = None, **facts: Any) -> BackupState:
+    defaults = {"name": "one", "phase": "BackingUp", "url": URL, "source": READY, "waited": 1.0}
+    return BackupState(**{**defaults, "job": made, "is_job_recorded": made is not None, **facts})
+
+
+def planned(given: BackupState) -> BackupPlan:
+    made = plan(given)
+    assert made is not None
+    return made
+
+
+@pytest.mark.parametrize(
+    ("given", "phase", "reason", "act"),
+    [
+        pytest.param(state(phase=""), "BackingUp", "Accepted", Act.NOTHING, id="the status comes first"),
+        pytest.param(
+            state(phase="", problem="spec.source: no"), "Failed", "InvalidSpec", Act.NOTHING, id="invalid"
+        ),
+        pytest.param(state(), "BackingUp", "Starting", Act.CREATE_JOB, id="its Job is made"),
+        pytest.param(
+            state(source=UNKNOWN), "BackingUp", "UnknownCluster", Act.NOTHING, id="it waits for its cluster"
+        ),
+        pytest.param(
+            state(source=UNKNOWN, waited=SOURCE_PATIENCE),
+            "Failed",
+            "UnknownCluster",
+            Act.NOTHING,
+            id="but not for ever",
+        ),
+        pytest.param(
+            state(job(), source=UNKNOWN, waited=SOURCE_PATIENCE),
+            "BackingUp",
+            "PodPending",
+            Act.NOTHING,
+            id="a cluster that is deleted in the middle is the Job's to notice",
+        ),
+        pytest.param(state(job()), "BackingUp", "PodPending", Act.NOTHING, id="no pod yet"),
+        pytest.param(state(job(pod())), "BackingUp", "PodPending", Act.NOTHING, id="a pod that waits"),
+        pytest.param(state(job(pod(has_started=True))), "BackingUp", "Running", Act.NOTHING, id="it runs"),
+        pytest.param(
+            state(job(pod(has_started=True), age=9 * START_PATIENCE)),
+            "BackingUp",
+            "Running",
+            Act.NOTHING,
+            id="what runs is ended by its own time limits, which progress extends",
+        ),
+        pytest.param(
+            state(job(pod(has_started=True, is_terminating=True))),
+            "BackingUp",
+            "PodTerminating",
+            Act.NOTHING,
+            id="a pod that is being deleted may still store the backup",
+        ),
+        pytest.param(
+            state(job(pod(exit_code=0, report=STORED))), "Completed", "Stored", Act.NOTHING, id="stored"
+        ),
+        pytest.param(
+            state(job(pod(name="one-a", exit_code=1), pod(exit_code=0, report=STORED))),
+            "Completed",
+            "Stored",
+            Act.NOTHING,
+            id="of two pods one has stored it",
+        ),
+        pytest.param(
+            state(job(pod(name="one-a", exit_code=1), pod(has_started=True))),
+            "BackingUp",
+            "Running",
+            Act.NOTHING,
+            id="of two pods one still runs",
+        ),
+        pytest.param(
+            state(job(pod(exit_code=0), end=JobEnd.SUCCEEDED)),
+            "Completed",
+            "Stored",
+            Act.NOTHING,
+            id="stored, without a report",
+        ),
+        pytest.param(
+            state(job(end=JobEnd.SUCCEEDED)), "Completed", "Stored", Act.NOTHING, id="stored, the pod is gone"
+        ),
+        pytest.param(
+            state(job(end=JobEnd.FAILED)), "Failed", "PodDeleted", Act.NOTHING, id="failed, the pod is gone"
+        ),
+        pytest.param(
+            state(job(pod(has_failed=True, reason="Evicted", message="low on memory"))),
+            "Failed",
+            "Evicted",
+            Act.NOTHING,
+            id="evicted before it started",
+        ),
+        pytest.param(
+            state(job(pod(), age=START_PATIENCE)), "BackingUp", NOT_STARTED, Act.STOP_JOB, id="never started"
+        ),
+        pytest.param(
+            state(job(pod(), age=START_PATIENCE, is_terminating=True), stopped=(NOT_STARTED, "why")),
+            "BackingUp",
+            NOT_STARTED,
+            Act.NOTHING,
+            id="its Job is being deleted for that",
+        ),
+        pytest.param(
+            state(job(pod(exit_code=0, report=STORED), is_terminating=True), stopped=(NOT_STARTED, "why")),
+            "Completed",
+            "Stored",
+            Act.NOTHING,
+            id="it stored the backup nevertheless",
+        ),
+        pytest.param(
+            state(None, is_job_recorded=True, stopped=(NOT_STARTED, "why")),
+            "Failed",
+            NOT_STARTED,
+            Act.NOTHING,
+            id="its Job was deleted for that",
+        ),
+        pytest.param(
+            state(None, is_job_recorded=True),
+            "Failed",
+            "JobDeleted",
+            Act.NOTHING,
+            id="somebody deleted its Job",
+        ),
+    ],
+)
+def test_a_decision(given: BackupState, phase: str, reason: str, act: Act) -> None:
+    made = planned(given)
+    assert (made.phase, made.reason, made.act) == (phase, reason, act)
+    assert made.message
+    if phase == "BackingUp" and reason in ("UnknownCluster", NOT_STARTED, "Starting", "PodPending"):
+        assert made.requeue_after is not None, "nothing would ever happen again"
+
+
+@pytest.mark.parametrize("final", [{"phase": "Completed"}, {"phase": "Failed"}, {"is_deleting": True}])
+@pytest.mark.parametrize("made", [None, job(), job(pod(exit_code=0, report=STORED))])
+def test_what_has_ended_is_never_run_again(made: JobState | None, final: dict[str, Any]) -> None:
+    assert plan(state(made, **final)) is None
+
+
+def test_who_waits_says_for_what() -> None:
+    waits = "CreateContainerConfigError: secret s3 not found"
+    assert waits in planned(state(job(pod(waits_for=waits)))).message
+    assert waits in planned(state(job(pod(waits_for=waits), age=START_PATIENCE))).message
+    assert "kubectl describe job one" in planned(state(job())).message
+    assert "kubectl describe pod one-x" in planned(state(job(pod()))).message
+
+
+def test_the_status_of_a_stored_backup() -> None:
+    given = state(job(pod(exit_code=0, report=STORED)))
+    before = BackupStatus(phase="BackingUp", start_time="2026-11-22T15:00:00Z")
+    made = status(before, given, planned(given), generation=1, now="2026-11-22T15:00:05Z")
+    assert (made.phase, made.start_time, made.completion_time) == (
+        "Completed",
+        "2026-11-22T15:00:00Z",
+        "2026-11-22T15:00:05Z",
+    )
+    assert (made.url, made.revision, made.keys, made.size) == (URL, 7, 3, 20512)
+    assert (made.sha256, made.etcd_version, made.cluster_id) == ("ab" * 32, "3.6.16", "c0ffee")
+    assert made.job_name == "one"
+    assert [(each.type, each.status, each.reason) for each in made.conditions] == [
+        ("Complete", "True", "Stored"),
+        ("Failed", "False", "Stored"),
+    ]
+    assert made.conditions[0].message == (
+        f"stored {URL}: revision 7, 3 keys, 20.0 KiB, from c-0.c.default.svc:2379 in 1.2 s"
+    )
+
+
+def test_the_status_of_a_failed_backup_has_no_figures() -> None:
+    given = state(job(pod(exit_code=1, report=Report(error="no bucket b", reason="BucketMissing"))))
+    made = status(BackupStatus(), given, planned(given), generation=1, now="2026-11-22T15:00:05Z")
+    assert (made.phase, made.revision, made.sha256, made.completion_time) == (
+        "Failed",
+        0,
+        "",
+        "2026-11-22T15:00:05Z",
+    )
+    assert [(each.type, each.status) for each in made.conditions] == [
+        ("Complete", "False"),
+        ("Failed", "True"),
+    ]
+    assert {each.message for each in made.conditions} == {"no bucket b"}
+
+
+def test_a_pass_without_news_writes_nothing() -> None:
+    given = state(job(pod(has_started=True)))
+    first = status(BackupStatus(), given, planned(given), generation=1, now="2026-11-22T15:00:00Z")
+    assert status(first, given, planned(given), generation=1, now="2026-11-22T16:00:00Z") == first
+
+
+@pytest.mark.parametrize(
+    ("report", "exit_code", "reason", "expected", "part"),
+    [
+        (Report(error="no bucket b", reason="BucketMissing"), 1, "Error", "BucketMissing", "no bucket b"),
+        (
+            Report(error="x: add --without-quorum", reason="NoQuorum"),
+            1,
+            "",
+            "SourceWithoutQuorum",
+            "majority",
+        ),
+        (
+            Report(
+                error="a: its name cannot be resolved: check --endpoints",
+                reason="NotReachable",
+            ),
+            1,
+            "",
+            "SourceUnreachable",
+            "cannot be resolved: check spec.source",
+        ),
+        (Report(error="pass --user", reason="AccessRefused"), 1, "", "SourceRefusedAccess", "cannot log in"),
+        (Report(error="interrupted by SIGTERM", reason="Interrupted"), 143, "", "Interrupted", "stopped"),
+        (Report(error="new kind of error", reason="Novel"), 1, "", "BackupFailed", "new kind of error"),
+        (None, 137, "OOMKilled", "OutOfMemory", "memory"),
+        (None, 1, "Error", "BackupFailed", "exit code 1 and without a report: see `kubectl logs job/one`"),
+        (None, 128, "StartError", "BackupFailed", "exit code 128 (StartError)"),
+    ],
+)
+def test_why_a_pod_failed(
+    report: Report | None, exit_code: int, reason: str, expected: str, part: str
+) -> None:
+    why = failure(report, reason=reason, exit_code=exit_code, job="one")
+    assert why.reason == expected
+    assert part in why.message
+    assert "--" not in why.message
+
+
+def test_no_message_is_longer_than_a_status_should_have() -> None:
+    long = Report(error="x" * 5000, reason="StoreError")
+    assert len(failure(long, reason="", exit_code=1, job="one").message) == 1000
+
+
+@pytest.mark.parametrize("text", ["", "Traceback ...", "[]", "{}", '{"manifest": {"revision": "many"}}'])
+def test_what_is_no_report_is_none(text: str) -> None:
+    assert read(text) is None
+
+
+def test_every_kind_of_error_of_the_stores_has_a_reason() -> None:
+    from etcd_operator.storage import errors
+
+    kinds = {kind.__name__ for kind in errors.StoreError.__subclasses__()}
+    assert kinds - set(REASONS) <= {"NotFound"}, "a backup reads nothing that it did not store"
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (5 << 40, "5.0 TiB")]
+)
+def test_sizes_for_people(count: int, text: str) -> None:
+    assert size_of(count) == text
