@@ -73,7 +73,9 @@ def _arguments(spec: BackupSpec, url: str, endpoints: Sequence[str]) -> list[str
         arguments.append("--compress")
     if spec.encryption is not None:
         arguments.append(f"--encryption-keys={SECRETS}/encryption")
-    return [*arguments, "--json", f"--report={REPORT_PATH}"]
+    arguments += ["--json", f"--report={REPORT_PATH}"]
+    # Kubernetes replaces $(NAME) by a variable, which may be a credential.
+    return [argument.replace("$", "$$") for argument in arguments]
 
 
 def _pod(spec: BackupSpec, image: str, arguments: list[str]) -> RawObject:

@@ -8,6 +8,7 @@ import pytest
 
 from etcd_operator.render import ephemeral, persistent, seed
 from etcd_operator.render.options import ALL_ADDRESSES
+from unit.render.backups import FILE, backup_job_of
 from unit.render.cases import (
     BOOTSTRAPPING,
     EPHEMERAL_BOOTSTRAPPING,
@@ -25,6 +26,18 @@ from unit.render.cases import (
 from unit.render.conftest import GOLDEN, Compare
 
 MANIFESTS = {
+    "backup-job-s3": backup_job_of("s3://my-bucket/{{ .Namespace }}/{{ .Name }}.db?region=eu-west-1"),
+    "backup-job-s3-full": backup_job_of(
+        "s3://my-bucket/one.db?endpoint=http://s3:7070&s3ForcePathStyle=true",
+        credentials={"aws": FILE, "environment": {"secretName": "s3"}},
+        compression="zstd",
+        encryption={"secretName": "backup-keys"},
+        serviceAccountName="backups",
+    ),
+    "backup-job-gs": backup_job_of("gs://my-bucket/one.db", credentials={"googleCloud": FILE}),
+    "backup-job-claim": backup_job_of(
+        "file:///{{ .Name }}.db", persistentVolumeClaim={"claimName": "backups"}
+    ),
     "ephemeral-client-service": ephemeral.client_service(PLAIN_EPHEMERAL),
     "ephemeral-member-service": ephemeral.member_service(PLAIN_EPHEMERAL, "db-0001"),
     "ephemeral-budget": ephemeral.budget(PLAIN_EPHEMERAL, 2),

@@ -12,6 +12,7 @@ from etcd_operator.dialects.improbable import ImprobableDialect
 from etcd_operator.render import ephemeral, persistent, seed
 from etcd_operator.render.security import RESTRICTED, USER
 from unit.dialects.builders import DEFAULTS, coreos_cluster, improbable_cluster
+from unit.render.backups import FILE, backup_job_of
 from unit.render.cases import (
     BOOTSTRAPPING,
     EPHEMERAL_BOOTSTRAPPING,
@@ -47,7 +48,7 @@ def breaches(spec: Spec) -> Iterator[str]:
     pod = spec.get("securityContext", {})
     yield from (field for field in ("hostNetwork", "hostPID", "hostIPC") if spec.get(field))
     for volume in spec["volumes"]:
-        if not {"emptyDir", "persistentVolumeClaim"} & set(volume):
+        if not {"emptyDir", "persistentVolumeClaim", "secret"} & set(volume):
             yield f"volume {volume['name']}"
     if pod.get("runAsUser") == 0 or pod.get("runAsNonRoot") is not True:
         yield "root"
@@ -77,6 +78,12 @@ PODS = {
     "persistent, resuming": replica_set_spec(PLAIN_PERSISTENT, RESUMING),
     "persistent seed": replica_set_spec(PLAIN_PERSISTENT, PERSISTENT_SEEDING, is_restored=True),
 }
+BACKUP = backup_job_of(
+    "s3://b/x",
+    credentials={"aws": FILE},
+    encryption={"secretName": "keys"},
+)["spec"]["template"]["spec"]
+PODS["backup"] = BACKUP
 EACH = pytest.mark.parametrize("spec", PODS.values(), ids=PODS)
 
 

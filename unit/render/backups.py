@@ -1,0 +1,33 @@
+"""Jobs of EtcdBackups to render."""
+
+from typing import Any
+
+import msgspec
+
+from etcd_operator.api.backups import BackupSpec
+from etcd_operator.api.meta import ObjectMeta, RawObject
+from etcd_operator.core.backups.spec import problem, rendered_url
+from etcd_operator.render import backup_job
+
+METADATA = ObjectMeta(
+    name="one", namespace="team", uid="uid-backup", creation_timestamp="2026-11-22T15:00:00Z"
+)
+FILE = {"secretKeyRef": {"name": "credentials", "key": "file"}}
+ENDPOINTS = ("db-0.db.team.svc:2379", "db-1.db.team.svc:2379")
+_DESTINATION = ("credentials", "persistentVolumeClaim")
+
+
+def backup_job_of(url: str, metadata: ObjectMeta = METADATA, **fields: Any) -> RawObject:
+    """The Job of an EtcdBackup with a valid spec."""
+    destination = {name: fields.pop(name) for name in _DESTINATION if name in fields}
+    destination["objectURLTemplate"] = url
+    document = {"source": {"clusterName": "db"}, "destination": destination, **fields}
+    spec = msgspec.convert(document, BackupSpec)
+    assert problem(spec) == ""
+    return backup_job.job(
+        metadata,
+        spec,
+        image="localhost/etcd-operator:0.1.0",
+        url=rendered_url(url, metadata),
+        endpoints=ENDPOINTS,
+    )
