@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from etcd_operator.api import coreos, improbable
+from etcd_operator.api import backups, coreos, improbable
 from etcd_operator.api.crd import CATEGORY, Manifest, crds
 from etcd_operator.api.limits import UNSUPPORTED_FIELDS
 from etcd_operator.api.schema import Schema, at, fields, of_type, piece
@@ -13,6 +13,7 @@ from etcd_operator.api.schema import Schema, at, fields, of_type, piece
 CRDS = {crd["metadata"]["name"]: crd for crd in crds()}
 PERSISTENT = CRDS["etcdclusters.etcd.improbable.io"]
 PEER = CRDS["etcdpeers.etcd.improbable.io"]
+BACKUP = CRDS["etcdbackups.etcd.improbable.io"]
 EPHEMERAL = CRDS["etcdclusters.coreos.com"]
 FRAME = {"apiVersion", "kind", "metadata", "metadata.name", "spec", "status"}
 RAW = "raw"
@@ -49,6 +50,7 @@ def _declared(kind: Any, path: str) -> Iterator[tuple[str, str]]:
     [
         (PERSISTENT, improbable.ClusterSpec, improbable.ClusterStatus, set()),
         (PEER, improbable.PeerSpec, improbable.PeerStatus, set()),
+        (BACKUP, backups.BackupSpec, backups.BackupStatus, set()),
         (
             EPHEMERAL,
             coreos.ClusterSpec,
@@ -73,7 +75,7 @@ def test_the_schema_has_every_field_of_the_types_and_no_other(
 def test_only_wanted_defaults_are_in_the_schema(crd: Manifest) -> None:
     claim = "spec.storage.volumeClaimTemplate"
     found = {path for path in fields(_schema(crd)) if "default" in at(_schema(crd), path)}
-    assert found == (set() if crd is EPHEMERAL else {f"{claim}.accessModes", f"{claim}.volumeMode"})
+    assert found == (set() if crd in (EPHEMERAL, BACKUP) else {f"{claim}.accessModes", f"{claim}.volumeMode"})
 
 
 @pytest.mark.parametrize("crd", CRDS.values(), ids=CRDS)
@@ -138,6 +140,7 @@ def test_etcdcluster_is_the_singular_of_one_group_only() -> None:
     assert singulars == {
         "etcdclusters.etcd.improbable.io": "etcdcluster",
         "etcdpeers.etcd.improbable.io": "etcdpeer",
+        "etcdbackups.etcd.improbable.io": "etcdbackup",
         "etcdclusters.coreos.com": "coreosetcdcluster",
     }
 

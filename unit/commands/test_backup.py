@@ -11,10 +11,14 @@ import trustme
 
 from etcd_operator.backup.manifest import SUFFIX
 from etcd_operator.commands.places import open_place
+from etcd_operator.core.backups import result
 from unit.backup.samples import snapshot
 from unit.commands.cases import CASES, Case
 from unit.commands.conftest import Run
 from unit.fakes.etcd.cluster import FakeEtcdCluster
+
+LONGEST_TERMINATION_MESSAGE = 4096
+"""Bytes that the kubelet keeps."""
 
 
 def test_a_backup_is_the_snapshot_as_etcdutl_reads_it(run: Run, endpoint: str, backups: Path) -> None:
@@ -254,3 +258,27 @@ def test_a_folder_that_may_not_be_entered(backups: Path, monkeypatch: pytest.Mon
 def test_a_path_that_is_too_long(run: Run, endpoint: str, backups: Path) -> None:
     to = backups / ("a" * 300)
     fails(run, 1, "a component is longer than 255 bytes", "backup", "--endpoints", endpoint, "--to", to)
+
+
+def test_the_report_for_who_runs_it(run: Run, endpoint: str, backups: Path, tmp_path: Path) -> None:
+    report = tmp_path / "report"
+    done = run("backup", "--endpoints", endpoint, "--to", backups / "one.db", "--report", report)
+    assert done.code == 0
+    stored = result.read(report.read_text())
+    assert stored is not None
+    assert stored.manifest is not None
+    assert (stored.manifest.revision, stored.manifest.etcd_version, stored.source) == (6, "3.6.16", endpoint)
+    again = run("backup", "--endpoints", endpoint, "--to", backups / "one.db", "--report", report, "--json")
+    assert again.code == 1
+    failed = result.read(report.read_text())
+    assert failed is not None
+    assert (failed.reason, failed.error) == ("NameTaken", again.document["error"])
+    assert len(report.read_bytes()) < LONGEST_TERMINATION_MESSAGE
+
+
+def test_a_report_that_cannot_be_written_does_not_fail_the_backup(
+    run: Run, endpoint: str, backups: Path, tmp_path: Path
+) -> None:
+    ran = run("backup", "--endpoints", endpoint, "--to", backups / "one.db", "--report", tmp_path)
+    assert ran.code == 0
+    assert f"warning: cannot write the report {tmp_path}: Is a directory" in ran.err

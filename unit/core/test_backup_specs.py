@@ -1,5 +1,6 @@
 """Which specs of EtcdBackups are valid, and which URL a template stands for."""
 
+import re
 from typing import Any
 
 import msgspec
@@ -9,7 +10,10 @@ from etcd_operator.api import backup_validations as rules
 from etcd_operator.api.backups import BackupSpec
 from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.core.backups.spec import problem, rendered_url, url_in_pod
+from unit.api.contract.backup_cases import BACKUP_CASES
+from unit.api.contract.case import Case, changed
 
+RULES = [case for case in BACKUP_CASES if case.rule and not case.edits]
 METADATA = ObjectMeta(name="one", namespace="team", uid="uid-1", creation_timestamp="2026-11-22T15:00:00Z")
 
 
@@ -18,6 +22,13 @@ def spec(url: str = "s3://b/{{ .Name }}.db", **fields: Any) -> BackupSpec:
     return msgspec.convert(
         {"source": source, "destination": {"objectURLTemplate": url, **fields}}, BackupSpec
     )
+
+
+@pytest.mark.parametrize("case", RULES, ids=lambda case: case.typed)
+def test_what_the_api_server_refuses_is_refused_in_the_same_words(case: Case) -> None:
+    document = changed(case.base, case.changes)["spec"]
+    message = re.sub('^.*Invalid value: ("[^"]*": )?', "", case.sees)
+    assert problem(msgspec.convert(document, BackupSpec)).endswith(message)
 
 
 @pytest.mark.parametrize(

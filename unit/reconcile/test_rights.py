@@ -16,17 +16,19 @@ from etcd_operator.kube.holder_pod import HolderPods
 from etcd_operator.kube.own_pod import OwnPod
 from etcd_operator.reconcile.install import Installer
 from unit.fakes.apiserver import ApiServer, Kind
-from unit.fakes.apiserver.kinds import BUDGETS, CLAIMS, NODES, PODS, REPLICA_SETS, SERVICES
+from unit.fakes.apiserver.kinds import BUDGETS, CLAIMS, JOBS, NODES, PODS, REPLICA_SETS, SERVICES
 from unit.fakes.clock import FakeClock
 from unit.operators import running, until
 from unit.reconcile import manual_recoveries, test_quorum_lost
 from unit.reconcile.bench import Bench, bench
-from unit.reconcile.bodies import COREOS, PEERS, ephemeral, persistent
+from unit.reconcile.bodies import BACKUPS, COREOS, PEERS, ephemeral, persistent
 from unit.reconcile.harness import TIMEOUTS, objects_of
+from unit.reconcile.jobs import backup
 from unit.reconcile.mortality import Mortality, MortalTransport
 from unit.rights import DEFINITIONS, UNASKED, Right, all_taken, granted
 
 MADE = {
+    resources.JOBS: JOBS,
     resources.SERVICES: SERVICES,
     resources.BUDGETS: BUDGETS,
     resources.PODS: PODS,
@@ -82,6 +84,18 @@ def a_life_of_a_persistent_cluster() -> frozenset[Right]:
         return all_taken(exchange.request for exchange in made.api.log)
 
 
+def a_life_of_a_backup() -> frozenset[Right]:
+    """Its pod never starts, so its Job is deleted."""
+    with bench() as made:
+        made.start()
+        made.create(*backup())
+        made.run_until(lambda: bool(made.names(JOBS)))
+        make_again(made)
+        made.run_until(lambda: made.status(BACKUPS, "one")["phase"] == "Failed")
+        made.events()
+        return all_taken(exchange.request for exchange in made.api.log)
+
+
 def a_leader(home: Path) -> frozenset[Right]:
     with bench() as made, running(made, home, leader_elect=True):
         until(made, lambda: any(write.request.method == "PUT" for write in made.api.writes))
@@ -117,6 +131,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, frozenset[Right
     return {
         "ephemeral": a_life_of_an_ephemeral_cluster(),
         "persistent": a_life_of_a_persistent_cluster(),
+        "backup": a_life_of_a_backup(),
         "leader": a_leader(tmp_path_factory.mktemp("home")),
         "successor": a_successor(),
         "definitions": the_definitions(),

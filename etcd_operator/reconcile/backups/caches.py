@@ -70,6 +70,9 @@ def backup_caches(source: Source) -> BackupCaches:
         ),
         jobs=source.of(resources.JOBS, Job, selector=UID_LABEL),
         pods=source.of(
-            resources.PODS, Pod, selector=UID_LABEL, indexes={BY_JOB: lambda pod: (pod.metadata.controller_uid,)}
+            resources.PODS,
+            Pod,
+            selector=UID_LABEL,
+            indexes={BY_JOB: lambda pod: (pod.metadata.controller_uid,)},
         ),
     )

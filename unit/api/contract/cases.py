@@ -1,5 +1,6 @@
 """Invalid input and the exact message for it: tested on a real API server, listed in docs/bad-input.md."""
 
+from unit.api.contract.backup_cases import BACKUP_CASES
 from unit.api.contract.case import (
     ABSENT,
     EPHEMERAL,
@@ -77,6 +78,7 @@ EPHEMERAL_CASES = (
 GROUPS = {
     "EtcdCluster of `etcd.improbable.io/v1alpha1`": PERSISTENT_CASES,
     "EtcdCluster of `coreos.com/v1`": EPHEMERAL_CASES,
+    "EtcdBackup": BACKUP_CASES,
     "EtcdPeer": PEER_CASES,
 }
 INTRODUCTION = """\

@@ -1,5 +1,6 @@
 import pytest
 
+from unit.api.contract.backup_cases import BACKUP_CASES
 from unit.api.contract.case import Case, changed
 from unit.api.contract.cases import EPHEMERAL_CASES
 from unit.api.contract.conftest import Kubectl
@@ -13,7 +14,9 @@ def _identity(case: Case) -> str:
     return f"{case.base['apiVersion'].partition('/')[0]} {case.base['kind']}, {case.typed}"
 
 
-@pytest.mark.parametrize("case", [*PERSISTENT_CASES, *EPHEMERAL_CASES, *PEER_CASES], ids=_identity)
+@pytest.mark.parametrize(
+    "case", [*PERSISTENT_CASES, *EPHEMERAL_CASES, *PEER_CASES, *BACKUP_CASES], ids=_identity
+)
 def test_invalid_input_is_refused_with_the_documented_message(kubectl: Kubectl, case: Case) -> None:
     if case.edits:
         stored = kubectl.store(case.base)

@@ -1,0 +1,140 @@
+"""EtcdBackups that are refused."""
+
+from unit.api.contract.case import ABSENT, Case, Changes, Manifest
+
+BACKUP: Manifest = {
+    "apiVersion": "etcd.improbable.io/v1alpha1",
+    "kind": "EtcdBackup",
+    "metadata": {"name": "my-backup"},
+    "spec": {
+        "source": {"clusterURL": "http://my-cluster:2379"},
+        "destination": {"objectURLTemplate": "s3://my-bucket/{{ .Namespace }}/{{ .Name }}.db"},
+    },
+}
+URL = "spec/destination/objectURLTemplate"
+_PLACEHOLDERS = "use {{ .Name }}, {{ .Namespace }}, {{ .UID }}, {{ .CreationTimestamp }}"
+_OBJECT = (
+    "must name a bucket and an object in it, like s3://my-bucket/{{ .Namespace }}/{{ .Name }}.db, or a file, "
+    "like file:///{{ .Name }}.db"
+)
+_OPTIONS = (
+    "has an unknown option after '?': s3:// has region, endpoint, s3ForcePathStyle, disableSSL, sse, "
+    "sseKMSKeyID; gs:// and file:// have none"
+)
+_SCHEME = "must start with s3://, gs:// or file://"
+_URLS = (
+    ("placeholders", "s3://my-bucket/{{ .Nme }}.db", f"unknown placeholder {{{{ .Nme }}}}: {_PLACEHOLDERS}"),
+    (
+        "placeholders",
+        "s3://my-bucket/{{ .Name | upper }}.db",
+        f"unknown placeholder {{{{ .Name | upper }}}}: {_PLACEHOLDERS}",
+    ),
+    ("placeholders", "s3://my-bucket/{.Name}.db", f"unknown placeholder {{.Name}}: {_PLACEHOLDERS}"),
+    ("scheme", "http://my-bucket/one.db", _SCHEME),
+    ("scheme", "my-bucket/one.db", _SCHEME),
+    (
+        "no-credentials",
+        "s3://key:secret@my-bucket/one.db",
+        "must not contain credentials: remove what is before '@', and set spec.destination.credentials",
+    ),
+    ("object", "s3://my-bucket", _OBJECT),
+    ("object", "s3://my-bucket/folder/", _OBJECT),
+    (
+        "no-dots",
+        "s3://my-bucket/../one.db",
+        "must not contain '.' or '..' as a folder: write the name itself",
+    ),
+    ("options", "s3://my-bucket/one.db?regin=eu-west-1", _OPTIONS),
+    ("options", "gs://my-bucket/one.db?region=eu-west-1", _OPTIONS),
+)
+_ONE_SOURCE = (
+    "spec.source: Invalid value: clusterURL and clusterName are alternatives: set exactly one of them"
+)
+_CLAIM = (
+    "spec.destination: Invalid value: persistentVolumeClaim belongs to file:// URLs: set it for them, and "
+    "only for them"
+)
+_CREDENTIALS = (
+    "spec.destination: Invalid value: credentials must fit the URL: aws belongs to s3://, googleCloud to "
+    "gs://, environment to both, none to file://"
+)
+_KEY = {"secretKeyRef": {"name": "my-secret", "key": "credentials"}}
+_PLACE = "spec/destination"
+
+
+def _refused(typed: str, rule: str, changes: Changes, sees: str) -> Case:
+    return Case(typed=typed, base=BACKUP, changes=changes, rule=rule, sees=sees)
+
+
+def _source(name: str, value: str, message: str) -> Case:
+    changes: Changes = {"spec/source": {name: value}}
+    rule = {"clusterURL": "cluster-url", "clusterName": "cluster-name"}[name]
+    return _refused(
+        f"{name}: {value}", rule, changes, f'spec.source.{name}: Invalid value: "{value}": {message}'
+    )
+
+
+BACKUP_CASES = (
+    *(
+        _refused(
+            f"objectURLTemplate: {url}",
+            rule,
+            {URL: url},
+            f'spec.destination.objectURLTemplate: Invalid value: "{url}": {message}',
+        )
+        for rule, url, message in _URLS
+    ),
+    _refused("no source", "one-source", {"spec/source": {}}, _ONE_SOURCE),
+    _refused(
+        "clusterURL and clusterName", "one-source", {"spec/source/clusterName": "my-cluster"}, _ONE_SOURCE
+    ),
+    *(
+        _source(
+            "clusterURL",
+            url,
+            "must be the client URL of an etcd cluster without TLS, like http://my-cluster:2379",
+        )
+        for url in ("https://my-cluster:2379", "my-cluster:2379")
+    ),
+    _source("clusterName", "other/my-cluster", "must be the name of an EtcdCluster in the same namespace"),
+    _refused("a file:// URL without a claim", "claim", {URL: "file:///{{ .Name }}.db"}, _CLAIM),
+    _refused(
+        "an s3:// URL with a claim",
+        "claim",
+        {f"{_PLACE}/persistentVolumeClaim": {"claimName": "backups"}},
+        _CLAIM,
+    ),
+    _refused(
+        "credentials.googleCloud for s3://",
+        "credentials-fit",
+        {f"{_PLACE}/credentials": {"googleCloud": _KEY}},
+        _CREDENTIALS,
+    ),
+    Case(
+        typed="no objectURLTemplate",
+        base=BACKUP,
+        changes={URL: ABSENT},
+        sees="spec.destination.objectURLTemplate: Required value",
+    ),
+    Case(
+        typed="compression: gzip",
+        base=BACKUP,
+        changes={"spec/compression": "gzip"},
+        sees='spec.compression: Unsupported value: "gzip": supported values: "zstd"',
+    ),
+    Case(
+        typed="an unknown field",
+        base=BACKUP,
+        changes={"spec/schedule": "@daily"},
+        sees='unknown field "spec.schedule"',
+    ),
+    Case(
+        typed="another URL for an existing EtcdBackup",
+        base=BACKUP,
+        changes={URL: "s3://my-bucket/other.db"},
+        edits=True,
+        rule="immutable",
+        sees="spec: Invalid value: Unsupported changes: an EtcdBackup is taken once: create another "
+        "EtcdBackup",
+    ),
+)
