@@ -7,7 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from etcd_operator.api.backups import KIND, PLACEHOLDERS
+from etcd_operator.core.backups.result import REASONS
+from etcd_operator.core.backups.state import BACKING_UP, COMPLETED, FAILED
 from etcd_operator.core.status import QUIET_HOLDS
+
+PHASES = (BACKING_UP, COMPLETED, FAILED)
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("manifests/**/*.md")], key=str)
@@ -60,6 +65,27 @@ def _hold_reasons() -> Iterator[str]:
                 reason = node.args[0]
                 if isinstance(reason, ast.Constant) and isinstance(reason.value, str):
                     yield reason.value
+
+
+def test_the_guide_to_backups_explains_every_reason() -> None:
+    text = (ROOT / "docs/backup.md").read_text()
+    folders = ("core/backups", "reconcile/backups")
+    found = {
+        node.value
+        for path in SOURCES
+        if str(path.relative_to(PACKAGE)).startswith(folders)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and re.fullmatch(r"([A-Z][a-z]+){2,}|Stored|Accepted|Starting|Running", node.value)
+    }
+    # The kinds of errors of the command, names of fields and of Kubernetes' own types.
+    others = {*REASONS, *PHASES, *PLACEHOLDERS, KIND, "PodScheduled", "Foreground"}
+    events = {"BackupStarted", "BackupCompleted"}
+    explained = set(re.findall(r"`(\w+)`", text))
+    reasons = (found - others - events) | set(REASONS.values())
+    assert len(reasons) > 25
+    assert reasons - explained == set()
 
 
 def test_the_operations_guide_explains_every_reason_of_a_hold() -> None:

@@ -8,10 +8,11 @@ import pytest
 import yaml
 
 from etcd_operator import health
-from etcd_operator.api import coreos, improbable
+from etcd_operator.api import backups, coreos, improbable
 from etcd_operator.api.crd import crds
 from etcd_operator.api.policies import policies
 from etcd_operator.app import LEASE_NAME
+from etcd_operator.core.backups.spec import problem
 from etcd_operator.dialects.base import Defaults
 from etcd_operator.dialects.coreos import CoreosDialect
 from etcd_operator.dialects.improbable import ImprobableDialect
@@ -21,7 +22,8 @@ from etcd_operator.settings import DEFAULT_ETCD_REPOSITORY, DEFAULT_ETCD_VERSION
 from unit.rights import DEFINITIONS, MANIFESTS, Document, documents, rights, rules
 
 EXAMPLES = MANIFESTS / "examples"
-CLUSTERS = sorted(EXAMPLES.rglob("*.yaml"))
+BACKUP = EXAMPLES / "etcd_v1alpha1_etcdbackup.yaml"
+CLUSTERS = sorted(set(EXAMPLES.rglob("*.yaml")) - {BACKUP})
 DEFAULTS = Defaults(repository=DEFAULT_ETCD_REPOSITORY, version=DEFAULT_ETCD_VERSION)
 
 
@@ -154,6 +156,7 @@ def test_the_examples_have_the_names_of_the_walkthroughs() -> None:
     names = {path.relative_to(EXAMPLES).as_posix() for path in EXAMPLES.rglob("*") if path.is_file()}
     assert names == {
         "3.0-etcd-cluster.yaml",
+        "etcd_v1alpha1_etcdbackup.yaml",
         "etcd_v1alpha1_etcdcluster.yaml",
         "example-etcd-cluster-nodeport-service.json",
         "example-etcd-cluster.yaml",
@@ -170,6 +173,12 @@ def test_an_example_asks_for_three_members_and_has_no_problem(path: Path) -> Non
         desired = ImprobableDialect(DEFAULTS).desired(msgspec.convert(document, improbable.EtcdCluster))
     assert desired.problem == ""
     assert desired.size == 3
+
+
+def test_the_example_of_a_backup_is_valid() -> None:
+    document = yaml.safe_load(BACKUP.read_text())
+    assert document["apiVersion"] == backups.API_VERSION
+    assert problem(msgspec.convert(document["spec"], backups.BackupSpec)) == ""
 
 
 def test_the_oldest_form_means_the_same_as_its_successor() -> None:

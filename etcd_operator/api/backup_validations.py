@@ -4,13 +4,11 @@
 """
 
 from etcd_operator.api.backups import (
-    ANY_PLACEHOLDER_PATTERN,
     CLUSTER_URL_PATTERN,
     CREDENTIALS_PATTERN,
     DOTS_PATTERN,
     OBJECT_PATTERN,
     OPTIONS_PATTERN,
-    PLACEHOLDER_PATTERN,
     PLACEHOLDERS,
     S3_OPTIONS,
     SCHEME_PATTERN,
@@ -75,8 +73,6 @@ BACKUP = (
         at=_URL,
         holds=_whole(TEMPLATE_PATTERN),
         message=UNKNOWN_PLACEHOLDER,
-        explain=f"'unknown placeholder ' + self.findAll('{ANY_PLACEHOLDER_PATTERN}')"
-        f".filter(p, !p.matches('^{PLACEHOLDER_PATTERN}$')).join(', ') + ': {USE_PLACEHOLDERS}'",
     ),
     Validation(name="scheme", at=_URL, holds=_whole(SCHEME_PATTERN), message=SCHEME),
     Validation(

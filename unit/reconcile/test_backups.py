@@ -135,7 +135,7 @@ def test_a_spec_that_an_older_definition_let_pass_is_refused(made: Made) -> None
     world.create(*backup(destination={"objectURLTemplate": "s3://b/{{ .Nme }}"}))
     world.create(*backup("two", destination=7))
     world.drain()
-    for name, part in (("one", "unknown placeholder {{ .Nme }}"), ("two", "destination")):
+    for name, part in (("one", "{{ .Nme }}: has an unknown placeholder"), ("two", "destination")):
         assert (phase(world, name), complete(world, name)["reason"]) == ("Failed", "InvalidSpec")
         assert part in complete(world, name)["message"]
     assert jobs.all() == []

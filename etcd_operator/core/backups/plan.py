@@ -213,8 +213,8 @@ def _completed(url: str, pod: PodState) -> BackupPlan:
         return BackupPlan(phase=COMPLETED, reason=STORED, message=message)
     manifest = report.manifest
     message = (
-        f"stored {url}: revision {manifest.revision}, {manifest.keys} keys, {size_of(manifest.size)}, "
-        f"from {report.source} in {report.seconds:.1f} s"
+        f"stored {url}: revision {manifest.revision}, {manifest.keys} key{'s' * (manifest.keys != 1)}, "
+        f"{size_of(manifest.size)}, from {report.source} in {report.seconds:.1f} s"
     )
     return BackupPlan(phase=COMPLETED, reason=STORED, message=message, manifest=manifest)
 

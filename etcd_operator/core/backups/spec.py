@@ -73,7 +73,7 @@ def _url_problems(url: str) -> Iterator[str]:
             for each in re.finditer(ANY_PLACEHOLDER_PATTERN, url)
             if not re.fullmatch(PLACEHOLDER_PATTERN, each.group())
         ]
-        yield f"unknown placeholder {', '.join(wrong)}: {rules.USE_PLACEHOLDERS}"
+        yield f"{', '.join(wrong)}: {rules.UNKNOWN_PLACEHOLDER}"
     if not re.fullmatch(SCHEME_PATTERN, url):
         yield rules.SCHEME
     if re.fullmatch(CREDENTIALS_PATTERN, url):

@@ -12,7 +12,9 @@ BACKUP: Manifest = {
     },
 }
 URL = "spec/destination/objectURLTemplate"
-_PLACEHOLDERS = "use {{ .Name }}, {{ .Namespace }}, {{ .UID }}, {{ .CreationTimestamp }}"
+_PLACEHOLDERS = (
+    "has an unknown placeholder: use {{ .Name }}, {{ .Namespace }}, {{ .UID }}, {{ .CreationTimestamp }}"
+)
 _OBJECT = (
     "must name a bucket and an object in it, like s3://my-bucket/{{ .Namespace }}/{{ .Name }}.db, or a file, "
     "like file:///{{ .Name }}.db"
@@ -23,13 +25,9 @@ _OPTIONS = (
 )
 _SCHEME = "must start with s3://, gs:// or file://"
 _URLS = (
-    ("placeholders", "s3://my-bucket/{{ .Nme }}.db", f"unknown placeholder {{{{ .Nme }}}}: {_PLACEHOLDERS}"),
-    (
-        "placeholders",
-        "s3://my-bucket/{{ .Name | upper }}.db",
-        f"unknown placeholder {{{{ .Name | upper }}}}: {_PLACEHOLDERS}",
-    ),
-    ("placeholders", "s3://my-bucket/{.Name}.db", f"unknown placeholder {{.Name}}: {_PLACEHOLDERS}"),
+    ("placeholders", "s3://my-bucket/{{ .Nme }}.db", _PLACEHOLDERS),
+    ("placeholders", "s3://my-bucket/{{ .Name | upper }}.db", _PLACEHOLDERS),
+    ("placeholders", "s3://my-bucket/{.Name}.db", _PLACEHOLDERS),
     ("scheme", "http://my-bucket/one.db", _SCHEME),
     ("scheme", "my-bucket/one.db", _SCHEME),
     (

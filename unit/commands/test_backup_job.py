@@ -1,0 +1,64 @@
+"""The Job that the operator makes, run as a process, and its report read by the operator."""
+
+from pathlib import Path
+
+import msgspec
+
+from etcd_operator.core.backups import result
+from etcd_operator.core.backups.plan import BackupPlan, plan
+from etcd_operator.core.backups.spec import CLAIM_FOLDER
+from etcd_operator.core.backups.state import BackupState, JobState, PodState
+from etcd_operator.render.backup_job import REPORT_PATH
+from unit.commands.conftest import Run
+from unit.render.backups import ENDPOINTS, METADATA, backup_job_of
+
+
+def carried_out(run: Run, endpoint: str, folder: Path, name: str = "one") -> BackupPlan:
+    """What the operator concludes after the container of a Job has run."""
+    job = backup_job_of(
+        "file:///{{ .Name }}.db",
+        msgspec.structs.replace(METADATA, name=name),
+        persistentVolumeClaim={"claimName": "backups"},
+        compression="zstd",
+    )
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    report = folder / "termination-log"
+    places = {",".join(ENDPOINTS): endpoint, CLAIM_FOLDER: str(folder), REPORT_PATH: str(report)}
+    arguments = container["args"]
+    for here, there in places.items():
+        arguments = [argument.replace(here, there) for argument in arguments]
+    ran = run(*arguments)
+    pod = PodState(name="pod", exit_code=ran.code, report=result.read(report.read_text()))
+    made = plan(
+        BackupState(
+            name=name,
+            phase="BackingUp",
+            url=f"file:///{name}.db",
+            job=JobState(name="j", uid="u", pods=(pod,)),
+        )
+    )
+    assert made is not None
+    return made
+
+
+def test_a_backup_is_stored_and_reported(run: Run, endpoint: str, backups: Path) -> None:
+    made = carried_out(run, endpoint, backups)
+    assert (made.phase, made.reason) == ("Completed", "Stored")
+    assert made.manifest is not None
+    assert (made.manifest.revision, made.manifest.etcd_version) == (6, "3.6.16")
+    assert made.message.startswith(
+        f"stored file:///one.db: revision 6, 5 keys, 40.0 KiB, from {endpoint} in "
+    )
+    (listed,) = run("list", backups, "--json").document["backups"][:1]
+    assert (listed["name"], listed["state"]) == ("one.db", "complete")
+
+
+def test_a_name_that_is_taken_and_a_cluster_that_does_not_answer(
+    run: Run, endpoint: str, backups: Path
+) -> None:
+    carried_out(run, endpoint, backups)
+    again = carried_out(run, endpoint, backups)
+    assert (again.phase, again.reason) == ("Failed", "NameTaken")
+    silent = carried_out(run, "127.0.0.1:1", backups, "two")
+    assert (silent.phase, silent.reason) == ("Failed", "SourceUnreachable")
+    assert "127.0.0.1:1" in silent.message
