@@ -23,6 +23,8 @@ RARE: dict[Right, str] = {
     ("etcd.improbable.io", "etcdpeers", "get"): "a reply was lost and the cache is behind",
     ("apps", "replicasets", "get"): "the same",
     ("policy", "poddisruptionbudgets", "get"): "the same",
+    ("batch", "jobs", "get"): "the same",
+    ("batch", "jobs", "delete"): "the pod of a backup does not start within ten minutes",
     ("", "nodes", "get"): "a leader is silent, and its pod does not exist",
     ("coordination.k8s.io", "leases", "create"): "there is no Lease yet of an operator before",
     ("apiextensions.k8s.io", "customresourcedefinitions", "create"): "checked for the patch that creates it",

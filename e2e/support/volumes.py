@@ -15,6 +15,11 @@ def folder_of(space: Space, pod: Document) -> Path:
     if claim is None:
         node: Path = space.testbed.volumes.parent.parent / "nodes" / pod["spec"]["nodeName"]
         return node / "kubelet/pods" / str(meta["uid"]) / "volumes/kubernetes.io~empty-dir/etcd-data"
+    return claim_folder(space, claim)
+
+
+def claim_folder(space: Space, claim: str) -> Path:
+    """Where the volume of a claim of class `standard` lies."""
     volume = space.kubectl.json("get", "pvc", claim)["spec"]["volumeName"]
     path = Path(space.kubectl.json("get", "pv", volume)["spec"]["hostPath"]["path"])
     volumes: Path = space.testbed.volumes
