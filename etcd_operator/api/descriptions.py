@@ -152,7 +152,7 @@ BACKUP = {
     "status.startTime": "When the operator accepted this object.",
     "status.completionTime": "When the backup was completed, or failed.",
     "status.jobName": "The Job that takes the backup.",
-    "status.url": "Where the backup is stored: the template with all placeholders replaced.",
+    "status.url": "Where a completed backup is stored: the template with all placeholders replaced.",
     "status.revision": "The revision of the snapshot.",
     "status.keys": "The number of entries in the snapshot; each revision of a key is one.",
     "status.size": "The size of the snapshot in bytes.",

@@ -20,6 +20,9 @@ from etcd_operator.errors import OperatorError
 
 FAILED, WRONG_USAGE, DAMAGED = 1, 2, 3
 
+LONGEST_REPORTED = 500
+"""Characters of an error in a report: Kubernetes keeps 4096 bytes, and a document that is cut is none."""
+
 
 class UsageError(OperatorError):
     """The arguments contradict each other, or a value is not valid."""
@@ -83,7 +86,7 @@ def _code(error: OperatorError) -> int:
 def _failed(options: argparse.Namespace, text: str, reason: str, code: int) -> int:
     report(text)
     document = {"error": text, "reason": reason}
-    _write_report(options, document)
+    _write_report(options, {**document, "error": text[:LONGEST_REPORTED]})
     if options.json:
         _print(options, Outcome(text="", document=document))
     return code

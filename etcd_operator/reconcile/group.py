@@ -26,6 +26,7 @@ from etcd_operator.reconcile.backups.caches import BackupCaches, backup_caches
 from etcd_operator.reconcile.backups.observe import BackupObserver
 from etcd_operator.reconcile.backups.reconciler import BackupReconciler
 from etcd_operator.reconcile.backups.source import Sources
+from etcd_operator.reconcile.backups.waits import Waits
 from etcd_operator.reconcile.caches import Caches, Cluster, Source, coreos_caches, improbable_caches
 from etcd_operator.reconcile.cluster import ClusterReconciler
 from etcd_operator.reconcile.expectations import Expectations
@@ -200,7 +201,9 @@ def _backups(wiring: Wiring, caches: BackupCaches, clusters: tuple[Informer[Any]
     reconciler = BackupReconciler(
         client=wiring.client,
         caches=caches,
-        observer=BackupObserver(caches=caches, sources=Sources(clusters=clusters), clock=wiring.clock),
+        observer=BackupObserver(
+            caches=caches, sources=Sources(clusters=clusters), waits=Waits(clock=wiring.clock)
+        ),
         expectations=Expectations(),
         recorder=wiring.recorder,
         clock=wiring.clock,

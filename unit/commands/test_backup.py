@@ -282,3 +282,13 @@ def test_a_report_that_cannot_be_written_does_not_fail_the_backup(
     ran = run("backup", "--endpoints", endpoint, "--to", backups / "one.db", "--report", tmp_path)
     assert ran.code == 0
     assert f"warning: cannot write the report {tmp_path}: Is a directory" in ran.err
+
+
+def test_the_report_of_a_long_error_can_be_read(run: Run, backups: Path, tmp_path: Path) -> None:
+    report = tmp_path / "report"
+    name = "\N{CROSS MARK}" * 3000
+    assert run("backup", "--endpoints", name, "--to", backups / "one.db", "--report", report).code == 2
+    assert len(report.read_bytes()) < LONGEST_TERMINATION_MESSAGE
+    failed = result.read(report.read_text())
+    assert failed is not None
+    assert failed.reason == "UsageError"

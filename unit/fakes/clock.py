@@ -37,6 +37,10 @@ class FakeClock:
         with self._lock:
             return len(self._waiting)
 
+    def jump(self, seconds: float) -> None:
+        """Set the wall-clock time, as somebody does who sets a clock right or wrong."""
+        self._start += timedelta(seconds=seconds)
+
     def advance(self, seconds: float) -> None:
         """Move time forward and wake everyone who waits."""
         with self._lock:

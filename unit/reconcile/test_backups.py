@@ -307,3 +307,19 @@ def test_a_reply_that_was_lost_is_no_second_job(made: Made) -> None:
 
     assert not objects_of(world.api).create(resources.JOBS, {**job, "metadata": metadata})
     jobs.one()
+
+
+@pytest.mark.parametrize("jump", [-3600.0, 3600.0])
+def test_a_clock_that_jumps_ends_no_wait(made: Made, jump: float) -> None:
+    world, jobs = made
+    world.create(*backup("lost", source={"clusterName": "c"}))
+    begun(made)
+    world.clock.jump(jump)
+    world.wait(30.0)
+    assert (phase(world), complete(world)["reason"]) == ("BackingUp", "PodPending")
+    assert (phase(world, "lost"), complete(world, "lost")["reason"]) == ("BackingUp", "UnknownCluster")
+    world.wait(40.0)
+    assert phase(world, "lost") == "Failed"
+    jobs.run(jobs.one(), STORED)
+    world.drain()
+    assert phase(world) == "Completed"

@@ -151,7 +151,7 @@ def await_source(state: BackupState) -> BackupPlan | None:
     source = state.source
     if source.endpoints:
         return None
-    left = SOURCE_PATIENCE - (state.waited or 0.0)
+    left = SOURCE_PATIENCE - state.waited
     if left <= 0:
         return _failed(Failure(reason=source.reason, message=source.message))
     return _in_progress(source.reason, source.message, requeue_after=min(left, SOURCE_RECHECK))

@@ -44,7 +44,7 @@ class PodState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobState:
-    """The Job that was made for this very EtcdBackup. age: seconds since it was created."""
+    """The Job that was made for this very EtcdBackup. age: seconds for which passes have seen it."""
 
     name: str
     uid: str
@@ -69,7 +69,7 @@ class BackupState:
     """The observed world of one EtcdBackup.
 
     problem: what is wrong with its spec. url: what its template stands for.
-    waited: seconds since the operator accepted it; None before that.
+    waited: seconds for which passes have seen it.
     is_job_recorded: its status names its Job, so that one was made.
     stopped: reason and message with which the operator stopped the Job; empty if it did not.
     """
@@ -80,7 +80,7 @@ class BackupState:
     problem: str = ""
     url: str = ""
     source: SourceState = SourceState()
-    waited: float | None = None
+    waited: float = 0.0
     job: JobState | None = None
     is_job_recorded: bool = False
     stopped: tuple[str, str] = ("", "")

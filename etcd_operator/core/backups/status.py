@@ -21,11 +21,12 @@ def status(
         observed_generation=generation,
         phase=plan.phase,
         start_time=previous.start_time or now,
-        url=state.url,
         conditions=merge_conditions(previous.conditions, _conditions(plan, generation), now, own=CONDITIONS),
     )
     if state.job is not None:
         written = msgspec.structs.replace(written, job_name=state.job.name)
+    if plan.phase == COMPLETED:
+        written = msgspec.structs.replace(written, url=state.url)
     if plan.phase != BACKING_UP:
         written = msgspec.structs.replace(written, completion_time=now)
     if plan.manifest is not None:

@@ -5,11 +5,10 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from etcd_operator.api.backups import BackupSpec, EtcdBackup
-from etcd_operator.clock import Clock, instant
 from etcd_operator.core.backups import result
 from etcd_operator.core.backups.plan import NOT_STARTED
 from etcd_operator.core.backups.spec import problem, rendered_url
-from etcd_operator.core.backups.state import BackupState, JobEnd, JobState, PodState, SourceState
+from etcd_operator.core.backups.state import BACKING_UP, BackupState, JobEnd, JobState, PodState, SourceState
 from etcd_operator.core.backups.status import COMPLETE
 from etcd_operator.decoding import convert
 from etcd_operator.keys import Key
@@ -17,6 +16,7 @@ from etcd_operator.kube import resources
 from etcd_operator.kube.views import ContainerStatus, Job, Pod
 from etcd_operator.reconcile.backups.caches import BackupCaches
 from etcd_operator.reconcile.backups.source import Sources
+from etcd_operator.reconcile.backups.waits import Waits
 from etcd_operator.reconcile.objects import Objects
 from etcd_operator.render.backup_job import CONTAINER, job_name
 
@@ -39,7 +39,7 @@ class BackupObserver:
 
     caches: BackupCaches
     sources: Sources
-    clock: Clock
+    waits: Waits
 
     def observe(self, key: Key, backup: EtcdBackup, objects: Objects) -> ObservedBackup:
         """The world of one backup. objects: reads live. Raises the errors of `Client`."""
@@ -52,25 +52,25 @@ class BackupObserver:
             problem=wrong,
             url=rendered_url(spec.destination.object_url_template, backup.metadata) if spec else "",
             source=self.sources.find(spec.source, key.namespace) if spec else SourceState(),
-            waited=self._since(status.start_time) if status.start_time else None,
+            waited=self.waits.seconds(key, f"{backup.metadata.uid} to begin"),
             is_job_recorded=bool(status.job_name),
             stopped=_stopped(backup),
         )
         if not state.is_final:
-            state = replace(state, job=self._job(backup, objects))
+            state = replace(state, job=self._job(key, backup, objects))
         return ObservedBackup(key=key, backup=backup, spec=spec, state=state)
 
-    def _job(self, backup: EtcdBackup, objects: Objects) -> JobState | None:
+    def _job(self, key: Key, backup: EtcdBackup, objects: Objects) -> JobState | None:
         """The Job that was made for this very EtcdBackup; anybody else's of that name is none."""
         name = job_name(backup.metadata)
-        found = self.caches.jobs.store.get(Key(backup.metadata.namespace, name))
-        if found is None and backup.status.job_name:
+        found = self.caches.jobs.store.get(Key(key.namespace, name))
+        if found is None and backup.status.phase == BACKING_UP:
             found = objects.find(resources.JOBS, name, Job)  # not in a cache is not absent
         if found is None or found.metadata.controller_uid != backup.metadata.uid:
             return None
-        return self._job_state(found)
+        return self._job_state(key, found)
 
-    def _job_state(self, job: Job) -> JobState:
+    def _job_state(self, key: Key, job: Job) -> JobState:
         ended = [each for each in job.status.conditions if each.status == "True" and each.type in _ENDS]
         return JobState(
             name=job.metadata.name,
@@ -78,13 +78,9 @@ class BackupObserver:
             end=_ENDS[ended[0].type] if ended else JobEnd.RUNS,
             message=ended[0].message if ended else "",
             is_terminating=job.metadata.deletion_timestamp is not None,
-            age=self._since(job.metadata.creation_timestamp),
+            age=self.waits.seconds(key, job.metadata.uid),
             pods=tuple(map(pod_state, self.caches.pods_of(job.metadata))),
         )
-
-    def _since(self, moment: str) -> float:
-        """Seconds since then; at least 0: clocks differ."""
-        return max(0.0, (self.clock.now() - instant(moment)).total_seconds())
 
 
 def pod_state(pod: Pod) -> PodState:

@@ -55,17 +55,18 @@ class BackupReconciler:
         """One pass. Raises the errors of the API server that are worth another try."""
         backup = self.caches.backups.store.get(key)
         if backup is None:
-            self.failures.passed(key)
-            return Result()
+            return self._over(key)
         if not self.expectations.are_met(key):
             return Result(requeue_after=CATCH_UP, is_done=False)
         objects = self._objects(key)
         observed = self.observer.observe(key, backup, objects)
         made = plan(observed.state)
-        if made is None:
-            self.failures.passed(key)
-            return Result()
-        return self._carry_out(observed, made, objects)
+        return self._carry_out(observed, made, objects) if made is not None else self._over(key)
+
+    def _over(self, key: Key) -> Result:
+        self.failures.passed(key)
+        self.observer.waits.forget(key)
+        return Result()
 
     def _objects(self, key: Key) -> Objects:
         wrote = self.expectations.noting(key, self.caches.of_resource)
