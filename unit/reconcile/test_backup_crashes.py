@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
+from etcd_operator.keys import Key
 from unit.reconcile.bench import Bench, bench
 from unit.reconcile.bodies import BACKUPS
 from unit.reconcile.disturbance import DISTURBANCES, Disturbance, run_or_die, survives_lag
@@ -68,3 +69,22 @@ def test_a_backup_is_taken_once_on_caches_that_lag_behind(skips: bool) -> None:
             assert_completed(made, jobs)
             write += 1
     assert write > 3
+
+
+def test_a_pass_waits_until_the_cache_shows_the_status_it_wrote() -> None:
+    with bench() as made:
+        made.start()
+        made.api.freeze_views()
+        made.create(*backup())
+        made.api.freeze_views()  # now they show the EtcdBackup, and nothing after it
+        made.run_until(lambda: made.status(BACKUPS, "one") != {})
+        operator = made.operator
+        assert operator is not None
+        (controller,) = operator.groups[-1].controllers
+        controller.enqueue(Key("default", "one"))
+        made.wait(1.0)
+        assert [w.code for w in made.writes()] == [200], "a second write would be refused with 409"
+        made.api.thaw_views()
+        jobs = Jobs(made)
+        jobs.until(lambda: is_completed(made))
+        assert_completed(made, jobs)
