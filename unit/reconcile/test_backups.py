@@ -323,3 +323,18 @@ def test_a_clock_that_jumps_ends_no_wait(made: Made, jump: float) -> None:
     jobs.run(jobs.one(), STORED)
     world.drain()
     assert phase(world) == "Completed"
+
+
+def test_an_api_server_that_keeps_failing_is_reported(made: Made) -> None:
+    world, jobs = made
+
+    def fail(request: Request) -> Answer | None:
+        is_job = request.plural == "jobs" and request.method == "POST"
+        return Answer(code=500, reason="InternalError", message="etcdserver: timeout") if is_job else None
+
+    world.api.before = fail
+    world.create(*backup())
+    world.run_until(lambda: complete(world).get("reason") == "RequestFailed")
+    assert "etcdserver: timeout" in complete(world)["message"]
+    world.api.before = no_fault
+    jobs.until(lambda: phase(world) == "Completed")
