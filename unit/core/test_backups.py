@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from etcd_operator.api.backups import BackupStatus
+from etcd_operator.backup.errors import SourceError
 from etcd_operator.core.backups.plan import (
     NOT_STARTED,
     SOURCE_PATIENCE,
@@ -17,6 +18,7 @@ from etcd_operator.core.backups.plan import (
 from etcd_operator.core.backups.result import REASONS, Report, StoredManifest, failure, read
 from etcd_operator.core.backups.state import BackupState, JobEnd, JobState, PodState, SourceState
 from etcd_operator.core.backups.status import status
+from etcd_operator.storage.errors import StoreError
 
 URL = "s3://bucket/one.db"
 MANIFEST = StoredManifest(
@@ -90,6 +92,13 @@ def planned(given: BackupState) -> BackupPlan:
         ),
         pytest.param(
             state(job(pod(exit_code=0, report=STORED))), "Completed", "Stored", Act.NOTHING, id="stored"
+        ),
+        pytest.param(
+            state(job(pod(exit_code=1, report=STORED))),
+            "Completed",
+            "Stored",
+            Act.NOTHING,
+            id="stored, no stdout",
         ),
         pytest.param(
             state(job(pod(name="one-a", exit_code=1), pod(exit_code=0, report=STORED))),
@@ -244,6 +253,16 @@ def test_a_pass_without_news_writes_nothing() -> None:
             "SourceUnreachable",
             "cannot be resolved: check spec.source",
         ),
+        (
+            Report(
+                error="c: it closed the connection: if it uses TLS, pass --cacert (and --cert, --key)",
+                reason="NotReachable",
+            ),
+            1,
+            "",
+            "SourceUnreachable",
+            "an EtcdBackup cannot reach it",
+        ),
         (Report(error="pass --user", reason="AccessRefused"), 1, "", "SourceRefusedAccess", "cannot log in"),
         (Report(error="interrupted by SIGTERM", reason="Interrupted"), 143, "", "Interrupted", "stopped"),
         (Report(error="new kind of error", reason="Novel"), 1, "", "BackupFailed", "new kind of error"),
@@ -271,10 +290,9 @@ def test_what_is_no_report_is_none(text: str) -> None:
     assert read(text) is None
 
 
-def test_every_kind_of_error_of_the_stores_has_a_reason() -> None:
-    from etcd_operator.storage import errors
-
-    kinds = {kind.__name__ for kind in errors.StoreError.__subclasses__()}
+def test_every_kind_of_error_of_stores_and_sources_has_a_reason() -> None:
+    kinds = {kind.__name__ for kind in (*StoreError.__subclasses__(), *SourceError.__subclasses__())}
+    assert len(kinds) > 10
     assert kinds - set(REASONS) <= {"NotFound"}, "a backup reads nothing that it did not store"
 
 

@@ -54,6 +54,8 @@ REASONS: Mapping[str, str] = {
     "NoQuorum": "SourceWithoutQuorum",
     "AccessRefused": "SourceRefusedAccess",
     "SourceError": "SourceFailed",
+    "SnapshotDamaged": "SnapshotDamaged",
+    "SnapshotOld": "SnapshotOld",
     "Damaged": "SnapshotDamaged",
     "ManifestMissing": "ManifestMissing",
     "BadKey": "BadKey",
@@ -61,8 +63,12 @@ REASONS: Mapping[str, str] = {
 }
 """The reason in the status, by the kind of error that the command reported."""
 
+# The command names flags, which an EtcdBackup does not have.
+_INSTEAD: Mapping[str, str] = {
+    "check --endpoints": "check spec.source",
+    "if it uses TLS, pass --cacert (and --cert, --key)": "if it uses TLS, an EtcdBackup cannot reach it",
+}
 _SAID: Mapping[str, str] = {
-    # The command names flags that an EtcdBackup does not have.
     "NoQuorum": "no member of the cluster can confirm with a quorum that it has the last writes: wait until "
     "a majority of the members runs, then create another EtcdBackup",
     "AccessRefused": "etcd requires a user (authentication is enabled), and an EtcdBackup cannot log in",
@@ -82,7 +88,9 @@ def read(message: str) -> Report | None:
 def failure(report: Report | None, *, reason: str, exit_code: int, job: str) -> Failure:
     """Why a container failed that ended with `exit_code`, for which Kubernetes gives `reason`."""
     if report is not None and report.error:
-        text = _SAID.get(report.reason, report.error).replace("check --endpoints", "check spec.source")
+        text = _SAID.get(report.reason, report.error)
+        for flag, instead in _INSTEAD.items():
+            text = text.replace(flag, instead)
         return Failure(reason=REASONS.get(report.reason, "BackupFailed"), message=text[:LONGEST_MESSAGE])
     if reason == "OOMKilled":
         return Failure(

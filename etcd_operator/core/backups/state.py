@@ -38,8 +38,8 @@ class PodState:
 
     @property
     def has_succeeded(self) -> bool:
-        """Whether the command has stored the backup."""
-        return self.exit_code == 0
+        """Whether the command has stored the backup, also if it failed after its report."""
+        return self.exit_code == 0 or (self.report is not None and self.report.manifest is not None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
