@@ -12,13 +12,14 @@ import pytest
 from etcd_operator import health
 from etcd_operator.kube.events import Recorder
 from etcd_operator.settings import Settings
-from unit.fakes.apiserver import Cut
+from unit.fakes.apiserver import Answer, Cut
 from unit.fakes.apiserver.faults import Fault, Request, Stall, no_fault
 from unit.fakes.clock import FakeClock
 from unit.operators import DEADLINE, QuickOperator, running, until
 from unit.reconcile.bench import Bench, bench
-from unit.reconcile.bodies import COREOS, IMPROBABLE, PEERS, ephemeral, persistent
+from unit.reconcile.bodies import BACKUPS, COREOS, IMPROBABLE, PEERS, ephemeral, persistent
 from unit.reconcile.expected import expected_objects, member_names
+from unit.reconcile.jobs import backup
 
 
 @pytest.fixture
@@ -138,6 +139,31 @@ def test_a_group_whose_crds_are_missing_does_not_stop_the_other(made: Bench, tmp
             made.api.objects.kinds.register(kind)
         made.create(*persistent("p", size=1))
         until(made, lambda: made.is_settled(IMPROBABLE, "p"))
+        assert operator.page("/readyz")[0] == 200
+        assert operator.stop() == 0
+
+
+@pytest.mark.parametrize("plural", ["etcdbackups", "jobs"])
+def test_clusters_are_served_by_an_operator_that_may_not_read_backups(
+    made: Bench, tmp_path: Path, plural: str
+) -> None:
+    """A role of an earlier version, or a definition of one."""
+
+    def refuse(request: Request) -> Fault | None:
+        return Answer(code=403, reason="Forbidden") if request.plural == plural else None
+
+    made.api.before = refuse
+    made.create(*ephemeral(size=1))
+    made.create(*persistent("p", size=1))
+    made.create(*backup(source={"clusterName": "p"}))
+    with running(made, tmp_path) as (operator,):
+        until(made, lambda: serves(made) and made.is_settled(IMPROBABLE, "p"))
+        code, text = operator.page("/readyz?verbose")
+        assert code == 503
+        assert "backups" in text
+        assert not made.status(BACKUPS, "one")
+        made.api.before = no_fault
+        until(made, lambda: made.condition(BACKUPS, "Complete", "one").get("reason") == "ImageUnknown")
         assert operator.page("/readyz")[0] == 200
         assert operator.stop() == 0
 
