@@ -1,16 +1,23 @@
 """EtcdBackups on a real Kubernetes: stored on a volume, proven by a test restore, refused and deleted."""
 
+import os
 import subprocess
 import sys
-from pathlib import Path
 
+import pytest
+
+from e2e.support import stores
 from e2e.support.clusters import Document, persistent
 from e2e.support.members import Members
 from e2e.support.space import Space
+from e2e.support.stores import GCS, PLANTED, S3, DeployedStore, Kind
 from e2e.support.volumes import claim_folder
 from e2e.support.waiting import hold_for, wait_until
 from etcd_operator.kube import resources
+from localcluster import tools
+from localcluster.paths import Cache
 
+ETCD = Cache.of_user().tools / f"etcd-{tools.CLUSTER_ETCD}"
 VERSION = "etcd.improbable.io/v1alpha1"
 CLAIM: Document = {
     "apiVersion": "v1",
@@ -66,10 +73,11 @@ def wait_phase(space: Space, name: str, phase: str) -> Document:
     )
 
 
-def verified(path: Path) -> str:
+def verified(*arguments: str, **environment: str) -> str:
     """What `etcd-operator verify` prints, after a success."""
-    command = [sys.executable, "-m", "etcd_operator", "verify", str(path)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+    command = [sys.executable, "-m", "etcd_operator", "verify", *arguments]
+    variables = {**os.environ, **environment}
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -98,7 +106,7 @@ def test_a_backup_is_stored_on_a_volume_and_can_be_read_back(space: Space) -> No
     assert status["revision"] >= 2
     folder = claim_folder(space, "my-backups")
     assert (folder / "one.db").stat().st_size == status["size"]
-    assert f"revision {status['revision']}," in verified(folder / "one.db")
+    assert f"revision {status['revision']}," in verified(str(folder / "one.db"))
 
     (row,) = space.kubectl.table("get", "etcdbackups")
     assert (row["NAME"], row["PHASE"], row["REASON"]) == ("one", "Completed", "Stored"), row
@@ -119,7 +127,7 @@ def test_a_backup_is_stored_on_a_volume_and_can_be_read_back(space: Space) -> No
 
     space.kubectl("delete", "etcdbackups", "--all", "--timeout=30s")
     wait_until(lambda: not space.names(resources.JOBS), 60, "Jobs are deleted with their EtcdBackups")
-    assert verified(folder / "one.db"), "what is stored is kept"
+    assert verified(str(folder / "one.db")), "what is stored is kept"
 
 
 def test_a_compressed_and_encrypted_backup(space: Space) -> None:
@@ -165,3 +173,31 @@ def test_a_job_that_was_deleted_is_not_made_again(space: Space) -> None:
     space.kubectl("delete", "jobs", "--all")
     wait_phase(space, "one", "Failed")
     hold_for(5.0, lambda: not space.names(resources.JOBS), "no other Job is created", every=0.5)
+
+
+@pytest.mark.long
+@pytest.mark.unrestricted
+@pytest.mark.parametrize("kind", [S3, GCS], ids=lambda kind: kind.name)
+def test_a_backup_in_a_real_store_is_proven_by_a_test_restore(space: Space, kind: Kind) -> None:
+    store = stores.deploy(space, kind)
+    with_a_key(space)
+    url = store.url("{{ .Namespace }}/{{ .Name }}.db")
+    space.kubectl.create(backup("one", {"objectURLTemplate": url, "credentials": credentials(space, store)}))
+    status = wait_phase(space, "one", "Completed")
+    key = f"{space.namespace}/one.db"
+    assert (status["url"], store.bucket.names()) == (store.url(key), [key, f"{key}.manifest.json"])
+
+    report = verified(store.local_url(key), "--restore", f"--etcd-bin={ETCD}", **store.environment)
+    assert f"revision {status['revision']}," in report
+    everything = space.kubectl("get", "etcdbackups,jobs,pods,events", "-o", "yaml")
+    logs = space.kubectl("logs", f"job/{status['jobName']}")
+    assert not any(planted in everything + logs for planted in PLANTED)
+
+
+def credentials(space: Space, store: DeployedStore) -> Document:
+    """Of an EtcdBackup that stores in `store`: a file for S3, environment variables for the emulator."""
+    if store.kind is S3:
+        return {"aws": {"secretKeyRef": {"name": store.secret, "key": "credentials"}}}
+    found = [f"--from-literal={name}={value}" for name, value in store.pod_environment.items()]
+    space.kubectl("create", "secret", "generic", "emulator", *found)
+    return {"environment": {"secretName": "emulator"}}
