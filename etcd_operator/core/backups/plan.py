@@ -46,9 +46,9 @@ class Act(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupPlan:
-    """What the status reports, what to do, and when to look again at the latest (seconds; None: at an event).
+    """What the status reports, what to do, and when to observe again at the latest (seconds).
 
-    reason, message: of the condition. manifest: of a backup that is stored.
+    reason, message: of the condition. manifest: of a backup that is stored. requeue_after: None for an event.
     """
 
     phase: str
@@ -72,7 +72,7 @@ def accept(state: BackupState) -> BackupPlan | None:
 
 
 def conclude(state: BackupState) -> BackupPlan | None:
-    """The pod that has ended says what came of it."""
+    """The pod that has ended decides: it reported what it stored, or why it failed."""
     if state.job is None:
         return None
     stored = next((pod for pod in state.job.pods if pod.has_succeeded), None)
@@ -118,7 +118,7 @@ def stop(state: BackupState) -> BackupPlan | None:
 
 
 def await_job(state: BackupState) -> BackupPlan | None:
-    """Say what the Job does."""
+    """Report what the Job does."""
     job = state.job
     if job is None:
         return None
@@ -147,7 +147,7 @@ def job_lost(state: BackupState) -> BackupPlan | None:
 
 
 def await_source(state: BackupState) -> BackupPlan | None:
-    """Wait for a moment for the cluster."""
+    """Wait for the cluster: it may be created together with its backup."""
     source = state.source
     if source.endpoints:
         return None
@@ -158,7 +158,7 @@ def await_source(state: BackupState) -> BackupPlan | None:
 
 
 def start(state: BackupState) -> BackupPlan | None:
-    """Make the Job."""
+    """Create the Job."""
     return _in_progress(
         "Starting",
         f"creating the Job that stores the backup at {state.url}",

@@ -1,4 +1,4 @@
-"""One frozen picture of an EtcdBackup: all that a decision about it may rest on."""
+"""The observed state of an EtcdBackup: all that a decision about it may rest on."""
 
 from dataclasses import dataclass
 from enum import Enum
@@ -66,7 +66,7 @@ class SourceState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BackupState:
-    """The observed world of one EtcdBackup.
+    """What was observed of one EtcdBackup.
 
     problem: what is wrong with its spec. url: what its template stands for.
     waited: seconds for which passes have seen it.

@@ -127,7 +127,7 @@ class BackupReconciler:
             self._event(observed.backup, "Normal", "BackupStarted", f"created Job {body['metadata']['name']}")
 
     def _stop_job(self, observed: ObservedBackup, objects: Objects) -> None:
-        """Delete the Job once its pod is gone: while it exists, nothing is concluded."""
+        """Delete the Job after its pod: while it exists, nothing is concluded."""
         job = observed.state.job
         if job is not None:
             objects.remove(resources.JOBS, job, propagation="Foreground")
@@ -150,9 +150,9 @@ class BackupReconciler:
             return
         with suppress(NotFound):  # deleted meanwhile
             objects.write_status(resources.BACKUPS, backup.metadata, msgspec.to_builtins(wanted), Written)
-            self._tell(backup, made)
+            self._record_end(backup, made)
 
-    def _tell(self, backup: EtcdBackup, made: BackupPlan) -> None:
+    def _record_end(self, backup: EtcdBackup, made: BackupPlan) -> None:
         if made.phase == COMPLETED:
             self._event(backup, "Normal", "BackupCompleted", made.message)
         elif made.phase == FAILED:
