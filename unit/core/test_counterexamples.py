@@ -6,6 +6,7 @@ here first and fails; then what it shows is mended, in the product or in the mod
 
 from unit.core.test_membership_model import Memberships
 from unit.core.test_recovery_model import Recoveries
+from unit.core.test_upgrade_model import Upgrades
 
 
 def test_the_last_member_to_hear_of_a_promotion_is_left_with_one_that_has_heard_of_it() -> None:
@@ -62,4 +63,25 @@ def test_a_claim_of_a_member_that_never_answered_records_no_cluster_to_resume() 
     machine.a_claim_is_made_late(which=1)
     machine.a_claim_is_deleted(how="kubectl", which=0)
     machine.the_resource_is_created_again(size=1)
+    machine.teardown()
+
+
+def test_a_member_that_is_away_is_not_started_at_a_version_that_cannot_read_its_log() -> None:
+    """Nobody could pad its log meanwhile: it has to serve at 3.6 before it is taken to 3.7."""
+    machine = Upgrades()
+    machine.begin(
+        is_persistent=True,
+        past="3.5.34 3.6.16",
+        sizes=(6, False),
+        is_merciful=True,
+        version="3.6.90",
+        size=1,
+    )
+    machine.operator_dies_during_a_pass(stop_after=0)
+    machine.reply_of_an_action_is_lost(stop_after=1)
+    machine.a_peer_is_deleted(which=0)
+    machine.a_new_image_cannot_be_pulled(which=0)
+    machine.the_version_is_edited(version="3.5.31")
+    machine.everything_goes_on(times=3)
+    machine.the_version_is_edited(version="3.7.3")
     machine.teardown()

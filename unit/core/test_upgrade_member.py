@@ -22,6 +22,7 @@ from unit.core.upgrade_states import (
     crashing,
     desiring,
     names,
+    on_record,
     persistent_away,
     remembered,
     to_upgrade,
@@ -110,6 +111,25 @@ def test_a_member_that_is_blocked_alone_is_taken_back_without_a_quorum() -> None
     assert plan(state).reason == "UpgradeBlocked"
     back = desiring(state, OLD)
     assert ReplaceMember(name="db-0000", version=OLD) in plan(back).actions
+
+
+def test_a_member_that_is_away_is_not_started_at_a_version_that_needs_a_snapshot() -> None:
+    """3.7 panics on what 3.5 wrote; only a member that serves at 3.6 can save the snapshot behind it."""
+    state = to_upgrade(runs=("3.6.16",), wanted="3.6.17")
+    state = on_record(state, under_way("db-0000", wanted="3.6.17", origin="3.6.16"))
+    state = at(state, "db-0000", "3.6.16", requested="3.6.17")
+    state = changed(state, "db-0000", answer=None, entry=None, problem=IMAGE_PROBLEM)
+    state = desiring(replace(state, has_quorum=False), "3.7.3")
+    made = plan(state)
+
+    assert (made.actions, made.reason) == ((), "UpgradeBlocked")
+    assert made.message.endswith(
+        "3.7.3 cannot read what 3.5 wrote: put a version of 3.6 that starts into the spec first"
+    )
+    began_with_3_6 = to_upgrade(runs=("3.6.16",), initial="3.6.16").persisted.bootstrap
+    readable = replace(state.persisted, bootstrap=began_with_3_6)
+    state = replace(state, desired=replace(state.desired, persisted=readable))
+    assert ReplaceMember(name="db-0000", version="3.7.3") in plan(state).actions
 
 
 def test_a_missing_pod_is_for_other_rules_to_report() -> None:

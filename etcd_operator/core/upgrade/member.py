@@ -8,6 +8,7 @@ from etcd_operator.core.actions import ReplaceMember
 from etcd_operator.core.members import Member, quorum
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.preflight import would_lose_data
+from etcd_operator.core.upgrade.skew import has_old_entries, needs_snapshots
 from etcd_operator.core.upgrade.step import Step, waiting_for
 
 BLOCKED_RECHECK = 1.0
@@ -26,13 +27,14 @@ def await_upgrading(state: ClusterState, upgrade: Upgrade, member: Member) -> St
     if has_unusable_data(state, member):
         return None
     is_outdated = requested not in ("", wanted) and not member.has_terminating_peer
-    if is_outdated and _may_be_stopped(state, member):
+    if is_outdated and not _lacks_snapshot(state, requested) and _may_be_stopped(state, member):
         return restart(state, member)
     if member.problem is not None:
         return Step(
             reason="UpgradeBlocked",
             message=f"{member.name} does not come up at {requested or wanted}: {member.problem.reason}: "
-            f"{member.problem.message}; the other members are not touched; {_way_out(upgrade, requested)}",
+            f"{member.problem.message}; the other members are not touched; "
+            f"{_way_out(state, upgrade, requested)}",
             is_held=True,
             pause=BLOCKED_RECHECK,
         )
@@ -41,8 +43,23 @@ def await_upgrading(state: ClusterState, upgrade: Upgrade, member: Member) -> St
     return Step(message=waiting_for(member.name, wanted))
 
 
-def _way_out(upgrade: Upgrade, requested: str) -> str:
+def _lacks_snapshot(state: ClusterState, requested: str) -> bool:
+    """Whether a member that was to run `requested` cannot yet run the desired version (`preflight`).
+
+    It has to serve first: only then can it save the raft snapshot that the desired version needs.
+    """
+    return (
+        requested != state.desired.version and needs_snapshots(state.desired) and has_old_entries(requested)
+    )
+
+
+def _way_out(state: ClusterState, upgrade: Upgrade, requested: str) -> str:
     """What a person can do. A member that went back in vain has data that only the newer version reads."""
+    if _lacks_snapshot(state, requested):
+        wanted, series = state.desired.version, requested.rpartition(".")[0]
+        return (
+            f"{wanted} cannot read what 3.5 wrote: put a version of {series} that starts into the spec first"
+        )
     if requested == upgrade.origin:
         return f"another version in the spec than {requested} is tried on this one at once"
     return f"{upgrade.origin} in the spec takes this one back"
