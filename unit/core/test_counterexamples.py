@@ -85,3 +85,19 @@ def test_a_member_that_is_away_is_not_started_at_a_version_that_cannot_read_its_
     machine.everything_goes_on(times=3)
     machine.the_version_is_edited(version="3.7.3")
     machine.teardown()
+
+
+def test_a_member_without_its_volume_is_replaced_where_its_claim_is_being_deleted() -> None:
+    """No second pod can confirm that its data is missing: none can use such a claim."""
+    machine = Memberships()
+    machine.begin(is_persistent=True, asked=5, size=4, is_merciful=True)
+    machine.a_pod_is_lost(how="kubectl", which=0)
+    machine.a_claim_is_deleted(how="kubectl", which=0)
+    machine.a_pod_is_lost(how="kubectl", which=0)
+    machine.a_node_is_replaced(node=0)
+    machine.a_pod_is_lost(how="kubectl", which=0)
+    machine.everything_goes_on(times=2)
+    machine.a_claim_is_deleted(how="kubectl", which=1)
+    machine.a_pod_is_lost(how="kubectl", which=0)
+    machine.a_volume_is_not_mounted(which=4)
+    machine.teardown()

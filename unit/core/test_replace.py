@@ -81,6 +81,11 @@ LOST = [
         claim=MISSED,
     ),
     _persistent(
+        case="a persistent member that reports twice that it has no data, and whose claim is being deleted",
+        pod=pod("db-1", **REFUSES),
+        claim=old_claim("db-1", is_terminating=True),
+    ),
+    _persistent(
         case="a persistent member that reports in a second pod, too, that its data is broken",
         pod=pod("db-1", **{**BROKEN, "restarts": 1}),
         claim=MISSED,

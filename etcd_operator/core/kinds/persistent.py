@@ -52,8 +52,11 @@ class _Persistent(Kind):
         return member.peer is None or member.has_replica_set or was_reported
 
     def is_loss_confirmed(self, member: Member) -> bool:
-        """By a second pod: in the first one the volume may merely not have been mounted."""
-        return member.claim is None or member.is_remade
+        """By a second pod: in the first one the volume may merely not have been mounted.
+
+        Not where the claim is being deleted: no other pod can use it, and it ends with this one.
+        """
+        return member.claim is None or member.claim.is_terminating or member.is_remade
 
     def node_to_check(self, member: Member) -> str:
         """None: its data outlives nodes."""

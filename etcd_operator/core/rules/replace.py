@@ -1,11 +1,12 @@
 """A member whose data cannot come back is removed; `scale.up` adds another one.
 
 Unreachable is not lost (I5): a member is lost only when its storage is gone, or when its own process
-reports that there is no data, or none that it can read (a persistent member's in two pods, since a
-volume may merely not have been mounted in the first). A process that ends for any other reason, or for
-an unknown one, however often, still has its data: a full disk, too little memory, an image or a version
-that does not work lose nothing, and the next member may end for the same reason. While the others have
-no quorum nothing is removed, because etcd would refuse it and the data may still be needed.
+reports that there is no data, or none that it can read (a persistent member's in two pods, since a volume
+may merely not have been mounted in the first, unless its claim is being deleted). A process that ends for
+any other reason, or for an unknown one, however often, still has its data: a full disk, too little memory,
+an image or a version that does not work lose nothing, and the next member may end for the same reason.
+While the others have no quorum nothing is removed, because etcd would refuse it and the data may still be
+needed.
 """
 
 from etcd_operator.core.actions import Plan, RemakePod, RemoveMember
