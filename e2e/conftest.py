@@ -18,13 +18,14 @@ from uuid import uuid4
 
 import pytest
 
+from e2e.support import failures
 from e2e.support.api import Api
 from e2e.support.dump import dump
 from e2e.support.operators import DeployedOperator, Operator, configured_kind
 from e2e.support.process import OperatorProcess
 from e2e.support.space import Space
 from e2e.support.testbed import Testbed, TestbedError, find_testbed
-from e2e.support.waiting import wait_until
+from e2e.support.waiting import LONG, wait_until
 from localcluster.kubectl import Kubectl
 
 FOLDER = "ETCD_OPERATOR_E2E_FOLDER"
@@ -38,10 +39,12 @@ REPORT = pytest.StashKey[pytest.TestReport]()
 STARTED = pytest.StashKey[OperatorProcess]()
 
 
+@pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "exclusive: breaks what other tests depend on; run without -n")
     config.addinivalue_line("markers", "unrestricted: in a namespace that admits pods of every kind")
     config.addinivalue_line("markers", "long: takes minutes or three nodes; runs only when -m names it")
+    failures.register(config)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -130,7 +133,7 @@ def make_space(
         kubectl("create", "namespace", namespace)
         # Without it no pod is admitted; after an outage of the control plane it comes many seconds later.
         account = ("--namespace", namespace, "get", "serviceaccount", "default")
-        wait_until(lambda: kubectl(*account), 90, "the namespace has its service account")
+        wait_until(lambda: kubectl(*account), LONG, "the namespace has its service account")
         if request.node.get_closest_marker("unrestricted") is None:
             kubectl("label", "namespace", namespace, RESTRICTED)
         made.append(Space(namespace, testbed, kubectl.within(namespace), api, operator))

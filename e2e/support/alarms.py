@@ -3,20 +3,21 @@
 import grpc
 
 from e2e.support.members import Members
+from e2e.support.waiting import LONG, answered, wait_until
 from etcd_operator.etcd import methods
 from etcd_operator.etcd import rpc_pb2 as pb
 from etcd_operator.render.urls import CLIENT_PORT, endpoint
 
-DEADLINE = 5.0
+DEADLINE = 10.0
 
 
 def raise_no_space(address: str, member_id: int) -> None:
-    """What a member does when its quota is used up; filling 2 GiB takes longer. Raises grpc.RpcError."""
+    """What a member does when its quota is used up; filling 2 GiB takes longer."""
     _raise(address, pb.AlarmRequest(action=pb.AlarmRequest.ACTIVATE, memberID=member_id, alarm=pb.NOSPACE))
 
 
 def raise_corrupt(address: str, member_id: int) -> None:
-    """What a leader does that finds the data of a member to differ. Raises grpc.RpcError."""
+    """What a leader does that finds the data of a member to differ."""
     _raise(address, pb.AlarmRequest(action=pb.AlarmRequest.ACTIVATE, memberID=member_id, alarm=pb.CORRUPT))
 
 
@@ -27,14 +28,22 @@ def _raise(address: str, alarm: pb.AlarmRequest) -> None:
             request_serializer=pb.AlarmRequest.SerializeToString,
             response_deserializer=pb.AlarmResponse.FromString,
         )
-        call(alarm, timeout=DEADLINE)
+
+        def is_raised() -> bool:
+            try:
+                call(alarm, timeout=DEADLINE)
+            except grpc.RpcError:
+                return False
+            return True
+
+        wait_until(is_raised, LONG, f"{address} raises an alarm")
 
 
 def disarm(address: str) -> int:
     """Clear all alarms; how many there were."""
     with Members(deadline=DEADLINE) as members:
         client = members.client(address)
-        alarms = client.alarms()
+        alarms = answered(client.alarms, f"{address} lists the alarms")
         for alarm in alarms:
-            client.disarm(alarm)
+            answered(lambda alarm=alarm: client.disarm(alarm), f"{address} clears {alarm}")  # type: ignore[misc]
     return len(alarms)

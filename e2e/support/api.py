@@ -11,6 +11,7 @@ from etcd_operator.kube import resources
 from etcd_operator.kube.auth import load
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.resources import Resource
+from etcd_operator.kube.transport import Timeouts
 
 Object = dict[str, Any]
 
@@ -20,6 +21,9 @@ CLUSTERS = {
     "etcd.improbable.io/v1alpha1": resources.IMPROBABLE_CLUSTERS,
 }
 LABELS = {"coreos.com/v1": "etcd_cluster", "etcd.improbable.io/v1alpha1": "etcd.improbable.io/cluster-name"}
+
+HANDSHAKE_SECONDS = 30.0
+"""A machine that stalls does not make the API server absent. One that is away refuses at once."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +35,7 @@ class Api:
     @cached_property
     def client(self) -> Client:
         """Our own client, which has tests of its own."""
-        return Client(load(str(self.testbed.kubeconfig)))
+        return Client(load(str(self.testbed.kubeconfig)), timeouts=Timeouts(connect=HANDSHAKE_SECONDS))
 
     def get(self, resource: Resource, namespace: str, name: str) -> Object | None:
         """One object; None if there is none."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from e2e.support.waiting import wait_until
+from e2e.support.waiting import LONG, wait_until
 
 POD = "authentication.kubernetes.io/pod-name"
 
@@ -96,7 +96,9 @@ def wait_quiet(window: Window, *, namespace: str = "", every: float = 2.0) -> No
         before, counted = counted, len(window.writes(namespace=namespace))
         return before == counted
 
-    wait_until(is_quiet, 60, lambda: f"writes end: {tally(window.writes(namespace=namespace))}", every=every)
+    wait_until(
+        is_quiet, LONG, lambda: f"writes end: {tally(window.writes(namespace=namespace))}", every=every
+    )
 
 
 def all_of(log: Path, user: str) -> Iterator[Request]:

@@ -22,7 +22,7 @@ class Paced:
         """Let the step under way be the last one; does not wait for its end."""
         self._stop.set()
 
-    def stop(self, *, within: float = 30.0) -> None:
+    def stop(self, *, within: float = 120.0) -> None:
         """The same, and wait for its end."""
         self.ask_to_stop()
         self._thread.join(within)

@@ -34,7 +34,7 @@ def put_whole(kubectl: Kubectl, namespace: str, body: Document) -> Document:
             method="PUT",
             headers={"Content-Type": "application/json"},
         )
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            assert answer.status == 200
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            assert answer.status == 200, answer.status
             stored: Document = json.loads(answer.read())
             return stored

@@ -9,14 +9,11 @@ from e2e.support.api import Api
 from e2e.support.clusters import Document, size_of
 from e2e.support.members import Members
 from e2e.support.operators import Operator
-from e2e.support.status import condition, is_observed, is_settled
+from e2e.support.status import condition, is_available, is_observed, is_settled
 from e2e.support.testbed import Testbed
-from e2e.support.waiting import wait_until
+from e2e.support.waiting import LONG, wait_until
 from etcd_operator.kube import resources
 from localcluster.kubectl import Kubectl
-
-SERVING_SECONDS = 60.0
-"""From a creation to a healthy cluster, on a machine that runs several tests at once."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +49,7 @@ class Space:
         self.wait_serving(document)
         return document
 
-    def wait_serving(self, document: Document, *, within: float = SERVING_SECONDS) -> None:
+    def wait_serving(self, document: Document, *, within: float = LONG) -> None:
         """Wait until every member is a healthy voter as etcd reports."""
         with Members() as members:
             wait_until(
@@ -62,7 +59,7 @@ class Space:
                 every=0.25,
             )
 
-    def wait_observed(self, document: Document, *, within: float = 30.0) -> None:
+    def wait_observed(self, document: Document, *, within: float = LONG) -> None:
         """Wait until the status is about the last edit."""
         wait_until(
             lambda: is_observed(self.stored(document)),
@@ -70,9 +67,7 @@ class Space:
             lambda: f"the edit is observed: {self.status(document)}",
         )
 
-    def wait_settled(
-        self, document: Document, *, within: float = SERVING_SECONDS, every: float = 0.25
-    ) -> None:
+    def wait_settled(self, document: Document, *, within: float = LONG, every: float = 0.25) -> None:
         """Wait until the status reports that all is as declared and nothing is under way."""
         wait_until(
             lambda: is_settled(self.stored(document)),
@@ -81,7 +76,7 @@ class Space:
             every=every,
         )
 
-    def wait_condition(self, document: Document, kind: str, *reasons: str, within: float = 60.0) -> Document:
+    def wait_condition(self, document: Document, kind: str, *reasons: str, within: float = LONG) -> Document:
         """Wait until a condition is True for one of `reasons`; the condition."""
 
         def found() -> Document | None:
@@ -122,7 +117,23 @@ class Space:
         found = self.api.all_of(resources.EVENTS, self.namespace)
         return {(each["type"], each["reason"]) for each in found if each["involvedObject"]["name"] == name}
 
-    def wait_pods_deleted(self, document: Document, *, within: float = 90.0) -> None:
+    def wait_available(self, document: Document) -> None:
+        """Wait until the status reports a quorum: a member may be silent for a moment."""
+        wait_until(
+            lambda: is_available(self.stored(document)),
+            LONG,
+            lambda: f"the status reports a quorum: {self.status(document)}",
+        )
+
+    def wait_events(self, name: str, *expected: tuple[str, str]) -> None:
+        """Wait until all these Events, as type and reason, are stored: they are written after the fact."""
+        wait_until(
+            lambda: set(expected) <= self.events(name),
+            LONG,
+            lambda: f"Events {set(expected) - self.events(name)}, beside {self.events(name)}",
+        )
+
+    def wait_pods_deleted(self, document: Document, *, within: float = LONG) -> None:
         """Wait until no pod of the namespace is left; etcd may take its grace period."""
         name = document["metadata"]["name"]
         wait_until(

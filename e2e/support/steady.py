@@ -20,7 +20,7 @@ import grpc
 
 from e2e.support.intervals import Interval, longest_gap, lost_writes
 from e2e.support.pace import Paced
-from e2e.support.waiting import wait_until
+from e2e.support.waiting import LONG, answered, wait_until
 from etcd_operator.errors import OperatorError
 from etcd_operator.etcd import methods
 from etcd_operator.etcd import rpc_pb2 as pb
@@ -80,7 +80,7 @@ class SteadyWriter:
     ) -> None:
         self._discovery.stop()
         self._write.stop()
-        wait_until(lambda: not self._pending, PUT_WITHIN + 10, "the last puts are answered or timed out")
+        wait_until(lambda: not self._pending, LONG, "the last puts are answered or timed out")
         for channel in self._channels:
             channel.close()
 
@@ -112,7 +112,7 @@ class SteadyWriter:
         channels = Channels()
         try:
             for address in self._addresses():
-                lost.update(lost_writes(acknowledged, self._stored(channels, address)))
+                lost.update(lost_writes(acknowledged, self._stored_at(channels, address)))
         finally:
             channels.close()
         return sorted(lost)
@@ -120,6 +120,9 @@ class SteadyWriter:
     def _of(self, within: Interval | None) -> list[Put]:
         puts = list(self._puts)
         return [put for put in puts if within is None or within.start <= put.began < within.end]
+
+    def _stored_at(self, channels: Channels, address: str) -> dict[str, int]:
+        return answered(lambda: self._stored(channels, address), f"{address} is read")
 
     def _stored(self, channels: Channels, address: str) -> dict[str, int]:
         """Revision by key, read through one member and confirmed by a quorum."""

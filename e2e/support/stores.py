@@ -16,7 +16,7 @@ from urllib.parse import quote, urlencode
 from e2e.support import buckets
 from e2e.support.clusters import Document
 from e2e.support.space import Space
-from e2e.support.waiting import wait_until
+from e2e.support.waiting import LONG, wait_until
 from etcd_operator.kube import resources
 from localcluster import images
 from localcluster.kubectl import is_ready
@@ -27,7 +27,6 @@ SECRET_KEY = "planted-secret-access-key"
 REFRESH_TOKEN = "planted-refresh-token"
 PLANTED = (ACCESS_KEY, SECRET_KEY, REFRESH_TOKEN)
 
-_READY_SECONDS = 60.0
 _DATA = "/data"
 _USER = 65532
 
@@ -150,7 +149,7 @@ def deploy(space: Space, kind: Kind) -> DeployedStore:
         pod = space.api.get(resources.PODS, space.namespace, kind.name) or {}
         return str(pod["status"]["podIP"]) if is_ready(pod) else ""
 
-    found = wait_until(address, _READY_SECONDS, f"the pod {kind.name} is ready")
+    found = wait_until(address, LONG, f"the pod {kind.name} is ready")
     store = DeployedStore(space=space, kind=kind, address=found)
     store.bucket.create()
     return store

@@ -18,7 +18,7 @@ from localcluster.kubectl import Kubectl
 ROOT = Path(__file__).resolve().parent.parent.parent
 CLUSTER = ROOT / "hack" / "cluster"
 
-KUBECTL_SECONDS = 90.0
+KUBECTL_SECONDS = 240.0
 _BUILD_SECONDS = 1800.0
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from e2e.support.clusters import Document
 from e2e.support.space import Space
+from e2e.support.waiting import LONG, wait_until
 
 
 def folder_of(space: Space, pod: Document) -> Path:
@@ -29,13 +30,28 @@ def claim_folder(space: Space, claim: str) -> Path:
 def empty(space: Space, pod: Document) -> None:
     """Remove all that is on a member's volume; a running process notices nothing."""
     folder = folder_of(space, pod)
-    found = list(folder.iterdir())
-    assert found, f"{folder} holds no data of {pod['metadata']['name']}"
-    for each in found:
-        shutil.rmtree(each)
+    assert any(folder.iterdir()), f"{folder} holds no data of {pod['metadata']['name']}"
+    remove_all(folder)
+
+
+def remove_all(folder: Path) -> None:
+    """Remove all that is in a folder, also while a process writes to it."""
+
+    def is_empty() -> bool:
+        for each in folder.iterdir():
+            shutil.rmtree(each)
+        return not any(folder.iterdir())
+
+    wait_until(is_empty, LONG, f"{folder} is empty", every=0.0)
 
 
 def give_to_root(space: Space, pod: Document) -> None:
     """Make root the owner of all that is on a member's volume."""
-    for path in folder_of(space, pod).rglob("*"):
-        os.chown(path, 0, 0)
+    folder = folder_of(space, pod)
+
+    def is_given() -> bool:
+        for path in folder.rglob("*"):
+            os.chown(path, 0, 0)
+        return True
+
+    wait_until(is_given, LONG, f"{folder} belongs to root")  # etcd may remove a file meanwhile

@@ -9,16 +9,13 @@ from types import TracebackType
 
 from e2e.support.intervals import Interval
 from e2e.support.members import Members
-from e2e.support.waiting import wait_until
+from e2e.support.waiting import LONG, answered
 from etcd_operator.errors import OperatorError
 from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.etcd.values import KeyValue
 
 Addresses = Callable[[], list[str]]
 """The members' addresses now; called again when one fails, so that replaced members are found."""
-
-READ_SECONDS = 30.0
-"""For one read when all is over, on a machine that is busy with other tests."""
 
 KEYS = 100
 """Keys in turn, so that a long scenario overwrites as well as adds."""
@@ -62,7 +59,7 @@ class _Loop:
     def stop(self) -> None:
         self._stop.set()
         if self._thread is not None:
-            self._thread.join(30)
+            self._thread.join(LONG)
             assert not self._thread.is_alive(), f"{self._thread.name} does not end"
 
 
@@ -184,17 +181,7 @@ class Writer:
 
 def _read(client: EtcdClient, name: bytes) -> KeyValue | None:
     """A key as a quorum has it; a member that is slow, or elects, is asked again."""
-    found: list[KeyValue | None] = []
-
-    def is_read() -> bool:
-        try:
-            found.append(client.get(name))
-        except OperatorError:
-            return False
-        return True
-
-    wait_until(is_read, READ_SECONDS, f"{name!r} is read")
-    return found[0]
+    return answered(lambda: client.get(name), f"{name!r} is read")
 
 
 class QuorumWatch:
