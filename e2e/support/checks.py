@@ -1,11 +1,19 @@
 """What must hold after every scenario."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from e2e.support.audit import Window, tally, wait_quiet
 from e2e.support.clusters import Document, size_of
-from e2e.support.members import Members
+from e2e.support.members import MemberReport, Members
 from e2e.support.space import Space
-from e2e.support.waiting import hold_for
+from e2e.support.waiting import LONG, answered, hold_for, wait_until
+from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.kube import resources
+from etcd_operator.kube.resources import Resource
+
+ANSWER_SECONDS = 10.0
+"""For one answer of a member; it is asked again. What it answers is judged at once."""
 
 
 def assert_consistent(space: Space, document: Document) -> str:
@@ -15,22 +23,46 @@ def assert_consistent(space: Space, document: Document) -> str:
         pod["metadata"]["labels"].get("etcd.improbable.io/peer-name", pod["metadata"]["name"]) for pod in pods
     )
     assert len(pods) == size_of(document), f"pods {names}, of {size_of(document)} members"
-    with Members() as members:
-        reports = members.reports(pods)
-        assert len(reports) == len(pods), f"only {[each.name for each in reports]} answer of {names}"
+    with Members(deadline=ANSWER_SECONDS) as members:
+        clients = [members.client(pod["status"]["podIP"]) for pod in pods]
+        # A linearizable read first: every member has applied what was acknowledged.
+        wait_until(lambda: _have_quorum(clients), LONG, f"each of {names} has a quorum")
+        reports = _all_reports(members, pods)
         ids = {each.status.cluster_id for each in reports}
         assert len(ids) == 1, f"several cluster IDs: {ids}"
         for each in reports:
             listed = each.members.members
             assert sorted(member.name for member in listed) == names, f"{each.name} lists {listed}"
             assert not any(member.is_learner for member in listed), f"{each.name} lists a learner: {listed}"
-        # A linearizable read first: every member has applied what was acknowledged.
-        clients = [members.client(pod["status"]["podIP"]) for pod in pods]
-        assert all(client.has_quorum(deadline=2.0) for client in clients), "a member has no quorum"
-        revision = min(client.status().revision for client in clients)
-        hashes = {(found.hash, found.compact_revision) for found in (c.hash_kv(revision) for c in clients)}
-    assert len(hashes) == 1, f"members hold different data at revision {revision}: {hashes}"
+        _assert_same_data(clients, min(each.status.revision for each in reports))
     return f"{ids.pop():x}"
+
+
+def _have_quorum(clients: Sequence[EtcdClient]) -> bool:
+    return all(client.has_quorum(deadline=ANSWER_SECONDS) for client in clients)
+
+
+def _all_reports(members: Members, pods: Sequence[dict[str, Any]]) -> list[MemberReport]:
+    """What all members report of themselves, once all answer."""
+    reports: list[MemberReport] = []
+
+    def all_answer() -> bool:
+        reports[:] = members.reports(pods)
+        return len(reports) == len(pods)
+
+    wait_until(all_answer, LONG, lambda: f"only {[each.name for each in reports]} answer of {len(pods)}")
+    return reports
+
+
+def _assert_same_data(clients: Sequence[EtcdClient], revision: int) -> None:
+    hashes = set()
+    for client in clients:
+        found = answered(
+            lambda client=client: client.hash_kv(revision),  # type: ignore[misc]
+            f"{client.endpoint} has a hash",
+        )
+        hashes.add((found.hash, found.compact_revision))
+    assert len(hashes) == 1, f"members hold different data at revision {revision}: {hashes}"
 
 
 def assert_nothing_doubled(space: Space, document: Document, *, members: list[str] | None = None) -> None:
@@ -41,19 +73,25 @@ def assert_nothing_doubled(space: Space, document: Document, *, members: list[st
     name, size = document["metadata"]["name"], size_of(document)
     if document["apiVersion"] == "coreos.com/v1":
         members = members or [f"{name}-{number:04}" for number in range(size)]
-        assert space.names(resources.PODS, f"etcd_cluster={name}") == members
-        assert space.names(resources.SERVICES, f"etcd_cluster={name}") == sorted([name, *members])
+        selector = f"etcd_cluster={name}"
+        _assert_names(space, resources.PODS, selector, members)
+        _assert_names(space, resources.SERVICES, selector, sorted([name, *members]))
         return
     members = members or [f"{name}-{number}" for number in range(size)]
     selector = f"etcd.improbable.io/cluster-name={name}"
-    assert space.names(resources.PEERS, selector) == members
-    assert space.names(resources.REPLICA_SETS, selector) == members
-    assert space.names(resources.CLAIMS, selector) == members
-    assert space.names(resources.SERVICES, selector) == [name]
-    assert len(space.pods(document)) == size
+    for kind in (resources.PEERS, resources.REPLICA_SETS, resources.CLAIMS):
+        _assert_names(space, kind, selector, members)
+    _assert_names(space, resources.SERVICES, selector, [name])
+    pods = [pod["metadata"]["name"] for pod in space.pods(document)]
+    assert len(pods) == size, f"{pods}, of {size} members"
 
 
-AT_REST_ATTEMPTS = 3
+def _assert_names(space: Space, kind: Resource, selector: str, expected: list[str]) -> None:
+    found = space.names(kind, selector)
+    assert found == expected, f"{kind.plural} {found}, expected {expected}"
+
+
+AT_REST_ATTEMPTS = 5
 """On a busy machine a member may be silent for a moment, which is rightly written; a writer never rests."""
 
 
@@ -70,7 +108,7 @@ def assert_at_rest(space: Space, seconds: float) -> None:
         if not written:
             return
         print(f"written at rest, attempt {attempt}: {written}")
-    raise AssertionError(f"did not hold for {seconds:g} s: no write at rest; {written}")
+    raise AssertionError(f"written at rest, {AT_REST_ATTEMPTS} times within {seconds:g} s; at last {written}")
 
 
 def _written_within(space: Space, seconds: float) -> str:
