@@ -11,11 +11,8 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 from e2e.support.testbed import Testbed, TestbedError
-from e2e.support.waiting import wait_until
+from e2e.support.waiting import LONG, wait_until
 from localcluster.kubectl import Kubectl, is_ready
-
-START_SECONDS = 60.0
-"""For a pod to be scheduled and the caches to be listed, on a busy machine."""
 
 
 class Operator(ABC):
@@ -58,14 +55,14 @@ class Operator(ABC):
 
     def wait_ready(self) -> None:
         """Wait until it is ready."""
-        wait_until(self.is_ready, START_SECONDS, "the operator is ready")
+        wait_until(self.is_ready, LONG, "the operator is ready")
 
     def page(self, path: str) -> str:
         """A page of its status server. Raises OSError when it does not answer, or not with 200."""
         address = self.address()
         if not address:
             raise ConnectionRefusedError("the operator does not run")
-        with urllib.request.urlopen(f"http://{address}/{path}", timeout=3) as answer:
+        with urllib.request.urlopen(f"http://{address}/{path}", timeout=10) as answer:
             return str(answer.read().decode())
 
     def metric(self, name: str) -> float:
@@ -123,13 +120,13 @@ class DeployedOperator(Operator):
             if pod["status"]["phase"] == "Running":
                 self.kill_one(pod["metadata"]["name"])
             else:
-                self._kubectl("delete", "pod", pod["metadata"]["name"], "--wait=false")
+                self._delete(pod["metadata"]["name"])
 
     def kill_one(self, pod: str) -> None:
         """Kill the process in one of its pods, and let another pod take its place."""
         with contextlib.suppress(TestbedError):  # it has ended, or not begun, by itself
             self._testbed.fault("kill", f"{self._namespace}/{pod}", self.NAME)
-        self._kubectl("delete", "pod", pod, "--wait=false")
+        self._delete(pod)
 
     def kill_process(self) -> None:
         """SIGKILL, and nothing else: the kubelet starts its container again, at once the first time."""
@@ -141,7 +138,11 @@ class DeployedOperator(Operator):
         """Take its pods out of the API without waiting for the kubelet."""
         names = [pod["metadata"]["name"] for pod in self.pods()]
         if names:
-            self._kubectl("delete", "pod", *names, "--force", "--grace-period=0", "--wait=false")
+            self._delete(*names, "--force", "--grace-period=0")
+
+    def _delete(self, *arguments: str) -> None:
+        """Delete pods, some of which may have ended by themselves."""
+        self._kubectl("delete", "pod", *arguments, "--ignore-not-found", "--wait=false")
 
     def silence_and_delete(self) -> None:
         """Delete by force what can neither act, nor renew its Lease, nor release it any more."""
@@ -154,7 +155,7 @@ class DeployedOperator(Operator):
         """A new pod, ready, whose container has never ended, and which leads."""
         self.stop()
         self.start()
-        wait_until(lambda: self.metric("leader_election_master_status") == 1, START_SECONDS, "it leads")
+        wait_until(lambda: self.metric("leader_election_master_status") == 1, LONG, "it leads")
 
     def stop(self) -> None:
         self.scale(0)
@@ -171,7 +172,7 @@ class DeployedOperator(Operator):
             ready = [pod for pod in pods if is_ready(pod)]
             return len(pods) == len(ready) == replicas
 
-        wait_until(is_done, START_SECONDS, f"{replicas} operators run")
+        wait_until(is_done, LONG, f"{replicas} operators run")
 
     def pods(self, *, with_deleted: bool = False) -> list[dict[str, Any]]:
         """Its pods, oldest first."""
