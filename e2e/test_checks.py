@@ -10,9 +10,11 @@ from e2e.support.clusters import ephemeral
 from e2e.support.intervals import Interval
 from e2e.support.leaders import LeaderWatch
 from e2e.support.members import Members
+from e2e.support.resizing import leaders_pod
+from e2e.support.shell import etcdctl_in_member
 from e2e.support.space import Space
 from e2e.support.steady import SteadyWriter
-from e2e.support.waiting import wait_until
+from e2e.support.waiting import LONG, answered, wait_until
 from e2e.support.writer import QuorumWatch, Writer
 from etcd_operator.kube import resources
 
@@ -20,16 +22,16 @@ from etcd_operator.kube import resources
 def test_the_writer_notices_a_lost_key_and_an_older_value(space: Space) -> None:
     document = space.created(ephemeral(size=1))
     with Writer(lambda: space.addresses(document)) as writer:
-        wait_until(lambda: writer.acknowledged >= 5, 30, "5 writes are acknowledged")
+        wait_until(lambda: writer.acknowledged >= 5, LONG, "5 writes are acknowledged")
     writer.verify()
     key = writer.newest_key  # on a busy machine any other put may have been left without an answer
     with Members() as members:
-        members.client(space.addresses(document)[0]).put(key.encode(), b"-1")
+        client = members.client(space.addresses(document)[0])
+        answered(lambda: client.put(key.encode(), b"-1"), f"{key} is written")
     with pytest.raises(AssertionError, match=key):
         writer.verify()
     endpoint = f"--endpoints=http://{space.addresses(document)[0]}:2379"
-    pod = space.pods(document)[0]["metadata"]["name"]
-    space.kubectl("exec", pod, "--", "etcdctl", endpoint, "del", key)
+    etcdctl_in_member(space, space.pods(document)[0]["metadata"]["name"], endpoint, "del", key)
     with pytest.raises(AssertionError, match="lost"):
         writer.verify()
 
@@ -42,16 +44,15 @@ def test_the_quorum_watch_and_the_writer_notice_frozen_members(space: Space) -> 
         QuorumWatch(lambda: space.addresses(document)) as quorum,
         Writer(lambda: space.addresses(document)) as writer,
     ):
-        wait_until(lambda: writer.acknowledged >= 5, 30, "5 writes are acknowledged")
+        wait_until(lambda: writer.acknowledged >= 5, LONG, "5 writes are acknowledged")
         with space.frozen(space.pods(document)[0]["metadata"]["name"]):
             space.wait_condition(document, "Degraded", "QuorumLost")
         before = writer.acknowledged
-        wait_until(lambda: writer.acknowledged > before, 30, "writes go on")
+        wait_until(lambda: writer.acknowledged > before, LONG, "writes go on")
         space.wait_settled(document)
     writer.verify()
-    assert writer.longest_gap > 1
-    assert quorum.losses
-    assert max(quorum.losses) > 1
+    longest = max(quorum.losses, default=0.0)
+    assert min(writer.longest_gap, longest) > 1, f"{writer.longest_gap:.2f} and {longest:.2f} s"
 
 
 def test_the_leader_watch_and_the_steady_writer_notice_a_killed_leader(space: Space) -> None:
@@ -63,31 +64,28 @@ def test_the_leader_watch_and_the_steady_writer_notice_a_killed_leader(space: Sp
         SteadyWriter(lambda: space.addresses(document)) as writer,
     ):
         began = time.monotonic()
-        wait_until(lambda: writer.acknowledged() >= 50, 30, "50 writes are acknowledged")
-        leader = leader_of(space)
+        wait_until(lambda: writer.acknowledged() >= 50, LONG, "50 writes are acknowledged")
+        leader = leaders_pod(space, document)
         space.testbed.fault("kill", f"{space.namespace}/{leader}")
         space.wait_serving(document)
         before = writer.acknowledged()
-        wait_until(lambda: writer.acknowledged() >= before + 50, 30, "writes go on")
+        wait_until(lambda: writer.acknowledged() >= before + 50, LONG, "writes go on")
         during = Interval(began, time.monotonic())
-    # Followers begin an election one second after the leader's last heartbeat.
-    assert max(window.length for window in leaders.windows(during)) > 0.5
-    assert writer.longest_gap(during) > 0.5
+    # Followers begin an election one second after the leader's last heartbeat. A watch that was suspended
+    # itself may have missed it.
+    window = max((each.length for each in leaders.windows(during)), default=0.0)
+    gap, silence = writer.longest_gap(during), leaders.longest_silence(during)
+    assert max(window, silence) > 0.5, f"without a leader: {window:.2f} s, without an answer: {silence:.2f} s"
+    assert gap > 0.5, f"without a write: {gap:.2f} s"
     assert writer.lost() == []
 
     address = space.addresses(document)[0]
     deleted, changed = writer.keys()[:2]  # on a busy machine any other put may have failed
-    space.kubectl("exec", leader, "--", "etcdctl", f"--endpoints=http://{address}:2379", "del", deleted)
+    etcdctl_in_member(space, leader, f"--endpoints=http://{address}:2379", "del", deleted)
     with Members() as members:
-        members.client(address).put(changed.encode(), b"later")
+        client = members.client(address)
+        answered(lambda: client.put(changed.encode(), b"later"), f"{changed} is written")
     assert writer.lost() == sorted([deleted, changed])
-
-
-def leader_of(space: Space) -> str:
-    """The pod of the leader of a space's only cluster."""
-    with Members() as members:
-        reports = members.reports(space.api.all_of(resources.PODS, space.namespace))
-    return next(each.name for each in reports if each.status.is_leader)
 
 
 def test_the_consistency_check_counts_members_and_the_audit_log_counts_writes(space: Space) -> None:
@@ -102,7 +100,7 @@ def test_the_consistency_check_counts_members_and_the_audit_log_counts_writes(sp
                 {"create pods", "create services", "patch etcdclusters/status"}
                 <= {request.kind for request in window.writes(namespace=space.namespace)}
             ),
-            10,
+            LONG,
             "the operator's writes are in the audit log",
         )
     assert space.names(resources.PODS) == ["example-etcd-cluster-0000"]

@@ -1,17 +1,19 @@
 """The documents' walkthrough "create and destroy" for coreos.com clusters, command by command."""
 
+import itertools
 import subprocess
 
 import pytest
 
 from e2e.support.checks import assert_at_rest, assert_consistent, assert_nothing_doubled
 from e2e.support.clusters import Document, ephemeral
+from e2e.support.measuring import assert_at_most
 from e2e.support.members import Members
 from e2e.support.proxy import put_whole
-from e2e.support.shell import etcdctl_in_shell, start_shell
+from e2e.support.shell import PATIENT, etcdctl_in_shell, start_shell
 from e2e.support.space import Space
 from e2e.support.testbed import ROOT
-from e2e.support.waiting import wait_until
+from e2e.support.waiting import LONG, answered, wait_until
 from e2e.support.writer import QuorumWatch, Writer
 from etcd_operator.kube import resources
 from localcluster.kubectl import Kubectl
@@ -31,10 +33,9 @@ def test_create_shows_the_pods_and_services_of_the_documents_and_delete_removes_
     space.kubectl("create", "-f", manifest)
     space.wait_serving(document)
 
-    pods = {row["NAME"]: row for row in space.kubectl.table("get", "pods")}
-    assert sorted(pods) == NAMES
-    for row in pods.values():
-        assert (row["READY"], row["STATUS"], row["RESTARTS"]) == ("1/1", "Running", "0"), row
+    wait_until(lambda: all_run(space), LONG, lambda: f"all are ready: {space.kubectl('get', 'pods')}")
+    for row in space.kubectl.table("get", "pods"):
+        assert row["RESTARTS"] == "0", row
     services = {row["NAME"]: row for row in space.kubectl.table("get", "services")}
     for name in NAMES:
         assert services[name]["PORT(S)"] == "2380/TCP,2379/TCP"
@@ -44,8 +45,15 @@ def test_create_shows_the_pods_and_services_of_the_documents_and_delete_removes_
 
     space.kubectl("delete", "-f", manifest)
     space.wait_pods_deleted(document)
-    wait_until(lambda: not space.names(resources.SERVICES), 30, "all services are deleted")
+    wait_until(lambda: not space.names(resources.SERVICES), LONG, "all services are deleted")
     assert "example-etcd-cluster" not in space.kubectl("get", "etcdclusters.coreos.com", check=False)
+
+
+def all_run(space: Space) -> bool:
+    """Whether kubectl shows all members as the documents do: the kubelet may be later than etcd."""
+    rows = space.kubectl.table("get", "pods")
+    is_running = all((row["READY"], row["STATUS"]) == ("1/1", "Running") for row in rows)
+    return is_running and sorted(row["NAME"] for row in rows) == NAMES
 
 
 def test_the_nodeport_service_of_the_documents_reaches_etcd(space: Space) -> None:
@@ -65,15 +73,20 @@ def test_the_nodeport_service_of_the_documents_reaches_etcd(space: Space) -> Non
 
 def test_writes_through_all_members_are_kept_and_a_settled_cluster_is_left_alone(space: Space) -> None:
     document = space.created(ephemeral())
-    with (
-        QuorumWatch(lambda: space.addresses(document)) as quorum,
-        Writer(lambda: space.addresses(document)) as writer,
-    ):
-        wait_until(lambda: writer.acknowledged >= 50, 30, "50 writes are acknowledged")
-        space.wait_settled(document)
-        assert_at_rest(space, 12)
-    writer.verify()
-    assert quorum.losses == []
+    rounds = itertools.count()
+
+    def quorum_loss_of_a_round() -> float:
+        with (
+            QuorumWatch(lambda: space.addresses(document)) as quorum,
+            Writer(lambda: space.addresses(document), prefix=f"round-{next(rounds)}") as writer,
+        ):
+            wait_until(lambda: writer.acknowledged >= 50, LONG, "50 writes are acknowledged")
+            space.wait_settled(document)
+            assert_at_rest(space, 12)
+        writer.verify()
+        return max(quorum.losses, default=0.0)
+
+    assert_at_most(0.0, quorum_loss_of_a_round, "seconds without a quorum, though nothing was done")
     assert_consistent(space, document)
 
 
@@ -120,7 +133,7 @@ def test_a_whole_object_put_without_a_resource_version_works_through_kubectl_pro
             for each in space.status(ephemeral()).get("conditions", [])
             if each["type"] in reason
         ),
-        20,
+        LONG,
         "the operator sees the new spec",
     )
 
@@ -139,7 +152,7 @@ def test_many_clusters_in_many_namespaces_are_served_at_once(space: Space, kubec
         ids = []
         for there in spaces:
             for name in ("one", "two"):
-                there.wait_serving(ephemeral(name, size=1), within=90)
+                there.wait_serving(ephemeral(name, size=1))
                 ids.append(assert_consistent(there, ephemeral(name, size=1)))
         assert len(set(ids)) == 6
     finally:
@@ -147,14 +160,18 @@ def test_many_clusters_in_many_namespaces_are_served_at_once(space: Space, kubec
 
 
 def etcdctl(kubectl: Kubectl, *arguments: str) -> str:
-    """etcdctl on this machine, as in the documents."""
+    """etcdctl on this machine, as in the documents, until it succeeds: Services follow their pods later."""
+    return answered(lambda: run_etcdctl(kubectl, *arguments), f"etcdctl {' '.join(arguments)} succeeds")
+
+
+def run_etcdctl(kubectl: Kubectl, *arguments: str) -> str:
     print("$ etcdctl", *arguments, flush=True)
     done = subprocess.run(
-        ["etcdctl", *arguments],
+        ["etcdctl", *PATIENT, *arguments],
         capture_output=True,
         text=True,
         check=False,
-        timeout=30,
+        timeout=90,
         env=kubectl.environment(),
     )
     assert done.returncode == 0, done.stderr
@@ -163,8 +180,10 @@ def etcdctl(kubectl: Kubectl, *arguments: str) -> str:
 
 def test_a_deleted_clusters_members_do_not_answer_any_more(space: Space) -> None:
     document: Document = space.created(ephemeral(size=1))
-    pods = space.pods(document)
+    pods, cluster_id = space.pods(document), assert_consistent(space, document)
     space.kubectl("delete", "etcdclusters.coreos.com", document["metadata"]["name"])
     space.wait_pods_deleted(document)
     with Members(deadline=0.5) as members:
-        assert members.reports(pods) == []
+        answers = members.reports(pods)
+    # Another cluster may have got one of the addresses.
+    assert not [each for each in answers if f"{each.status.cluster_id:x}" == cluster_id], answers

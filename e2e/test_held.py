@@ -6,9 +6,10 @@ from e2e.support.alarms import disarm, raise_corrupt, raise_no_space
 from e2e.support.checks import assert_consistent
 from e2e.support.clusters import COREOS, IMPROBABLE, ephemeral, persistent
 from e2e.support.resizing import member_ids, members_of, settle
+from e2e.support.shell import etcdctl_in_member
 from e2e.support.space import Space
 from e2e.support.status import condition
-from e2e.support.waiting import hold_for, wait_until
+from e2e.support.waiting import LONG, hold_for, wait_until
 from etcd_operator.api import coreos, improbable
 from etcd_operator.kube import resources
 
@@ -41,15 +42,19 @@ def test_a_full_store_is_reported_and_keeps_nobody_from_being_replaced(space: Sp
     raise_no_space(address, member_id)
     held = space.wait_condition(document, "Degraded", "OutOfSpace")
     assert "alarm disarm" in held["message"]
-    assert condition(space.stored(document), "Available")["status"] == "True"
+    space.wait_available(document)
 
     space.kubectl("delete", "pod", "full-0000", "--wait=false")
-    wait_until(lambda: "full-0003" in members_of(space, document), 60, "a new member takes its place")
+    wait_until(lambda: "full-0003" in members_of(space, document), LONG, "a new member takes its place")
     space.wait_serving(document)
     space.wait_condition(document, "Degraded", "OutOfSpace")
-    assert all(condition(pod, SERVES)["status"] == "True" for pod in space.pods(document))
+    wait_until(
+        lambda: all(condition(pod, SERVES)["status"] == "True" for pod in space.pods(document)),
+        LONG,
+        "all members serve",
+    )
 
-    assert disarm(address) == 1
+    assert (cleared := disarm(address)) == 1, f"{cleared} alarms"
     settle(space, document)
     assert assert_consistent(space, document) == cluster_id
 
@@ -59,10 +64,10 @@ def test_a_member_with_corrupt_data_is_replaced_and_writes_are_taken_again(space
     settle(space, document)
     cluster_id = assert_consistent(space, document)
     raise_corrupt(space.addresses(document)[0], int(member_ids(space, document)["corrupt-0001"], 16))
-    wait_until(lambda: "corrupt-0003" in members_of(space, document), 60, "a new member takes its place")
+    wait_until(lambda: "corrupt-0003" in members_of(space, document), LONG, "a new member takes its place")
     settle(space, document)
     assert "corrupt-0001" not in members_of(space, document)
-    assert disarm(space.addresses(document)[0]) == 0
+    assert (left := disarm(space.addresses(document)[0])) == 0, f"{left} alarms are left"
     assert assert_consistent(space, document) == cluster_id
 
 
@@ -72,14 +77,14 @@ def test_members_stay_ready_where_authentication_is_switched_on(space: Space) ->
     (pod,) = space.pods(document)
 
     def etcdctl(*arguments: str) -> None:
-        space.kubectl("exec", pod["metadata"]["name"], "--", "etcdctl", *arguments)
+        etcdctl_in_member(space, pod["metadata"]["name"], *arguments)
 
     etcdctl("user", "add", "root:secret")
     etcdctl("user", "grant-role", "root", "root")
     etcdctl("auth", "enable")
     held = space.wait_condition(document, "Degraded", "AuthEnabled")
     assert "etcdctl auth disable" in held["message"]
-    assert condition(space.stored(document), "Available")["status"] == "True"
+    space.wait_available(document)
     space.kubectl("delete", "etcdpeers.etcd.improbable.io", "locked-0", "--wait=false")
     serves = improbable.POD_KEYS.serves
 
@@ -87,7 +92,7 @@ def test_members_stay_ready_where_authentication_is_switched_on(space: Space) ->
         pods = [each for each in space.pods(document) if each["metadata"]["uid"] != pod["metadata"]["uid"]]
         return [condition(each, serves).get("status") for each in pods] == ["True"]
 
-    wait_until(is_back, 60, "the peer is made again and serves")
+    wait_until(is_back, LONG, "the peer is made again and serves")
     (pod,) = space.pods(document)
     etcdctl("--user=root:secret", "auth", "disable")
     settle(space, document)
@@ -97,7 +102,7 @@ def test_members_stay_ready_where_authentication_is_switched_on(space: Space) ->
 def test_a_storage_class_that_comes_late_lets_the_cluster_go_on(space: Space) -> None:
     late = f"late-{space.namespace}"
     document = space.create(persistent(replicas=1, storage_class=late))
-    held = space.wait_condition(document, "Degraded", "Unschedulable", "ClaimPending", within=60)
+    held = space.wait_condition(document, "Degraded", "Unschedulable", "ClaimPending")
     assert held["message"]
     storage_class = {
         "apiVersion": "storage.k8s.io/v1",
@@ -107,7 +112,7 @@ def test_a_storage_class_that_comes_late_lets_the_cluster_go_on(space: Space) ->
     }
     try:
         space.kubectl.apply(storage_class)
-        space.wait_serving(document, within=90)
+        space.wait_serving(document)
         space.wait_settled(document)
     finally:
         space.kubectl("delete", "storageclass", late, check=False)
@@ -116,7 +121,7 @@ def test_a_storage_class_that_comes_late_lets_the_cluster_go_on(space: Space) ->
 def test_a_node_selector_that_fits_nothing_is_unschedulable_until_a_node_gets_the_label(space: Space) -> None:
     label = f"e2e.example.com/{space.namespace}"
     document = space.create(ephemeral(size=1, nodeSelector={label: "yes"}))
-    space.wait_condition(document, "Degraded", "Unschedulable", within=60)
+    space.wait_condition(document, "Degraded", "Unschedulable")
     node = space.kubectl.json("get", "nodes")["items"][0]["metadata"]["name"]
     try:
         space.kubectl("label", "node", node, f"{label}=yes")
@@ -136,7 +141,7 @@ def test_of_two_clusters_of_one_name_the_younger_waits_until_the_older_is_gone(s
     assert_consistent(space, older)
 
     space.kubectl("delete", KINDS[IMPROBABLE], "same")
-    space.wait_serving(younger, within=90)
+    space.wait_serving(younger)
     assert_consistent(space, younger)
     assert space.names(resources.CLAIMS) == ["same-0"]
 
@@ -146,7 +151,7 @@ def assert_namespace_is_deleted(space: Space) -> None:
     space.kubectl("delete", "namespace", space.namespace, "--wait=false")
     wait_until(
         lambda: "NotFound" in space.kubectl("get", "namespace", space.namespace, check=False),
-        100,
+        LONG,
         "the namespace is deleted",
         every=1.0,
     )
@@ -162,7 +167,7 @@ def test_a_namespace_with_clusters_of_both_groups_is_deleted_without_hanging(spa
 def test_a_namespace_is_deleted_also_in_the_middle_of_a_creation(space: Space) -> None:
     space.create(ephemeral())
     space.create(persistent())
-    wait_until(lambda: space.names(resources.PODS), 30, "the first pod is there")
+    wait_until(lambda: space.names(resources.PODS), LONG, "the first pod is there")
     assert_namespace_is_deleted(space)
 
 
@@ -196,6 +201,6 @@ def test_a_peer_made_by_hand_makes_nothing_and_reports_what_to_do_instead(space:
         conditions = stored.get("status", {}).get("conditions", [])
         return any("create an EtcdCluster instead" in each["message"] for each in conditions)
 
-    wait_until(refused, 20, "its status reports why nothing is done")
+    wait_until(refused, LONG, "its status reports why nothing is done")
     assert space.names(resources.CLAIMS) == []
     assert space.names(resources.REPLICA_SETS) == []
