@@ -1,9 +1,10 @@
 """Changes of the size, and what must exist when it is reached."""
 
 from e2e.support.clusters import Document, size_of
+from e2e.support.intervals import Interval, longest_beyond
 from e2e.support.members import Members
 from e2e.support.space import Space
-from e2e.support.waiting import wait_until
+from e2e.support.waiting import LONG, wait_until
 from e2e.support.writer import Writer
 from etcd_operator.api import improbable
 from etcd_operator.kube import resources
@@ -11,8 +12,13 @@ from etcd_operator.kube import resources
 RATE = 100.0
 """Puts per second through all members in turn."""
 
-GAP_SECONDS = 1.0
-"""The longest gap in writes that a change of the operator's own may cost."""
+GAP_SECONDS = 2.0
+"""The longest gap in writes that a change of the size may cause: the deadline of one put, and a second.
+
+`hack/bench` measures on a quiet machine what it causes."""
+
+NOTICEABLE_SECONDS = 0.25
+"""Shorter gaps are the usual time between two writes on a busy machine."""
 
 
 def kind_of(document: Document) -> str:
@@ -40,11 +46,11 @@ def resize(space: Space, document: Document, size: int) -> Document:
     return resized
 
 
-def settle(space: Space, document: Document, *, within: float = 90.0) -> None:
+def settle(space: Space, document: Document, *, within: float = LONG) -> None:
     """Wait until the status reports that the last edit is done, and all members serve."""
     space.wait_observed(document, within=within)
     space.wait_settled(document, within=within)
-    space.wait_serving(document)
+    space.wait_serving(document, within=within)
 
 
 def member_of(pod: Document) -> str:
@@ -60,12 +66,16 @@ def members_of(space: Space, document: Document) -> list[str]:
 
 
 def member_ids(space: Space, document: Document) -> dict[str, str]:
-    """The IDs by name, in hex, as a member that follows a leader lists them; empty if none does."""
-    with Members() as members:
-        for report in members.reports(space.pods(document)):
-            if report.status.leader:
-                return {member.name: f"{member.id:x}" for member in report.members.members}
-    return {}
+    """The IDs by name, in hex, as a member that follows a leader lists them, once one does."""
+
+    def found() -> dict[str, str]:
+        with Members() as members:
+            for report in members.reports(space.pods(document)):
+                if report.status.leader:
+                    return {member.name: f"{member.id:x}" for member in report.members.members}
+        return {}
+
+    return wait_until(found, LONG, "a member that follows a leader lists all members")
 
 
 def leaders_pod(space: Space, document: Document) -> str:
@@ -76,7 +86,7 @@ def leaders_pod(space: Space, document: Document) -> str:
             reports = members.reports(space.pods(document))
         return next((each.name for each in reports if each.status.leader == each.status.member_id), "")
 
-    return wait_until(found, 30, "a member leads")
+    return wait_until(found, LONG, "a member leads")
 
 
 def assert_claims_are_their_members(space: Space, document: Document) -> None:
@@ -90,23 +100,27 @@ def assert_claims_are_their_members(space: Space, document: Document) -> None:
             resources.CLAIMS, space.namespace, f"etcd.improbable.io/cluster-name={name}"
         )
         return {
-            claim["metadata"]["name"]: claim["metadata"]["annotations"].get(
-                improbable.MEMBER_ID_ANNOTATION, ""
-            )
+            claim["metadata"]["name"]: claim["metadata"]
+            .get("annotations", {})
+            .get(improbable.MEMBER_ID_ANNOTATION, "")
             for claim in claims
         }
 
-    wait_until(lambda: recorded() == ids, 30, lambda: f"claims {recorded()} are those of members {ids}")
+    wait_until(lambda: recorded() == ids, LONG, lambda: f"claims {recorded()} are those of members {ids}")
 
 
-def assert_short_gap(writer: Writer, control: Writer) -> None:
-    """No gap above `GAP_SECONDS` by the change itself.
+def gap_beyond(writer: Writer, control: Writer) -> float:
+    """The longest time in which an untouched cluster acknowledged writes and the changed one did not.
 
-    The control writes to an unchanged cluster at the same time: what delays it as well is caused by
-    the machine.
+    The control writes to a cluster of the same kind and size at the same time: what delays both is caused by
+    the machine. It is no excuse at another time.
     """
-    figures = (
-        f"longest gap {writer.longest_gap:.2f} s, beside an untouched cluster's {control.longest_gap:.2f} s"
+    print(
+        f"{writer.acknowledged} writes acknowledged, longest gap {writer.longest_gap:.2f} s, "
+        f"beside an untouched cluster's {control.longest_gap:.2f} s"
     )
-    print(f"{writer.acknowledged} writes acknowledged, {figures}")
-    assert writer.longest_gap <= GAP_SECONDS + control.longest_gap, figures
+    own, others = (
+        [Interval(begin, begin + length) for begin, length in each.gaps(NOTICEABLE_SECONDS)]
+        for each in (writer, control)
+    )
+    return longest_beyond(own, others)
