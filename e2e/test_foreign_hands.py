@@ -9,7 +9,7 @@ from e2e.support.checks import assert_at_rest, assert_consistent
 from e2e.support.clusters import COREOS, Document, ephemeral, persistent
 from e2e.support.members import Members
 from e2e.support.space import Space
-from e2e.support.waiting import hold_for, wait_until
+from e2e.support.waiting import LONG, hold_for, wait_until
 from etcd_operator.kube import resources
 from localcluster.kubectl import as_stream
 
@@ -27,12 +27,13 @@ LABELLED = "[JSONPatch{op: 'add', path: '/metadata/labels/team', value: 'storage
 PARTS = {
     "pods": ("", "v1", [], ["pods"]),
     "services": ("", "v1", ["/spec/sessionAffinity", "ClientIP"], ["services"]),
-    "budgets": (
-        "policy", "v1", ["/spec/unhealthyPodEvictionPolicy", "AlwaysAllow"], ["poddisruptionbudgets"],
-    ),
     "claims": ("", "v1", [], ["persistentvolumeclaims"]),
     "sets": ("apps", "v1", ["/spec/template/metadata/annotations/" + ANNOTATION, "yes"], ["replicasets"]),
     "peers": ("etcd.improbable.io", "v1alpha1", [], ["etcdpeers"]),
+    # The last one, which `_is_applied` looks for.
+    "budgets": (
+        "policy", "v1", ["/spec/unhealthyPodEvictionPolicy", "AlwaysAllow"], ["poddisruptionbudgets"],
+    ),
 }  # fmt: skip
 
 
@@ -77,7 +78,7 @@ def policies(space: Space) -> Iterator[None]:
             space.kubectl.create(document)
         probe = {"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "probe"}}
         probe["metadata"]["labels"] = {"probe": "1"}  # type: ignore[index]
-        wait_until(lambda: _is_applied(space, probe), 60, "the policies are in force", every=0.5)
+        wait_until(lambda: _is_applied(space, probe), LONG, "the policies are in force", every=0.5)
         yield
     finally:
         for document in made:
@@ -87,6 +88,7 @@ def policies(space: Space) -> Iterator[None]:
 def _is_applied(space: Space, probe: Document) -> bool:
     """Whether an object made now is changed on its way: the API server learns of policies with a delay."""
     full = {**probe, "spec": {"minAvailable": 1, "selector": {"matchLabels": {"no": "pods"}}}}
+    space.kubectl("delete", "poddisruptionbudget", "probe", "--ignore-not-found")
     space.kubectl.create(full)
     found = space.api.get(resources.BUDGETS, space.namespace, "probe") or {}
     space.kubectl("delete", "poddisruptionbudget", "probe")
@@ -97,7 +99,7 @@ def resize(space: Space, document: Document, size: int) -> None:
     field = "size" if document["apiVersion"] == COREOS else "replicas"
     document["spec"][field] = size
     space.kubectl.apply(document)
-    space.wait_serving(document, within=120)
+    space.wait_serving(document)
     space.wait_settled(document)
 
 
@@ -134,20 +136,26 @@ def test_members_whose_pods_lost_their_label_stay_members(space: Space, kind: An
         space.kubectl("label", "pod", name, f"{label}-")
     wait_until(
         lambda: identities(space, document) == before,
-        30,
+        LONG,
         lambda: f"the pods are the same as before: {identities(space, document)} instead of {before}",
     )
     hold_for(5, lambda: identities(space, document) == before, "no other pods")
     space.wait_serving(document)
     with Members() as members:
-        assert ids == member_ids(members, space.pods(document))
+        now = member_ids(members, space.pods(document))
+    assert now == ids, f"{now} instead of {ids}"
     space.wait_settled(document)
     assert_consistent(space, document)
 
 
 def member_ids(members: Members, pods: list[Document]) -> set[int]:
-    """The IDs of the members that run in these pods."""
-    return {report.status.member_id for report in members.reports(pods)}
+    """The IDs of the members that run in these pods, once all answer."""
+
+    def found() -> set[int]:
+        reports = members.reports(pods)
+        return {report.status.member_id for report in reports} if len(reports) == len(pods) else set()
+
+    return wait_until(found, LONG, f"all {len(pods)} members answer")
 
 
 def identities(space: Space, document: Document) -> list[tuple[str, str]]:

@@ -11,14 +11,13 @@ from e2e.support.checks import assert_consistent
 from e2e.support.clusters import Document, ephemeral, persistent
 from e2e.support.resizing import RATE, leaders_pod, member_ids, settle
 from e2e.support.space import Space
-from e2e.support.waiting import wait_until
+from e2e.support.waiting import LONG, wait_until
 from e2e.support.writer import Writer
 from etcd_operator.kube import resources
 
 pytestmark = [
     pytest.mark.exclusive,
     pytest.mark.long,
-    pytest.mark.timeout(600),
     pytest.mark.usefixtures("_three_nodes"),
 ]
 
@@ -33,7 +32,7 @@ def _three_nodes(space: Space) -> Iterator[None]:
     if len(space.api.all_of(resources.NODES)) < 3:
         pytest.skip("a node less needs three nodes: hack/cluster up --nodes 3")
     yield
-    wait_until(lambda: all_ready(space), 60, "all nodes are ready again")
+    wait_until(lambda: all_ready(space), LONG, "all nodes are ready again")
 
 
 def all_ready(space: Space) -> bool:
@@ -90,7 +89,7 @@ def spare_node(space: Space, document: Document) -> str:
 
 def writes_go_on(writer: Writer) -> None:
     before = writer.acknowledged
-    wait_until(lambda: writer.acknowledged > before + 10, 30, "writes go on")
+    wait_until(lambda: writer.acknowledged > before + 10, LONG, "writes go on")
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -107,7 +106,7 @@ def test_a_node_that_comes_back_soon_costs_neither_a_write_nor_a_member(
             writes_go_on(writer)
             space.wait_condition(document, "Degraded", "MemberUnhealthy")
             writes_go_on(writer)
-        settle(space, document, within=180)
+        settle(space, document)
         writes_go_on(writer)
     writer.verify()
     print(f"{writer.acknowledged} writes acknowledged, longest gap {writer.longest_gap:.2f} s")
@@ -126,14 +125,14 @@ def test_an_ephemeral_member_on_a_node_that_stays_away_is_replaced(space: Space,
         with fault(space, node):
             wait_until(
                 lambda: lost not in member_ids(space, document) and len(member_ids(space, document)) == 3,
-                240,
+                LONG,
                 lambda: f"{lost} is replaced: {space.status(document)}",
                 every=1.0,
             )
             writes_go_on(writer)
-        settle(space, document, within=180)
+        settle(space, document)
         wait_until(
-            lambda: lost not in space.names(resources.PODS), 120, f"{lost} is deleted when its node is back"
+            lambda: lost not in space.names(resources.PODS), LONG, f"{lost} is deleted when its node is back"
         )
         writes_go_on(writer)
     writer.verify()

@@ -15,7 +15,7 @@ from e2e.support.resizing import settle
 from e2e.support.space import Space
 from e2e.support.testbed import ROOT
 from e2e.support.volumes import give_to_root
-from e2e.support.waiting import hold_for, wait_until
+from e2e.support.waiting import LONG, hold_for, wait_until
 from etcd_operator.kube import resources
 from etcd_operator.render.security import USER
 from localcluster.kubectl import KubectlError
@@ -70,7 +70,6 @@ def test_what_a_namespace_refuses_is_reported(space: Space) -> None:
 
 
 @pytest.mark.unrestricted
-@pytest.mark.timeout(300)
 def test_members_from_before_stay_root_and_one_that_may_not_read_its_data_is_reported(
     space: Space,
 ) -> None:
@@ -80,12 +79,12 @@ def test_members_from_before_stay_root_and_one_that_may_not_read_its_data_is_rep
     before = assert_consistent(space, document)
     claims = [f"my-cluster-{number}" for number in range(3)]
     space.kubectl("annotate", "pvc", *claims, f"{ANNOTATION}-")
-    wait_until(lambda: template_users(space) == [None] * 3, 30, "the next pods are of root")
+    wait_until(lambda: template_users(space) == [None] * 3, LONG, "the next pods are of root")
     hold_for(3.0, lambda: users(space, document) == {USER}, "no pod is replaced", every=0.5)
 
     document = {**document, "spec": {**document["spec"], "version": "3.5.35"}}
     space.kubectl.apply(document)
-    settle(space, document, within=120)
+    settle(space, document)
     assert users(space, document) == {None}
     assert assert_consistent(space, document) == before
     for pod in space.pods(document):
@@ -93,14 +92,14 @@ def test_members_from_before_stay_root_and_one_that_may_not_read_its_data_is_rep
 
     victim = "my-cluster-1"
     space.kubectl("annotate", "pvc", victim, f"{ANNOTATION}=true")
-    wait_until(lambda: template_users(space) == [None, USER, None], 30, "the next pod is not root")
+    wait_until(lambda: template_users(space) == [None, USER, None], LONG, "the next pod is not root")
     delete_pod(space, victim)
-    found = space.wait_condition(document, "Degraded", "PermissionDenied", within=120)
+    found = space.wait_condition(document, "Degraded", "PermissionDenied")
     assert victim in found["message"]
     hold_for(5.0, lambda: victim in space.names(resources.CLAIMS), "its claim is kept", every=0.5)
 
     space.kubectl("annotate", "pvc", victim, f"{ANNOTATION}-")
-    wait_until(lambda: template_users(space) == [None] * 3, 30, "the next pod is of root")
+    wait_until(lambda: template_users(space) == [None] * 3, LONG, "the next pod is of root")
     delete_pod(space, victim)
     settle(space, document)
     assert assert_consistent(space, document) == before
