@@ -65,7 +65,7 @@ def test_a_stalled_request_does_not_keep_the_server_from_stopping(subject: Subje
     stall = Stall()
     api.before = lambda _: stall
     with pytest.raises(urllib3.exceptions.ReadTimeoutError):
-        subject._pool.request("GET", api.url + "/version", timeout=0.1, retries=False)
+        subject._pool.request("GET", api.url + "/version", timeout=1.0, retries=False)
     api.stop()
     assert api.log[-1].code == 0
 
@@ -175,6 +175,6 @@ def test_a_crash_of_the_fake_itself_fails_the_test() -> None:
 
     api.before = broken
     with urllib3.PoolManager() as pool, pytest.raises(urllib3.exceptions.ProtocolError):
-        pool.request("GET", api.url, timeout=5.0, retries=False)
+        pool.request("GET", api.url, timeout=30.0, retries=False)
     with pytest.raises(AssertionError, match="crashed"):
         api.stop()

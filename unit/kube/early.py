@@ -73,7 +73,7 @@ class World(Bench):
         asking.start()
         until(lambda: self.clock.waiting == 1 or bool(answers))
         self.clock.advance(EARLY - CALL)
-        asking.join(5.0)
+        asking.join(30)
         (answer,) = answers
         return answer
 

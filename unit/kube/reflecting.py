@@ -102,7 +102,7 @@ def following(
             yield World(server, reflector, store, clock, reported, synced)
         finally:
             reflector.stop()
-            thread.join(5)
+            thread.join(30)
             assert not thread.is_alive()
 
 

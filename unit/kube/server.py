@@ -18,7 +18,11 @@ import urllib3
 
 from etcd_operator.kube.transport import Timeouts, Transport
 
-BRISK = Timeouts(connect=1.0, read=2.0, total=4.0, silence=2.0)
+BRISK = Timeouts(connect=10.0, read=20.0, total=40.0, silence=20.0)
+"""Short enough for a test that fails, and long enough for a machine that stalls for seconds."""
+
+AT_ONCE = 10.0
+"""Seconds: less than any of these, more than a stall."""
 
 
 @dataclass(frozen=True)
@@ -113,12 +117,12 @@ class Server:
     def stop(self) -> None:
         with suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
-        self._acceptor.join(5)
+        self._acceptor.join(30)
         self._listener.close()
         for line in self._lines:
             line.cut()
         for thread in self._threads:
-            thread.join(5)
+            thread.join(30)
 
     @property
     def url(self) -> str:
@@ -187,7 +191,7 @@ def connected(server: Server, **options: Any) -> Iterator[Transport]:
         pool.clear()
 
 
-def until(claim: Callable[[], Any], seconds: float = 5.0) -> None:
+def until(claim: Callable[[], Any], seconds: float = 30.0) -> None:
     """Wait for a condition, with a deadline."""
     ends = time.monotonic() + seconds
     while not claim():

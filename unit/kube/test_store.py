@@ -156,7 +156,7 @@ def test_a_reader_may_ask_while_changes_are_reported() -> None:
 
     def ask(_old: Thing | None, _new: Thing | None) -> None:
         thread = in_thread(lambda: answers.append(len(store.values())))
-        thread.join(5)
+        thread.join(30)
 
     store: Store[Thing] = Store(on_change=ask)
     store.put(thing("a", 1))
@@ -180,7 +180,7 @@ def test_readers_in_other_threads_always_see_index_and_values_agree() -> None:
         store.put(thing(name, version, cluster="x") if version % 3 else thing(name, version))
     done.set()
     for reader in readers:
-        reader.join(5)
+        reader.join(30)
     assert wrong == []
 
 

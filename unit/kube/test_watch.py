@@ -20,7 +20,19 @@ from etcd_operator.kube.connections import Abort
 from etcd_operator.kube.resources import PODS, Selection
 from etcd_operator.kube.transport import NoResponse
 from etcd_operator.kube.watch import EventType, Watch
-from unit.kube.server import BRISK, Asked, Line, Script, Server, bookmark, connected, pod, serving, until
+from unit.kube.server import (
+    AT_ONCE,
+    BRISK,
+    Asked,
+    Line,
+    Script,
+    Server,
+    bookmark,
+    connected,
+    pod,
+    serving,
+    until,
+)
 from unit.kube.things import LeapClock, Thing, in_thread
 
 
@@ -174,10 +186,10 @@ def test_a_line_that_is_no_json_ends_the_stream_with_an_error() -> None:
 
 def test_a_silence_ends_the_iteration() -> None:
     script = streaming(("ADDED", pod("a", 11)), Line.hang)
-    with watching(script, timeouts=replace(BRISK, silence=0.1)) as (watch, _):
+    with watching(script, timeouts=replace(BRISK, silence=1.0)) as (watch, _):
         began = time.monotonic()
         assert received(watch) == [("ADDED", "a", "11")]
-        assert time.monotonic() - began < 1.8
+        assert time.monotonic() - began < AT_ONCE
 
 
 def test_a_stream_that_drips_ends_after_its_time_and_a_grace() -> None:
@@ -209,7 +221,7 @@ def is_reading(thread: threading.Thread) -> bool:
         pytest.param(lambda _, line: line.hang(), id="a server that does not answer"),
     ],
 )
-def test_an_abort_from_another_thread_unblocks_within_100_ms(script: Script) -> None:
+def test_an_abort_from_another_thread_unblocks_at_once(script: Script) -> None:
     with watching(script) as (watch, server):
         ended: list[BaseException | None] = []
 
@@ -225,8 +237,8 @@ def test_an_abort_from_another_thread_unblocks_within_100_ms(script: Script) -> 
         until(lambda: is_reading(thread))
         began = time.monotonic()
         watch._abort.trigger()
-        thread.join(5)
-        assert time.monotonic() - began < 1.8
+        thread.join(30)
+        assert time.monotonic() - began < AT_ONCE
         assert len(ended) == 1
         assert (ended[0] is None) == (watch._stream is not None)  # an open stream ends without an error
 

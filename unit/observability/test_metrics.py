@@ -83,7 +83,7 @@ def controller(metrics: Metrics) -> Iterator[Controller]:
     )
     made.start()
     yield made
-    assert made.stop(5)
+    assert made.stop(30)
     assert not crashes
 
 

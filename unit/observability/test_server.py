@@ -44,11 +44,11 @@ def make() -> Iterator[Make]:
 
     yield start
     for server in made:
-        assert server.stop(5)
+        assert server.stop(30)
 
 
 def ask(server: StatusServer, path: str, *, method: str = "GET", host: str = "127.0.0.1") -> Answer:
-    connection = http.client.HTTPConnection(host, server.port, timeout=5)
+    connection = http.client.HTTPConnection(host, server.port, timeout=30)
     with contextlib.closing(connection):
         connection.request(method, path)
         response = connection.getresponse()
@@ -144,7 +144,7 @@ def silent_clients(server: StatusServer, count: int) -> Iterator[list[socket.soc
     with contextlib.ExitStack() as stack:
         clients: list[socket.socket] = []
         for _ in range(count):
-            client = socket.create_connection(("127.0.0.1", server.port), timeout=5)
+            client = socket.create_connection(("127.0.0.1", server.port), timeout=30)
             clients.append(stack.enter_context(client))
             client.sendall(b"GET /heal")
             eventually(lambda: len(server._server._clients) >= len(clients))
@@ -159,7 +159,7 @@ def test_silent_clients_do_not_block_others(make: Make) -> None:
 
 def test_a_silent_client_is_dropped_when_its_time_is_over(make: Make) -> None:
     server = make(client_timeout=0.02)
-    with socket.create_connection(("127.0.0.1", server.port), timeout=5) as client:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as client:
         client.sendall(b"GET /heal")
         assert client.recv(100) == b""
 
@@ -178,7 +178,7 @@ def test_stopping_waits_for_no_client_and_ends_all_threads(make: Make) -> None:
     before = set(threading.enumerate())
     server = make(client_timeout=60)
     with silent_clients(server, 3) as clients:
-        assert server.stop(2)
+        assert server.stop(30)
         assert all(client.recv(100) == b"" for client in clients)
     assert set(threading.enumerate()) == before
 
@@ -192,9 +192,9 @@ def test_the_thread_has_a_name_and_is_no_daemon(make: Make) -> None:
 def test_a_port_is_free_again_after_the_stop_also_of_a_server_never_started(make: Make) -> None:
     started = make()
     port = started.port
-    assert started.stop(5)
+    assert started.stop(30)
     idle = StatusServer(f"127.0.0.1:{port}", metrics=Metrics().render, health={}, ready={})
-    assert idle.stop(5)
+    assert idle.stop(30)
     bind(f"127.0.0.1:{port}").close()
 
 
@@ -246,7 +246,7 @@ def test_a_client_that_cannot_be_accepted_is_left_waiting_without_a_busy_loop(
 
     monkeypatch.setattr(TCPServer, "get_request", refused)
     server = make(health={"a": well})
-    with socket.create_connection(("127.0.0.1", server.port), timeout=5) as client:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30) as client:
         client.sendall(b"GET /healthz HTTP/1.0\r\n\r\n")
         eventually(lambda: len(tries) >= 3)
         assert tries[2] - tries[0] >= module.FULL_SECONDS * 1.9
@@ -264,6 +264,6 @@ def test_a_server_that_cannot_accept_stops_at_once(make: Make, monkeypatch: pyte
     monkeypatch.setattr(module, "FULL_SECONDS", 3600.0)
     monkeypatch.setattr(TCPServer, "get_request", refused)
     server = make()
-    with socket.create_connection(("127.0.0.1", server.port), timeout=5):
-        assert tried.wait(5)
-        assert server.stop(5)
+    with socket.create_connection(("127.0.0.1", server.port), timeout=30):
+        assert tried.wait(30)
+        assert server.stop(30)

@@ -133,7 +133,7 @@ class FakeEtcdCluster:
             server, member.server = member.server, None
             self._settle()
         if server is not None:
-            server.stop(grace=None).wait(5)
+            server.stop(grace=None).wait(30)
 
     def freeze(self, name: str) -> None:
         """As SIGSTOP: connections are accepted, nothing is answered."""

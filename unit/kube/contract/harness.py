@@ -12,7 +12,7 @@ import urllib3
 
 from unit.fakes.apiserver import ApiServer, Json
 
-_DEADLINE = 20.0
+_DEADLINE = 60.0
 
 CONTAINERS = [{"name": "main", "image": "example.invalid/none:1"}]
 

@@ -27,7 +27,7 @@ def test_an_event_of_ours_is_posted_and_counted_up(subject: Subject, client: Cli
     recorder.start()
     for _ in range(2):
         recorder.record(about, "Normal", "MemberAdded", "as a learner")
-    assert recorder.stop(10.0)
+    assert recorder.stop(30)
     assert not any(recorder.dropped.values())
     found = subject.call("GET", subject.url("events"), fieldSelector=f"involvedObject.name={name}").body[
         "items"
