@@ -64,9 +64,9 @@ def test_a_signal_leaves_nothing_behind(
     held: Held, endpoint: str, backups: Path, number: signal.Signals
 ) -> None:
     process = start("backup", "--endpoints", endpoint, "--to", str(backups / "one.db"))
-    assert held.reached.wait(30)
+    assert held.reached.wait(60)
     process.send_signal(number)
-    out, err = process.communicate(timeout=30)
+    out, err = process.communicate(timeout=60)
     assert process.returncode == 128 + number
     assert err == f"etcd-operator: interrupted by {number.name}\n"
     assert (out, list(backups.iterdir())) == ("", [])
@@ -74,9 +74,9 @@ def test_a_signal_leaves_nothing_behind(
 
 def test_a_killed_process_leaves_nothing_visible(held: Held, endpoint: str, backups: Path) -> None:
     process = start("backup", "--endpoints", endpoint, "--to", str(backups / "one.db"))
-    assert held.reached.wait(30)
+    assert held.reached.wait(60)
     process.kill()
-    process.communicate(timeout=30)
+    process.communicate(timeout=60)
     listed = subprocess.run(
         [sys.executable, "-m", "etcd_operator", "list", str(backups)],
         capture_output=True,
@@ -91,11 +91,11 @@ def test_a_member_that_ends_in_the_middle_leaves_nothing(
     etcd: FakeEtcdCluster, held: Held, endpoint: str, backups: Path
 ) -> None:
     process = start("backup", "--endpoints", endpoint, "--to", str(backups / "one.db"))
-    assert held.reached.wait(30)
+    assert held.reached.wait(60)
     server = etcd.member("m0").server
     assert server is not None
     server.stop(grace=None)
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=60)
     assert process.returncode == 1
     assert "run the backup again" in err
     assert list(backups.iterdir()) == []
@@ -151,11 +151,11 @@ def test_a_signal_that_the_shell_ignores_remains_ignored(held: Held, endpoint: s
     command = [sys.executable, "-m", "etcd_operator", "backup", "--endpoints", endpoint]
     command += ["--to", str(backups / "one.db")]
     process = subprocess.Popen(["sh", "-c", 'trap "" HUP INT; exec "$@"', "sh", *command])
-    assert held.reached.wait(30)
+    assert held.reached.wait(60)
     process.send_signal(signal.SIGHUP)
     process.send_signal(signal.SIGINT)
     held.resume.set()
-    assert process.wait(30) == 0
+    assert process.wait(60) == 0
 
 
 def test_a_full_disk_is_one_line_and_leaves_nothing(
@@ -178,5 +178,5 @@ def test_failed_handshakes_of_grpc_are_not_logged(endpoint: str, backups: Path, 
     process = start(
         "backup", "--endpoints", endpoint, "--to", str(backups / "a"), "--cacert", str(tmp_path / "ca.pem")
     )
-    _, err = process.communicate(timeout=30)
+    _, err = process.communicate(timeout=60)
     assert err.count("\n") == 1

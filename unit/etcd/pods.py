@@ -120,7 +120,7 @@ class Sandbox:
         for process in (self._etcd, self._anchor):
             if process is not None:
                 process.kill()
-                process.wait(10)
+                process.wait(30)
         for pipe in (self._anchor.stdin, self._anchor.stdout):
             if pipe is not None:
                 pipe.close()
@@ -158,4 +158,4 @@ def is_healthy(sandbox: Sandbox, binaries: Path, url: str) -> bool:
 
 def wait_healthy(sandbox: Sandbox, binaries: Path, url: str) -> None:
     """Return once it is."""
-    eventually(lambda: is_healthy(sandbox, binaries, url), within=20)
+    eventually(lambda: is_healthy(sandbox, binaries, url))

@@ -110,7 +110,7 @@ class RealEtcdCluster:
         member = self._members[name]
         assert member.process is not None
         member.process.kill()
-        member.process.wait(10)
+        member.process.wait(30)
         member.process = None
 
     def ctl(self, *arguments: str, endpoint: str) -> None:

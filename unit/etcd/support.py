@@ -8,7 +8,7 @@ from pathlib import Path
 from etcd_operator.errors import OperatorError
 
 
-def eventually(claim: Callable[[], bool], *, within: float = 30.0, every: float = 0.02) -> None:
+def eventually(claim: Callable[[], bool], *, within: float = 60.0, every: float = 0.02) -> None:
     """Return once `claim` holds; errors of ours count as not yet. Fails after `within` seconds."""
     deadline = time.monotonic() + within
     pause = threading.Event()

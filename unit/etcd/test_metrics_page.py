@@ -17,8 +17,8 @@ from etcd_operator.pages import UNREAD, MetricsPage
 SAVED = b"etcd_debugging_snap_save_total_duration_seconds_count"
 LEADERS = b"etcd_server_leader_changes_seen_total"
 AGREED = b'etcd_cluster_version{cluster_version="%s"} %d\n'
-DEADLINE = 0.5
-SLACK = 2.0
+DEADLINE = 3.0
+SLACK = 15.0
 """Seconds that a busy machine may take longer."""
 
 Handle = Callable[[BaseHTTPRequestHandler], None]

@@ -99,7 +99,7 @@ def test_what_root_wrote_is_read_by_another_user_after_fs_group_and_by_root_agai
         address = free_address()
         with etcd(binaries, volume, user, address=address):
             client = EtcdClient(channels, address)
-            eventually(lambda client=client: client.has_quorum(deadline=1.0), within=20)  # type: ignore[misc]
+            eventually(lambda client=client: client.has_quorum(deadline=1.0))  # type: ignore[misc]
             before = client.get(b"writers")
             client.put(b"writers", (before.value if before else b"") + b"x")
     assert before is not None

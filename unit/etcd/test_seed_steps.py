@@ -47,7 +47,7 @@ def test_a_seed_takes_all_data_without_quorum_and_once_existing_only_its_steps_d
 ) -> None:
     real.bootstrap("m0", "m1", "m2")
     survivor = EtcdClient(channels, real.endpoint("m2"))
-    eventually(lambda: survivor.has_quorum(deadline=1.0), within=20)
+    eventually(lambda: survivor.has_quorum(deadline=1.0))
     for number in range(keys):
         survivor.put(b"key/%d" % number, b"value")
     revision = survivor.status().revision
@@ -86,7 +86,7 @@ def test_a_seed_takes_all_data_without_quorum_and_once_existing_only_its_steps_d
     with (tmp_path / "seed.log").open("wb") as log, subprocess.Popen(words, stderr=log) as process:
         try:
             client = EtcdClient(channels, address)
-            eventually(lambda: client.has_quorum(deadline=1.0), within=20)
+            eventually(lambda: client.has_quorum(deadline=1.0))
             assert client.status().revision >= revision + MOVED_ON
             assert all(client.get(b"key/%d" % number) is not None for number in range(keys))
             assert [member.name for member in client.member_list(linearizable=True).members] == ["db-0003"]

@@ -103,7 +103,7 @@ class Subject(ABC):
         """Start a member that MemberAdd has registered, with all members as its list."""
         self.start(name, peer_url, {**self.peers(), name: peer_url}, state="existing")
 
-    def client(self, name: str, *, deadline: float = 5.0, token: str | None = None) -> EtcdClient:
+    def client(self, name: str, *, deadline: float = 10.0, token: str | None = None) -> EtcdClient:
         return EtcdClient(self.channels, self.endpoint(name), deadline=deadline, token=token)
 
     def page(self, name: str) -> MetricsPage:
@@ -116,7 +116,7 @@ class Subject(ABC):
         """As the leader of an etcd does that checks for corruption."""
         activate = pb.AlarmRequest.ACTIVATE
         request = pb.AlarmRequest(action=activate, memberID=member_id, alarm=pb.AlarmType.CORRUPT)
-        self.channels.connection(self.endpoint(at)).unary(methods.ALARM_DISARM)(request, timeout=5.0)
+        self.channels.connection(self.endpoint(at)).unary(methods.ALARM_DISARM)(request, timeout=30.0)
 
 
 class RealSubject(Subject):

@@ -8,7 +8,7 @@ from unit.etcd.contract.harness import Subject, new_peer_url
 
 def test_a_survivor_reports_its_list_and_data_without_a_quorum(subject: Subject) -> None:
     subject.bootstrap("m0", "m1", "m2")
-    survivor = subject.client("m0", deadline=1.0)
+    survivor = subject.client("m0")
     revision = survivor.put(b"key", b"value")
     subject.kill("m1")
     subject.freeze("m2")
@@ -16,7 +16,7 @@ def test_a_survivor_reports_its_list_and_data_without_a_quorum(subject: Subject)
 
     assert not survivor.has_quorum(deadline=0.3)
     with pytest.raises(Unavailable):
-        survivor.member_list(linearizable=True)
+        subject.client("m0", deadline=1.0).member_list(linearizable=True)
     assert len(survivor.member_list(linearizable=False).members) == 3
     found = survivor.get(b"key", serializable=True)
     assert found is not None
