@@ -25,7 +25,8 @@ from unit.reconcile.bodies import ephemeral
 from unit.test_app import serves
 
 ROOT = Path(__file__).parents[1]
-FATAL_SECONDS = 5.0
+FATAL_SECONDS = 15.0
+"""Less than an end in order may take (`app.STOP_SECONDS`), and more than a machine stalls."""
 OPERATOR = "import sys; from etcd_operator.cli import main; sys.exit(main(sys.argv[1:]))"
 
 

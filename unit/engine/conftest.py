@@ -11,7 +11,7 @@ from unit.fakes.clock import FakeClock
 def world() -> Iterator[World]:
     world = World()
     yield world
-    assert world.controller.stop(5)
+    assert world.controller.stop(30)
     assert not world.crashes
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from etcd_operator.engine.workqueue import WorkQueue
 from unit.fakes.clock import FakeClock
 
-_PATIENCE = 10.0
+_PATIENCE = 30.0
 
 
 def eventually(claim: Callable[[], bool], clock: FakeClock | None = None) -> None:

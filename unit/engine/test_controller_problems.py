@@ -21,18 +21,18 @@ def test_stopping_waits_for_the_running_pass_and_begins_no_other(running: World)
 
     def script(_: Key) -> Result:
         begun.set()
-        assert release.wait(5)
+        assert release.wait(30)
         return Result(requeue_after=0)
 
     running.script = script
     running.controller.enqueue(A)
     running.controller.enqueue(B)
-    assert begun.wait(5)
-    stopping = threading.Thread(target=lambda: running.controller.stop(5))
+    assert begun.wait(30)
+    stopping = threading.Thread(target=lambda: running.controller.stop(30))
     stopping.start()
     eventually(lambda: running.controller._is_stopping)
     release.set()
-    stopping.join(2)
+    stopping.join(30)
     assert not stopping.is_alive()
     assert running.passes == [(A, 0)]
     assert running.metrics.outcomes() == ["requeue_after"]
@@ -42,7 +42,7 @@ def test_a_worker_that_hangs_is_reported_and_can_be_seen_in_the_gauges(running: 
     release = threading.Event()
 
     def script(_: Key) -> Result:
-        assert release.wait(5)
+        assert release.wait(30)
         return Result()
 
     running.script = script
@@ -64,12 +64,12 @@ def test_a_pass_that_hangs_and_a_queue_that_makes_no_progress_are_problems(
 
     def script(_: Key) -> Result:
         entered.set()
-        assert release.wait(5)
+        assert release.wait(30)
         return Result()
 
     running.script = script
     running.controller.enqueue(A)
-    assert entered.wait(5)
+    assert entered.wait(30)
     running.clock.advance(50)
     running.controller.enqueue(B)
     running.clock.advance(50)
@@ -104,7 +104,7 @@ def test_a_controller_that_was_not_started_has_no_problem(world: World) -> None:
 
 
 def test_a_stopped_controller_takes_no_keys(running: World) -> None:
-    assert running.controller.stop(5)
+    assert running.controller.stop(30)
     running.controller.enqueue(A)
     assert running.metrics.gauges.depth == 0
     with pytest.raises(RuntimeError):
@@ -126,7 +126,7 @@ def test_a_worker_lost_to_something_worse_than_an_exception_is_a_crash() -> None
     world.controller.start()
     world.controller.enqueue(A)
     eventually(lambda: world.crashes == [("t-worker-0", "SystemExit(1)")])
-    assert world.controller.stop(5)
+    assert world.controller.stop(30)
 
 
 def test_many_workers_reconcile_many_keys_each_by_one_at_a_time() -> None:
@@ -163,6 +163,6 @@ def test_many_workers_reconcile_many_keys_each_by_one_at_a_time() -> None:
     for producer in producers:
         producer.join()
     eventually(lambda: all(passes[key] >= 5 for key in keys))
-    assert controller.stop(5)
+    assert controller.stop(30)
     assert not shared
     assert not crashes

@@ -162,7 +162,7 @@ def test_a_thousand_keys_that_fail_neither_delay_another_nor_each_other(world: W
     def script(key: Key) -> Result:
         if key == B:
             entered.set()
-            assert release.wait(10)
+            assert release.wait(30)
         if key.namespace == "bad":
             raise Conflict("moved")
         return Result()
@@ -176,7 +176,7 @@ def test_a_thousand_keys_that_fail_neither_delay_another_nor_each_other(world: W
     assert all(world.times(key) == [0, 1, 3, 7, 15, 31, 61, 91, 121] for key in bad)
 
     world.controller.enqueue(B)  # holds the one worker until all others are due
-    assert entered.wait(10)
+    assert entered.wait(30)
     world.clock.advance(30)
     eventually(lambda: world.metrics.gauges.depth == 1000, world.clock)
     before = len(world.passes)

@@ -74,7 +74,7 @@ def waiting() -> Iterator[Hangs]:
     made = Hangs()
     yield made
     made.release.set()
-    assert made.controller.stop(5)
+    assert made.controller.stop(30)
     assert not made.crashes
 
 

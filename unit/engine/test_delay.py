@@ -40,7 +40,7 @@ def world() -> Iterator[World]:
     world.delay.start()
     yield world
     world.delay.stop()
-    assert world.delay.loop.join(5)
+    assert world.delay.loop.join(30)
 
 
 def test_an_item_is_delivered_once_and_not_before_its_time(world: World) -> None:
@@ -103,14 +103,14 @@ def test_items_added_before_the_start_are_kept() -> None:
     world.advance(1)
     assert world.delivered == [("a", 1)]
     world.delay.stop()
-    assert world.delay.loop.join(5)
+    assert world.delay.loop.join(30)
 
 
 def test_a_stopped_queue_delivers_nothing_and_ends_its_thread(world: World) -> None:
     world.delay.add_after("a", 1)
     eventually(world.is_asleep)
     world.delay.stop()
-    assert world.delay.loop.join(2)
+    assert world.delay.loop.join(30)
     world.delay.add_after("b", 0)
     world.clock.advance(10)
     assert not world.delay._ticket_of

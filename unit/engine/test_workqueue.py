@@ -90,7 +90,7 @@ def test_shut_down_wakes_every_waiting_worker(queue: WorkQueue[str], clock: Fake
     eventually(lambda: len(clock._waiting) == 4)
     queue.shut_down()
     for thread in threads:
-        thread.join(2)  # well before the fake clock's own five seconds
+        thread.join(4.5)  # before the fake clock's own five seconds
     assert len(ended) == 4
 
 
@@ -201,7 +201,7 @@ def test_many_producers_and_workers_lose_nothing_and_never_share_an_item() -> No
         thread.join()
     queue.shut_down()
     for thread in workers:
-        thread.join(10)
+        thread.join(30)
     assert not any(thread.is_alive() for thread in workers)
     assert not shared
     assert seen == wanted

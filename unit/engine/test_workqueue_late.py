@@ -65,7 +65,7 @@ def test_a_worker_waits_for_its_share_of_late_items(queue: WorkQueue[str], clock
     eventually(lambda: clock.waiting == 1)
     queue.done("a")
     for thread in threads:
-        thread.join(2)  # well before the fake clock's own five seconds
+        thread.join(4.5)  # before the fake clock's own five seconds
     assert taken == ["b"]
 
 
@@ -91,7 +91,7 @@ def watching(queue: WorkQueue[str], clock: FakeClock, seconds: float) -> Iterato
     eventually(lambda: clock.waiting == 1)
     yield times
     queue.shut_down()
-    thread.join(2)  # well before the fake clock's own five seconds
+    thread.join(4.5)  # before the fake clock's own five seconds
     assert not thread.is_alive()
 
 

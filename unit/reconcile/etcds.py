@@ -120,7 +120,7 @@ class Etcds(Launcher):
         if member in cluster.etcd.members:
             cluster.etcd.stop(member.name)
         elif member.server is not None:
-            member.server.stop(grace=None).wait(5)
+            member.server.stop(grace=None).wait(30)
 
     def _run(self, running: Running, options: Options) -> None:
         version = running.image.rpartition(":v")[2]

@@ -31,7 +31,7 @@ from unit.reconcile.mortality import Mortality, MortalTransport
 
 RESYNC = 10.0
 MARK = "Mark"
-DEADLINE = 20.0
+DEADLINE = 60.0
 TIMEOUTS = Timeouts(connect=1.0, read=5.0, total=5.0)
 
 

@@ -40,7 +40,7 @@ def test_a_result_is_used_once(cluster: ProbedCluster) -> None:
     cluster.probe()
 
     assert cluster.prober.collect(KEY, cluster.endpoints) is None
-    assert cluster.done.acquire(timeout=10)
+    assert cluster.done.acquire(timeout=60)
 
 
 @pytest.mark.parametrize(("seconds", "is_used"), [(FRESH, True), (FRESH + 0.1, False)])
@@ -49,11 +49,11 @@ def test_a_result_that_nobody_collected_in_time_is_not_used(
 ) -> None:
     """Nobody collects the last one when the Lease is lost: hours later another may have changed all."""
     assert cluster.prober.collect(KEY, cluster.endpoints) is None
-    assert cluster.done.acquire(timeout=10)
+    assert cluster.done.acquire(timeout=60)
     cluster.clock.advance(seconds)
 
     assert (cluster.prober.collect(KEY, cluster.endpoints) is not None) is is_used
-    assert is_used or cluster.done.acquire(timeout=10)
+    assert is_used or cluster.done.acquire(timeout=60)
 
 
 def test_a_member_that_hesitates_is_asked_again_before_it_is_reported_silent(cluster: ProbedCluster) -> None:
@@ -162,7 +162,7 @@ def test_a_probe_that_fails_in_this_process_is_no_silence_of_members(cluster: Pr
     cluster.probe()
     with patch.object(prober, "probe", side_effect=RuntimeError("can't start new thread")), capture_logs():
         assert cluster.prober.collect(KEY, cluster.endpoints) is None
-        assert cluster.done.acquire(timeout=10)
+        assert cluster.done.acquire(timeout=60)
         with pytest.raises(NotProbed, match="can't start new thread"):
             cluster.prober.collect(KEY, cluster.endpoints)
     assert cluster.probe().quorum is True
@@ -182,20 +182,20 @@ def test_a_cluster_that_got_no_thread_is_asked_once_there_are_threads_again(clus
 def test_what_was_seen_before_etcd_was_changed_is_discarded(cluster: ProbedCluster) -> None:
     assert cluster.prober.collect(KEY, cluster.endpoints) is None
     cluster.prober.invalidate(KEY)
-    assert cluster.done.acquire(timeout=10)
+    assert cluster.done.acquire(timeout=60)
 
     assert cluster.prober.collect(KEY, cluster.endpoints) is None  # another probe is begun
-    assert cluster.done.acquire(timeout=10)
+    assert cluster.done.acquire(timeout=60)
     assert cluster.prober.collect(KEY, cluster.endpoints) is not None
 
 
 def test_a_result_that_does_not_cover_a_new_member_is_not_used(cluster: ProbedCluster) -> None:
     two = frozenset(sorted(cluster.endpoints)[:2])
     assert cluster.prober.collect(KEY, two) is None
-    assert cluster.done.acquire(timeout=10)
+    assert cluster.done.acquire(timeout=60)
 
     assert cluster.prober.collect(KEY, cluster.endpoints) is None
-    assert cluster.done.acquire(timeout=10)
+    assert cluster.done.acquire(timeout=60)
 
 
 def test_pages_are_read_on_the_probers_thread_once_it_is_known_who_answers(cluster: ProbedCluster) -> None:
@@ -212,7 +212,7 @@ def test_pages_are_read_on_the_probers_thread_once_it_is_known_who_answers(clust
 
     with patch.object(prober, "read", read):
         assert cluster.prober.collect(KEY, cluster.endpoints, pages_needed=of_the_silent) is None
-        assert cluster.done.acquire(timeout=10)
+        assert cluster.done.acquire(timeout=60)
     result = cluster.prober.collect(KEY, cluster.endpoints, pages_needed=of_the_silent)
 
     assert result is not None
@@ -227,10 +227,10 @@ def test_a_result_without_the_pages_that_a_pass_needs_is_not_used(cluster: Probe
         return frozenset(result.replies)
 
     assert cluster.prober.collect(KEY, cluster.endpoints) is None
-    assert cluster.done.acquire(timeout=10)
+    assert cluster.done.acquire(timeout=60)
 
     assert cluster.prober.collect(KEY, cluster.endpoints, pages_needed=of_all) is None
-    assert cluster.done.acquire(timeout=10)
+    assert cluster.done.acquire(timeout=60)
     result = cluster.prober.collect(KEY, cluster.endpoints, pages_needed=of_all)
     assert result is not None
     assert result.pages.keys() == cluster.endpoints
