@@ -20,7 +20,7 @@ from etcd_operator.api.crd import crds
 from etcd_operator.api.policies import policies
 from unit.api.contract.case import EPHEMERAL, PEER, Manifest, changed
 
-DEADLINE = 20.0
+DEADLINE = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +136,7 @@ def install(kubectl: Kubectl) -> None:
     applied = kubectl("apply", "--server-side", "--force-conflicts", "-f", "-", given=everything)
     assert applied.code == 0, applied.err
     names = [f"crd/{crd['metadata']['name']}" for crd in crds()]
-    waited = kubectl("wait", "--for=condition=Established", "--timeout=20s", *names)
+    waited = kubectl("wait", "--for=condition=Established", "--timeout=60s", *names)
     assert waited.code == 0, waited.err
     # kubectl caches names for hours; this refreshes the cache.
     assert kubectl("api-resources").code == 0

@@ -3,7 +3,7 @@
 import pytest
 
 from unit.api.contract.case import PEER
-from unit.api.contract.conftest import Kubectl, named
+from unit.api.contract.conftest import Kubectl, named, wait_for
 
 pytestmark = pytest.mark.cluster
 KIND = "etcdpeers.etcd.improbable.io"
@@ -17,7 +17,7 @@ def test_users_may_annotate_and_delete_etcdpeers(kubectl: Kubectl) -> None:
         ("annotate", KIND, name, "note=mine"),
         ("delete", KIND, name, "--wait=false"),
         ("patch", KIND, name, "--type=merge", "-p", '{"metadata":{"finalizers":null}}'),
-        ("wait", KIND, name, "--for=delete", "--timeout=20s"),
+        ("wait", KIND, name, "--for=delete", "--timeout=60s"),
     ):
         answer = kubectl.by("somebody")(*command)
         assert answer.code == 0 or "NotFound" in answer.err, answer.err
@@ -28,5 +28,7 @@ def test_the_permission_operate_allows_to_create_etcdpeers(kubectl: Kubectl) -> 
     rights = ["--verb=get,create,operate", f"--resource={KIND}"]
     assert kubectl("create", "role", "operators", *rights).code == 0
     assert kubectl("create", "rolebinding", "operators", "--role=operators", "--user=an-operator").code == 0
-    answer = operator.create(named(PEER, "made-by-an-operator"))
+    made = named(PEER, "made-by-an-operator")
+    wait_for(lambda: operator.try_out(made).code == 0, "the API server knows the role")
+    answer = operator.create(made)
     assert answer.code == 0, answer.err

@@ -11,6 +11,13 @@ ROLES = Path(__file__).resolve().parents[3] / "manifests" / "user-roles.yaml"
 COREOS, IMPROBABLE = "etcdclusters.coreos.com", "etcdclusters.etcd.improbable.io"
 PEERS, BACKUPS = "etcdpeers.etcd.improbable.io", "etcdbackups.etcd.improbable.io"
 READS, WRITES = ("get", "list", "watch"), ("create", "update", "patch", "delete", "deletecollection")
+AGGREGATED = (
+    ("viewer", "get"),
+    ("editor", "get"),
+    ("editor", "create"),
+    ("owner", "get"),
+    ("owner", "create"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +27,8 @@ def bound(kubectl: Kubectl) -> Kubectl:
     for user, role in (("viewer", "view"), ("editor", "edit"), ("owner", "admin")):
         named = [f"{user}-of-etcd", f"--clusterrole={role}", f"--user={user}"]
         assert kubectl("create", "rolebinding", *named).code == 0
-    wait_for(lambda: may(kubectl, "editor", "create", IMPROBABLE), "roles are aggregated")
+    for user, verb in AGGREGATED:
+        wait_for(lambda user=user, verb=verb: may(kubectl, user, verb, IMPROBABLE), "roles are aggregated")  # type: ignore[misc]
     return kubectl
 
 
