@@ -59,7 +59,7 @@ def test_a_second_build_waits_for_the_first_and_reports_so(
         thread.start()
         wait_for("a waiting build", lambda: "waiting" in capsys.readouterr().err, deadline=10)
         assert not entered.is_set()
-    thread.join(timeout=10)
+    thread.join(timeout=60)
     assert entered.is_set()
 
 

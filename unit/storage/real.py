@@ -25,7 +25,7 @@ from unit.storage.server import App, Request, Response, serving
 CREDENTIALS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": SECRET}
 _CACHE = Cache.of_user()  # before a test changes HOME
 _MEBIBYTE = 1024 * 1024
-_START_SECONDS = 30.0
+_START_SECONDS = 60.0
 _REQUEST_SECONDS = 20.0
 _PER_CONNECTION = {"connection", "keep-alive", "transfer-encoding"}
 

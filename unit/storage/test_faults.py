@@ -4,6 +4,7 @@ import logging
 import math
 import socket
 import ssl
+import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator
@@ -22,7 +23,7 @@ from etcd_operator.storage.errors import (
 )
 from etcd_operator.storage.protocol import Store
 from etcd_operator.storage.retries import Attempts, Transient
-from unit.storage.cases import PART, SECRET, SERVICES, Case, Cases
+from unit.storage.cases import SECRET, SERVICES, Case, Cases
 from unit.storage.real import REAL
 from unit.storage.server import (
     Fault,
@@ -72,7 +73,7 @@ PASSING = {
     "silent": hangs(times=1),
     "cut off": cuts_off(1, times=2),
 }
-PATIENT = 1.5  # seconds: a connection may be silent for a third of it
+PATIENT = 4.0  # seconds: a connection may be silent for a third of it
 
 
 def at(fault: Fault, where: Where, times: float | None = None) -> Fault:
@@ -127,7 +128,7 @@ def test_a_put_without_progress_ends_in_time_with_nothing_left(case: Case, step:
     began = time.monotonic()
     with pytest.raises(Stalled, match=r"no progress for 0\.3 s"):
         case.open("bucket", BRIEF).put("a", [case.large])
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 30  # the default is 60
     assert nothing_is_left(case)
 
 
@@ -210,14 +211,16 @@ def test_a_part_that_is_taken_again_and_again_is_no_progress(case: Case) -> None
 def test_a_source_that_is_slow_does_not_use_up_the_time_limit(case: Case) -> None:
     if not case.continues:
         pytest.skip("uploads to this emulator do not continue")
-    limit = BRIEF if case.part == PART else PATIENT
+    limit = 2.0
     store = case.open("bucket", limit)
+    pause = threading.Event()
 
     def chunks() -> Iterator[bytes]:
         yield case.large
         ended = time.monotonic() + 2 * limit
         while time.monotonic() < ended:
             yield b"x"
+            pause.wait(0.01)
 
     server(case).faults = [says(503, times=1, where=case.finishes)]
     store.put("a", chunks())

@@ -40,13 +40,13 @@ def test_a_part_is_sent_while_the_next_one_is_filled() -> None:
 
     def chunks() -> Iterator[bytes]:
         yield b"aab"
-        assert sending.wait(5)
+        assert sending.wait(30)
         filled.set()
         yield b"b"
 
     def send(part: Part) -> bytes:
         sending.set()
-        assert filled.wait(5)
+        assert filled.wait(30)
         return part.data
 
     assert transfer(cut(chunks(), 2), send) == [b"aa", b"bb"]
@@ -86,7 +86,7 @@ def test_an_error_of_the_source_waits_for_the_part_in_flight() -> None:
         raise ZeroDivisionError
 
     def send(part: Part) -> None:
-        assert failed.wait(5)
+        assert failed.wait(30)
         sent.append(part.data)
 
     with pytest.raises(ZeroDivisionError):
