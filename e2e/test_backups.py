@@ -12,7 +12,7 @@ from e2e.support.members import Members
 from e2e.support.space import Space
 from e2e.support.stores import GCS, PLANTED, S3, DeployedStore, Kind
 from e2e.support.volumes import claim_folder
-from e2e.support.waiting import hold_for, wait_until
+from e2e.support.waiting import LONG, answered, hold_for, wait_until
 from etcd_operator.kube import resources
 from localcluster import tools
 from localcluster.paths import Cache
@@ -33,8 +33,7 @@ ON_CLAIM: Document = {
     "objectURLTemplate": "file:///{{ .Name }}.db",
     "persistentVolumeClaim": {"claimName": "my-backups"},
 }
-BACKUP_SECONDS = 90.0
-"""A pod has to be scheduled and started, beside other tests."""
+TIMEOUT = f"--timeout={LONG:.0f}s"
 
 
 def backup(name: str, destination: Document, **spec: object) -> Document:
@@ -67,10 +66,7 @@ def wait_phase(space: Space, name: str, phase: str) -> Document:
         assert status.get("phase") in (None, "BackingUp", phase), status
         return status if status.get("phase") == phase else None
 
-    return (
-        wait_until(found, BACKUP_SECONDS, lambda: f"{name} is {phase}: {status_of(space, name)}", every=0.5)
-        or {}
-    )
+    return wait_until(found, LONG, lambda: f"{name} is {phase}: {status_of(space, name)}", every=0.5) or {}
 
 
 def verified(*arguments: str, **environment: str) -> str:
@@ -87,7 +83,8 @@ def with_a_key(space: Space) -> str:
     document = space.created(persistent(replicas=1))
     space.wait_settled(document)
     with Members() as members:
-        members.client(space.addresses(document)[0]).put(b"greeting", b"hello")
+        client = members.client(space.addresses(document)[0])
+        answered(lambda: client.put(b"greeting", b"hello"), "a key is written")
     space.kubectl.create(CLAIM)
     return str(space.status(document)["clusterID"])
 
@@ -95,7 +92,7 @@ def with_a_key(space: Space) -> str:
 def test_a_backup_is_stored_on_a_volume_and_can_be_read_back(space: Space) -> None:
     cluster_id = with_a_key(space)
     space.kubectl.create(backup("one", ON_CLAIM))
-    space.kubectl("wait", "etcdbackup/one", "--for=condition=Complete", f"--timeout={BACKUP_SECONDS:.0f}s")
+    space.kubectl("wait", "etcdbackup/one", "--for=condition=Complete", TIMEOUT, deadline=LONG + 30)
     status = status_of(space, "one")
     assert (status["phase"], status["url"], status["etcdVersion"]) == (
         "Completed",
@@ -114,7 +111,7 @@ def test_a_backup_is_stored_on_a_volume_and_can_be_read_back(space: Space) -> No
     assert f"stored file:///one.db: revision {status['revision']}, " in described
     wait_until(
         lambda: {("Normal", "BackupStarted"), ("Normal", "BackupCompleted")} <= space.events("one"),
-        30,
+        LONG,
         "Events report it",
     )
     (pod,) = space.api.all_of(resources.PODS, space.namespace, "app.kubernetes.io/name=etcd-backup")
@@ -125,8 +122,8 @@ def test_a_backup_is_stored_on_a_volume_and_can_be_read_back(space: Space) -> No
     wait_phase(space, "again", "Failed")
     assert reason_of(space, "again")[0] == "NameTaken"
 
-    space.kubectl("delete", "etcdbackups", "--all", "--timeout=30s")
-    wait_until(lambda: not space.names(resources.JOBS), 60, "Jobs are deleted with their EtcdBackups")
+    space.kubectl("delete", "etcdbackups", "--all", TIMEOUT, deadline=LONG + 30)
+    wait_until(lambda: not space.names(resources.JOBS), LONG, "Jobs are deleted with their EtcdBackups")
     assert verified(str(folder / "one.db")), "what is stored is kept"
 
 
@@ -159,17 +156,17 @@ def test_what_a_backup_waits_for_is_in_its_status_and_deleting_it_never_blocks(s
     space.kubectl.create(backup("waits", bucket))
     wait_until(
         lambda: 'secret "not-made-yet" not found' in reason_of(space, "waits")[1],
-        BACKUP_SECONDS,
+        LONG,
         lambda: f"the status says so: {status_of(space, 'waits')}",
     )
-    space.kubectl("delete", "etcdbackup", "waits", "--timeout=20s")
-    wait_until(lambda: not space.names(resources.PODS), 60, "its pod is deleted")
+    space.kubectl("delete", "etcdbackup", "waits", TIMEOUT, deadline=LONG + 30)
+    wait_until(lambda: not space.names(resources.PODS), LONG, "its pod is deleted")
 
 
 def test_a_job_that_was_deleted_is_not_made_again(space: Space) -> None:
     space.kubectl.create(CLAIM)
     space.kubectl.create(backup("one", ON_CLAIM, source={"clusterURL": "http://10.255.255.1:2379"}))
-    wait_until(lambda: space.names(resources.JOBS), 30, "the Job exists")
+    wait_until(lambda: space.names(resources.JOBS), LONG, "the Job exists")
     space.kubectl("delete", "jobs", "--all")
     wait_phase(space, "one", "Failed")
     hold_for(5.0, lambda: not space.names(resources.JOBS), "no other Job is created", every=0.5)
