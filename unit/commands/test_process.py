@@ -28,11 +28,13 @@ LARGE = (
 
 
 @pytest.fixture(autouse=True)
-def _default_hangup() -> Iterator[None]:
-    """A process inherits signals that are ignored, and whoever runs the tests by nohup ignores SIGHUP."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+def _default_signals() -> Iterator[None]:
+    """A process inherits signals that are ignored: by nohup SIGHUP, by `&` in a script SIGINT."""
+    hangup = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    interrupt = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
-    signal.signal(signal.SIGHUP, before)
+    signal.signal(signal.SIGHUP, hangup)
+    signal.signal(signal.SIGINT, interrupt)
 
 
 def start(*words: str) -> subprocess.Popen[str]:
