@@ -1,4 +1,4 @@
-"""Time as a dependency, so that no test has to sleep; and how Kubernetes writes it.
+"""Time as a dependency, so that no test has to sleep.
 
 Every part that waits or writes time stamps has a `Clock`. `monotonic` measures intervals, `now` is for time
 stamps that people read. `wait` is the only way to block for a time: a test's clock wakes it when the test
@@ -41,13 +41,3 @@ class SystemClock:
     def wait(self, condition: threading.Condition, timeout: float | None) -> None:
         """Wait on `condition` until notified or `timeout` seconds are over."""
         condition.wait(timeout)
-
-
-def timestamp(moment: datetime) -> str:
-    """As `metav1.Time` is written: RFC 3339, UTC, whole seconds."""
-    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def instant(text: str) -> datetime:
-    """The moment of such a timestamp; the epoch for an empty one."""
-    return datetime.fromisoformat(text) if text else datetime.fromtimestamp(0, UTC)

@@ -24,12 +24,13 @@ from typing import Any, Literal
 
 import structlog
 
-from etcd_operator.clock import Clock, timestamp
+from etcd_operator.clock import Clock
 from etcd_operator.errors import AlreadyExists, NotFound, OperatorError, RetryableError
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client, PatchKind
 from etcd_operator.kube.resources import EVENTS
 from etcd_operator.pacing import Exponential, TokenBuckets
+from etcd_operator.timestamps import timestamp
 
 log = structlog.get_logger()
 

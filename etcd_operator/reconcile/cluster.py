@@ -17,7 +17,7 @@ import msgspec
 import structlog
 
 from etcd_operator.api.meta import RawObject
-from etcd_operator.clock import Clock, timestamp
+from etcd_operator.clock import Clock
 from etcd_operator.core.actions import Plan, Remember, Stage
 from etcd_operator.core.plan import plan
 from etcd_operator.core.state import ClusterState
@@ -37,6 +37,7 @@ from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.readiness import ReadinessWriter
 from etcd_operator.reconcile.upgrade import UpgradeWatch, events_of
 from etcd_operator.reconcile.writes import Writes
+from etcd_operator.timestamps import timestamp
 
 ReportEvent = Callable[[Any, str, str, bool], None]
 """`(object, reason, message, is_warning)`: an Event on the object."""

@@ -7,11 +7,11 @@ import msgspec
 
 from etcd_operator.api import coreos, improbable
 from etcd_operator.api.podkeys import PodKeys
-from etcd_operator.clock import instant
 from etcd_operator.core.members import PodFacts, PodProblem
 from etcd_operator.decoding import decoder
 from etcd_operator.kube.views import ContainerState, ContainerStatus, Pod
 from etcd_operator.render.steps import FETCH
+from etcd_operator.timestamps import instant
 
 CONTAINER = "etcd"
 

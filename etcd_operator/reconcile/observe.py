@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Generic
 
-from etcd_operator.clock import Clock, instant
+from etcd_operator.clock import Clock
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import ClaimFacts, Member, PeerFacts, PodFacts, PodProblem, is_member_name
 from etcd_operator.core.metrics_pages import needed
@@ -33,6 +33,7 @@ from etcd_operator.reconcile.replies import reply_of
 from etcd_operator.reconcile.slots import PagesNeeded
 from etcd_operator.render.budget import is_as_desired
 from etcd_operator.render.urls import host_of
+from etcd_operator.timestamps import instant
 
 ConflictingCluster = Callable[[Key, str], bool]
 """Whether the other group has a cluster of that key that takes precedence over one made at that time."""

@@ -9,7 +9,7 @@ import msgspec
 from etcd_operator.api import improbable
 from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.api.meta import ObjectMeta, RawObject
-from etcd_operator.clock import Clock, instant
+from etcd_operator.clock import Clock
 from etcd_operator.core.members import ClaimFacts
 from etcd_operator.core.peers.state import InitialPeer, PeerState
 from etcd_operator.core.versions import image_of, parse_version
@@ -19,6 +19,7 @@ from etcd_operator.reconcile.caches import Caches, stored
 from etcd_operator.reconcile.members.facts import claim_facts
 from etcd_operator.reconcile.peer_memory import PeerMemory
 from etcd_operator.render import persistent
+from etcd_operator.timestamps import instant
 
 TEMPLATE_ANNOTATION = f"{improbable.GROUP}/template"
 """On the ReplicaSet: digest of the pod template as rendered, because the stored one has defaults."""

@@ -12,7 +12,7 @@ import msgspec
 
 from etcd_operator.api.improbable import EtcdPeer, PeerStatus
 from etcd_operator.api.meta import Condition, merge_conditions
-from etcd_operator.clock import Clock, timestamp
+from etcd_operator.clock import Clock
 from etcd_operator.core.members import Member
 from etcd_operator.core.state import ClusterState
 from etcd_operator.errors import NotFound
@@ -22,6 +22,7 @@ from etcd_operator.kube.informer import Informer
 from etcd_operator.kube.views import Written
 from etcd_operator.reconcile.failures import Attempts
 from etcd_operator.reconcile.writes import Writes
+from etcd_operator.timestamps import timestamp
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import Generic
 import structlog
 
 from etcd_operator.api.meta import RawObject
-from etcd_operator.clock import Clock, timestamp
+from etcd_operator.clock import Clock
 from etcd_operator.core.readiness import ReadinessUpdate, readiness_updates
 from etcd_operator.core.routes import Route, routes
 from etcd_operator.core.state import ClusterState
@@ -26,6 +26,7 @@ from etcd_operator.reconcile.addresses import peer_url
 from etcd_operator.reconcile.caches import Cluster
 from etcd_operator.reconcile.failures import Attempts
 from etcd_operator.reconcile.writes import Writes
+from etcd_operator.timestamps import timestamp
 
 log = structlog.get_logger()
 

@@ -13,7 +13,7 @@ from typing import assert_never
 import msgspec
 
 from etcd_operator.api.backups import API_VERSION, KIND, EtcdBackup
-from etcd_operator.clock import Clock, timestamp
+from etcd_operator.clock import Clock
 from etcd_operator.core.backups.plan import Act, BackupPlan, plan
 from etcd_operator.core.backups.state import BACKING_UP, COMPLETED, FAILED
 from etcd_operator.core.backups.status import status
@@ -30,6 +30,7 @@ from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.failures import REQUEST_FAILED, Failures
 from etcd_operator.reconcile.objects import NameTaken, Objects
 from etcd_operator.render import backup_job
+from etcd_operator.timestamps import timestamp
 
 CATCH_UP = 0.05
 """Seconds until the next pass where caches are behind."""

@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 
 from etcd_operator.api import improbable
-from etcd_operator.clock import timestamp
 from etcd_operator.core.actions import AnnotateVoters, SetExistingOnly
 from etcd_operator.core.members import ClaimFacts
 from etcd_operator.core.rules.manual_recovery import name_of
 from etcd_operator.etcd.values import MemberList, hex_id
 from etcd_operator.kube import resources
 from etcd_operator.reconcile.members.protocol import Scope
+from etcd_operator.timestamps import timestamp
 
 Annotations = dict[str, str | None]
 

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import pytest
 
-from etcd_operator.clock import instant, timestamp
+from etcd_operator.timestamps import instant, timestamp
 
 OLD = "2026-01-01T00:00:00Z"
 
