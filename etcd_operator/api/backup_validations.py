@@ -17,7 +17,6 @@ from etcd_operator.api.backups import (
 from etcd_operator.api.cel import Validation
 from etcd_operator.api.limits import NAME_PATTERN
 
-_URL = "spec.destination.objectURLTemplate"
 _EXAMPLE = "s3://my-bucket/{{ .Namespace }}/{{ .Name }}.db"
 USE_PLACEHOLDERS = "use " + ", ".join(f"{{{{ .{name} }}}}" for name in PLACEHOLDERS)
 ONE_SOURCE = "clusterURL and clusterName are alternatives: set exactly one of them"
@@ -25,9 +24,7 @@ CLUSTER_URL = "must be the client URL of an etcd cluster without TLS, like http:
 CLUSTER_NAME = "must be the name of an EtcdCluster in the same namespace"
 UNKNOWN_PLACEHOLDER = f"has an unknown placeholder: {USE_PLACEHOLDERS}"
 SCHEME = "must start with s3://, gs:// or file://"
-NO_CREDENTIALS = (
-    "must not contain credentials: remove what is before '@', and set spec.destination.credentials"
-)
+NO_CREDENTIALS = "must not contain credentials: remove what is before '@', and set destination.credentials"
 OBJECT = (
     f"must name a bucket and an object in it, like {_EXAMPLE}, or a file, like file:///{{{{ .Name }}}}.db"
 )
@@ -41,7 +38,7 @@ CREDENTIALS_FIT = (
 IMMUTABLE = "Unsupported changes: an EtcdBackup is taken once: create another EtcdBackup"
 
 
-def _whole(pattern: str) -> str:
+def whole(pattern: str) -> str:
     """CEL that is true if the pattern matches all of `self`."""
     literal = pattern.replace("\\", "\\\\")
     return f"self.matches('^({literal})$')"
@@ -49,58 +46,67 @@ def _whole(pattern: str) -> str:
 
 _STARTS = "self.objectURLTemplate.startsWith"
 
+
+def of_template(at: str) -> tuple[Validation, ...]:
+    """The rules of an EtcdBackup's spec, which is at the path `at`."""
+    url = f"{at}.destination.objectURLTemplate"
+    return (
+        Validation(
+            name="one-source",
+            at=f"{at}.source",
+            holds="has(self.clusterURL) != has(self.clusterName)",
+            message=ONE_SOURCE,
+        ),
+        Validation(
+            name="cluster-url",
+            at=f"{at}.source.clusterURL",
+            holds=whole(CLUSTER_URL_PATTERN),
+            message=CLUSTER_URL,
+        ),
+        Validation(
+            name="cluster-name",
+            at=f"{at}.source.clusterName",
+            holds=f"self.matches('{NAME_PATTERN}')",
+            message=CLUSTER_NAME,
+        ),
+        Validation(
+            name="placeholders",
+            at=url,
+            holds=whole(TEMPLATE_PATTERN),
+            message=UNKNOWN_PLACEHOLDER,
+        ),
+        Validation(name="scheme", at=url, holds=whole(SCHEME_PATTERN), message=SCHEME),
+        Validation(
+            name="no-credentials", at=url, holds=f"!{whole(CREDENTIALS_PATTERN)}", message=NO_CREDENTIALS
+        ),
+        Validation(
+            name="object",
+            at=url,
+            # The other rules say more about these.
+            holds=f"!{whole(SCHEME_PATTERN)} || {whole(CREDENTIALS_PATTERN)} || {whole(OBJECT_PATTERN)}",
+            message=OBJECT,
+        ),
+        Validation(name="no-dots", at=url, holds=f"!{whole(DOTS_PATTERN)}", message=DOTS),
+        Validation(name="options", at=url, holds=whole(OPTIONS_PATTERN), message=OPTIONS),
+        Validation(
+            name="claim",
+            at=f"{at}.destination",
+            holds=f"{_STARTS}('file://') == has(self.persistentVolumeClaim)",
+            message=CLAIM,
+        ),
+        Validation(
+            name="credentials-fit",
+            at=f"{at}.destination",
+            holds="!has(self.credentials) || ("
+            f"(!has(self.credentials.aws) || {_STARTS}('s3://')) && "
+            f"(!has(self.credentials.googleCloud) || {_STARTS}('gs://')) && "
+            f"(!has(self.credentials.environment) || !{_STARTS}('file://')))",
+            message=CREDENTIALS_FIT,
+        ),
+    )
+
+
 BACKUP = (
-    Validation(
-        name="one-source",
-        at="spec.source",
-        holds="has(self.clusterURL) != has(self.clusterName)",
-        message=ONE_SOURCE,
-    ),
-    Validation(
-        name="cluster-url",
-        at="spec.source.clusterURL",
-        holds=_whole(CLUSTER_URL_PATTERN),
-        message=CLUSTER_URL,
-    ),
-    Validation(
-        name="cluster-name",
-        at="spec.source.clusterName",
-        holds=f"self.matches('{NAME_PATTERN}')",
-        message=CLUSTER_NAME,
-    ),
-    Validation(
-        name="placeholders",
-        at=_URL,
-        holds=_whole(TEMPLATE_PATTERN),
-        message=UNKNOWN_PLACEHOLDER,
-    ),
-    Validation(name="scheme", at=_URL, holds=_whole(SCHEME_PATTERN), message=SCHEME),
-    Validation(
-        name="no-credentials", at=_URL, holds=f"!{_whole(CREDENTIALS_PATTERN)}", message=NO_CREDENTIALS
-    ),
-    Validation(
-        name="object",
-        at=_URL,
-        # The other rules say more about these.
-        holds=f"!{_whole(SCHEME_PATTERN)} || {_whole(CREDENTIALS_PATTERN)} || {_whole(OBJECT_PATTERN)}",
-        message=OBJECT,
-    ),
-    Validation(name="no-dots", at=_URL, holds=f"!{_whole(DOTS_PATTERN)}", message=DOTS),
-    Validation(name="options", at=_URL, holds=_whole(OPTIONS_PATTERN), message=OPTIONS),
-    Validation(
-        name="claim",
-        at="spec.destination",
-        holds=f"{_STARTS}('file://') == has(self.persistentVolumeClaim)",
-        message=CLAIM,
-    ),
-    Validation(
-        name="credentials-fit",
-        at="spec.destination",
-        holds="!has(self.credentials) || ("
-        f"(!has(self.credentials.aws) || {_STARTS}('s3://')) && "
-        f"(!has(self.credentials.googleCloud) || {_STARTS}('gs://')) && "
-        f"(!has(self.credentials.environment) || !{_STARTS}('file://')))",
-        message=CREDENTIALS_FIT,
-    ),
+    *of_template("spec"),
     Validation(name="immutable", at="spec", holds="self == oldSelf", message=IMMUTABLE),
 )

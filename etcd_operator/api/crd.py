@@ -8,7 +8,16 @@ no webhook is needed.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from etcd_operator.api import backup_validations, backups, coreos, descriptions, improbable, validations
+from etcd_operator.api import (
+    backup_schedules,
+    backup_validations,
+    backups,
+    coreos,
+    descriptions,
+    improbable,
+    schedule_validations,
+    validations,
+)
 from etcd_operator.api.cel import Validation
 from etcd_operator.api.limits import BOUNDS, UNSUPPORTED_FIELDS
 from etcd_operator.api.schema import Schema, at, fields, of_type, piece
@@ -23,7 +32,7 @@ _AGE = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"
 
 def crds() -> tuple[Manifest, ...]:
     """All CustomResourceDefinitions."""
-    return (_improbable_cluster(), _peer(), _backup(), _coreos_cluster())
+    return (_improbable_cluster(), _peer(), _backup(), _schedule(), _coreos_cluster())
 
 
 def _improbable_cluster() -> Manifest:
@@ -81,6 +90,26 @@ def _backup() -> Manifest:
             _column("Revision", ".status.revision", kind="integer"),
             _column("Size", ".status.size", kind="integer"),
             _column("URL", ".status.url", priority=1),
+            _AGE,
+        ],
+    )
+
+
+def _schedule() -> Manifest:
+    schema = _object(of_type(backup_schedules.ScheduleSpec), of_type(backup_schedules.ScheduleStatus))
+    schema["required"] = ["spec"]
+    return _definition(
+        group=improbable.GROUP,
+        version=improbable.VERSION,
+        names=_names(backup_schedules.KIND),
+        schema=_finished(schema, schedule_validations.SCHEDULE, descriptions.SCHEDULE),
+        columns=[
+            _column("Schedule", ".spec.schedule"),
+            _column("Status", '.status.conditions[?(@.type=="Ready")].reason'),
+            _column("Last Backup", ".status.lastBackup.phase"),
+            _column("Last Success", ".status.lastSuccessfulTime", kind="date"),
+            _column("Next", ".status.nextScheduleTime", priority=1),
+            _column("URL", ".status.lastSuccessfulURL", priority=1),
             _AGE,
         ],
     )

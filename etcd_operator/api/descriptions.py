@@ -162,6 +162,44 @@ BACKUP = {
     **_CONDITIONS,
 }
 
+_BACKUP_TEMPLATE = {
+    path.replace("spec.", "spec.backupTemplate.", 1): text
+    for path, text in BACKUP.items()
+    if path.startswith("spec.")
+}
+_URL_OF_TEMPLATE = "spec.backupTemplate.destination.objectURLTemplate"
+SCHEDULE = {
+    "": "Creates an EtcdBackup at each time of a schedule.",
+    **_PARTS,
+    "spec.schedule": "When backups are taken, in the syntax of cron: minute, hour, day of the month, month, "
+    "day of the week; or @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually.",
+    "spec.timeZone": "The time zone of the schedule, like Europe/Berlin. Default: UTC.",
+    "spec.suspend": "While true, no backup is started. One that runs goes on.",
+    "spec.startingDeadlineSeconds": "How late a backup may start; after that it is skipped. Default: any "
+    "delay.",
+    "spec.successfulBackupsHistoryLimit": "How many completed EtcdBackups of this schedule are kept; what "
+    "they stored is kept always. Default: 3.",
+    "spec.failedBackupsHistoryLimit": "How many failed EtcdBackups of this schedule are kept. Default: 1.",
+    "spec.backupTemplate": "The spec of each EtcdBackup.",
+    **_BACKUP_TEMPLATE,
+    _URL_OF_TEMPLATE: _BACKUP_TEMPLATE[_URL_OF_TEMPLATE].replace("this object", "the EtcdBackup", 1)
+    + " One of Name, UID and CreationTimestamp is required.",
+    **_OBSERVED,
+    "status.schedule": "The schedule and the time zone that `since` belongs to. Persisted state of the "
+    "operator.",
+    "status.since": "Times of the schedule up to this one are over. Persisted state of the operator.",
+    "status.lastScheduleTime": "The time of the schedule for which a backup was last started.",
+    "status.nextScheduleTime": "When the next backup is due.",
+    "status.active": "The EtcdBackups of this schedule that have not ended.",
+    "status.lastBackup": "The EtcdBackup that was created last.",
+    "status.lastBackup.name": "Its name.",
+    "status.lastBackup.phase": "BackingUp, Completed or Failed.",
+    "status.lastBackup.url": "Where it is stored, if it is completed.",
+    "status.lastSuccessfulTime": "When the last successful backup was completed.",
+    "status.lastSuccessfulURL": "Where the last successful backup is stored.",
+    **_CONDITIONS,
+}
+
 COREOS_CLUSTER = {
     "": "An etcd cluster with ephemeral members: their data exists as long as their pods.",
     **_PARTS,

@@ -23,6 +23,20 @@ LABEL_PATTERN = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _MOST_MEMBERS = 100
 _NAME = {"minLength": 1, "maxLength": 253}
 
+_OF_BACKUPS = {
+    "source.clusterURL": {"maxLength": 512},
+    "source.clusterName": {"maxLength": LONGEST_LABEL},
+    "destination.objectURLTemplate": {"maxLength": 1024},
+    "destination.credentials.aws.secretKeyRef.name": _NAME,
+    "destination.credentials.aws.secretKeyRef.key": _NAME,
+    "destination.credentials.googleCloud.secretKeyRef.name": _NAME,
+    "destination.credentials.googleCloud.secretKeyRef.key": _NAME,
+    "destination.credentials.environment.secretName": _NAME,
+    "destination.persistentVolumeClaim.claimName": _NAME,
+    "encryption.secretName": _NAME,
+    "serviceAccountName": {"maxLength": 253},
+}
+
 BOUNDS = {
     "spec.version": {"maxLength": 64},
     "status.currentVersion": {"maxLength": 64},
@@ -34,17 +48,13 @@ BOUNDS = {
     "spec.bootstrap.static.initialCluster[].host": {"maxLength": 253},
     "spec.podTemplate.metadata.annotations": {"maxProperties": 64},
     "spec.podTemplate.metadata.labels": {"maxProperties": 64},
-    "spec.source.clusterURL": {"maxLength": 512},
-    "spec.source.clusterName": {"maxLength": LONGEST_LABEL},
-    "spec.destination.objectURLTemplate": {"maxLength": 1024},
-    "spec.destination.credentials.aws.secretKeyRef.name": _NAME,
-    "spec.destination.credentials.aws.secretKeyRef.key": _NAME,
-    "spec.destination.credentials.googleCloud.secretKeyRef.name": _NAME,
-    "spec.destination.credentials.googleCloud.secretKeyRef.key": _NAME,
-    "spec.destination.credentials.environment.secretName": _NAME,
-    "spec.destination.persistentVolumeClaim.claimName": _NAME,
-    "spec.encryption.secretName": _NAME,
-    "spec.serviceAccountName": {"maxLength": 253},
+    "spec.schedule": {"maxLength": 256},
+    "spec.timeZone": {"maxLength": 64},
+    **{
+        f"{at}.{field}": bound
+        for at in ("spec", "spec.backupTemplate")
+        for field, bound in _OF_BACKUPS.items()
+    },
 }
 """Bounds by path, because the API server can estimate the cost of a CEL rule only for bounded input."""
 

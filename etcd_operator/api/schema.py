@@ -68,7 +68,7 @@ def _inline(schema: Schema, components: dict[str, Schema]) -> Schema:
         # null of a field that is not nullable, so no rule ever sees one.
         (schema,) = (choice for choice in schema["anyOf"] if choice != {"type": "null"})
         return _inline(schema, components)
-    result = {key: schema[key] for key in KEPT if schema.get(key)}
+    result = {key: schema[key] for key in KEPT if schema.get(key) not in (None, [])}
     if "enum" in schema:
         result["type"] = "string"
     if "properties" in schema:

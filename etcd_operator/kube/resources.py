@@ -83,6 +83,12 @@ IMPROBABLE_CLUSTERS = Resource(
     group="etcd.improbable.io", version="v1alpha1", plural="etcdclusters", kind="EtcdCluster"
 )
 BACKUPS = Resource(group="etcd.improbable.io", version="v1alpha1", plural="etcdbackups", kind="EtcdBackup")
+SCHEDULES = Resource(
+    group="etcd.improbable.io",
+    version="v1alpha1",
+    plural="etcdbackupschedules",
+    kind="EtcdBackupSchedule",
+)
 PEERS = Resource(group="etcd.improbable.io", version="v1alpha1", plural="etcdpeers", kind="EtcdPeer")
 MUTATING_POLICIES = _admission("mutatingadmissionpolicies", "MutatingAdmissionPolicy")
 MUTATING_POLICY_BINDINGS = _admission("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding")

@@ -27,9 +27,9 @@ CLAIM_FOLDER = "/backups"
 _FILE = "file://"
 
 
-def problem(spec: BackupSpec) -> str:
-    """What is wrong with a spec, as the API server would say it; empty if nothing is."""
-    return next(_problems(spec), "")
+def problem(spec: BackupSpec, at: str = "spec") -> str:
+    """What is wrong with a spec, as the API server would say it; empty if nothing is. at: its path."""
+    return next((f"{at}.{text}" for text in _problems(spec)), "")
 
 
 def rendered_url(template: str, metadata: ObjectMeta) -> str:
@@ -50,11 +50,11 @@ def url_in_pod(url: str) -> str:
 
 def _problems(spec: BackupSpec) -> Iterator[str]:
     for text in _source_problems(spec.source):
-        yield f"spec.source: {text}"
+        yield f"source: {text}"
     for text in _url_problems(spec.destination.object_url_template):
-        yield f"spec.destination.objectURLTemplate: {text}"
+        yield f"destination.objectURLTemplate: {text}"
     for text in _destination_problems(spec.destination):
-        yield f"spec.destination: {text}"
+        yield f"destination: {text}"
 
 
 def _source_problems(source: BackupSource) -> Iterator[str]:

@@ -1,0 +1,56 @@
+"""The validation rules of EtcdBackupSchedule, as the API server applies them (see `api.cel`).
+
+`core.backups.schedules.spec` has the same rules in Python, for objects that were stored under another
+definition.
+"""
+
+from etcd_operator.api.backup_schedules import (
+    DIFFERS_PATTERN,
+    MACROS,
+    SCHEDULE_PATTERN,
+    TIME_ZONE_PATTERN,
+)
+from etcd_operator.api.backup_validations import of_template, whole
+from etcd_operator.api.cel import Validation
+from etcd_operator.api.limits import LONGEST_LABEL
+
+DIFFERS = (
+    "must contain {{ .Name }}, {{ .UID }} or {{ .CreationTimestamp }} before any '?', so that no two backups "
+    "have the same URL: a stored backup is never overwritten"
+)
+CRON = (
+    "must be a cron schedule with five fields (minute, hour, day of the month, month, day of the week), like "
+    f"'30 3 * * *' for 03:30 of each day, or one of {', '.join(MACROS)}"
+)
+TIME_ZONE = "must be the name of a time zone, like Europe/Berlin; without it the schedule is in UTC"
+NAME_LENGTH = (
+    f"must have at most {LONGEST_LABEL} characters, because it is the value of a label: choose a shorter name"
+)
+
+TEMPLATE = "spec.backupTemplate"
+
+SCHEDULE = (
+    Validation(
+        name="name-length",
+        at="",
+        field=".metadata.name",
+        holds=f"self.metadata.name.size() <= {LONGEST_LABEL}",
+        message=NAME_LENGTH,
+    ),
+    Validation(name="schedule", at="spec.schedule", holds=whole(SCHEDULE_PATTERN), message=CRON),
+    Validation(
+        name="time-zone",
+        at="spec.timeZone",
+        # The hour in an unknown time zone is an error, which refuses the object with this message, too.
+        holds=f"self != 'Local' && {whole(TIME_ZONE_PATTERN)} && "
+        "timestamp('2026-01-01T00:00:00Z').getHours(self) >= 0",
+        message=TIME_ZONE,
+    ),
+    *of_template(TEMPLATE),
+    Validation(
+        name="differs",
+        at=f"{TEMPLATE}.destination.objectURLTemplate",
+        holds=whole(DIFFERS_PATTERN),
+        message=DIFFERS,
+    ),
+)
