@@ -1,0 +1,1 @@
+"""EtcdBackupSchedules: what is decided about one, without I/O."""

@@ -1,0 +1,167 @@
+"""What to do for one EtcdBackupSchedule.
+
+Times up to `since` are over. The latest one after it is due once the wall clock has reached it: each pass
+reads that clock, and none relies on the time for which it slept.
+
+`since` does not go back, so a clock that is set back by up to `AHEAD` causes no second backup for the same
+time. If it is further ahead, the clock was wrong when it was written, and the schedule continues from now:
+nothing waits for a date that was a mistake.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from etcd_operator.core.backups.schedules.cron import Cron
+from etcd_operator.core.backups.schedules.spec import backup_name
+from etcd_operator.core.backups.schedules.state import ScheduledBackup, ScheduleState
+from etcd_operator.core.backups.state import COMPLETED, FAILED
+from etcd_operator.timestamps import timestamp
+
+AHEAD = timedelta(hours=2)
+"""By so much a clock may be set back without a second backup for the same time."""
+
+LONGEST_SLEEP = 60.0
+"""Seconds until the next pass at the latest: somebody may set the clock meanwhile."""
+
+SHORTEST_SLEEP = 0.01
+
+INVALID = "InvalidSpec"
+SUSPENDED = "Suspended"
+SCHEDULED = "Scheduled"
+BACKING_UP = "BackingUp"
+WAITING = "Waiting"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SchedulePlan:
+    """What the status reports, and what to do.
+
+    is_ready, reason, message: of the condition. since: times up to it are over; None: as before.
+    following: the next time, if there is one. recorded: a time whose EtcdBackup exists, and is not yet in the
+    status. start: a time whose EtcdBackup is to be created. warning: reason and message of an Event.
+    surplus: EtcdBackups to be deleted. requeue_after: seconds; None: at an event.
+    """
+
+    is_ready: bool
+    reason: str
+    message: str
+    since: datetime | None = None
+    following: datetime | None = None
+    recorded: datetime | None = None
+    start: datetime | None = None
+    warning: tuple[str, str] | None = None
+    surplus: tuple[ScheduledBackup, ...] = ()
+    requeue_after: float | None = None
+
+
+def plan(state: ScheduleState) -> SchedulePlan | None:
+    """What to do for a schedule; None for one that is being deleted. Deterministic, without side effects."""
+    if state.is_deleting:
+        return None
+    if state.times is None:
+        return SchedulePlan(is_ready=False, reason=INVALID, message=state.problem)
+    since = counted_from(state)
+    found = recorded(state, since)
+    since = found or since
+    made = _at(state, state.times, since)
+    return replace(made, since=made.since or since, recorded=found, surplus=surplus(state))
+
+
+def counted_from(state: ScheduleState) -> datetime:
+    """Up to when times are over: those before the schedule was created or changed are not made up for."""
+    since = state.since or state.created
+    is_changed = state.known not in (None, state.described)
+    return state.now if is_changed or since > state.now + AHEAD else since
+
+
+def recorded(state: ScheduleState, since: datetime) -> datetime | None:
+    """The last time after `since` whose EtcdBackup exists: the write of the status after it has failed."""
+    created = (backup.due for backup in state.backups if backup.due is not None)
+    return max((due for due in created if since < due <= state.now), default=None)
+
+
+def surplus(state: ScheduleState) -> tuple[ScheduledBackup, ...]:
+    """The EtcdBackups that have ended and are more than are kept, the oldest first."""
+    completed = _oldest(state, COMPLETED, but=state.successful_kept)
+    return completed + _oldest(state, FAILED, but=state.failed_kept)
+
+
+def _oldest(state: ScheduleState, phase: str, *, but: int) -> tuple[ScheduledBackup, ...]:
+    ended = [backup for backup in state.backups if backup.phase == phase and not backup.is_deleting]
+    ended.sort(key=lambda backup: (backup.created, backup.name))
+    return tuple(ended[: max(0, len(ended) - but)])
+
+
+def _at(state: ScheduleState, times: Cron, since: datetime) -> SchedulePlan:
+    if state.is_suspended:
+        return SchedulePlan(
+            is_ready=False, reason=SUSPENDED, message="no backup is started while spec.suspend is true"
+        )
+    first = times.next_after(since)
+    latest = times.latest(since, state.now)
+    if latest is None:
+        return _idle(state, first)
+    late = (state.now - latest).total_seconds()
+    if state.deadline is not None and late > state.deadline:
+        return _skip(state, first, latest, times.next_after(latest))
+    if state.active:
+        return _wait(state, first, late)
+    return _start(state, first, latest, times.next_after(latest))
+
+
+def _idle(state: ScheduleState, following: datetime) -> SchedulePlan:
+    sleep = _sleep((following - state.now).total_seconds())
+    if state.active:
+        return _in_progress(state.active, following, sleep)
+    return SchedulePlan(
+        is_ready=True,
+        reason=SCHEDULED,
+        message=f"the next backup is due at {timestamp(following)}",
+        following=following,
+        requeue_after=sleep,
+    )
+
+
+def _in_progress(active: tuple[str, ...], following: datetime, sleep: float) -> SchedulePlan:
+    return SchedulePlan(
+        is_ready=True,
+        reason=BACKING_UP,
+        message=f"EtcdBackup {', '.join(active)} has not ended; the next is due at {timestamp(following)}",
+        following=following,
+        requeue_after=sleep,
+    )
+
+
+def _skip(state: ScheduleState, first: datetime, latest: datetime, following: datetime) -> SchedulePlan:
+    because = f"EtcdBackup {', '.join(state.active)} had not ended" if state.active else "nothing was started"
+    message = f"skipped {_dates(first, latest)}: {because} within spec.startingDeadlineSeconds"
+    return replace(_idle(state, following), since=latest, warning=("BackupSkipped", message))
+
+
+def _wait(state: ScheduleState, first: datetime, late: float) -> SchedulePlan:
+    active = ", ".join(state.active)
+    left = LONGEST_SLEEP if state.deadline is None else state.deadline - late
+    return SchedulePlan(
+        is_ready=True,
+        reason=WAITING,
+        message=f"the backup due at {timestamp(first)} waits until EtcdBackup {active} has ended",
+        following=first,
+        requeue_after=_sleep(left),
+    )
+
+
+def _start(state: ScheduleState, first: datetime, latest: datetime, following: datetime) -> SchedulePlan:
+    sleep = _sleep((following - state.now).total_seconds())
+    made = _in_progress((backup_name(state.name, latest),), following, sleep)
+    missed = f"{_dates(first, latest)} were missed: only the latest is made up for"
+    return replace(made, start=latest, warning=("BackupsMissed", missed) if first < latest else None)
+
+
+def _dates(first: datetime, latest: datetime) -> str:
+    if first == latest:
+        return f"the backup due at {timestamp(first)}"
+    return f"the backups due from {timestamp(first)} to {timestamp(latest)}"
+
+
+def _sleep(seconds: float) -> float:
+    return min(max(seconds, SHORTEST_SLEEP), LONGEST_SLEEP)

@@ -1,0 +1,64 @@
+"""One frozen picture of an EtcdBackupSchedule: all that a decision about it may rest on."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from etcd_operator.api.backup_schedules import FAILED_KEPT, SUCCESSFUL_KEPT
+from etcd_operator.core.backups.schedules.cron import Cron
+from etcd_operator.core.backups.state import COMPLETED, FAILED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduledBackup:
+    """An EtcdBackup that the schedule owns.
+
+    created: its creationTimestamp. due: the time of the schedule, None if it is not known.
+    reason, message: of its condition Complete.
+    """
+
+    name: str
+    uid: str
+    created: str = ""
+    due: datetime | None = None
+    phase: str = ""
+    is_deleting: bool = False
+    url: str = ""
+    completed_at: str = ""
+    reason: str = ""
+    message: str = ""
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether its phase is final."""
+        return self.phase in (COMPLETED, FAILED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScheduleState:
+    """The observed world of one EtcdBackupSchedule.
+
+    times: when backups are due; None for an invalid spec, then `problem` says why.
+    described: schedule and time zone of the spec. known: those of the status, None before the first status,
+    empty after one for an invalid spec.
+    since: up to when times are over, as in the status. deadline: how late a backup may start, in seconds.
+    """
+
+    name: str
+    now: datetime
+    created: datetime
+    times: Cron | None
+    problem: str = ""
+    is_deleting: bool = False
+    described: str = ""
+    known: str | None = None
+    since: datetime | None = None
+    is_suspended: bool = False
+    deadline: float | None = None
+    successful_kept: int = SUCCESSFUL_KEPT
+    failed_kept: int = FAILED_KEPT
+    backups: tuple[ScheduledBackup, ...] = ()
+
+    @property
+    def active(self) -> tuple[str, ...]:
+        """The names of the EtcdBackups that have not ended."""
+        return tuple(sorted(backup.name for backup in self.backups if not backup.has_ended))

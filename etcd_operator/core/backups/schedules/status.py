@@ -1,0 +1,99 @@
+"""The status of an EtcdBackupSchedule, from what was planned."""
+
+from datetime import datetime
+
+import msgspec
+
+from etcd_operator.api.backup_schedules import LastBackup, ScheduleStatus
+from etcd_operator.api.meta import Condition, merge_conditions
+from etcd_operator.core.backups.schedules.plan import SchedulePlan
+from etcd_operator.core.backups.schedules.spec import backup_name
+from etcd_operator.core.backups.schedules.state import ScheduledBackup, ScheduleState
+from etcd_operator.core.backups.state import BACKING_UP, COMPLETED
+from etcd_operator.timestamps import timestamp
+
+READY, SUCCEEDED = "Ready", "LastBackupSucceeded"
+CONDITIONS = frozenset({READY, SUCCEEDED})
+"""Whether backups are started; what came of the last one that has ended."""
+
+NEVER = Condition(type=SUCCEEDED, status="Unknown", reason="NoBackup", message="no backup has ended yet")
+
+
+def status(
+    previous: ScheduleStatus, state: ScheduleState, plan: SchedulePlan, *, generation: int
+) -> ScheduleStatus:
+    """What is to be written once `plan.start` was created; equal to `previous` if nothing is new."""
+    created = plan.start or plan.recorded
+    last = _last(previous, state, created)
+    seen = next((each for each in state.backups if last is not None and each.name == last.name), None)
+    conditions = (_ready(plan, generation), _succeeded(previous, seen, generation))
+    written = msgspec.structs.replace(
+        previous,
+        observed_generation=generation,
+        schedule=state.described or previous.schedule,
+        since=_text(plan.start or plan.since) or previous.since,
+        last_schedule_time=_text(created) or previous.last_schedule_time,
+        next_schedule_time=_text(plan.following),
+        active=_active(state, plan),
+        last_backup=last,
+        conditions=merge_conditions(previous.conditions, conditions, timestamp(state.now), own=CONDITIONS),
+    )
+    success = _newer_success(previous, state)
+    if success is None:
+        return written
+    return msgspec.structs.replace(
+        written, last_successful_time=success.completed_at, last_successful_url=success.url
+    )
+
+
+def _text(moment: datetime | None) -> str:
+    return timestamp(moment) if moment is not None else ""
+
+
+def _active(state: ScheduleState, plan: SchedulePlan) -> tuple[str, ...]:
+    if plan.start is None:
+        return state.active
+    return tuple(sorted({*state.active, backup_name(state.name, plan.start)}))
+
+
+def _last(previous: ScheduleStatus, state: ScheduleState, created: datetime | None) -> LastBackup | None:
+    name = backup_name(state.name, created) if created is not None else ""
+    last = LastBackup(name=name, phase=BACKING_UP) if name else previous.last_backup
+    for backup in state.backups:
+        if last is not None and backup.name == last.name:
+            return LastBackup(name=last.name, phase=backup.phase or BACKING_UP, url=backup.url)
+    return last
+
+
+def _ready(plan: SchedulePlan, generation: int) -> Condition:
+    return Condition(
+        type=READY,
+        status="True" if plan.is_ready else "False",
+        reason=plan.reason,
+        message=plan.message,
+        observed_generation=generation,
+    )
+
+
+def _succeeded(previous: ScheduleStatus, last: ScheduledBackup | None, generation: int) -> Condition:
+    """From the last EtcdBackup, if it has ended; earlier ones were reported when they were the last."""
+    if last is None or not last.has_ended:
+        return next((each for each in previous.conditions if each.type == SUCCEEDED), NEVER)
+    return Condition(
+        type=SUCCEEDED,
+        status="True" if last.phase == COMPLETED else "False",
+        reason=last.reason or last.phase,
+        message=f"EtcdBackup {last.name}: {last.message}",
+        observed_generation=generation,
+    )
+
+
+def _newer_success(previous: ScheduleStatus, state: ScheduleState) -> ScheduledBackup | None:
+    """The last EtcdBackup that is completed, unless the status names a later one that was deleted since."""
+    completed = [backup for backup in state.backups if backup.phase == COMPLETED]
+    if not completed:
+        return None
+    last = max(completed, key=lambda backup: (backup.created, backup.name))
+    recorded = previous.last_successful_time
+    is_mistaken = recorded > timestamp(state.now)  # the clock was ahead
+    return last if is_mistaken or last.completed_at > recorded else None
