@@ -43,8 +43,9 @@ from etcd_operator.observability.server import Check, StatusServer
 from etcd_operator.process import Reachability, end_in
 from etcd_operator.reconcile.backups.image import OwnImage
 from etcd_operator.reconcile.caches import Source
-from etcd_operator.reconcile.group import ClusterGroup, Wiring, build_groups, new_backoff
+from etcd_operator.reconcile.group import build_groups, new_backoff
 from etcd_operator.reconcile.install import Installer
+from etcd_operator.reconcile.wiring import ClusterGroup, Wiring
 from etcd_operator.settings import Settings
 
 LEASE_NAME = "etcd-operator"

@@ -7,8 +7,8 @@ import structlog
 
 from etcd_operator.engine.threads import Loop, OnCrash
 from etcd_operator.errors import NotFound
-from etcd_operator.reconcile.group import ClusterGroup, Group
 from etcd_operator.reconcile.quorum_check import QUORUM_CHECK_SECONDS
+from etcd_operator.reconcile.wiring import ClusterGroup, Group
 
 log = structlog.get_logger()
 

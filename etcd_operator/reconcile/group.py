@@ -1,32 +1,18 @@
-"""One API group at work: its caches, its controllers, and how they are wired.
-
-A group starts working when its own caches are complete. Groups do not wait for each
-other's resources to be installed: a missing CRD stops only its own group.
-"""
+"""How the caches and controllers of each group are wired."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 from etcd_operator.api import coreos, improbable
 from etcd_operator.clock import Clock
-from etcd_operator.dialects.base import Defaults, Dialect
+from etcd_operator.dialects.base import Dialect
 from etcd_operator.dialects.coreos import CoreosDialect
 from etcd_operator.dialects.improbable import ImprobableDialect
 from etcd_operator.engine.backoff import Backoff
-from etcd_operator.engine.controller import Controller, Reconcile
-from etcd_operator.etcd.client import OnCall
 from etcd_operator.keys import Key
-from etcd_operator.kube.client import Client
-from etcd_operator.kube.events import Recorder
-from etcd_operator.kube.informer import Informer
 from etcd_operator.reconcile.act import Actor
-from etcd_operator.reconcile.backups.caches import BackupCaches, backup_caches
-from etcd_operator.reconcile.backups.observe import BackupObserver
-from etcd_operator.reconcile.backups.reconciler import BackupReconciler
-from etcd_operator.reconcile.backups.source import Sources
-from etcd_operator.reconcile.backups.waits import Waits
+from etcd_operator.reconcile.backups.groups import backup_groups
 from etcd_operator.reconcile.caches import Caches, Cluster, Source, coreos_caches, improbable_caches
 from etcd_operator.reconcile.cluster import ClusterReconciler
 from etcd_operator.reconcile.expectations import Expectations
@@ -46,71 +32,19 @@ from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.quorum_check import QuorumCheck
 from etcd_operator.reconcile.readiness import ReadinessWriter
 from etcd_operator.reconcile.reporters import cluster_reporter, peer_reporter
-from etcd_operator.reconcile.upgrade import Seconds, UpgradeWatch
+from etcd_operator.reconcile.upgrade import UpgradeWatch
+from etcd_operator.reconcile.wiring import ClusterGroup, Group, Wiring
 from etcd_operator.reconcile.writes import Writes
-
-NewController = Callable[[str, Reconcile], Controller]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Wiring:
-    """What all groups share.
-
-    probe_deadline, resync: in seconds. may_act: whether this process leads right now; leads_for: whether it
-    leads and no other process can within so many seconds (a process without leader election always does).
-    on_upgrade, on_leaderless: see `UpgradeWatch`. backup_image: of the pods of backups, see `OwnImage`.
-    """
-
-    client: Client
-    clock: Clock
-    recorder: Recorder
-    defaults: Defaults
-    new_controller: NewController
-    on_call: OnCall
-    probe_deadline: float
-    resync: float
-    on_upgrade: Seconds
-    on_leaderless: Seconds
-    backup_image: Callable[[], str]
-    may_act: Callable[[], bool] = lambda: True
-    leads_for: Callable[[float], bool] = lambda _seconds: True
-
-
-@dataclass(frozen=True, kw_only=True)
-class Group:
-    """Running parts that start together, once their caches are complete.
-
-    others: informers of other groups that have to be complete, or of kinds that are not defined, before its
-    controllers start.
-    """
-
-    name: str
-    informers: tuple[Informer[Any], ...]
-    controllers: tuple[Controller, ...]
-    others: tuple[Informer[Any], ...]
-
-    @property
-    def has_synced(self) -> bool:
-        """Whether every cache holds a complete list."""
-        return all(informer.has_synced for informer in self.informers)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ClusterGroup(Group):
-    """One API group with its clusters: it queries their etcd."""
-
-    prober: Prober
-    quorum_check: QuorumCheck
 
 
 def build_groups(wiring: Wiring, source: Source) -> tuple[Group, ...]:
-    """Both groups and the backups, wired but not started."""
+    """The groups of clusters, backups and their schedules, wired but not started."""
     of_improbable, of_coreos = improbable_caches(source), coreos_caches(source)
     return (
         # Of two that are equally old, the one with persistent members is served.
         _improbable(wiring, of_improbable, of_coreos),
         _coreos(wiring, of_coreos, of_improbable),
-        _backups(wiring, backup_caches(source), (of_improbable.clusters, of_coreos.clusters)),
+        *backup_groups(wiring, source, (of_improbable.clusters, of_coreos.clusters)),
     )
 
 
@@ -194,25 +128,6 @@ def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], other: Caches[An
         prober=reconciler.prober,
         quorum_check=_quorum_check(wiring, reconciler.prober, to_cluster),
     )
-
-
-def _backups(wiring: Wiring, caches: BackupCaches, clusters: tuple[Informer[Any], ...]) -> Group:
-    """A group of its own: without its definition or its rights, clusters are served as before."""
-    reconciler = BackupReconciler(
-        client=wiring.client,
-        caches=caches,
-        observer=BackupObserver(
-            caches=caches, sources=Sources(clusters=clusters), waits=Waits(clock=wiring.clock)
-        ),
-        expectations=Expectations(),
-        recorder=wiring.recorder,
-        clock=wiring.clock,
-        image=wiring.backup_image,
-        failures=Failures(wiring.clock),
-    )
-    controller = wiring.new_controller("improbable-backup", reconciler.reconcile)
-    caches.wake(controller.enqueue, controller.restart)
-    return Group(name="backups", informers=caches.all(), controllers=(controller,), others=clusters)
 
 
 def _writes(wiring: Wiring, caches: Caches[Any]) -> Writes:

@@ -15,6 +15,7 @@ from etcd_operator.reconcile.caches import Source
 
 BY_UID = "uid"
 BY_JOB = "job"
+BY_OWNER = "owner"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +67,12 @@ def backup_caches(source: Source) -> BackupCaches:
     """The informers, not yet started."""
     return BackupCaches(
         backups=source.of(
-            resources.BACKUPS, EtcdBackup, indexes={BY_UID: lambda backup: (backup.metadata.uid,)}
+            resources.BACKUPS,
+            EtcdBackup,
+            indexes={
+                BY_UID: lambda backup: (backup.metadata.uid,),
+                BY_OWNER: lambda backup: (backup.metadata.controller_uid,),
+            },
         ),
         jobs=source.of(resources.JOBS, Job, selector=UID_LABEL),
         pods=source.of(

@@ -96,6 +96,7 @@ OPERATOR_KINDS = (
     custom_kind("etcd.improbable.io", "v1alpha1", "etcdclusters", "EtcdCluster"),
     custom_kind("etcd.improbable.io", "v1alpha1", "etcdpeers", "EtcdPeer"),
     custom_kind("etcd.improbable.io", "v1alpha1", "etcdbackups", "EtcdBackup"),
+    custom_kind("etcd.improbable.io", "v1alpha1", "etcdbackupschedules", "EtcdBackupSchedule"),
 )
 
 

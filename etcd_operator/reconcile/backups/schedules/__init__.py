@@ -1,0 +1,1 @@
+"""EtcdBackupSchedules at work: observe, plan, act."""

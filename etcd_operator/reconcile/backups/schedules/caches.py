@@ -1,0 +1,58 @@
+"""What the operator keeps of Kubernetes for EtcdBackupSchedules, and which changes queue which of them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from etcd_operator.api.backup_schedules import KIND, EtcdBackupSchedule
+from etcd_operator.api.backups import EtcdBackup
+from etcd_operator.keys import Key
+from etcd_operator.kube import resources
+from etcd_operator.kube.informer import Informer
+from etcd_operator.kube.resources import Resource
+from etcd_operator.reconcile.backups.caches import BY_OWNER
+from etcd_operator.reconcile.caches import Source
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleCaches:
+    """EtcdBackupSchedules, and all EtcdBackups, which are another group's informer."""
+
+    schedules: Informer[EtcdBackupSchedule]
+    backups: Informer[EtcdBackup]
+
+    def of_resource(self, resource: Resource) -> Informer[Any] | None:
+        """The informer of a resource that is written."""
+        by_resource: dict[Resource, Informer[Any]] = {
+            resources.SCHEDULES: self.schedules,
+            resources.BACKUPS: self.backups,
+        }
+        return by_resource.get(resource)
+
+    def backups_of(self, uid: str) -> tuple[EtcdBackup, ...]:
+        """The EtcdBackups that the schedule of this UID owns, by name."""
+        found = self.backups.store.by_index(BY_OWNER, uid)
+        return tuple(sorted(found, key=lambda backup: backup.metadata.name))
+
+    def wake(self, enqueue: Callable[[Key], None], restart: Callable[[Key], None]) -> None:
+        """Queue the EtcdBackupSchedule that changed, or whose EtcdBackup did."""
+
+        def on_schedule(old: EtcdBackupSchedule | None, new: EtcdBackupSchedule | None) -> None:
+            value = new or old
+            if value is not None:
+                again = restart if old is None or new is None else enqueue
+                again(value.metadata.key)
+
+        def on_backup(old: EtcdBackup | None, new: EtcdBackup | None) -> None:
+            for value in filter(None, (old, new)):
+                for owner in value.metadata.owner_references:
+                    if owner.controller and owner.kind == KIND:
+                        enqueue(Key(value.metadata.namespace, owner.name))
+
+        self.schedules.add_handler(on_schedule)
+        self.backups.add_handler(on_backup)
+
+
+def schedule_caches(source: Source, backups: Informer[EtcdBackup]) -> ScheduleCaches:
+    """The informer of schedules, not yet started, beside the one of EtcdBackups."""
+    return ScheduleCaches(schedules=source.of(resources.SCHEDULES, EtcdBackupSchedule), backups=backups)

@@ -1,0 +1,92 @@
+"""Joins the caches into one `ScheduleState`."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import msgspec
+
+from etcd_operator.api.backup_schedules import SCHEDULED_ANNOTATION, EtcdBackupSchedule, ScheduleSpec
+from etcd_operator.api.backups import EtcdBackup
+from etcd_operator.clock import Clock
+from etcd_operator.core.backups.schedules.cron import Cron
+from etcd_operator.core.backups.schedules.spec import checked, described
+from etcd_operator.core.backups.schedules.state import ScheduledBackup, ScheduleState
+from etcd_operator.core.backups.status import COMPLETE
+from etcd_operator.decoding import convert
+from etcd_operator.errors import InvalidSpec
+from etcd_operator.reconcile.backups.schedules.caches import ScheduleCaches
+from etcd_operator.timestamps import instant
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleObserver:
+    """Observes EtcdBackupSchedules, from the caches and the wall clock alone."""
+
+    caches: ScheduleCaches
+    clock: Clock
+
+    def observe(self, schedule: EtcdBackupSchedule) -> ScheduleState:
+        """The world of one schedule."""
+        metadata, previous = schedule.metadata, schedule.status
+        spec, times, wrong = _parsed(schedule)
+        state = ScheduleState(
+            name=metadata.name,
+            now=self.clock.now(),
+            created=instant(metadata.creation_timestamp),
+            times=times,
+            problem=wrong,
+            is_deleting=metadata.deletion_timestamp is not None,
+            known=previous.schedule if previous.observed_generation else None,
+            since=instant(previous.since) if previous.since else None,
+            backups=tuple(map(scheduled_backup, self.caches.backups_of(metadata.uid))),
+        )
+        return _with_spec(state, spec) if spec is not None else state
+
+
+def scheduled_backup(backup: EtcdBackup) -> ScheduledBackup:
+    """What a schedule reads of one of its EtcdBackups."""
+    metadata, status = backup.metadata, backup.status
+    verdict = next((each for each in status.conditions if each.type == COMPLETE), None)
+    return ScheduledBackup(
+        name=metadata.name,
+        uid=metadata.uid,
+        created=metadata.creation_timestamp,
+        due=_due(metadata.annotations.get(SCHEDULED_ANNOTATION, "")),
+        phase=status.phase,
+        is_deleting=metadata.deletion_timestamp is not None,
+        url=status.url,
+        completed_at=status.completion_time,
+        reason=verdict.reason if verdict is not None else "",
+        message=verdict.message if verdict is not None else "",
+    )
+
+
+def _due(text: str) -> datetime | None:
+    """The time in an annotation, which anybody may have changed."""
+    try:
+        due = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return due if due.tzinfo is not None else None
+
+
+def _parsed(schedule: EtcdBackupSchedule) -> tuple[ScheduleSpec | None, Cron | None, str]:
+    """The spec and its times, or what is wrong with it."""
+    try:
+        spec = convert(schedule.spec, ScheduleSpec)
+        return spec, checked(schedule.metadata.name, spec), ""
+    except msgspec.ValidationError as error:
+        return None, None, f"spec: {error}"
+    except InvalidSpec as error:
+        return None, None, str(error)
+
+
+def _with_spec(state: ScheduleState, spec: ScheduleSpec) -> ScheduleState:
+    return replace(
+        state,
+        described=described(spec),
+        is_suspended=spec.suspend,
+        deadline=spec.starting_deadline_seconds,
+        successful_kept=spec.successful_backups_history_limit,
+        failed_kept=spec.failed_backups_history_limit,
+    )
