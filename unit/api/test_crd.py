@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from etcd_operator.api import backups, coreos, improbable
+from etcd_operator.api import backup_schedules, backups, coreos, improbable
 from etcd_operator.api.crd import CATEGORY, Manifest, crds
 from etcd_operator.api.limits import UNSUPPORTED_FIELDS
 from etcd_operator.api.schema import Schema, at, fields, of_type, piece
@@ -14,6 +14,7 @@ CRDS = {crd["metadata"]["name"]: crd for crd in crds()}
 PERSISTENT = CRDS["etcdclusters.etcd.improbable.io"]
 PEER = CRDS["etcdpeers.etcd.improbable.io"]
 BACKUP = CRDS["etcdbackups.etcd.improbable.io"]
+SCHEDULE = CRDS["etcdbackupschedules.etcd.improbable.io"]
 EPHEMERAL = CRDS["etcdclusters.coreos.com"]
 FRAME = {"apiVersion", "kind", "metadata", "metadata.name", "spec", "status"}
 RAW = "raw"
@@ -51,6 +52,7 @@ def _declared(kind: Any, path: str) -> Iterator[tuple[str, str]]:
         (PERSISTENT, improbable.ClusterSpec, improbable.ClusterStatus, set()),
         (PEER, improbable.PeerSpec, improbable.PeerStatus, set()),
         (BACKUP, backups.BackupSpec, backups.BackupStatus, set()),
+        (SCHEDULE, backup_schedules.ScheduleSpec, backup_schedules.ScheduleStatus, set()),
         (
             EPHEMERAL,
             coreos.ClusterSpec,
@@ -75,7 +77,8 @@ def test_the_schema_has_every_field_of_the_types_and_no_other(
 def test_only_wanted_defaults_are_in_the_schema(crd: Manifest) -> None:
     claim = "spec.storage.volumeClaimTemplate"
     found = {path for path in fields(_schema(crd)) if "default" in at(_schema(crd), path)}
-    assert found == (set() if crd in (EPHEMERAL, BACKUP) else {f"{claim}.accessModes", f"{claim}.volumeMode"})
+    without = (EPHEMERAL, BACKUP, SCHEDULE)
+    assert found == (set() if crd in without else {f"{claim}.accessModes", f"{claim}.volumeMode"})
 
 
 @pytest.mark.parametrize("crd", CRDS.values(), ids=CRDS)
@@ -141,6 +144,7 @@ def test_etcdcluster_is_the_singular_of_one_group_only() -> None:
         "etcdclusters.etcd.improbable.io": "etcdcluster",
         "etcdpeers.etcd.improbable.io": "etcdpeer",
         "etcdbackups.etcd.improbable.io": "etcdbackup",
+        "etcdbackupschedules.etcd.improbable.io": "etcdbackupschedule",
         "etcdclusters.coreos.com": "coreosetcdcluster",
     }
 
@@ -154,6 +158,23 @@ def test_each_call_gives_schemas_of_its_own() -> None:
 
 def test_a_field_that_may_be_none_is_one_that_may_be_absent() -> None:
     assert at(of_type(coreos.ClusterSpec), "size") == {"type": "integer", "minimum": 1}
+
+
+def test_a_template_has_the_schema_and_the_rules_of_an_etcd_backup() -> None:
+    def bare(node: Any) -> Any:
+        if isinstance(node, dict):
+            return {key: bare(value) for key, value in node.items() if key != "description"}
+        return node
+
+    spec, template = at(_schema(BACKUP), "spec"), at(_schema(SCHEDULE), "spec.backupTemplate")
+    differs = at(template, "destination.objectURLTemplate")["x-kubernetes-validations"].pop()
+    assert "no two backups" in differs["message"]
+    assert [rule["rule"] for rule in spec.pop("x-kubernetes-validations")] == ["self == oldSelf"]
+    assert bare(template) == bare(spec)
+
+
+def test_a_minimum_of_zero_is_one() -> None:
+    assert at(_schema(SCHEDULE), "spec.failedBackupsHistoryLimit")["minimum"] == 0
 
 
 def test_a_path_without_a_field_is_an_error() -> None:

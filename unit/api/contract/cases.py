@@ -15,6 +15,7 @@ from unit.api.contract.case import (
 )
 from unit.api.contract.peer_cases import PEER_CASES
 from unit.api.contract.persistent_cases import PERSISTENT_CASES
+from unit.api.contract.schedule_cases import OWN_CASES as SCHEDULE_CASES
 from unit.commands.cases import rows as command_rows
 
 EPHEMERAL_CASES = (
@@ -79,6 +80,7 @@ GROUPS = {
     "EtcdCluster of `etcd.improbable.io/v1alpha1`": PERSISTENT_CASES,
     "EtcdCluster of `coreos.com/v1`": EPHEMERAL_CASES,
     "EtcdBackup": BACKUP_CASES,
+    "EtcdBackupSchedule": SCHEDULE_CASES,
     "EtcdPeer": PEER_CASES,
 }
 INTRODUCTION = """\
@@ -90,6 +92,9 @@ server refuses this input: the stored object does not change, and the operator n
 
 Only the operator, and administrators with all permissions, can create or change EtcdPeers. Deleting them
 requires only the ordinary permission.
+
+An EtcdBackupSchedule refuses in `spec.backupTemplate` what an EtcdBackup refuses in `spec`, with the same
+messages.
 
 Two inputs are accepted with a warning: an even number of members, and more than seven.
 

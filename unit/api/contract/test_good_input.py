@@ -1,4 +1,5 @@
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ from unit.api.contract.case import (
     running_persistent,
 )
 from unit.api.contract.conftest import Kubectl, Result, wait_for
+from unit.api.contract.schedule_cases import SCHEDULE, TEMPLATE, VALID_SCHEDULES
 
 pytestmark = pytest.mark.cluster
 
@@ -89,6 +91,21 @@ GOOD: dict[str, tuple[Manifest, Changes]] = {
     ),
     "an empty security context": (PERSISTENT, {"spec/podTemplate": {"securityContext": {}}}),
     "a peer": (PEER, {}),
+    "a schedule of backups": (SCHEDULE, {}),
+    "everything of a schedule": (
+        SCHEDULE,
+        {
+            "spec/timeZone": "America/Argentina/Buenos_Aires",
+            "spec/suspend": True,
+            "spec/startingDeadlineSeconds": 1,
+            "spec/successfulBackupsHistoryLimit": 0,
+            "spec/failedBackupsHistoryLimit": 0,
+            f"{TEMPLATE}/compression": "zstd",
+            f"{TEMPLATE}/encryption": {"secretName": "keys"},
+        },
+    ),
+    **{f"the schedule {schedule}": (SCHEDULE, {"spec/schedule": schedule}) for schedule in VALID_SCHEDULES},
+    "a schedule in Etc/GMT+12": (SCHEDULE, {"spec/timeZone": "Etc/GMT+12"}),
 }
 
 
@@ -231,6 +248,20 @@ def test_columns_short_name_and_category_show_both_groups(kubectl: Kubectl) -> N
     everything = kubectl("get", "etcd-operator").out
     assert f"etcdcluster.coreos.com/{ephemeral['metadata']['name']}" in everything
     assert f"etcdcluster.etcd.improbable.io/{persistent['metadata']['name']}" in everything
+
+
+def test_a_schedule_and_its_template_may_be_edited(kubectl: Kubectl) -> None:
+    stored = kubectl.store(SCHEDULE)
+    url = "gs://my-bucket/{{ .UID }}"
+    changes: Changes = {"spec/schedule": "@daily", f"{TEMPLATE}/destination/objectURLTemplate": url}
+    answer = kubectl.replace(changed(stored, changes))
+    assert answer.code == 0, answer.err
+
+
+def test_the_columns_of_a_schedule(kubectl: Kubectl) -> None:
+    stored = kubectl.store(SCHEDULE)
+    shown = kubectl("get", "etcdbackupschedule", stored["metadata"]["name"]).out.split("\n")[0]
+    assert re.split(" {2,}", shown) == ["NAME", "SCHEDULE", "STATUS", "LAST BACKUP", "LAST SUCCESS", "AGE"]
 
 
 def _resource(manifest: Manifest) -> str:

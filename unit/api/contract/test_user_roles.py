@@ -10,6 +10,7 @@ pytestmark = pytest.mark.cluster
 ROLES = Path(__file__).resolve().parents[3] / "manifests" / "user-roles.yaml"
 COREOS, IMPROBABLE = "etcdclusters.coreos.com", "etcdclusters.etcd.improbable.io"
 PEERS, BACKUPS = "etcdpeers.etcd.improbable.io", "etcdbackups.etcd.improbable.io"
+SCHEDULES = "etcdbackupschedules.etcd.improbable.io"
 READS, WRITES = ("get", "list", "watch"), ("create", "update", "patch", "delete", "deletecollection")
 AGGREGATED = (
     ("viewer", "get"),
@@ -39,13 +40,13 @@ def may(kubectl: Kubectl, user: str, verb: str, resource: str, *more: str) -> bo
 
 @pytest.mark.parametrize("user", ["viewer", "editor", "owner"])
 def test_view_reads_clusters_and_peers(bound: Kubectl, user: str) -> None:
-    allowed = [(verb, kind) for kind in (COREOS, IMPROBABLE, PEERS, BACKUPS) for verb in READS]
+    allowed = [(verb, kind) for kind in (COREOS, IMPROBABLE, PEERS, BACKUPS, SCHEDULES) for verb in READS]
     assert [each for each in allowed if not may(bound, user, *each)] == []
 
 
 @pytest.mark.parametrize("user", ["editor", "owner"])
 def test_edit_creates_changes_scales_and_deletes_clusters(bound: Kubectl, user: str) -> None:
-    allowed = [(verb, kind) for kind in (COREOS, IMPROBABLE, BACKUPS) for verb in WRITES]
+    allowed = [(verb, kind) for kind in (COREOS, IMPROBABLE, BACKUPS, SCHEDULES) for verb in WRITES]
     assert [each for each in allowed if not may(bound, user, *each)] == []
     assert all(may(bound, user, "patch", kind, "--subresource=scale") for kind in (COREOS, IMPROBABLE))
     assert may(bound, user, "delete", PEERS)
@@ -55,13 +56,12 @@ def test_edit_creates_changes_scales_and_deletes_clusters(bound: Kubectl, user: 
 def test_no_role_writes_peers_or_the_persisted_state(bound: Kubectl, user: str) -> None:
     refused = [(verb, PEERS) for verb in ("create", "update", "patch", "operate")]
     assert [each for each in refused if may(bound, user, *each)] == []
-    assert not any(
-        may(bound, user, "patch", kind, "--subresource=status") for kind in (COREOS, IMPROBABLE, BACKUPS)
-    )
+    kinds = (COREOS, IMPROBABLE, BACKUPS, SCHEDULES)
+    assert not any(may(bound, user, "patch", kind, "--subresource=status") for kind in kinds)
 
 
 def test_view_writes_nothing(bound: Kubectl) -> None:
-    refused = [(verb, kind) for kind in (COREOS, IMPROBABLE, PEERS, BACKUPS) for verb in WRITES]
+    refused = [(verb, kind) for kind in (COREOS, IMPROBABLE, PEERS, BACKUPS, SCHEDULES) for verb in WRITES]
     assert [each for each in refused if may(bound, "viewer", *each)] == []
 
 
