@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from etcd_operator.api import backup_schedules
 from etcd_operator.api.backups import KIND, PLACEHOLDERS
 from etcd_operator.core.backups.result import REASONS
+from etcd_operator.core.backups.schedules.status import CONDITIONS
 from etcd_operator.core.backups.state import BACKING_UP, COMPLETED, FAILED
 from etcd_operator.core.status import QUIET_HOLDS
 
@@ -77,10 +79,13 @@ def test_the_guide_to_backups_explains_every_reason() -> None:
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.Constant)
         and isinstance(node.value, str)
-        and re.fullmatch(r"([A-Z][a-z]+){2,}|Stored|Accepted|Starting|Running", node.value)
+        and re.fullmatch(
+            r"([A-Z][a-z]+){2,}|Stored|Accepted|Starting|Running|Scheduled|Waiting|Suspended", node.value
+        )
     }
     # The kinds of errors of the command, names of fields and of Kubernetes' own types.
-    others = {*REASONS, *PHASES, *PLACEHOLDERS, KIND, "PodScheduled", "Foreground"}
+    kinds = {KIND, backup_schedules.KIND}
+    others = {*REASONS, *PHASES, *PLACEHOLDERS, *kinds, *CONDITIONS, "PodScheduled", "Foreground"}
     events = {"BackupStarted", "BackupCompleted"}
     explained = set(re.findall(r"`(\w+)`", text))
     reasons = (found - others - events) | set(REASONS.values())

@@ -8,10 +8,11 @@ import pytest
 import yaml
 
 from etcd_operator import health
-from etcd_operator.api import backups, coreos, improbable
+from etcd_operator.api import backup_schedules, backups, coreos, improbable
 from etcd_operator.api.crd import crds
 from etcd_operator.api.policies import policies
 from etcd_operator.app import LEASE_NAME
+from etcd_operator.core.backups.schedules.spec import checked
 from etcd_operator.core.backups.spec import problem
 from etcd_operator.dialects.base import Defaults
 from etcd_operator.dialects.coreos import CoreosDialect
@@ -23,7 +24,8 @@ from unit.rights import DEFINITIONS, MANIFESTS, Document, documents, rights, rul
 
 EXAMPLES = MANIFESTS / "examples"
 BACKUP = EXAMPLES / "etcd_v1alpha1_etcdbackup.yaml"
-CLUSTERS = sorted(set(EXAMPLES.rglob("*.yaml")) - {BACKUP})
+SCHEDULE = EXAMPLES / "etcd_v1alpha1_etcdbackupschedule.yaml"
+CLUSTERS = sorted(set(EXAMPLES.rglob("*.yaml")) - {BACKUP, SCHEDULE})
 DEFAULTS = Defaults(repository=DEFAULT_ETCD_REPOSITORY, version=DEFAULT_ETCD_VERSION)
 
 
@@ -157,6 +159,7 @@ def test_the_examples_have_the_names_of_the_walkthroughs() -> None:
     assert names == {
         "3.0-etcd-cluster.yaml",
         "etcd_v1alpha1_etcdbackup.yaml",
+        "etcd_v1alpha1_etcdbackupschedule.yaml",
         "etcd_v1alpha1_etcdcluster.yaml",
         "example-etcd-cluster-nodeport-service.json",
         "example-etcd-cluster.yaml",
@@ -179,6 +182,14 @@ def test_the_example_of_a_backup_is_valid() -> None:
     document = yaml.safe_load(BACKUP.read_text())
     assert document["apiVersion"] == backups.API_VERSION
     assert problem(msgspec.convert(document["spec"], backups.BackupSpec)) == ""
+
+
+def test_the_example_of_a_schedule_backs_up_what_the_example_of_a_backup_does() -> None:
+    document = yaml.safe_load(SCHEDULE.read_text())
+    assert document["apiVersion"] == backups.API_VERSION
+    assert document["kind"] == backup_schedules.KIND
+    checked(document["metadata"]["name"], msgspec.convert(document["spec"], backup_schedules.ScheduleSpec))
+    assert document["spec"]["backupTemplate"] == yaml.safe_load(BACKUP.read_text())["spec"]
 
 
 def test_the_oldest_form_means_the_same_as_its_successor() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from unit.fakes.apiserver import Json
 from unit.fakes.apiserver.kinds import JOBS, PODS
 from unit.reconcile.bench import Bench
-from unit.reconcile.bodies import BACKUPS
+from unit.reconcile.bodies import BACKUPS, SCHEDULES
 
 MANIFEST = {
     "formatVersion": 1,
@@ -32,6 +32,15 @@ def backup(name: str = "one", **spec: Any) -> tuple[Any, Json]:
         "destination": {"objectURLTemplate": "s3://bucket/{{ .Namespace }}/{{ .Name }}.db"},
     }
     return BACKUPS, {"metadata": {"name": name}, "spec": {**wanted, **spec}}
+
+
+def schedule(name: str = "s", **spec: Any) -> tuple[Any, Json]:
+    """An EtcdBackupSchedule; by default every five minutes."""
+    template = backup()[1]["spec"]
+    return SCHEDULES, {
+        "metadata": {"name": name},
+        "spec": {"schedule": "*/5 * * * *", "backupTemplate": template, **spec},
+    }
 
 
 class Jobs:

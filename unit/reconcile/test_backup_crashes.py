@@ -80,7 +80,7 @@ def test_a_pass_waits_until_the_cache_shows_the_status_it_wrote() -> None:
         made.run_until(lambda: made.status(BACKUPS, "one") != {})
         operator = made.operator
         assert operator is not None
-        (controller,) = operator.groups[-1].controllers
+        (controller,) = next(group for group in operator.groups if group.name == "backups").controllers
         controller.enqueue(Key("default", "one"))
         made.wait(1.0)
         assert [w.code for w in made.writes()] == [200], "a second write would be refused with 409"

@@ -21,14 +21,15 @@ from unit.fakes.clock import FakeClock
 from unit.operators import running, until
 from unit.reconcile import manual_recoveries, test_quorum_lost
 from unit.reconcile.bench import Bench, bench
-from unit.reconcile.bodies import BACKUPS, COREOS, PEERS, ephemeral, persistent
+from unit.reconcile.bodies import BACKUPS, COREOS, PEERS, SCHEDULES, ephemeral, persistent
 from unit.reconcile.harness import TIMEOUTS, objects_of
-from unit.reconcile.jobs import backup
+from unit.reconcile.jobs import Jobs, backup, schedule
 from unit.reconcile.mortality import Mortality, MortalTransport
 from unit.rights import DEFINITIONS, UNASKED, Right, all_taken, granted
 
 MADE = {
     resources.JOBS: JOBS,
+    resources.BACKUPS: BACKUPS,
     resources.SERVICES: SERVICES,
     resources.BUDGETS: BUDGETS,
     resources.PODS: PODS,
@@ -90,8 +91,20 @@ def a_life_of_a_backup() -> frozenset[Right]:
         made.start()
         made.create(*backup())
         made.run_until(lambda: bool(made.names(JOBS)))
-        make_again(made)
         made.run_until(lambda: made.status(BACKUPS, "one")["phase"] == "Failed")
+        made.events()
+        return all_taken(exchange.request for exchange in made.api.log)
+
+
+def a_life_of_a_schedule() -> frozenset[Right]:
+    """It keeps no EtcdBackup that has ended."""
+    with bench() as made:
+        made.start()
+        made.create(*schedule(successfulBackupsHistoryLimit=0))
+        made.run_until(lambda: bool(made.names(JOBS)))
+        make_again(made)
+        Jobs(made).until(lambda: not made.names(BACKUPS))
+        assert made.status(SCHEDULES, "s")["lastBackup"]["phase"] == "Completed"
         made.events()
         return all_taken(exchange.request for exchange in made.api.log)
 
@@ -132,6 +145,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, frozenset[Right
         "ephemeral": a_life_of_an_ephemeral_cluster(),
         "persistent": a_life_of_a_persistent_cluster(),
         "backup": a_life_of_a_backup(),
+        "schedule": a_life_of_a_schedule(),
         "leader": a_leader(tmp_path_factory.mktemp("home")),
         "successor": a_successor(),
         "definitions": the_definitions(),

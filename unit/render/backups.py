@@ -1,5 +1,6 @@
-"""Jobs of EtcdBackups to render."""
+"""Jobs of EtcdBackups, and EtcdBackups of schedules, to render."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -8,6 +9,7 @@ from etcd_operator.api.backups import BackupSpec
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.core.backups.spec import problem, rendered_url
 from etcd_operator.render import backup_job
+from etcd_operator.render.scheduled_backup import scheduled_backup
 
 METADATA = ObjectMeta(
     name="one", namespace="team", uid="uid-backup", creation_timestamp="2026-11-22T15:00:00Z"
@@ -31,3 +33,9 @@ def backup_job_of(url: str, metadata: ObjectMeta = METADATA, **fields: Any) -> R
         url=rendered_url(url, metadata),
         endpoints=ENDPOINTS,
     )
+
+
+def backup_of_schedule(**template: Any) -> RawObject:
+    """The EtcdBackup of a schedule for one time."""
+    metadata = ObjectMeta(name="nightly", namespace="team", uid="uid-schedule")
+    return scheduled_backup(metadata, template, datetime(2026, 11, 22, 3, 30, tzinfo=UTC))

@@ -8,7 +8,7 @@ import pytest
 
 from etcd_operator.render import ephemeral, persistent, seed
 from etcd_operator.render.options import ALL_ADDRESSES
-from unit.render.backups import FILE, backup_job_of
+from unit.render.backups import FILE, backup_job_of, backup_of_schedule
 from unit.render.cases import (
     BOOTSTRAPPING,
     EPHEMERAL_BOOTSTRAPPING,
@@ -37,6 +37,11 @@ MANIFESTS = {
     "backup-job-gs": backup_job_of("gs://my-bucket/one.db", credentials={"googleCloud": FILE}),
     "backup-job-claim": backup_job_of(
         "file:///{{ .Name }}.db", persistentVolumeClaim={"claimName": "backups"}
+    ),
+    "backup-of-schedule": backup_of_schedule(
+        source={"clusterName": "db"},
+        destination={"objectURLTemplate": "s3://my-bucket/{{ .Name }}.db"},
+        compression="zstd",
     ),
     "ephemeral-client-service": ephemeral.client_service(PLAIN_EPHEMERAL),
     "ephemeral-member-service": ephemeral.member_service(PLAIN_EPHEMERAL, "db-0001"),

@@ -1,0 +1,246 @@
+"""Crashes, lost replies and refusals at each write of a schedule, and two operators: one backup per time."""
+
+from collections.abc import Callable
+
+import pytest
+
+from etcd_operator.keys import Key
+from etcd_operator.kube import resources
+from unit.fakes.apiserver.kinds import JOBS
+from unit.reconcile.bench import Bench, bench
+from unit.reconcile.bodies import BACKUPS, SCHEDULES
+from unit.reconcile.disturbance import (
+    DISTURBANCES,
+    AtNthWrite,
+    Disturbance,
+    run_or_die,
+    survives_lag,
+)
+from unit.reconcile.harness import Operator, objects_of
+from unit.reconcile.jobs import Jobs, schedule
+from unit.reconcile.schedule_steps import FIRST, SECOND, created, let_run, status
+
+KEEPS = pytest.mark.parametrize("kept", [3, 0])
+"""With 0, the EtcdBackup is deleted as soon as it has ended."""
+
+
+def is_completed(made: Bench) -> bool:
+    found = status(made)
+    return bool(found.get("lastSuccessfulURL")) and "active" not in found
+
+
+def assert_completed(made: Bench, kept: int) -> None:
+    """One EtcdBackup and one Job were made, the status reports it, and nothing is written any more."""
+    made.wait(15.0)
+    assert set(applied(made, "etcdbackups")) == {FIRST}
+    assert len(set(applied(made, "jobs"))) == 1
+    found = status(made)
+    assert found["lastScheduleTime"] == "2026-01-01T00:05:00Z"
+    assert found["lastBackup"]["name"] == FIRST
+    assert found["lastBackup"]["phase"] == "Completed"
+    assert made.names(BACKUPS) == ([FIRST] if kept else [])
+    made.rest()
+
+
+def applied(made: Bench, plural: str) -> list[str]:
+    """The names of all objects of a kind that were created, whatever the reply was."""
+    return [
+        str(w.request.body["metadata"]["name"])
+        for w in made.writes()
+        if (w.request.method, w.request.plural) == ("POST", plural) and w.applied and w.code != 409
+    ]
+
+
+@KEEPS
+@pytest.mark.parametrize("disturbance", DISTURBANCES.values(), ids=DISTURBANCES)
+def test_each_time_is_backed_up_once_whatever_happens_at_any_write(
+    disturbance: Disturbance, kept: int
+) -> None:
+    write, goes_on = 1, True
+    while goes_on:
+        with bench() as made:
+            jobs = Jobs(made)
+            has_come = disturbance.arrange(made, write)
+            made.create(*schedule(successfulBackupsHistoryLimit=kept))
+
+            def complete(made: Bench = made, jobs: Jobs = jobs) -> None:
+                jobs.until(lambda: is_completed(made))
+                made.wait(5.0)
+
+            if not run_or_die(made, complete):
+                if disturbance.world_goes_on:
+                    jobs.run_all()
+                made.start()
+                complete()
+            goes_on = has_come()
+            assert_completed(made, kept)
+            write += 1
+    assert write > 6
+
+
+@pytest.mark.parametrize("skips", [False, True])
+def test_each_time_is_backed_up_once_on_caches_that_lag_behind(skips: bool) -> None:
+    write, goes_on = 1, True
+    while goes_on:
+        with bench() as made:
+            jobs = Jobs(made)
+            made.create(*schedule())
+
+            def is_done(made: Bench = made, jobs: Jobs = jobs) -> bool:
+                jobs.run_all()
+                return is_completed(made)
+
+            goes_on = survives_lag(made, write, is_done, skips=skips)
+            jobs.until(lambda made=made: is_completed(made))  # type: ignore[misc]
+            assert_completed(made, kept=3)
+            write += 1
+    assert write > 6
+
+
+@pytest.mark.parametrize("kept", [3, 0])
+def test_an_operator_with_an_outdated_cache_repeats_nothing(kept: int) -> None:
+    """It sees the schedule as it was before its first time, which is over meanwhile."""
+    with bench() as made:
+        made.start()
+        made.create(*schedule(successfulBackupsHistoryLimit=kept))
+        made.wait(200.0)
+        before = made.api.objects.store.revision
+        Jobs(made).until(lambda: is_completed(made))
+        made.wait(5.0)
+        made.kill()
+        made.api.freeze_views(before)
+        made.start()
+        made.wait(30.0)
+        assert created(made) == [FIRST]
+        made.api.thaw_views()
+        made.wait(30.0)
+        assert_completed(made, kept)
+
+
+def run_all(*operators: Operator) -> None:
+    """Passes of all operators until none is due."""
+    while sum(operator.run_pass() for operator in operators):
+        pass
+
+
+def test_two_operators_at_once_create_one_backup_for_each_time() -> None:
+    with bench() as made:
+        made.start()
+        first = made.operator
+        assert first is not None
+        second = Operator(made.api, made.clock)
+        try:
+            made.create(*schedule())
+            for _ in range(700):
+                first.schedule.advance(1.0)
+                second.schedule.advance(0.0)
+                run_all(first, second)
+                while Jobs(made).run_all():
+                    run_all(first, second)
+        finally:
+            second.kill()
+        assert set(applied(made, "etcdbackups")) == {FIRST, SECOND}
+        assert len(applied(made, "etcdbackups")) == 2
+        assert len(set(applied(made, "jobs"))) == 2
+        assert sorted(made.names(BACKUPS)) == [FIRST, SECOND]
+        assert status(made)["lastBackup"]["name"] == SECOND
+
+
+def test_another_operator_that_acts_during_a_pass_changes_nothing() -> None:
+    """After each write of the first operator, the second one does all that it would."""
+    write, goes_on = 1, True
+    while goes_on:
+        with bench() as made:
+            made.start()
+            second = Operator(made.api, made.clock)
+            try:
+                meanwhile: Callable[[], None] = lambda second=second: run_all(second)  # type: ignore[misc] # noqa: E731
+                hook = AtNthWrite(write, meanwhile)
+                hook.install(made, after=True)
+                made.create(*schedule())
+                let_run((made, Jobs(made)), 400.0)
+                goes_on = hook.has_fired
+            finally:
+                second.kill()
+            assert set(applied(made, "etcdbackups")) == {FIRST}
+            assert len(set(applied(made, "jobs"))) == 1
+            assert status(made)["lastBackup"]["phase"] == "Completed"
+            write += 1
+    assert write > 6
+
+
+def test_a_backup_that_only_the_api_server_shows_is_not_joined_by_another() -> None:
+    """The cache of EtcdBackups is behind, and the write of the status after the first one has failed."""
+    with bench() as made:
+        made.start()
+        made.create(*schedule())
+        operator = made.operator
+        assert operator is not None
+        made.wait(250.0)
+        stored = made.get(SCHEDULES, "s")["metadata"]
+        owner = {"apiVersion": "etcd.improbable.io/v1alpha1", "kind": "EtcdBackupSchedule", "name": "s"}
+        (controller,) = next(g for g in operator.groups if g.name == "backup-schedules").controllers
+        (backups,) = next(g for g in operator.groups if g.name == "backup-schedules").others
+        backups._reflector.stop()
+        assert backups.stop()
+        labels = {"etcd.improbable.io/backup-schedule-name": "s"}
+        made.create(
+            BACKUPS,
+            {
+                "metadata": {
+                    "name": "s-20260101-0000",
+                    "labels": labels,
+                    "ownerReferences": [{**owner, "uid": stored["uid"], "controller": True}],
+                },
+                "spec": schedule()[1]["spec"]["backupTemplate"],
+            },
+        )
+        made.clock.advance(60.0)
+        controller._process(Key("default", "s"))
+        assert created(made) == []
+        ended = {"phase": "Completed"}
+        made.edit(BACKUPS, "s-20260101-0000", {"status": ended}, subresource="status")
+        controller._process(Key("default", "s"))
+        assert created(made) == [FIRST]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"spec": {"suspend": True}}, {"spec": {"schedule": "0 3 * * *"}}, {"metadata": {"finalizers": ["x/y"]}}],
+    ids=["suspended", "edited", "deleted"],
+)
+def test_a_change_that_only_the_api_server_shows_is_respected(change: dict[str, object]) -> None:
+    with bench() as made:
+        made.start()
+        made.create(*schedule())
+        made.wait(250.0)
+        made.api.freeze_views()
+        made.edit(SCHEDULES, "s", change)
+        if "metadata" in change:
+            made.delete(SCHEDULES, "s")
+        made.wait(120.0)
+        assert created(made) == []
+        assert made.names(JOBS) == []
+
+
+def test_a_reply_that_was_lost_is_no_second_backup() -> None:
+    with bench() as made:
+        made.start()
+        made.create(*schedule())
+        made.run_until(lambda: bool(made.names(BACKUPS)))
+        stored = made.get(BACKUPS, FIRST)
+        metadata = {k: v for k, v in stored["metadata"].items() if k != "resourceVersion"}
+        assert not objects_of(made.api).create(resources.BACKUPS, {**stored, "metadata": metadata})
+        assert made.names(BACKUPS) == [FIRST]
+
+
+def test_an_outdated_copy_of_a_schedule_does_not_overwrite_its_status() -> None:
+    """The write has the resourceVersion of what was decided on."""
+    with bench() as made:
+        made.start()
+        made.create(*schedule())
+        made.wait(1.0)
+        writes = [w for w in made.writes() if w.request.plural == "etcdbackupschedules"]
+        assert {w.request.subresource for w in writes} == {"status"}
+        versions = [each for w in writes for each in w.request.body if "resourceVersion" in each["path"]]
+        assert len(versions) == len(writes) > 0
