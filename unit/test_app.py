@@ -18,9 +18,9 @@ from unit.fakes.apiserver.faults import Fault, Request, Stall, no_fault
 from unit.fakes.clock import FakeClock
 from unit.operators import DEADLINE, QuickOperator, running, until
 from unit.reconcile.bench import Bench, bench
-from unit.reconcile.bodies import BACKUPS, COREOS, IMPROBABLE, PEERS, ephemeral, persistent
+from unit.reconcile.bodies import BACKUPS, COREOS, IMPROBABLE, PEERS, SCHEDULES, ephemeral, persistent
 from unit.reconcile.expected import expected_objects, member_names
-from unit.reconcile.jobs import backup
+from unit.reconcile.jobs import backup, schedule
 
 
 @pytest.fixture
@@ -165,6 +165,28 @@ def test_clusters_are_served_by_an_operator_that_may_not_read_backups(
         assert not made.status(BACKUPS, "one")
         made.api.before = no_fault
         until(made, lambda: made.condition(BACKUPS, "Complete", "one").get("reason") == "ImageUnknown")
+        assert operator.page("/readyz")[0] == 200
+        assert operator.stop() == 0
+
+
+def test_backups_are_taken_by_an_operator_that_may_not_read_their_schedules(
+    made: Bench, tmp_path: Path
+) -> None:
+    def refuse(request: Request) -> Fault | None:
+        is_schedule = request.plural == "etcdbackupschedules"
+        return Answer(code=403, reason="Forbidden") if is_schedule else None
+
+    made.api.before = refuse
+    made.create(*backup())
+    made.create(*schedule(schedule="* * * * *", suspend=True))
+    with running(made, tmp_path) as (operator,):
+        until(made, lambda: made.condition(BACKUPS, "Complete", "one").get("reason") == "ImageUnknown")
+        code, text = operator.page("/readyz?verbose")
+        assert code == 503
+        assert "backup-schedules" in text
+        assert not made.status(SCHEDULES, "s")
+        made.api.before = no_fault
+        until(made, lambda: made.condition(SCHEDULES, "Ready", "s").get("reason") == "Suspended")
         assert operator.page("/readyz")[0] == 200
         assert operator.stop() == 0
 

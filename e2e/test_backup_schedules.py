@@ -1,0 +1,117 @@
+"""EtcdBackupSchedules on a real Kubernetes: times, edits, the status, and deletion."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from e2e.support.clusters import Document
+from e2e.support.space import Space
+from e2e.support.volumes import claim_folder
+from e2e.support.waiting import wait_until
+from e2e.test_backups import BACKUP_SECONDS, ON_CLAIM, VERSION, verified, wait_phase, with_a_key
+from etcd_operator.kube import resources
+from etcd_operator.timestamps import instant
+
+SELECTOR = "etcd.improbable.io/backup-schedule-name=my-schedule"
+MINUTE = 75.0
+"""Until the next minute begins, and a pass."""
+
+
+def schedule(**spec: object) -> Document:
+    """An EtcdBackupSchedule of my-cluster, onto a claim."""
+    template = {"source": {"clusterURL": "http://my-cluster:2379"}, "destination": ON_CLAIM}
+    return {
+        "apiVersion": VERSION,
+        "kind": "EtcdBackupSchedule",
+        "metadata": {"name": "my-schedule"},
+        "spec": {"schedule": "0 3 1 1 *", "backupTemplate": template, **spec},
+    }
+
+
+def status_of(space: Space) -> Document:
+    status: Document = space.kubectl.json("get", "etcdbackupschedule", "my-schedule").get("status", {})
+    return status
+
+
+def ready(space: Space) -> str:
+    """The reason of the condition Ready."""
+    conditions = status_of(space).get("conditions", [])
+    return next((str(each["reason"]) for each in conditions if each["type"] == "Ready"), "")
+
+
+def edit(space: Space, spec: str) -> None:
+    space.kubectl("patch", "etcdbackupschedule", "my-schedule", "--type=merge", "-p", f'{{"spec":{spec}}}')
+
+
+def test_a_schedule_from_its_creation_to_its_deletion(space: Space) -> None:
+    with_a_key(space)
+    space.kubectl.create(schedule(timeZone="Europe/Berlin"))
+    wait_until(lambda: ready(space) == "Scheduled", 30, "the status has the next time")
+    year = datetime.now(UTC).year
+    assert status_of(space)["nextScheduleTime"] == f"{year + 1}-01-01T02:00:00Z"
+    assert space.names(resources.BACKUPS) == []
+
+    edited = datetime.now(UTC)
+    edit(space, '{"schedule": "* * * * *"}')
+    wait_until(lambda: space.names(resources.BACKUPS, SELECTOR), MINUTE, lambda: f"one: {status_of(space)}")
+    (name, *_) = space.names(resources.BACKUPS, SELECTOR)
+    edit(space, '{"suspend": true}')
+    stored = wait_phase(space, name, "Completed")
+    due = instant(
+        space.kubectl.json("get", "etcdbackup", name)["metadata"]["annotations"][
+            "etcd.improbable.io/scheduled-time"
+        ]
+    )
+    assert name == f"my-schedule-{due:%Y%m%d-%H%M}"
+    assert edited < due < datetime.now(UTC)
+    wait_until(
+        lambda: status_of(space).get("lastSuccessfulURL") == f"file:///{name}.db",
+        BACKUP_SECONDS,
+        lambda: f"the status reports it: {status_of(space)}",
+    )
+    assert status_of(space)["lastBackup"] == {"name": name, "phase": "Completed", "url": stored["url"]}
+    assert ready(space) == "Suspended"
+    (row,) = space.kubectl.table("get", "etcdbackupschedules")
+    assert (row["SCHEDULE"], row["STATUS"], row["LAST BACKUP"]) == ("* * * * *", "Suspended", "Completed"), (
+        row
+    )
+    described = space.kubectl("describe", "etcdbackupschedule", "my-schedule")
+    assert f"EtcdBackup {name}: stored file:///{name}.db: revision {stored['revision']}, " in described
+    wait_until(
+        lambda: {("Normal", "BackupStarted"), ("Normal", "BackupCompleted")} <= space.events("my-schedule"),
+        30,
+        "Events report it",
+    )
+
+    space.kubectl("delete", "etcdbackupschedule", "my-schedule", "--timeout=30s")
+    wait_until(
+        lambda: not space.names(resources.BACKUPS) and not space.names(resources.JOBS),
+        60,
+        "its EtcdBackups and their Jobs are deleted with it",
+    )
+    assert verified(claim_folder(space, "my-backups") / f"{name}.db"), "what is stored is kept"
+
+
+@pytest.mark.long
+def test_old_etcd_backups_are_deleted_and_two_never_run_at_once(space: Space) -> None:
+    """The second one is due while the first waits for its Secret."""
+    keys = {"encryption": {"secretName": "keys"}}
+    document = schedule(schedule="* * * * *", successfulBackupsHistoryLimit=0)
+    document["spec"]["backupTemplate"] |= keys
+    with_a_key(space)
+    space.kubectl.create(document)
+    wait_until(lambda: ready(space) == "Waiting", 2 * MINUTE, lambda: f"one waits: {status_of(space)}")
+    assert len(space.names(resources.BACKUPS, SELECTOR)) == 1
+    space.kubectl(
+        "create",
+        "secret",
+        "generic",
+        "keys",
+        "--from-literal=key-1=AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
+    )
+    edit(space, '{"suspend": true}')
+    wait_until(
+        lambda: status_of(space).get("lastSuccessfulURL") and not space.names(resources.BACKUPS),
+        BACKUP_SECONDS + MINUTE,
+        lambda: f"it is stored, and its EtcdBackup deleted: {status_of(space)}",
+    )
