@@ -24,6 +24,7 @@ RARE: dict[Right, str] = {
     ("apps", "replicasets", "get"): "the same",
     ("policy", "poddisruptionbudgets", "get"): "the same",
     ("batch", "jobs", "get"): "the same",
+    ("etcd.improbable.io", "etcdbackups", "delete"): "a schedule has more EtcdBackups than it keeps",
     ("batch", "jobs", "delete"): "the pod of a backup does not start within ten minutes",
     ("", "nodes", "get"): "a leader is silent, and its pod does not exist",
     ("coordination.k8s.io", "leases", "create"): "there is no Lease yet of an operator before",
