@@ -7,6 +7,7 @@ over. Caches may be behind: right before it is created, the schedule and its Etc
 
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 import msgspec
 import structlog
@@ -98,22 +99,21 @@ class _Pass:
 
     def carry_out(self, made: SchedulePlan) -> Result:
         """Act and report. Raises the errors of `Client`."""
-        if made.start is not None:
-            held = self._start(made)
-            if held is not None:
-                return held
+        held = self._start(made, made.start) if made.start is not None else None
+        if held is not None:
+            return held
         self._write(made)
         for backup in made.surplus:
             self.objects.remove(resources.BACKUPS, backup)
         self.reconciler.failures.passed(self._key)
         return Result(requeue_after=made.requeue_after)
 
-    def _start(self, made: SchedulePlan) -> Result | None:
+    def _start(self, made: SchedulePlan, due: datetime) -> Result | None:
         """Create the EtcdBackup; how the pass ends if that was not possible."""
         try:
             if not self._is_still_due():
                 return Result(requeue_after=RECHECK)
-            self._create(made)
+            self._create(due)
         except NameTaken as error:
             self._hold(made, "NameConflict", error)
             return Result(requeue_after=RETRY_HELD)
@@ -135,7 +135,7 @@ class _Pass:
             and found.metadata.deletion_timestamp is None
             and found.metadata.generation == metadata.generation
             and found.status.since == previous.since
-            and all(map(self._has_ended, self._live_backups()))
+            and all(scheduled_backup(backup).has_ended for backup in self._live_backups())
         )
 
     def _live_backups(self) -> tuple[EtcdBackup, ...]:
@@ -148,15 +148,9 @@ class _Pass:
         )
         return tuple(each for each in listed.items if each.metadata.controller_uid == metadata.uid)
 
-    def _has_ended(self, backup: EtcdBackup) -> bool:
-        return scheduled_backup(backup).has_ended
-
-    def _create(self, made: SchedulePlan) -> None:
-        if made.start is None:
-            raise TypeError("nothing is to be started")
-        body = render.scheduled_backup(
-            self.schedule.metadata, self.schedule.spec["backupTemplate"], made.start
-        )
+    def _create(self, due: datetime) -> None:
+        template = self.schedule.spec["backupTemplate"]
+        body = render.scheduled_backup(self.schedule.metadata, template, due)
         if self.objects.create(resources.BACKUPS, body):
             self._event("Normal", "BackupStarted", f"created EtcdBackup {body['metadata']['name']}")
 
