@@ -112,6 +112,19 @@ def test_the_last_success(recorded: str, expected: str) -> None:
     assert after(state("22 12:30", backups=(taken("22 11:00"), taken("22 12:00"))), found) == found
 
 
+def test_a_success_in_the_far_future_is_not_the_last_one() -> None:
+    mistaken = taken("23 12:00", created="2026-11-22T11:30:00Z")
+    assert after(state("22 12:30", backups=(mistaken,))).last_successful_time == ""
+    found = after(state("22 12:30", backups=(mistaken, taken("22 12:00"))))
+    assert found.last_successful_time == "2026-11-22T12:00:00Z"
+
+
+def test_a_success_before_the_clock_was_set_back_stays_the_last_one() -> None:
+    before = after(state("22 12:30", backups=(taken("22 11:00"), taken("22 12:00"))))
+    found = after(state("22 11:30", backups=(taken("22 11:00"), taken("22 12:00"))), before)
+    assert found.last_successful_time == before.last_successful_time == "2026-11-22T12:00:00Z"
+
+
 def test_a_suspended_schedule_keeps_what_it_knew() -> None:
     before = after(state(), ScheduleStatus(last_schedule_time="2026-11-22T12:00:00Z"))
     found = after(state(is_suspended=True), before)

@@ -7,7 +7,7 @@ import pytest
 from unit.fakes.apiserver import Json
 from unit.reconcile.bench import bench
 from unit.reconcile.bodies import BACKUPS, SCHEDULES
-from unit.reconcile.jobs import Jobs, schedule
+from unit.reconcile.jobs import STORED, Jobs, ended, schedule
 from unit.reconcile.schedule_steps import (
     FIRST,
     SECOND,
@@ -80,16 +80,15 @@ def test_a_failed_backup_is_reported_and_the_next_one_is_taken(made: Made) -> No
 def test_two_backups_never_run_at_once(made: Made) -> None:
     world, jobs = made
     begun(made)
+    jobs.start(jobs.one())
     world.wait(690.0)
     assert world.names(BACKUPS) == [FIRST]
     assert ready(world)["reason"] == "Waiting"
     assert FIRST in ready(world)["message"]
-    jobs.start(jobs.one())
     writes = len(world.writes())
     world.wait(280.0)
-    assert len(world.writes()) - writes <= 1, "waiting writes nothing, however many times pass"
-    jobs.report(jobs.pods()[0]["metadata"]["name"], phase="Succeeded")
-    jobs.end(jobs.one(), "Complete")
+    assert len(world.writes()) == writes, "waiting writes nothing, however many times pass"
+    jobs.report(jobs.pods()[0]["metadata"]["name"], **ended(STORED))
     world.drain()
     assert created(world) == [FIRST, "s-20260101-0020"], "the latest is made up for at once"
     assert messages(world, "BackupsMissed")
@@ -201,7 +200,7 @@ def test_a_clock_that_was_a_year_ahead_blocks_nothing(made: Made) -> None:
     year = 365 * 86400.0
     world.clock.jump(year)
     let_run(made, 60.0)
-    assert created(world) == [FIRST, "s-20270101-0005"] or created(world)[1].startswith("s-20270101-00")
+    assert created(world)[1].startswith("s-20270101-00")
     world.clock.jump(-year)
     let_run(made, 600.0)
     assert created(world)[2].startswith("s-20260101-00")

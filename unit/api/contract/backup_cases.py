@@ -33,7 +33,7 @@ _URLS = (
     (
         "no-credentials",
         "s3://key:secret@my-bucket/one.db",
-        "must not contain credentials: remove what is before '@', and set spec.destination.credentials",
+        "must not contain credentials: remove what is before '@', and set destination.credentials",
     ),
     ("object", "s3://my-bucket", _OBJECT),
     ("object", "s3://my-bucket/folder/", _OBJECT),

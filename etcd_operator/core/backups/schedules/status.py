@@ -6,7 +6,7 @@ import msgspec
 
 from etcd_operator.api.backup_schedules import LastBackup, ScheduleStatus
 from etcd_operator.api.meta import Condition, merge_conditions
-from etcd_operator.core.backups.schedules.plan import SchedulePlan
+from etcd_operator.core.backups.schedules.plan import AHEAD, SchedulePlan
 from etcd_operator.core.backups.schedules.spec import backup_name
 from etcd_operator.core.backups.schedules.state import ScheduledBackup, ScheduleState
 from etcd_operator.core.backups.state import BACKING_UP, COMPLETED
@@ -89,11 +89,15 @@ def _succeeded(previous: ScheduleStatus, last: ScheduledBackup | None, generatio
 
 
 def _newer_success(previous: ScheduleStatus, state: ScheduleState) -> ScheduledBackup | None:
-    """The last EtcdBackup that is completed, unless the status names a later one that was deleted since."""
+    """The last EtcdBackup that is completed, unless the status names a later one that was deleted since.
+
+    Not one of a clock that was far ahead, see `plan`.
+    """
+    latest = timestamp(state.now + AHEAD)
     completed = [backup for backup in state.backups if backup.phase == COMPLETED]
+    completed = [backup for backup in completed if backup.completed_at <= latest]
     if not completed:
         return None
     last = max(completed, key=lambda backup: (backup.created, backup.name))
     recorded = previous.last_successful_time
-    is_mistaken = recorded > timestamp(state.now)  # the clock was ahead
-    return last if is_mistaken or last.completed_at > recorded else None
+    return last if last.completed_at > recorded or recorded > latest else None
