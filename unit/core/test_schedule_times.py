@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from cronsim import CronSim
 
 from etcd_operator.core.backups.schedules import cron as module
 from etcd_operator.core.backups.schedules.cron import Cron, cron
@@ -121,7 +122,7 @@ def test_a_time_has_come_when_the_clock_shows_it(until: str, expected: str | Non
 def test_a_million_missed_times_do_not_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
     made = 0
 
-    class Counting(module.CronSim):  # type: ignore[misc, unused-ignore]
+    class Counting(CronSim):
         def __next__(self) -> datetime:
             nonlocal made
             made += 1

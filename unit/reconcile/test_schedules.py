@@ -115,7 +115,7 @@ def test_a_backup_that_cannot_start_before_its_deadline_is_skipped(made: Made) -
 @pytest.mark.parametrize("deadline", [None, 240, 59])
 def test_an_operator_that_was_away_makes_up_for_the_latest(made: Made, deadline: int | None) -> None:
     world, _ = made
-    limit = {} if deadline is None else {"startingDeadlineSeconds": deadline}
+    limit: Json = {} if deadline is None else {"startingDeadlineSeconds": deadline}
     world.create(*schedule(**limit))
     world.drain()
     world.kill()
