@@ -89,7 +89,7 @@ def test_a_schedule_from_its_creation_to_its_deletion(space: Space) -> None:
         60,
         "its EtcdBackups and their Jobs are deleted with it",
     )
-    assert verified(claim_folder(space, "my-backups") / f"{name}.db"), "what is stored is kept"
+    assert verified(str(claim_folder(space, "my-backups") / f"{name}.db")), "what is stored is kept"
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""One frozen picture of an EtcdBackupSchedule: all that a decision about it may rest on."""
+"""The observed state of an EtcdBackupSchedule: all that a decision about it may rest on."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -35,7 +35,7 @@ class ScheduledBackup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleState:
-    """The observed world of one EtcdBackupSchedule.
+    """What was observed of one EtcdBackupSchedule.
 
     times: when backups are due; None for an invalid spec, then `problem` says why.
     described: schedule and time zone of the spec. known: those of the status, None before the first status,

@@ -14,7 +14,7 @@ from etcd_operator.timestamps import timestamp
 
 READY, SUCCEEDED = "Ready", "LastBackupSucceeded"
 CONDITIONS = frozenset({READY, SUCCEEDED})
-"""Whether backups are started; what came of the last one that has ended."""
+"""Whether backups are started, and whether the last one that has ended succeeded."""
 
 NEVER = Condition(type=SUCCEEDED, status="Unknown", reason="NoBackup", message="no backup has ended yet")
 

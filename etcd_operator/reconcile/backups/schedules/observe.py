@@ -26,7 +26,7 @@ class ScheduleObserver:
     clock: Clock
 
     def observe(self, schedule: EtcdBackupSchedule) -> ScheduleState:
-        """The world of one schedule."""
+        """What is observed of one schedule."""
         metadata, previous = schedule.metadata, schedule.status
         spec, times, wrong = _parsed(schedule)
         state = ScheduleState(

@@ -1,7 +1,7 @@
 """One pass over one EtcdBackupSchedule: observe, plan, create the EtcdBackup, write the status, clean up.
 
 The EtcdBackup comes before the status. Its name follows from the time of the schedule, so another try meets
-the same object; and if the status is never written, the next pass sees from the EtcdBackup that this time is
+the same object; and if the status is never written, the next pass knows from the EtcdBackup that this time is
 over. Caches may be behind: right before it is created, the schedule and its EtcdBackups are read live.
 """
 
@@ -171,9 +171,9 @@ class _Pass:
             return
         with suppress(NotFound):  # deleted meanwhile
             self.objects.write_status(resources.SCHEDULES, metadata, msgspec.to_builtins(wanted), Written)
-            self._tell(previous, wanted, made)
+            self._record_events(previous, wanted, made)
 
-    def _tell(self, previous: ScheduleStatus, wanted: ScheduleStatus, made: SchedulePlan) -> None:
+    def _record_events(self, previous: ScheduleStatus, wanted: ScheduleStatus, made: SchedulePlan) -> None:
         if made.warning is not None:
             self._event("Warning", *made.warning)
         if made.reason == INVALID:
