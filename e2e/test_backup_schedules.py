@@ -1,5 +1,6 @@
 """EtcdBackupSchedules on a real Kubernetes: times, edits, the status, and deletion."""
 
+import re
 from datetime import UTC, datetime
 
 import pytest
@@ -71,10 +72,11 @@ def test_a_schedule_from_its_creation_to_its_deletion(space: Space) -> None:
     )
     assert status_of(space)["lastBackup"] == {"name": name, "phase": "Completed", "url": stored["url"]}
     assert ready(space) == "Suspended"
-    (row,) = space.kubectl.table("get", "etcdbackupschedules")
-    assert (row["SCHEDULE"], row["STATUS"], row["LAST BACKUP"]) == ("* * * * *", "Suspended", "Completed"), (
-        row
-    )
+    header, row = space.kubectl("get", "etcdbackupschedules").strip().split("\n")
+    shown = dict(zip(re.split(" {2,}", header), re.split(" {2,}", row), strict=True))  # values have spaces
+    assert (shown["SCHEDULE"], shown["STATUS"]) == ("* * * * *", "Suspended"), row
+    assert (shown["LAST BACKUP"], shown["NAME"]) == ("Completed", "my-schedule"), row
+    assert shown["LAST SUCCESS"] != "<none>", row
     described = space.kubectl("describe", "etcdbackupschedule", "my-schedule")
     assert f"EtcdBackup {name}: stored file:///{name}.db: revision {stored['revision']}, " in described
     wait_until(
