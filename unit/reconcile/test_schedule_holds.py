@@ -204,3 +204,12 @@ def test_two_schedules_do_not_wait_for_each_other(made: Made) -> None:
     world.create(*schedule("other"))
     world.run_until(lambda: "other-20260101-0010" in world.names(BACKUPS))
     assert ready(world)["reason"] in ("BackingUp", "Waiting")
+
+
+def test_a_time_that_somebody_wrote_onto_an_etcd_backup_breaks_nothing(made: Made) -> None:
+    world, _ = made
+    begun(made)
+    mark = {"metadata": {"annotations": {"etcd.improbable.io/scheduled-time": "yesterday"}}}
+    world.edit(BACKUPS, FIRST, mark)
+    let_run(made, 360.0)
+    assert created(world) == [FIRST, SECOND]
