@@ -12,15 +12,10 @@ from etcd_operator.api.meta import ObjectMeta, Value
 
 
 class StateReason(Value, frozen=True, kw_only=True):
-    """Why a container waits or ended."""
+    """Why a container waits or has ended; `message` is the end of its log where it failed."""
 
     reason: str = ""
     message: str = ""
-
-
-class Ending(StateReason, frozen=True, kw_only=True):
-    """How a container ended; `message` is the end of its log where it failed."""
-
     exit_code: int = 0
 
 
@@ -29,22 +24,20 @@ class ContainerState(Value, frozen=True, kw_only=True):
 
     waiting: StateReason | None = None
     running: dict[str, Any] | None = None
-    terminated: Ending | None = None
+    terminated: StateReason | None = None
 
 
 class ContainerStatus(Value, frozen=True, kw_only=True):
     """A container as the kubelet sees it."""
 
     name: str
-    image: str = ""
-    ready: bool = False
     restart_count: int = 0
     state: ContainerState = ContainerState()
     last_state: ContainerState = ContainerState()
 
 
 class PodCondition(Value, frozen=True, kw_only=True):
-    """A condition of a pod or a node."""
+    """A condition of a pod, a node, a ReplicaSet or a Job."""
 
     type: str
     status: str
@@ -106,12 +99,6 @@ class Pod(Value, frozen=True, kw_only=True):
         return frozenset(source.claim_name for source in sources if source is not None)
 
 
-class Service(Value, frozen=True, kw_only=True):
-    """A service: its existence and its owner."""
-
-    metadata: ObjectMeta
-
-
 class Budget(Value, frozen=True, kw_only=True):
     """A disruption budget; `spec` is kept raw, to be compared with the rendered one."""
 
@@ -126,7 +113,7 @@ class ClaimStatus(Value, frozen=True, kw_only=True):
 
 
 class Written(Value, frozen=True, kw_only=True):
-    """Any object of which only the metadata matters: the response to a write."""
+    """Any object of which only the metadata matters: a Service, or the response to a write."""
 
     metadata: ObjectMeta
 
@@ -138,8 +125,8 @@ class Claim(Value, frozen=True, kw_only=True):
     status: ClaimStatus = ClaimStatus()
 
 
-class NodeStatus(Value, frozen=True, kw_only=True):
-    """A node's status."""
+class Conditions(Value, frozen=True, kw_only=True):
+    """A status of which only the conditions matter."""
 
     conditions: tuple[PodCondition, ...] = ()
 
@@ -147,7 +134,7 @@ class NodeStatus(Value, frozen=True, kw_only=True):
 class Node(Value, frozen=True, kw_only=True):
     """A node: whether it is ready."""
 
-    status: NodeStatus = NodeStatus()
+    status: Conditions = Conditions()
 
     @property
     def is_ready(self) -> bool:
@@ -155,49 +142,18 @@ class Node(Value, frozen=True, kw_only=True):
         return any(each.type == "Ready" and each.status == "True" for each in self.status.conditions)
 
 
-class ReplicaSetCondition(Value, frozen=True, kw_only=True):
-    """A ReplicaSet's condition; `ReplicaFailure` explains why no pod can be created."""
-
-    type: str
-    status: str
-    reason: str = ""
-    message: str = ""
-
-
-class ReplicaSetStatus(Value, frozen=True, kw_only=True):
-    """A ReplicaSet's status."""
-
-    conditions: tuple[ReplicaSetCondition, ...] = ()
-
-
 class ReplicaSet(Value, frozen=True, kw_only=True):
-    """A peer's ReplicaSet; `spec` is kept raw, to be compared with the rendered one."""
+    """A peer's ReplicaSet; its condition `ReplicaFailure` explains why no pod can be created."""
 
     metadata: ObjectMeta
-    spec: dict[str, Any] = {}
-    status: ReplicaSetStatus = ReplicaSetStatus()
-
-
-class JobCondition(Value, frozen=True, kw_only=True):
-    """A condition of a Job; `Complete` or `Failed` once it has ended."""
-
-    type: str
-    status: str
-    reason: str = ""
-    message: str = ""
-
-
-class JobStatus(Value, frozen=True, kw_only=True):
-    """A Job's status."""
-
-    conditions: tuple[JobCondition, ...] = ()
+    status: Conditions = Conditions()
 
 
 class Job(Value, frozen=True, kw_only=True):
-    """A Job: whether it has ended, and how."""
+    """A Job: by its conditions `Complete` and `Failed`, whether it has ended, and how."""
 
     metadata: ObjectMeta
-    status: JobStatus = JobStatus()
+    status: Conditions = Conditions()
 
 
 class Container(Value, frozen=True, kw_only=True):

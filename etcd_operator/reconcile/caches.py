@@ -18,7 +18,7 @@ from etcd_operator.kube.client import Client
 from etcd_operator.kube.informer import Informer, OnCrash
 from etcd_operator.kube.resources import Selection
 from etcd_operator.kube.store import Index
-from etcd_operator.kube.views import Budget, Claim, Pod, ReplicaSet, Service
+from etcd_operator.kube.views import Budget, Claim, Pod, ReplicaSet, Written
 
 BY_CLUSTER = "cluster"
 
@@ -39,7 +39,7 @@ class Caches(Generic[Cluster]):
     clusters: Informer[Cluster]
     pods: Informer[Pod]
     unlabelled: Informer[Pod]
-    services: Informer[Service]
+    services: Informer[Written]
     budgets: Informer[Budget]
     peers: Informer[improbable.EtcdPeer] | None = None
     claims: Informer[Claim] | None = None
@@ -178,7 +178,7 @@ def _common(
         clusters=source.of(resource, kind),
         pods=source.parts(resources.PODS, Pod, label),
         unlabelled=source.of(resources.PODS, Pod, f"{other},!{label}"),
-        services=source.parts(resources.SERVICES, Service, label),
+        services=source.parts(resources.SERVICES, Written, label),
         budgets=source.parts(resources.BUDGETS, Budget, label),
     )
 

@@ -10,7 +10,7 @@ from etcd_operator.errors import Conflict
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import PatchKind
 from etcd_operator.kube.resources import Resource
-from etcd_operator.kube.views import Pod, Service
+from etcd_operator.kube.views import Pod, Written
 from etcd_operator.reconcile.facts import CONTAINER
 from etcd_operator.reconcile.members.protocol import OwnAction, Scope
 from etcd_operator.render import seed
@@ -58,7 +58,7 @@ class EphemeralMembers:
 
     def _remove_service(self, name: str) -> None:
         objects = self.scope.objects
-        service = objects.find(resources.SERVICES, name, Service)
+        service = objects.find(resources.SERVICES, name, Written)
         if service is not None and service.metadata.controller_uid == self.scope.desired.uid:
             objects.remove(resources.SERVICES, service.metadata)
 

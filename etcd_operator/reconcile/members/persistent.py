@@ -25,7 +25,7 @@ from etcd_operator.etcd.values import MemberList
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.resources import Resource
-from etcd_operator.kube.views import Pod, Service, Written
+from etcd_operator.kube.views import Pod, Written
 from etcd_operator.reconcile.caches import Caches, member_of, stored
 from etcd_operator.reconcile.facts import pod_facts
 from etcd_operator.reconcile.members.claims import ClaimWriter
@@ -104,7 +104,7 @@ class PersistentMembers:
         """Clients, and peers that resolve names, find the members of the new cluster from now on."""
         desired, objects = self.scope.desired, self.scope.objects
         recovery = desired.persisted.recovery
-        found = objects.client.get(resources.SERVICES, objects.key(desired.name), Service)
+        found = objects.client.get(resources.SERVICES, objects.key(desired.name), Written)
         if found.metadata.controller_uid != desired.uid or recovery is None:
             raise Conflict(f"Service {desired.name} is not this cluster's")
         bootstrap = Bootstrap(members=(name,), token=recovery.token)
