@@ -72,14 +72,6 @@ class _Post:
     tries: int = field(default=0, compare=False)
 
 
-@dataclass(slots=True)
-class _Recorded:
-    """The Event that exists for a fact."""
-
-    name: str
-    count: int
-
-
 class Recorder:
     """Accepts Events from any thread; its own thread writes them. `instance` names this process."""
 
@@ -104,7 +96,8 @@ class Recorder:
         self._dropped: Counter[str] = Counter()
         self._stopping = False
         self._gives_up_at: float | None = None
-        self._written: OrderedDict[_Fact, _Recorded] = OrderedDict()  # of the writing thread alone
+        self._written: OrderedDict[_Fact, tuple[str, int]] = OrderedDict()
+        """The name and the count of the Event that exists for a fact; of the writing thread alone."""
         self._thread = threading.Thread(target=self._drain, name="events")
 
     def start(self) -> None:
@@ -195,23 +188,25 @@ class Recorder:
         log.warning("event_dropped", reason=fact.reason, object=object_name, error=str(error))
 
     def _write(self, fact: _Fact, name: str) -> None:
-        written = self._written.get(fact)
-        if written is None or not self._count_up(fact, written):
+        if not self._count_up(fact):
             self._create(fact, name)
-            self._written[fact] = _Recorded(name, 1)
+            self._written[fact] = name, 1
         self._written.move_to_end(fact)
         if len(self._written) > _REMEMBERED:
             self._written.popitem(last=False)
 
-    def _count_up(self, fact: _Fact, written: _Recorded) -> bool:
-        """Increase the count of the existing Event; false if it has expired. Repeating is harmless."""
-        patch = {"count": written.count + 1, "lastTimestamp": self._time()}
-        key = Key(_namespace(fact.about), written.name)
+    def _count_up(self, fact: _Fact) -> bool:
+        """Increase the count of the Event that exists; false if none does. Repeating is harmless."""
+        name, count = self._written.get(fact, ("", 0))
+        if not name:
+            return False
+        patch = {"count": count + 1, "lastTimestamp": self._time()}
+        key = Key(_namespace(fact.about), name)
         try:
             self._client.patch(EVENTS, key, patch, dict[str, Any], kind=PatchKind.MERGE)
         except NotFound:
             return False
-        written.count += 1
+        self._written[fact] = name, count + 1
         return True
 
     def _create(self, fact: _Fact, name: str) -> None:
