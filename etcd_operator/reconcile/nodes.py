@@ -8,7 +8,6 @@ pod is deleted, by default five minutes later.
 """
 
 import threading
-from dataclasses import dataclass
 
 import structlog
 
@@ -30,19 +29,14 @@ FORBIDDEN_RECHECK = 600.0
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True)
-class _Known:
-    until: float
-    node: Node | None
-
-
 class Nodes:
     """Reads nodes by name. Safe from any thread; raises nothing: what is not known is not lost."""
 
     def __init__(self, client: Client, clock: Clock) -> None:
         self._client = client
         self._clock = clock
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, tuple[float, Node | None]] = {}
+        """Nodes as read, each with the time (monotonic) until which that is used."""
         self._lock = threading.Lock()
 
     def is_lost(self, name: str) -> bool:
@@ -56,13 +50,12 @@ class Nodes:
     def _read(self, name: str) -> Node | None:
         now = self._clock.monotonic()
         with self._lock:
-            known = self._known.get(name)
-        if known is None or known.until <= now:
+            until, node = self._known.get(name, (now, None))
+        if until <= now:
             node, seconds = self._fetch(name)
-            known = _Known(now + seconds, node)
             with self._lock:
-                self._known[name] = known
-        return known.node
+                self._known[name] = now + seconds, node
+        return node
 
     def _fetch(self, name: str) -> tuple[Node | None, float]:
         try:
