@@ -7,7 +7,7 @@ far. A watch normally needs a few milliseconds.
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from etcd_operator.keys import Key
@@ -16,26 +16,21 @@ from etcd_operator.kube.resources import Resource
 from etcd_operator.reconcile.objects import Wrote
 
 
-@dataclass(frozen=True, slots=True)
-class _Write:
-    informer: Informer[Any]
-    key: Key
-    version: int
-
-
 class Expectations:
     """Writes not yet seen, by the cluster they were made for."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._writes: dict[Key, list[_Write]] = {}
+        self._writes: dict[Key, list[Callable[[], bool]]] = {}
+        """Whether the cache shows it, for each write."""
 
     def wrote(self, cluster: Key, informer: Informer[Any] | None, written: Key, version: str) -> None:
         """Record a write of `written` that returned `version`; what no informer watches is not waited for."""
         if informer is None or not version.isdecimal():
             return
+        is_shown = partial(informer.caught_up, written, int(version))
         with self._lock:
-            self._writes.setdefault(cluster, []).append(_Write(informer, written, int(version)))
+            self._writes.setdefault(cluster, []).append(is_shown)
 
     def noting(self, cluster: Key, informer_of: Callable[[Resource], Informer[Any] | None]) -> Wrote:
         """What records the writes that are made for a cluster (or peer)."""
@@ -48,7 +43,7 @@ class Expectations:
     def are_met(self, cluster: Key) -> bool:
         """Whether the caches show all our writes for this cluster."""
         with self._lock:
-            pending = [w for w in self._writes.get(cluster, ()) if not w.informer.caught_up(w.key, w.version)]
+            pending = [is_shown for is_shown in self._writes.get(cluster, ()) if not is_shown()]
             if pending:
                 self._writes[cluster] = pending
                 return False
