@@ -16,8 +16,7 @@ Promises
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from importlib import metadata
@@ -37,6 +36,7 @@ from etcd_operator.kube.resources import Resource, Selection
 from etcd_operator.kube.transport import Method, Request, Response, Stream, Timeouts, Transport
 
 T = TypeVar("T")
+Sent = TypeVar("Sent", bound=Response | Stream)
 
 OnRequest = Callable[[str, str, int, float], None]
 """`(verb, resource, HTTP status or 0 for no response, seconds)`, once for every request."""
@@ -199,9 +199,10 @@ class Client:
             **_selector(selection.label_selector),
         }
         call = Call("watch", selection.resource, Key(selection.namespace, ""), query=query, abort=abort)
-        with self._measured(call.verb, str(selection.resource)) as measured:
-            opened = self._transport.stream(self._request(call, "GET"), self._timeouts, abort)
-            measured.code = opened.status if isinstance(opened, Response) else 200
+        request = self._request(call, "GET")
+        opened = self._measured(
+            call.verb, str(call.resource), lambda: self._transport.stream(request, self._timeouts, abort)
+        )
         if isinstance(opened, Response):
             raise _failed(call.label, opened, is_write=False)
         return opened
@@ -236,26 +237,21 @@ class Client:
         return Request(method=method, target=call.target, label=call.label, body=call.body, headers=headers)
 
     def _exchange(self, request: Request, verb: str, resource: str, abort: Abort | None) -> bytes:
-        with self._measured(verb, resource) as measured:
-            response = self._transport.exchange(request, self._timeouts, abort)
-            measured.code = response.status
+        response = self._measured(
+            verb, resource, lambda: self._transport.exchange(request, self._timeouts, abort)
+        )
         if not 200 <= response.status < 300:
             raise _failed(request.label, response, is_write=request.method != "GET")
         return response.body
 
-    @contextmanager
-    def _measured(self, verb: str, resource: str) -> Iterator["_Measured"]:
-        measured = _Measured()
-        began = self._clock.monotonic()
+    def _measured(self, verb: str, resource: str, send: Callable[[], Sent]) -> Sent:
+        began, code = self._clock.monotonic(), 0
         try:
-            yield measured
+            response = send()
+            code = response.status if isinstance(response, Response) else 200
+            return response
         finally:
-            self._on_request(verb, resource, measured.code, self._clock.monotonic() - began)
-
-
-@dataclass(slots=True)
-class _Measured:
-    code: int = 0
+            self._on_request(verb, resource, code, self._clock.monotonic() - began)
 
 
 def _selector(label_selector: str) -> dict[str, str]:
