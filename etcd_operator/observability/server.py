@@ -20,6 +20,7 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler
 from socketserver import TCPServer, ThreadingMixIn
@@ -36,6 +37,8 @@ Check = Callable[[], tuple[bool, str]]
 """Returns at once whether something is well, and a message for people."""
 Render = Callable[[str], tuple[bytes, str]]
 """Takes an Accept header, returns body and content type."""
+Page = Callable[[str, str], tuple[HTTPStatus, bytes, str]]
+"""Takes a request target and an Accept header, returns status, body and content type."""
 
 _TEXT = "text/plain; charset=utf-8"
 _MAX_CLIENTS = 64
@@ -59,8 +62,8 @@ class StatusServer:
         ready: Mapping[str, Check],
         client_timeout: float = 5.0,
     ) -> None:
-        pages = _Pages(metrics=metrics, checks={"/healthz": health, "/readyz": ready})
-        self._server = _Server(bind(listen), pages, client_timeout)
+        page = partial(_page, metrics, {"/healthz": health, "/readyz": ready})
+        self._server = _Server(bind(listen), page, client_timeout)
         self._wake_reader, self._wake_writer = socket.socketpair()
         self._thread = threading.Thread(name="status-server", target=self._serve, daemon=False)
 
@@ -102,23 +105,17 @@ class StatusServer:
         self._wake_reader.close()
 
 
-class _Pages:
-    """The content of the responses, independent of HTTP connections."""
-
-    def __init__(self, *, metrics: Render, checks: Mapping[str, Mapping[str, Check]]) -> None:
-        self._metrics = metrics
-        self._checks = checks
-
-    def page(self, target: str, accept: str) -> tuple[HTTPStatus, bytes, str]:
-        """Status, body and content type for a request target."""
-        url = urlsplit(target)
-        if url.path == "/metrics":
-            return HTTPStatus.OK, *self._metrics(accept)
-        if url.path not in self._checks:
-            return HTTPStatus.NOT_FOUND, b"not found\n", _TEXT
-        verbose = "verbose" in parse_qs(url.query, keep_blank_values=True)
-        status, text = _run(url.path.removeprefix("/"), self._checks[url.path], verbose=verbose)
-        return status, text.encode(), _TEXT
+def _page(
+    metrics: Render, checks: Mapping[str, Mapping[str, Check]], target: str, accept: str
+) -> tuple[HTTPStatus, bytes, str]:
+    url = urlsplit(target)
+    if url.path == "/metrics":
+        return HTTPStatus.OK, *metrics(accept)
+    if url.path not in checks:
+        return HTTPStatus.NOT_FOUND, b"not found\n", _TEXT
+    verbose = "verbose" in parse_qs(url.query, keep_blank_values=True)
+    status, text = _run(url.path.removeprefix("/"), checks[url.path], verbose=verbose)
+    return status, text.encode(), _TEXT
 
 
 def _run(page: str, checks: Mapping[str, Check], *, verbose: bool) -> tuple[HTTPStatus, str]:
@@ -171,11 +168,11 @@ class _Server(ThreadingMixIn, TCPServer):
     daemon_threads = False
     timeout = 0  # `handle_request` is called when a client has connected; it must not wait if that has left
 
-    def __init__(self, listener: socket.socket, pages: _Pages, client_timeout: float) -> None:
+    def __init__(self, listener: socket.socket, page: Page, client_timeout: float) -> None:
         super().__init__(listener.getsockname()[:2], _Handler, bind_and_activate=False)
         self.socket.close()
         self.socket = listener
-        self.pages = pages
+        self.page = page
         self.client_timeout = client_timeout
         self.is_full = False
         self._clients: dict[socket.socket, None] = {}
@@ -244,7 +241,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._head()
 
     def _head(self) -> bytes:
-        status, body, content_type = self.server.pages.page(self.path, self.headers.get("Accept", ""))
+        status, body, content_type = self.server.page(self.path, self.headers.get("Accept", ""))
         self.send_response(status)
         self.send_header("Content-Type", content_type)
         self.send_header("Content-Length", str(len(body)))

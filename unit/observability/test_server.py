@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from socketserver import TCPServer
 
 import pytest
@@ -131,7 +132,7 @@ def test_a_bug_in_a_page_is_logged_and_stops_nothing(make: Make) -> None:
         raise ZeroDivisionError
 
     server = make()
-    server._server.pages = module._Pages(metrics=breaks, checks={"/healthz": {}})
+    server._server.page = partial(module._page, breaks, {"/healthz": {}})
     with capture_logs() as logs:
         with pytest.raises(http.client.RemoteDisconnected):
             ask(server, "/metrics")
