@@ -49,8 +49,7 @@ class Metrics:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         GCCollector(registry=self.registry)
-        self._queues = _QueueFamilies(self.registry)
-        self._reconciles = _ReconcileFamilies(self.registry)
+        self._controllers = _ControllerFamilies(self.registry)
         self._make_clients()
         self._leader = Gauge(
             "leader_election_master_status", "1 if this process leads.", ["name"], registry=self.registry
@@ -59,7 +58,7 @@ class Metrics:
 
     def controller(self, name: str, *, workers: int) -> "ControllerMetrics":
         """The metrics of one controller with that many workers; once per name."""
-        return ControllerMetrics(name, workers, self._queues, self._reconciles)
+        return ControllerMetrics(name, workers, self._controllers)
 
     def on_request(self, verb: str, resource_kind: str, code: int, seconds: float) -> None:
         """The API server responded to a request with `code` (0: no response) after `seconds`."""
@@ -137,30 +136,27 @@ class Metrics:
 class ControllerMetrics:
     """What one controller and its work queue report; implements the engine's protocols."""
 
-    def __init__(
-        self, name: str, workers: int, queues: "_QueueFamilies", reconciles: "_ReconcileFamilies"
-    ) -> None:
+    def __init__(self, name: str, workers: int, families: "_ControllerFamilies") -> None:
         self._name = name
-        self._queues = queues
-        self._adds = queues.adds.labels(name)
-        self._retries = queues.retries.labels(name)
-        self._queue_seconds = queues.queue_seconds.labels(name)
-        self._work_seconds = queues.work_seconds.labels(name)
-        self._results = {label: reconciles.total.labels(name, label) for label in _RESULTS}
-        self._errors = reconciles.errors.labels(name)
-        self._terminal = reconciles.terminal.labels(name)
-        self._panics = reconciles.panics.labels(name)
-        self._seconds = reconciles.seconds.labels(name)
-        self._active = reconciles.active.labels(name)
-        reconciles.workers.labels(name).set(workers)
+        self._families = families
+        self._adds = families.adds.labels(name)
+        self._retries = families.retries.labels(name)
+        self._queue_seconds = families.queue_seconds.labels(name)
+        self._work_seconds = families.work_seconds.labels(name)
+        self._results = {label: families.results.labels(name, label) for label in _RESULTS}
+        self._errors = families.errors.labels(name)
+        self._terminal = families.terminal.labels(name)
+        self._panics = families.panics.labels(name)
+        self._seconds = families.seconds.labels(name)
+        families.workers.labels(name).set(workers)
 
     def observe(self, queue: QueueGauges) -> None:
         """Read the state of `queue` at each scrape."""
-        self._queues.depth.labels(self._name).set_function(lambda: queue.depth)
-        self._queues.unfinished.labels(self._name).set_function(queue.unfinished_seconds)
-        self._queues.longest.labels(self._name).set_function(queue.longest_running_seconds)
-        self._queues.stalled.labels(self._name).set_function(queue.stalled_seconds)
-        self._active.set_function(lambda: queue.in_flight)
+        self._families.depth.labels(self._name).set_function(lambda: queue.depth)
+        self._families.unfinished.labels(self._name).set_function(queue.unfinished_seconds)
+        self._families.longest.labels(self._name).set_function(queue.longest_running_seconds)
+        self._families.stalled.labels(self._name).set_function(queue.stalled_seconds)
+        self._families.active.labels(self._name).set_function(lambda: queue.in_flight)
 
     def added(self) -> None:
         """A key was accepted."""
@@ -193,10 +189,14 @@ class ControllerMetrics:
 _RESULTS = ("success", "requeue_after", "error")
 
 
-class _QueueFamilies:
-    """The work queue's metrics, labelled by the controller's name."""
+class _ControllerFamilies:
+    """The metrics of all controllers and their work queues, labelled by the controller's name."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
+        self._make_queues(registry)
+        self._make_reconciles(registry)
+
+    def _make_queues(self, registry: CollectorRegistry) -> None:
         counter = partial(Counter, labelnames=["name"], registry=registry)
         gauge = partial(Gauge, labelnames=["name"], registry=registry)
         seconds = partial(Histogram, labelnames=["name"], buckets=_QUEUE_BUCKETS, registry=registry)
@@ -219,15 +219,13 @@ class _QueueFamilies:
         )
         self.work_seconds = seconds("workqueue_work_duration_seconds", "Seconds that workers spent on a key.")
 
-
-class _ReconcileFamilies:
-    """The reconcilers' metrics, labelled by the controller's name."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
+    def _make_reconciles(self, registry: CollectorRegistry) -> None:
         label, prefix = ["controller"], "controller_runtime_"
         counter = partial(Counter, labelnames=label, registry=registry)
         gauge = partial(Gauge, labelnames=label, registry=registry)
-        self.total = Counter(prefix + "reconcile", "Passes by result.", [*label, "result"], registry=registry)
+        self.results = Counter(
+            prefix + "reconcile", "Passes by result.", [*label, "result"], registry=registry
+        )
         self.errors = counter(prefix + "reconcile_errors", "Passes that failed.")
         self.terminal = counter(
             prefix + "terminal_reconcile_errors", "Passes that ended with a terminal error."
