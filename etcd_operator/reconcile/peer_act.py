@@ -6,17 +6,7 @@ from typing import assert_never
 
 from etcd_operator.api import improbable
 from etcd_operator.api.meta import ObjectMeta, RawObject
-from etcd_operator.core.peers.actions import (
-    AnnotateStarted,
-    ChangeTemplate,
-    CleanUp,
-    CreateClaim,
-    CreateReplicaSet,
-    Disown,
-    FindClaim,
-    PeerAction,
-    Release,
-)
+from etcd_operator.core.peers.actions import Act, AnnotateStarted, CleanUp, Disown, PeerAction
 from etcd_operator.errors import NotFound
 from etcd_operator.kube import resources
 from etcd_operator.kube.resources import Resource
@@ -43,20 +33,20 @@ class PeerActor:
         Raises the errors of `Objects`, and CleanupFailed.
         """
         match action:
-            case FindClaim():
+            case Act.FIND_CLAIM:
                 return not self.objects.find_own(resources.CLAIMS, persistent.claim(self.observed.peer))
-            case CreateClaim():
+            case Act.CREATE_CLAIM:
                 return self._create_claim()
             case AnnotateStarted():
                 claim = ObjectMeta(name=self.observed.key.name, uid=action.uid)
                 self.objects.annotate(resources.CLAIMS, claim, {improbable.STARTED_ANNOTATION: "true"})
-            case CreateReplicaSet():
+            case Act.CREATE_REPLICA_SET:
                 self._create(resources.REPLICA_SETS, self._replica_set(), "ReplicaSetCreated")
-            case ChangeTemplate():
+            case Act.CHANGE_TEMPLATE:
                 self._change_template()
             case CleanUp():
                 clean_up(self.objects, self.observed.peer, self.report, may_leave=action.may_leave)
-            case Release():
+            case Act.RELEASE:
                 release(self.objects, self.observed.peer)
             case Disown():
                 self.disown(self.observed.peer, action.problem.reason, action.problem.message)

@@ -6,14 +6,7 @@ from typing import Any
 import pytest
 
 from etcd_operator.core.members import ClaimFacts
-from etcd_operator.core.peers.actions import (
-    ChangeTemplate,
-    CreateClaim,
-    CreateReplicaSet,
-    FindClaim,
-    PeerAction,
-    PeerPlan,
-)
+from etcd_operator.core.peers.actions import Act, PeerAction, PeerPlan
 from etcd_operator.core.peers.plan import RULES, plan
 from etcd_operator.core.peers.state import Awaited, InitialPeer, PeerState
 from unit.core.builders import claim
@@ -23,27 +16,27 @@ from unit.core.peers import STARTED, initial, joining, other, running, unstarted
 @pytest.mark.parametrize(
     ("state", "actions", "requeue_after"),
     [
-        pytest.param(initial(claim=None), (CreateClaim(),), 5.0, id="its claim comes first"),
+        pytest.param(initial(claim=None), (Act.CREATE_CLAIM,), 5.0, id="its claim comes first"),
         pytest.param(
             initial(claim=unstarted(is_terminating=True)),
-            (CreateClaim(),),
+            (Act.CREATE_CLAIM,),
             5.0,
             id="a claim that is being deleted is none",
         ),
         pytest.param(
             initial(others=(other("db-1"), other("db-2", claim=None))), (), 5.0, id="another claim is missing"
         ),
-        pytest.param(initial(), (STARTED, CreateReplicaSet()), None, id="all claims are there"),
-        pytest.param(initial(others=()), (STARTED, CreateReplicaSet()), None, id="it is the only one"),
+        pytest.param(initial(), (STARTED, Act.CREATE_REPLICA_SET), None, id="all claims are there"),
+        pytest.param(initial(others=()), (STARTED, Act.CREATE_REPLICA_SET), None, id="it is the only one"),
         pytest.param(
             initial(claim=unstarted(is_started=None)),
-            (STARTED, CreateReplicaSet()),
+            (STARTED, Act.CREATE_REPLICA_SET),
             None,
             id="its claim does not record whether it was started",
         ),
         pytest.param(
             initial(claim=unstarted(is_started=True)),
-            (CreateReplicaSet(),),
+            (Act.CREATE_REPLICA_SET,),
             None,
             id="its claim was annotated by an earlier attempt",
         ),
@@ -51,13 +44,13 @@ from unit.core.peers import STARTED, initial, joining, other, running, unstarted
             initial(
                 others=(other("db-1", claim=unstarted("db-1", is_started=True)), other("db-2", claim=None))
             ),
-            (STARTED, CreateReplicaSet()),
+            (STARTED, Act.CREATE_REPLICA_SET),
             None,
             id="another one was started: the missing claim was lost",
         ),
         pytest.param(
             initial(claim=unstarted(is_started=True), others=(other("db-1", claim=None),)),
-            (CreateReplicaSet(),),
+            (Act.CREATE_REPLICA_SET,),
             None,
             id="it was started itself: the missing claim was lost",
         ),
@@ -89,7 +82,7 @@ def test_an_initial_members_claim_is_lost_if_others_may_have_served(
 ) -> None:
     made = plan(initial(claim=given, others=(other("db-2"), served)))
     assert made == PeerPlan.hold(
-        FindClaim(),
+        Act.FIND_CLAIM,
         reason="ClaimLost",
         message="PersistentVolumeClaim db-0 was lost while the cluster was bootstrapped",
         requeue_after=10.0,
@@ -99,11 +92,11 @@ def test_an_initial_members_claim_is_lost_if_others_may_have_served(
 
 @pytest.mark.parametrize("given", [None, claim("db-0", is_terminating=True)])
 def test_a_member_that_joins_is_started_with_a_new_claim_in_one_pass(given: ClaimFacts | None) -> None:
-    assert plan(joining(claim=given)) == PeerPlan.make(CreateClaim(), CreateReplicaSet())
+    assert plan(joining(claim=given)) == PeerPlan.make(Act.CREATE_CLAIM, Act.CREATE_REPLICA_SET)
 
 
 def test_the_claim_of_a_member_that_joins_is_not_annotated_as_started() -> None:
-    assert plan(joining()) == PeerPlan.make(CreateReplicaSet())
+    assert plan(joining()) == PeerPlan.make(Act.CREATE_REPLICA_SET)
 
 
 UNBOUND: dict[str, Any] = {"is_bound": False}
@@ -130,23 +123,23 @@ def test_a_pod_waits_a_moment_for_its_volume(state: PeerState, left: float) -> N
 
 def test_a_volume_that_is_bound_only_when_a_pod_is_there_is_not_waited_for() -> None:
     waited = joining(claim=claim("db-0", **UNBOUND), awaited=Awaited.VOLUME, waited=0.5)
-    assert plan(waited) == PeerPlan.make(CreateReplicaSet())
+    assert plan(waited) == PeerPlan.make(Act.CREATE_REPLICA_SET)
 
 
 @pytest.mark.parametrize(
     ("state", "actions"),
     [
         pytest.param(running(), (), id="as it should be"),
-        pytest.param(running(is_template_current=False), (ChangeTemplate(),), id="another template"),
-        pytest.param(running(claim=None), (FindClaim(),), id="no claim: none is made"),
+        pytest.param(running(is_template_current=False), (Act.CHANGE_TEMPLATE,), id="another template"),
+        pytest.param(running(claim=None), (Act.FIND_CLAIM,), id="no claim: none is made"),
         pytest.param(
             running(claim=None, is_template_current=False),
-            (FindClaim(), ChangeTemplate()),
+            (Act.FIND_CLAIM, Act.CHANGE_TEMPLATE),
             id="no claim: it decides on the template",
         ),
         pytest.param(
             running(claim=claim("db-0", given_up="r1"), is_template_current=False),
-            (ChangeTemplate(),),
+            (Act.CHANGE_TEMPLATE,),
             id="its claim is given up",
         ),
         pytest.param(running(others=(other("db-1", claim=None),)), (), id="another claim is missing"),
@@ -210,14 +203,14 @@ def all_states() -> Iterator[PeerState]:
 def test_an_empty_claim_is_never_made_where_a_member_may_have_run() -> None:
     for state in all_states():
         if state.has_replica_set or any(sibling.may_have_served for sibling in state.others):
-            assert CreateClaim() not in plan(state).actions
+            assert Act.CREATE_CLAIM not in plan(state).actions
 
 
 def test_no_initial_member_starts_unannotated() -> None:
     for state in all_states():
         actions = plan(state).actions
-        if CreateReplicaSet() in actions and not (state.claim and state.claim.is_started):
-            assert actions == (STARTED, CreateReplicaSet())
+        if Act.CREATE_REPLICA_SET in actions and not (state.claim and state.claim.is_started):
+            assert actions == (STARTED, Act.CREATE_REPLICA_SET)
 
 
 def test_the_last_rule_always_returns_a_plan() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from etcd_operator.core.members import ClaimFacts, PodProblem
-from etcd_operator.core.peers.actions import CleanUp, Disown, PeerAction, PeerPlan, Release
+from etcd_operator.core.peers.actions import Act, CleanUp, Disown, PeerAction, PeerPlan
 from etcd_operator.core.peers.plan import plan
 from etcd_operator.core.peers.state import Awaited, PeerState
 from unit.core.peers import KEPT, initial, joining, other, running
@@ -59,28 +59,30 @@ def test_a_peer_of_no_cluster_reports_why_itself(content: str) -> None:
     [
         pytest.param({}, (), id="its member stays: the claim is kept"),
         pytest.param({"content_problem": "no"}, (), id="changed by hand"),
-        pytest.param({"is_for_cleanup": True}, (CleanUp(may_leave=False), Release()), id="for good"),
+        pytest.param({"is_for_cleanup": True}, (CleanUp(may_leave=False), Act.RELEASE), id="for good"),
         pytest.param(
             {"is_for_cleanup": True, "deleting_for": 300.0},
-            (CleanUp(may_leave=False), Release()),
+            (CleanUp(may_leave=False), Act.RELEASE),
             id="for minutes",
         ),
         pytest.param(
             {"is_for_cleanup": True, "deleting_for": 300.5},
-            (CleanUp(may_leave=True), Release()),
+            (CleanUp(may_leave=True), Act.RELEASE),
             id="for too long",
         ),
         pytest.param(
             {"is_for_cleanup": True, "content_problem": "no"},
-            (CleanUp(may_leave=False), Release()),
+            (CleanUp(may_leave=False), Act.RELEASE),
             id="changed by hand, for good",
         ),
         pytest.param(
-            {"is_for_cleanup": True, "ownership_problem": "no"}, (Release(),), id="somebody else's finalizer"
+            {"is_for_cleanup": True, "ownership_problem": "no"},
+            (Act.RELEASE,),
+            id="somebody else's finalizer",
         ),
         pytest.param(
             {"is_for_cleanup": True, "ownership_problem": "no", "has_replica_set": True},
-            (CleanUp(may_leave=False), Release()),
+            (CleanUp(may_leave=False), Act.RELEASE),
             id="its cluster is deleted, but the operator made its ReplicaSet",
         ),
     ],

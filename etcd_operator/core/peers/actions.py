@@ -4,19 +4,26 @@ An action ends its pass where the caches turn out to be behind: the next pass de
 """
 
 from dataclasses import dataclass
+from enum import Enum
 
 from etcd_operator.core.members import PodProblem
 from etcd_operator.core.peers.state import Awaited
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FindClaim:
-    """Make sure, live, that the claim is missing; one that is there is given its labels and ends the pass."""
+class Act(Enum):
+    """What is done for a peer as it was observed.
 
+    FIND_CLAIM: make sure, live, that the claim is missing; one that is there is given its labels and ends the
+    pass. CREATE_CLAIM: make it; one that was there already ends the pass, since its annotations are not known
+    yet. CREATE_REPLICA_SET: make it; its pod starts etcd. CHANGE_TEMPLATE: change what the ReplicaSet's next
+    pod is made from; the running one is left alone. RELEASE: take the cleanup finalizer off the peer.
+    """
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateClaim:
-    """Make the claim; one that was there already ends the pass, since its annotations are not known yet."""
+    FIND_CLAIM = "find claim"
+    CREATE_CLAIM = "create claim"
+    CREATE_REPLICA_SET = "create ReplicaSet"
+    CHANGE_TEMPLATE = "change template"
+    RELEASE = "release"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,16 +31,6 @@ class AnnotateStarted:
     """Write on an initial member's claim that from now on there may be data on it; uid: of that claim."""
 
     uid: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CreateReplicaSet:
-    """Make the ReplicaSet: its pod starts etcd."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChangeTemplate:
-    """Change what the ReplicaSet's next pod is made from; the running one is left alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,20 +44,13 @@ class CleanUp:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Release:
-    """Take the cleanup finalizer off the peer."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Disown:
     """Write into the peer's own status why nothing is done for it: no cluster's pass sees it."""
 
     problem: PodProblem
 
 
-PeerAction = (
-    FindClaim | CreateClaim | AnnotateStarted | CreateReplicaSet | ChangeTemplate | CleanUp | Release | Disown
-)
+PeerAction = Act | AnnotateStarted | CleanUp | Disown
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,18 +13,7 @@ from collections.abc import Callable
 
 from etcd_operator.core.kinds.persistent import CLAIM_LOST
 from etcd_operator.core.members import PodProblem
-from etcd_operator.core.peers.actions import (
-    AnnotateStarted,
-    ChangeTemplate,
-    CleanUp,
-    CreateClaim,
-    CreateReplicaSet,
-    Disown,
-    FindClaim,
-    PeerAction,
-    PeerPlan,
-    Release,
-)
+from etcd_operator.core.peers.actions import Act, AnnotateStarted, CleanUp, Disown, PeerAction, PeerPlan
 from etcd_operator.core.peers.state import Awaited, PeerState, is_started
 from etcd_operator.core.status import PEER_REFUSED
 
@@ -57,8 +46,8 @@ def clean_up(state: PeerState) -> PeerPlan | None:
     if not state.is_for_cleanup:
         return PeerPlan()
     if not state.is_members:
-        return PeerPlan(actions=(Release(),))
-    return PeerPlan(actions=(CleanUp(may_leave=state.deleting_for > CLEANUP_PATIENCE), Release()))
+        return PeerPlan(actions=(Act.RELEASE,))
+    return PeerPlan(actions=(CleanUp(may_leave=state.deleting_for > CLEANUP_PATIENCE), Act.RELEASE))
 
 
 def refuse(state: PeerState) -> PeerPlan | None:
@@ -84,9 +73,9 @@ def keep(state: PeerState) -> PeerPlan | None:
     """Keep the template of an existing ReplicaSet up to date; it depends on the claim's annotations."""
     if not state.has_replica_set:
         return None
-    actions: list[PeerAction] = [] if state.claim is not None else [FindClaim()]
+    actions: list[PeerAction] = [] if state.claim is not None else [Act.FIND_CLAIM]
     if not state.is_template_current:
-        actions.append(ChangeTemplate())
+        actions.append(Act.CHANGE_TEMPLATE)
     return PeerPlan.make(*actions)
 
 
@@ -106,7 +95,7 @@ def claim_lost(state: PeerState) -> PeerPlan | None:
     if not state.lacks_claim or not any(other.may_have_served for other in state.others):
         return None
     return PeerPlan.hold(
-        FindClaim(),
+        Act.FIND_CLAIM,
         reason=CLAIM_LOST,
         message=f"PersistentVolumeClaim {state.name} was lost while the cluster was bootstrapped",
         requeue_after=RETRY_HELD,
@@ -118,8 +107,8 @@ def make_claim(state: PeerState) -> PeerPlan | None:
     if not state.lacks_claim:
         return None
     if state.is_initial:
-        return PeerPlan.make(CreateClaim(), requeue_after=INITIAL_MEMBERS_RECHECK)
-    return PeerPlan.make(CreateClaim(), CreateReplicaSet())
+        return PeerPlan.make(Act.CREATE_CLAIM, requeue_after=INITIAL_MEMBERS_RECHECK)
+    return PeerPlan.make(Act.CREATE_CLAIM, Act.CREATE_REPLICA_SET)
 
 
 def await_claims(state: PeerState) -> PeerPlan | None:
@@ -146,7 +135,7 @@ def await_volume(state: PeerState) -> PeerPlan | None:
 
 def start(state: PeerState) -> PeerPlan | None:
     """Make the ReplicaSet, after an initial member's claim is annotated."""
-    actions: list[PeerAction] = [CreateReplicaSet()]
+    actions: list[PeerAction] = [Act.CREATE_REPLICA_SET]
     if state.is_initial and state.claim is not None and not is_started(state.claim):
         actions.insert(0, AnnotateStarted(uid=state.claim.uid))
     return PeerPlan.make(*actions)
