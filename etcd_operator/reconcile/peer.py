@@ -14,10 +14,9 @@ from etcd_operator.engine.controller import Result
 from etcd_operator.errors import Forbidden, Invalid, TerminalError
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.caches import stored
-from etcd_operator.reconcile.cleanup import CleanupFailed, PeerReport
 from etcd_operator.reconcile.failures import REQUEST_FAILED, Failures
 from etcd_operator.reconcile.objects import NameTaken
-from etcd_operator.reconcile.peer_act import PeerActor
+from etcd_operator.reconcile.peer_act import CleanupFailed, PeerActor, PeerReport
 from etcd_operator.reconcile.peer_memory import PeerMemory
 from etcd_operator.reconcile.peer_observe import ObservedPeer, PeerObserver, cluster_of
 from etcd_operator.reconcile.writes import Writes

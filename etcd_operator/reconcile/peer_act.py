@@ -1,20 +1,37 @@
-"""Carries out what was planned for one EtcdPeer. Each action can be cut off after any write and run again."""
+"""Carries out what was planned for one EtcdPeer. Each action can be cut off after any write and run again.
 
+The cleanup finalizer has no other purpose than to delete what is left of a member that was removed for good.
+It never blocks the deletion of the peer (and with it of a cluster or a namespace) for ever: what cannot be
+deleted for some minutes is left behind and named.
+"""
+
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import assert_never
 
 from etcd_operator.api import improbable
+from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.core.peers.actions import Act, AnnotateStarted, CleanUp, Disown, PeerAction
-from etcd_operator.errors import NotFound
+from etcd_operator.errors import NotFound, OperatorError
 from etcd_operator.kube import resources
 from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Written
-from etcd_operator.reconcile.cleanup import PeerReport, clean_up, release
 from etcd_operator.reconcile.objects import Objects
 from etcd_operator.reconcile.peer_observe import ObservedPeer, replica_set
 from etcd_operator.render import persistent
+
+PeerReport = Callable[[EtcdPeer, str, str], None]
+"""`(peer, reason, sentence)`: an Event on the peer's cluster."""
+
+
+class CleanupFailed(Exception):
+    """Something of a removed member could not be deleted, for `cause`."""
+
+    def __init__(self, cause: OperatorError) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,9 +62,9 @@ class PeerActor:
             case Act.CHANGE_TEMPLATE:
                 self._change_template()
             case CleanUp():
-                clean_up(self.objects, self.observed.peer, self.report, may_leave=action.may_leave)
+                self._clean_up(may_leave=action.may_leave)
             case Act.RELEASE:
-                release(self.objects, self.observed.peer)
+                self._release()
             case Disown():
                 self.disown(self.observed.peer, action.problem.reason, action.problem.message)
             case _:
@@ -82,3 +99,42 @@ class PeerActor:
 
     def _replica_set(self) -> RawObject:
         return replica_set(self.observed.peer, self.observed.state, self.repository)
+
+    def _clean_up(self, *, may_leave: bool) -> None:
+        """Delete what is the peer's, live: a cache may lack what has just been made.
+
+        The ReplicaSet is deleted before the claim; otherwise it would start the removed member again and
+        again until the garbage collector deletes it. Raises CleanupFailed, unless what cannot be deleted may
+        be left behind.
+        """
+        peer, claim = self.observed.peer, f"PersistentVolumeClaim {self.observed.key.name}"
+        try:
+            self._delete(resources.REPLICA_SETS, lambda found: found.controller_uid == peer.metadata.uid)
+            if self._delete(resources.CLAIMS, lambda found: _is_claim_of(peer, found)):
+                self.report(peer, "PVCRemoved", f"removed {claim}")
+        except OperatorError as failure:
+            if not may_leave:
+                raise CleanupFailed(failure) from failure
+            left = f"{claim} of a removed member is left behind: delete it by hand"
+            self.report(peer, "CleanupGivenUp", f"{left}: {failure}")
+
+    def _delete(self, resource: Resource, is_ours: Callable[[ObjectMeta], bool]) -> bool:
+        """Whether this deletes the object of the peer's name."""
+        found = self.objects.find(resource, self.observed.key.name, Written)
+        if found is None or found.metadata.deletion_timestamp is not None or not is_ours(found.metadata):
+            return False
+        return self.objects.remove(resource, found.metadata)
+
+    def _release(self) -> None:
+        """Take the finalizer off, beside those of others."""
+        metadata = self.observed.peer.metadata
+        rest = [name for name in metadata.finalizers if name != improbable.CLEANUP_FINALIZER]
+        with suppress(NotFound):
+            self.objects.write_finalizers(resources.PEERS, metadata, rest)
+
+
+def _is_claim_of(peer: EtcdPeer, found: ObjectMeta) -> bool:
+    """By its token; a claim that a recovery gave up is kept until a person deletes it."""
+    is_given_up = improbable.GIVEN_UP_ANNOTATION in found.annotations
+    token = peer.spec.bootstrap.initial_cluster_token
+    return found.annotations.get(improbable.TOKEN_ANNOTATION) == token and not is_given_up
