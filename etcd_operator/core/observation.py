@@ -12,6 +12,7 @@ from etcd_operator.core.desired import DesiredCluster, PersistedState
 from etcd_operator.core.lists import authoritative, listed, of_one_history
 from etcd_operator.core.members import Member, is_member_name, ordinal_of
 from etcd_operator.core.replies import Answer, EtcdMember, Refusal, Reply, Silence
+from etcd_operator.core.state import ClusterState
 from etcd_operator.pages import MetricsPage
 
 
@@ -27,24 +28,14 @@ class PeerUrls:
     name_at: Callable[[str], str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Observation:
-    """What objects and replies together show; the fields mean what they mean in `ClusterState`."""
-
-    members: tuple[Member, ...]
-    unknown_members: tuple[EtcdMember, ...]
-    cluster_version: str
-    is_version_hidden: bool
-
-
 def observed(
     desired: DesiredCluster,
     objects: Mapping[str, Member],
     replies: Mapping[str, Reply],
     pages: Mapping[str, MetricsPage],
     peer_urls: PeerUrls,
-) -> Observation:
-    """Join them, all by member name.
+) -> ClusterState:
+    """Join them, all by member name. What neither objects nor replies show has its default.
 
     objects: members with their Kubernetes objects only.
     replies: of those that were asked. pages: those that were read (see `metrics_pages.needed`).
@@ -60,7 +51,8 @@ def observed(
         )
         for name in names
     )
-    return Observation(
+    return ClusterState(
+        desired=desired,
         members=metrics_pages.with_pages(desired, members, pages),
         unknown_members=unknown,
         cluster_version=metrics_pages.cluster_version(desired, pages),

@@ -77,10 +77,9 @@ class Observer(Generic[Cluster]):
         )
         now = self.clock.now()
         since = desired.unavailable_since
-        return ClusterState(
-            desired=desired,
+        return replace(
+            found,
             members=tuple(self._with_node(desired, member) for member in found.members),
-            unknown_members=found.unknown_members,
             unlabelled=unlabelled(self.caches, self.dialect, self.owns_pod, key, desired),
             kept=tuple(claim for claim in self._claims(key, desired).values() if claim.given_up),
             has_client_service=self._owns_service(desired, desired.name),
@@ -90,8 +89,6 @@ class Observer(Generic[Cluster]):
             has_quorum=probe.quorum is True,
             age=(now - instant(desired.created)).total_seconds(),
             unavailable_for=(now - instant(since)).total_seconds() if since else 0.0,
-            cluster_version=found.cluster_version,
-            is_version_hidden=found.is_version_hidden,
         )
 
     def _objects(self, key: Key, desired: DesiredCluster) -> dict[str, Member]:

@@ -8,8 +8,9 @@ import pytest
 from etcd_operator.api.persisted import Bootstrap, Recovery
 from etcd_operator.core.desired import DesiredCluster, PersistedState
 from etcd_operator.core.members import Member
-from etcd_operator.core.observation import Observation, PeerUrls, conflict, observed
+from etcd_operator.core.observation import PeerUrls, conflict, observed
 from etcd_operator.core.replies import Answer, EtcdMember, Refusal, Reply, Silence
+from etcd_operator.core.state import ClusterState
 from unit.core.builders import CLUSTER_ID, TOKEN, answer, entry, persistent, pod
 
 OTHER = "feedfeedfeedfeed"
@@ -30,7 +31,7 @@ def recorded(**changes: Any) -> DesiredCluster:
 
 def join(
     replies: dict[str, Reply], *, desired: DesiredCluster | None = None, names: tuple[str, ...] = NAMES
-) -> Observation:
+) -> ClusterState:
     """Members with a pod each, and what they replied."""
     objects = {name: Member(name=name, pod=pod(name)) for name in names}
     return observed(desired or recorded(), objects, replies, {}, PEER_URLS)
@@ -41,12 +42,12 @@ def heard(listed: tuple[EtcdMember, ...] = THREE, **changes: Any) -> dict[str, R
     return {name: answer(name, listed, **changes) for name in NAMES}
 
 
-def entries(found: Observation) -> dict[str, str]:
+def entries(found: ClusterState) -> dict[str, str]:
     """The IDs in etcd's list, by member; empty for a member that is not in it."""
     return {member.name: member.id for member in found.members}
 
 
-def answering(found: Observation) -> set[str]:
+def answering(found: ClusterState) -> set[str]:
     return {member.name for member in found.members if member.answer is not None}
 
 
