@@ -207,31 +207,29 @@ class OpenSeed(_OnMember):
     """Let clients reach the seed."""
 
 
-RecoveryAction = ConfirmLoss | ConfirmSilence | DropSeed | SetSeedExistingOnly | RetireMember | OpenSeed
+MembershipAction = AddLearner | Promote | MoveLeader | RemoveMember | RemoveCorrupt | DisarmCorrupt
+"""Changes of etcd's own list of members and alarms."""
 
-Action = (
-    RecoveryAction
-    | Remember
+RecoveryAction = ConfirmLoss | ConfirmSilence | DropSeed | SetSeedExistingOnly | RetireMember | OpenSeed
+"""The steps of a recovery."""
+
+KindAction = DropPod | SetExistingOnly | AnnotateVoters | RemakePod | ClearMissing
+"""What is done for one kind of member only."""
+
+CommonAction = (
+    Remember
     | CreateClientService
     | CreateMemberService
     | KeepBudget
     | RestoreLabels
     | CreateMember
-    | SetExistingOnly
-    | AnnotateVoters
-    | RemakePod
-    | ClearMissing
-    | AddLearner
-    | Promote
-    | MoveLeader
-    | RemoveMember
-    | RemoveCorrupt
-    | DisarmCorrupt
     | DeleteMember
-    | DropPod
     | ReplaceMember
     | PadLog
 )
+"""What is done for all clusters."""
+
+Action = MembershipAction | RecoveryAction | KindAction | CommonAction
 
 
 class Stage(Enum):

@@ -13,34 +13,25 @@ from etcd_operator.clock import Clock
 from etcd_operator.core.actions import (
     Action,
     AddLearner,
-    AnnotateVoters,
-    ClearMissing,
-    ConfirmLoss,
-    ConfirmSilence,
+    CommonAction,
     CreateClientService,
     CreateMember,
     CreateMemberService,
     DeleteMember,
     DisarmCorrupt,
-    DropPod,
-    DropSeed,
     KeepBudget,
+    KindAction,
+    MembershipAction,
     MoveLeader,
-    OpenSeed,
     PadLog,
     Promote,
     RecoveryAction,
-    RemakePod,
     Remember,
     RemoveCorrupt,
     RemoveMember,
     ReplaceMember,
     RestoreLabels,
-    RetireMember,
-    SetExistingOnly,
-    SetSeedExistingOnly,
 )
-from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.state import ClusterState
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.errors import Conflict, NotFound, NotLeading
@@ -81,40 +72,18 @@ class Actor(Generic[Cluster]):
         """
         if not self.may_act():
             raise NotLeading("the operator may no longer be the leader: not acting")
-        match action:
-            case AddLearner() | Promote() | MoveLeader() | RemoveMember() | RemoveCorrupt() | DisarmCorrupt():
-                self._change(state, action, report)
-            case DeleteMember():
-                self._delete(state, action.name, report)
-            case DropPod() | SetExistingOnly() | AnnotateVoters() | RemakePod() | ClearMissing():
-                self.members(self._scope(state, report)).act(action)
-            case (
-                ConfirmLoss()
-                | ConfirmSilence()
-                | SetSeedExistingOnly()
-                | RetireMember()
-                | DropSeed()
-                | OpenSeed()
-            ):
-                self._recover(state, action, report)
-            case ReplaceMember():
-                self._replace(state, action, report)
-            case PadLog():
-                self._membership(state).append_nothing(action.entries)
-                self.prober.invalidate(state.desired.key)
-            case _:
-                self._make(self._scope(state, report), action)
+        objects = self.writes.of(state.desired.key)
+        scope = Scope(objects=objects, state=state, report=report, now=self.clock.now())
+        if isinstance(action, MembershipAction):
+            self._change(scope, action)
+        elif isinstance(action, RecoveryAction):
+            self._recover(scope, action)
+        elif isinstance(action, KindAction):
+            self.members(scope).act(action)
+        else:
+            self._write(scope, action)
 
-    def _make(
-        self,
-        scope: Scope,
-        action: CreateClientService
-        | CreateMemberService
-        | RestoreLabels
-        | KeepBudget
-        | CreateMember
-        | Remember,
-    ) -> None:
+    def _write(self, scope: Scope, action: CommonAction) -> None:
         desired = scope.desired
         match action:
             case CreateClientService():
@@ -124,32 +93,34 @@ class Actor(Generic[Cluster]):
                 body = self.dialect.member_service(desired, action.name)
                 scope.create(resources.SERVICES, body, "ServiceCreated")
             case RestoreLabels():
-                pod = ObjectMeta(name=action.pod, uid=action.uid)
-                scope.objects.label(resources.PODS, pod, self.dialect.member_labels(desired, action.name))
+                labels = self.dialect.member_labels(desired, action.name)
+                scope.objects.label(resources.PODS, ObjectMeta(name=action.pod, uid=action.uid), labels)
                 scope.report("LabelsRestored", f"restored the labels of Pod {action.pod}")
             case KeepBudget():
                 self._keep_budget(scope, self.dialect.budget(desired, action.min_available))
             case CreateMember():
                 body = self.dialect.member(desired.at(action.version), action.name, action.start)
                 self.members(scope).create(body)
+            case ReplaceMember():
+                self._replace(scope, action)
+            case DeleteMember():
+                self._delete(scope, action.name)
+            case PadLog():
+                self._membership(scope.state).append_nothing(action.entries)
+                self.prober.invalidate(desired.key)
             case Remember():
                 raise TypeError("Remember is written by the pass, as status")
             case _:
                 assert_never(action)
 
-    def _change(
-        self,
-        state: ClusterState,
-        action: AddLearner | Promote | MoveLeader | RemoveMember | RemoveCorrupt | DisarmCorrupt,
-        report: Report,
-    ) -> None:
+    def _change(self, scope: Scope, action: MembershipAction) -> None:
         """Change etcd's member list. Whatever the result, earlier observations are outdated."""
         removed: frozenset[str] = frozenset()
-        membership = self._membership(state)
+        membership, report = self._membership(scope.state), scope.report
         try:
             match action:
                 case AddLearner():
-                    if membership.add_learner(self._peer_url(state.desired, action.name)):
+                    if membership.add_learner(self._peer_url(scope, action.name)):
                         report("MemberAdded", f"added member {action.name} as a learner")
                 case Promote():
                     if membership.promote(action.member_id):
@@ -163,8 +134,7 @@ class Actor(Generic[Cluster]):
                 case RemoveMember() | RemoveCorrupt():
                     if isinstance(action, RemoveCorrupt):
                         membership.assert_corrupt(action.member_id)
-                    labels = self.dialect.member_labels(state.desired, action.name)
-                    scope = self._scope(state, report)
+                    labels = self.dialect.member_labels(scope.desired, action.name)
                     assert_gone_as_seen(scope, self.members(scope), action.name, labels)
                     assert_others_are_kept(scope, action.name)
                     if membership.remove(action.name, action.member_id):
@@ -173,47 +143,42 @@ class Actor(Generic[Cluster]):
                 case _:
                     assert_never(action)
         finally:
-            self.prober.invalidate(state.desired.key, removed=removed)
+            self.prober.invalidate(scope.desired.key, removed=removed)
 
-    def _recover(self, state: ClusterState, action: RecoveryAction, report: Report) -> None:
-        scope = self._scope(state, report)
+    def _recover(self, scope: Scope, action: RecoveryAction) -> None:
         Recoverer(
             scope=scope,
             members=self.members(scope),
-            channels=self.prober.channels(state.desired.key),
+            channels=self.prober.channels(scope.desired.key),
             on_call=self.on_call,
             member_at=self.dialect.member_at,
         ).act(action)
 
-    def _replace(self, state: ClusterState, action: ReplaceMember, report: Report) -> None:
+    def _replace(self, scope: Scope, action: ReplaceMember) -> None:
         """Stop a member for a restart, after a live read: the others run, and list it."""
-        desired, scope = state.desired, self._scope(state, report)
-        if len(state.voters) > 1 and state.by_name[action.name].is_healthy:
-            if not self._membership(state).lists(action.name, self._peer_url(desired, action.name)):
-                raise Conflict(f"{action.name} is no longer a member: not upgrading it")
-            assert_others_run(scope, action.name)
+        state, name = scope.state, action.name
+        if len(state.voters) > 1 and state.by_name[name].is_healthy:
+            if not self._membership(state).lists(name, self._peer_url(scope, name)):
+                raise Conflict(f"{name} is no longer a member: not upgrading it")
+            assert_others_run(scope, name)
         try:
             self.members(scope).replace(action)
         finally:
-            self.prober.invalidate(desired.key)
+            self.prober.invalidate(scope.desired.key)
 
-    def _delete(self, state: ClusterState, name: str, report: Report) -> None:
+    def _delete(self, scope: Scope, name: str) -> None:
         """Remove the objects of a member after making sure, live, that etcd does not list it."""
-        if self._membership(state).lists(name, self._peer_url(state.desired, name)):
-            self.prober.invalidate(state.desired.key)
+        if self._membership(scope.state).lists(name, self._peer_url(scope, name)):
+            self.prober.invalidate(scope.desired.key)
             raise Conflict(f"{name} is a member again: not deleting it")
-        self.members(self._scope(state, report)).remove(name)
+        self.members(scope).remove(name)
 
     def _membership(self, state: ClusterState) -> Membership:
         channels = self.prober.channels(state.desired.key)
         return Membership(channels=channels, state=state, on_call=self.on_call, leads_for=self.leads_for)
 
-    def _peer_url(self, desired: DesiredCluster, name: str) -> str:
-        return peer_url(self.dialect, desired, name)
-
-    def _scope(self, state: ClusterState, report: Report) -> Scope:
-        objects = self.writes.of(state.desired.key)
-        return Scope(objects=objects, state=state, report=report, now=self.clock.now())
+    def _peer_url(self, scope: Scope, name: str) -> str:
+        return peer_url(self.dialect, scope.desired, name)
 
     def _keep_budget(self, scope: Scope, body: RawObject) -> None:
         """Create it, or restore what somebody changed. Raises Overridden."""

@@ -231,7 +231,7 @@ def test_a_bug_in_an_act_is_reported_and_harms_nothing_else(monkeypatch: pytest.
         assert made.operator is not None
         controller: Any = next(g for g in made.operator.groups if g.name == COREOS.group).controllers[0]
         actor = controller._reconcile.__self__.actor
-        monkeypatch.setattr(type(actor), "_make", lambda *_: dict[str, str]()["no such key"])
+        monkeypatch.setattr(type(actor), "_write", lambda *_: dict[str, str]()["no such key"])
         made.delete(PODS, "c-0001")
         with pytest.raises(AssertionError, match="panicked"):
             made.run_until(lambda: False)

@@ -6,15 +6,7 @@ from datetime import datetime
 from typing import Protocol
 
 from etcd_operator.api.meta import ObjectMeta, RawObject
-from etcd_operator.core.actions import (
-    AnnotateVoters,
-    ClearMissing,
-    DropPod,
-    RemakePod,
-    ReplaceMember,
-    RetireMember,
-    SetExistingOnly,
-)
+from etcd_operator.core.actions import KindAction, ReplaceMember, RetireMember
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import Member, PodFacts
 from etcd_operator.core.state import ClusterState
@@ -33,7 +25,7 @@ class MarkSeed:
     served: MemberList
 
 
-OwnAction = DropPod | SetExistingOnly | AnnotateVoters | RemakePod | ClearMissing | RetireMember | MarkSeed
+OwnAction = KindAction | RetireMember | MarkSeed
 """What is done for one kind of member only; `RetireMember` where it keeps the claim."""
 
 
