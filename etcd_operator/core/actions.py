@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from etcd_operator.core.desired import PersistedState
+from etcd_operator.core.members import Unlabelled
 from etcd_operator.core.starts import Start
 
 
@@ -42,11 +43,10 @@ class CreateMemberService(_OnMember):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RestoreLabels(_OnMember):
-    """Restore the labels by which a member's pod is found. pod, uid: which one."""
+class RestoreLabels:
+    """Restore the labels by which a member's pod is found."""
 
-    pod: str
-    uid: str
+    pod: Unlabelled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, assert_never
 
-from etcd_operator.api.meta import ObjectMeta, RawObject
+from etcd_operator.api.meta import RawObject
 from etcd_operator.clock import Clock
 from etcd_operator.core.actions import (
     Action,
@@ -93,9 +93,9 @@ class Actor(Generic[Cluster]):
                 body = self.dialect.member_service(desired, action.name)
                 scope.create(resources.SERVICES, body, "ServiceCreated")
             case RestoreLabels():
-                labels = self.dialect.member_labels(desired, action.name)
-                scope.objects.label(resources.PODS, ObjectMeta(name=action.pod, uid=action.uid), labels)
-                scope.report("LabelsRestored", f"restored the labels of Pod {action.pod}")
+                labels = self.dialect.member_labels(desired, action.pod.member)
+                scope.objects.label(resources.PODS, action.pod, labels)
+                scope.report("LabelsRestored", f"restored the labels of Pod {action.pod.name}")
             case KeepBudget():
                 self._keep_budget(scope, self.dialect.budget(desired, action.min_available))
             case CreateMember():

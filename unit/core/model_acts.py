@@ -97,7 +97,7 @@ def _make(
     uid = state.desired.uid
     match action:
         case RestoreLabels():
-            world.unlabelled.discard(action.uid)
+            world.unlabelled.discard(action.pod.uid)
             return {"pods", "unlabelled"}
         case CreateClientService():
             if "db" not in world.services:
