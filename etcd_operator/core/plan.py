@@ -14,7 +14,6 @@ from etcd_operator.core.rules import (
     claims,
     data_corrupt,
     guard,
-    labels,
     learner,
     manual_recovery,
     objects,
@@ -38,7 +37,7 @@ RULES: tuple[Rule, ...] = (
     guard.stale,  # all that follows may act, and must not act twice
     guard.conflicting,  # nothing can be created under names that are somebody else's
     # What is needed before anything is concluded from an absence or from silence.
-    labels.restore,  # a pod without its labels is in no cache: to all later rules it would be lost
+    objects.restore_labels,  # a pod without its labels is in no cache: to all later rules it would be lost
     guard.split,  # with members of two clusters, no later act is right for both
     objects.repair,  # needs neither a user nor a quorum, and may bring a quorum back
     guard.locked,  # all that follows reads or changes members, which etcd allows to users only

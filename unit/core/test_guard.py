@@ -143,7 +143,7 @@ def test_the_rules_stand_in_the_order_of_the_design() -> None:
         "invalid",
         "stale",
         "conflicting",
-        "restore",
+        "restore_labels",
         "split",
         "repair",
         "locked",

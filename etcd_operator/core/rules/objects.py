@@ -1,12 +1,40 @@
-"""Objects that members need: services, peers."""
+"""Objects that members need: services, peers; and the labels by which their pods are found."""
 
 from dataclasses import replace
 
-from etcd_operator.core.actions import Action, CreateClientService, CreateMember, CreateMemberService, Plan
+from etcd_operator.core.actions import (
+    Action,
+    CreateClientService,
+    CreateMember,
+    CreateMemberService,
+    Plan,
+    RestoreLabels,
+)
 from etcd_operator.core.members import ClaimFacts, Member
 from etcd_operator.core.starts import Joining, Resuming
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.skew import joining_version
+
+LABELS_RECHECK = 0.1
+"""Seconds until pods are observed again whose labels were restored: by then the caches have them."""
+
+
+def restore_labels(state: ClusterState) -> Plan | None:
+    """Restore the labels of pods before anything is concluded from the absence of a pod.
+
+    A pod without its labels is in no cache under its cluster's name: it would count as lost. And a ReplicaSet
+    releases such a pod and creates another one on the same claim; once the labels are restored, it adopts the
+    pod again and deletes the younger of the two.
+    """
+    if not state.unlabelled:
+        return None
+    names = ", ".join(pod.member for pod in state.unlabelled)
+    return Plan.act(
+        *(RestoreLabels(pod=pod) for pod in state.unlabelled),
+        reason="Repairing",
+        message=f"restoring the labels of the pods of {names}",
+        requeue_after=LABELS_RECHECK,
+    )
 
 
 def repair(state: ClusterState) -> Plan | None:
