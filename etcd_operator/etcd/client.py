@@ -156,8 +156,9 @@ class EtcdClient:
     def member_add(self, peer_urls: tuple[str, ...], *, learner: bool) -> MemberEntry:
         """Register a member before it is started.
 
-        Raises `UnhealthyCluster`, `TooManyLearners`, `PeerURLExists`. etcd derives IDs from URL
-        and second: a URL that was removed within this second is a `Conflict`; add it again after 1.1 s.
+        Raises `UnhealthyCluster`, `AlreadyExists` (perhaps for our own request whose reply was lost), and
+        `Conflict` for a second learner. etcd derives IDs from URL and second: a URL that was removed within
+        this second is a `Conflict`, too; add it again after 1.1 s.
         """
         request = pb.MemberAddRequest(peerURLs=peer_urls, isLearner=learner)
         try:
@@ -182,7 +183,7 @@ class EtcdClient:
         return True
 
     def move_leader(self, target: int) -> None:
-        """Transfer leadership to `target`; only the leader can (else `NotLeader`)."""
+        """Transfer leadership to `target`; only the leader can (else `RetryableError`)."""
         self._call(methods.MOVE_LEADER, pb.MoveLeaderRequest(targetID=target))
 
     # Maintenance

@@ -1,25 +1,7 @@
 """etcd's refusals and gRPC's failures as errors of this project.
 
-    Unavailable          no answer from that member (connection refused, broken, closed)
-      Timeout            the deadline passed, ours or etcd's own
-      NoLeader           no leader, or it changed under the call
-      UnhealthyCluster   etcd refuses membership changes now; retry for 6 s, then find a failed voter
-    RetryableError
-      NotInSync          the learner has not caught up (or not started): promote later
-      NotLeader          MoveLeader was sent to a follower
-      NotForLearner      a learner answers Status and serializable reads only: call a voter
-      TooManyLearners    (Conflict) one learner at a time
-      AuthNotEnabled     (Conflict) the cluster requires no user
-      PeerURLExists      (AlreadyExists) perhaps our own MemberAdd whose reply was lost
-      RevisionUnavailable  the revision is compacted, or not yet on this member
-      Corrupt            etcd found that members' data differ, or a snapshot arrived damaged
-    NotFound
-      MemberNotFound
-    Forbidden
-      AuthRequired       no user, unknown user, wrong password, or an expired token
-      PermissionDenied   the user may not do that
-
-`maybe_applied` is true for a write whose outcome is unknown: check before repeating it.
+A refusal has a class of its own where a caller distinguishes it. `maybe_applied` is true for a write whose
+outcome is unknown: check before repeating it.
 
 etcd's error texts decide (rpctypes of 3.5 to 3.7 agree on them); codes differ between versions and calls, so
 a code decides only if the text is unknown.
@@ -49,40 +31,23 @@ class Timeout(Unavailable):
     """The deadline passed, the caller's or etcd's own (about 7 s)."""
 
 
-class NoLeader(Unavailable):
-    """There is no leader, or it changed during the call."""
-
-
 class UnhealthyCluster(Unavailable):
-    """etcd refuses a membership change: too few voters have been connected for 5 s."""
+    """etcd refuses a change of members: too few voters have been connected for 5 s.
+
+    Retry for 6 s, then find a failed voter.
+    """
 
 
 class NotInSync(RetryableError):
     """The learner has not caught up with the leader, or was never started."""
 
 
-class NotLeader(RetryableError):
-    """Only the leader can do that."""
-
-
 class NotForLearner(RetryableError):
-    """A learner does not answer this call."""
-
-
-class TooManyLearners(Conflict):
-    """The cluster has as many learners as it accepts (one, unless configured)."""
-
-
-class PeerURLExists(AlreadyExists):
-    """A member with that peer URL, or the derived ID, exists already."""
+    """A learner answers Status and serializable reads only: call a voter."""
 
 
 class NotLearner(Conflict):
     """The member to be promoted is a voter already."""
-
-
-class RevisionUnavailable(RetryableError):
-    """The requested revision is compacted, or later than this member's."""
 
 
 class Corrupt(RetryableError):
@@ -125,16 +90,16 @@ _REFUSALS = (
     _Refusal("re-configuration failed due to not enough started members", UnhealthyCluster),
     _Refusal("can only promote a learner member which is in sync with leader", NotInSync),
     _Refusal("can only promote a learner member", NotLearner),
-    _Refusal("too many learner members in cluster", TooManyLearners),
+    _Refusal("too many learner members in cluster", Conflict),
     _Refusal("rpc not supported for learner", NotForLearner),
-    _Refusal("not leader", NotLeader),
+    _Refusal("not leader", RetryableError),
     _Refusal("bad leader transferee", Conflict),
     _Refusal("member not found", MemberNotFound),
-    _Refusal("member ID already exist", PeerURLExists),
-    _Refusal("Peer URLs already exists", PeerURLExists),
+    _Refusal("member ID already exist", AlreadyExists),
+    _Refusal("Peer URLs already exists", AlreadyExists),
     _Refusal("given member URLs are invalid", Invalid),
-    _Refusal("no leader", NoLeader),
-    _Refusal("leader changed", NoLeader, in_doubt=True),
+    _Refusal("no leader", Unavailable),
+    _Refusal("leader changed", Unavailable, in_doubt=True),
     _Refusal("request timed out", Timeout, in_doubt=True),
     _Refusal("context deadline exceeded", Timeout, in_doubt=True),
     _Refusal("request canceled", Unavailable, in_doubt=True),
@@ -142,8 +107,8 @@ _REFUSALS = (
     _Refusal("not capable", Unavailable),
     _Refusal("too many requests", Throttled),
     _Refusal("mvcc: database space exceeded", Unavailable),
-    _Refusal("mvcc: required revision has been compacted", RevisionUnavailable),
-    _Refusal("mvcc: required revision is a future revision", RevisionUnavailable),
+    _Refusal("mvcc: required revision has been compacted", RetryableError),
+    _Refusal("mvcc: required revision is a future revision", RetryableError),
     _Refusal("corrupt cluster", Corrupt),
     _Refusal("authentication is not enabled", AuthNotEnabled),
     _Refusal("user name is empty", AuthRequired),

@@ -9,6 +9,7 @@ from etcd_operator.errors import (
     Invalid,
     NotFound,
     OperatorError,
+    RetryableError,
     Throttled,
     Unavailable,
 )
@@ -22,8 +23,8 @@ Code = grpc.StatusCode
 BY_CODE: dict[grpc.StatusCode, dict[str, type[OperatorError]]] = {
     Code.UNAVAILABLE: {
         "etcdserver: unhealthy cluster": errors.UnhealthyCluster,
-        "etcdserver: no leader": errors.NoLeader,
-        "etcdserver: leader changed": errors.NoLeader,
+        "etcdserver: no leader": Unavailable,
+        "etcdserver: leader changed": Unavailable,
         "etcdserver: request timed out": errors.Timeout,
         "etcdserver: request timed out, possibly due to previous leader failure": errors.Timeout,
         "etcdserver: request timed out, possibly due to connection lost": errors.Timeout,
@@ -33,12 +34,12 @@ BY_CODE: dict[grpc.StatusCode, dict[str, type[OperatorError]]] = {
         "etcdserver: re-configuration failed due to not enough started members": errors.UnhealthyCluster,
         "etcdserver: can only promote a learner member which is in sync with leader": errors.NotInSync,
         "etcdserver: can only promote a learner member": errors.NotLearner,
-        "etcdserver: too many learner members in cluster": errors.TooManyLearners,
+        "etcdserver: too many learner members in cluster": Conflict,
         "etcdserver: rpc not supported for learner": errors.NotForLearner,
-        "etcdserver: not leader": errors.NotLeader,
+        "etcdserver: not leader": RetryableError,
         "etcdserver: bad leader transferee": Conflict,
-        "etcdserver: member ID already exist": errors.PeerURLExists,
-        "etcdserver: Peer URLs already exists": errors.PeerURLExists,
+        "etcdserver: member ID already exist": AlreadyExists,
+        "etcdserver: Peer URLs already exists": AlreadyExists,
         "etcdserver: authentication is not enabled": errors.AuthNotEnabled,
     },
     Code.UNKNOWN: {
@@ -58,8 +59,8 @@ BY_CODE: dict[grpc.StatusCode, dict[str, type[OperatorError]]] = {
         "etcdserver: mvcc: database space exceeded": Unavailable,
     },
     Code.OUT_OF_RANGE: {
-        "etcdserver: mvcc: required revision has been compacted": errors.RevisionUnavailable,
-        "etcdserver: mvcc: required revision is a future revision": errors.RevisionUnavailable,
+        "etcdserver: mvcc: required revision has been compacted": RetryableError,
+        "etcdserver: mvcc: required revision is a future revision": RetryableError,
     },
     Code.DATA_LOSS: {"etcdserver: corrupt cluster": errors.Corrupt},
     Code.UNAUTHENTICATED: {"etcdserver: invalid auth token": errors.AuthRequired},
