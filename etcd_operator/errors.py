@@ -1,19 +1,5 @@
 """The errors of all layers.
 
-    OperatorError
-      RetryableError            try again later; the queue decides when
-        Conflict                another write came first: read again
-          AlreadyExists         the name exists (for a create perhaps our own, whose reply was lost)
-        Unavailable             no response, 5xx, gRPC UNAVAILABLE; `maybe_applied` if a write may have passed
-          NotLeading            this process may not act now: another one may
-        Throttled               429; `retry_after` seconds
-      TerminalError             not retried until the object changes
-        Invalid                 the API server or etcd rejects the request
-          InvalidSpec           the user's resource violates a rule
-        Forbidden               the operator lacks a permission (RBAC, etcd auth)
-      NotFound                  the object, member or API does not exist
-      Gone                      the watch position has expired: list again
-
 `kube` and `etcd` translate foreign exceptions with `raise ... from`; nothing above those packages sees an
 HTTP status or a gRPC code.
 """
@@ -24,19 +10,19 @@ class OperatorError(Exception):
 
 
 class RetryableError(OperatorError):
-    """The same call may succeed later."""
+    """The same call may succeed later; the queue decides when."""
 
 
 class Conflict(RetryableError):
-    """Another write came first (HTTP 409)."""
+    """Another write came first (HTTP 409): read again."""
 
 
 class AlreadyExists(Conflict):
-    """A create met an object of that name (HTTP 409, reason AlreadyExists)."""
+    """A create met an object of that name, perhaps our own, whose reply was lost (HTTP 409)."""
 
 
 class Unavailable(RetryableError):
-    """No response, or one that reports that the server cannot serve now.
+    """No response, or one that reports that the server cannot serve now (HTTP 5xx, gRPC UNAVAILABLE).
 
     `maybe_applied` is true if a write may have taken effect although no reply arrived: check before repeating
     it.
@@ -60,7 +46,7 @@ class Throttled(RetryableError):
 
 
 class TerminalError(OperatorError):
-    """A retry of the same call cannot succeed until something else changes."""
+    """A retry of the same call cannot succeed until something else changes, most often the object."""
 
 
 class Invalid(TerminalError):
