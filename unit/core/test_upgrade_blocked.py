@@ -13,7 +13,7 @@ from etcd_operator.core.names import member_name
 from etcd_operator.core.plan import plan
 from etcd_operator.core.starts import Joining, Resuming
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.upgrade.blocked import is_blocked
+from etcd_operator.core.upgrade.member import is_blocked
 from unit.core.builders import (
     IMAGE_PROBLEM,
     TOKEN,

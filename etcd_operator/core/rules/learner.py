@@ -16,7 +16,7 @@ from etcd_operator.core.members import Member, ordinal_of
 from etcd_operator.core.rules.objects import joining
 from etcd_operator.core.rules.replace import is_lost, removable, removable_corrupt
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.upgrade.blocked import start_again
+from etcd_operator.core.upgrade.member import start_again
 from etcd_operator.core.upgrade.skew import joining_version
 
 STEP = 0.1

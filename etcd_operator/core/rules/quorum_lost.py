@@ -39,7 +39,7 @@ from etcd_operator.core.rules.seed import (
     voters_of,
 )
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.upgrade.blocked import is_blocked
+from etcd_operator.core.upgrade.member import is_blocked
 from etcd_operator.core.versions import can_restore
 
 LEARNER_GRACE = 10.0

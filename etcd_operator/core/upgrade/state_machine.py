@@ -10,7 +10,7 @@ be away on purpose. What is true of every step:
 - a member is stopped only while all others are healthy, in step, and list the same members
   (`preflight`); so no more than one is ever away;
 - the leader is moved, and observed to have moved, before its member is stopped;
-- a member that does not come up at its new version blocks the upgrade (`blocked`). Whatever the spec names
+- a member that does not come up at its new version blocks the upgrade (`member`). Whatever the spec names
   then is tried on that same member next: the same version, a later one, or the earlier one as long
   as etcd's cluster version has not moved. The same holds for members that crash only after others
   have followed: they do not run, so trying costs nothing and needs no quorum.
@@ -22,8 +22,7 @@ from etcd_operator.api.persisted import Upgrade
 from etcd_operator.core.actions import Action, MoveLeader, Plan, Remember, ReplaceMember
 from etcd_operator.core.members import Member, quorum
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.upgrade.blocked import is_blocked
-from etcd_operator.core.upgrade.member import await_upgrading, restart
+from etcd_operator.core.upgrade.member import await_upgrading, is_blocked, restart
 from etcd_operator.core.upgrade.preflight import preflight, unhealthy
 from etcd_operator.core.upgrade.skew import skew_refusal
 from etcd_operator.core.upgrade.step import Step, planned, waiting_for
