@@ -88,6 +88,15 @@ class DesiredCluster:
         """The image that its members run."""
         return image_of(self.repository, self.version)
 
+    def member_name(self, ordinal: int) -> str:
+        """Persistent: `my-cluster-0`. Ephemeral: `my-cluster-0000`, four digits at least."""
+        return f"{self.name}-{ordinal:0{self.kind.digits}d}"
+
+    @property
+    def initial_member_names(self) -> tuple[str, ...]:
+        """The names of the initial members, by number."""
+        return tuple(self.member_name(ordinal) for ordinal in range(self.size))
+
     def at(self, version: str) -> "DesiredCluster":
         """This cluster with another version of etcd; unchanged for an empty one."""
         return replace(self, version=version) if version else self

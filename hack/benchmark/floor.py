@@ -12,7 +12,6 @@ from e2e.support.api import Api
 from e2e.support.clusters import COREOS
 from etcd_operator.api import coreos, improbable
 from etcd_operator.core.desired import DesiredCluster
-from etcd_operator.core.names import initial_member_names, member_name
 from etcd_operator.core.starts import Bootstrapping, Start
 from etcd_operator.dialects.base import Defaults
 from etcd_operator.dialects.coreos import CoreosDialect
@@ -50,11 +49,11 @@ class Blueprint:
         self._dialect: Any = (ImprobableDialect if self._is_persistent else CoreosDialect)(DEFAULTS)
         kind = improbable.EtcdCluster if self._is_persistent else coreos.EtcdCluster
         self._desired: DesiredCluster = self._dialect.desired(_stored(document, namespace, kind))
-        self.initial_members = initial_member_names(self._desired)
+        self.initial_members = self._desired.initial_member_names
 
     def name_of(self, number: int) -> str:
         """The name of a member by its number."""
-        return member_name(self._desired, number)
+        return self._desired.member_name(number)
 
     def host_of(self, name: str) -> str:
         """The host of its peer URL."""

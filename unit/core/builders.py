@@ -12,7 +12,6 @@ from etcd_operator.core.kinds.ephemeral import EPHEMERAL
 from etcd_operator.core.kinds.persistent import PERSISTENT
 from etcd_operator.core.kinds.protocol import Kind
 from etcd_operator.core.members import ClaimFacts, Member, PeerFacts, PodFacts, PodProblem, quorum
-from etcd_operator.core.names import initial_member_names, member_name
 from etcd_operator.core.replies import Answer, EtcdMember, Refusal
 from etcd_operator.core.state import ClusterState
 
@@ -121,7 +120,7 @@ def not_bootstrapped(cluster: DesiredCluster, **changes: Any) -> ClusterState:
 
 def bootstrapping(cluster: DesiredCluster, **changes: Any) -> ClusterState:
     """The initial members' objects are there and run; none serves yet."""
-    names = initial_member_names(cluster)
+    names = cluster.initial_member_names
     bootstrap = Bootstrap(members=names, token=TOKEN, version=VERSION)
     begun = replace(cluster, persisted=PersistedState(bootstrap=bootstrap, next_ordinal=len(names)))
     state = ClusterState(
@@ -138,7 +137,7 @@ def bootstrapped(
 ) -> ClusterState:
     """A settled cluster with `voters` healthy voters, an hour old."""
     cluster = cluster or persistent(size=voters or 3)
-    names = tuple(member_name(cluster, ordinal) for ordinal in range(voters or cluster.size))
+    names = tuple(cluster.member_name(ordinal) for ordinal in range(voters or cluster.size))
     listed = tuple(entry(name) for name in names)
     bootstrap = Bootstrap(members=names, token=TOKEN, version=VERSION)
     persisted = PersistedState(bootstrap=bootstrap, cluster_id=CLUSTER_ID, next_ordinal=len(names))

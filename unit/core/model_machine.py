@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from etcd_operator.core.actions import Plan, Stage
-from etcd_operator.core.names import member_name
 from etcd_operator.core.rules.seed import ELECTION
 from unit.core.builders import ephemeral, persistent
 from unit.core.model import World
@@ -175,4 +174,4 @@ class Machine(RuleBasedStateMachine):
 
     def name(self, ordinal: int) -> str:
         """The member of that number."""
-        return member_name(persistent() if self.world.is_persistent else ephemeral(), ordinal)
+        return (persistent() if self.world.is_persistent else ephemeral()).member_name(ordinal)

@@ -9,7 +9,6 @@ from etcd_operator.core.actions import CreateMember, DeleteMember, Promote, Remo
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.kinds.ephemeral import EPHEMERAL
 from etcd_operator.core.members import Member
-from etcd_operator.core.names import member_name
 from etcd_operator.core.plan import plan
 from etcd_operator.core.replies import EtcdMember
 from etcd_operator.core.rules.learner import LONG_SILENCE, TOO_LONG, remove_outdated
@@ -79,7 +78,7 @@ def test_a_learner_that_cannot_start_reports_why() -> None:
 @pytest.mark.parametrize("cluster", [persistent(), ephemeral()], ids=["persistent", "ephemeral"])
 def test_a_learner_that_can_never_start_is_removed_to_begin_again(cluster: DesiredCluster) -> None:
     """Its flags name members that are gone, or its volume is that of a member that was removed."""
-    name = member_name(cluster, 3)
+    name = cluster.member_name(3)
     refusing = pod(name, is_running=False, restarts=1, can_never_join=True)
     state = with_learner(sized(cluster, 5), name, answer=None, pod=refusing, problem=IMAGE_PROBLEM)
     assert plan(state).stage is Stage.HELD  # it has started once: etcd knows its name
@@ -116,7 +115,7 @@ def test_a_persistent_learner_whose_claim_is_being_deleted_is_removed() -> None:
 
 @pytest.mark.parametrize("cluster", [persistent(), ephemeral()], ids=["persistent", "ephemeral"])
 def test_an_add_that_was_cut_off_goes_on_with_the_objects(cluster: DesiredCluster) -> None:
-    name = member_name(cluster, 3)
+    name = cluster.member_name(3)
     made = plan(with_members(sized(cluster, 5), Member(name=name, entry=unstarted(name))))
 
     assert "AddLearner" not in kinds(made)

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from etcd_operator.core.members import Health, Member, ordinal_of, quorum
-from etcd_operator.core.names import initial_member_names, member_name
 from etcd_operator.core.replies import Refusal
 from unit.core.builders import answer, bootstrapped, changed, down, entry, ephemeral, persistent, pod
 
@@ -37,13 +36,13 @@ def test_a_name_without_a_number_is_refused(name: str) -> None:
     [(0, "db-0", "db-0000"), (10, "db-10", "db-0010"), (12345, "db-12345", "db-12345")],
 )
 def test_members_are_named_after_their_cluster_and_number(ordinal: int, durable: str, bare: str) -> None:
-    assert member_name(persistent(), ordinal) == durable
-    assert member_name(ephemeral(), ordinal) == bare
+    assert persistent().member_name(ordinal) == durable
+    assert ephemeral().member_name(ordinal) == bare
 
 
 def test_initial_members_are_numbered_from_zero() -> None:
-    assert initial_member_names(persistent(size=2)) == ("db-0", "db-1")
-    assert initial_member_names(ephemeral(size=1)) == ("db-0000",)
+    assert persistent(size=2).initial_member_names == ("db-0", "db-1")
+    assert ephemeral(size=1).initial_member_names == ("db-0000",)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,6 @@ from etcd_operator.api.persisted import Upgrade
 from etcd_operator.core.actions import CreateMember, ReplaceMember
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.kinds.persistent import PERSISTENT
-from etcd_operator.core.names import member_name
 from etcd_operator.core.plan import plan
 from etcd_operator.core.starts import Joining, Resuming
 from etcd_operator.core.state import ClusterState
@@ -151,7 +150,7 @@ def test_a_member_that_is_away_for_another_reason_is_waited_for(changes: dict[st
 def _joining(cluster: DesiredCluster, wanted: str) -> tuple[ClusterState, str]:
     """Three members run OLD, a fourth joins and cannot pull its image any more; `wanted` is desired."""
     state = to_upgrade(replace(cluster, size=4), wanted=wanted)
-    name = member_name(cluster, 3)
+    name = cluster.member_name(3)
     learner = replace(entry(name, is_learner=True), name="")
     new = silent(state.desired, name, entry=learner, problem=IMAGE_PROBLEM)
     new = replace(new, pod=pod(name, is_running=False, has_run=False, version=OLD))

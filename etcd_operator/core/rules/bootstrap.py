@@ -19,7 +19,6 @@ from etcd_operator.api.persisted import Bootstrap, repeated
 from etcd_operator.core.actions import Action, CreateMember, DropPod, Plan, Remember, ReplaceMember
 from etcd_operator.core.desired import PersistedState
 from etcd_operator.core.members import Member
-from etcd_operator.core.names import initial_member_names
 from etcd_operator.core.rules.objects import missing_services
 from etcd_operator.core.rules.protect import missing_budget
 from etcd_operator.core.starts import Bootstrapping
@@ -52,7 +51,7 @@ def _begin(state: ClusterState) -> Plan:
             "restore the status, or delete the resource and create it again",
             requeue_after=10.0,
         )
-    names = initial_member_names(state.desired)
+    names = state.desired.initial_member_names
     bootstrap = Bootstrap(members=names, token=state.desired.uid, version=state.desired.version)
     return create(bootstrap, names)
 

@@ -11,7 +11,6 @@ from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.core.actions import Plan, Remember
 from etcd_operator.core.desired import PersistedState
 from etcd_operator.core.members import ClaimFacts, quorum
-from etcd_operator.core.names import initial_member_names
 from etcd_operator.core.rules.bootstrap import create
 from etcd_operator.core.state import ClusterState
 
@@ -33,7 +32,7 @@ def resume(state: ClusterState) -> Plan | None:
 
 def _in_the_way(state: ClusterState) -> Plan | None:
     """A new cluster must not start on what an earlier one gave up."""
-    names = set(initial_member_names(state.desired))
+    names = set(state.desired.initial_member_names)
     found = [claim.name for claim in state.kept if claim.name in names]
     if not found:
         return None

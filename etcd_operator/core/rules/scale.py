@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from etcd_operator.core.actions import Action, AddLearner, DeleteMember, MoveLeader, Plan, RemoveMember
 from etcd_operator.core.kinds.protocol import Numbers
 from etcd_operator.core.members import Member, ordinal_of, quorum
-from etcd_operator.core.names import member_name
 from etcd_operator.core.rules.learner import STEP, is_losing_data, join, may_change
 from etcd_operator.core.state import ClusterState
 
@@ -84,7 +83,7 @@ def _next_name(state: ClusterState) -> str:
         known=frozenset(member.ordinal for member in state.members),
         unused=state.persisted.next_ordinal,
     )
-    return member_name(state.desired, state.kind.next_ordinal(numbers))
+    return state.desired.member_name(state.kind.next_ordinal(numbers))
 
 
 def _is_given_up(state: ClusterState, former: Member) -> bool:

@@ -16,7 +16,6 @@ from etcd_operator.core.actions import (
     SetSeedExistingOnly,
 )
 from etcd_operator.core.members import Member, ordinal_of
-from etcd_operator.core.names import member_name
 from etcd_operator.core.replies import Answer
 from etcd_operator.core.starts import Seeding
 from etcd_operator.core.state import ClusterState
@@ -62,7 +61,7 @@ def next_recovery(state: ClusterState, survivor: Member) -> Recovery:
         survivor=survivor.name,
         revision=survivor.answer.revision if survivor.answer is not None else 0,
         version=survivor.answer.version if survivor.answer is not None else state.desired.version,
-        seed=member_name(state.desired, number),
+        seed=state.desired.member_name(number),
         token=f"{state.desired.uid}-{generation}",
         replaces=state.persisted.cluster_id,
     )
