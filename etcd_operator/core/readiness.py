@@ -1,4 +1,4 @@
-"""What is written on members' pods: whether the member serves, and that it starts from its data only.
+"""What is written on members' pods: whether the member serves, its start, and whether clients reach it.
 
 The first is the condition of a readiness gate, so that the disruption budget counts members as
 etcd sees them: started, voting, healthy. A silence is judged as in status: the prober has asked
@@ -58,6 +58,29 @@ def _update(state: ClusterState, member: Member, pod: PodFacts) -> ReadinessUpda
         sets_existing_only=sets_existing_only,
         reason=reason,
         message=message,
+    )
+
+
+def routes(state: ClusterState) -> tuple[tuple[PodFacts, bool], ...]:
+    """The pods whose labels need a change, each with whether clients may reach it from then on.
+
+    None while the cluster is not to be acted on. The Service selects by labels of the pods. A member that
+    answers for another etcd cluster than the one on record would give clients another cluster's data under
+    this one's name; so its pod loses a label that the Service selects by, and gets it back when it answers
+    for the right cluster again. Nothing else of such a member is touched: a person has to decide which data
+    to keep (`rules.guard.split`).
+
+    Only where a member of the cluster on record answers: otherwise the recorded ID may be wrong, and a
+    Service without members serves nobody.
+    """
+    desired = state.desired
+    if not state.answers_as_recorded or state.conflict or desired.is_paused or desired.is_deleting:
+        return ()
+    wanted = ((member.pod, member not in state.foreign) for member in state.answers)
+    return tuple(
+        (pod, is_open)
+        for pod, is_open in wanted
+        if pod is not None and not pod.is_terminating and pod.is_routed is not is_open
     )
 
 

@@ -15,8 +15,8 @@ import structlog
 
 from etcd_operator.api.meta import RawObject
 from etcd_operator.clock import Clock
-from etcd_operator.core.readiness import ReadinessUpdate, readiness_updates
-from etcd_operator.core.routes import Route, routes
+from etcd_operator.core.members import PodFacts
+from etcd_operator.core.readiness import ReadinessUpdate, readiness_updates, routes
 from etcd_operator.core.state import ClusterState
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.errors import NotFound, NotLeading
@@ -47,7 +47,7 @@ class ReadinessWriter(Generic[Cluster]):
         """
         attempts = Attempts(self.clock)
         updates = (partial(self._write, state, update) for update in readiness_updates(state))
-        openings = (partial(self._write_route, state, route) for route in routes(state))
+        openings = (partial(self._write_route, state, pod, is_open=is_open) for pod, is_open in routes(state))
         for write in (*updates, *openings):
             if not self.may_act():
                 raise NotLeading("the operator may no longer be the leader: not acting")
@@ -65,15 +65,14 @@ class ReadinessWriter(Generic[Cluster]):
                 subresource="status",
             )
 
-    def _write_route(self, state: ClusterState, route: Route) -> None:
+    def _write_route(self, state: ClusterState, pod: PodFacts, *, is_open: bool) -> None:
         """Let the Service for clients select a pod, or not."""
         selector = self.dialect.client_service(state.desired)["spec"]["selector"]
-        labels = selector if route.is_open else {self.dialect.route_label: None}
+        labels = selector if is_open else {self.dialect.route_label: None}
         objects = self.writes.of(state.desired.key)
         with suppress(NotFound):  # deleted meanwhile
-            objects.label(resources.PODS, route.pod, labels)
-            pod = str(objects.key(route.pod.name))
-            log.warning("routed" if route.is_open else "kept_from_clients", pod=pod)
+            objects.label(resources.PODS, pod, labels)
+            log.warning("routed" if is_open else "kept_from_clients", pod=str(objects.key(pod.name)))
 
     def _patch(self, state: ClusterState, update: ReadinessUpdate) -> RawObject:
         names = self.dialect.pod_keys

@@ -8,8 +8,7 @@ import pytest
 from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.plan import plan
-from etcd_operator.core.readiness import readiness_updates
-from etcd_operator.core.routes import routes
+from etcd_operator.core.readiness import readiness_updates, routes
 from etcd_operator.core.state import ClusterState
 from unit.core.builders import (
     CLUSTER_ID,
@@ -35,7 +34,7 @@ def split(state: ClusterState, *names: str, **changes: Any) -> ClusterState:
 
 
 def found(state: ClusterState) -> list[tuple[str, bool]]:
-    return [(route.name, route.is_open) for route in routes(state)]
+    return [(pod.name, is_open) for pod, is_open in routes(state)]
 
 
 @BOTH
