@@ -7,7 +7,6 @@ import msgspec
 from etcd_operator.api import coreos
 from etcd_operator.api.coreos import ClusterSpec, ClusterStatus, EtcdCluster, MembersStatus
 from etcd_operator.api.meta import RawObject, merge_conditions
-from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.core.actions import Plan, Stage
 from etcd_operator.core.desired import DesiredCluster
@@ -24,6 +23,9 @@ from etcd_operator.render.urls import CLIENT_PORT, url
 class CoreosDialect:
     """See `dialects.base.Dialect`."""
 
+    pod_keys = coreos.POD_KEYS
+    # A seed that does not serve yet lacks it, and so does a member that is kept from clients.
+    route_label = coreos.APP_LABEL
     # Without the label that admits clients: a seed gets it when it serves.
     member_labels = staticmethod(ephemeral.member_selector)
     client_service = staticmethod(ephemeral.client_service)
@@ -91,16 +93,6 @@ class CoreosDialect:
         """The host itself: the Service of a member has its name."""
         del cluster
         return host
-
-    @property
-    def pod_keys(self) -> PodKeys:
-        """The keys that the operator writes on members' pods."""
-        return coreos.POD_KEYS
-
-    @property
-    def route_label(self) -> str:
-        """A seed that does not serve yet lacks it, and so does a member that is kept from clients."""
-        return coreos.APP_LABEL
 
     def member(self, cluster: DesiredCluster, name: str, start: Start) -> RawObject:
         """The pod. Raises TypeError for a start from existing data: an ephemeral member has none."""

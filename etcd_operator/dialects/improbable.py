@@ -7,7 +7,6 @@ import msgspec
 from etcd_operator.api import improbable
 from etcd_operator.api.improbable import ClusterSpec, ClusterStatus, EtcdCluster, MemberStatus
 from etcd_operator.api.meta import RawObject, merge_conditions
-from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.desired import DesiredCluster
@@ -29,6 +28,8 @@ RESERVED = "names under etcd.improbable.io/ are reserved"
 class ImprobableDialect:
     """See `dialects.base.Dialect`."""
 
+    pod_keys = improbable.POD_KEYS
+    route_label = improbable.TOKEN_LABEL  # neither the ReplicaSet nor the budget selects by it
     client_service = staticmethod(persistent.client_service)
     budget = staticmethod(persistent.budget)
     member = staticmethod(persistent.peer)
@@ -102,16 +103,6 @@ class ImprobableDialect:
     def member_service(self, cluster: DesiredCluster, name: str) -> RawObject:
         """Raises TypeError: these members have names under the headless Service."""
         raise TypeError(f"{cluster.name}: persistent member {name} has no Service of its own")
-
-    @property
-    def pod_keys(self) -> PodKeys:
-        """The keys that the operator writes on members' pods."""
-        return improbable.POD_KEYS
-
-    @property
-    def route_label(self) -> str:
-        """The token; neither the ReplicaSet nor the budget selects by it."""
-        return improbable.TOKEN_LABEL
 
 
 def _peers(state: ClusterState) -> int:

@@ -9,7 +9,6 @@ from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.errors import Conflict
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import PatchKind
-from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Pod, Written
 from etcd_operator.reconcile.facts import CONTAINER
 from etcd_operator.reconcile.members.protocol import OwnAction, Scope
@@ -22,10 +21,7 @@ class EphemeralMembers:
 
     scope: Scope
 
-    @property
-    def storage(self) -> Resource:
-        """Data is in the pod."""
-        return resources.PODS
+    storage = resources.PODS  # data is in the pod
 
     def is_own_storage(self, found: ObjectMeta) -> bool:
         """By its controller."""
