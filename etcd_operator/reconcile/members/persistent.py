@@ -24,11 +24,10 @@ from etcd_operator.errors import Conflict, Unavailable
 from etcd_operator.etcd.values import MemberList
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
-from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Pod, Written
 from etcd_operator.reconcile.caches import Caches, member_of, stored
 from etcd_operator.reconcile.facts import pod_facts
-from etcd_operator.reconcile.members.claims import ClaimWriter
+from etcd_operator.reconcile.members import claims
 from etcd_operator.reconcile.members.protocol import MarkSeed, OwnAction, OwnsPod, Scope
 from etcd_operator.render import persistent
 
@@ -39,14 +38,7 @@ class PersistentMembers:
 
     scope: Scope
 
-    @property
-    def _claims(self) -> ClaimWriter:
-        return ClaimWriter(self.scope)
-
-    @property
-    def storage(self) -> Resource:
-        """Data is on the claim."""
-        return resources.CLAIMS
+    storage = resources.CLAIMS  # data is on the claim
 
     def is_own_storage(self, found: ObjectMeta) -> bool:
         """By the token of the etcd cluster that a claim was made for; it has no owner."""
@@ -67,7 +59,7 @@ class PersistentMembers:
         if peer is None or peer.is_terminating or peer.is_for_cleanup:
             raise Conflict(f"the EtcdPeer {action.name} is being deleted: not upgrading it")
         if claim is not None and claim.version != action.version:
-            self._claims.write_version(claim, action.version)
+            claims.write_version(self.scope, claim, action.version)
         objects = self.scope.objects
         objects.client.delete(
             resources.PEERS, objects.key(action.name), uid=peer.uid, propagation="Foreground"
@@ -118,10 +110,10 @@ class PersistentMembers:
         match action:
             case SetExistingOnly():
                 # First the claim, if it is there, then the peer: a claim that is seen later is written later.
-                self._claims.write_identity(action)
+                claims.write_identity(self.scope, action)
                 self._set_existing_only(action.name)
             case AnnotateVoters():
-                self._claims.write_identity(action)
+                claims.write_identity(self.scope, action)
             case RemakePod():
                 self._remake_pod(action.name)
             case ClearMissing():
@@ -143,7 +135,7 @@ class PersistentMembers:
         bootstrap = persistent.peer_bootstrap(self.scope.desired, name, Resuming(token=recovery.token))
         spec = {"op": "replace", "path": "/spec/bootstrap", "value": msgspec.to_builtins(bootstrap)}
         self.scope.objects.change(resources.PEERS, member.peer, spec, kind=Written)
-        self._claims.write_seed(member.claim, served, recovery.version)
+        claims.write_seed(self.scope, member.claim, served, recovery.version)
 
     def _set_existing_only(self, name: str) -> None:
         desired, peer = self.scope.desired, self.scope.member(name).peer
@@ -166,14 +158,14 @@ class PersistentMembers:
             return
         self._assert_down(pod.name, pod.uid)
         if claim.missing_in != pod.uid:
-            self._claims.write_missing(claim, pod.uid)
+            claims.write_missing(self.scope, claim, pod.uid)
         self.scope.objects.remove(resources.PODS, pod)
         self.scope.report("PodRemade", f"recreated the pod of {name}, which reported missing data")
 
     def _clear_missing(self, name: str) -> None:
         claim = self.scope.state.by_name[name].claim
         if claim is not None:
-            self._claims.write_missing(claim, None)
+            claims.write_missing(self.scope, claim, None)
 
     def _assert_down(self, name: str, uid: str) -> None:
         """A process that runs by now has found its data, and may be needed for the quorum."""
@@ -187,7 +179,7 @@ class PersistentMembers:
         """Keep the claim for a person, and remove the peer."""
         member = self.scope.member(name)
         if member.claim is not None:
-            self._claims.write_given_up(member.claim)
+            claims.write_given_up(self.scope, member.claim)
         if member.peer is not None:
             self._remove_peer(member.peer, " of the cluster that was lost", keeps_claim=True)
 
