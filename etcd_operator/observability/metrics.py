@@ -99,37 +99,31 @@ class Metrics:
         limit.labels("hard").set_function(lambda: limits().hard)
 
     def _make_clients(self) -> None:
-        registry = self.registry
-        self._requests = Counter(
-            "rest_client_requests", "Requests to the API server.", ["code", "method"], registry=registry
-        )
-        self._request_seconds = Histogram(
+        counter = partial(Counter, registry=self.registry)
+        seconds = partial(Histogram, registry=self.registry, buckets=_REQUEST_BUCKETS)
+        self._requests = counter("rest_client_requests", "Requests to the API server.", ["code", "method"])
+        self._request_seconds = seconds(
             "rest_client_request_duration_seconds",
             "Seconds until the API server responded.",
             ["verb", "resource"],
-            buckets=_REQUEST_BUCKETS,
-            registry=registry,
         )
-        self._etcd_requests = Counter(
-            "etcd_operator_etcd_requests", "Calls to etcd members.", ["method", "code"], registry=registry
+        self._etcd_requests = counter(
+            "etcd_operator_etcd_requests", "Calls to etcd members.", ["method", "code"]
         )
-        self._etcd_seconds = Histogram(
+        self._etcd_seconds = seconds(
             "etcd_operator_etcd_request_duration_seconds",
             "Seconds until an etcd member answered.",
             ["method"],
-            buckets=_REQUEST_BUCKETS,
-            registry=registry,
         )
         self._upgrade_seconds = Histogram(
             "etcd_operator_upgrade_duration_seconds",
             "Seconds from the first step of an upgrade until all members run the new version.",
             buckets=_UPGRADE_BUCKETS,
-            registry=registry,
+            registry=self.registry,
         )
-        self._leaderless_seconds = Counter(
+        self._leaderless_seconds = counter(
             "etcd_operator_upgrade_leaderless_seconds",
             "Seconds during upgrades in which a cluster was observed without a leader.",
-            registry=registry,
         )
 
 
