@@ -77,11 +77,7 @@ def _warning(name: str, size: str, on: list[Manifest]) -> tuple[Manifest, Manife
             {"expression": f"variables.size <= {LARGEST_SENSIBLE}", "messageExpression": _MANY},
         ],
     }
-    binding = {"policyName": name, "validationActions": ["Warn"]}
-    return (
-        _manifest("ValidatingAdmissionPolicy", name, spec),
-        _manifest("ValidatingAdmissionPolicyBinding", name, binding),
-    )
+    return _bound("ValidatingAdmissionPolicy", name, spec, validationActions=["Warn"])
 
 
 def _fill_resource_version() -> tuple[Manifest, Manifest]:
@@ -110,10 +106,7 @@ def _fill_resource_version() -> tuple[Manifest, Manifest]:
             }
         ],
     }
-    return (
-        _manifest("MutatingAdmissionPolicy", name, spec),
-        _manifest("MutatingAdmissionPolicyBinding", name, {"policyName": name}),
-    )
+    return _bound("MutatingAdmissionPolicy", name, spec)
 
 
 _MAY_OPERATE = (
@@ -154,12 +147,7 @@ def _operator_only() -> tuple[Manifest, Manifest]:
             }
         ],
     }
-    return (
-        _manifest("ValidatingAdmissionPolicy", name, spec),
-        _manifest(
-            "ValidatingAdmissionPolicyBinding", name, {"policyName": name, "validationActions": ["Deny"]}
-        ),
-    )
+    return _bound("ValidatingAdmissionPolicy", name, spec, validationActions=["Deny"])
 
 
 def _none_new(field: str, same: str) -> str:
@@ -175,6 +163,14 @@ def _on(operations: list[str], group: str, version: str, *resources: str) -> Man
         "resources": list(resources),
         "operations": operations,
     }
+
+
+def _bound(kind: str, name: str, spec: Manifest, **binding: list[str]) -> tuple[Manifest, Manifest]:
+    """A policy and its binding."""
+    return (
+        _manifest(kind, name, spec),
+        _manifest(f"{kind}Binding", name, {"policyName": name, **binding}),
+    )
 
 
 def _manifest(kind: str, name: str, spec: Manifest) -> Manifest:
