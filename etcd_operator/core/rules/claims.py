@@ -4,8 +4,6 @@ Claims outlive the resource and its status: a cluster that is created again lear
 of its members have to be present (`rules.resume`).
 """
 
-from dataclasses import dataclass
-
 from etcd_operator.core.actions import AnnotateVoters, ClearMissing, Plan, SetExistingOnly, Stage
 from etcd_operator.core.members import ClaimFacts, Member
 from etcd_operator.core.state import ClusterState
@@ -18,11 +16,10 @@ def set_existing_only(state: ClusterState) -> Plan | None:
     """
     if not state.persisted.is_bootstrapped or state.persisted.is_recovering:
         return None
-    voters = Voters.of(state)
-    sets_existing_only = [
-        action for member in state.members if (action := _set_existing_only(state, member, voters))
-    ]
-    annotations = _annotations(state, voters, {action.name for action in sets_existing_only})
+    voters, revision = _voters(state)
+    made = (_set_existing_only(state, member, voters, revision) for member in state.members)
+    sets_existing_only = [action for action in made if action is not None]
+    annotations = _annotations(state, voters, revision, {action.name for action in sets_existing_only})
     cleared = [ClearMissing(name=m.name) for m in state.members if _has_its_data(m)]
     if not sets_existing_only and not annotations and not cleared:
         return None
@@ -35,48 +32,45 @@ def set_existing_only(state: ClusterState) -> Plan | None:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Voters:
+def _voters(state: ClusterState) -> tuple[tuple[str, ...], int]:
     """Who votes now, as `name=ID`, and the revision under which that is written.
 
-    The newest revision counts: an interrupted change is on some of the claims only.
+    It is that of the claims that record it already, or else one beyond all others. The newest revision
+    counts: an interrupted change is on some of the claims only.
     """
-
-    members: tuple[str, ...]
-    revision: int
-
-    @classmethod
-    def of(cls, state: ClusterState) -> "Voters":
-        """Under the revision of the claims that record it already, or else one beyond all others."""
-        members = tuple(f"{voter.name}={voter.id}" for voter in state.voters)
-        claims = [member.claim for member in state.members if member.claim is not None]
-        newest = max((claim.voters_revision for claim in claims), default=0)
-        known = any((claim.voters_revision, claim.voters) == (newest, members) for claim in claims)
-        return cls(members=members, revision=newest if known else newest + 1)
+    voters = tuple(f"{voter.name}={voter.id}" for voter in state.voters)
+    claims = [member.claim for member in state.members if member.claim is not None]
+    newest = max((claim.voters_revision for claim in claims), default=0)
+    is_known = any((claim.voters_revision, claim.voters) == (newest, voters) for claim in claims)
+    return voters, newest if is_known else newest + 1
 
 
 def _has_its_data(member: Member) -> bool:
     return member.is_healthy and member.claim is not None and bool(member.claim.missing_in)
 
 
-def _annotations(state: ClusterState, voters: Voters, done: set[str]) -> list[AnnotateVoters]:
+def _annotations(
+    state: ClusterState, voters: tuple[str, ...], revision: int, done: set[str]
+) -> list[AnnotateVoters]:
     """For the claims of voters that record other voters than a quorum reports now."""
     if not state.has_quorum or state.unknown_members:
         return []
     return [
-        AnnotateVoters(name=voter.name, voters=voters.members, revision=voters.revision)
+        AnnotateVoters(name=voter.name, voters=voters, revision=revision)
         for voter in state.voters
         if voter.name not in done and _names_others(voter.claim, voters)
     ]
 
 
-def _names_others(claim: ClaimFacts | None, voters: Voters) -> bool:
+def _names_others(claim: ClaimFacts | None, voters: tuple[str, ...]) -> bool:
     if claim is None or claim.is_terminating or not claim.member_id:
         return False
-    return claim.voters != voters.members
+    return claim.voters != voters
 
 
-def _set_existing_only(state: ClusterState, member: Member, voters: Voters) -> SetExistingOnly | None:
+def _set_existing_only(
+    state: ClusterState, member: Member, voters: tuple[str, ...], revision: int
+) -> SetExistingOnly | None:
     """Only for a member that has answered: one that never started would refuse for ever.
 
     The others are always fewer than a quorum, so they cannot bootstrap anything. A peer that was created
@@ -90,6 +84,6 @@ def _set_existing_only(state: ClusterState, member: Member, voters: Voters) -> S
         name=member.name,
         cluster_id=state.persisted.cluster_id,
         member_id=member.answer.member_id,
-        voters=voters.members,
-        revision=voters.revision,
+        voters=voters,
+        revision=revision,
     )
