@@ -11,7 +11,7 @@ class Bootstrapping:
     """Start as one of the initial members: `--initial-cluster-state=new`, the whole list, their token."""
 
     token: str
-    initial_members: tuple[str, ...]
+    members: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -87,14 +87,12 @@ def pod(cluster: DesiredCluster, name: str, start: Bootstrapping | Joining) -> R
 
 
 def _options(name: str, start: Bootstrapping | Joining) -> Options:
-    is_bootstrapping = isinstance(start, Bootstrapping)
-    members = start.initial_members if isinstance(start, Bootstrapping) else start.members
     return etcd_options(
         name=name,
         host=name,
         data_dir=DATA_DIR,
-        initial_cluster={member: member for member in members},
-        state="new" if is_bootstrapping else "existing",
+        initial_cluster={member: member for member in start.members},
+        state="new" if isinstance(start, Bootstrapping) else "existing",
         token=start.token,
     )
 

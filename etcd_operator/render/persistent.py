@@ -89,9 +89,7 @@ def peer_bootstrap(cluster: DesiredCluster, name: str, start: Start) -> PeerBoot
     """How etcd of the member starts: see `api.improbable.PeerBootstrap`."""
     survivor = ""
     match start:
-        case Bootstrapping():
-            members = start.initial_members
-        case Joining():
+        case Bootstrapping() | Joining():
             members = start.members
         case Resuming():
             members = (name,)

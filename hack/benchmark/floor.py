@@ -68,7 +68,7 @@ class Blueprint:
 
     def objects(self, *, with_replica_sets: bool = False) -> Objects:
         """Everything, in the order that serves first: what names, then what stores, then what runs."""
-        start = Bootstrapping(initial_members=self.initial_members, token=BOOTSTRAP)
+        start = Bootstrapping(members=self.initial_members, token=BOOTSTRAP)
         made = [(resources.SERVICES, _free(self._dialect.client_service(self._desired)))]
         for name in self.initial_members:
             made += self.member(name, start, with_replica_sets=with_replica_sets)

@@ -146,7 +146,7 @@ class World(Nodes):
         kept = {name: peer for name, peer in self.peers.items() if not peer.is_terminating}
         for name, peer in kept.items():
             if peer.template is None and name not in self.claims and not self.is_claim_lost(name):
-                initial_members = peer.start.initial_members if isinstance(peer.start, Bootstrapping) else ()
+                initial_members = peer.start.members if isinstance(peer.start, Bootstrapping) else ()
                 self.claims[name] = Claim(
                     uid=self.uid("claim"),
                     cluster_uid=self.resource.uid if self.resource is not None else "",
@@ -175,7 +175,7 @@ class World(Nodes):
         peer = self.peers.get(name)
         if peer is None or peer.template is not None or not isinstance(peer.start, Bootstrapping):
             return False
-        others = [other for other in peer.start.initial_members if other != name]
+        others = [other for other in peer.start.members if other != name]
         peers = (self.peers.get(other) for other in others)
         has_started = any(other is not None and other.template is not None for other in peers)
         return name not in self.claims and (has_started or self._any_started(others))
@@ -187,9 +187,9 @@ class World(Nodes):
         claim = self.claims.get(name)
         if claim is None or claim.is_terminating or claim.given_up:
             return False
-        if not isinstance(peer.start, Bootstrapping) or set(peer.start.initial_members) <= set(self.claims):
+        if not isinstance(peer.start, Bootstrapping) or set(peer.start.members) <= set(self.claims):
             return True
-        return self._any_started(peer.start.initial_members)
+        return self._any_started(peer.start.members)
 
     def _clean_up(self, name: str, peer: Peer) -> None:
         claim = self.claims.get(name)

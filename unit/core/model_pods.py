@@ -201,7 +201,7 @@ class Pods(Etcd):
     def _begins(self, pod: Pod, disk: Disk) -> bool:
         match pod.start:
             case Bootstrapping():
-                return self.bootstrap(pod.name, disk, pod.start.initial_members, pod.start.token)
+                return self.bootstrap(pod.name, disk, pod.start.members, pod.start.token)
             case Seeding():
                 return self.bootstrap(pod.name, disk, (pod.name,), pod.start.token)
             case Joining():

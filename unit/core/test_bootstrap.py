@@ -37,7 +37,7 @@ def test_a_bootstrap_writes_down_its_initial_members_before_it_makes_any(cluster
     persisted = PersistedState(
         bootstrap=Bootstrap(members=names, token=TOKEN, version=VERSION), next_ordinal=3
     )
-    start = Bootstrapping(initial_members=names, token=TOKEN)
+    start = Bootstrapping(members=names, token=TOKEN)
     assert made.actions == (
         Remember(persisted=persisted),
         *(CreateMember(name=name, start=start, version=VERSION) for name in names),
@@ -75,7 +75,7 @@ def test_a_bootstrap_that_was_cut_off_goes_on_with_the_initial_members_it_wrote_
 
     made = plan(replace(state, members=(), budget=2))
 
-    start = Bootstrapping(initial_members=bootstrap.members, token="older")
+    start = Bootstrapping(members=bootstrap.members, token="older")
     expected = tuple(CreateMember(name=name, start=start) for name in bootstrap.members)
     assert made.actions == expected
     assert made.message
@@ -91,7 +91,7 @@ def test_lost_initial_members_are_made_before_services() -> None:
     state = changed(bootstrapping(persistent(), has_client_service=False), "db-1", peer=None)
     state = changed(state, "db-1", pod=None)
 
-    start = Bootstrapping(initial_members=NAMES[PERSISTENT], token=TOKEN)
+    start = Bootstrapping(members=NAMES[PERSISTENT], token=TOKEN)
     assert plan(state).actions == (
         CreateMember(name="db-1", start=start, version=VERSION),
         CreateClientService(),

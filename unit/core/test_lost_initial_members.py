@@ -31,11 +31,7 @@ from unit.core.initial_members import BOTH, NAMES
 
 ZERO, ONE, TWO = NAMES[EPHEMERAL]
 
-AGAIN = (
-    CreateMember(
-        name=ONE, start=Bootstrapping(initial_members=NAMES[EPHEMERAL], token=TOKEN), version=VERSION
-    ),
-)
+AGAIN = (CreateMember(name=ONE, start=Bootstrapping(members=NAMES[EPHEMERAL], token=TOKEN), version=VERSION),)
 
 LOST = without(bootstrapping(ephemeral()), ONE)
 
@@ -130,7 +126,7 @@ def test_a_failed_pod_goes_while_it_is_sure_that_nothing_left_has_served(
     assert (made.reason, made.stage, made.requeue_after) == ("Creating", Stage.WORKING, BOOTSTRAP_POLL)
     assert made.message.startswith(f"{names[0]} (Evicted)")
     again = plan(without(state, *names))
-    start = Bootstrapping(initial_members=NAMES[EPHEMERAL], token=TOKEN)
+    start = Bootstrapping(members=NAMES[EPHEMERAL], token=TOKEN)
     assert again.actions[: len(names)] == tuple(
         CreateMember(name=name, start=start, version=VERSION) for name in names
     )
@@ -170,7 +166,7 @@ def test_a_failed_pod_of_a_persistent_member_is_for_its_replica_set() -> None:
 def test_a_lost_peer_whose_claim_is_there_comes_back_to_its_data_at_any_time() -> None:
     state = changed(bootstrapping(persistent()), "db-1", peer=None, pod=None)
 
-    start = Bootstrapping(initial_members=NAMES[PERSISTENT], token=TOKEN)
+    start = Bootstrapping(members=NAMES[PERSISTENT], token=TOKEN)
     assert plan(state).actions == (CreateMember(name="db-1", start=start, version=VERSION),)
 
 
@@ -178,7 +174,7 @@ def test_a_lost_claim_is_not_made_again_while_those_that_have_their_data_go_on()
     state = changed(bootstrapping(persistent()), "db-1", peer=None, pod=None)
     state = changed(state, "db-2", peer=None, pod=None, claim=None)
 
-    start = Bootstrapping(initial_members=NAMES[PERSISTENT], token=TOKEN)
+    start = Bootstrapping(members=NAMES[PERSISTENT], token=TOKEN)
     assert plan(state).actions == (CreateMember(name="db-1", start=start, version=VERSION),)
     assert plan(changed(state, "db-1", peer=peer("db-1"))).reason == "BootstrapUncertain"
 

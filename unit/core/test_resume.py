@@ -42,7 +42,7 @@ def test_a_cluster_that_was_bootstrapped_resumes_on_its_claims_whatever_size_is_
 def test_a_bootstrap_that_was_never_finished_goes_on_with_its_own_initial_members_and_token() -> None:
     made = plan(on_claims(claim("db-0"), claim("db-1"), claim("db-2"), size=5))
 
-    start = Bootstrapping(initial_members=NAMES, token=TOKEN)
+    start = Bootstrapping(members=NAMES, token=TOKEN)
     assert made.actions == (
         Remember(persisted=PersistedState(bootstrap=Bootstrap(members=NAMES, token=TOKEN), next_ordinal=3)),
         *(CreateMember(name=name, start=start) for name in NAMES),
@@ -67,7 +67,7 @@ def test_a_bootstrap_that_lost_claims_goes_on_with_what_may_be_used(
     remembered, *created = plan_made.actions
     assert isinstance(remembered, Remember)
     assert remembered.persisted.bootstrap == Bootstrap(members=NAMES, token=TOKEN)
-    start = Bootstrapping(initial_members=NAMES, token=TOKEN)
+    start = Bootstrapping(members=NAMES, token=TOKEN)
     assert created == [CreateMember(name=name, start=start) for name in made]
 
 

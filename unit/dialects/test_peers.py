@@ -24,7 +24,7 @@ RESUMED = msgspec.structs.replace(
         CLUSTER.status, bootstrap=Bootstrap(members=("db-0",), token=TOKEN), recovery=RECOVERY
     ),
 )
-BOOTSTRAPPING = Bootstrapping(initial_members=("db-0", "db-1", "db-2"), token="uid-1")
+BOOTSTRAPPING = Bootstrapping(members=("db-0", "db-1", "db-2"), token="uid-1")
 HOST = "db-1.db.ns.svc"
 
 

@@ -236,7 +236,7 @@ def test_hosts_of_members_are_their_services_or_below_the_headless_one() -> None
 
 
 def test_a_dialect_renders_the_objects_of_its_group() -> None:
-    initial_member = Bootstrapping(initial_members=("db-0000",), token="t")
+    initial_member = Bootstrapping(members=("db-0000",), token="t")
 
     assert COREOS.member(ephemeral(), "db-0000", initial_member)["kind"] == "Pod"
     assert COREOS.client_service(ephemeral())["metadata"]["name"] == "db"

@@ -27,14 +27,14 @@ def _persistent() -> tuple[Pod, Pod]:
     one, other = (
         _pod(number, persistent.replica_set(peer, IMAGE)["spec"]["template"], f"{name}.db.ns.svc", name)
         for number, name in enumerate(names, 1)
-        for peer in (peer_of(PLAIN_PERSISTENT, name, Bootstrapping(initial_members=names, token="t")),)
+        for peer in (peer_of(PLAIN_PERSISTENT, name, Bootstrapping(members=names, token="t")),)
     )
     return one, other
 
 
 def _ephemeral() -> tuple[Pod, Pod]:
     names = ("db-0000", "db-0001")
-    start = Bootstrapping(initial_members=names, token="t")
+    start = Bootstrapping(members=names, token="t")
     one, other = (
         _pod(number, ephemeral.pod(PLAIN_EPHEMERAL, name, start), name)
         for number, name in enumerate(names, 1)

@@ -52,12 +52,12 @@ FULL_PERSISTENT = ImprobableDialect(DEFAULTS).desired(
 )
 
 INITIAL_MEMBERS = ("db-0", "db-1", "db-2")
-BOOTSTRAPPING: Start = Bootstrapping(initial_members=INITIAL_MEMBERS, token="uid-1")
+BOOTSTRAPPING: Start = Bootstrapping(members=INITIAL_MEMBERS, token="uid-1")
 RESUMING: Start = Resuming(token="uid-1")
 JOINING: Start = Joining(members=(*INITIAL_MEMBERS, "db-3"), token="uid-1")
 EPHEMERAL_SEEDING = Seeding(survivor="db-0002", token="uid-1-1")
 PERSISTENT_SEEDING = Seeding(survivor="db-2", token="uid-1-1")
-EPHEMERAL_BOOTSTRAPPING = Bootstrapping(initial_members=("db-0000", "db-0001", "db-0002"), token="uid-1")
+EPHEMERAL_BOOTSTRAPPING = Bootstrapping(members=("db-0000", "db-0001", "db-0002"), token="uid-1")
 
 
 def peer_of(cluster: DesiredCluster, name: str = "db-1", start: Start = BOOTSTRAPPING) -> EtcdPeer:

@@ -69,7 +69,7 @@ def create(bootstrap: Bootstrap, names: tuple[str, ...]) -> Plan:
 
 
 def _initial_members(bootstrap: Bootstrap, names: Iterable[str]) -> list[Action]:
-    start = Bootstrapping(initial_members=bootstrap.members, token=bootstrap.token)
+    start = Bootstrapping(members=bootstrap.members, token=bootstrap.token)
     return [CreateMember(name=name, start=start, version=bootstrap.version) for name in names]
 
 
