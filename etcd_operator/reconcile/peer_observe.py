@@ -89,11 +89,8 @@ class PeerObserver:
         for member in peer.spec.bootstrap.static.initial_cluster if _is_initial(peer) else ():
             other = Key(key.namespace, member.name)
             if other != key:
-                yield InitialPeer(
-                    name=other.name,
-                    claim=self._claim(other),
-                    has_replica_set=self._replica_set(other) is not None,
-                )
+                has_replica_set = self._replica_set(other) is not None
+                yield InitialPeer(claim=self._claim(other), has_replica_set=has_replica_set)
 
     def _is_current(self, peer: EtcdPeer, state: PeerState, found: ObjectMeta | None) -> bool:
         """Whether there is nothing to change in the ReplicaSet that is there."""

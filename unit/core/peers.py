@@ -17,7 +17,7 @@ def unstarted(name: str = "db-0", **changes: Any) -> ClaimFacts:
 
 def other(name: str, **changes: Any) -> InitialPeer:
     """Another initial member whose claim is there."""
-    return InitialPeer(name=name, **{"claim": unstarted(name), **changes})
+    return InitialPeer(**{"claim": unstarted(name), **changes})
 
 
 def initial(**changes: Any) -> PeerState:

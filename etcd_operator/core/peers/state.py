@@ -21,7 +21,6 @@ class Awaited(Enum):
 class InitialPeer:
     """Another initial member of the bootstrap that a peer takes part in."""
 
-    name: str
     claim: ClaimFacts | None = None
     has_replica_set: bool = False
 
