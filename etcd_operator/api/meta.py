@@ -27,7 +27,6 @@ class OwnerReference(Value, frozen=True, kw_only=True):
     name: str
     uid: str
     controller: bool = False
-    block_owner_deletion: bool = False
 
 
 class ObjectMeta(Value, frozen=True, kw_only=True):

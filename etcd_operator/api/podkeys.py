@@ -8,8 +8,8 @@ disruption budget counts members as etcd sees them.
 
 from dataclasses import dataclass
 
-NEW, EXISTING = "new", "existing"
-"""The values of `--initial-cluster-state`."""
+EXISTING = "existing"
+"""The value of `--initial-cluster-state` for all but the initial members."""
 
 
 @dataclass(frozen=True, slots=True)
