@@ -94,6 +94,5 @@ def _with_proof(member: Member, page: MetricsPage) -> Member:
 
 
 def _is_first_run(member: Member) -> bool:
-    """Whether a member's first process runs."""
     pod = member.pod
     return pod is not None and bool(pod.ip) and pod.is_running and not pod.has_restarted

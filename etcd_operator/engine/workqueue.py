@@ -204,7 +204,6 @@ class WorkQueue(Generic[T]):
         return 0.0 if oldest is None or begun is None else self._clock.monotonic() - max(oldest, begun)
 
     def _oldest(self) -> float | None:
-        """Since when the first of either line has waited."""
         return min(
             (self._added[next(iter(line))].since for line in self._lines.values() if line), default=None
         )

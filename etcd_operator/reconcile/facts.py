@@ -119,7 +119,6 @@ def _found_nothing(status: ContainerStatus, *, is_existing_only: bool) -> bool:
 
 
 def _reports(status: ContainerStatus, messages: tuple[str, ...]) -> bool:
-    """Whether the last process that ended reported any of these."""
     tail = _failure_tail(status)
     return any(message in tail for message in messages)
 

@@ -190,7 +190,6 @@ class Objects:
         return True
 
     def _labelled(self, resource: Resource, found: Written, wanted: ObjectMeta) -> Written:
-        """The object, with the labels that it should have."""
         have = found.metadata.labels
         lost = {label: value for label, value in wanted.labels.items() if have.get(label) != value}
         if not lost:

@@ -92,7 +92,6 @@ class Observer(Generic[Cluster]):
         )
 
     def _objects(self, key: Key, desired: DesiredCluster) -> dict[str, Member]:
-        """Members as Kubernetes knows them, by name."""
         caches = self.caches
         pods = self._pods(key, desired)
         peers = {
@@ -214,7 +213,6 @@ def _pages_needed(desired: DesiredCluster, objects: Mapping[str, Member]) -> Pag
 
 
 def _replies(objects: Mapping[str, Member], probe: Probe) -> dict[str, Reply]:
-    """What members replied, by name, as values that rules read."""
     return {
         name: reply_of(probe.replies[at], probe.silent_for.get(at, 0.0))
         for name, at in client_endpoints(objects.values()).items()
@@ -223,7 +221,6 @@ def _replies(objects: Mapping[str, Member], probe: Probe) -> dict[str, Reply]:
 
 
 def _pages(objects: Mapping[str, Member], probe: Probe) -> dict[str, MetricsPage]:
-    """The pages that were read, by name."""
     return {
         name: probe.pages[at] for name, at in client_endpoints(objects.values()).items() if at in probe.pages
     }

@@ -119,14 +119,12 @@ class PeerActor:
             self.report(peer, "CleanupGivenUp", f"{left}: {failure}")
 
     def _delete(self, resource: Resource, is_ours: Callable[[ObjectMeta], bool]) -> bool:
-        """Whether this deletes the object of the peer's name."""
         found = self.objects.find(resource, self.observed.key.name, Written)
         if found is None or found.metadata.deletion_timestamp is not None or not is_ours(found.metadata):
             return False
         return self.objects.remove(resource, found.metadata)
 
     def _release(self) -> None:
-        """Take the finalizer off, beside those of others."""
         metadata = self.observed.peer.metadata
         rest = [name for name in metadata.finalizers if name != improbable.CLEANUP_FINALIZER]
         with suppress(NotFound):

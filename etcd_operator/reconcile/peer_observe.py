@@ -93,7 +93,6 @@ class PeerObserver:
                 yield InitialPeer(claim=self._claim(other), has_replica_set=has_replica_set)
 
     def _is_current(self, peer: EtcdPeer, state: PeerState, found: ObjectMeta | None) -> bool:
-        """Whether there is nothing to change in the ReplicaSet that is there."""
         if found is None or not state.is_acted_on:
             return True
         wanted: dict[str, str] = replica_set(peer, state, self.repository)["metadata"]["annotations"]

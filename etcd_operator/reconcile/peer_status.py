@@ -86,7 +86,6 @@ def _status(peer: EtcdPeer, member: Member, now: str) -> PeerStatus:
 
 
 def _available(peer: EtcdPeer, now: str, *, serves: bool, reason: str, message: str) -> PeerStatus:
-    """The status as it was, with this condition."""
     generation = peer.metadata.generation
     wanted = Condition(
         type="Available",

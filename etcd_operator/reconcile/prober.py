@@ -189,7 +189,6 @@ class Prober:
             lane.shutdown(wait=True, cancel_futures=True)
 
     def _lane_for(self, slot: Slot, endpoints: frozenset[str]) -> "tuple[Lane, _Step]":
-        """Where and how a probe is begun."""
         now = self._clock.monotonic()
         is_doubted, slot.is_doubted = slot.is_doubted, False
         if not slot.has_no_quorum or endpoints != slot.endpoints:
@@ -252,7 +251,6 @@ class Prober:
             self._ask_fully(key, slot)
 
     def _is_final(self, slot: Slot, result: Probe) -> bool:
-        """Whether a longer probe would show no more."""
         if result.quorum:
             return not slot.heard & slot.endpoints - slot.leaving - answering(result)
         return not result.is_cut_short or self._deadline <= PATIENCE

@@ -66,7 +66,6 @@ class ReadinessWriter(Generic[Cluster]):
             )
 
     def _write_route(self, state: ClusterState, pod: PodFacts, *, is_open: bool) -> None:
-        """Let the Service for clients select a pod, or not."""
         selector = self.dialect.client_service(state.desired)["spec"]["selector"]
         labels = selector if is_open else {self.dialect.route_label: None}
         objects = self.writes.of(state.desired.key)

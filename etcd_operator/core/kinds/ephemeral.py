@@ -16,7 +16,6 @@ class _Ephemeral(Kind):
         return member.ordinal
 
     def is_made(self, member: Member) -> bool:
-        """Its pod."""
         return member.pod is not None
 
     def has_ended(self, member: Member) -> bool:
@@ -24,11 +23,9 @@ class _Ephemeral(Kind):
         return member.pod is not None and member.pod.is_finished
 
     def storage_of(self, member: Member) -> PodFacts | None:
-        """Its pod."""
         return member.pod
 
     def may_keep_data(self, member: Member) -> bool:
-        """In a pod that may run."""
         return member.pod is not None and not member.pod.is_finished
 
     def is_storage_lost(self, member: Member) -> bool:
@@ -44,7 +41,6 @@ class _Ephemeral(Kind):
         return True
 
     def node_to_check(self, member: Member) -> str:
-        """That of its pod."""
         pod = member.pod
         return pod.node if pod is not None and not pod.is_on_lost_node else ""
 

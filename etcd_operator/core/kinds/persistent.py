@@ -25,7 +25,6 @@ class _Persistent(Kind):
         return -member.ordinal
 
     def is_made(self, member: Member) -> bool:
-        """Its EtcdPeer."""
         return member.peer is not None
 
     def has_ended(self, member: Member) -> bool:
@@ -34,11 +33,9 @@ class _Persistent(Kind):
         return False
 
     def storage_of(self, member: Member) -> ClaimFacts | None:
-        """Its claim."""
         return member.claim
 
     def may_keep_data(self, member: Member) -> bool:
-        """On its claim."""
         return member.claim is not None
 
     def is_storage_lost(self, member: Member) -> bool:

@@ -117,7 +117,6 @@ def _await_answer(state: ClusterState, learner: Member) -> Plan:
 
 
 def _is_wanted_otherwise(state: ClusterState) -> bool:
-    """Whether an upgrade or a repair waits for the learner."""
     versions = {voter.requested_version for voter in state.voters} - {"", state.desired.version}
     return bool(versions) or any(not voter.is_healthy for voter in state.voters)
 

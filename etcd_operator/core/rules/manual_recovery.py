@@ -247,7 +247,6 @@ def _remains(member: Member) -> bool:
 
 
 def _silent(state: ClusterState, left: list[Member]) -> str:
-    """The missing members, each with what is known of it."""
     names = {name for responder in left for name in voters_of(state, responder)}
     missing = [m for m in state.members if m.name in names and m.answer is None]
     return ", ".join(f"{member.name} ({_state_of(member)})" for member in missing)

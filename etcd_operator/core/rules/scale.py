@@ -111,7 +111,6 @@ def _goes_before(state: ClusterState, voter: Member, victim: Member) -> bool:
 
 
 def _by_departure(state: ClusterState, members: Iterable[Member]) -> list[Member]:
-    """The order in which healthy members leave when a cluster shrinks."""
     return sorted(members, key=state.kind.departure)
 
 

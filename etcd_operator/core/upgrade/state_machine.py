@@ -77,7 +77,6 @@ def _grows_first(state: ClusterState) -> bool:
 
 
 def _stop_next(state: ClusterState, pending: list[Member]) -> Step:
-    """Stop the next member, or first move the leadership away from it."""
     upgrade = state.persisted.upgrade
     member = max(pending, key=lambda voter: voter.ordinal)
     heir = _heir(state, member) if state.leader is member else None

@@ -176,7 +176,6 @@ class PersistentMembers:
             raise Conflict(f"the pod {name} has changed since it was observed: trying again")
 
     def _give_up(self, name: str) -> None:
-        """Keep the claim for a person, and remove the peer."""
         member = self.scope.member(name)
         if member.claim is not None:
             claims.write_given_up(self.scope, member.claim)
