@@ -5,7 +5,7 @@ started has no name yet and is matched by its peer URL.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from etcd_operator.core import metrics_pages
 from etcd_operator.core.desired import DesiredCluster, PersistedState
@@ -15,17 +15,8 @@ from etcd_operator.core.replies import Answer, EtcdMember, Refusal, Reply, Silen
 from etcd_operator.core.state import ClusterState
 from etcd_operator.pages import MetricsPage
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PeerUrls:
-    """The peer URLs of the members of one cluster.
-
-    url_of: the peer URL of the member with that name.
-    name_at: the name of the member that peers reach at that URL; empty if no member can be there.
-    """
-
-    url_of: Callable[[str], str]
-    name_at: Callable[[str], str]
+NameAt = Callable[[str], str]
+"""The name of the member that peers reach at that URL; empty if no member can be there."""
 
 
 def observed(
@@ -33,17 +24,20 @@ def observed(
     objects: Mapping[str, Member],
     replies: Mapping[str, Reply],
     pages: Mapping[str, MetricsPage],
-    peer_urls: PeerUrls,
+    *,
+    url_of: Callable[[str], str],
+    name_at: NameAt,
 ) -> ClusterState:
     """Join them, all by member name. What neither objects nor replies show has its default.
 
     objects: members with their Kubernetes objects only.
     replies: of those that were asked. pages: those that were read (see `metrics_pages.needed`).
+    url_of: the peer URL of the member with that name.
     """
-    answers = _own_answers(desired.persisted, replies, peer_urls)
+    answers = _own_answers(desired.persisted, replies, url_of)
     # A learner reports no list, so it cannot be authoritative however far its log has come.
     reporting = [answer for answer in answers.values() if answer.members]
-    entries, unknown = _named(desired, listed(authoritative(desired.persisted, reporting)), peer_urls)
+    entries, unknown = _named(desired, listed(authoritative(desired.persisted, reporting)), name_at)
     names = sorted({*objects, *entries}, key=ordinal_of)
     members = tuple(
         _joined(
@@ -69,11 +63,11 @@ def conflict(desired: DesiredCluster) -> str:
 
 
 def _own_answers(
-    persisted: PersistedState, replies: Mapping[str, Reply], peer_urls: PeerUrls
+    persisted: PersistedState, replies: Mapping[str, Reply], url_of: Callable[[str], str]
 ) -> dict[str, Answer]:
     """The answers that the members themselves gave, and that belong to the history that counts."""
     answers = {name: reply for name, reply in replies.items() if isinstance(reply, Answer)}
-    own = {name: answer for name, answer in answers.items() if _is_itself(answer, peer_urls.url_of(name))}
+    own = {name: answer for name, answer in answers.items() if _is_itself(answer, url_of(name))}
     return of_one_history(persisted, own)
 
 
@@ -86,17 +80,17 @@ def _is_itself(answer: Answer, peer_url: str) -> bool:
 
 
 def _named(
-    desired: DesiredCluster, found: tuple[EtcdMember, ...], peer_urls: PeerUrls
+    desired: DesiredCluster, found: tuple[EtcdMember, ...], name_at: NameAt
 ) -> tuple[dict[str, EtcdMember], tuple[EtcdMember, ...]]:
     """The entries of etcd's list by the names of our members, and the entries of unknown members."""
-    names = {entry.id: _name_of(entry, peer_urls) for entry in found}
+    names = {entry.id: _name_of(entry, name_at) for entry in found}
     entries = {names[entry.id]: entry for entry in found if is_member_name(names[entry.id], desired.name)}
     return entries, tuple(entry for entry in found if entry not in entries.values())
 
 
-def _name_of(entry: EtcdMember, peer_urls: PeerUrls) -> str:
+def _name_of(entry: EtcdMember, name_at: NameAt) -> str:
     """The name that the entry has, or, before its member has started, the one that its peer URL gives."""
-    return entry.name or next(map(peer_urls.name_at, entry.peer_urls), "")
+    return entry.name or next(map(name_at, entry.peer_urls), "")
 
 
 def _joined(member: Member, entry: EtcdMember | None, answer: Answer | None, reply: Reply | None) -> Member:

@@ -12,7 +12,7 @@ from etcd_operator.clock import Clock
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import ClaimFacts, Member, PeerFacts, PodFacts, PodProblem, is_member_name
 from etcd_operator.core.metrics_pages import needed
-from etcd_operator.core.observation import PeerUrls, conflict, observed
+from etcd_operator.core.observation import conflict, observed
 from etcd_operator.core.replies import Reply
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import PEER_REFUSED
@@ -73,7 +73,12 @@ class Observer(Generic[Cluster]):
         if probe is None:
             return None
         found = observed(
-            desired, objects, _replies(objects, probe), _pages(objects, probe), self._peer_urls(desired)
+            desired,
+            objects,
+            _replies(objects, probe),
+            _pages(objects, probe),
+            url_of=lambda name: peer_url(self.dialect, desired, name),
+            name_at=lambda url: self.dialect.member_at(desired, host_of(url)),
         )
         now = self.clock.now()
         since = desired.unavailable_since
@@ -189,12 +194,6 @@ class Observer(Generic[Cluster]):
         if not isinstance(least, int) or not is_as_desired(budget.spec, self.dialect.budget(desired, least)):
             return None
         return least
-
-    def _peer_urls(self, desired: DesiredCluster) -> PeerUrls:
-        return PeerUrls(
-            url_of=lambda name: peer_url(self.dialect, desired, name),
-            name_at=lambda peer_url: self.dialect.member_at(desired, host_of(peer_url)),
-        )
 
 
 def _is_leaving(member: Member) -> bool:

@@ -1,7 +1,6 @@
 """The objects of the modelled world as the facts that rules read."""
 
 from etcd_operator.core.members import ClaimFacts, PeerFacts, PodFacts
-from etcd_operator.core.observation import PeerUrls
 from etcd_operator.core.replies import EtcdMember
 from unit.core.model import Peer
 from unit.core.model_disks import Disk
@@ -30,9 +29,8 @@ def peer_url_of(name: str) -> str:
     return f"http://{name}:2380"
 
 
-PEER_URLS = PeerUrls(
-    url_of=peer_url_of, name_at=lambda url: url.removeprefix("http://").removesuffix(":2380")
-)
+def name_at(url: str) -> str:
+    return url.removeprefix("http://").removesuffix(":2380")
 
 
 def claim_facts(name: str, claim: Claim) -> ClaimFacts:

@@ -26,7 +26,7 @@ from etcd_operator.pages import UNREAD, MetricsPage
 from unit.core.model import Refused, Resource, World
 from unit.core.model_acts import apply
 from unit.core.model_disks import Process
-from unit.core.model_facts import PEER_URLS, claim_facts, list_of, peer_facts, pod_facts
+from unit.core.model_facts import claim_facts, list_of, name_at, peer_facts, peer_url_of, pod_facts
 from unit.core.model_judge import judge
 from unit.core.model_pods import Claim, Pod
 
@@ -83,7 +83,7 @@ class Operator:
         has_quorum = any(_proves_quorum(self.world, process) for process in self._answering().values())
         replies |= {name: Silence(seconds=seconds) for name, seconds in self._silences(replies).items()}
         pages = {name: self._page(name) for name in needed(desired, objects, replies, has_quorum=has_quorum)}
-        found = observed(desired, objects, replies, pages, PEER_URLS)
+        found = observed(desired, objects, replies, pages, url_of=peer_url_of, name_at=name_at)
         return ClusterState(
             desired=desired,
             members=found.members,

@@ -8,7 +8,7 @@ import pytest
 from etcd_operator.api.persisted import Bootstrap, Recovery
 from etcd_operator.core.desired import DesiredCluster, PersistedState
 from etcd_operator.core.members import Member
-from etcd_operator.core.observation import PeerUrls, conflict, observed
+from etcd_operator.core.observation import conflict, observed
 from etcd_operator.core.replies import Answer, EtcdMember, Refusal, Reply, Silence
 from etcd_operator.core.state import ClusterState
 from unit.core.builders import CLUSTER_ID, TOKEN, answer, entry, persistent, pod
@@ -16,10 +16,6 @@ from unit.core.builders import CLUSTER_ID, TOKEN, answer, entry, persistent, pod
 OTHER = "feedfeedfeedfeed"
 NAMES = ("db-0", "db-1", "db-2")
 THREE = tuple(entry(name) for name in NAMES)
-PEER_URLS = PeerUrls(
-    url_of=lambda name: f"http://{name}:2380",
-    name_at=lambda url: url.removeprefix("http://").removesuffix(":2380") if "db-" in url else "",
-)
 FOREIGN = EtcdMember(id="id-x", name="x", peer_urls=("http://elsewhere:2380",))
 
 
@@ -34,7 +30,18 @@ def join(
 ) -> ClusterState:
     """Members with a pod each, and what they replied."""
     objects = {name: Member(name=name, pod=pod(name)) for name in names}
-    return observed(desired or recorded(), objects, replies, {}, PEER_URLS)
+    return observed(
+        desired or recorded(),
+        objects,
+        replies,
+        {},
+        url_of=lambda name: f"http://{name}:2380",
+        name_at=_name_at,
+    )
+
+
+def _name_at(url: str) -> str:
+    return url.removeprefix("http://").removesuffix(":2380") if "db-" in url else ""
 
 
 def heard(listed: tuple[EtcdMember, ...] = THREE, **changes: Any) -> dict[str, Reply]:
