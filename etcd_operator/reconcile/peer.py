@@ -18,7 +18,7 @@ from etcd_operator.reconcile.failures import REQUEST_FAILED, Failures
 from etcd_operator.reconcile.objects import NameTaken
 from etcd_operator.reconcile.peer_act import CleanupFailed, PeerActor, PeerReport
 from etcd_operator.reconcile.peer_memory import PeerMemory
-from etcd_operator.reconcile.peer_observe import ObservedPeer, PeerObserver, cluster_of
+from etcd_operator.reconcile.peer_observe import PeerObserver, cluster_of
 from etcd_operator.reconcile.writes import Writes
 
 CATCH_UP = 0.05
@@ -50,21 +50,24 @@ class PeerReconciler:
         if not self.writes.expectations.are_met(key):
             return Result(requeue_after=CATCH_UP, is_done=False)
         try:
-            return self._carry_out(self.observer.observe(key, peer))
+            return self._carry_out(key, peer)
         except (NameTaken, Forbidden, Invalid, CleanupFailed) as error:
             return self._held(peer, error)
         except Exception as error:
             self._report(peer, REQUEST_FAILED, error)
             raise
 
-    def _carry_out(self, observed: ObservedPeer) -> Result:
-        """Plan and act. Where the caches turn out to be behind, the next pass decides anew."""
-        made, peer = plan(observed.state), observed.peer
-        self.memory.waits(observed.key, made.awaits)
+    def _carry_out(self, key: Key, peer: EtcdPeer) -> Result:
+        """Observe, plan and act. Where the caches turn out to be behind, the next pass decides anew."""
+        state, found = self.observer.observe(key, peer)
+        made = plan(state)
+        self.memory.waits(key, made.awaits)
         actor = PeerActor(
-            observed=observed,
+            peer=peer,
+            state=state,
+            found=found,
             repository=self.observer.repository,
-            objects=self.writes.of(observed.key),
+            objects=self.writes.of(key),
             report=self.report,
             disown=self.disown,
         )
@@ -72,7 +75,7 @@ class PeerReconciler:
         if made.problem is not None and is_as_observed:
             self._report(peer, made.problem.reason, TerminalError(made.problem.message))
         if made.is_well:
-            self.failures.passed(observed.key)
+            self.failures.passed(key)
             self._set_problem(peer, None)
         return Result(requeue_after=made.requeue_after if is_as_observed else CATCH_UP)
 

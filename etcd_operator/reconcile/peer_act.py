@@ -14,12 +14,13 @@ from etcd_operator.api import improbable
 from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.core.peers.actions import Act, AnnotateStarted, CleanUp, Disown, PeerAction
+from etcd_operator.core.peers.state import PeerState
 from etcd_operator.errors import NotFound, OperatorError
 from etcd_operator.kube import resources
 from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Written
 from etcd_operator.reconcile.objects import Objects
-from etcd_operator.reconcile.peer_observe import ObservedPeer, replica_set
+from etcd_operator.reconcile.peer_observe import replica_set
 from etcd_operator.render import persistent
 
 PeerReport = Callable[[EtcdPeer, str, str], None]
@@ -36,9 +37,14 @@ class CleanupFailed(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class PeerActor:
-    """Acts on one EtcdPeer. repository: of etcd's images."""
+    """Acts on one EtcdPeer.
 
-    observed: ObservedPeer
+    found: the ReplicaSet of its name as the caches showed it. repository: of etcd's images.
+    """
+
+    peer: EtcdPeer
+    state: PeerState
+    found: ObjectMeta | None
     repository: str
     objects: Objects
     report: PeerReport
@@ -51,11 +57,11 @@ class PeerActor:
         """
         match action:
             case Act.FIND_CLAIM:
-                return not self.objects.find_own(resources.CLAIMS, persistent.claim(self.observed.peer))
+                return not self.objects.find_own(resources.CLAIMS, persistent.claim(self.peer))
             case Act.CREATE_CLAIM:
                 return self._create_claim()
             case AnnotateStarted():
-                claim = ObjectMeta(name=self.observed.key.name, uid=action.uid)
+                claim = ObjectMeta(name=self.state.name, uid=action.uid)
                 self.objects.annotate(resources.CLAIMS, claim, {improbable.STARTED_ANNOTATION: "true"})
             case Act.CREATE_REPLICA_SET:
                 self._create(resources.REPLICA_SETS, self._replica_set(), "ReplicaSetCreated")
@@ -66,23 +72,23 @@ class PeerActor:
             case Act.RELEASE:
                 self._release()
             case Disown():
-                self.disown(self.observed.peer, action.problem.reason, action.problem.message)
+                self.disown(self.peer, action.problem.reason, action.problem.message)
             case _:
                 assert_never(action)
         return True
 
     def _create_claim(self) -> bool:
-        body = persistent.claim(self.observed.peer, is_root_owned=self.observed.state.is_root_owned)
+        body = persistent.claim(self.peer, is_root_owned=self.state.is_root_owned)
         return self._create(resources.CLAIMS, body, "PVCCreated")
 
     def _create(self, resource: Resource, body: RawObject, reason: str) -> bool:
         is_new = self.objects.create(resource, body)
         if is_new:
-            self.report(self.observed.peer, reason, f"created {resource.kind} {self.observed.key.name}")
+            self.report(self.peer, reason, f"created {resource.kind} {self.state.name}")
         return is_new
 
     def _change_template(self) -> None:
-        found, wanted = self.observed.found, self._replica_set()
+        found, wanted = self.found, self._replica_set()
         if found is None:
             return
         # Annotations of others are kept; an object without any has nothing to add a single one to.
@@ -98,7 +104,7 @@ class PeerActor:
             )
 
     def _replica_set(self) -> RawObject:
-        return replica_set(self.observed.peer, self.observed.state, self.repository)
+        return replica_set(self.peer, self.state, self.repository)
 
     def _clean_up(self, *, may_leave: bool) -> None:
         """Delete what is the peer's, live: a cache may lack what has just been made.
@@ -107,7 +113,7 @@ class PeerActor:
         again until the garbage collector deletes it. Raises CleanupFailed, unless what cannot be deleted may
         be left behind.
         """
-        peer, claim = self.observed.peer, f"PersistentVolumeClaim {self.observed.key.name}"
+        peer, claim = self.peer, f"PersistentVolumeClaim {self.state.name}"
         try:
             self._delete(resources.REPLICA_SETS, lambda found: found.controller_uid == peer.metadata.uid)
             if self._delete(resources.CLAIMS, lambda found: _is_claim_of(peer, found)):
@@ -119,13 +125,13 @@ class PeerActor:
             self.report(peer, "CleanupGivenUp", f"{left}: {failure}")
 
     def _delete(self, resource: Resource, is_ours: Callable[[ObjectMeta], bool]) -> bool:
-        found = self.objects.find(resource, self.observed.key.name, Written)
+        found = self.objects.find(resource, self.state.name, Written)
         if found is None or found.metadata.deletion_timestamp is not None or not is_ours(found.metadata):
             return False
         return self.objects.remove(resource, found.metadata)
 
     def _release(self) -> None:
-        metadata = self.observed.peer.metadata
+        metadata = self.peer.metadata
         rest = [name for name in metadata.finalizers if name != improbable.CLEANUP_FINALIZER]
         with suppress(NotFound):
             self.objects.write_finalizers(resources.PEERS, metadata, rest)

@@ -26,16 +26,6 @@ TEMPLATE_ANNOTATION = f"{improbable.GROUP}/template"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ObservedPeer:
-    """A peer as stored, its state, and the ReplicaSet of its name as the caches showed it."""
-
-    key: Key
-    peer: EtcdPeer
-    state: PeerState
-    found: ObjectMeta | None
-
-
-@dataclass(frozen=True, kw_only=True)
 class PeerObserver:
     """Observes EtcdPeers. Nothing is read from the API server; repository: of etcd's images."""
 
@@ -44,12 +34,11 @@ class PeerObserver:
     clock: Clock
     memory: PeerMemory
 
-    def observe(self, key: Key, peer: EtcdPeer) -> ObservedPeer:
-        """The world of one peer as the caches show it."""
+    def observe(self, key: Key, peer: EtcdPeer) -> tuple[PeerState, ObjectMeta | None]:
+        """A peer, and the ReplicaSet of its name, as the caches show them."""
         found = self._replica_set(key)
         state = self._state(key, peer, found)
-        state = replace(state, is_template_current=self._is_current(peer, state, found))
-        return ObservedPeer(key=key, peer=peer, state=state, found=found)
+        return replace(state, is_template_current=self._is_current(peer, state, found)), found
 
     def _state(self, key: Key, peer: EtcdPeer, found: ObjectMeta | None) -> PeerState:
         cluster = self.caches.clusters.store.get(cluster_of(peer))
