@@ -49,7 +49,8 @@ class Informer(Generic[T]):
         clock: Clock | None = None,
         random: Callable[[], float] = chance.random,
     ) -> None:
-        self.name = f"informer-{selection.resource}"
+        self.resource = selection.resource
+        self.name = f"informer-{self.resource}"
         self._handlers: list[OnChange[T]] = []
         self._synced = threading.Event()
         self._on_crash = on_crash

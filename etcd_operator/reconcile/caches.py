@@ -60,16 +60,8 @@ class Caches(Generic[Cluster]):
 
     def of_resource(self, resource: resources.Resource) -> Informer[Any] | None:
         """The informer of the clusters or of what belongs to them; None for what this group does not have."""
-        by_resource: dict[resources.Resource, Informer[Any] | None] = {
-            self.resource: self.clusters,
-            resources.PODS: self.pods,
-            resources.SERVICES: self.services,
-            resources.BUDGETS: self.budgets,
-            resources.PEERS: self.peers,
-            resources.CLAIMS: self.claims,
-            resources.REPLICA_SETS: self.replica_sets,
-        }
-        return by_resource[resource]
+        informers = (self.clusters, *self.parts())
+        return next((informer for informer in informers if informer.resource == resource), None)
 
     def cluster_of(self, metadata: ObjectMeta) -> Key | None:
         """The cluster that an object's label names."""
