@@ -164,7 +164,7 @@ class Recorder:
         return self._gives_up_at is not None and self._clock.monotonic() >= self._gives_up_at
 
     def _deliver(self, post: _Post) -> None:
-        post.name = post.name or self._new_name(post.fact)
+        post.name = post.name or f"{post.fact.about.name}.{secrets.token_hex(8)}"
         post.tries += 1
         try:
             self._write(post.fact, post.name)
@@ -239,9 +239,6 @@ class Recorder:
             "reportingComponent": COMPONENT,
             "reportingInstance": self._instance,
         }
-
-    def _new_name(self, fact: _Fact) -> str:
-        return f"{fact.about.name}.{secrets.token_hex(8)}"
 
     def _time(self) -> str:
         return timestamp(self._clock.now())

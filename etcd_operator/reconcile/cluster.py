@@ -117,7 +117,8 @@ class _Pass(Generic[Cluster]):
         self._plan = self._explained(failure) if failure is not None else self._with_failed_gates(attempts)
         if not self._plan.is_quiet:
             attempts.make(self._write_status)
-            attempts.make(self._write_peers)
+            if self._of.peer_status is not None:
+                attempts.make(partial(self._of.peer_status.write, self._state))
         if failure is not None and not isinstance(failure, REPORTED_AND_WAITED_FOR):
             raise failure
         return self._ended(attempts)
@@ -152,10 +153,6 @@ class _Pass(Generic[Cluster]):
             log.warning("status_refused", error=str(lasting[0]))
             return Result(requeue_after=RETRY_HELD)
         return Result(requeue_after=self._next_observation())
-
-    def _write_peers(self) -> None:
-        if self._of.peer_status is not None:
-            self._of.peer_status.write(self._state)
 
     def _act(self) -> None:
         for action in self._plan.actions:

@@ -99,14 +99,11 @@ class Installer:
 
     def _apply(self, body: RawObject) -> None:
         resource, name = _BY_KIND[body["kind"]], body["metadata"]["name"]
-        if resource is resources.CRDS or self._is_known(resource):
+        if resource is resources.CRDS or self._client.has_api(resource.api_version, resource.plural):
             self._client.patch(resource, Key("", name), body, dict[str, Any], kind=PatchKind.APPLY)
         else:
+            # Older API servers lack mutating policies.
             log.warning("policy_not_supported", kind=body["kind"], name=name)
-
-    def _is_known(self, resource: resources.Resource) -> bool:
-        """Whether the API server serves this kind; older ones lack mutating policies."""
-        return self._client.has_api(f"{resource.group}/{resource.version}", resource.plural)
 
     def _failed(self, label: str, error: OperatorError) -> None:
         before = self._problems.get(label)

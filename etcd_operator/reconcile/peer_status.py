@@ -47,11 +47,9 @@ class PeerStatusWriter:
                 continue
             is_new = peer.status == PeerStatus()
             if not is_new or member.peer.is_existing_only or member.problem is not None:
-                attempts.make(partial(self._write, state.desired.key, peer, member))
+                status = _status(peer, member, self._now())
+                attempts.make(partial(self._replace, state.desired.key, peer, status))
         attempts.end()
-
-    def _write(self, cluster: Key, peer: EtcdPeer, member: Member) -> None:
-        self._replace(cluster, peer, _status(peer, member, self._now()))
 
     def disown(self, peer: EtcdPeer, reason: str, message: str) -> None:
         """Write why nothing is done for a peer that belongs to no cluster: no cluster's pass sees it."""

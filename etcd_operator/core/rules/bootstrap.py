@@ -96,8 +96,10 @@ def _continue(state: ClusterState, bootstrap: Bootstrap) -> Plan:
     another = _another_version(state, bootstrap)
     if another is not None:
         return another
-    missing = [name for name in bootstrap.members if not _exists(state, name)]
-    lost = [name for name in bootstrap.members if not _keeps_data(state, name)]
+    made = {member.name for member in state.members if state.kind.is_made(member)}
+    kept = {member.name for member in state.members if state.kind.may_keep_data(member)}
+    missing = [name for name in bootstrap.members if name not in made]
+    lost = [name for name in bootstrap.members if name not in kept]
     doubtful = [m.name for m in state.members if m.name not in lost and m.may_have_served]
     if lost and doubtful:
         # Members that keep their data continue: a quorum of them has all that was acknowledged.
@@ -174,13 +176,3 @@ def _await_quorum(state: ClusterState, bootstrap: Bootstrap, poll: float) -> Pla
 def _bootstrapping(bootstrap: Bootstrap) -> str:
     """One sentence for the whole bootstrap: a status that changes at each step is a write at each step."""
     return f"bootstrapping a cluster of {len(bootstrap.members)}"
-
-
-def _exists(state: ClusterState, name: str) -> bool:
-    member = state.by_name.get(name)
-    return member is not None and state.kind.is_made(member)
-
-
-def _keeps_data(state: ClusterState, name: str) -> bool:
-    member = state.by_name.get(name)
-    return member is not None and state.kind.may_keep_data(member)
