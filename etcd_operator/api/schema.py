@@ -36,8 +36,8 @@ def of_type(kind: type) -> Schema:
 
 def piece(name: str) -> Schema:
     """The schema of one of Kubernetes' own types, such as `Affinity`."""
-    schema: Schema = _pieces()[name]
-    return schema
+    data = resources.files("etcd_operator.api").joinpath("schemas/core.json").read_bytes()
+    return decoder(dict[str, Schema]).decode(data)[name]
 
 
 def at(schema: Schema, path: str) -> Schema:
@@ -78,8 +78,3 @@ def _inline(schema: Schema, components: dict[str, Schema]) -> Schema:
     if "items" in schema:
         result["items"] = _inline(schema["items"], components)
     return result
-
-
-def _pieces() -> dict[str, Schema]:
-    data = resources.files("etcd_operator.api").joinpath("schemas/core.json").read_bytes()
-    return decoder(dict[str, Schema]).decode(data)

@@ -50,7 +50,9 @@ class ImprobableDialect:
     def _read_spec(self, cluster: EtcdCluster) -> dict[str, Any]:
         spec = parse_spec(cluster.spec, ClusterSpec)
         version = version_for(self._defaults, spec.version)
-        _refuse_reserved(spec)
+        for field, names in reserved_names(spec.pod_template).items():
+            if names:
+                raise InvalidSpec(f"spec.podTemplate.metadata.{field}: {RESERVED}: remove {', '.join(names)}")
         if spec.affinity and spec.pod_template.affinity:
             raise InvalidSpec("spec.affinity and spec.podTemplate.affinity are alternatives: set one of them")
         template = spec.pod_template
@@ -121,12 +123,6 @@ def reserved_names(template: PodTemplate) -> dict[str, list[str]]:
     }
     found["labels"] += [name for name in persistent.NAME_LABELS if name in metadata.labels]
     return found
-
-
-def _refuse_reserved(spec: ClusterSpec) -> None:
-    for field, names in reserved_names(spec.pod_template).items():
-        if names:
-            raise InvalidSpec(f"spec.podTemplate.metadata.{field}: {RESERVED}: remove {', '.join(names)}")
 
 
 def _members(state: ClusterState) -> tuple[MemberStatus, ...]:

@@ -71,10 +71,6 @@ def user_agent() -> str:
         return "etcd-operator/unknown"
 
 
-def _no_hook(_verb: str, _resource: str, _code: int, _seconds: float) -> None:
-    return
-
-
 class Client:
     """The verbs. `on_request` is called once for each request, for metrics; it must not raise."""
 
@@ -83,7 +79,7 @@ class Client:
         transport: Transport,
         *,
         timeouts: Timeouts | None = None,
-        on_request: OnRequest = _no_hook,
+        on_request: OnRequest = lambda *_: None,
         clock: Clock | None = None,
         page_size: int = PAGE_SIZE,
     ) -> None:

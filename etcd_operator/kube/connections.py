@@ -64,18 +64,15 @@ class InFlight:
                 self.abort.hold(sock)
 
 
-class _InFlights(threading.local):
-    current: InFlight | None = None
-
-
-in_flight = _InFlights()
-"""The request of each thread. urllib3 opens connections itself and has no hook that reports the socket, so a
-connection finds its request through the thread."""
+in_flight = threading.local()
+"""The request of each thread, as `current`. urllib3 opens connections itself and has no hook that reports the
+socket, so a connection finds its request through the thread."""
 
 
 def _use(sock: Any, *, reused: bool) -> None:
-    if in_flight.current is not None:
-        in_flight.current.use(sock, reused=reused)
+    flight: InFlight | None = getattr(in_flight, "current", None)
+    if flight is not None:
+        flight.use(sock, reused=reused)
 
 
 class _PlainConnection(HTTPConnection):

@@ -32,10 +32,6 @@ OnChange = Callable[[T | None, T | None], None]
 """`(old, new)`: None for an object that did not exist before or no longer exists."""
 
 
-def _ignore(_old: object, _new: object) -> None:
-    return
-
-
 def is_older(version: str, than: str) -> bool:
     """Whether a resourceVersion is known to precede another one."""
     if version.isdecimal() and than.isdecimal():
@@ -47,7 +43,10 @@ class Store(Generic[T]):
     """The objects by key, and by the values of each index. One writer, any number of readers."""
 
     def __init__(
-        self, *, indexes: Mapping[str, Index[T]] | None = None, on_change: OnChange[T] = _ignore
+        self,
+        *,
+        indexes: Mapping[str, Index[T]] | None = None,
+        on_change: OnChange[T] = lambda *_: None,
     ) -> None:
         self._indexes = dict(indexes or {})
         self._on_change = on_change
