@@ -32,16 +32,16 @@ from etcd_operator.core.actions import (
     ReplaceMember,
     RestoreLabels,
 )
+from etcd_operator.core.members import ClaimFacts, Member, PodFacts
 from etcd_operator.core.state import ClusterState
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.errors import Conflict, NotFound, NotLeading
 from etcd_operator.etcd.client import OnCall
 from etcd_operator.kube import resources
-from etcd_operator.kube.views import Budget
+from etcd_operator.kube.views import Budget, Written
 from etcd_operator.reconcile.addresses import client_endpoints, peer_url
 from etcd_operator.reconcile.caches import Caches, Cluster
 from etcd_operator.reconcile.labels import assert_gone_as_seen
-from etcd_operator.reconcile.member_storage import assert_others_are_kept, assert_others_run
 from etcd_operator.reconcile.members.protocol import NewMembers, Scope
 from etcd_operator.reconcile.membership import Membership
 from etcd_operator.reconcile.objects import CHANGED, Overridden, Report
@@ -136,7 +136,7 @@ class Actor(Generic[Cluster]):
                         membership.assert_corrupt(action.member_id)
                     labels = self.dialect.member_labels(scope.desired, action.name)
                     assert_gone_as_seen(scope, self.members(scope), action.name, labels)
-                    assert_others_are_kept(scope, action.name)
+                    _assert_still_there(scope, action.name, scope.state.kind.storage_of)
                     if membership.remove(action.name, action.member_id):
                         report("MemberRemoved", f"removed member {action.name}, ID {action.member_id}")
                     removed = frozenset(client_endpoints([scope.member(action.name)]).values())
@@ -160,7 +160,7 @@ class Actor(Generic[Cluster]):
         if len(state.voters) > 1 and state.by_name[name].is_healthy:
             if not self._membership(state).lists(name, self._peer_url(scope, name)):
                 raise Conflict(f"{name} is no longer a member: not upgrading it")
-            assert_others_run(scope, name)
+            _assert_still_there(scope, name, lambda voter: voter.pod)
         try:
             self.members(scope).replace(action)
         finally:
@@ -194,3 +194,23 @@ class Actor(Generic[Cluster]):
             return  # deleted meanwhile: the watch will report it
         if not budget.is_as_desired(stored.spec, body):
             raise Overridden(f"PodDisruptionBudget {desired.name} is not stored as requested: {CHANGED}")
+
+
+def _assert_still_there(
+    scope: Scope, leaving: str, part: Callable[[Member], PodFacts | ClaimFacts | None]
+) -> None:
+    """Raises Conflict if this part of another healthy voter is being deleted since it was observed.
+
+    A cache is always a moment behind. Three voters tolerate the loss of one: if a pod is being deleted while
+    the operator removes or restarts another member, one of the two remaining voters is about to end, and with
+    it the quorum. etcd would not refuse: a pod that is being deleted still answers. What was already being
+    deleted when it was observed is part of the plan.
+    """
+    for voter in scope.state.healthy_voters:
+        seen = part(voter)
+        if voter.name == leaving or seen is None or seen.is_terminating:
+            continue
+        resource = resources.PODS if isinstance(seen, PodFacts) else resources.CLAIMS
+        found = scope.objects.find(resource, seen.name, Written)
+        if found is None or found.metadata.uid != seen.uid or found.metadata.deletion_timestamp is not None:
+            raise Conflict(f"{voter.name} is being deleted since it was observed: trying again")
