@@ -94,7 +94,7 @@ class ClusterState:
 
     @cached_property
     def etcd_members(self) -> tuple[EtcdMember, ...]:
-        """etcd's member list, as it is believed (see `core.lists`)."""
+        """etcd's member list, as it is believed (see `core.observation`)."""
         ours = (member.entry for member in self.members if member.entry is not None)
         return (*ours, *self.unknown_members)
 

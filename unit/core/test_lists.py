@@ -2,7 +2,7 @@
 
 import pytest
 
-from etcd_operator.core.lists import listed
+from etcd_operator.core.observation import listed
 from etcd_operator.core.replies import Answer, EtcdMember
 from unit.core.builders import answer, entry
 
