@@ -173,7 +173,7 @@ class Client:
             body = self._discover(root + group_version, label)
         except NotFound:
             return False
-        return any(found.name == plural for found in _parse(label, body, ApiResources).resources)
+        return any(found.get("name") == plural for found in _parse(label, body, ApiResources).resources)
 
     def server_version(self) -> tuple[int, int]:
         """Major and minor version of the API server, as numbers (a minor of `36+` is 36)."""

@@ -6,7 +6,7 @@ is readable even then.
 """
 
 from collections.abc import Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import structlog
@@ -20,7 +20,11 @@ T = TypeVar("T")
 log = structlog.get_logger()
 
 
-class _ListMeta(msgspec.Struct, rename="camel"):
+class _Meta(msgspec.Struct, rename="camel"):
+    """What is read of the metadata of every list and object; only a list has a token."""
+
+    name: str = ""
+    namespace: str = ""
     resource_version: str = ""
     continue_token: str = msgspec.field(name="continue", default="")
 
@@ -28,20 +32,14 @@ class _ListMeta(msgspec.Struct, rename="camel"):
 class ListPage(msgspec.Struct):
     """One page of a list, its objects still as JSON."""
 
-    metadata: _ListMeta
+    metadata: _Meta
     items: list[msgspec.Raw] | None = None
-
-
-class _PartialMeta(msgspec.Struct, rename="camel"):
-    name: str = ""
-    namespace: str = ""
-    resource_version: str = ""
 
 
 class Partial(msgspec.Struct):
     """What every object has; readable also where the rest of the object is not."""
 
-    metadata: _PartialMeta = msgspec.field(default_factory=_PartialMeta)
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
 
     @property
     def key(self) -> Key:
@@ -49,14 +47,10 @@ class Partial(msgspec.Struct):
         return Key(self.metadata.namespace, self.metadata.name)
 
 
-class _ApiResource(msgspec.Struct):
-    name: str
-
-
 class ApiResources(msgspec.Struct):
     """The discovery document of one group and version."""
 
-    resources: list[_ApiResource] = []
+    resources: list[dict[str, Any]] = []
 
 
 class ServerVersion(msgspec.Struct):

@@ -58,22 +58,10 @@ class PodStatus(Value, frozen=True, kw_only=True):
     init_container_statuses: tuple[ContainerStatus, ...] = ()
 
 
-class ReadinessGate(Value, frozen=True, kw_only=True):
-    """A condition without which a pod is not ready."""
-
-    condition_type: str
-
-
-class ClaimSource(Value, frozen=True, kw_only=True):
-    """The claim of a volume."""
-
-    claim_name: str = ""
-
-
 class Volume(Value, frozen=True, kw_only=True):
     """A volume of a pod; only claims are read."""
 
-    persistent_volume_claim: ClaimSource | None = None
+    persistent_volume_claim: dict[str, Any] | None = None
 
 
 class PodSpec(Value, frozen=True, kw_only=True):
@@ -82,7 +70,7 @@ class PodSpec(Value, frozen=True, kw_only=True):
     node_name: str = ""
     hostname: str = ""
     volumes: tuple[Volume, ...] = ()
-    readiness_gates: tuple[ReadinessGate, ...] = ()
+    readiness_gates: tuple[dict[str, str], ...] = ()
 
 
 class Pod(Value, frozen=True, kw_only=True):
@@ -96,7 +84,7 @@ class Pod(Value, frozen=True, kw_only=True):
     def claims(self) -> frozenset[str]:
         """The names of the claims that it uses."""
         sources = (volume.persistent_volume_claim for volume in self.spec.volumes)
-        return frozenset(source.claim_name for source in sources if source is not None)
+        return frozenset(source.get("claimName", "") for source in sources if source is not None)
 
 
 class Budget(Value, frozen=True, kw_only=True):

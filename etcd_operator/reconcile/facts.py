@@ -100,7 +100,7 @@ def pod_facts(pod: Pod, *, now: datetime) -> PodFacts:
 
 
 def _is_gated(pod: Pod, keys: PodKeys) -> bool:
-    return any(gate.condition_type == keys.serves for gate in pod.spec.readiness_gates)
+    return any(gate.get("conditionType") == keys.serves for gate in pod.spec.readiness_gates)
 
 
 def _serves(pod: Pod, keys: PodKeys) -> bool | None:
