@@ -19,7 +19,7 @@ position costs one GET and distinguishes the two.
 
 from collections.abc import Generator, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from typing import Generic, TypeVar
 
@@ -65,6 +65,7 @@ class _Frame(msgspec.Struct):
     object: msgspec.Raw
 
 
+@dataclass(eq=False)
 class Watch(Generic[T]):
     """A single-use stream of the changes after `resource_version`.
 
@@ -72,33 +73,23 @@ class Watch(Generic[T]):
     the iteration stops without an error.
     """
 
-    def __init__(
-        self,
-        client: Client,
-        selection: Selection,
-        decode: type[T],
-        *,
-        resource_version: str,
-        timeout_seconds: int,
-        abort: Abort,
-        clock: Clock,
-    ) -> None:
-        self._client = client
-        self._selection = selection
-        self._decoder = decoder(decode)
-        self._version = resource_version
-        self._timeout_seconds = timeout_seconds
-        self._abort = abort
-        self._clock = clock
-        self._stream: Stream | None = None
+    client: Client
+    selection: Selection
+    decode: type[T]
+    _: KW_ONLY
+    resource_version: str
+    timeout_seconds: int
+    abort: Abort
+    clock: Clock
+    _stream: Stream | None = None
 
     def open(self) -> None:
         """Send the request and wait until the server accepts it. `Gone` if the position is too old."""
-        self._stream = self._client.open_watch(
-            self._selection,
-            resource_version=self._version,
-            timeout_seconds=self._timeout_seconds,
-            abort=self._abort,
+        self._stream = self.client.open_watch(
+            self.selection,
+            resource_version=self.resource_version,
+            timeout_seconds=self.timeout_seconds,
+            abort=self.abort,
         )
 
     def __iter__(self) -> Generator[Event[T], None, None]:
@@ -113,12 +104,12 @@ class Watch(Generic[T]):
             event = self._event(line)
             if event is not None:
                 yield event
-            if self._abort.triggered:
+            if self.abort.triggered:
                 return
 
     def _lines(self, stream: Stream) -> Iterator[bytes]:
         """Complete lines only; whatever the last newline does not end is dropped."""
-        ends = self._clock.monotonic() + self._timeout_seconds + _LIFE_GRACE
+        ends = self.clock.monotonic() + self.timeout_seconds + _LIFE_GRACE
         pending: list[bytes] = []
         for chunk in self._chunks(stream):
             *complete, rest = chunk.split(b"\n")
@@ -127,7 +118,7 @@ class Watch(Generic[T]):
                 pending.clear()
             if rest:
                 pending.append(rest)
-            if self._clock.monotonic() > ends:
+            if self.clock.monotonic() > ends:
                 return
 
     def _chunks(self, stream: Stream) -> Iterator[bytes]:
@@ -136,13 +127,13 @@ class Watch(Generic[T]):
         except TimeoutError:
             return
         except NoResponse:
-            if not self._abort.triggered:
+            if not self.abort.triggered:
                 raise
 
     def _event(self, line: bytes) -> Event[T] | None:
         if not line.strip():
             return None
-        label = f"watch {self._selection.resource}"
+        label = f"watch {self.selection.resource}"
         try:
             frame = decoder(_Frame).decode(line)
         except msgspec.DecodeError as error:
@@ -158,17 +149,17 @@ class Watch(Generic[T]):
         try:
             kind = EventType(frame.type)
         except ValueError as error:
-            unreadable(self._selection.resource, frame.object, error)
+            unreadable(self.selection.resource, frame.object, error)
             kind = EventType.BOOKMARK
         if not version:
-            unreadable(self._selection.resource, frame.object, ValueError("it has no resourceVersion"))
+            unreadable(self.selection.resource, frame.object, ValueError("it has no resourceVersion"))
             return None
         value = None if kind is EventType.BOOKMARK else self._decode(frame.object)
         return Event(type=kind, key=known.key, resource_version=version, object=value)
 
     def _decode(self, raw: msgspec.Raw) -> T | None:
         try:
-            return self._decoder.decode(raw)
+            return decoder(self.decode).decode(raw)
         except msgspec.ValidationError as error:
-            unreadable(self._selection.resource, raw, error)
+            unreadable(self.selection.resource, raw, error)
             return None

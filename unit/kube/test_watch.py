@@ -236,7 +236,7 @@ def test_an_abort_from_another_thread_unblocks_at_once(script: Script) -> None:
         until(lambda: server.asked)
         until(lambda: is_reading(thread))
         began = time.monotonic()
-        watch._abort.trigger()
+        watch.abort.trigger()
         thread.join(30)
         assert time.monotonic() - began < AT_ONCE
         assert len(ended) == 1
@@ -256,5 +256,5 @@ def test_an_abort_of_a_stream_under_a_flood_ends_it_without_an_error() -> None:
         for event in watch:
             seen += 1
             if event.resource_version == "50":
-                watch._abort.trigger()
+                watch.abort.trigger()
         assert seen == 40
