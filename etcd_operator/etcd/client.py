@@ -10,6 +10,7 @@ import hashlib
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass, field
 
 import grpc
 
@@ -55,6 +56,7 @@ def ignore_call(_method: str, _code: str, _seconds: float) -> None:
     """The `OnCall` that does nothing."""
 
 
+@dataclass(eq=False)
 class EtcdClient:
     """Calls one endpoint (`host:port`) over the cluster's connections.
 
@@ -62,25 +64,12 @@ class EtcdClient:
     a user and no client certificate names one.
     """
 
-    def __init__(
-        self,
-        channels: Channels,
-        endpoint: str,
-        *,
-        deadline: float = 5.0,
-        token: str | None = None,
-        on_call: OnCall = ignore_call,
-    ) -> None:
-        self._channels = channels
-        self._endpoint = endpoint
-        self._deadline = deadline
-        self._metadata = (("token", token),) if token is not None else ()
-        self._on_call = on_call
-
-    @property
-    def endpoint(self) -> str:
-        """The member's address, `host:port`."""
-        return self._endpoint
+    channels: Channels
+    endpoint: str
+    _: KW_ONLY
+    deadline: float = 5.0
+    token: str | None = field(default=None, repr=False)
+    on_call: OnCall = ignore_call
 
     # Reading
 
@@ -142,7 +131,7 @@ class EtcdClient:
         If nothing arrives for `stall` seconds it raises `Timeout`; the time that the caller takes does not
         count. Closing the iterator ends the stream.
         """
-        connection = self._channels.connection(self._endpoint)
+        connection = self.channels.connection(self.endpoint)
         with self._translated(methods.SNAPSHOT, connection):
             stream = connection.stream(methods.SNAPSHOT)(pb.SnapshotRequest(), metadata=self._metadata)
             try:
@@ -206,14 +195,14 @@ class EtcdClient:
         hundred at a time, so that clients' writes come in between; none is sent after `within` seconds.
         """
         end = time.monotonic() + within
-        connection = self._channels.connection(self._endpoint)
+        connection = self.channels.connection(self.endpoint)
         call = connection.unary(methods.ALARM_LIST)
         for begin in range(0, entries, _WINDOW):
             if time.monotonic() >= end:
                 return
             with self._translated(methods.ALARM_LIST, connection):
                 pending = [
-                    call.future(pb.AlarmRequest(), timeout=self._deadline, metadata=self._metadata)
+                    call.future(pb.AlarmRequest(), timeout=self.deadline, metadata=self._metadata)
                     for _ in range(min(_WINDOW, entries - begin))
                 ]
                 for reply in pending:
@@ -224,11 +213,15 @@ class EtcdClient:
         request = pb.AuthenticateRequest(name=user, password=password)
         return self._call(methods.AUTHENTICATE, request).token
 
+    @property
+    def _metadata(self) -> tuple[tuple[str, str], ...]:
+        return (("token", self.token),) if self.token is not None else ()
+
     def _call(
         self, method: Method[Request, Response], request: Request, *, deadline: float | None = None
     ) -> Response:
-        connection = self._channels.connection(self._endpoint)
-        timeout = self._deadline if deadline is None else deadline
+        connection = self.channels.connection(self.endpoint)
+        timeout = self.deadline if deadline is None else deadline
         with self._translated(method, connection):
             return connection.unary(method)(request, timeout=timeout, metadata=self._metadata)
 
@@ -242,15 +235,15 @@ class EtcdClient:
         except grpc.RpcError as error:
             code, details = error.code(), error.details() or ""
             if is_connection_lost(code, details):
-                self._channels.discard(connection)
-            call = f"{method.name} at {self._endpoint}"
+                self.channels.discard(connection)
+            call = f"{method.name} at {self.endpoint}"
             raise translate(code, details, call=call, is_write=method.is_write) from error
         except ValueError as error:
             # gRPC raises this if another thread closed the channel before the call began.
             code = grpc.StatusCode.CANCELLED
-            raise Unavailable(f"{method.name} at {self._endpoint}: {error}") from error
+            raise Unavailable(f"{method.name} at {self.endpoint}: {error}") from error
         finally:
-            self._on_call(method.name, code.name, time.monotonic() - start)
+            self.on_call(method.name, code.name, time.monotonic() - start)
 
 
 def _verified(chunks: Iterator[bytes]) -> Iterator[bytes]:
