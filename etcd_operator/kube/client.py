@@ -17,7 +17,7 @@ Promises
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import Enum
 from importlib import metadata
 from typing import Any, Generic, TypeVar
@@ -71,23 +71,18 @@ def user_agent() -> str:
         return "etcd-operator/unknown"
 
 
+@dataclass(eq=False)
 class Client:
     """The verbs. `on_request` is called once for each request, for metrics; it must not raise."""
 
-    def __init__(
-        self,
-        transport: Transport,
-        *,
-        timeouts: Timeouts | None = None,
-        on_request: OnRequest = lambda *_: None,
-        clock: Clock | None = None,
-        page_size: int = PAGE_SIZE,
-    ) -> None:
-        self._transport = transport
-        self._timeouts = timeouts or Timeouts()
-        self._on_request = on_request
-        self._clock = clock or SystemClock()
-        self._page_size = page_size
+    transport: Transport
+    _: KW_ONLY
+    timeouts: Timeouts = field(default_factory=Timeouts)
+    on_request: OnRequest = lambda *_: None
+    clock: Clock = field(default_factory=SystemClock)
+    page_size: int = PAGE_SIZE
+
+    def __post_init__(self) -> None:
         self._headers = {"User-Agent": user_agent(), "Accept": "application/json"}
 
     def get(self, resource: Resource, key: Key, decode: type[T]) -> T:
@@ -107,7 +102,7 @@ class Client:
         """Read a collection, consistent as of its `resource_version`; `""` is all namespaces."""
         call = Call("list", resource, Key(namespace, ""), query=_selector(label_selector), abort=abort)
         try:
-            return self._list(call, decode, self._page_size)
+            return self._list(call, decode, self.page_size)
         except Gone:
             return self._list(call, decode, 0)
 
@@ -197,7 +192,7 @@ class Client:
         call = Call("watch", selection.resource, Key(selection.namespace, ""), query=query, abort=abort)
         request = self._request(call, "GET")
         opened = self._measured(
-            call.verb, str(call.resource), lambda: self._transport.stream(request, self._timeouts, abort)
+            call.verb, str(call.resource), lambda: self.transport.stream(request, self.timeouts, abort)
         )
         if isinstance(opened, Response):
             raise _failed(call.label, opened, is_write=False)
@@ -234,20 +229,20 @@ class Client:
 
     def _exchange(self, request: Request, verb: str, resource: str, abort: Abort | None) -> bytes:
         response = self._measured(
-            verb, resource, lambda: self._transport.exchange(request, self._timeouts, abort)
+            verb, resource, lambda: self.transport.exchange(request, self.timeouts, abort)
         )
         if not 200 <= response.status < 300:
             raise _failed(request.label, response, is_write=request.method != "GET")
         return response.body
 
     def _measured(self, verb: str, resource: str, send: Callable[[], Sent]) -> Sent:
-        began, code = self._clock.monotonic(), 0
+        began, code = self.clock.monotonic(), 0
         try:
             response = send()
             code = response.status if isinstance(response, Response) else 200
             return response
         finally:
-            self._on_request(verb, resource, code, self._clock.monotonic() - began)
+            self.on_request(verb, resource, code, self.clock.monotonic() - began)
 
 
 def _selector(label_selector: str) -> dict[str, str]:
