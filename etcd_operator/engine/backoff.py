@@ -15,7 +15,7 @@ wait longer than `cap`. Forgotten items use no memory. Safe from any thread.
 
 import threading
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from random import Random
 from typing import Generic, TypeVar
 
@@ -36,34 +36,29 @@ class _Failing:
     is_hurried: bool = False
 
 
+@dataclass(eq=False)
 class Backoff(Generic[T]):
     """The waits of all failing items. `random` returns floats in [0, 1)."""
 
-    def __init__(
-        self,
-        clock: Clock,
-        *,
-        base: float = 0.005,
-        cap: float = 30.0,
-        pause: float = 1.0,
-        random: Callable[[], float] | None = None,
-    ) -> None:
-        self._clock = clock
-        self._waits = Exponential(base, cap)
-        self._pause = pause
-        self._random = random or Random().random  # noqa: S311 - jitter, not a secret
-        self._lock = threading.Lock()
-        self._failing: dict[T, _Failing] = {}
+    clock: Clock
+    _: KW_ONLY
+    base: float = 0.005
+    cap: float = 30.0
+    pause: float = 1.0
+    random: Callable[[], float] = field(default_factory=lambda: Random().random)  # noqa: S311 - jitter
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _failing: dict[T, _Failing] = field(default_factory=dict)
 
     def failed(self, item: T, *, at_least: float = 0.0) -> float:
         """Count one more failure of `item`; returns the seconds until its next attempt."""
         with self._lock:
             known = self._failing.setdefault(item, _Failing())
             known.failures += 1
-            seconds = max(at_least, self._waits.after(known.failures) * (1.0 - self._random() / 2))
-            now = self._clock.monotonic()
+            wait = Exponential(self.base, self.cap).after(known.failures)
+            seconds = max(at_least, wait * (1.0 - self.random() / 2))
+            now = self.clock.monotonic()
             known.due = now + seconds
-            known.due_if_hurried = now + max(at_least, min(seconds, self._pause))
+            known.due_if_hurried = now + max(at_least, min(seconds, self.pause))
             known.may_hurry, known.is_hurried = not known.is_hurried, False
             return seconds
 
@@ -102,4 +97,4 @@ class Backoff(Generic[T]):
             self._failing.pop(item, None)
 
     def _left(self, known: _Failing) -> float:
-        return max(0.0, known.due - self._clock.monotonic())
+        return max(0.0, known.due - self.clock.monotonic())
