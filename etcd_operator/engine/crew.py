@@ -9,6 +9,7 @@ Late keys (see `workqueue`) always leave at least half of the workers to the oth
 
 import threading
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Generic, TypeVar
 
 from etcd_operator.engine.threads import Loop, OnCrash
@@ -26,6 +27,7 @@ IDLE = 1.0
 """Seconds without anything to do after which a spare worker ends."""
 
 
+@dataclass(eq=False)
 class Crew(Generic[T]):
     """Runs `work(timeout)` in each thread until it returns false.
 
@@ -33,24 +35,18 @@ class Crew(Generic[T]):
     returns false if none came in that time, or none will come any more.
     """
 
-    def __init__(
-        self,
-        name: str,
-        queue: WorkQueue[T],
-        work: Callable[[float | None], bool],
-        *,
-        workers: int,
-        on_crash: OnCrash,
-    ) -> None:
-        self._name = name
-        self._queue = queue
-        self._work = work
-        self._on_crash = on_crash
-        self._steady = workers
+    name: str
+    queue: WorkQueue[T]
+    work: Callable[[float | None], bool]
+    _: KW_ONLY
+    workers: int
+    on_crash: OnCrash
+
+    def __post_init__(self) -> None:
         self._lock = threading.Lock()
-        self._threads = {n: self._loop(f"worker-{n}", self._run) for n in range(workers)}
+        self._threads = {n: self._loop(f"worker-{n}", self._run) for n in range(self.workers)}
         self._watch = self._loop("spares", self._await_hold_ups)
-        self._started = workers
+        self._started = self.workers
 
     @property
     def size(self) -> int:
@@ -71,12 +67,12 @@ class Crew(Generic[T]):
             return (*self._threads.values(), self._watch)
 
     def _run(self) -> None:
-        while self._work(None):
+        while self.work(None):
             pass
 
     def _await_hold_ups(self) -> None:
-        while self._queue.await_hold_up(STALL):
-            for _ in range(min(self._steady, MOST * self._steady - self.size)):
+        while self.queue.await_hold_up(STALL):
+            for _ in range(min(self.workers, MOST * self.workers - self.size)):
                 self._start_spare()
             self._limit_late()
 
@@ -89,7 +85,7 @@ class Crew(Generic[T]):
 
     def _run_spare(self, number: int) -> None:
         try:
-            while self._work(IDLE):
+            while self.work(IDLE):
                 pass
         finally:
             with self._lock:
@@ -97,7 +93,7 @@ class Crew(Generic[T]):
             self._limit_late()
 
     def _limit_late(self) -> None:
-        self._queue.allow_late(max(1, self.size - (self._steady + 1) // 2))
+        self.queue.allow_late(max(1, self.size - (self.workers + 1) // 2))
 
     def _loop(self, name: str, body: Callable[[], None]) -> Loop:
-        return Loop(f"{self._name}-{name}", body, self._on_crash)
+        return Loop(f"{self.name}-{name}", body, self.on_crash)
