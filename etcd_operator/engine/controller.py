@@ -16,9 +16,6 @@ A controller owns a work queue of keys, the delays before keys return, and N wor
                                   retried with back-off
 
   So one key's failure never stops the others, nor its worker.
-- `enqueue` (something about it changed) runs a key without delay, or as soon as `backoff` allows if it has
-  just failed. `restart` (its desired state changed) resets its back-off. `resume` (what its last pass waited
-  for is available) runs it unless it waits for a retry.
 - A key that keeps failing reaches the longest wait, whatever its passes write and wake; keys that fail, or
   whose passes hang, leave workers to the others (`workqueue`, `crew`).
 - Keys may be enqueued before `start`: they wait for the workers. Leader election calls `start`.

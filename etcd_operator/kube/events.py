@@ -9,7 +9,6 @@ Promises
   created and upgraded, and each is a step that someone may have to explain: 60, and one in 30 s.
 - A write that fails is retried a few times, unless a retry cannot help; then the Event is dropped, counted,
   and logged once. Others are written meanwhile.
-- `stop` writes what is queued for as long as its deadline allows and returns whether everything was written.
 
 Not promised: delivery. Nothing may depend on an Event.
 """

@@ -1,7 +1,6 @@
 """A cache of one kind of object, kept up to date by a thread that reports each change.
 
 Promises
-- `has_synced` turns true once the first list is stored and reported to every handler, and remains true.
 - Handlers `(old, new)` are called one after another, in the informer's own thread, after the store has the
   change. They should put a key on a queue and return.
 - An exception in a handler is logged and affects only that one call.
@@ -68,7 +67,7 @@ class Informer(Generic[T]):
 
     @property
     def has_synced(self) -> bool:
-        """Whether the store holds a complete list, and it was reported to every handler."""
+        """Whether the first list is stored and was reported to every handler; it remains true."""
         return self._synced.is_set()
 
     @property

@@ -1,13 +1,11 @@
 """What must hold before a member may be stopped on purpose.
 
 All members are healthy, agree on who the members are, and have the same data; no member would lose its
-data; and before the first member of 3.7 every member has saved a raft snapshot.
+data.
 
-**From 3.6 to 3.7.** 3.7 cannot read log entries that 3.5 wrote, and panics on each start. They are
-harmless once the member has saved a raft snapshot behind them, which etcd does every 10000 entries.
-So before the first member of 3.7, each member must have saved one since it runs 3.6, unless the
-cluster was bootstrapped with 3.6 or later. Until they have, the log is padded with entries that
-change nothing (docs/decisions/006).
+Before the first member of 3.7, each member must have saved a raft snapshot since it runs 3.6, because 3.7
+cannot read log entries that 3.5 wrote. Until then the log is padded with entries that change nothing
+(docs/decisions/006).
 """
 
 from etcd_operator.core.actions import PadLog
