@@ -29,6 +29,9 @@ CONDITIONS = frozenset({"Available", "Progressing", "Degraded", "DataLossPossibl
 QUIET_HOLDS = frozenset({"Paused", "Deleting"})
 """Holds that the user requested: nothing is wrong."""
 
+RETRY_HELD = 10.0
+"""Seconds until something that only a person or another controller can change is tried again."""
+
 PEER_REFUSED = "PeerRefused"
 """Why nothing is done for an EtcdPeer that somebody has changed, also while its pod runs."""
 

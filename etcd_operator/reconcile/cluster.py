@@ -21,7 +21,7 @@ from etcd_operator.clock import Clock
 from etcd_operator.core.actions import Plan, Remember, Stage
 from etcd_operator.core.plan import plan
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.status import MILESTONES, QUIET_HOLDS, WARNINGS, awaits_cluster_version
+from etcd_operator.core.status import MILESTONES, QUIET_HOLDS, RETRY_HELD, WARNINGS, awaits_cluster_version
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.engine.controller import Result
 from etcd_operator.errors import Forbidden, Invalid, NotFound, NotLeading, OperatorError
@@ -41,9 +41,6 @@ from etcd_operator.timestamps import timestamp
 
 ReportEvent = Callable[[Any, str, str, bool], None]
 """`(object, reason, message, is_warning)`: an Event on the object."""
-
-RETRY_HELD = 10.0
-"""Seconds until something that only a person or another controller can change is tried again."""
 
 RETRY_VERSION = 2.5
 """Seconds until etcd's cluster version is read again: its leader compares the members' every 5 s."""

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 
 from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.core.members import PodProblem
-from etcd_operator.core.peers.plan import RETRY_HELD, plan
+from etcd_operator.core.peers.plan import plan
+from etcd_operator.core.status import RETRY_HELD
 from etcd_operator.engine.controller import Result
 from etcd_operator.errors import Forbidden, Invalid, TerminalError
 from etcd_operator.keys import Key

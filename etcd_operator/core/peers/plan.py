@@ -15,10 +15,7 @@ from etcd_operator.core.kinds.persistent import CLAIM_LOST
 from etcd_operator.core.members import PodProblem
 from etcd_operator.core.peers.actions import Act, AnnotateStarted, CleanUp, Disown, PeerAction, PeerPlan
 from etcd_operator.core.peers.state import Awaited, PeerState, is_started
-from etcd_operator.core.status import PEER_REFUSED
-
-RETRY_HELD = 10.0
-"""Seconds until something that only a person or another controller can change is tried again."""
+from etcd_operator.core.status import PEER_REFUSED, RETRY_HELD
 
 INITIAL_MEMBERS_RECHECK = 5.0
 """Seconds; the claims' own events come first."""

@@ -23,7 +23,7 @@ from etcd_operator.core.rules.objects import missing_services
 from etcd_operator.core.rules.protect import missing_budget
 from etcd_operator.core.starts import Bootstrapping
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.status import auth_enabled
+from etcd_operator.core.status import RETRY_HELD, auth_enabled
 
 BOOTSTRAP_POLL = 0.15
 """Seconds between observations of a bootstrap: etcd's first answer causes no event."""
@@ -49,7 +49,7 @@ def _begin(state: ClusterState) -> Plan:
             "StatusMissing",
             "members run, but the status that records their bootstrap is missing: "
             "restore the status, or delete the resource and create it again",
-            requeue_after=10.0,
+            requeue_after=RETRY_HELD,
         )
     names = state.desired.initial_member_names
     bootstrap = Bootstrap(members=names, token=state.desired.uid, version=state.desired.version)

@@ -13,10 +13,7 @@ from etcd_operator.core.rules.learner import STEP
 from etcd_operator.core.rules.replace import removable_corrupt
 from etcd_operator.core.rules.scale import lead_elsewhere
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.status import data_corrupt
-
-RECHECK = 10.0
-"""Seconds between observations while a person has to decide."""
+from etcd_operator.core.status import RETRY_HELD, data_corrupt
 
 
 def replace(state: ClusterState) -> Plan | None:
@@ -39,4 +36,4 @@ def replace(state: ClusterState) -> Plan | None:
     if out and not state.corrupt & (listed | {ANYBODY}):
         action = DisarmCorrupt(member_id=out[0])
         return Plan.act(action, reason=reason, message=message, requeue_after=STEP)
-    return Plan.hold(reason, message, requeue_after=RECHECK)
+    return Plan.hold(reason, message, requeue_after=RETRY_HELD)

@@ -3,7 +3,7 @@
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.rules.protect import missing_budget
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.status import auth_enabled
+from etcd_operator.core.status import RETRY_HELD, auth_enabled
 
 STALE_RECHECK = 0.05
 """Seconds until the cache is read again after our own write; a watch event takes a few ms."""
@@ -41,7 +41,7 @@ def conflicting(state: ClusterState) -> Plan | None:
     """Somebody else's object has a name that this cluster needs."""
     if not state.conflict:
         return None
-    return Plan.hold("NameConflict", state.conflict, requeue_after=10.0)
+    return Plan.hold("NameConflict", state.conflict, requeue_after=RETRY_HELD)
 
 
 def split(state: ClusterState) -> Plan | None:
@@ -60,7 +60,7 @@ def split(state: ClusterState) -> Plan | None:
         "SplitBrain",
         f"members belong to different clusters ({', '.join(sorted(ids))}): {effect}; "
         "stop the members that do not belong to this cluster",
-        requeue_after=10.0,
+        requeue_after=RETRY_HELD,
     )
 
 
@@ -71,7 +71,7 @@ def locked(state: ClusterState) -> Plan | None:
     budget = missing_budget(state)
     if budget:
         return Plan.act(*budget, reason="Protecting", message="protecting the quorum from evictions")
-    return Plan.hold(*auth_enabled(state), requeue_after=10.0)
+    return Plan.hold(*auth_enabled(state), requeue_after=RETRY_HELD)
 
 
 def unknown_members(state: ClusterState) -> Plan | None:
@@ -83,5 +83,5 @@ def unknown_members(state: ClusterState) -> Plan | None:
         "UnknownMember",
         f"etcd lists members that the operator did not create ({names}): "
         "remove them with `etcdctl member remove`",
-        requeue_after=10.0,
+        requeue_after=RETRY_HELD,
     )

@@ -13,9 +13,7 @@ from etcd_operator.core.desired import PersistedState
 from etcd_operator.core.members import ClaimFacts, quorum
 from etcd_operator.core.rules.bootstrap import create
 from etcd_operator.core.state import ClusterState
-
-RECHECK = 10.0
-"""Seconds between observations while a person has to act."""
+from etcd_operator.core.status import RETRY_HELD
 
 
 def resume(state: ClusterState) -> Plan | None:
@@ -40,7 +38,7 @@ def _in_the_way(state: ClusterState) -> Plan | None:
         "ClaimInTheWay",
         f"the claims {', '.join(found)} were given up by a recovery of an earlier cluster and are kept: "
         "delete them to begin with an empty cluster",
-        requeue_after=RECHECK,
+        requeue_after=RETRY_HELD,
     )
 
 
@@ -56,7 +54,7 @@ def _resume(claims: list[ClaimFacts], kept: Sequence[ClaimFacts]) -> Plan:
             "ClaimsConflict",
             f"the claims {names} hold data of different clusters: nothing is changed; "
             "delete the claims that do not belong to this cluster",
-            requeue_after=RECHECK,
+            requeue_after=RETRY_HELD,
         )
     initial_members = next((claim.initial_members for claim in claims if claim.initial_members), ())
     if not ids and not initial_members:
@@ -64,7 +62,7 @@ def _resume(claims: list[ClaimFacts], kept: Sequence[ClaimFacts]) -> Plan:
             "ClaimsConflict",
             f"the claims {names} belong to members that joined a cluster and never answered, and do not "
             "record which one: delete them to begin with an empty cluster",
-            requeue_after=RECHECK,
+            requeue_after=RETRY_HELD,
         )
     bootstrap = Bootstrap(members=initial_members, token=tokens.pop())
     if not ids:
@@ -116,5 +114,5 @@ def _too_few(left: Sequence[str], members: Sequence[str]) -> Plan:
         "too few for a quorum: nothing is changed; restore the missing claims. Delete those that are left "
         "only to begin with an empty cluster: their data is lost then (docs/operations.md describes how to "
         "recover it)",
-        requeue_after=RECHECK,
+        requeue_after=RETRY_HELD,
     )

@@ -11,6 +11,7 @@ from etcd_operator.core.kinds.protocol import Numbers
 from etcd_operator.core.members import Member, ordinal_of, quorum
 from etcd_operator.core.rules.learner import STEP, is_losing_data, join, may_change
 from etcd_operator.core.state import ClusterState
+from etcd_operator.core.status import RETRY_HELD
 
 
 def orphaned_objects(state: ClusterState) -> Plan | None:
@@ -68,7 +69,7 @@ def up(state: ClusterState) -> Plan | None:
         return Plan.hold(
             "ClaimInTheWay",
             f"the claim {name} holds data of another cluster: delete it, so that a member can be added",
-            requeue_after=10.0,
+            requeue_after=RETRY_HELD,
         )
     if former is not None:
         return Plan.wait("ScalingUp", f"waiting until the former {name} is deleted", requeue_after=STEP)
