@@ -32,6 +32,9 @@ QUIET_HOLDS = frozenset({"Paused", "Deleting"})
 RETRY_HELD = 10.0
 """Seconds until something that only a person or another controller can change is tried again."""
 
+CATCH_UP = 0.05
+"""Seconds until caches are read again after our own write; a watch event takes a few ms."""
+
 PEER_REFUSED = "PeerRefused"
 """Why nothing is done for an EtcdPeer that somebody has changed, also while its pod runs."""
 

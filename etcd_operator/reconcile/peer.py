@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.core.members import PodProblem
 from etcd_operator.core.peers.plan import plan
-from etcd_operator.core.status import RETRY_HELD
+from etcd_operator.core.status import CATCH_UP, RETRY_HELD
 from etcd_operator.engine.controller import Result
 from etcd_operator.errors import Forbidden, Invalid, TerminalError
 from etcd_operator.keys import Key
@@ -21,9 +21,6 @@ from etcd_operator.reconcile.peer_act import CleanupFailed, PeerActor, PeerRepor
 from etcd_operator.reconcile.peer_memory import PeerMemory
 from etcd_operator.reconcile.peer_observe import PeerObserver, cluster_of
 from etcd_operator.reconcile.writes import Writes
-
-CATCH_UP = 0.05
-"""Seconds until the next pass where caches are behind."""
 
 RETRY_PASSING = 0.5
 """Seconds until a name is tried again whose object is being deleted."""

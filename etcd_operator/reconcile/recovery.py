@@ -31,11 +31,9 @@ from etcd_operator.kube import resources
 from etcd_operator.kube.views import Pod
 from etcd_operator.reconcile.addresses import client_endpoint
 from etcd_operator.reconcile.members.protocol import MarkSeed, Members, Scope
+from etcd_operator.reconcile.membership import DEADLINE
 from etcd_operator.render.steps import SKIP_STEPS
 from etcd_operator.render.urls import CLIENT_PORT, endpoint, host_of
-
-DEADLINE = 2.0
-"""Seconds for one call to etcd."""
 
 MemberAt = Callable[[DesiredCluster, str], str]
 """The member that peers reach under a host name (see `dialects.base`)."""

@@ -9,6 +9,7 @@ from etcd_operator.core.plan import RULES, plan
 from etcd_operator.core.replies import EtcdMember
 from etcd_operator.core.rules import guard
 from etcd_operator.core.state import ClusterState
+from etcd_operator.core.status import CATCH_UP
 from unit.core.builders import (
     answer,
     bootstrapped,
@@ -64,7 +65,7 @@ def test_a_stale_observation_is_repeated_soon_and_is_no_problem() -> None:
     made = plan(not_bootstrapped(persistent(), is_fresh=False))
 
     assert (made.actions, made.stage, made.reason) == ((), Stage.WORKING, "CatchingUp")
-    assert made.requeue_after == guard.STALE_RECHECK
+    assert made.requeue_after == CATCH_UP
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,7 @@
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.rules.protect import missing_budget
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.status import RETRY_HELD, auth_enabled
-
-STALE_RECHECK = 0.05
-"""Seconds until the cache is read again after our own write; a watch event takes a few ms."""
+from etcd_operator.core.status import CATCH_UP, RETRY_HELD, auth_enabled
 
 
 def deleting(state: ClusterState) -> Plan | None:
@@ -34,7 +31,7 @@ def stale(state: ClusterState) -> Plan | None:
     """A state older than our own last write is outdated."""
     if state.is_fresh:
         return None
-    return Plan.wait("CatchingUp", "waiting for the cache to catch up", requeue_after=STALE_RECHECK)
+    return Plan.wait("CatchingUp", "waiting for the cache to catch up", requeue_after=CATCH_UP)
 
 
 def conflicting(state: ClusterState) -> Plan | None:

@@ -8,9 +8,7 @@ first learner joins, and lowered only when a voter has been removed.
 from etcd_operator.core.actions import Action, KeepBudget, Plan, Stage
 from etcd_operator.core.members import quorum
 from etcd_operator.core.state import ClusterState
-
-CATCH_UP = 0.05
-"""Seconds until the change that waits for the budget is planned."""
+from etcd_operator.core.status import CATCH_UP
 
 
 def budget(state: ClusterState) -> Plan | None:

@@ -12,6 +12,7 @@ needed.
 from etcd_operator.core.actions import Plan, RemakePod, RemoveMember
 from etcd_operator.core.members import Member, quorum
 from etcd_operator.core.state import ClusterState
+from etcd_operator.core.status import CATCH_UP
 from etcd_operator.core.upgrade.member import may_fail_by_version
 
 CRASHES = 3
@@ -29,7 +30,7 @@ def lost_member(state: ClusterState) -> Plan | None:
         RemoveMember(name=lost.name, member_id=lost.id),
         reason="Replacing",
         message=f"{lost.name} lost its data: removing it, so that another member can replace it",
-        requeue_after=0.05,
+        requeue_after=CATCH_UP,
     )
 
 
@@ -69,7 +70,7 @@ def remount(state: ClusterState) -> Plan | None:
         RemakePod(name=empty.name),
         reason="Remounting",
         message=f"{empty.name} reports that its data is missing: recreating its pod to confirm it",
-        requeue_after=0.05,
+        requeue_after=CATCH_UP,
     )
 
 
