@@ -8,8 +8,8 @@ import pytest
 from e2e.support.clusters import Document
 from e2e.support.space import Space
 from e2e.support.volumes import claim_folder
-from e2e.support.waiting import wait_until
-from e2e.test_backups import BACKUP_SECONDS, ON_CLAIM, VERSION, verified, wait_phase, with_a_key
+from e2e.support.waiting import LONG, wait_until
+from e2e.test_backups import ON_CLAIM, VERSION, verified, wait_phase, with_a_key
 from etcd_operator.kube import resources
 from etcd_operator.timestamps import instant
 
@@ -67,7 +67,7 @@ def test_a_schedule_from_its_creation_to_its_deletion(space: Space) -> None:
     assert edited < due < datetime.now(UTC)
     wait_until(
         lambda: status_of(space).get("lastSuccessfulURL") == f"file:///{name}.db",
-        BACKUP_SECONDS,
+        LONG,
         lambda: f"the status reports it: {status_of(space)}",
     )
     assert status_of(space)["lastBackup"] == {"name": name, "phase": "Completed", "url": stored["url"]}
@@ -114,6 +114,6 @@ def test_old_etcd_backups_are_deleted_and_two_never_run_at_once(space: Space) ->
     edit(space, '{"suspend": true}')
     wait_until(
         lambda: status_of(space).get("lastSuccessfulURL") and not space.names(resources.BACKUPS),
-        BACKUP_SECONDS + MINUTE,
+        LONG + MINUTE,
         lambda: f"it is stored, and its EtcdBackup deleted: {status_of(space)}",
     )
