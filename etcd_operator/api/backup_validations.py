@@ -49,54 +49,69 @@ _STARTS = "self.objectURLTemplate.startsWith"
 
 def of_template(at: str) -> tuple[Validation, ...]:
     """The rules of an EtcdBackup's spec, which is at the path `at`."""
-    url = f"{at}.destination.objectURLTemplate"
+    destination = f"{at}.destination"
+    url = f"{destination}.objectURLTemplate"
+    return *_of_source(f"{at}.source"), *_of_url(url), *_of_destination(destination)
+
+
+def _of_source(at: str) -> tuple[Validation, ...]:
     return (
         Validation(
             name="one-source",
-            at=f"{at}.source",
+            at=at,
             holds="has(self.clusterURL) != has(self.clusterName)",
             message=ONE_SOURCE,
         ),
         Validation(
             name="cluster-url",
-            at=f"{at}.source.clusterURL",
+            at=f"{at}.clusterURL",
             holds=whole(CLUSTER_URL_PATTERN),
             message=CLUSTER_URL,
         ),
         Validation(
             name="cluster-name",
-            at=f"{at}.source.clusterName",
+            at=f"{at}.clusterName",
             holds=f"self.matches('{NAME_PATTERN}')",
             message=CLUSTER_NAME,
         ),
+    )
+
+
+def _of_url(at: str) -> tuple[Validation, ...]:
+    return (
         Validation(
             name="placeholders",
-            at=url,
+            at=at,
             holds=whole(TEMPLATE_PATTERN),
             message=UNKNOWN_PLACEHOLDER,
         ),
-        Validation(name="scheme", at=url, holds=whole(SCHEME_PATTERN), message=SCHEME),
+        Validation(name="scheme", at=at, holds=whole(SCHEME_PATTERN), message=SCHEME),
         Validation(
-            name="no-credentials", at=url, holds=f"!{whole(CREDENTIALS_PATTERN)}", message=NO_CREDENTIALS
+            name="no-credentials", at=at, holds=f"!{whole(CREDENTIALS_PATTERN)}", message=NO_CREDENTIALS
         ),
         Validation(
             name="object",
-            at=url,
+            at=at,
             # The other rules say more about these.
             holds=f"!{whole(SCHEME_PATTERN)} || {whole(CREDENTIALS_PATTERN)} || {whole(OBJECT_PATTERN)}",
             message=OBJECT,
         ),
-        Validation(name="no-dots", at=url, holds=f"!{whole(DOTS_PATTERN)}", message=DOTS),
-        Validation(name="options", at=url, holds=whole(OPTIONS_PATTERN), message=OPTIONS),
+        Validation(name="no-dots", at=at, holds=f"!{whole(DOTS_PATTERN)}", message=DOTS),
+        Validation(name="options", at=at, holds=whole(OPTIONS_PATTERN), message=OPTIONS),
+    )
+
+
+def _of_destination(at: str) -> tuple[Validation, ...]:
+    return (
         Validation(
             name="claim",
-            at=f"{at}.destination",
+            at=at,
             holds=f"{_STARTS}('file://') == has(self.persistentVolumeClaim)",
             message=CLAIM,
         ),
         Validation(
             name="credentials-fit",
-            at=f"{at}.destination",
+            at=at,
             holds="!has(self.credentials) || ("
             f"(!has(self.credentials.aws) || {_STARTS}('s3://')) && "
             f"(!has(self.credentials.googleCloud) || {_STARTS}('gs://')) && "

@@ -169,36 +169,36 @@ def _reconciler(  # noqa: PLR0913 -- wiring: each part can be exchanged
         is_node_lost=Nodes(wiring.client, wiring.clock).is_lost,
         owns_pod=owns_pod,
     )
+    actor = Actor(
+        writes=writes,
+        caches=caches,
+        dialect=dialect,
+        members=members,
+        prober=prober,
+        on_call=wiring.on_call,
+        clock=wiring.clock,
+        may_act=wiring.may_act,
+        leads_for=wiring.leads_for,
+    )
+    readiness_writer = ReadinessWriter(
+        writes=writes, dialect=dialect, clock=wiring.clock, may_act=wiring.may_act
+    )
+    upgrades = UpgradeWatch(
+        clock=wiring.clock, on_finished=wiring.on_upgrade, on_leaderless=wiring.on_leaderless
+    )
     return ClusterReconciler(
         writes=writes,
         caches=caches,
         dialect=dialect,
         observer=observer,
-        actor=Actor(
-            writes=writes,
-            caches=caches,
-            dialect=dialect,
-            members=members,
-            prober=prober,
-            on_call=wiring.on_call,
-            clock=wiring.clock,
-            may_act=wiring.may_act,
-            leads_for=wiring.leads_for,
-        ),
-        readiness_writer=ReadinessWriter(
-            writes=writes,
-            dialect=dialect,
-            clock=wiring.clock,
-            may_act=wiring.may_act,
-        ),
+        actor=actor,
+        readiness_writer=readiness_writer,
         prober=prober,
         clock=wiring.clock,
         report=cluster_reporter(wiring.recorder, caches),
         jitter=Random().random,  # noqa: S311 -- spreads passes over time, keeps no secret
         resync=wiring.resync,
-        upgrades=UpgradeWatch(
-            clock=wiring.clock, on_finished=wiring.on_upgrade, on_leaderless=wiring.on_leaderless
-        ),
+        upgrades=upgrades,
         failures=Failures(wiring.clock),
         peer_status=peer_status,
     )
