@@ -3,6 +3,9 @@
 New examples are a command of their own, `hack/test --explore` (see `unit.explore`).
 """
 
+import signal
+from collections.abc import Iterator
+
 import pytest
 from hypothesis import settings
 
@@ -15,3 +18,13 @@ settings.load_profile("repeatable")
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
     failures.register(config)
+
+
+@pytest.fixture
+def default_signals() -> Iterator[None]:
+    """For tests of signals: processes inherit what is ignored, SIGHUP by nohup, SIGINT by `&` in scripts."""
+    hangup = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    interrupt = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGHUP, hangup)
+    signal.signal(signal.SIGINT, interrupt)

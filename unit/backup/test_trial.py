@@ -22,6 +22,8 @@ from unit.etcd.support import eventually
 RESTORE = 'mkdir -p "$5/member/snap" && head -c -32 "$3" > "$5/member/snap/db"'
 HASH = "echo '{\"hash\":1}'"
 
+pytestmark = pytest.mark.usefixtures("default_signals")
+
 
 def install(
     where: Path, *, restore: str = RESTORE, hash_kv: str = HASH, etcd: str = "exec sleep 1000"

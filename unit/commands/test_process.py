@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -27,14 +26,7 @@ LARGE = (
 )
 
 
-@pytest.fixture(autouse=True)
-def _default_signals() -> Iterator[None]:
-    """A process inherits signals that are ignored: by nohup SIGHUP, by `&` in a script SIGINT."""
-    hangup = signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    interrupt = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGHUP, hangup)
-    signal.signal(signal.SIGINT, interrupt)
+pytestmark = pytest.mark.usefixtures("default_signals")
 
 
 def start(*words: str) -> subprocess.Popen[str]:
