@@ -5,7 +5,7 @@ here first and fails; then what it shows is mended, in the product or in the mod
 """
 
 from unit.core.test_membership_model import Memberships
-from unit.core.test_recovery_model import Recoveries
+from unit.core.test_recovery_model import ManualRecoveries, Recoveries
 from unit.core.test_upgrade_model import Upgrades
 
 
@@ -100,4 +100,14 @@ def test_a_member_without_its_volume_is_replaced_where_its_claim_is_being_delete
     machine.a_claim_is_deleted(how="kubectl", which=1)
     machine.a_pod_is_lost(how="kubectl", which=0)
     machine.a_volume_is_not_mounted(which=4)
+    machine.teardown()
+
+
+def test_a_request_that_was_carried_out_does_not_stop_repairs() -> None:
+    """The recovered member reports missing data, because its volume is not mounted: it needs another pod."""
+    machine = ManualRecoveries()
+    machine.begin(size=3, asked=1, left={0}, is_silent=False, passes=4, is_slow=False)
+    machine.a_node_is_replaced(node=0)
+    machine.everything_goes_on(times=1)
+    machine.a_volume_is_not_mounted(which=0)
     machine.teardown()

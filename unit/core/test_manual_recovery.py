@@ -203,3 +203,26 @@ def test_with_a_quorum_an_annotation_is_refused_unless_it_names_what_was_done(
 
 def test_a_healthy_cluster_reports_that_it_refuses() -> None:
     assert plan(bootstrapped(persistent(recover=NAME))).reason == "RecoveryRefused"
+
+
+CARRIED_OUT = msgspec.structs.replace(RECOVERY, replaces="the cluster before")
+
+
+@pytest.mark.parametrize(
+    ("state", "requested"),
+    [
+        pytest.param(lost(3, 0, 1), name_of(CARRIED_OUT), id="one that was carried out"),
+        pytest.param(lost(3, 0, 1, 2), name_of(CARRIED_OUT), id="the same, and nobody answers"),
+        pytest.param(lost(3, 0, 1, 2), NAME, id="one that needs a member that answers"),
+    ],
+)
+def test_a_request_that_cannot_be_carried_out_now_does_not_stop_repairs(
+    state: ClusterState, requested: str
+) -> None:
+    persisted = replace(state.persisted, recovery=CARRIED_OUT)
+    state = replace(state, desired=replace(state.desired, persisted=persisted))
+    state = changed(state, "db-0", pod=pod("db-0", is_running=False, has_no_data=True, restarts=9))
+
+    made = plan(replace(state, desired=replace(state.desired, recover=requested)))
+    assert made.reason == "Remounting"
+    assert made == plan(state)

@@ -50,7 +50,7 @@ def recover(state: ClusterState) -> Plan | None:
     recovery = state.persisted.recovery
     if recovery is not None and state.persisted.is_recovering:
         return _go_on(state, recovery)
-    return None if state.has_quorum or not state.desired.recover else _offer(state)
+    return _offer(state) if _is_requested(state) else None
 
 
 def offer(state: ClusterState) -> Plan | None:
@@ -71,6 +71,17 @@ def refused(state: ClusterState) -> Plan | None:
         f"the annotation {RECOVER_ANNOTATION} requests {requested}, but a quorum answers: "
         "there is nothing to recover, remove the annotation",
     )
+
+
+def _is_requested(state: ClusterState) -> bool:
+    """Whether a request waits that can be carried out; all others are reported after every other rule.
+
+    A request stays in the annotation when it has been carried out, and must not stop repairs then.
+    """
+    requested, former = state.desired.recover, state.persisted.recovery
+    if state.has_quorum or not requested or (former is not None and _is_for(requested, former)):
+        return False
+    return any(_remains(member) for member in _responders(state))
 
 
 def name_of(recovery: Recovery) -> str:
