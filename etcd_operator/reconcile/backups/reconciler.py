@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import assert_never
 
 import msgspec
+import structlog
 
 from etcd_operator.api.backups import API_VERSION, KIND, EtcdBackup
 from etcd_operator.clock import Clock
@@ -38,6 +39,8 @@ CATCH_UP = 0.05
 RETRY_HELD = 10.0
 """Seconds until something that only a person can change is tried again."""
 
+log = structlog.get_logger()
+
 
 @dataclass(frozen=True, kw_only=True)
 class BackupReconciler:
@@ -59,6 +62,14 @@ class BackupReconciler:
             return self._over(key)
         if not self.expectations.are_met(key):
             return Result(requeue_after=CATCH_UP, is_done=False)
+        try:
+            return self._pass(key, backup)
+        except TerminalError as error:
+            # No event leads to the next pass: time does.
+            log.error("backup_pass_failed", key=str(key), error=str(error))
+            return Result(requeue_after=RETRY_HELD)
+
+    def _pass(self, key: Key, backup: EtcdBackup) -> Result:
         objects = self._objects(key)
         observed = self.observer.observe(key, backup, objects)
         made = plan(observed.state)

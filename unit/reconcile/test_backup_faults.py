@@ -1,0 +1,89 @@
+"""What an API server or others do to an EtcdBackup that runs: its end is reported nevertheless."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from unit.fakes.apiserver import Answer, Json
+from unit.fakes.apiserver.faults import Request, no_fault
+from unit.reconcile.bench import Bench, bench
+from unit.reconcile.bodies import BACKUPS
+from unit.reconcile.jobs import STORED, Jobs, backup
+
+Made = tuple[Bench, Jobs]
+
+
+@pytest.fixture
+def made() -> Iterator[Made]:
+    with bench() as world:
+        world.start()
+        yield world, Jobs(world)
+
+
+def begun(made: Made) -> Json:
+    """The Job of an EtcdBackup that was just created."""
+    world, jobs = made
+    world.create(*backup())
+    world.run_until(lambda: bool(jobs.all()))
+    world.drain()
+    return jobs.one()
+
+
+def phase(world: Bench) -> str:
+    return str(world.status(BACKUPS, "one").get("phase", ""))
+
+
+def reason(world: Bench) -> str:
+    return str(world.condition(BACKUPS, "Complete", "one").get("reason", ""))
+
+
+def test_the_end_is_reported_as_soon_as_the_status_may_be_written_again(made: Made) -> None:
+    """Nothing happens to a Job that has ended, so no event leads to another pass."""
+    world, jobs = made
+    job = begun(made)
+
+    def refuse(request: Request) -> Answer | None:
+        is_status = request.plural == "etcdbackups" and request.is_write
+        return Answer(code=403, reason="Forbidden") if is_status else None
+
+    world.api.before = refuse
+    jobs.run(job, STORED)
+    world.wait(15.0)
+    assert phase(world) == "BackingUp"
+    refused = len(world.writes())
+    world.wait(60.0)
+    assert len(world.writes()) - refused <= 7, "no loop"
+    world.api.before = no_fault
+    world.wait(15.0)
+    assert phase(world) == "Completed"
+
+
+def refusing(verb: str) -> Callable[[Request], Answer | None]:
+    """A lack of one right on single Jobs."""
+
+    def refuse(request: Request) -> Answer | None:
+        is_meant = request.plural == "jobs" and request.method == verb and not request.path.endswith("jobs")
+        return Answer(code=403, reason="Forbidden") if is_meant else None
+
+    return refuse
+
+
+def test_a_job_that_may_not_be_read_for_a_while_is_made_later(made: Made) -> None:
+    world, jobs = made
+    world.api.before = refusing("GET")
+    world.create(*backup())
+    world.wait(30.0)
+    assert (phase(world), jobs.all()) == ("BackingUp", [])
+    world.api.before = no_fault
+    jobs.until(lambda: phase(world) == "Completed")
+
+
+def test_a_job_that_may_not_be_deleted_for_a_while_is_deleted_later(made: Made) -> None:
+    world, jobs = made
+    begun(made)
+    world.api.before = refusing("DELETE")
+    world.wait(700.0)
+    assert (phase(world), reason(world), len(jobs.all())) == ("BackingUp", "NotStarted", 1)
+    world.api.before = no_fault
+    world.wait(30.0)
+    assert (phase(world), reason(world), jobs.all()) == ("Failed", "NotStarted", [])
