@@ -13,6 +13,7 @@ from etcd_operator.core.backups.plan import (
     Act,
     BackupPlan,
     plan,
+    rests_on_absence,
     size_of,
 )
 from etcd_operator.core.backups.result import REASONS, Report, StoredManifest, failure, read
@@ -179,6 +180,29 @@ def test_a_decision(given: BackupState, phase: str, reason: str, act: Act) -> No
 @pytest.mark.parametrize("made", [None, job(), job(pod(exit_code=0, report=STORED))])
 def test_what_has_ended_is_never_run_again(made: JobState | None, final: dict[str, Any]) -> None:
     assert plan(state(made, **final)) is None
+
+
+RUNS = pod(has_started=True)
+LATE = {"age": START_PATIENCE}
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (job(), False),
+        (job(pod(exit_code=0)), False),
+        (job(end=JobEnd.FAILED), True),
+        (job(RUNS, end=JobEnd.SUCCEEDED), True),
+        (job(pod(exit_code=1), end=JobEnd.FAILED), False),
+        (job(pod(has_failed=True), end=JobEnd.FAILED), False),
+        (job(**LATE), True),
+        (job(pod(), **LATE), True),
+        (job(RUNS, **LATE), False),
+        (job(pod(), **LATE, is_terminating=True), False),
+    ],
+)
+def test_what_rests_on_pods_that_were_not_seen(given: JobState, expected: bool) -> None:
+    assert rests_on_absence(given) is expected
 
 
 def test_who_waits_says_for_what() -> None:

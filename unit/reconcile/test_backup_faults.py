@@ -4,11 +4,13 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from etcd_operator.api.backups import UID_LABEL
 from unit.fakes.apiserver import Answer, Json
 from unit.fakes.apiserver.faults import Request, no_fault
+from unit.fakes.apiserver.kinds import PODS
 from unit.reconcile.bench import Bench, bench
 from unit.reconcile.bodies import BACKUPS
-from unit.reconcile.jobs import STORED, Jobs, backup
+from unit.reconcile.jobs import STORED, Jobs, backup, ended
 
 Made = tuple[Bench, Jobs]
 
@@ -87,3 +89,45 @@ def test_a_job_that_may_not_be_deleted_for_a_while_is_deleted_later(made: Made) 
     world.api.before = no_fault
     world.wait(30.0)
     assert (phase(world), reason(world), jobs.all()) == ("Failed", "NotStarted", [])
+
+
+UNSEEN = {"metadata": {"labels": {UID_LABEL: None}}}
+"""A pod without it is in no cache, like one whose events are late."""
+
+
+def test_the_report_of_a_pod_that_the_cache_does_not_show_is_read(made: Made) -> None:
+    world, jobs = made
+    job = begun(made)
+    pod = jobs.start(job)
+    world.drain()
+    world.edit(PODS, pod, UNSEEN)
+    jobs.report(pod, **ended({"error": "no bucket b", "reason": "BucketMissing"}, exit_code=1))
+    jobs.end(job, "Failed", "Job has reached the specified backoff limit")
+    world.drain()
+    assert (phase(world), reason(world)) == ("Failed", "BucketMissing")
+
+
+def test_the_figures_of_a_pod_that_the_cache_does_not_show_are_read(made: Made) -> None:
+    world, jobs = made
+    job = begun(made)
+    pod = jobs.start(job)
+    world.drain()
+    world.edit(PODS, pod, UNSEEN)
+    jobs.report(pod, **ended(STORED))
+    jobs.end(job, "Complete")
+    world.drain()
+    assert (phase(world), world.status(BACKUPS, "one")["revision"]) == ("Completed", 7)
+
+
+def test_a_job_whose_pod_runs_unseen_by_the_cache_is_not_stopped(made: Made) -> None:
+    world, jobs = made
+    job = begun(made)
+    pod = jobs.start(job)
+    world.edit(PODS, pod, UNSEEN)
+    world.wait(700.0)
+    assert (phase(world), reason(world)) == ("BackingUp", "Running")
+    assert "deletionTimestamp" not in jobs.one()["metadata"]
+    world.edit(PODS, pod, {"metadata": {"labels": {UID_LABEL: world.get(BACKUPS, "one")["metadata"]["uid"]}}})
+    jobs.report(pod, **ended(STORED))
+    world.drain()
+    assert phase(world) == "Completed"

@@ -179,6 +179,13 @@ RULES: tuple[BackupRule, ...] = (
 )
 
 
+def rests_on_absence(job: JobState) -> bool:
+    """Whether a decision rests on pods that were not seen: a cache that is behind must not make it."""
+    if job.end is not JobEnd.RUNS:
+        return not any(map(_has_ended, job.pods))
+    return not job.is_terminating and job.age >= START_PATIENCE and not _has_started(job)
+
+
 def plan(state: BackupState) -> BackupPlan | None:
     """What to do for a backup; None for one that has ended: total, deterministic, without side effects."""
     if state.is_final:

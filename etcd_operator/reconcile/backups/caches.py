@@ -1,6 +1,6 @@
 """What the operator keeps of Kubernetes for EtcdBackups, and which changes queue which of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -40,8 +40,7 @@ class BackupCaches:
 
     def pods_of(self, job: ObjectMeta) -> tuple[Pod, ...]:
         """The pods that Kubernetes made for a Job, by its UID, the oldest first."""
-        found = self.pods.store.by_index(BY_JOB, job.uid)
-        return tuple(sorted(found, key=lambda pod: (pod.metadata.creation_timestamp, pod.metadata.name)))
+        return in_order(self.pods.store.by_index(BY_JOB, job.uid))
 
     def wake(self, enqueue: Callable[[Key], None], restart: Callable[[Key], None]) -> None:
         """Queue the EtcdBackup that changed, or whose Job or pod did; labels say only whom to look at."""
@@ -61,6 +60,11 @@ class BackupCaches:
         self.backups.add_handler(on_backup)
         self.jobs.add_handler(on_part)
         self.pods.add_handler(on_part)
+
+
+def in_order(pods: Iterable[Pod]) -> tuple[Pod, ...]:
+    """The oldest first."""
+    return tuple(sorted(pods, key=lambda pod: (pod.metadata.creation_timestamp, pod.metadata.name)))
 
 
 def backup_caches(source: Source) -> BackupCaches:

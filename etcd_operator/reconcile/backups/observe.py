@@ -1,12 +1,13 @@
 """Joins the caches into one `BackupState`."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import msgspec
 
 from etcd_operator.api.backups import BackupSpec, EtcdBackup
 from etcd_operator.core.backups import result
-from etcd_operator.core.backups.plan import NOT_STARTED
+from etcd_operator.core.backups.plan import NOT_STARTED, rests_on_absence
 from etcd_operator.core.backups.spec import problem, rendered_url
 from etcd_operator.core.backups.state import BACKING_UP, BackupState, JobEnd, JobState, PodState, SourceState
 from etcd_operator.core.backups.status import COMPLETE
@@ -14,7 +15,7 @@ from etcd_operator.decoding import convert
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import ContainerStatus, Job, Pod
-from etcd_operator.reconcile.backups.caches import BackupCaches
+from etcd_operator.reconcile.backups.caches import BackupCaches, in_order
 from etcd_operator.reconcile.backups.source import Sources
 from etcd_operator.reconcile.backups.waits import Waits
 from etcd_operator.reconcile.objects import Objects
@@ -35,7 +36,11 @@ class ObservedBackup:
 
 @dataclass(frozen=True, kw_only=True)
 class BackupObserver:
-    """Observes EtcdBackups. Only a Job that seems to be missing is read from the API server."""
+    """Observes EtcdBackups, from the caches.
+
+    What seems to be missing is read from the API server where a decision rests on that: a Job, the end or the
+    start of its pod.
+    """
 
     caches: BackupCaches
     sources: Sources
@@ -68,9 +73,12 @@ class BackupObserver:
             found = objects.find(resources.JOBS, name, Job)  # not in a cache is not absent
         if found is None or found.metadata.controller_uid != backup.metadata.uid:
             return None
-        return self._job_state(key, found)
+        state = self._job_state(key, found, self.caches.pods_of(found.metadata))
+        if not rests_on_absence(state):
+            return state
+        return self._job_state(key, found, _live_pods(found, objects))
 
-    def _job_state(self, key: Key, job: Job) -> JobState:
+    def _job_state(self, key: Key, job: Job, pods: Iterable[Pod]) -> JobState:
         ended = [each for each in job.status.conditions if each.status == "True" and each.type in _ENDS]
         return JobState(
             name=job.metadata.name,
@@ -79,8 +87,14 @@ class BackupObserver:
             message=ended[0].message if ended else "",
             is_terminating=job.metadata.deletion_timestamp is not None,
             age=self.waits.seconds(key, job.metadata.uid),
-            pods=tuple(map(pod_state, self.caches.pods_of(job.metadata))),
+            pods=tuple(map(pod_state, pods)),
         )
+
+
+def _live_pods(job: Job, objects: Objects) -> tuple[Pod, ...]:
+    """The pods of a Job by their owner: they may have lost their label."""
+    listed = objects.client.list(resources.PODS, Pod, namespace=objects.namespace)
+    return in_order(pod for pod in listed.items if pod.metadata.controller_uid == job.metadata.uid)
 
 
 def pod_state(pod: Pod) -> PodState:
