@@ -34,7 +34,10 @@ from etcd_operator.render import backup_job
 from etcd_operator.timestamps import timestamp
 
 CATCH_UP = 0.05
-"""Seconds until the next pass where caches are behind."""
+"""Seconds until the next pass where the caches do not show our own writes yet."""
+
+RECHECK = 1.0
+"""The same where they are behind what the API server shows; the events that are missing come first."""
 
 RETRY_HELD = 10.0
 """Seconds until something that only a person can change is tried again."""
@@ -102,7 +105,7 @@ class BackupReconciler:
         """Make it, or report why it cannot be made; its own event leads to the next pass."""
         try:
             if not self._is_still_wanted(observed, objects):
-                return Result(requeue_after=CATCH_UP)
+                return Result(requeue_after=RECHECK)
             self._make(observed, objects)
         except NameTaken as error:
             self._report(observed, made, "NameConflict", error, objects)
