@@ -115,6 +115,10 @@ def test_a_file_is_one_name_in_a_claim(url: str) -> None:
         ({"clusterURL": "http://c:2379/path"}, rules.CLUSTER_URL),
         ({"clusterURL": "http://user:secret@c:2379"}, rules.CLUSTER_URL),
         ({"clusterURL": "http://c:2379,--without-quorum"}, rules.CLUSTER_URL),
+        ({"clusterURL": "http://c:99999"}, rules.CLUSTER_URL),
+        ({"clusterURL": "http://c:0"}, rules.CLUSTER_URL),
+        ({"clusterURL": "http://[1.2.3]:2379"}, rules.CLUSTER_URL),
+        ({"clusterURL": "http://[::::]"}, rules.CLUSTER_URL),
     ],
 )
 def test_a_source_is_refused(source: dict[str, str], part: str) -> None:

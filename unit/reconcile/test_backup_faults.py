@@ -131,3 +131,11 @@ def test_a_job_whose_pod_runs_unseen_by_the_cache_is_not_stopped(made: Made) -> 
     jobs.report(pod, **ended(STORED))
     world.drain()
     assert phase(world) == "Completed"
+
+
+@pytest.mark.parametrize("url", ["http://c:99999", "http://[1.2.3]:2379"])
+def test_a_url_that_nobody_can_parse_is_an_invalid_spec(made: Made, url: str) -> None:
+    world, _ = made
+    world.create(*backup(source={"clusterURL": url}))
+    world.drain()
+    assert (phase(world), reason(world)) == ("Failed", "InvalidSpec")

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from urllib.parse import urlsplit
 
 from etcd_operator.api import backup_validations as rules
 from etcd_operator.api.backups import (
@@ -60,10 +61,18 @@ def _problems(spec: BackupSpec) -> Iterator[str]:
 def _source_problems(source: BackupSource) -> Iterator[str]:
     if bool(source.cluster_url) == bool(source.cluster_name):
         yield rules.ONE_SOURCE
-    if source.cluster_url and not re.fullmatch(CLUSTER_URL_PATTERN, source.cluster_url):
+    if source.cluster_url and not _is_client_url(source.cluster_url):
         yield f"clusterURL {rules.CLUSTER_URL}"
     if source.cluster_name and not re.fullmatch(NAME_PATTERN, source.cluster_name):
         yield f"clusterName {rules.CLUSTER_NAME}"
+
+
+def _is_client_url(url: str) -> bool:
+    """The pattern, which the API server has, too, permits ports and addresses that do not exist."""
+    try:
+        return re.fullmatch(CLUSTER_URL_PATTERN, url) is not None and urlsplit(url).port != 0
+    except ValueError:
+        return False
 
 
 def _url_problems(url: str) -> Iterator[str]:
