@@ -56,6 +56,20 @@ def planned(given: BackupState) -> BackupPlan:
         pytest.param(
             state(phase="", problem="spec.source: no"), "Failed", "InvalidSpec", Act.NOTHING, id="invalid"
         ),
+        pytest.param(
+            state(problem="spec.source: no", source=SourceState()),
+            "Failed",
+            "InvalidSpec",
+            Act.NOTHING,
+            id="invalid for another version of the operator",
+        ),
+        pytest.param(
+            state(job(pod(has_started=True)), problem="spec.source: no", source=SourceState()),
+            "BackingUp",
+            "Running",
+            Act.NOTHING,
+            id="but what runs goes on",
+        ),
         pytest.param(state(), "BackingUp", "Starting", Act.CREATE_JOB, id="its Job is made"),
         pytest.param(
             state(source=UNKNOWN), "BackingUp", "UnknownCluster", Act.NOTHING, id="it waits for its cluster"

@@ -66,9 +66,7 @@ def accept(state: BackupState) -> BackupPlan | None:
     """Write that it has begun before anything is made."""
     if state.phase == BACKING_UP:
         return None
-    if state.problem:
-        return _failed(Failure(reason="InvalidSpec", message=state.problem))
-    return _in_progress("Accepted", f"the backup will be stored at {state.url}")
+    return refuse(state) or _in_progress("Accepted", f"the backup will be stored at {state.url}")
 
 
 def conclude(state: BackupState) -> BackupPlan | None:
@@ -146,6 +144,11 @@ def job_lost(state: BackupState) -> BackupPlan | None:
     return _failed(Failure(reason=reason, message=message))
 
 
+def refuse(state: BackupState) -> BackupPlan | None:
+    """Report an invalid spec; also one that an operator of another version accepted, if no Job was made."""
+    return _failed(Failure(reason="InvalidSpec", message=state.problem)) if state.problem else None
+
+
 def await_source(state: BackupState) -> BackupPlan | None:
     """Wait for the cluster: it may be created together with its backup."""
     source = state.source
@@ -174,6 +177,7 @@ RULES: tuple[BackupRule, ...] = (
     stop,
     await_job,
     job_lost,
+    refuse,
     await_source,
     start,
 )
