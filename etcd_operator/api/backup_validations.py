@@ -28,7 +28,7 @@ NO_CREDENTIALS = "must not contain credentials: remove what is before '@', and s
 OBJECT = (
     f"must name a bucket and an object in it, like {_EXAMPLE}, or a file, like file:///{{{{ .Name }}}}.db"
 )
-DOTS = "must not contain '.' or '..' as a folder: write the name itself"
+DOTS = "must not contain '.' or '..' as a folder, nor %2E or %2F: write the name itself"
 OPTIONS = f"has an unknown option after '?': s3:// has {', '.join(S3_OPTIONS)}; gs:// and file:// have none"
 CLAIM = "persistentVolumeClaim belongs to file:// URLs: set it for them, and only for them"
 CREDENTIALS_FIT = (

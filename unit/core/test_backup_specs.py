@@ -39,6 +39,7 @@ def test_what_the_api_server_refuses_is_refused_in_the_same_words(case: Case) ->
         ("s3://b/{{.Namespace}}/{{   .Name}}.db", "s3://b/team/one.db"),
         ("gs://b-{{ .Namespace }}/{{ .UID }}", "gs://b-team/uid-1"),
         ("s3://b/{{ .CreationTimestamp }}.db", "s3://b/2026-11-22T15:00:00Z.db"),
+        ("s3://b/{{ .Name }}%23?endpoint=http:%2F%2Fs3", "s3://b/one%23?endpoint=http:%2F%2Fs3"),
         (
             "s3://b/{{ .Name }}?endpoint=http://s3:7070&disableSSL=true",
             "s3://b/one?endpoint=http://s3:7070&disableSSL=true",
@@ -87,6 +88,8 @@ def test_a_file_is_in_the_folder_of_the_claim() -> None:
         ("s3://b/../x", rules.DOTS),
         ("s3://b/x/.", rules.DOTS),
         ("s3://b/x/..?region=a", rules.DOTS),
+        ("s3://b/%2e%2E/x", rules.DOTS),
+        ("gs://b/%2f", rules.DOTS),
         ("s3://b/x?regin=a", rules.OPTIONS),
         ("s3://b/x?region=a&", rules.OPTIONS),
         ("s3://b/x?", rules.OPTIONS),
@@ -102,6 +105,12 @@ def test_a_url_is_refused(url: str, part: str) -> None:
 @pytest.mark.parametrize("url", ["file:///a/b.db", "file://host/b.db", "file:///", "file:///.."])
 def test_a_file_is_one_name_in_a_claim(url: str) -> None:
     assert problem(spec(url, persistentVolumeClaim={"claimName": "x"}))
+
+
+def test_no_file_is_outside_of_the_claim() -> None:
+    """The folder `/tmp` of the pod can be written, and is lost with it."""
+    found = problem(spec("file:///..%2Ftmp%2F{{ .Name }}.db", **CLAIM))
+    assert found.endswith(rules.DOTS)
 
 
 @pytest.mark.parametrize(

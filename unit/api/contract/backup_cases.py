@@ -23,6 +23,7 @@ _OPTIONS = (
     "has an unknown option after '?': s3:// has region, endpoint, s3ForcePathStyle, disableSSL, sse, "
     "sseKMSKeyID; gs:// and file:// have none"
 )
+_DOTS = "must not contain '.' or '..' as a folder, nor %2E or %2F: write the name itself"
 _SCHEME = "must start with s3://, gs:// or file://"
 _URLS = (
     ("placeholders", "s3://my-bucket/{{ .Nme }}.db", _PLACEHOLDERS),
@@ -37,11 +38,8 @@ _URLS = (
     ),
     ("object", "s3://my-bucket", _OBJECT),
     ("object", "s3://my-bucket/folder/", _OBJECT),
-    (
-        "no-dots",
-        "s3://my-bucket/../one.db",
-        "must not contain '.' or '..' as a folder: write the name itself",
-    ),
+    ("no-dots", "s3://my-bucket/../one.db", _DOTS),
+    ("no-dots", "s3://my-bucket/folder%2Fone.db", _DOTS),
     ("options", "s3://my-bucket/one.db?regin=eu-west-1", _OPTIONS),
     ("options", "gs://my-bucket/one.db?region=eu-west-1", _OPTIONS),
 )
