@@ -38,6 +38,7 @@ def test_what_the_api_server_refuses_is_refused_in_the_same_words(case: Case) ->
         ("s3://b/{{ .Namespace }}/{{ .Name }}.db?region=x", "s3://b/team/one.db?region=x"),
         ("s3://b/{{.Namespace}}/{{   .Name}}.db", "s3://b/team/one.db"),
         ("gs://b-{{ .Namespace }}/{{ .UID }}", "gs://b-team/uid-1"),
+        ("s3://b/a@b/{{ .Name }}?endpoint=s3&region=@", "s3://b/a@b/one?endpoint=s3&region=@"),
         ("s3://b/{{ .CreationTimestamp }}.db", "s3://b/2026-11-22T15:00:00Z.db"),
         ("s3://b/{{ .Name }}%23?endpoint=http:%2F%2Fs3", "s3://b/one%23?endpoint=http:%2F%2Fs3"),
         (
@@ -77,6 +78,8 @@ def test_a_file_is_in_the_folder_of_the_claim() -> None:
         ("", rules.SCHEME),
         ("s3://b/x\ny", rules.SCHEME),
         ("s3://key:secret@b/x", rules.NO_CREDENTIALS),
+        ("s3://b/x?endpoint=http://key:secret@s3", rules.NO_CREDENTIALS),
+        ("s3://b/x?region=a&endpoint=key@s3&disableSSL=true", rules.NO_CREDENTIALS),
         ("s3://b", rules.OBJECT),
         ("s3://b/", rules.OBJECT),
         ("s3://b/x/", rules.OBJECT),

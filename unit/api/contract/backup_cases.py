@@ -23,6 +23,7 @@ _OPTIONS = (
     "has an unknown option after '?': s3:// has region, endpoint, s3ForcePathStyle, disableSSL, sse, "
     "sseKMSKeyID; gs:// and file:// have none"
 )
+_NO_CREDENTIALS = "must not contain credentials: remove what is before '@', and set destination.credentials"
 _DOTS = "must not contain '.' or '..' as a folder, nor %2E or %2F: write the name itself"
 _SCHEME = "must start with s3://, gs:// or file://"
 _URLS = (
@@ -31,11 +32,8 @@ _URLS = (
     ("placeholders", "s3://my-bucket/{.Name}.db", _PLACEHOLDERS),
     ("scheme", "http://my-bucket/one.db", _SCHEME),
     ("scheme", "my-bucket/one.db", _SCHEME),
-    (
-        "no-credentials",
-        "s3://key:secret@my-bucket/one.db",
-        "must not contain credentials: remove what is before '@', and set destination.credentials",
-    ),
+    ("no-credentials", "s3://key:secret@my-bucket/one.db", _NO_CREDENTIALS),
+    ("no-credentials", "s3://my-bucket/one.db?endpoint=http://key:secret@minio:9000", _NO_CREDENTIALS),
     ("object", "s3://my-bucket", _OBJECT),
     ("object", "s3://my-bucket/folder/", _OBJECT),
     ("no-dots", "s3://my-bucket/../one.db", _DOTS),
