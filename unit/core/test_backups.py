@@ -8,8 +8,10 @@ from etcd_operator.api.backups import BackupStatus
 from etcd_operator.backup.errors import SourceError
 from etcd_operator.core.backups.plan import (
     NOT_STARTED,
+    NOT_STOPPED,
     SOURCE_PATIENCE,
     START_PATIENCE,
+    STOP_PATIENCE,
     Act,
     BackupPlan,
     plan,
@@ -28,6 +30,10 @@ MANIFEST = StoredManifest(
 STORED = Report(manifest=MANIFEST, source="c-0.c.default.svc:2379", seconds=1.25)
 READY = SourceState(endpoints=("c-0.c.default.svc:2379",))
 UNKNOWN = SourceState(reason="UnknownCluster", message="there is no EtcdCluster c")
+
+
+WAITS = {"UnknownCluster", NOT_STARTED, "Starting", "PodPending", "PodTerminating"}
+"""Reasons that time ends."""
 
 
 def pod(**facts: Any) -> PodState:
@@ -104,6 +110,30 @@ def planned(given: BackupState) -> BackupPlan:
             "PodTerminating",
             Act.NOTHING,
             id="a pod that is being deleted may still store the backup",
+        ),
+        pytest.param(
+            state(job(pod(has_started=True, is_terminating=True), stopping=STOP_PATIENCE)),
+            "Failed",
+            NOT_STOPPED,
+            Act.NOTHING,
+            id="but not for ever: its node may be lost",
+        ),
+        pytest.param(
+            state(job(pod(exit_code=0, report=STORED), is_terminating=True, stopping=STOP_PATIENCE)),
+            "Completed",
+            "Stored",
+            Act.NOTHING,
+            id="stored, and a finalizer holds the Job",
+        ),
+        pytest.param(
+            state(
+                job(pod(is_terminating=True), is_terminating=True, stopping=STOP_PATIENCE),
+                stopped=(NOT_STARTED, "why"),
+            ),
+            "Failed",
+            NOT_STARTED,
+            Act.NOTHING,
+            id="a pod that neither starts nor ends",
         ),
         pytest.param(
             state(job(pod(exit_code=0, report=STORED))), "Completed", "Stored", Act.NOTHING, id="stored"
@@ -186,7 +216,7 @@ def test_a_decision(given: BackupState, phase: str, reason: str, act: Act) -> No
     made = planned(given)
     assert (made.phase, made.reason, made.act) == (phase, reason, act)
     assert made.message
-    if phase == "BackingUp" and reason in ("UnknownCluster", NOT_STARTED, "Starting", "PodPending"):
+    if phase == "BackingUp" and reason in WAITS:
         assert made.requeue_after is not None, "nothing would ever happen again"
 
 
@@ -197,6 +227,7 @@ def test_what_has_ended_is_never_run_again(made: JobState | None, final: dict[st
 
 
 RUNS = pod(has_started=True)
+GOING = pod(name="one-a", has_started=True, is_terminating=True)
 LATE = {"age": START_PATIENCE}
 
 
@@ -212,11 +243,29 @@ LATE = {"age": START_PATIENCE}
         (job(**LATE), True),
         (job(pod(), **LATE), True),
         (job(RUNS, **LATE), False),
-        (job(pod(), **LATE, is_terminating=True), False),
+        (job(pod(is_terminating=True), **LATE, is_terminating=True), False),
+        (job(GOING), False),
+        (job(GOING, stopping=STOP_PATIENCE), True),
     ],
 )
 def test_what_rests_on_pods_that_were_not_seen(given: JobState, expected: bool) -> None:
     assert rests_on_absence(given) is expected
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (job(), False),
+        (job(is_terminating=True), True),
+        (job(GOING), True),
+        (job(GOING, RUNS), False),
+        (job(RUNS, is_terminating=True), False),
+        (job(pod(exit_code=1), is_terminating=True), True),
+        (job(pod(exit_code=1)), False),
+    ],
+)
+def test_what_is_stopping(given: JobState, expected: bool) -> None:
+    assert given.is_stopping is expected
 
 
 def test_who_waits_says_for_what() -> None:

@@ -139,3 +139,18 @@ def test_a_url_that_nobody_can_parse_is_an_invalid_spec(made: Made, url: str) ->
     world.create(*backup(source={"clusterURL": url}))
     world.drain()
     assert (phase(world), reason(world)) == ("Failed", "InvalidSpec")
+
+
+def test_a_pod_on_a_lost_node_is_not_waited_for_for_ever(made: Made) -> None:
+    """The node never confirms that the pod has ended; a person has to delete the node, or the pod."""
+    world, jobs = made
+    pod = jobs.start(begun(made))
+    world.edit(PODS, pod, {"metadata": {"finalizers": ["batch.kubernetes.io/job-tracking"]}})
+    world.delete(PODS, pod)
+    world.wait(590.0)
+    assert (phase(world), reason(world)) == ("BackingUp", "PodTerminating")
+    writes = len(world.writes())
+    world.wait(60.0)
+    assert (phase(world), reason(world)) == ("Failed", "NotStopped")
+    assert len(world.writes()) == writes + 1
+    world.rest()

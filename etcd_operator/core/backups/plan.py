@@ -25,7 +25,11 @@ SOURCE_PATIENCE = 60.0
 START_PATIENCE = 600.0
 """Seconds within which the pod of a backup has to start: a person may have to make a Secret."""
 
+STOP_PATIENCE = 600.0
+"""Seconds within which a pod that is being deleted has to end: on a lost node it never does."""
+
 NOT_STARTED = "NotStarted"
+NOT_STOPPED = "NotStopped"
 STORED = "Stored"
 
 RECHECK = 10.0
@@ -76,7 +80,7 @@ def conclude(state: BackupState) -> BackupPlan | None:
     stored = next((pod for pod in state.job.pods if pod.has_succeeded), None)
     if stored is not None:
         return _completed(state.url, stored)
-    if any(not _has_ended(pod) for pod in state.job.pods):
+    if any(not pod.has_ended for pod in state.job.pods):
         return None
     ended = next(iter(state.job.pods), None)
     return _failed(_failure(ended, state.job)) if ended is not None else None
@@ -115,6 +119,22 @@ def stop(state: BackupState) -> BackupPlan | None:
     )
 
 
+def give_up(state: BackupState) -> BackupPlan | None:
+    """What never ends must not keep a schedule from its next backup."""
+    job = state.job
+    if job is None or job.stopping < STOP_PATIENCE:
+        return None
+    reason, message = state.stopped
+    minutes = round(STOP_PATIENCE / 60)
+    waited = f"the pod has been deleted for {minutes} minutes and has not ended: check its node, and see "
+    return _failed(
+        Failure(
+            reason=reason or NOT_STOPPED,
+            message=message or f"{waited}`etcd-operator list`, because it may still have stored the backup",
+        )
+    )
+
+
 def await_job(state: BackupState) -> BackupPlan | None:
     """Report what the Job does."""
     job = state.job
@@ -130,7 +150,7 @@ def await_job(state: BackupState) -> BackupPlan | None:
             "PodPending", f"waiting for the pod to start: {_waits_for(job)}", requeue_after=left
         )
     if running.is_terminating:
-        return _in_progress("PodTerminating", f"pod {running.name} is being deleted")
+        return _in_progress("PodTerminating", f"pod {running.name} is being deleted", requeue_after=RECHECK)
     return _in_progress("Running", f"pod {running.name} stores the backup at {state.url}")
 
 
@@ -175,6 +195,7 @@ RULES: tuple[BackupRule, ...] = (
     conclude,
     conclude_without_pod,
     stop,
+    give_up,
     await_job,
     job_lost,
     refuse,
@@ -186,8 +207,10 @@ RULES: tuple[BackupRule, ...] = (
 def rests_on_absence(job: JobState) -> bool:
     """Whether a decision rests on pods that were not seen: a cache that is behind must not make it."""
     if job.end is not JobEnd.RUNS:
-        return not any(map(_has_ended, job.pods))
-    return not job.is_terminating and job.age >= START_PATIENCE and not _has_started(job)
+        return not any(pod.has_ended for pod in job.pods)
+    if job.is_stopping:
+        return job.stopping >= STOP_PATIENCE
+    return job.age >= START_PATIENCE and not _has_started(job)
 
 
 def plan(state: BackupState) -> BackupPlan | None:
@@ -235,10 +258,6 @@ def _failure(pod: PodState, job: JobState) -> Failure:
         why = pod.message or pod.reason or "no reason is given"
         return Failure(reason=pod.reason or "PodFailed", message=f"the pod failed before it reported: {why}")
     return failure(pod.report, reason=pod.reason, exit_code=pod.exit_code, job=job.name)
-
-
-def _has_ended(pod: PodState) -> bool:
-    return pod.exit_code is not None or pod.has_failed
 
 
 def _has_started(job: JobState) -> bool:

@@ -41,10 +41,19 @@ class PodState:
         """Whether the command has stored the backup, also if it failed after its report."""
         return self.exit_code == 0 or (self.report is not None and self.report.manifest is not None)
 
+    @property
+    def has_ended(self) -> bool:
+        """Whether Kubernetes reports its end."""
+        return self.exit_code is not None or self.has_failed
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobState:
-    """The Job that was made for this very EtcdBackup. age: seconds for which passes have seen it."""
+    """The Job that was made for this very EtcdBackup.
+
+    age: seconds for which passes have seen it. stopping: seconds for which passes have seen that it
+    `is_stopping`.
+    """
 
     name: str
     uid: str
@@ -52,7 +61,14 @@ class JobState:
     message: str = ""
     is_terminating: bool = False
     age: float = 0.0
+    stopping: float = 0.0
     pods: tuple[PodState, ...] = ()
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether all of it that has not ended is being deleted."""
+        left = [pod for pod in self.pods if not pod.has_ended]
+        return all(pod.is_terminating for pod in left) if left else self.is_terminating
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

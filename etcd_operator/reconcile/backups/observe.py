@@ -80,7 +80,7 @@ class BackupObserver:
 
     def _job_state(self, key: Key, job: Job, pods: Iterable[Pod]) -> JobState:
         ended = [each for each in job.status.conditions if each.status == "True" and each.type in _ENDS]
-        return JobState(
+        state = JobState(
             name=job.metadata.name,
             uid=job.metadata.uid,
             end=_ENDS[ended[0].type] if ended else JobEnd.RUNS,
@@ -89,6 +89,9 @@ class BackupObserver:
             age=self.waits.seconds(key, job.metadata.uid),
             pods=tuple(map(pod_state, pods)),
         )
+        if not state.is_stopping:
+            return state
+        return replace(state, stopping=self.waits.seconds(key, f"{job.metadata.uid} to stop"))
 
 
 def _live_pods(job: Job, objects: Objects) -> tuple[Pod, ...]:
