@@ -37,6 +37,7 @@ EventType = Literal["Normal", "Warning"]
 
 COMPONENT = "etcd-operator"
 _MAX_MESSAGE = 1024  # characters; the API server refuses longer notes in events.k8s.io
+_LONGEST_STEM = 236  # characters; with the rest of the name 253, as many as a name may have
 _REMEMBERED = 4096  # objects and Events; the oldest are forgotten first
 _TRIES = 4
 _PAUSES = Exponential(1.0)
@@ -163,7 +164,7 @@ class Recorder:
         return self._gives_up_at is not None and self._clock.monotonic() >= self._gives_up_at
 
     def _deliver(self, post: _Post) -> None:
-        post.name = post.name or f"{post.fact.about.name}.{secrets.token_hex(8)}"
+        post.name = post.name or _new_name(post.fact.about.name)
         post.tries += 1
         try:
             self._write(post.fact, post.name)
@@ -241,6 +242,11 @@ class Recorder:
 
     def _time(self) -> str:
         return timestamp(self._clock.now())
+
+
+def _new_name(stem: str) -> str:
+    """A name that no other Event has, and that the API server takes."""
+    return f"{stem[:_LONGEST_STEM].rstrip('.-')}.{secrets.token_hex(8)}"
 
 
 def _namespace(about: Reference) -> str:

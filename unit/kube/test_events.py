@@ -1,5 +1,6 @@
 """The Event recorder against the fake API server."""
 
+import re
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -97,6 +98,19 @@ def test_a_cluster_wide_object_has_its_events_in_the_default_namespace(bench: Be
     recorder.record(node, "Normal", "Seen", "it is there")
     assert recorder.stop(30)
     assert bench.events()[0]["metadata"]["namespace"] == "default"
+
+
+@pytest.mark.parametrize("name", ["a" * 253, "a" * 235 + "." + "b" * 17, "a" * 234 + "-." + "b" * 17])
+def test_the_longest_name_of_an_object_has_events(bench: Bench, name: str) -> None:
+    recorder = bench.recorder()
+    recorder.start()
+    about = Reference(api_version="v1", kind="EtcdBackup", namespace="default", name=name, uid="u-4")
+    recorder.record(about, "Normal", "BackupStarted", "created its Job")
+    assert recorder.stop(30)
+    (event,) = bench.events()
+    assert len(event["metadata"]["name"]) <= 253
+    assert re.fullmatch(r"a+[.][0-9a-f]{16}", event["metadata"]["name"])
+    assert event["involvedObject"]["name"] == name
 
 
 def test_one_noisy_object_does_not_silence_another(bench: Bench) -> None:
