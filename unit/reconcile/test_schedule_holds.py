@@ -198,6 +198,16 @@ def test_a_schedule_goes_on_after_its_status_could_not_be_written(made: Made) ->
     assert created(world) == [FIRST, SECOND]
 
 
+def test_an_etcd_backup_that_hangs_in_deletion_holds_nothing_up(made: Made) -> None:
+    world, _ = made
+    begun(made)
+    world.edit(BACKUPS, FIRST, {"metadata": {"finalizers": ["example.com/somebody"]}})
+    world.delete(BACKUPS, FIRST)
+    let_run(made, 360.0)
+    assert created(world) == [FIRST, SECOND]
+    assert world.status(BACKUPS, SECOND)["phase"] == "Completed"
+
+
 def test_two_schedules_do_not_wait_for_each_other(made: Made) -> None:
     world, _ = made
     begun(made)

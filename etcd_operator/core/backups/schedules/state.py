@@ -32,6 +32,11 @@ class ScheduledBackup:
         """Whether its phase is final."""
         return self.phase in (COMPLETED, FAILED)
 
+    @property
+    def is_active(self) -> bool:
+        """Whether the next one waits for it. A deletion may hang, for example on somebody's finalizer."""
+        return not (self.has_ended or self.is_deleting)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScheduleState:
@@ -60,5 +65,5 @@ class ScheduleState:
 
     @property
     def active(self) -> tuple[str, ...]:
-        """The names of the EtcdBackups that have not ended."""
-        return tuple(sorted(backup.name for backup in self.backups if not backup.has_ended))
+        """The names of the EtcdBackups that the next one waits for."""
+        return tuple(sorted(backup.name for backup in self.backups if backup.is_active))

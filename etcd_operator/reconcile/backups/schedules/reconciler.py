@@ -135,7 +135,7 @@ class _Pass:
             and found.metadata.deletion_timestamp is None
             and found.metadata.generation == metadata.generation
             and found.status.since == previous.since
-            and all(scheduled_backup(backup).has_ended for backup in self._live_backups())
+            and not any(scheduled_backup(backup).is_active for backup in self._live_backups())
         )
 
     def _live_backups(self) -> tuple[EtcdBackup, ...]:
