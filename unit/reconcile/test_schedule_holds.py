@@ -223,3 +223,12 @@ def test_a_time_that_somebody_wrote_onto_an_etcd_backup_breaks_nothing(made: Mad
     world.edit(BACKUPS, FIRST, mark)
     let_run(made, 360.0)
     assert created(world) == [FIRST, SECOND]
+
+
+@pytest.mark.parametrize("since", ["yesterday", "2026-01-01T00:05:00"])
+def test_a_time_that_somebody_wrote_into_the_status_breaks_nothing(made: Made, since: str) -> None:
+    world, _ = made
+    begun(made)
+    world.edit(SCHEDULES, "s", {"status": {"since": since}}, subresource="status")
+    let_run(made, 360.0)
+    assert created(world) == [FIRST, SECOND]

@@ -37,7 +37,7 @@ class ScheduleObserver:
             problem=wrong,
             is_deleting=metadata.deletion_timestamp is not None,
             known=previous.schedule if previous.observed_generation else None,
-            since=instant(previous.since) if previous.since else None,
+            since=_moment(previous.since),
             backups=tuple(map(scheduled_backup, self.caches.backups_of(metadata.uid))),
         )
         return _with_spec(state, spec) if spec is not None else state
@@ -51,7 +51,7 @@ def scheduled_backup(backup: EtcdBackup) -> ScheduledBackup:
         name=metadata.name,
         uid=metadata.uid,
         created=metadata.creation_timestamp,
-        due=_due(metadata.annotations.get(SCHEDULED_ANNOTATION, "")),
+        due=_moment(metadata.annotations.get(SCHEDULED_ANNOTATION, "")),
         phase=status.phase,
         is_deleting=metadata.deletion_timestamp is not None,
         url=status.url,
@@ -61,13 +61,13 @@ def scheduled_backup(backup: EtcdBackup) -> ScheduledBackup:
     )
 
 
-def _due(text: str) -> datetime | None:
-    """The time in an annotation, which anybody may have changed."""
+def _moment(text: str) -> datetime | None:
+    """The time in an annotation or a status, which somebody may have changed."""
     try:
-        due = datetime.fromisoformat(text)
+        moment = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return due if due.tzinfo is not None else None
+    return moment if moment.tzinfo is not None else None
 
 
 def _parsed(schedule: EtcdBackupSchedule) -> tuple[ScheduleSpec | None, Cron | None, str]:
