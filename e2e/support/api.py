@@ -21,6 +21,7 @@ CLUSTERS = {
     "etcd.improbable.io/v1alpha1": resources.IMPROBABLE_CLUSTERS,
 }
 LABELS = {"coreos.com/v1": "etcd_cluster", "etcd.improbable.io/v1alpha1": "etcd.improbable.io/cluster-name"}
+NOT_MEMBERS = "app notin (etcd_backup_tool)"
 
 HANDSHAKE_SECONDS = 30.0
 """A machine that stalls does not make the API server absent. One that is away refuses at once."""
@@ -73,6 +74,6 @@ class Api:
 
     def member_pods(self, document: Object, namespace: str) -> list[Object]:
         """The pods of a cluster that are not being deleted."""
-        selector = f"{LABELS[document['apiVersion']]}={document['metadata']['name']}"
+        selector = f"{LABELS[document['apiVersion']]}={document['metadata']['name']},{NOT_MEMBERS}"
         pods = self.all_of(resources.PODS, namespace, selector)
         return [pod for pod in pods if "deletionTimestamp" not in pod["metadata"]]

@@ -70,7 +70,7 @@ class CoreosDialect:
             observed_generation=desired.generation,
             phase=_phase(state, plan),
             size=_pods(state),
-            selector=f"{coreos.CLUSTER_LABEL}={desired.name}",
+            selector=f"{coreos.CLUSTER_LABEL}={desired.name},{coreos.NODE_LABEL}",
             current_version=version,
             target_version=desired.version if version and desired.version != version else "",
             members=MembersStatus(
@@ -114,7 +114,7 @@ def _pod_template(name: str, spec: ClusterSpec) -> PodTemplate:
     if not spec.anti_affinity:
         return template
     term: RawObject = {
-        "labelSelector": {"matchLabels": {coreos.CLUSTER_LABEL: name}},
+        "labelSelector": ephemeral.members_selector(name),
         "topologyKey": "kubernetes.io/hostname",
     }
     affinity: RawObject = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}

@@ -6,8 +6,8 @@ OWN = ("maxUnavailable", "minAvailable", "selector")
 """The fields that the operator decides: which pods count, and how many are required."""
 
 
-def budget(metadata: RawObject, selector: dict[str, str], min_available: int) -> RawObject:
-    """A PodDisruptionBudget over the pods with the labels `selector`.
+def budget(metadata: RawObject, selector: RawObject, min_available: int) -> RawObject:
+    """A PodDisruptionBudget over the pods that `selector` (a LabelSelector) selects.
 
     An integer `minAvailable` works for pods of any owner. Percentages and maxUnavailable require a scale
     subresource of the owner, and every eviction is refused without one.
@@ -16,7 +16,7 @@ def budget(metadata: RawObject, selector: dict[str, str], min_available: int) ->
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
         "metadata": metadata,
-        "spec": {"minAvailable": min_available, "selector": {"matchLabels": selector}},
+        "spec": {"minAvailable": min_available, "selector": selector},
     }
 
 

@@ -51,8 +51,14 @@ def member_service(cluster: DesiredCluster, name: str) -> RawObject:
 def budget(cluster: DesiredCluster, min_available: int) -> RawObject:
     """The disruption budget: an eviction leaves `min_available` members."""
     labels = cluster_labels(cluster)
-    selector = {coreos.CLUSTER_LABEL: cluster.name}
+    selector = members_selector(cluster.name)
     return disruption_budget(metadata_of(cluster, cluster.name, labels), selector, min_available)
+
+
+def members_selector(name: str) -> RawObject:
+    """Selects the pods of all members; the pod of the backup tool has the label of the cluster, too."""
+    is_member = {"key": coreos.NODE_LABEL, "operator": "Exists"}
+    return {"matchLabels": {coreos.CLUSTER_LABEL: name}, "matchExpressions": [is_member]}
 
 
 def pod(cluster: DesiredCluster, name: str, start: Bootstrapping | Joining) -> RawObject:

@@ -65,7 +65,8 @@ def client_service(cluster: DesiredCluster) -> RawObject:
 def budget(cluster: DesiredCluster, min_available: int) -> RawObject:
     """The disruption budget: an eviction leaves `min_available` members."""
     metadata = metadata_of(cluster, cluster.name, cluster_labels(cluster.name))
-    return disruption_budget(metadata, {improbable.CLUSTER_LABEL: cluster.name}, min_available)
+    selector = {"matchLabels": {improbable.CLUSTER_LABEL: cluster.name}}
+    return disruption_budget(metadata, selector, min_available)
 
 
 def peer(cluster: DesiredCluster, name: str, start: Start) -> RawObject:

@@ -103,7 +103,10 @@ def test_node_selector_and_anti_affinity_of_an_ephemeral_cluster() -> None:
     assert template.node_selector == {"disk": "ssd"}
     (term,) = template.affinity["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     assert term == {
-        "labelSelector": {"matchLabels": {"etcd_cluster": "db"}},
+        "labelSelector": {
+            "matchLabels": {"etcd_cluster": "db"},
+            "matchExpressions": [{"key": "etcd_node", "operator": "Exists"}],
+        },
         "topologyKey": "kubernetes.io/hostname",
     }
 
@@ -171,7 +174,7 @@ BAD_EPHEMERAL = [
     pytest.param({"size": 3, "antiAffinity": {}}, "$.antiAffinity", id="an affinity instead of a boolean"),
     pytest.param({"size": 3, "version": 3.6}, "$.version", id="version as a number"),
     pytest.param({"size": 3, "backup": {}}, "unknown field `backup`", id="backup"),
-    pytest.param({"size": 3, "restore": {}}, "unknown field `restore`", id="restore"),
+    pytest.param({"size": 3, "backup": {}}, "unknown field `backup`", id="backup"),
     pytest.param({"size": 3, "selfHosted": {}}, "unknown field `selfHosted`", id="self-hosted"),
     *(pytest.param({"size": 3, "version": text}, repr(text), id=f"version {text}") for text in VERSIONS),
 ]

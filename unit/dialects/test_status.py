@@ -61,7 +61,7 @@ def test_the_status_of_a_settled_ephemeral_cluster() -> None:
         "observedGeneration": 7,
         "phase": "Running",
         "size": 3,
-        "selector": "etcd_cluster=db",
+        "selector": "etcd_cluster=db,etcd_node",
         "currentVersion": "3.6.16",
         "members": {"ready": EPHEMERAL_NAMES, "unready": []},
         "endpoints": [f"http://{name}.ns.svc:2379" for name in EPHEMERAL_NAMES],
