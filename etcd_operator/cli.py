@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from etcd_operator.commands import backup, fetch, listing, run, verify
+from etcd_operator.commands import backup, backup_tool, fetch, listing, run, verify
 
 
 class Command(Protocol):
@@ -24,6 +24,7 @@ class Command(Protocol):
 COMMANDS: Mapping[str, Command] = {
     "run": run,
     "backup": backup,
+    "backup-tool": backup_tool,
     "list": listing,
     "fetch": fetch,
     "verify": verify,

@@ -1,0 +1,95 @@
+"""What is stored in the folder of one cluster, the newest first, and what is more than wanted.
+
+One name can have belonged to several etcd clusters: a recovery makes a new one with higher revisions, and so
+does a person who deletes a cluster and creates it again, with revisions that begin at 1. So the order is:
+
+1. the etcd cluster that runs now, if it is known; the others by the time of their last backup;
+2. within one etcd cluster the revision, as a number: it only grows, whatever clocks do.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from etcd_operator.backup.catalog import Entry, State, entries
+from etcd_operator.backup.manifest import Manifest
+from etcd_operator.backup_tool.names import Name, parse
+from etcd_operator.storage.protocol import Store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredBackup:
+    """A complete backup. path: its name in the store."""
+
+    path: str
+    name: Name
+    manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inventory:
+    """All that is in the folder under names of backups.
+
+    backups: the complete ones, the newest first. incomplete: paths of objects without a manifest. bare: paths
+    of objects that are gone, but for their manifests.
+    """
+
+    backups: tuple[StoredBackup, ...] = ()
+    incomplete: tuple[str, ...] = ()
+    bare: tuple[str, ...] = ()
+
+    @property
+    def newest(self) -> StoredBackup | None:
+        """The backup to restore; None if there is none."""
+        return next(iter(self.backups), None)
+
+    @property
+    def total_size(self) -> int:
+        """Bytes that the complete backups take."""
+        return sum(backup.manifest.stored_size for backup in self.backups)
+
+    def newest_of(self, cluster_id: str) -> StoredBackup | None:
+        """The newest backup of one etcd cluster (16 hexadecimal digits)."""
+        return next((each for each in self.backups if each.manifest.cluster_id == cluster_id), None)
+
+    def surplus(self, keep: int) -> tuple[StoredBackup, ...]:
+        """Those after the newest `keep`, the oldest first."""
+        return self.backups[keep:][::-1]
+
+
+def load(store: Store, folder: str, *, running: str = "") -> Inventory:
+    """What is in `folder`; nothing below it, and nothing beside it. Raises the store's errors.
+
+    running: the ID of the etcd cluster that runs now, empty if that is not known.
+    """
+    found = [entry for entry in entries(store, folder) if _name(entry, folder) is not None]
+    backups = [backup for entry in found if (backup := _backup(entry, folder)) is not None]
+    return Inventory(
+        backups=ordered(backups, running=running),
+        incomplete=tuple(entry.name for entry in found if entry.state is State.INCOMPLETE),
+        bare=tuple(entry.name for entry in found if entry.state is State.OBJECT_MISSING),
+    )
+
+
+def ordered(backups: Iterable[StoredBackup], *, running: str = "") -> tuple[StoredBackup, ...]:
+    """The newest first."""
+    listed = list(backups)
+    last = {each.manifest.cluster_id: each.manifest.time for each in listed}
+    for each in listed:
+        last[each.manifest.cluster_id] = max(last[each.manifest.cluster_id], each.manifest.time)
+
+    def age(backup: StoredBackup) -> tuple[object, ...]:
+        cluster = backup.manifest.cluster_id
+        return (cluster == running, last[cluster], cluster, backup.name.revision, backup.manifest.time)
+
+    return tuple(sorted(listed, key=age, reverse=True))
+
+
+def _name(entry: Entry, folder: str) -> Name | None:
+    return parse(entry.name.removeprefix(f"{folder}/"))
+
+
+def _backup(entry: Entry, folder: str) -> StoredBackup | None:
+    name = _name(entry, folder)
+    if name is None or entry.manifest is None or entry.state is not State.COMPLETE:
+        return None
+    return StoredBackup(path=entry.name, name=name, manifest=entry.manifest)

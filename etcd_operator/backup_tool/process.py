@@ -1,0 +1,95 @@
+"""The process of the backup tool: the thread that takes backups, and the server."""
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import structlog
+
+from etcd_operator.backup_tool.api import Api
+from etcd_operator.backup_tool.inventory import load
+from etcd_operator.backup_tool.runner import STALL_SECONDS, Runner
+from etcd_operator.backup_tool.server import ApiServer
+from etcd_operator.backup_tool.worker import Worker
+from etcd_operator.clock import Clock, SystemClock
+from etcd_operator.errors import OperatorError
+from etcd_operator.storage.protocol import Store
+from etcd_operator.storage.urls import open_store
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """How the tool runs. to: the URL of the store; folder: of this cluster below it. interval: in seconds."""
+
+    endpoint: str
+    to: str
+    folder: str
+    interval: float
+    max_backups: int
+    token_file: Path
+    scratch: Path
+    host: str = ""
+    port: int = 0
+
+
+def place(to: str, folder: str) -> tuple[Callable[[], Store], str]:
+    """What opens the store, and the folder in it. Raises `StoreError` for a URL that cannot be used."""
+    _, prefix = open_store(to, stall=STALL_SECONDS)
+    return lambda: open_store(to, stall=STALL_SECONDS)[0], f"{prefix}/{folder}" if prefix else folder
+
+
+@contextmanager
+def running(config: Config, clock: Clock | None = None) -> Iterator[tuple[Worker, ApiServer]]:
+    """Worker and server at work. Raises `StoreError` for the URL, `OperatorError` for the port."""
+    clock = clock or SystemClock()
+    opened, folder = place(config.to, config.folder)
+    stopping = threading.Event()
+    runner = Runner(
+        open_store=opened,
+        folder=folder,
+        endpoint=config.endpoint,
+        keep=config.max_backups,
+        scratch=config.scratch,
+        clock=clock,
+        is_stopping=stopping.is_set,
+    )
+    worker = Worker(runner, interval=config.interval, clock=clock)
+    thread = threading.Thread(target=worker.run, name="backups")
+    api = Api(
+        worker=worker,
+        load=lambda: load(opened(), folder, running=worker.cluster_id),
+        open_store=opened,
+        token_file=config.token_file,
+        is_alive=thread.is_alive,
+    )
+    try:
+        server = ApiServer(api, host=config.host, port=config.port)
+    except OSError as error:
+        raise OperatorError(f"cannot listen on port {config.port}: {error.strerror}") from error
+    thread.start()
+    server.start()
+    try:
+        yield worker, server
+    finally:
+        stopping.set()
+        worker.stop()
+        server.stop()
+        thread.join()
+
+
+def serve(config: Config) -> int:
+    """Run until SIGTERM or SIGINT; the exit code. Raises as `running`."""
+    ended = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: threading.Thread(target=ended.set, name="signal").start())
+    with running(config):
+        log.info("started", folder=config.folder, interval=config.interval, keep=config.max_backups)
+        while not ended.wait(1.0):  # a signal handler runs only while this thread does
+            pass
+        log.info("stopping")
+    return 0

@@ -1,0 +1,195 @@
+"""One turn of the backup tool: store a backup if there is something new, then remove what is too much.
+
+Promises:
+- nothing is stored if etcd's revision has not grown since the newest backup of this etcd cluster;
+- a backup is removed only right after another one was stored, only in the folder of this cluster, and only
+  what a manifest names; the object goes first, so that a manifest is left to name what remains to be done;
+- an object that was left without a manifest by a process that was killed is removed when this process has
+  seen it for `LEFTOVER_SECONDS`, since it keeps its name from being used.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+import structlog
+
+from etcd_operator.backup import source
+from etcd_operator.backup.create import Origin, create
+from etcd_operator.backup.errors import NotReachable
+from etcd_operator.backup.manifest import name_of
+from etcd_operator.backup_tool import inventory
+from etcd_operator.backup_tool.inventory import Inventory, StoredBackup
+from etcd_operator.backup_tool.members import members
+from etcd_operator.backup_tool.names import Name
+from etcd_operator.backup_tool.spool import Spool, spooled
+from etcd_operator.clock import Clock
+from etcd_operator.errors import OperatorError
+from etcd_operator.etcd.channel import Channels
+from etcd_operator.storage.errors import NameTaken
+from etcd_operator.storage.protocol import Store
+
+STALL_SECONDS = 60.0
+"""How long a store or etcd may make no progress."""
+
+LEFTOVER_SECONDS = 600.0
+
+log = structlog.get_logger()
+
+
+class Stopped(OperatorError):
+    """The tool is being stopped."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """What a turn has done. is_new: whether a backup was stored; took: seconds, if so."""
+
+    inventory: Inventory
+    is_new: bool
+    took: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Runner:
+    """Takes the backups of one cluster; for use by one thread.
+
+    open_store: a store of its own for each caller. folder: of this cluster in the store. endpoint: where etcd
+    is found (`host:port`). keep: how many backups. scratch: a folder for one snapshot.
+    """
+
+    open_store: Callable[[], Store]
+    folder: str
+    endpoint: str
+    keep: int
+    scratch: Path
+    clock: Clock
+    is_stopping: Callable[[], bool]
+    _seen: dict[str, float] = field(default_factory=dict)
+
+    def load(self) -> Inventory:
+        """What is stored. Raises the store's errors."""
+        return inventory.load(self.open_store(), self.folder)
+
+    def turn(self) -> Turn:
+        """Store a backup if the revision has grown. Raises `OperatorError`."""
+        begin = self.clock.monotonic()
+        with closing(Channels()) as channels:
+            chosen = self._choose(channels)
+            running = f"{chosen.status.cluster_id:016x}"
+            store = self.open_store()
+            before = inventory.load(store, self.folder, running=running)
+            self._remove_leftovers(store, before.incomplete)
+            newest = before.newest_of(running)
+            if newest is not None and newest.name.revision >= chosen.status.revision:
+                return Turn(inventory=before, is_new=False)
+            is_new = self._store(store, channels, chosen, before)
+        after = inventory.load(store, self.folder, running=running)
+        if is_new:
+            after = self._purged(store, after, running)
+        return Turn(inventory=after, is_new=is_new, took=self.clock.monotonic() - begin)
+
+    def clean(self) -> Inventory:
+        """Remove all backups of this cluster, and what is left of others; what is there then.
+
+        Raises the store's errors.
+        """
+        store = self.open_store()
+        found = inventory.load(store, self.folder)
+        for backup in found.surplus(0):
+            _remove(store, backup)
+        for path in (*found.bare, *found.incomplete):
+            store.delete(path)
+            store.delete(name_of(path))
+        return inventory.load(store, self.folder)
+
+    def _choose(self, channels: Channels) -> source.Source:
+        """The best member; by the address of the Service if members cannot be reached by theirs."""
+        found = members(channels, self.endpoint)
+        if found:
+            try:
+                return source.choose(channels, found)
+            except NotReachable as error:
+                log.info("members_not_reachable", error=str(error))
+        return source.choose(channels, [self.endpoint])
+
+    def _store(self, store: Store, channels: Channels, chosen: source.Source, before: Inventory) -> bool:
+        """Store a backup; false if there is one of the same revision already."""
+        now, status = self.clock.now(), chosen.status
+        snapshot = self._stoppable(source.read(channels, chosen, stall=STALL_SECONDS))
+        with spooled(snapshot, self.scratch) as spool:
+            name = Name(status.version, spool.revision)
+            taken = _of_path(before, f"{self.folder}/{name}")
+            if taken is not None and taken.manifest.cluster_id == f"{status.cluster_id:016x}":
+                return False
+            if taken is not None:
+                raise NameTaken(
+                    f"{name} is a backup of an earlier etcd cluster of this name: the next write to this "
+                    "cluster gives its backup another name"
+                )
+            self._create(store, name, spool, now, chosen)
+        log.info("backup_stored", name=str(name), source=chosen.endpoint, size=spool.summary.size)
+        return True
+
+    def _create(self, store: Store, name: Name, spool: Spool, now: datetime, chosen: source.Source) -> None:
+        status = chosen.status
+        origin = Origin(
+            etcd_version=status.version,
+            cluster_id=status.cluster_id,
+            member_id=status.member_id,
+            revision=status.revision,
+        )
+        create(store, f"{self.folder}/{name}", self._stoppable(spool.chunks()), origin, time=now)
+
+    def _stoppable(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
+        for chunk in chunks:
+            if self.is_stopping():
+                raise Stopped("the backup tool is being stopped")
+            yield chunk
+
+    def _purged(self, store: Store, after: Inventory, running: str) -> Inventory:
+        """What is left once the surplus is removed; a failure to remove does not fail the backup."""
+        surplus = after.surplus(self.keep)
+        if not surplus and not after.bare:
+            return after
+        try:
+            for backup in surplus:
+                _remove(store, backup)
+            for path in after.bare:
+                store.delete(name_of(path))
+            return inventory.load(store, self.folder, running=running)
+        except OperatorError as error:
+            log.warning("purge_failed", error=str(error))
+            return after
+
+    def _remove_leftovers(self, store: Store, incomplete: Iterable[str]) -> None:
+        now = self.clock.monotonic()
+        seen = {path: self._seen.get(path, now) for path in incomplete}
+        self._seen.clear()
+        for path, since in seen.items():
+            if now - since < LEFTOVER_SECONDS:
+                self._seen[path] = since
+            elif _is_removed(store, path):
+                log.warning("leftover_removed", name=path)
+
+
+def _of_path(found: Inventory, path: str) -> StoredBackup | None:
+    return next((each for each in found.backups if each.path == path), None)
+
+
+def _is_removed(store: Store, path: str) -> bool:
+    """Whether an object could be removed: if not, backups of other names can still be stored."""
+    try:
+        store.delete(path)
+    except OperatorError as error:
+        log.warning("leftover_not_removed", name=path, error=str(error))
+        return False
+    return True
+
+
+def _remove(store: Store, backup: StoredBackup) -> None:
+    store.delete(backup.path)
+    store.delete(name_of(backup.path))
+    log.info("backup_removed", name=str(backup.name))

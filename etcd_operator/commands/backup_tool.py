@@ -1,0 +1,90 @@
+"""`etcd-operator backup-tool`: take backups of one cluster again and again, and serve them."""
+
+import argparse
+import re
+from pathlib import Path
+from typing import Any
+
+from etcd_operator.commands import outcome
+from etcd_operator.errors import OperatorError
+
+PORT = 19999
+SCRATCH = Path("/tmp")  # noqa: S108 -- an emptyDir in the pod of the tool
+
+HELP = "back up a cluster regularly and serve the backups (runs in pods that the operator creates)"
+DESCRIPTION = """\
+Take backups of one cluster at an interval, keep the newest ones, and serve them over HTTP. The operator runs
+this in a pod for each coreos.com cluster with spec.backup.
+"""
+EXAMPLES = """\
+Example:
+  etcd-operator backup-tool --endpoint 127.0.0.1:2379 --to file:///var/etcd-backup/ --folder v1/default/db \\
+      --interval 1800 --max-backups 3 --token-file token
+"""
+
+_ENDPOINT = re.compile(r"(?:\[[0-9a-fA-F:.]+\]|[^\s:/@\[\]]+):[0-9]{1,5}")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags."""
+    parser.add_argument(
+        "--endpoint", required=True, metavar="HOST:PORT", help="client address of the cluster or of a member"
+    )
+    parser.add_argument("--to", required=True, metavar="URL", help="the store: a folder or a prefix, with / ")
+    parser.add_argument("--folder", required=True, help="the folder of this cluster, below --to")
+    parser.add_argument("--interval", required=True, type=_positive, help="seconds between two backups")
+    parser.add_argument("--max-backups", required=True, type=_positive, help="how many backups are kept")
+    parser.add_argument(
+        "--token-file", required=True, type=Path, metavar="FILE", help="file with the token that clients send"
+    )
+    parser.add_argument(
+        "--scratch-dir",
+        type=Path,
+        default=SCRATCH,
+        help=f"folder for one snapshot (default: {SCRATCH})",
+    )
+    parser.add_argument("--port", type=int, default=PORT, help=f"port of the HTTP API (default: {PORT})")
+    parser.add_argument("--log-format", choices=("auto", "json", "console"), default="auto")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run until a signal; the exit code."""
+    from etcd_operator.backup_tool.process import serve
+    from etcd_operator.observability.logs import configure
+
+    form: Any = options.log_format
+    configure(form=form)
+    try:
+        return serve(_config(options))
+    except OperatorError as error:
+        outcome.report(" ".join(str(error).split()))
+        return outcome.WRONG_USAGE if isinstance(error, outcome.UsageError) else outcome.FAILED
+
+
+def _config(options: argparse.Namespace) -> Any:
+    from etcd_operator.backup_tool.process import Config
+    from etcd_operator.storage.names import check_prefix
+
+    if not _ENDPOINT.fullmatch(options.endpoint):
+        raise outcome.UsageError(f"--endpoint: {options.endpoint!r} is not HOST:PORT, like 127.0.0.1:2379")
+    if not options.to.partition("?")[0].endswith("/"):
+        raise outcome.UsageError("--to is a folder: end it with /")
+    if not options.folder.strip("/"):
+        raise outcome.UsageError("--folder: the folder of the cluster is missing")
+    return Config(
+        endpoint=options.endpoint,
+        to=options.to,
+        folder=check_prefix(options.folder).removesuffix("/"),
+        interval=options.interval,
+        max_backups=options.max_backups,
+        token_file=options.token_file,
+        scratch=options.scratch_dir,
+        port=options.port,
+    )
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return number

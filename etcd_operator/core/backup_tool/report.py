@@ -1,0 +1,40 @@
+"""What the backup tool reports at /v1/status; the tool writes it, the operator reads it."""
+
+from etcd_operator.api.meta import Value
+
+
+class NewestBackup(Value, frozen=True, kw_only=True, omit_defaults=False):
+    """The newest backup. time: RFC 3339. size: of the snapshot in bytes. took: seconds, 0 if not known."""
+
+    name: str
+    time: str
+    revision: int
+    size: int
+    etcd_version: str
+    took: float = 0.0
+
+
+class LastFailure(Value, frozen=True, kw_only=True, omit_defaults=False):
+    """Why the last try failed: the kind of the error, and a sentence."""
+
+    time: str
+    reason: str
+    message: str
+
+
+class ToolReport(Value, frozen=True, kw_only=True, omit_defaults=False):
+    """What is stored for a cluster, and how the last try went.
+
+    since_success: seconds since it was last known that the newest backup has all data, because it was stored
+    or nothing had changed since; None if that never was. It is an age: the clocks of two machines differ.
+    failure: of the last try, None if that succeeded. count, total_size: of all backups. is_starting: no try
+    has ended since the tool was started.
+    """
+
+    newest: NewestBackup | None = None
+    count: int = 0
+    total_size: int = 0
+    since_success: float | None = None
+    failure: LastFailure | None = None
+    is_backing_up: bool = False
+    is_starting: bool = False
