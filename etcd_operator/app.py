@@ -45,6 +45,7 @@ from etcd_operator.reconcile.backups.image import OwnImage
 from etcd_operator.reconcile.caches import Source
 from etcd_operator.reconcile.group import build_groups, new_backoff
 from etcd_operator.reconcile.install import Installer
+from etcd_operator.reconcile.storage_class import StorageClass
 from etcd_operator.reconcile.wiring import ClusterGroup, Wiring
 from etcd_operator.settings import Settings
 
@@ -109,6 +110,8 @@ class Operator:
         )
         self._start = Loop("start", self._begin, self._on_crash)
         self._installer = Installer(self._client, wait=self._ended.wait)
+        self._storage_class = StorageClass(self._client, settings.pv_provisioner, wait=self._ended.wait)
+        self._storage = Loop("storage-class", self._storage_class.create, self._on_crash)
         self._api_server = Reachability(self._client, self._ended)
         self._files = files.LimitCheck()
         self._page = StatusServer(
@@ -176,6 +179,8 @@ class Operator:
         if self._settings.install_crds:
             self._installer.try_all()  # while the caches fill and the Lease is acquired
         self._defined.set()
+        if self._settings.pv_provisioner:
+            self._storage.start()
         namespace = self._settings.namespace or "all"
         log.info(
             "started", identity=self._identity, namespace=namespace, open_files_limit=files.limits().soft
@@ -193,7 +198,7 @@ class Operator:
         def left(most: float) -> float:
             return max(0.0, min(most, deadline - time.monotonic()))
 
-        late = [] if self._start.join(left(2.0)) else [self._start.name]
+        late = [loop.name for loop in (self._start, self._storage) if not loop.join(left(2.0))]
         writers = self._leader_threads.stop(left)
         if self._leadership is not None:
             late += [] if self._leadership.stop(left(2.0)) else ["lease"]
@@ -204,8 +209,8 @@ class Operator:
                 group.quorum_check.stop()
         late += [] if self._recorder.stop(left(2.0)) else ["events"]
         for group in self._groups:
-            if isinstance(group, ClusterGroup):
-                group.prober.stop()
+            for close in group.closing:
+                close()
         late += [informer.name for informer in self._informers() if not informer.stop(left(2.0))]
         late += [] if self._page.stop(left(2.0)) else ["status-server"]
         code = 3 if writers else 1 if self._failure else 0
@@ -255,6 +260,7 @@ class Operator:
             on_upgrade=self._metrics.upgraded,
             on_leaderless=self._metrics.leaderless,
             backup_image=OwnImage(client=self._client, pod=self._pod, given=settings.backup_image),
+            pv_provisioner=settings.pv_provisioner,
             may_act=self._may_act,
             leads_for=self._leads_for,
         )

@@ -3,6 +3,7 @@
 Each field is a flag of `etcd-operator run` and an environment variable; see `cli`.
 """
 
+import re
 from dataclasses import dataclass
 
 from etcd_operator.core.versions import parse_version
@@ -10,6 +11,7 @@ from etcd_operator.errors import OperatorError
 
 DEFAULT_ETCD_VERSION = "3.6.16"
 DEFAULT_ETCD_REPOSITORY = "quay.io/coreos/etcd"
+_PROVISIONER = r"([a-z0-9]([a-z0-9.-]*[a-z0-9])?(/[a-z0-9]([a-z0-9.-]*[a-z0-9])?)?)?"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,6 +23,7 @@ class Settings:
     probe_deadline: how long one probe of a cluster's members may take.
     resync: how often a settled cluster is reconciled again.
     backup_image: the operator's image, in which backups run; empty for that of the operator's own pod.
+    pv_provisioner: of the StorageClass that the operator makes for backups; empty for the default class.
     """
 
     namespace: str = ""
@@ -37,6 +40,7 @@ class Settings:
     probe_deadline: float = 2.0
     resync: float = 30.0
     backup_image: str = ""
+    pv_provisioner: str = ""
 
     def check(self) -> None:
         """Raise `OperatorError`, in one line, for an invalid value."""
@@ -48,4 +52,6 @@ class Settings:
             raise OperatorError("--log-level must be debug, info, warning or error")
         if not self.etcd_repository or ":" in self.etcd_repository.rpartition("/")[2]:
             raise OperatorError("--etcd-repository must be an image name without a tag")
+        if not re.fullmatch(_PROVISIONER, self.pv_provisioner):
+            raise OperatorError("--pv-provisioner must be the name of a provisioner, like ebs.csi.aws.com")
         parse_version(self.default_etcd_version)

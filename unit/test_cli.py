@@ -51,16 +51,23 @@ def test_every_flag_has_a_variable_and_a_flag_wins_over_it() -> None:
     [
         pytest.param(["-analytics=false"], id="with one dash, as the walkthrough writes it"),
         pytest.param(["--analytics=false"], id="with two dashes"),
-        pytest.param(["--pv-provisioner=kubernetes.io/aws-ebs"], id="the provisioner of the walkthrough"),
     ],
 )
 def test_flags_of_the_older_operator_change_nothing(words: list[str]) -> None:
     assert settings_from(*words) == settings_from()
 
 
+@pytest.mark.parametrize("flag", ["--pv-provisioner", "-pv-provisioner"])
+def test_the_provisioner_of_the_walkthrough(flag: str) -> None:
+    settings = settings_from(f"{flag}=kubernetes.io/aws-ebs")
+    settings.check()
+    assert settings.pv_provisioner == "kubernetes.io/aws-ebs"
+
+
 @pytest.mark.parametrize(
     ("words", "sees"),
     [
+        (["--pv-provisioner", "aws ebs"], "--pv-provisioner must be the name of a provisioner"),
         (["--workers", "0"], "--workers must be at least 1"),
         (["--workers", "many"], "--workers must be a number, not 'many'"),
         (["--resync", "soon"], "--resync must be a number, not 'soon'"),

@@ -93,6 +93,23 @@ def test_the_guide_to_backups_explains_every_reason() -> None:
     assert reasons - explained == set()
 
 
+def test_the_guide_to_backups_explains_every_reason_of_backup_healthy() -> None:
+    text = (ROOT / "docs/backup.md").read_text()
+    section = text.partition("### Is it healthy?")[2].partition("### Fetch a backup")[0]
+    found = {
+        node.value
+        for name in ("core/backup_tool/health.py", "reconcile/backup_tool/reconciler.py")
+        for node in ast.walk(ast.parse((PACKAGE / name).read_text()))
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and re.fullmatch(r"([A-Z][a-z]+){2,}|Overdue", node.value)
+    }
+    # The condition itself, an Event, kinds of errors, and what is the same as for an EtcdBackup.
+    others = {"BackupHealthy", "BackupUnhealthy", "InternalError", "BackupFailed", *REASONS}
+    assert len(found - others) > 8
+    assert found - others - set(re.findall(r"`(\w+)`", section)) == set()
+
+
 def test_the_operations_guide_explains_every_reason_of_a_hold() -> None:
     reasons = set(_hold_reasons()) - QUIET_HOLDS
     explained = set(re.findall(r"`(\w+)`", OPERATIONS))

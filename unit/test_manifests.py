@@ -12,6 +12,7 @@ from etcd_operator.api import backup_schedules, backups, coreos, improbable
 from etcd_operator.api.crd import crds
 from etcd_operator.api.policies import policies
 from etcd_operator.app import LEASE_NAME
+from etcd_operator.core.backup_tool.policy import wanted
 from etcd_operator.core.backups.schedules.spec import checked
 from etcd_operator.core.backups.spec import problem
 from etcd_operator.dialects.base import Defaults
@@ -20,12 +21,13 @@ from etcd_operator.dialects.improbable import ImprobableDialect
 from etcd_operator.kube import own_pod
 from etcd_operator.kube.holder_pod import NODE_LEASES
 from etcd_operator.settings import DEFAULT_ETCD_REPOSITORY, DEFAULT_ETCD_VERSION, Settings
-from unit.rights import DEFINITIONS, MANIFESTS, Document, documents, rights, rules
+from unit.rights import DEFINITIONS, MANIFESTS, Document, documents, granted, rights, rules
 
 EXAMPLES = MANIFESTS / "examples"
 BACKUP = EXAMPLES / "etcd_v1alpha1_etcdbackup.yaml"
 SCHEDULE = EXAMPLES / "etcd_v1alpha1_etcdbackupschedule.yaml"
-CLUSTERS = sorted(set(EXAMPLES.rglob("*.yaml")) - {BACKUP, SCHEDULE})
+AWS = EXAMPLES / "deployment-aws.yaml"
+CLUSTERS = sorted(set(EXAMPLES.rglob("*.yaml")) - {BACKUP, SCHEDULE, AWS})
 DEFAULTS = Defaults(repository=DEFAULT_ETCD_REPOSITORY, version=DEFAULT_ETCD_VERSION)
 
 
@@ -158,10 +160,13 @@ def test_the_examples_have_the_names_of_the_walkthroughs() -> None:
     names = {path.relative_to(EXAMPLES).as_posix() for path in EXAMPLES.rglob("*") if path.is_file()}
     assert names == {
         "3.0-etcd-cluster.yaml",
+        "deployment-aws.yaml",
         "etcd_v1alpha1_etcdbackup.yaml",
         "etcd_v1alpha1_etcdbackupschedule.yaml",
         "etcd_v1alpha1_etcdcluster.yaml",
         "example-etcd-cluster-nodeport-service.json",
+        "example-etcd-cluster-with-backup.yaml",
+        "example-etcd-cluster-with-s3-backup.yaml",
         "example-etcd-cluster.yaml",
         "oldest/example-etcd-cluster.yaml",
     }
@@ -176,6 +181,20 @@ def test_an_example_asks_for_three_members_and_has_no_problem(path: Path) -> Non
         desired = ImprobableDialect(DEFAULTS).desired(msgspec.convert(document, improbable.EtcdCluster))
     assert desired.problem == ""
     assert desired.size == 3
+    assert wanted(document.get("spec", {}).get("backup")).problem == ""
+
+
+def test_the_deployment_for_aws_makes_a_storage_class_with_a_right_of_its_own() -> None:
+    (deployment,) = (
+        each for each in documents("examples/deployment-aws.yaml") if each["kind"] == "Deployment"
+    )
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert container["args"] == ["run", "--pv-provisioner=kubernetes.io/aws-ebs"]
+    others = documents("deployment.yaml")
+    assert [each["metadata"] for each in documents("examples/deployment-aws.yaml")] == [
+        each["metadata"] for each in others
+    ]
+    assert ("storage.k8s.io", "storageclasses", "create") in granted("examples/deployment-aws.yaml")
 
 
 def test_the_example_of_a_backup_is_valid() -> None:

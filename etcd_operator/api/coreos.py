@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from etcd_operator.api import persisted
+from etcd_operator.api.coreos_backup import BackupStatus
 from etcd_operator.api.meta import ObjectMeta, RawObject, Value
 from etcd_operator.api.podkeys import PodKeys
 
@@ -33,7 +34,10 @@ class PodPolicy(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class ClusterSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The spec of an EtcdCluster. Only the size is required, here or at the top level."""
+    """The spec of an EtcdCluster. Only the size is required, here or at the top level.
+
+    backup: raw, see `api.coreos_backup`.
+    """
 
     size: Annotated[int, msgspec.Meta(ge=1)] | None = None
     version: str = ""
@@ -41,6 +45,7 @@ class ClusterSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     node_selector: dict[str, str] = {}
     anti_affinity: bool = False
     pod: PodPolicy = PodPolicy()
+    backup: RawObject | None = None
 
 
 class MembersStatus(Value, frozen=True, kw_only=True, omit_defaults=False):
@@ -51,13 +56,17 @@ class MembersStatus(Value, frozen=True, kw_only=True, omit_defaults=False):
 
 
 class ClusterStatus(persisted.ClusterStatus, frozen=True, kw_only=True):
-    """The status of an EtcdCluster. next_ordinal: of the next member, persisted; it never decreases."""
+    """The status of an EtcdCluster. next_ordinal: of the next member, persisted; it never decreases.
+
+    backup: written by the pass for backups only, as its condition.
+    """
 
     phase: Literal["", "Creating", "Running", "Failed"] = ""
     size: int = 0
     target_version: str = ""
     members: MembersStatus = MembersStatus()
     next_ordinal: int = 0
+    backup: BackupStatus | None = None
 
 
 class EtcdCluster(Value, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from etcd_operator.api import (
     backup_validations,
     backups,
     coreos,
+    coreos_backup,
     descriptions,
     improbable,
     schedule_validations,
@@ -120,6 +121,7 @@ def _coreos_cluster() -> Manifest:
     spec = at(schema, "spec")
     schema["properties"]["size"] = dict(at(spec, "size"))
     at(spec, "pod")["properties"]["securityContext"] = piece("PodSecurityContext")
+    spec["properties"]["backup"] = of_type(coreos_backup.BackupPolicy)
     for field, kind in UNSUPPORTED_FIELDS.items():
         above, _, name = field.rpartition(".")
         at(spec, above)["properties"][name] = _refused(kind)
@@ -135,6 +137,7 @@ def _coreos_cluster() -> Manifest:
             _column("Ready", '.status.conditions[?(@.type=="Available")].status'),
             _column("Version", ".status.currentVersion"),
             _column("Phase", ".status.phase"),
+            _column("Last backup", ".status.backup.time", kind="date", priority=1),
             _AGE,
         ],
         scale=_scale("size"),

@@ -12,6 +12,7 @@ PATCH_FLOORS = {6: 32, 7: 11}
 LONGEST_LABEL = 63  # also the limit of a host name and of the name of a Service
 LONGEST_IMPROBABLE_NAME = LONGEST_LABEL - len("-9999")
 LONGEST_COREOS_NAME = LONGEST_LABEL - len("-99999")
+LONGEST_BACKED_UP_NAME = LONGEST_LABEL - len("-backup-tool")
 
 # Patterns are CEL string literals, so a backslash is doubled.
 VERSION_PATTERN = (
@@ -50,6 +51,11 @@ BOUNDS = {
     "spec.podTemplate.metadata.labels": {"maxProperties": 64},
     "spec.schedule": {"maxLength": 256},
     "spec.timeZone": {"maxLength": 64},
+    "spec.backup.s3.s3Bucket": {"maxLength": 222},
+    "spec.backup.s3.prefix": {"maxLength": 512},
+    "spec.backup.s3.awsSecret": {"maxLength": 253},
+    "spec.backup.s3.region": {"maxLength": 64},
+    "spec.backup.s3.endpoint": {"maxLength": 512},
     **{
         f"{at}.{field}": bound
         for at in ("spec", "spec.backupTemplate")
@@ -59,7 +65,6 @@ BOUNDS = {
 """Bounds by path, because the API server can estimate the cost of a CEL rule only for bounded input."""
 
 UNSUPPORTED_FIELDS = {
-    "backup": "object",
     "restore": "object",
     "selfHosted": "object",
     "pod.labels": "object",

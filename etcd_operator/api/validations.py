@@ -5,6 +5,7 @@ One tuple per resource. Each rule has a name, a path, a CEL expression, and a me
 
 from etcd_operator.api import improbable
 from etcd_operator.api.cel import Validation, immutable, reserved
+from etcd_operator.api.coreos_backup_validations import BACKUP_POLICY
 from etcd_operator.api.limits import (
     LABEL_PATTERN,
     LONGEST_COREOS_NAME,
@@ -165,6 +166,7 @@ COREOS_CLUSTER = (
     ),
     SUPPORTED_VERSION,
     *VERSION_CHANGES,
+    *BACKUP_POLICY,
     *(
         Validation(
             name=f"unsupported-{field}",

@@ -36,11 +36,15 @@ FLAGS = {
     "install_crds": "create or update the operator's CRDs and admission policies at start",
     "probe_deadline": "time limit in seconds for one probe of a cluster's members",
     "resync": "seconds between reconciliations of a settled cluster",
+    "pv_provisioner": "provisioner of the StorageClass that the operator creates for backups of coreos.com "
+    "clusters (default: none, they use the default StorageClass)",
     "backup_image": "image of the operator, in which backups run (default: that of the operator's own pod)",
 }
 
+DOCUMENTED = ("pv-provisioner",)
+"""Flags that older documents write with one dash."""
+
 COMPATIBILITY = {
-    "pv-provisioner": "accepted for compatibility, has no effect; storage classes replace it",
     "analytics": "accepted for compatibility, has no effect: no usage data is ever sent",
 }
 
@@ -51,7 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         flag = "--" + field.name.replace("_", "-")
         shown = f"{FLAGS[field.name]}" + (f" (default: {field.default})" if field.default != "" else "")
         action: Any = argparse.BooleanOptionalAction if isinstance(field.default, bool) else "store"
-        parser.add_argument(flag, action=action, default=None, help=shown)
+        names = [flag, *(f"-{name}" for name in DOCUMENTED if flag == f"--{name}")]
+        parser.add_argument(*names, action=action, default=None, help=shown)
     for name, text in COMPATIBILITY.items():
         parser.add_argument("--" + name, "-" + name, nargs="?", const="true", default=None, help=text)
 

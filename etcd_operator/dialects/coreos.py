@@ -79,6 +79,7 @@ class CoreosDialect:
             ),
             endpoints=_endpoints(state) or previous.endpoints,
             next_ordinal=state.persisted.next_ordinal,
+            backup=previous.backup,
             conditions=merge_conditions(previous.conditions, conditions(state, plan), now, own=CONDITIONS),
             **persisted_fields(state.persisted, now=now),
         )

@@ -67,6 +67,7 @@ SERVICES = _core("services", "Service")
 CLAIMS = _core("persistentvolumeclaims", "PersistentVolumeClaim")
 NODES = _core("nodes", "Node", namespaced=False)
 EVENTS = _core("events", "Event")
+SECRETS = _core("secrets", "Secret")
 REPLICA_SETS = Resource(group="apps", version="v1", plural="replicasets", kind="ReplicaSet")
 JOBS = Resource(group="batch", version="v1", plural="jobs", kind="Job")
 BUDGETS = Resource(group="policy", version="v1", plural="poddisruptionbudgets", kind="PodDisruptionBudget")
@@ -77,6 +78,9 @@ CRDS = Resource(
     plural="customresourcedefinitions",
     kind="CustomResourceDefinition",
     namespaced=False,
+)
+STORAGE_CLASSES = Resource(
+    group="storage.k8s.io", version="v1", plural="storageclasses", kind="StorageClass", namespaced=False
 )
 COREOS_CLUSTERS = Resource(group="coreos.com", version="v1", plural="etcdclusters", kind="EtcdCluster")
 IMPROBABLE_CLUSTERS = Resource(

@@ -113,6 +113,32 @@ class Claim(Value, frozen=True, kw_only=True):
     status: ClaimStatus = ClaimStatus()
 
 
+class ClaimResources(Value, frozen=True, kw_only=True):
+    """What a claim requests."""
+
+    requests: dict[str, Any] = {}
+
+
+class ClaimSpec(Value, frozen=True, kw_only=True):
+    """The size of a claim."""
+
+    resources: ClaimResources = ClaimResources()
+
+
+class BackupClaim(Value, frozen=True, kw_only=True):
+    """The claim for backups of a cluster."""
+
+    metadata: ObjectMeta
+    spec: ClaimSpec = ClaimSpec()
+
+
+class Secret(Value, frozen=True, kw_only=True):
+    """A Secret of the operator's own; values in base64."""
+
+    metadata: ObjectMeta
+    data: dict[str, str] = {}
+
+
 class Conditions(Value, frozen=True, kw_only=True):
     """A status of which only the conditions matter."""
 
@@ -130,10 +156,17 @@ class Node(Value, frozen=True, kw_only=True):
         return any(each.type == "Ready" and each.status == "True" for each in self.status.conditions)
 
 
+class ReplicaSetSpec(Value, frozen=True, kw_only=True):
+    """How many pods a ReplicaSet is to have."""
+
+    replicas: int = 1
+
+
 class ReplicaSet(Value, frozen=True, kw_only=True):
-    """A peer's ReplicaSet; its condition `ReplicaFailure` explains why no pod can be created."""
+    """A ReplicaSet; its condition `ReplicaFailure` explains why no pod can be created."""
 
     metadata: ObjectMeta
+    spec: ReplicaSetSpec = ReplicaSetSpec()
     status: Conditions = Conditions()
 
 

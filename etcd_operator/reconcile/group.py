@@ -12,6 +12,7 @@ from etcd_operator.dialects.improbable import ImprobableDialect
 from etcd_operator.engine.backoff import Backoff
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.act import Actor
+from etcd_operator.reconcile.backup_tool.group import tool_group
 from etcd_operator.reconcile.backups.groups import backup_groups
 from etcd_operator.reconcile.caches import Caches, Cluster, Source, coreos_caches, improbable_caches
 from etcd_operator.reconcile.cluster import ClusterReconciler
@@ -33,17 +34,18 @@ from etcd_operator.reconcile.quorum_check import QuorumCheck
 from etcd_operator.reconcile.readiness import ReadinessWriter
 from etcd_operator.reconcile.reporters import cluster_reporter, peer_reporter
 from etcd_operator.reconcile.upgrade import UpgradeWatch
-from etcd_operator.reconcile.wiring import ClusterGroup, Group, Wiring
+from etcd_operator.reconcile.wiring import ClusterGroup, Group, Later, Wiring
 from etcd_operator.reconcile.writes import Writes
 
 
 def build_groups(wiring: Wiring, source: Source) -> tuple[Group, ...]:
-    """The groups of clusters, backups and their schedules, wired but not started."""
+    """The groups of clusters, backup tools, backups and their schedules, wired but not started."""
     of_improbable, of_coreos = improbable_caches(source), coreos_caches(source)
     return (
         # Of two that are equally old, the one with persistent members is served.
         _improbable(wiring, of_improbable, of_coreos),
         _coreos(wiring, of_coreos, of_improbable),
+        tool_group(wiring, source, of_coreos),
         *backup_groups(wiring, source, (of_improbable.clusters, of_coreos.clusters)),
     )
 
@@ -61,7 +63,7 @@ def _improbable(wiring: Wiring, caches: Caches[improbable.EtcdCluster], other: C
     if peers is None:
         raise TypeError("persistent members need a cache of peers")
     of_clusters, of_peers = _writes(wiring, caches), _writes(wiring, caches)
-    to_cluster, answered = _Later(), _Later()
+    to_cluster, answered = Later(), Later()
     writer, for_peers = (
         PeerStatusWriter(writes=writes, peers=peers, clock=wiring.clock) for writes in (of_clusters, of_peers)
     )
@@ -100,13 +102,14 @@ def _improbable(wiring: Wiring, caches: Caches[improbable.EtcdCluster], other: C
         informers=tuple(caches.all()),
         others=(other.clusters,),
         controllers=(clusters, peer_controller),
+        closing=(reconciler.prober.stop,),
         prober=reconciler.prober,
         quorum_check=_quorum_check(wiring, reconciler.prober, to_cluster),
     )
 
 
 def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], other: Caches[Any]) -> ClusterGroup:
-    to_cluster, answered = _Later(), _Later()
+    to_cluster, answered = Later(), Later()
     reconciler = _reconciler(
         wiring,
         caches,
@@ -125,6 +128,7 @@ def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], other: Caches[An
         informers=tuple(caches.all()),
         others=(other.clusters,),
         controllers=(clusters,),
+        closing=(reconciler.prober.stop,),
         prober=reconciler.prober,
         quorum_check=_quorum_check(wiring, reconciler.prober, to_cluster),
     )
@@ -202,17 +206,6 @@ def _reconciler(  # noqa: PLR0913 -- wiring: each part can be exchanged
         failures=Failures(wiring.clock),
         peer_status=peer_status,
     )
-
-
-class _Later:
-    """A callable whose target is known only once everything is built."""
-
-    def __init__(self) -> None:
-        self.target: Callable[[Key], None] | None = None
-
-    def __call__(self, key: Key) -> None:
-        if self.target is not None:
-            self.target(key)
 
 
 def _conflicting_cluster(other: Caches[Any], *, or_equal: bool) -> ConflictingCluster:

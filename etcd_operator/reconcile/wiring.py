@@ -8,13 +8,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from etcd_operator.backup_tool.client import ask, clean_up
 from etcd_operator.clock import Clock
 from etcd_operator.dialects.base import Defaults
 from etcd_operator.engine.controller import Controller, Reconcile
 from etcd_operator.etcd.client import OnCall
+from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.events import Recorder
 from etcd_operator.kube.informer import Informer
+from etcd_operator.reconcile.backup_tool.inquiries import Ask, Submit
 from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.quorum_check import QuorumCheck
 from etcd_operator.reconcile.upgrade import Seconds
@@ -29,6 +32,7 @@ class Wiring:
     probe_deadline, resync: in seconds. may_act: whether this process leads right now; leads_for: whether it
     leads and no other process can within so many seconds (a process without leader election always does).
     on_upgrade, on_leaderless: see `UpgradeWatch`. backup_image: of the pods of backups, see `OwnImage`.
+    pv_provisioner: of the StorageClass for backups. ask_tool, clean_up_tool, submit_inquiry: see `Inquiries`.
     """
 
     client: Client
@@ -42,6 +46,10 @@ class Wiring:
     on_upgrade: Seconds
     on_leaderless: Seconds
     backup_image: Callable[[], str]
+    pv_provisioner: str = ""
+    ask_tool: Ask = ask
+    clean_up_tool: Ask = clean_up
+    submit_inquiry: Submit | None = None
     may_act: Callable[[], bool] = lambda: True
     leads_for: Callable[[float], bool] = lambda _seconds: True
 
@@ -51,13 +59,14 @@ class Group:
     """Running parts that start together, once their caches are complete.
 
     others: informers of other groups that have to be complete, or of kinds that are not defined, before its
-    controllers start.
+    controllers start. closing: ends the threads of its other parts, after the controllers have stopped.
     """
 
     name: str
     informers: tuple[Informer[Any], ...]
     controllers: tuple[Controller, ...]
     others: tuple[Informer[Any], ...]
+    closing: tuple[Callable[[], None], ...] = ()
 
     @property
     def has_synced(self) -> bool:
@@ -71,3 +80,15 @@ class ClusterGroup(Group):
 
     prober: Prober
     quorum_check: QuorumCheck
+
+
+class Later:
+    """A callable whose target is known only once everything is built."""
+
+    def __init__(self) -> None:
+        self.target: Callable[[Key], None] | None = None
+
+    def __call__(self, key: Key) -> None:
+        """Pass the key on; nothing before there is a target."""
+        if self.target is not None:
+            self.target(key)

@@ -173,8 +173,7 @@ BAD_EPHEMERAL = [
     pytest.param({"size": 3, "nodeSelector": {"a": 1}}, "$.nodeSelector", id="a selector of numbers"),
     pytest.param({"size": 3, "antiAffinity": {}}, "$.antiAffinity", id="an affinity instead of a boolean"),
     pytest.param({"size": 3, "version": 3.6}, "$.version", id="version as a number"),
-    pytest.param({"size": 3, "backup": {}}, "unknown field `backup`", id="backup"),
-    pytest.param({"size": 3, "backup": {}}, "unknown field `backup`", id="backup"),
+    pytest.param({"size": 3, "restore": {}}, "unknown field `restore`", id="restore"),
     pytest.param({"size": 3, "selfHosted": {}}, "unknown field `selfHosted`", id="self-hosted"),
     *(pytest.param({"size": 3, "version": text}, repr(text), id=f"version {text}") for text in VERSIONS),
 ]

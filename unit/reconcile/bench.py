@@ -26,6 +26,7 @@ from unit.reconcile.bodies import COREOS, IMPROBABLE, PEERS
 from unit.reconcile.etcds import Etcds
 from unit.reconcile.harness import MARK, RESYNC, Operator
 from unit.reconcile.network import network
+from unit.reconcile.tools import Tools
 from unit.rights import all_taken, granted
 
 MEMBER_KINDS = {"services": SERVICES, "pods": PODS, "peers": PEERS, "sets": REPLICA_SETS, "claims": CLAIMS}
@@ -50,6 +51,7 @@ class Bench:
             on_init=self.etcds.prepare,
             addresses=network(),
         )
+        self.tools = Tools()
         self.operator: Operator | None = None
 
     def probe(
@@ -74,7 +76,7 @@ class Bench:
     def start(self, *, dies_at: int = 0, dies_on: str = "") -> None:
         """A new operator on the world as it is."""
         assert self.operator is None
-        self.operator = Operator(self.api, self.clock, dies_at=dies_at, dies_on=dies_on)
+        self.operator = Operator(self.api, self.clock, dies_at=dies_at, dies_on=dies_on, tools=self.tools)
 
     def kill(self) -> None:
         """SIGKILL."""

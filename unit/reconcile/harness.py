@@ -29,6 +29,7 @@ from unit.fakes.apiserver import ApiServer, Json
 from unit.fakes.apiserver.selectors import matches_labels
 from unit.fakes.clock import FakeClock
 from unit.reconcile.mortality import Mortality, MortalTransport
+from unit.reconcile.tools import Tools
 
 RESYNC = 10.0
 MARK = "Mark"
@@ -128,8 +129,17 @@ def objects_of(api: ApiServer, namespace: str = "default") -> Objects:
 class Operator:
     """One life of the operator; `dies_at` numbers its writes from 1: see `Mortality`."""
 
-    def __init__(self, api: ApiServer, clock: FakeClock, *, dies_at: int = 0, dies_on: str = "") -> None:
+    def __init__(
+        self,
+        api: ApiServer,
+        clock: FakeClock,
+        *,
+        dies_at: int = 0,
+        dies_on: str = "",
+        tools: Tools | None = None,
+    ) -> None:
         self._api = api
+        tools = tools or Tools()
         self.schedule = Schedule(clock)
         mortality = Mortality(dies_at, dies_on)
         client = Client(MortalTransport(api.url, mortality), timeouts=TIMEOUTS)
@@ -153,6 +163,9 @@ class Operator:
             on_upgrade=self.upgrades.append,
             on_leaderless=lambda _seconds: None,
             backup_image=lambda: "localhost/etcd-operator:test",
+            ask_tool=tools.ask,
+            clean_up_tool=tools.clean_up,
+            submit_inquiry=lambda work: work(),
             leads_for=lambda seconds: seconds == MEMBERSHIP_DEADLINE and self.leads_for_long_enough,
         )
         watching = Client(MortalTransport(api.url, Mortality()))

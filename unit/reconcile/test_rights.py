@@ -15,8 +15,9 @@ from etcd_operator.kube.client import Client
 from etcd_operator.kube.holder_pod import HolderPods
 from etcd_operator.kube.own_pod import OwnPod
 from etcd_operator.reconcile.install import Installer
+from etcd_operator.reconcile.storage_class import StorageClass
 from unit.fakes.apiserver import ApiServer, Kind
-from unit.fakes.apiserver.kinds import BUDGETS, CLAIMS, JOBS, NODES, PODS, REPLICA_SETS, SERVICES
+from unit.fakes.apiserver.kinds import BUDGETS, CLAIMS, JOBS, NODES, PODS, REPLICA_SETS, SECRETS, SERVICES
 from unit.fakes.clock import FakeClock
 from unit.operators import running, until
 from unit.reconcile import manual_recoveries, test_quorum_lost
@@ -25,11 +26,13 @@ from unit.reconcile.bodies import BACKUPS, COREOS, PEERS, SCHEDULES, ephemeral, 
 from unit.reconcile.harness import TIMEOUTS, objects_of
 from unit.reconcile.jobs import Jobs, backup, schedule
 from unit.reconcile.mortality import Mortality, MortalTransport
+from unit.reconcile.test_backup_tool import BACKUP, backed_up
 from unit.rights import DEFINITIONS, UNASKED, Right, all_taken, granted
 
 MADE = {
     resources.JOBS: JOBS,
     resources.BACKUPS: BACKUPS,
+    resources.SECRETS: SECRETS,
     resources.SERVICES: SERVICES,
     resources.BUDGETS: BUDGETS,
     resources.PODS: PODS,
@@ -40,9 +43,11 @@ MADE = {
 """What the operator creates, and finds out whose it is when the name is taken: a reply may have been lost."""
 
 
-def make_again(made: Bench) -> None:
+def make_again(made: Bench, *left_out: Kind) -> None:
     """Create one object of each kind once more, as after a reply that was lost."""
     for resource, kind in MADE.items():
+        if kind in left_out:
+            continue
         for name in made.names(kind)[:1]:
             stored = made.get(kind, name)
             metadata = {k: v for k, v in stored["metadata"].items() if k != "resourceVersion"}
@@ -109,6 +114,26 @@ def a_life_of_a_schedule() -> frozenset[Right]:
         return all_taken(exchange.request for exchange in made.api.log)
 
 
+def a_life_of_a_backup_tool() -> frozenset[Right]:
+    """Its claim grows, and is deleted with its cluster."""
+    with bench() as made:
+        backed_up(made, {**BACKUP, "cleanupBackupsOnClusterDelete": True})
+        make_again(made, CLAIMS)
+        made.edit(COREOS, "c", {"spec": {"backup": {"volumeSizeInMB": 2048, "maxBackups": 5}}})
+        made.settle()
+        made.delete(COREOS, "c")
+        made.run_until(lambda: made.names(COREOS) == [])
+        made.events()
+        return all_taken(exchange.request for exchange in made.api.log)
+
+
+def the_storage_class() -> frozenset[Right]:
+    with ApiServer() as api:
+        client = Client(MortalTransport(api.url, Mortality()), timeouts=TIMEOUTS)
+        StorageClass(client, "kubernetes.io/gce-pd", wait=lambda _: True).create()
+        return all_taken(exchange.request for exchange in api.log)
+
+
 def a_leader(home: Path) -> frozenset[Right]:
     with bench() as made, running(made, home, leader_elect=True):
         until(made, lambda: any(write.request.method == "PUT" for write in made.api.writes))
@@ -146,6 +171,8 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, frozenset[Right
         "persistent": a_life_of_a_persistent_cluster(),
         "backup": a_life_of_a_backup(),
         "schedule": a_life_of_a_schedule(),
+        "backup tool": a_life_of_a_backup_tool(),
+        "storage class": the_storage_class(),
         "leader": a_leader(tmp_path_factory.mktemp("home")),
         "successor": a_successor(),
         "definitions": the_definitions(),
@@ -164,5 +191,6 @@ def test_who_does_not_install_definitions_needs_no_right_to_them(asked: dict[str
 def test_an_operator_of_one_namespace_lacks_only_what_is_outside_of_it(
     asked: dict[str, frozenset[Right]],
 ) -> None:
-    """Nodes: it waits for the Lease of a dead leader to expire."""
-    assert granted("namespaced/deployment.yaml") == granted() - asked["definitions"] - {("", "nodes", "get")}
+    """Nodes: it waits for the Lease of a dead leader to expire. An administrator makes the StorageClass."""
+    outside = {("", "nodes", "get")} | asked["storage class"]
+    assert granted("namespaced/deployment.yaml") == granted() - asked["definitions"] - outside

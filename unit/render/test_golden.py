@@ -6,8 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from etcd_operator.render import ephemeral, persistent, seed
+from etcd_operator.render import backup_tool, ephemeral, persistent, seed
 from etcd_operator.render.options import ALL_ADDRESSES
+from etcd_operator.render.storage_class import storage_class
 from unit.render.backups import FILE, backup_job_of, backup_of_schedule
 from unit.render.cases import (
     BOOTSTRAPPING,
@@ -24,6 +25,7 @@ from unit.render.cases import (
     peer_of,
 )
 from unit.render.conftest import GOLDEN, Compare
+from unit.render.tools import IN_S3, ON_VOLUME, tool_of
 
 MANIFESTS = {
     "backup-job-s3": backup_job_of("s3://my-bucket/{{ .Namespace }}/{{ .Name }}.db?region=eu-west-1"),
@@ -43,6 +45,12 @@ MANIFESTS = {
         destination={"objectURLTemplate": "s3://my-bucket/{{ .Name }}.db"},
         compression="zstd",
     ),
+    "backup-tool-secret": backup_tool.secret(PLAIN_EPHEMERAL, "not-a-real-token"),
+    "backup-tool-service": backup_tool.tool_service(PLAIN_EPHEMERAL),
+    "backup-tool-claim": backup_tool.claim(PLAIN_EPHEMERAL, tool_of(ON_VOLUME).policy, "fast"),
+    "backup-tool-replica-set": backup_tool.replica_set(tool_of(ON_VOLUME)),
+    "backup-tool-replica-set-s3": backup_tool.replica_set(tool_of(IN_S3, FULL_EPHEMERAL)),
+    "storage-class": storage_class("kubernetes.io/gce-pd"),
     "ephemeral-client-service": ephemeral.client_service(PLAIN_EPHEMERAL),
     "ephemeral-member-service": ephemeral.member_service(PLAIN_EPHEMERAL, "db-0001"),
     "ephemeral-budget": ephemeral.budget(PLAIN_EPHEMERAL, 2),

@@ -13,10 +13,10 @@ from etcd_operator.reconcile.backups.schedules.caches import ScheduleCaches, sch
 from etcd_operator.reconcile.backups.schedules.observe import ScheduleObserver
 from etcd_operator.reconcile.backups.schedules.reconciler import ScheduleReconciler
 from etcd_operator.reconcile.backups.source import Sources
-from etcd_operator.reconcile.backups.waits import Waits
 from etcd_operator.reconcile.caches import Source
 from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.failures import Failures
+from etcd_operator.reconcile.waits import Waits
 from etcd_operator.reconcile.wiring import Group, Wiring
 
 Clusters = tuple[Informer[Any], ...]

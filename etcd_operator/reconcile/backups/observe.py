@@ -17,8 +17,8 @@ from etcd_operator.kube import resources
 from etcd_operator.kube.views import ContainerStatus, Job, Pod
 from etcd_operator.reconcile.backups.caches import BackupCaches, in_order
 from etcd_operator.reconcile.backups.source import Sources
-from etcd_operator.reconcile.backups.waits import Waits
 from etcd_operator.reconcile.objects import Objects
+from etcd_operator.reconcile.waits import Waits
 from etcd_operator.render.backup_job import CONTAINER, job_name
 
 _ENDS = {"Complete": JobEnd.SUCCEEDED, "Failed": JobEnd.FAILED}

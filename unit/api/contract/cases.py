@@ -13,6 +13,7 @@ from unit.api.contract.case import (
     version_changes,
     versions,
 )
+from unit.api.contract.coreos_backup_cases import COREOS_BACKUP_CASES
 from unit.api.contract.peer_cases import PEER_CASES
 from unit.api.contract.persistent_cases import PERSISTENT_CASES
 from unit.api.contract.schedule_cases import OWN_CASES as SCHEDULE_CASES
@@ -41,7 +42,6 @@ EPHEMERAL_CASES = (
             sees=f"spec.{field}: Invalid value: spec.{field} is not supported yet: remove it",
         )
         for field, value in (
-            ("backup", {"backupIntervalInSecond": 1800, "storageType": "PersistentVolume"}),
             ("restore", {"backupClusterName": "other", "storageType": "PersistentVolume"}),
             ("selfHosted", {"bootMemberClientEndpoint": "http://10.0.0.1:2379"}),
             ("pod.labels", {"team": "storage"}),
@@ -66,6 +66,7 @@ EPHEMERAL_CASES = (
         changes={"spec/replicas": 3},
         sees='unknown field "spec.replicas"',
     ),
+    *COREOS_BACKUP_CASES,
     *version_changes(running_ephemeral),
     Case(
         typed='version: "3.5.35", where none was set',

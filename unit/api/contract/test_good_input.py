@@ -18,6 +18,7 @@ from unit.api.contract.case import (
     running_persistent,
 )
 from unit.api.contract.conftest import Kubectl, Result, wait_for
+from unit.api.contract.coreos_backup_cases import IN_S3, ON_VOLUME
 from unit.api.contract.schedule_cases import SCHEDULE, TEMPLATE, VALID_SCHEDULES
 
 pytestmark = pytest.mark.cluster
@@ -89,6 +90,29 @@ GOOD: dict[str, tuple[Manifest, Changes]] = {
             "spec/pod": {"securityContext": SECURITY},
         },
     ),
+    "a backup with all fields": (
+        EPHEMERAL,
+        {
+            "spec/backup": {
+                "backupIntervalInSecond": 1800,
+                "maxBackups": 3,
+                "storageType": "PersistentVolume",
+                "volumeSizeInMB": 1024,
+                "cleanupBackupsOnClusterDelete": True,
+            }
+        },
+    ),
+    "a backup in S3": (
+        IN_S3,
+        {
+            "spec/backup/s3/prefix": "a/b.c/",
+            "spec/backup/s3/awsSecret": "aws",
+            "spec/backup/s3/region": "eu-west-1",
+            "spec/backup/s3/endpoint": "http://[::1]:9000",
+        },
+    ),
+    "no backups": (EPHEMERAL, {"spec/backup": {"maxBackups": 0}}),
+    "a name of 51 characters with a backup": (ON_VOLUME, {"metadata/name": "n" * 51}),
     "an empty security context": (PERSISTENT, {"spec/podTemplate": {"securityContext": {}}}),
     "a peer": (PEER, {}),
     "a schedule of backups": (SCHEDULE, {}),

@@ -1,0 +1,62 @@
+"""The validation rules of `spec.backup`, as the API server applies them (see `api.cel`).
+
+`core.backup_tool.policy` has the same rules in Python, for objects stored under another definition.
+"""
+
+from etcd_operator.api.cel import Validation
+from etcd_operator.api.coreos_backup import BUCKET_PATTERN, ENDPOINT_PATTERN, PREFIX_PATTERN, REGION_PATTERN
+from etcd_operator.api.limits import LONGEST_BACKED_UP_NAME
+
+VOLUME_SIZE = "volumeSizeInMB is missing: set the size of the volume for backups, like 1024"
+S3_FITS = "s3 belongs to storageType S3: set it for that type, and only for it"
+BUCKET = "must be the name of a bucket: letters, digits, '-', '.' and '_'"
+PREFIX = "must consist of folders like backups/etcd, without '.' or '/' at the beginning"
+REGION = "must be the name of a region, like eu-west-1"
+ENDPOINT = "must be the URL of an S3 service without credentials, like https://s3.example.com:9000"
+NO_SHRINKING = "the volume cannot become smaller: keep the earlier value"
+
+
+def _whole(pattern: str) -> str:
+    """CEL that is true if the pattern matches all of `self`."""
+    literal = pattern.replace("\\", "\\\\")
+    return f"self.matches('^({literal})$')"
+
+
+BACKUP_POLICY = (
+    Validation(
+        name="backup-name-length",
+        at="",
+        field=".metadata.name",
+        holds="self.?spec.?backup.?maxBackups.orValue(0) == 0 || "
+        f"self.metadata.name.size() <= {LONGEST_BACKED_UP_NAME}",
+        message=f"must have at most {LONGEST_BACKED_UP_NAME} characters in a cluster with backups, because "
+        "the name of the backup tool is derived from it: choose a shorter name, or remove spec.backup",
+    ),
+    Validation(
+        name="volume-size",
+        at="spec.backup",
+        holds="self.maxBackups == 0 || (has(self.storageType) && self.storageType == 'S3') || "
+        "has(self.volumeSizeInMB)",
+        message=VOLUME_SIZE,
+    ),
+    Validation(
+        name="s3-fits",
+        at="spec.backup",
+        holds="has(self.s3) == (has(self.storageType) && self.storageType == 'S3')",
+        message=S3_FITS,
+    ),
+    Validation(name="bucket", at="spec.backup.s3.s3Bucket", holds=_whole(BUCKET_PATTERN), message=BUCKET),
+    Validation(name="prefix", at="spec.backup.s3.prefix", holds=_whole(PREFIX_PATTERN), message=PREFIX),
+    Validation(name="region", at="spec.backup.s3.region", holds=_whole(REGION_PATTERN), message=REGION),
+    Validation(
+        name="endpoint", at="spec.backup.s3.endpoint", holds=_whole(ENDPOINT_PATTERN), message=ENDPOINT
+    ),
+    Validation(
+        name="volume-grows",
+        at="spec.backup",
+        field=".volumeSizeInMB",
+        holds="!has(self.volumeSizeInMB) || !has(oldSelf.volumeSizeInMB) || "
+        "self.volumeSizeInMB >= oldSelf.volumeSizeInMB",
+        message=NO_SHRINKING,
+    ),
+)

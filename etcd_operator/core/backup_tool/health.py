@@ -1,0 +1,178 @@
+"""What the status of a cluster reports about its backups: `status.backup` and the condition BackupHealthy."""
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from etcd_operator.api.coreos_backup import BackupStatus
+from etcd_operator.api.meta import Condition, merge_conditions
+from etcd_operator.core.backup_tool.report import LastFailure, ToolReport
+from etcd_operator.core.backup_tool.state import ToolState
+from etcd_operator.core.backups.result import LONGEST_MESSAGE, REASONS
+
+HEALTHY = "BackupHealthy"
+"""The condition. True: the last success is not older than two intervals. Unknown: there was none yet."""
+
+OVERDUE_INTERVALS = 2
+SETTLING_SECONDS = 60.0
+
+_NUMBERS = re.compile(r"[0-9a-f.:-]*\d[0-9a-f.:-]*")
+
+# The errors of the pipeline name flags of the command line.
+_SAID = {
+    "NoQuorum": "no member can confirm with a quorum that it has the last writes: a backup is taken when a "
+    "majority of the members runs",
+    "AccessRefused": "etcd requires a user (authentication is enabled), and the backup tool cannot log in",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """Why backups do not work now, or may not: a word for programs, a sentence for people."""
+
+    reason: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """What is known of a cluster's backups at one moment.
+
+    report: the tool's last one, None if there is none. since_success: seconds, None if there was none.
+    tool_age: seconds for which the pod that answers is known. waited: seconds for which this process has
+    wanted backups. problem: what keeps the tool from working, or the
+    operator from asking it.
+    """
+
+    report: ToolReport | None = None
+    since_success: float | None = None
+    tool_age: float = 0.0
+    waited: float = 0.0
+    problem: Problem | None = None
+
+    @property
+    def is_settling(self) -> bool:
+        """Whether operator or tool has just been started: what was known before still holds.
+
+        The age of the newest backup alone says nothing of a cluster that has not changed since.
+        """
+        if self.report is None:
+            return self.waited <= SETTLING_SECONDS
+        return self.report.is_starting and self.tool_age <= SETTLING_SECONDS
+
+
+def stored(previous: BackupStatus | None, report: ToolReport | None) -> BackupStatus | None:
+    """`status.backup`: what the tool reported; without a report what was known before."""
+    if report is None:
+        return previous
+    newest = report.newest
+    if newest is None:
+        return BackupStatus()
+    is_same = previous is not None and previous.name == newest.name and previous.time == newest.time
+    return BackupStatus(
+        time=newest.time,
+        name=newest.name,
+        revision=newest.revision,
+        size=newest.size,
+        etcd_version=newest.etcd_version,
+        took=newest.took or (previous.took if previous is not None and is_same else 0.0),
+        count=report.count,
+        total_size=report.total_size,
+    )
+
+
+def condition(
+    state: ToolState, sight: Sight, previous: tuple[Condition, ...], *, generation: int
+) -> Condition | None:
+    """The condition without its time; None for a cluster without backups. previous: of the cluster."""
+    if state.wanted.problem:
+        return _condition("False", Problem(reason="InvalidSpec", message=state.wanted.problem), generation)
+    policy = state.wanted.policy
+    if policy is None:
+        return None
+    interval = policy.backup_interval_in_second
+    limit = OVERDUE_INTERVALS * interval
+    before = next((each for each in previous if each.type == HEALTHY), None)
+    if before is not None and before.status == "True" and sight.is_settling:
+        return msgspec.structs.replace(before, observed_generation=generation)
+    why = _why(state, sight)
+    if sight.since_success is not None and sight.since_success <= limit:
+        fine = Problem(reason="BackedUp", message=f"a backup is taken every {interval} seconds")
+        return _condition("True", fine, generation)
+    if sight.since_success is None and sight.waited <= limit:
+        pending = why or Problem(reason="FirstBackupPending", message="the first backup is not taken yet")
+        return _condition("Unknown", pending, generation)
+    return _condition("False", _overdue(sight, limit, why), generation)
+
+
+def merged(previous: tuple[Condition, ...], wanted: Condition | None, now: str) -> tuple[Condition, ...]:
+    """The conditions of the cluster with this one last, as the pass over its members leaves them."""
+    others = tuple(each for each in previous if each.type != HEALTHY)
+    if wanted is None:
+        return others
+    before = tuple(each for each in previous if each.type == HEALTHY)
+    return others + merge_conditions(before, [_calm(before, wanted)], now, own={HEALTHY})
+
+
+def _calm(before: tuple[Condition, ...], wanted: Condition) -> Condition:
+    """Without a new message that differs from the last one in numbers only: each would be a write."""
+    for old in before:
+        is_same = (old.status, old.reason) == (wanted.status, wanted.reason)
+        if is_same and _without_numbers(old.message) == _without_numbers(wanted.message):
+            return msgspec.structs.replace(wanted, message=old.message)
+    return wanted
+
+
+def _without_numbers(text: str) -> str:
+    return _NUMBERS.sub("", text)
+
+
+def _overdue(sight: Sight, limit: int, why: Problem | None) -> Problem:
+    since = (
+        "no backup has succeeded yet"
+        if sight.since_success is None
+        else f"the last success is more than {limit} seconds ago"
+    )
+    if why is None:
+        return Problem(reason="Overdue", message=f"{since}, and the backup tool reports no reason")
+    return Problem(reason=why.reason, message=f"{since}: {why.message}")
+
+
+def _why(state: ToolState, sight: Sight) -> Problem | None:
+    """What comes first: what the operator could not do, a tool that does not run, one that cannot be asked,
+    and what the tool itself reported."""
+    if not state.is_bootstrapped:
+        return Problem(reason="ClusterNotReady", message="the cluster has not served yet")
+    if sight.problem is not None:
+        return sight.problem
+    if state.running is None:
+        return _not_running(state)
+    failure = sight.report.failure if sight.report is not None else None
+    return _of_tool(failure) if failure is not None else None
+
+
+def _not_running(state: ToolState) -> Problem:
+    pod = next((pod for pod in state.pods if not pod.is_terminating), None)
+    if pod is not None:
+        waits = pod.waits_for or f"see `kubectl describe pod {pod.name}`"
+        return Problem(reason="ToolNotRunning", message=f"the pod of the backup tool is not ready: {waits}")
+    found = state.replica_set
+    why = found.problem if found is not None and found.problem else "it is being created"
+    return Problem(reason="ToolNotRunning", message=f"the backup tool has no pod: {why}")
+
+
+def _of_tool(failure: LastFailure) -> Problem:
+    text = _SAID.get(failure.reason, failure.message)
+    return Problem(reason=REASONS.get(failure.reason, "BackupFailed"), message=text[:LONGEST_MESSAGE])
+
+
+def _condition(status: Literal["True", "False", "Unknown"], why: Problem, generation: int) -> Condition:
+    return Condition(
+        type=HEALTHY,
+        status=status,
+        reason=why.reason,
+        message=why.message,
+        observed_generation=generation,
+    )

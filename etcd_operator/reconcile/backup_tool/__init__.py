@@ -1,0 +1,1 @@
+"""The backup tools of `coreos.com` clusters at work: observe, plan, act."""

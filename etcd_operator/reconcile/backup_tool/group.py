@@ -1,0 +1,64 @@
+"""The group of backup tools of `coreos.com` clusters.
+
+A group of its own: what its controller waits for, or cannot do, stops no pass over members.
+"""
+
+from collections.abc import Callable
+
+from etcd_operator.api import coreos
+from etcd_operator.dialects.coreos import CoreosDialect
+from etcd_operator.keys import Key
+from etcd_operator.reconcile.backup_tool.caches import ToolCaches, tool_caches
+from etcd_operator.reconcile.backup_tool.inquiries import Inquiries
+from etcd_operator.reconcile.backup_tool.observe import ToolObserver
+from etcd_operator.reconcile.backup_tool.reconciler import ToolReconciler
+from etcd_operator.reconcile.backup_tool.tokens import Tokens
+from etcd_operator.reconcile.caches import Caches, Source
+from etcd_operator.reconcile.expectations import Expectations
+from etcd_operator.reconcile.failures import Failures
+from etcd_operator.reconcile.reporters import cluster_reporter
+from etcd_operator.reconcile.waits import Waits
+from etcd_operator.reconcile.wiring import Group, Later, Wiring
+from etcd_operator.render.storage_class import class_name
+
+
+def tool_group(wiring: Wiring, source: Source, of_clusters: Caches[coreos.EtcdCluster]) -> Group:
+    """The group, wired but not started."""
+    caches, answered = tool_caches(source, of_clusters), Later()
+    reconciler = _reconciler(wiring, caches, answered)
+    controller = wiring.new_controller("coreos-backup", reconciler.reconcile)
+    answered.target = controller.enqueue
+    caches.wake(controller.enqueue, controller.restart)
+    return Group(
+        name="backup-tools",
+        informers=caches.own(),
+        controllers=(controller,),
+        others=caches.others(),
+        closing=(reconciler.inquiries.stop, reconciler.cleanups.stop),
+    )
+
+
+def _reconciler(wiring: Wiring, caches: ToolCaches, answered: Callable[[Key], None]) -> ToolReconciler:
+    """answered: called with the key when a tool has answered, or has not."""
+    inquiries, cleanups = (
+        Inquiries(on_answer=answered, clock=wiring.clock, ask_tool=ask_tool, submit=wiring.submit_inquiry)
+        for ask_tool in (wiring.ask_tool, wiring.clean_up_tool)
+    )
+    return ToolReconciler(
+        client=wiring.client,
+        caches=caches,
+        observer=ToolObserver(
+            caches=caches,
+            dialect=CoreosDialect(wiring.defaults),
+            tokens=Tokens(clock=wiring.clock),
+            image=wiring.backup_image,
+        ),
+        inquiries=inquiries,
+        cleanups=cleanups,
+        expectations=Expectations(),
+        failures=Failures(wiring.clock),
+        waits=Waits(clock=wiring.clock),
+        clock=wiring.clock,
+        report=cluster_reporter(wiring.recorder, caches.of_clusters),
+        storage_class=class_name(wiring.pv_provisioner) if wiring.pv_provisioner else "",
+    )

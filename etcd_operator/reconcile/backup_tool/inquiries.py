@@ -1,0 +1,154 @@
+"""What backup tools report. They are asked on threads of their own: no worker ever waits for one.
+
+At most one question for each cluster is under way, and each ends within its deadline. The last report is kept
+while a tool does not answer, with the moment it came.
+"""
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import structlog
+
+from etcd_operator.backup_tool.client import NoReport, TokenRefused, ask
+from etcd_operator.clock import Clock
+from etcd_operator.core.backup_tool.report import ToolReport
+from etcd_operator.keys import Key
+
+THREADS = 8
+
+Ask = Callable[[tuple[str, int], str], ToolReport]
+"""Asks the tool at (host, port) with a token. Raises `NoReport`."""
+
+Submit = Callable[[Callable[[], None]], None]
+"""Runs something on another thread. Raises RuntimeError if it cannot."""
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """Whom to ask. uid: of the pod. owner: UID of the cluster."""
+
+    uid: str
+    owner: str
+    address: tuple[str, int]
+    token: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """What is known of one tool.
+
+    report: the last one; age: seconds since it came. tool_age: seconds since this pod was first asked.
+    problem: why the last question was not answered. is_token_refused: because of the token.
+    """
+
+    report: ToolReport | None = None
+    age: float = 0.0
+    tool_age: float = 0.0
+    problem: str = ""
+    is_token_refused: bool = False
+
+
+@dataclass(slots=True)
+class _Slot:
+    owner: str
+    uid: str = ""
+    since: float = 0.0
+    asked_at: float = 0.0
+    is_under_way: bool = False
+    report: ToolReport | None = None
+    heard_at: float = 0.0
+    problem: str = ""
+    is_token_refused: bool = False
+
+
+class Inquiries:
+    """One slot for each cluster. on_answer: called with the key when an answer, or none, has come."""
+
+    def __init__(
+        self,
+        *,
+        on_answer: Callable[[Key], None],
+        clock: Clock,
+        ask_tool: Ask = ask,
+        submit: Submit | None = None,
+    ) -> None:
+        self._on_answer = on_answer
+        self._clock = clock
+        self._ask = ask_tool
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="backup-tools")
+        self._submit = submit or self._in_thread
+        self._lock = threading.Lock()
+        self._slots: dict[Key, _Slot] = {}
+
+    def heard(self, key: Key, owner: str) -> Heard:
+        """What is known now of the tool of the cluster with the UID `owner`."""
+        with self._lock:
+            slot = self._slots.get(key)
+            if slot is None or slot.owner != owner:
+                return Heard()
+            now = self._clock.monotonic()
+            return Heard(
+                report=slot.report,
+                age=now - slot.heard_at,
+                tool_age=now - slot.since,
+                problem=slot.problem,
+                is_token_refused=slot.is_token_refused,
+            )
+
+    def renew(self, key: Key, tool: Tool, every: float) -> float:
+        """Ask, unless this tool was asked in the last `every` seconds; seconds until it is due again."""
+        with self._lock:
+            slot = self._slots.get(key)
+            if slot is None or slot.owner != tool.owner:
+                slot = self._slots[key] = _Slot(tool.owner)
+            now = self._clock.monotonic()
+            is_other = slot.uid != tool.uid
+            left = slot.asked_at + every - now
+            if slot.is_under_way or (left > 0 and not is_other):
+                return max(left, 1.0)
+            if is_other:
+                slot.uid, slot.since = tool.uid, now
+            slot.asked_at, slot.is_under_way = now, True
+        self._begin(key, slot, tool)
+        return every
+
+    def forget(self, key: Key) -> None:
+        """The cluster is deleted, or has no backups any more."""
+        with self._lock:
+            self._slots.pop(key, None)
+
+    def stop(self) -> None:
+        """End; questions under way end within their deadline."""
+        self._threads.shutdown(wait=True, cancel_futures=True)
+
+    def _begin(self, key: Key, slot: _Slot, tool: Tool) -> None:
+        try:
+            self._submit(lambda: self._inquire(key, slot, tool))
+        except RuntimeError as error:
+            self._finish(slot, None, f"no thread can be started: {error}")
+
+    def _in_thread(self, work: Callable[[], None]) -> None:
+        self._threads.submit(work)
+
+    def _inquire(self, key: Key, slot: _Slot, tool: Tool) -> None:
+        try:
+            self._finish(slot, self._ask(tool.address, tool.token), "")
+        except NoReport as error:
+            self._finish(slot, None, str(error), is_token_refused=isinstance(error, TokenRefused))
+        except Exception as error:  # the slot must become free
+            log.exception("inquiry_crashed", cluster=str(key))
+            self._finish(slot, None, f"{type(error).__name__}: {error}")
+        self._on_answer(key)
+
+    def _finish(
+        self, slot: _Slot, report: ToolReport | None, problem: str, *, is_token_refused: bool = False
+    ) -> None:
+        with self._lock:
+            slot.is_under_way = False
+            slot.problem, slot.is_token_refused = problem, is_token_refused
+            if report is not None:
+                slot.report, slot.heard_at = report, self._clock.monotonic()

@@ -1,0 +1,157 @@
+"""Joins the caches into one `ToolState`."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from etcd_operator.api.coreos import EtcdCluster
+from etcd_operator.api.coreos_backup import CLEANUP_FINALIZER
+from etcd_operator.core.backup_tool.policy import Wanted, wanted
+from etcd_operator.core.backup_tool.quantity import MIB, bytes_of
+from etcd_operator.core.backup_tool.state import ClaimState, PodState, ReplicaSetState, ToolState
+from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.dialects.coreos import CoreosDialect
+from etcd_operator.errors import InvalidSpec, OperatorError
+from etcd_operator.keys import Key
+from etcd_operator.kube.views import Pod, ReplicaSet
+from etcd_operator.reconcile.backup_tool.caches import ToolCaches
+from etcd_operator.reconcile.backup_tool.tokens import Tokens
+from etcd_operator.reconcile.objects import Objects
+from etcd_operator.render.backup_tool import (
+    TEMPLATE_ANNOTATION,
+    Tool,
+    claim_name,
+    replica_set,
+    tool_name,
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObservedTool:
+    """A cluster as stored and as desired, its tool (None where none can be rendered), state and token.
+
+    problem: why the tool cannot be rendered, or its token not be read; nothing is done then.
+    """
+
+    cluster: EtcdCluster
+    desired: DesiredCluster
+    tool: Tool | None
+    state: ToolState
+    token: str = ""
+    problem: OperatorError | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolObserver:
+    """Observes the backup tools. Only the Secret is read live, rarely. image: may raise, see `OwnImage`."""
+
+    caches: ToolCaches
+    dialect: CoreosDialect
+    tokens: Tokens
+    image: Callable[[], str]
+
+    def observe(self, key: Key, cluster: EtcdCluster, objects: Objects) -> ObservedTool:
+        """The world of one cluster's tool."""
+        desired, asked = self.dialect.desired(cluster), wanted(cluster.spec.get("backup"))
+        tool, token, problem = None, "", None
+        try:
+            tool = self._tool(desired, asked)
+            token = self.tokens.get(key, desired.uid, objects) if tool is not None else ""
+        except OperatorError as error:
+            problem = error
+        state = replace(
+            self._state(key, desired, asked, tool, has_secret=bool(token)),
+            has_finalizer=CLEANUP_FINALIZER in cluster.metadata.finalizers,
+        )
+        return ObservedTool(
+            cluster=cluster, desired=desired, tool=tool, state=state, token=token, problem=problem
+        )
+
+    def _tool(self, desired: DesiredCluster, asked: Wanted) -> Tool | None:
+        """Raises `InvalidSpec` where the rest of the spec is wrong, and what `image` raises."""
+        if asked.policy is None:
+            return None
+        if desired.problem:
+            raise InvalidSpec(desired.problem)
+        return Tool(cluster=desired, policy=asked.policy, image=self.image())
+
+    def _state(
+        self, key: Key, desired: DesiredCluster, asked: Wanted, tool: Tool | None, *, has_secret: bool
+    ) -> ToolState:
+        found = self.caches.replica_sets.store.get(Key(key.namespace, tool_name(key.name)))
+        service = self.caches.services.store.get(Key(key.namespace, tool_name(key.name)))
+        ours = found if found is not None and found.metadata.controller_uid == desired.uid else None
+        size = asked.policy.volume_size_in_mb if asked.policy is not None and asked.policy.s3 is None else 0
+        return ToolState(
+            name=key.name,
+            wanted=asked,
+            is_deleting=desired.is_deleting,
+            is_paused=desired.is_paused,
+            is_bootstrapped=desired.persisted.is_bootstrapped,
+            template=_template(replica_set(tool)["metadata"]["annotations"]) if tool is not None else "",
+            size=(size or 0) * MIB,
+            has_secret=has_secret,
+            has_service=service is not None and service.metadata.controller_uid == desired.uid,
+            claim=self._claim(key),
+            replica_set=_replica_set(ours) if ours is not None else None,
+            pods=tuple(
+                _pod(pod)
+                for pod in self.caches.pods(key)
+                if ours is not None and pod.metadata.controller_uid == ours.metadata.uid
+            ),
+        )
+
+    def _claim(self, key: Key) -> ClaimState | None:
+        found = self.caches.claims.store.get(Key(key.namespace, claim_name(key.name)))
+        if found is None:
+            return None
+        return ClaimState(
+            name=found.metadata.name,
+            uid=found.metadata.uid,
+            size=bytes_of(str(found.spec.resources.requests.get("storage", ""))),
+            is_terminating=found.metadata.deletion_timestamp is not None,
+        )
+
+
+def _replica_set(found: ReplicaSet) -> ReplicaSetState:
+    failure = (each for each in found.status.conditions if each.type == "ReplicaFailure")
+    return ReplicaSetState(
+        name=found.metadata.name,
+        uid=found.metadata.uid,
+        template=_template(found.metadata.annotations),
+        replicas=found.spec.replicas,
+        is_terminating=found.metadata.deletion_timestamp is not None,
+        problem=next((each.message for each in failure if each.status == "True"), ""),
+    )
+
+
+def _pod(pod: Pod) -> PodState:
+    conditions = {each.type: each for each in pod.status.conditions}
+    ready = conditions.get("Ready")
+    return PodState(
+        name=pod.metadata.name,
+        uid=pod.metadata.uid,
+        template=_template(pod.metadata.annotations),
+        is_ready=ready is not None and ready.status == "True",
+        is_terminating=pod.metadata.deletion_timestamp is not None or pod.status.phase == "Failed",
+        address=pod.status.pod_ip,
+        waits_for=_waits_for(pod),
+    )
+
+
+def _waits_for(pod: Pod) -> str:
+    for container in pod.status.container_statuses:
+        waiting, last = container.state.waiting, container.last_state.terminated
+        if waiting is not None and waiting.message:
+            return f"{waiting.reason}: {waiting.message}"
+        if last is not None:
+            return (
+                f"it ended with exit code {last.exit_code}, see `kubectl logs {pod.metadata.name} --previous`"
+            )
+    for condition in pod.status.conditions:
+        if condition.type == "PodScheduled" and condition.status == "False":
+            return f"{condition.reason}: {condition.message}"
+    return ""
+
+
+def _template(annotations: dict[str, str]) -> str:
+    return annotations.get(TEMPLATE_ANNOTATION, "")

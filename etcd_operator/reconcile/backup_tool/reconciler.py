@@ -1,0 +1,232 @@
+"""One pass over the backups of one `coreos.com` cluster: observe, plan, act, ask the tool, write the status.
+
+It is a controller of its own: whatever fails here delays no pass over the members. Both write the status of
+the cluster, each its own part of it, as it was read: a write on an outdated cache is refused.
+"""
+
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from etcd_operator.api.coreos import EtcdCluster
+from etcd_operator.api.coreos_backup import BackupPolicy
+from etcd_operator.api.meta import Condition
+from etcd_operator.clock import Clock
+from etcd_operator.core.backup_tool import health
+from etcd_operator.core.backup_tool.health import HEALTHY, Problem, Sight
+from etcd_operator.core.backup_tool.plan import plan
+from etcd_operator.core.backup_tool.state import CleanupState
+from etcd_operator.core.status import CATCH_UP, RETRY_HELD
+from etcd_operator.engine.controller import Result
+from etcd_operator.errors import NotFound, OperatorError, TerminalError
+from etcd_operator.keys import Key
+from etcd_operator.kube import resources
+from etcd_operator.kube.client import Client
+from etcd_operator.kube.views import Written
+from etcd_operator.reconcile.backup_tool.act import ToolActor
+from etcd_operator.reconcile.backup_tool.caches import ToolCaches
+from etcd_operator.reconcile.backup_tool.inquiries import Heard, Inquiries, Tool
+from etcd_operator.reconcile.backup_tool.observe import ObservedTool, ToolObserver
+from etcd_operator.reconcile.cluster import ReportEvent
+from etcd_operator.reconcile.expectations import Expectations
+from etcd_operator.reconcile.failures import REQUEST_FAILED, Failures, attempt
+from etcd_operator.reconcile.objects import NameTaken, Objects
+from etcd_operator.reconcile.waits import Waits
+from etcd_operator.render.backup_tool import PORT
+from etcd_operator.timestamps import instant, timestamp
+
+CLEANUP_RECHECK = 5.0
+"""Seconds until a tool that could not remove all backups is asked again."""
+
+SLOWEST_QUESTIONS = 30.0
+FASTEST_QUESTIONS = 1.0
+"""Seconds between two questions; within these, half of the interval."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolReconciler:
+    """Looks after the backup tools.
+
+    cleanups: ask tools to remove all backups. storage_class: of new claims, empty for the default one.
+    """
+
+    client: Client
+    caches: ToolCaches
+    observer: ToolObserver
+    inquiries: Inquiries
+    cleanups: Inquiries
+    expectations: Expectations
+    failures: Failures
+    waits: Waits
+    clock: Clock
+    report: ReportEvent
+    storage_class: str
+
+    def reconcile(self, key: Key) -> Result:
+        """One pass. Raises the errors of the API server that are worth another try."""
+        cluster = self.caches.clusters.store.get(key)
+        if cluster is None:
+            self._forget(key)
+            return Result()
+        if not self.expectations.are_met(key):
+            return Result(requeue_after=CATCH_UP, is_done=False)
+        wrote = self.expectations.noting(key, self.caches.of_resource)
+        objects = Objects(client=self.client, namespace=key.namespace, wrote=wrote)
+        observed = self.observer.observe(key, cluster, objects)
+        if observed.state.is_deleting:
+            return self._delete(key, observed, objects)
+        return self._carry_out(key, observed, objects)
+
+    def _forget(self, key: Key) -> None:
+        self.failures.passed(key)
+        self.waits.forget(key)
+        self.inquiries.forget(key)
+        self.cleanups.forget(key)
+        self.observer.tokens.forget(key)
+
+    def _carry_out(self, key: Key, observed: ObservedTool, objects: Objects) -> Result:
+        failure = observed.problem or attempt(lambda: self._act(observed, objects))
+        problem = self._explained(key, failure)
+        again = self._ask(key, observed)
+        self._write(observed, self._sight(key, observed, problem), objects)
+        if failure is None:
+            return Result(requeue_after=again)
+        if not isinstance(failure, (NameTaken, TerminalError)):
+            raise failure
+        return Result(requeue_after=RETRY_HELD if again is None else min(again, RETRY_HELD))
+
+    def _delete(self, key: Key, observed: ObservedTool, objects: Objects) -> Result:
+        """Remove what is stored if that is wanted; the status of a cluster that goes is not written."""
+        if not observed.state.has_finalizer:
+            return Result()
+        heard = self.cleanups.heard(key, observed.desired.uid)
+        cleanup = CleanupState(
+            is_done=heard.report is not None,
+            waited=self.waits.seconds(key, f"{observed.desired.uid} to be cleaned up"),
+            problem=heard.problem,
+        )
+        self._act(replace(observed, state=replace(observed.state, cleanup=cleanup)), objects)
+        return Result(requeue_after=CLEANUP_RECHECK)
+
+    def _clean_up(self, observed: ObservedTool) -> None:
+        pod = observed.state.running
+        if pod is not None and pod.address and observed.token:
+            tool = Tool(
+                uid=pod.uid, owner=observed.desired.uid, address=(pod.address, PORT), token=observed.token
+            )
+            self.cleanups.renew(observed.desired.key, tool, CLEANUP_RECHECK)
+
+    def _act(self, observed: ObservedTool, objects: Objects) -> None:
+        actor = ToolActor(
+            observed=observed,
+            objects=objects,
+            caches=self.caches,
+            tokens=self.observer.tokens,
+            storage_class=self.storage_class,
+            report=lambda reason, message: self.report(observed.cluster, reason, message, False),  # noqa: FBT003
+            warn=lambda reason, message: self.report(observed.cluster, reason, message, True),  # noqa: FBT003
+            clean_up=lambda: self._clean_up(observed),
+        )
+        for action in plan(observed.state):
+            actor.act(action)
+
+    def _explained(self, key: Key, failure: Exception | None) -> Problem | None:
+        """Why the last pass failed, once it is worth a message."""
+        if failure is None:
+            self.failures.passed(key)
+            return None
+        message = self.failures.failed(key, failure)
+        return Problem(reason=_reason(failure), message=message) if message else None
+
+    def _ask(self, key: Key, observed: ObservedTool) -> float | None:
+        """Have the tool asked when it is time; seconds until it is time again."""
+        state, policy = observed.state, observed.state.wanted.policy
+        if policy is None:
+            self.inquiries.forget(key)
+            self.waits.forget(key)
+            return None
+        every = _every(policy)
+        pod = state.running
+        if pod is None or not pod.address or not observed.token:
+            return every
+        if self.inquiries.heard(key, observed.desired.uid).is_token_refused:
+            self.observer.tokens.forget(key)
+        tool = Tool(
+            uid=pod.uid, owner=observed.desired.uid, address=(pod.address, PORT), token=observed.token
+        )
+        return self.inquiries.renew(key, tool, every)
+
+    def _sight(self, key: Key, observed: ObservedTool, problem: Problem | None) -> Sight:
+        if observed.state.wanted.policy is None:
+            return Sight()
+        heard = self.inquiries.heard(key, observed.desired.uid)
+        if problem is None and heard.problem:
+            problem = Problem(
+                reason=_unheard(heard), message=f"the backup tool gives no report: {heard.problem}"
+            )
+        return Sight(
+            report=heard.report,
+            since_success=self._since_success(observed.cluster, heard),
+            tool_age=heard.tool_age,
+            waited=self.waits.seconds(key, f"{observed.desired.uid} to be backed up"),
+            problem=problem,
+        )
+
+    def _since_success(self, cluster: EtcdCluster, heard: Heard) -> float | None:
+        """By the last report; before the first one, by the newest backup in the status."""
+        if heard.report is not None and heard.report.since_success is not None:
+            return heard.report.since_success + heard.age
+        known = cluster.status.backup
+        if known is None or not known.time:
+            return None
+        return max(0.0, (self.clock.now() - instant(known.time)).total_seconds())
+
+    def _write(self, observed: ObservedTool, sight: Sight, objects: Objects) -> None:
+        """Write our part of the status if it is new. Raises Conflict on an outdated cache."""
+        cluster, state = observed.cluster, observed.state
+        before = cluster.status
+        generation = cluster.metadata.generation
+        wanted = health.condition(state, sight, before.conditions, generation=generation)
+        is_backed_up = wanted is not None
+        status = msgspec.structs.replace(
+            before,
+            backup=health.stored(before.backup, sight.report) if is_backed_up else None,
+            conditions=health.merged(before.conditions, wanted, timestamp(self.clock.now())),
+        )
+        if status == before:
+            return
+        with suppress(NotFound):  # deleted meanwhile
+            objects.write_status(
+                resources.COREOS_CLUSTERS, cluster.metadata, msgspec.to_builtins(status), Written
+            )
+            self._tell(cluster, before.conditions, wanted)
+
+    def _tell(self, cluster: EtcdCluster, before: tuple[Condition, ...], wanted: Condition | None) -> None:
+        """An Event when backups begin to fail, and when they work again."""
+        was = next((each.status for each in before if each.type == HEALTHY), "")
+        now = wanted.status if wanted is not None else ""
+        if wanted is not None and now == "False" and was != "False":
+            self.report(cluster, "BackupUnhealthy", wanted.message, True)  # noqa: FBT003
+        elif wanted is not None and (was, now) == ("False", "True"):
+            self.report(cluster, HEALTHY, wanted.message, False)  # noqa: FBT003
+
+
+def _every(policy: BackupPolicy) -> float:
+    return min(SLOWEST_QUESTIONS, max(FASTEST_QUESTIONS, policy.backup_interval_in_second / 2))
+
+
+def _unheard(heard: Heard) -> str:
+    return "TokenRefused" if heard.is_token_refused else "ToolUnreachable"
+
+
+def _reason(failure: Exception) -> str:
+    match failure:
+        case NameTaken():
+            return "NameConflict"
+        case TerminalError():
+            return type(failure).__name__
+        case OperatorError():
+            return REQUEST_FAILED
+        case _:
+            return "InternalError"

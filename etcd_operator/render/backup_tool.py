@@ -1,0 +1,225 @@
+"""The objects of a cluster's backup tool (`coreos.com`, `spec.backup`): Secret, Service, claim, ReplicaSet.
+
+The cluster owns all but the claim, which outlives it. The tool's pod has no rights: no token for Kubernetes,
+the Pod Security Standard `restricted` unless `spec.pod.securityContext` says otherwise, a read-only root.
+"""
+
+import base64
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from urllib.parse import quote
+
+import msgspec
+
+from etcd_operator.api import coreos
+from etcd_operator.api.coreos_backup import TOOL_APP, BackupPolicy, S3Target
+from etcd_operator.api.meta import RawObject
+from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.render.owner import metadata_of
+from etcd_operator.render.security import security
+from etcd_operator.render.service import service
+from etcd_operator.render.urls import CLIENT_PORT, endpoint
+
+CONTAINER = "backup"
+PORT_NAME, PORT = "backup-service", 19999
+FOLDER = "/var/etcd-backup"
+SCRATCH = "/tmp"  # noqa: S108 -- an emptyDir of this pod alone
+TOKEN_FOLDER = "/var/run/secrets/etcd-backup/token"  # noqa: S105 -- a path
+TOKEN_KEY = "token"  # noqa: S105 -- the key in the Secret
+AWS_FOLDER = "/var/run/secrets/etcd-backup/aws"
+TEMPLATE_ANNOTATION = f"{coreos.GROUP}/backup-template"
+"""On the ReplicaSet and its pods: the digest of the template that they were made from."""
+
+STOP_SECONDS = 60
+"""For a pod that is deleted: it aborts uploads, so that nothing unfinished is left in the store."""
+
+_READ_ONLY_BY_OWNER = 0o440
+_RESOURCES: RawObject = {
+    "requests": {"cpu": "50m", "memory": "128Mi"},
+    "limits": {"memory": "512Mi"},
+}
+"""A backup needs the same memory whatever the size of the database."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """What the tool of one cluster runs with. image: the operator's own."""
+
+    cluster: DesiredCluster
+    policy: BackupPolicy
+    image: str
+
+
+def tool_name(cluster: str) -> str:
+    """The name of the tool's ReplicaSet, Service and Secret."""
+    return f"{cluster}-backup-tool"
+
+
+def claim_name(cluster: str) -> str:
+    """The name of the claim for backups."""
+    return f"{cluster}-pvc"
+
+
+def tool_labels(cluster: str) -> dict[str, str]:
+    """The labels of the tool's objects and pods."""
+    return {coreos.APP_LABEL: TOOL_APP, coreos.CLUSTER_LABEL: cluster}
+
+
+def secret(cluster: DesiredCluster, token: str) -> RawObject:
+    """The Secret with the token that the tool's HTTP API requires."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": metadata_of(cluster, tool_name(cluster.name), tool_labels(cluster.name)),
+        "type": "Opaque",
+        "data": {TOKEN_KEY: base64.b64encode(token.encode()).decode()},
+    }
+
+
+def tool_service(cluster: DesiredCluster) -> RawObject:
+    """The Service of the HTTP API."""
+    labels = tool_labels(cluster.name)
+    metadata = metadata_of(cluster, tool_name(cluster.name), labels)
+    return service(metadata, labels, (PORT_NAME, PORT), headless=False)
+
+
+def claim(cluster: DesiredCluster, policy: BackupPolicy, storage_class: str) -> RawObject:
+    """The claim for backups, without owner. storage_class: empty for the default of Kubernetes."""
+    spec: RawObject = {
+        "accessModes": ["ReadWriteOnce"],
+        "resources": {"requests": {"storage": storage(policy)}},
+    }
+    if storage_class:
+        spec["storageClassName"] = storage_class
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {
+            "name": claim_name(cluster.name),
+            "namespace": cluster.namespace,
+            "labels": tool_labels(cluster.name),
+        },
+        "spec": spec,
+    }
+
+
+def storage(policy: BackupPolicy) -> str:
+    """The size of the claim as a quantity."""
+    return f"{policy.volume_size_in_mb}Mi"
+
+
+def replica_set(tool: Tool) -> RawObject:
+    """The ReplicaSet, with one pod."""
+    cluster = tool.cluster
+    labels = tool_labels(cluster.name)
+    template: RawObject = {"metadata": {"labels": labels}, "spec": _pod(tool)}
+    annotations = {TEMPLATE_ANNOTATION: digest(template)}
+    template["metadata"]["annotations"] = annotations
+    metadata = metadata_of(cluster, tool_name(cluster.name), labels)
+    metadata["annotations"] = annotations
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": metadata,
+        "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": template},
+    }
+
+
+def digest(template: RawObject) -> str:
+    """A digest of a template: equal templates have equal ones."""
+    return hashlib.sha256(msgspec.json.encode(template, order="sorted")).hexdigest()[:16]
+
+
+def folder_of(cluster: DesiredCluster) -> str:
+    """The folder of a cluster's backups, below the claim or the prefix in the bucket."""
+    return f"v1/{cluster.namespace}/{cluster.name}"
+
+
+def _pod(tool: Tool) -> RawObject:
+    contexts = security(tool.cluster.pod_template)
+    pod: RawObject = {
+        "containers": [_container(tool, contexts.container)],
+        "volumes": [{"name": name, **source} for name, source, _ in _volumes(tool)],
+        "terminationGracePeriodSeconds": STOP_SECONDS,
+        "automountServiceAccountToken": False,
+        "enableServiceLinks": False,
+        "securityContext": contexts.pod,
+    }
+    if tool.cluster.pod_template.node_selector:
+        pod["nodeSelector"] = tool.cluster.pod_template.node_selector
+    return pod
+
+
+def _container(tool: Tool, context: RawObject) -> RawObject:
+    probe: RawObject = {"httpGet": {"path": "/healthz", "port": PORT_NAME}}
+    return {
+        "name": CONTAINER,
+        "image": tool.image,
+        "imagePullPolicy": "IfNotPresent",
+        "command": ["etcd-operator"],
+        "args": _arguments(tool),
+        "env": list(_env(tool.policy)),
+        "ports": [{"name": PORT_NAME, "containerPort": PORT}],
+        "readinessProbe": {**probe, "periodSeconds": 5},
+        # It fails only if the thread that takes backups is dead, never because of etcd or the store.
+        "livenessProbe": {**probe, "periodSeconds": 20, "timeoutSeconds": 10, "failureThreshold": 3},
+        "volumeMounts": [{"name": name, **mount} for name, _, mount in _volumes(tool)],
+        "resources": _RESOURCES,
+        "securityContext": context,
+    }
+
+
+def _arguments(tool: Tool) -> list[str]:
+    cluster, policy = tool.cluster, tool.policy
+    arguments = [
+        "backup-tool",
+        f"--endpoint={endpoint(f'{cluster.name}.{cluster.namespace}.svc', CLIENT_PORT)}",
+        f"--to={_url(policy)}",
+        f"--folder={folder_of(cluster)}",
+        f"--interval={policy.backup_interval_in_second}",
+        f"--max-backups={policy.max_backups}",
+        f"--token-file={TOKEN_FOLDER}/{TOKEN_KEY}",
+        f"--scratch-dir={SCRATCH}",
+    ]
+    # Kubernetes replaces $(NAME) by a variable.
+    return [argument.replace("$", "$$") for argument in arguments]
+
+
+def _url(policy: BackupPolicy) -> str:
+    target = policy.s3
+    if target is None:
+        return f"file://{FOLDER}/"
+    path = quote(target.prefix.strip("/"))
+    query = "&".join(_options(target))
+    return f"s3://{target.s3_bucket}/{path}{'/' if path else ''}{'?' if query else ''}{query}"
+
+
+def _options(target: S3Target) -> Iterator[str]:
+    if target.region:
+        yield f"region={target.region}"
+    if target.endpoint:
+        yield f"endpoint={quote(target.endpoint, safe=':/[]')}"
+
+
+def _env(policy: BackupPolicy) -> Iterator[RawObject]:
+    yield {"name": "HOME", "value": SCRATCH}
+    if policy.s3 is not None and policy.s3.aws_secret:
+        yield {"name": "AWS_SHARED_CREDENTIALS_FILE", "value": f"{AWS_FOLDER}/credentials"}
+        yield {"name": "AWS_CONFIG_FILE", "value": f"{AWS_FOLDER}/config"}
+
+
+def _volumes(tool: Tool) -> Iterator[tuple[str, RawObject, RawObject]]:
+    """Name, source and mount of each volume."""
+    yield "scratch", {"emptyDir": {}}, {"mountPath": SCRATCH}
+    yield "token", _secret(tool_name(tool.cluster.name)), {"mountPath": TOKEN_FOLDER, "readOnly": True}
+    target = tool.policy.s3
+    if target is None:
+        source = {"persistentVolumeClaim": {"claimName": claim_name(tool.cluster.name)}}
+        yield "backups", source, {"mountPath": FOLDER}
+    elif target.aws_secret:
+        yield "aws", _secret(target.aws_secret), {"mountPath": AWS_FOLDER, "readOnly": True}
+
+
+def _secret(name: str) -> RawObject:
+    return {"secret": {"secretName": name, "defaultMode": _READ_ONLY_BY_OWNER}}

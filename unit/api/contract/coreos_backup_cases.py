@@ -1,0 +1,112 @@
+"""`spec.backup` of EtcdClusters of coreos.com that is refused."""
+
+from typing import Any
+
+from unit.api.contract.case import ABSENT, EPHEMERAL, Case, Changes, changed
+
+BACKUP = "spec/backup"
+ON_VOLUME = changed(EPHEMERAL, {BACKUP: {"maxBackups": 3, "volumeSizeInMB": 1024}})
+IN_S3 = changed(EPHEMERAL, {BACKUP: {"maxBackups": 3, "storageType": "S3", "s3": {"s3Bucket": "my-bucket"}}})
+_FITS = "spec.backup: Invalid value: s3 belongs to storageType S3: set it for that type, and only for it"
+_PREFIX = "must consist of folders like backups/etcd, without '.' or '/' at the beginning"
+_ENDPOINT = "must be the URL of an S3 service without credentials, like https://s3.example.com:9000"
+
+
+def _number(field: str, value: Any, sees: str) -> Case:
+    return Case(
+        typed=f"backup.{field}: {value}", base=ON_VOLUME, changes={f"{BACKUP}/{field}": value}, sees=sees
+    )
+
+
+def _limit(field: str, value: int, than: str) -> Case:
+    path = f"spec.backup.{field}"
+    return _number(field, value, f"{path}: Invalid value: {value}: {path} in body should be {than}")
+
+
+def _s3(rule: str, field: str, value: str, message: str) -> Case:
+    return Case(
+        typed=f"backup.s3.{field}: {value}",
+        base=IN_S3,
+        changes={f"{BACKUP}/s3/{field}": value},
+        rule=rule,
+        sees=f'spec.backup.s3.{field}: Invalid value: "{value}": {message}',
+    )
+
+
+def _whole(typed: str, changes: Changes, *, rule: str, sees: str) -> Case:
+    return Case(typed=typed, base=ON_VOLUME, changes=changes, rule=rule, sees=sees)
+
+
+COREOS_BACKUP_CASES = (
+    _whole(
+        "a backup without maxBackups",
+        {f"{BACKUP}/maxBackups": ABSENT},
+        rule="",
+        sees="spec.backup.maxBackups: Required value",
+    ),
+    _limit("maxBackups", -1, "greater than or equal to 0"),
+    _limit("maxBackups", 10001, "less than or equal to 10000"),
+    _limit("backupIntervalInSecond", 0, "greater than or equal to 1"),
+    _limit("volumeSizeInMB", 0, "greater than or equal to 1"),
+    _number(
+        "storageType",
+        "GCS",
+        'spec.backup.storageType: Unsupported value: "GCS": supported values: "PersistentVolume", "S3"',
+    ),
+    _whole(
+        "a backup without volumeSizeInMB",
+        {f"{BACKUP}/volumeSizeInMB": ABSENT},
+        rule="volume-size",
+        sees="spec.backup: Invalid value: volumeSizeInMB is missing: set the size of the volume for backups, "
+        "like 1024",
+    ),
+    _whole(
+        "a backup with s3 on a volume",
+        {f"{BACKUP}/s3": {"s3Bucket": "my-bucket"}},
+        rule="s3-fits",
+        sees=_FITS,
+    ),
+    Case(
+        typed="a backup in S3 without s3",
+        base=IN_S3,
+        changes={f"{BACKUP}/s3": ABSENT},
+        rule="s3-fits",
+        sees=_FITS,
+    ),
+    Case(
+        typed="a backup in S3 without a bucket",
+        base=IN_S3,
+        changes={f"{BACKUP}/s3": {}},
+        sees="spec.backup.s3.s3Bucket: Required value",
+    ),
+    _s3("bucket", "s3Bucket", "my/bucket", "must be the name of a bucket: letters, digits, '-', '.' and '_'"),
+    _s3("prefix", "prefix", "/etcd", _PREFIX),
+    _s3("prefix", "prefix", "etcd/../other", _PREFIX),
+    _s3("region", "region", "eu west", "must be the name of a region, like eu-west-1"),
+    _s3("endpoint", "endpoint", "s3.example.com:9000", _ENDPOINT),
+    _s3("endpoint", "endpoint", "http://key:secret@s3.example.com", _ENDPOINT),
+    Case(
+        typed="a name of 52 characters with a backup",
+        base=ON_VOLUME,
+        changes={"metadata/name": "n" * 52},
+        rule="backup-name-length",
+        sees="metadata.name: Invalid value: must have at most 51 characters in a cluster with backups, "
+        "because the name of the backup tool is derived from it: choose a shorter name, or remove "
+        "spec.backup",
+    ),
+    Case(
+        typed="an unknown field of a backup",
+        base=ON_VOLUME,
+        changes={f"{BACKUP}/schedule": "hourly"},
+        sees='unknown field "spec.backup.schedule"',
+    ),
+    Case(
+        typed="a smaller backup.volumeSizeInMB",
+        base=ON_VOLUME,
+        changes={f"{BACKUP}/volumeSizeInMB": 1023},
+        edits=True,
+        rule="volume-grows",
+        sees="spec.backup.volumeSizeInMB: Invalid value: the volume cannot become smaller: keep the earlier "
+        "value",
+    ),
+)

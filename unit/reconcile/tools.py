@@ -1,0 +1,54 @@
+"""The backup tools of a scenario: what they would report, asked without a network."""
+
+from etcd_operator.backup_tool.client import NoReport, TokenRefused
+from etcd_operator.core.backup_tool.report import LastFailure, NewestBackup, ToolReport
+
+Address = tuple[str, int]
+
+
+def stored(revision: int = 7, count: int = 1, since: float = 0.0, **more: object) -> ToolReport:
+    """The report of a tool whose newest backup has this revision."""
+    newest = NewestBackup(
+        name=f"3.6.16_{revision:016x}_etcd.backup",
+        time="2026-01-01T00:00:00Z",
+        revision=revision,
+        size=20512,
+        etcd_version="3.6.16",
+        took=0.4,
+    )
+    fields = {"newest": newest, "count": count, "total_size": 20512 * count, "since_success": since, **more}
+    return ToolReport(**fields)  # type: ignore[arg-type]
+
+
+def failing(reason: str, message: str) -> LastFailure:
+    """What a tool reports of its last try."""
+    return LastFailure(time="2026-01-01T00:00:00Z", reason=reason, message=message)
+
+
+class Tools:
+    """All tools of the world. asked: address and token of each question."""
+
+    def __init__(self) -> None:
+        self.report = stored()
+        self.problem = ""
+        self.refused_token = ""
+        self.cannot_clean = ""
+        self.asked: list[tuple[Address, str]] = []
+        self.cleaned: list[Address] = []
+
+    def ask(self, address: Address, token: str) -> ToolReport:
+        """As `client.ask`."""
+        self.asked.append((address, token))
+        if self.problem:
+            raise NoReport(self.problem)
+        if token == self.refused_token:
+            raise TokenRefused("it refuses the token of its Secret")
+        return self.report
+
+    def clean_up(self, address: Address, token: str) -> ToolReport:
+        """As `client.clean_up`."""
+        del token
+        self.cleaned.append(address)
+        if self.cannot_clean:
+            raise NoReport(self.cannot_clean)
+        return ToolReport()
