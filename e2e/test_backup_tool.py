@@ -1,0 +1,201 @@
+"""`spec.backup` of coreos.com on a real Kubernetes: the walkthrough, and "keep the last 3"."""
+
+import base64
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from e2e.support.checks import assert_at_rest, assert_consistent
+from e2e.support.clusters import Document, ephemeral
+from e2e.support.members import Members
+from e2e.support.shell import NAME as SHELL
+from e2e.support.shell import etcdctl_in_shell, start_shell
+from e2e.support.space import Space
+from e2e.support.testbed import ROOT
+from e2e.support.volumes import claim_folder
+from e2e.support.waiting import wait_until
+from etcd_operator.etcd.channel import Channels
+from etcd_operator.etcd.client import EtcdClient
+from etcd_operator.kube import resources
+from localcluster import tools
+from localcluster.paths import Cache
+
+EXAMPLE = ROOT / "manifests" / "examples" / "example-etcd-cluster-with-backup.yaml"
+NAME = "etcd-cluster-with-backup"
+ETCD = Cache.of_user().tools / f"etcd-{tools.CLUSTER_ETCD}"
+TOOL_SECONDS = 120.0
+"""A volume has to be made, and a pod to be started, beside other tests."""
+
+
+def health(space: Space, document: Document) -> tuple[str, str, str]:
+    """Status, reason and message of BackupHealthy."""
+    for each in space.status(document).get("conditions", ()):
+        if each["type"] == "BackupHealthy":
+            return each["status"], each["reason"], each["message"]
+    return "", "", ""
+
+
+def wait_healthy(space: Space, document: Document) -> Document:
+    """Wait for a backup; `status.backup`."""
+    wait_until(
+        lambda: health(space, document)[0] == "True",
+        TOOL_SECONDS,
+        lambda: f"backups are healthy: {health(space, document)}",
+        every=0.5,
+    )
+    found: Document = space.status(document)["backup"]
+    return found
+
+
+def token_of(space: Space, name: str) -> str:
+    """The token, as docs/backup.md says."""
+    encoded = space.kubectl("get", "secret", f"{name}-backup-tool", "-o", "jsonpath={.data.token}")
+    return base64.b64decode(encoded).decode()
+
+
+@contextmanager
+def etcd_on(folder: Path) -> Iterator[str]:
+    """An etcd of this machine that serves a data directory; its endpoint."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        client = f"127.0.0.1:{probe.getsockname()[1]}"
+    urls = {"listen-client-urls": f"http://{client}", "advertise-client-urls": f"http://{client}"}
+    flags = {"data-dir": str(folder), "listen-peer-urls": "http://127.0.0.1:0", "log-level": "error", **urls}
+    process = subprocess.Popen([str(ETCD / "etcd"), *(f"--{name}={value}" for name, value in flags.items())])
+    try:
+        yield client
+    finally:
+        process.kill()
+        process.wait(20)
+
+
+def restored(file: Path, scratch: Path) -> str:
+    """What etcd serves under `foo` after the documented restore of a backup."""
+    folder = scratch / "restored.etcd"
+    command = [str(ETCD / "etcdutl"), "snapshot", "restore", str(file), "--data-dir", str(folder)]
+    subprocess.run([*command, "--bump-revision", "1000000000", "--mark-compacted"], check=True, timeout=60)
+    with etcd_on(folder) as endpoint, closing(Channels()) as channels:
+        client = EtcdClient(channels, endpoint)
+        wait_until(lambda: client.has_quorum(deadline=1.0), 30, "the restored etcd serves")
+        found = client.get(b"foo")
+        assert found is not None
+        return found.value.decode()
+
+
+@pytest.mark.unrestricted
+def test_the_walkthrough_from_the_example_to_a_restored_backup(space: Space, tmp_path: Path) -> None:
+    document = ephemeral(NAME)
+    start_shell(space)
+    space.kubectl("create", "-f", str(EXAMPLE))
+    space.wait_serving(document)
+    wait_healthy(space, document)
+    (claim,) = space.kubectl.table("get", "pvc")
+    shown = {name: claim[name] for name in ("NAME", "STATUS", "CAPACITY")}
+    assert shown == {"NAME": f"{NAME}-pvc", "STATUS": "Bound", "CAPACITY": "1Gi"}, claim
+    assert "RWO" in claim.values(), claim
+    (pod,) = (row for row in space.kubectl.table("get", "pods") if "backup-tool" in row["NAME"])
+    assert pod["NAME"].startswith(f"{NAME}-backup-tool-")
+    assert (pod["READY"], pod["STATUS"]) == ("1/1", "Running"), pod
+    assert_consistent(space, document)
+
+    assert "OK" in etcdctl_in_shell(space, "--endpoints", f"http://{NAME}-0002:2379", "put", "foo", "bar")
+    header = f"Authorization: Bearer {token_of(space, NAME)}"
+    url = f"http://{NAME}-backup-tool:19999"
+    taken = json.loads(
+        space.kubectl("exec", SHELL, "--", "wget", "-qO-", "--header", header, f"{url}/backupnow")
+    )
+    assert taken["failure"] is None
+    fetch = ("wget", "-qO", "/tmp/backup.db", "--header", header, f"{url}/backup?etcdVersion=3.6.16")
+    space.kubectl("exec", SHELL, "--", *fetch)
+    in_pod = space.kubectl("exec", SHELL, "--", "sha256sum", "/tmp/backup.db").split()[0]
+
+    address = space.kubectl("get", "service", f"{NAME}-backup-tool", "-o", "jsonpath={.spec.clusterIP}")
+    file = tmp_path / "backup.db"
+    curl = ["curl", "--fail", "--silent", "--show-error", "--noproxy", "*", "--header", header]
+    from_here = f"http://{address}:19999/v1/backup"
+    headers = subprocess.run(
+        [*curl, "--dump-header", "-", "--output", str(file), from_here],
+        check=True, capture_output=True, text=True, timeout=60,
+    ).stdout  # fmt: skip
+    assert f"X-Revision: {taken['newest']['revision']}" in headers
+    refused = subprocess.run([*curl[:-2], from_here], capture_output=True, text=True, check=False, timeout=60)
+    assert "401" in refused.stderr
+    done = subprocess.run(["sha256sum", str(file)], check=True, capture_output=True, text=True, timeout=60)
+    assert done.stdout.split()[0] == in_pod
+    assert restored(file, tmp_path) == "bar"
+
+    wait_until(
+        lambda: space.status(document)["backup"]["revision"] == taken["newest"]["revision"],
+        60,
+        "the status has the new backup",
+    )
+    assert_at_rest(space, 20.0)
+    everything = space.kubectl("get", "all,pvc,events,etcdclusters.coreos.com", "-o", "yaml")
+    logs = space.kubectl("logs", f"replicaset/{NAME}-backup-tool")
+    assert token_of(space, NAME) not in everything + logs
+
+    space.kubectl("delete", "-f", str(EXAMPLE))
+    wait_until(
+        lambda: not [name for name in space.names(resources.PODS) if name != SHELL], 90, "its pods are gone"
+    )
+    assert space.names(resources.CLAIMS) == [f"{NAME}-pvc"]
+    space.kubectl("delete", "pvc", f"{NAME}-pvc", "--timeout=60s")
+
+
+def stored(folder: Path) -> list[int]:
+    """The revisions of what is stored."""
+    names = (path.name for path in folder.glob("*_etcd.backup"))
+    return sorted(int(name.split("_")[1], 16) for name in names)
+
+
+def test_every_two_seconds_the_last_three_are_kept(space: Space) -> None:
+    """Also what an edit and the end of `spec.backup` do, where pods are restricted."""
+    backup = {"backupIntervalInSecond": 2, "maxBackups": 3, "volumeSizeInMB": 50}
+    document = space.created(ephemeral(size=1, backup=backup))
+    name = document["metadata"]["name"]
+    wait_healthy(space, document)
+    folder = claim_folder(space, f"{name}-pvc") / "v1" / space.namespace / name
+    written: list[int] = []
+    with Members() as members:
+        client = members.client(space.addresses(document)[0])
+        for turn in range(5):
+            written.append(client.put(b"key", str(turn).encode()))
+            wait_until(lambda: stored(folder)[-1:] == written[-1:], 30, "the write is backed up", every=0.25)
+    wait_until(lambda: stored(folder) == written[-3:], 30, "the last three are kept", every=0.25)
+    wait_until(lambda: space.status(document)["backup"]["count"] == 3, 30, "the status counts three")
+    for path in folder.glob("*_etcd.backup"):
+        command = [sys.executable, "-m", "etcd_operator", "verify", str(path)]
+        subprocess.run(command, check=True, capture_output=True, timeout=60)
+
+    resource = f"etcdclusters.coreos.com/{name}"
+    space.kubectl("patch", resource, "--type=merge", "-p", '{"spec":{"backup":{"backupIntervalInSecond":3}}}')
+    wait_until(
+        lambda: "--interval=3" in space.kubectl("get", "pods", "-l", "app=etcd_backup_tool", "-o", "yaml"),
+        TOOL_SECONDS,
+        "the tool runs with the new interval",
+        every=0.5,
+    )
+    assert stored(folder) == written[-3:]
+    space.kubectl("patch", resource, "--type=merge", "-p", '{"spec":{"backup":null}}')
+    wait_until(
+        lambda: not space.api.all_of(resources.PODS, space.namespace, "app=etcd_backup_tool"),
+        90,
+        "it is gone",
+    )
+    assert stored(folder) == written[-3:]
+    wait_until(lambda: "backup" not in space.status(document), 30, "the status has no backups")
+
+
+def test_backups_are_deleted_with_a_cluster_that_says_so(space: Space) -> None:
+    backup = {"maxBackups": 1, "volumeSizeInMB": 50, "cleanupBackupsOnClusterDelete": True}
+    document = space.created(ephemeral(size=1, backup=backup))
+    wait_healthy(space, document)
+    name = document["metadata"]["name"]
+    space.kubectl("delete", f"etcdclusters.coreos.com/{name}", "--timeout=60s")
+    wait_until(lambda: not space.names(resources.CLAIMS), 90, "the claim is deleted with its backups")
