@@ -18,7 +18,7 @@ from etcd_operator.decoding import decoder
 
 Schema = dict[str, Any]
 
-KEPT = ("type", "enum", "minimum", "required")
+KEPT = ("type", "enum", "minimum", "maximum", "required")
 """Keys that are copied from msgspec's schema.
 
 Titles and docstrings describe the Python types. Defaults are omitted on purpose: a default in
