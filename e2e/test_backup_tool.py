@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from e2e.support import stores
 from e2e.support.checks import assert_at_rest, assert_consistent
 from e2e.support.clusters import Document, ephemeral
 from e2e.support.members import Members
@@ -199,3 +200,35 @@ def test_backups_are_deleted_with_a_cluster_that_says_so(space: Space) -> None:
     name = document["metadata"]["name"]
     space.kubectl("delete", f"etcdclusters.coreos.com/{name}", "--timeout=60s")
     wait_until(lambda: not space.names(resources.CLAIMS), 90, "the claim is deleted with its backups")
+
+
+@pytest.mark.long
+def test_backups_in_a_real_bucket_are_deleted_with_the_cluster_unless_the_store_is_gone(space: Space) -> None:
+    if not space.testbed.is_local:
+        pytest.skip("the images of the stores are made for local clusters only")
+    store = stores.deploy(space, stores.S3)
+    target = {
+        "s3Bucket": stores.BUCKET,
+        "prefix": "etcd/main",
+        "awsSecret": store.secret,
+        "endpoint": store.endpoint,
+    }
+    backup = {"maxBackups": 2, "storageType": "S3", "s3": target, "cleanupBackupsOnClusterDelete": True}
+    document = space.created(ephemeral(size=1, backup=backup))
+    newest = wait_healthy(space, document)
+    name = document["metadata"]["name"]
+    path = f"etcd/main/v1/{space.namespace}/{name}/{newest['name']}"
+    assert store.bucket.names() == [path, f"{path}.manifest.json"]
+    assert space.names(resources.CLAIMS) == []
+    everything = space.kubectl("get", "all,events,etcdclusters.coreos.com", "-o", "yaml")
+    logs = space.kubectl("logs", f"replicaset/{name}-backup-tool")
+    assert not [planted for planted in stores.PLANTED if planted in everything + logs]
+    space.kubectl("delete", f"etcdclusters.coreos.com/{name}", "--timeout=60s")
+    assert store.bucket.names() == []
+
+    wait_until(lambda: not space.pods(document), 90, "its pods are gone")
+    space.created(document)
+    wait_healthy(space, document)
+    space.kubectl("delete", "pod", stores.S3.name, "--now")
+    space.kubectl("delete", f"etcdclusters.coreos.com/{name}", "--timeout=120s")
+    wait_until(lambda: ("Warning", "CleanupGivenUp") in space.events(name), 30, "an Event reports it")
