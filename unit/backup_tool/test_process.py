@@ -1,9 +1,12 @@
 """The command as a process, and what it refuses."""
 
 import contextlib
+import http.client
 import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,9 @@ from etcd_operator.observability import logs
 from unit.backup_tool.support import FOLDER, TOKEN, request
 from unit.engine.support import eventually
 from unit.etcd.real import free_address
+from unit.fakes.etcd.cluster import FakeEtcdCluster
+
+pytestmark = pytest.mark.usefixtures("default_signals")
 
 FLAGS = {
     "endpoint": "127.0.0.1:1",
@@ -35,9 +41,10 @@ def port_answers(port: int) -> bool:
     return False
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_well(endpoint: str, tmp_path: Path, number: signal.Signals) -> None:
-    (tmp_path / "backups").mkdir()
+@contextlib.contextmanager
+def process(tmp_path: Path, endpoint: str) -> Iterator[tuple[subprocess.Popen[str], int]]:
+    """The command with a folder in `tmp_path`, and its port."""
+    (tmp_path / "backups").mkdir(exist_ok=True)
     (tmp_path / "token").write_text(TOKEN)
     port = int(free_address().rpartition(":")[2])
     flags = words(
@@ -48,19 +55,58 @@ def test_a_signal_ends_it_well(endpoint: str, tmp_path: Path, number: signal.Sig
         port=str(port),
     )
     command = [sys.executable, "-m", "etcd_operator", *flags]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         eventually(lambda: port_answers(port))
+        yield running, port
+    finally:
+        running.kill()
+        running.communicate(timeout=20)
+
+
+@pytest.mark.parametrize("chunk", [0, 1, 5])
+def test_a_tool_that_is_killed_leaves_nothing_that_counts(
+    etcd: FakeEtcdCluster, endpoint: str, tmp_path: Path, chunk: int
+) -> None:
+    folder = tmp_path / "backups" / FOLDER
+    with process(tmp_path, endpoint) as (_, port):
         assert request(port, "/backupnow").document["count"] == 1
-        process.send_signal(number)
-        _, err = process.communicate(timeout=30)
-        assert process.returncode == 0, err
+        etcd.revision = 101
+        reached, resume = threading.Event(), threading.Event()
+
+        def hold(index: int) -> None:
+            if index == chunk:
+                reached.set()
+                resume.wait(30)
+
+        etcd.on_chunk = hold
+        asking = threading.Thread(target=_ask, args=(port,))
+        asking.start()
+        assert reached.wait(20)
+    resume.set()
+    asking.join(20)
+    etcd.on_chunk = None
+    assert len(list(folder.iterdir())) == 2
+    with process(tmp_path, endpoint) as (_, port):
+        assert request(port, "/backupnow").document["newest"]["revision"] == 101
+    assert len(list(folder.iterdir())) == 4
+
+
+def _ask(port: int) -> None:
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        request(port, "/backupnow")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_well(endpoint: str, tmp_path: Path, number: signal.Signals) -> None:
+    with process(tmp_path, endpoint) as (running, port):
+        assert request(port, "/backupnow").document["count"] == 1
+        running.send_signal(number)
+        _, err = running.communicate(timeout=30)
+        assert running.returncode == 0, err
         assert TOKEN not in err
         assert '"stopping"' in err
         assert len(list((tmp_path / "backups" / FOLDER).iterdir())) == 2
-    finally:
-        process.kill()
-        process.wait(20)
 
 
 @pytest.mark.parametrize(
