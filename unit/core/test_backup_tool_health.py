@@ -50,6 +50,15 @@ def test_a_recent_success_is_healthy_whatever_fails_now() -> None:
     assert judged(replace(SETTLED, pods=()), failing) == fine
 
 
+def test_what_the_operator_cannot_do_is_said_while_backups_go_on() -> None:
+    refused = Sight(report=REPORT, since_success=5.0, refused="the claim cannot grow")
+    assert judged(SETTLED, refused) == (
+        "True",
+        "BackedUp",
+        "a backup is taken every 1800 seconds, but not all is as spec.backup says: the claim cannot grow",
+    )
+
+
 def test_the_reason_of_an_old_success_is_said() -> None:
     late = f"the last success is more than {LIMIT:.0f} seconds ago"
     failing = Sight(report=msgspec.structs.replace(REPORT, failure=FAILED), since_success=LIMIT + 1)

@@ -60,6 +60,10 @@ def test_everything_is_made_the_claim_before_the_pod() -> None:
         ({"claim": None}, [Act.CREATE_CLAIM]),
         ({"claim": replace(CLAIM, size=SIZE - 1)}, [Act.GROW_CLAIM]),
         ({"claim": replace(CLAIM, size=SIZE + 1)}, []),
+        (
+            {"claim": replace(CLAIM, size=SIZE - 1), "replica_set": None},
+            [Act.CREATE_REPLICA_SET, Act.GROW_CLAIM],
+        ),
         ({"claim": replace(CLAIM, size=None)}, []),
         ({"claim": replace(CLAIM, is_terminating=True)}, [Act.DELETE_POD]),
         ({"claim": replace(CLAIM, is_terminating=True), "pods": (replace(POD, is_ready=False),)}, []),

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from unit.fakes.apiserver.faults import Answer, Fault, Request
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, REPLICA_SETS, SECRETS, SERVICES
 from unit.reconcile.bench import Bench, bench
 from unit.reconcile.bodies import COREOS, ephemeral
@@ -119,6 +120,24 @@ def test_the_claim_grows(made: Bench) -> None:
     made.settle()
     made.rest()
     assert tool_pods(made)[0]["metadata"]["uid"] == before["metadata"]["uid"]
+
+
+def test_a_claim_that_cannot_grow_is_reported_and_stops_nothing_else(made: Bench) -> None:
+    def refuse(request: Request) -> Fault | None:
+        is_growth = request.method == "PATCH" and request.plural == "persistentvolumeclaims"
+        return Answer(code=403, reason="Forbidden") if is_growth else None
+
+    made.api.before = refuse
+    ask(made, {"volumeSizeInMB": 2048, "maxBackups": 5})
+    made.run_until(
+        lambda: "not all is as spec.backup says" in made.condition(COREOS, "BackupHealthy")["message"]
+    )
+    made.run_until(
+        lambda: runs(made) and "--max-backups=5" in tool_pods(made)[0]["spec"]["containers"][0]["args"]
+    )
+    made.delete(REPLICA_SETS, TOOL)
+    made.run_until(lambda: TOOL in made.names(REPLICA_SETS) and runs(made))
+    assert health(made) == ("True", "BackedUp")
 
 
 def test_without_spec_backup_the_tool_goes_and_the_backups_stay(made: Bench) -> None:

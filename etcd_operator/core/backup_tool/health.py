@@ -42,8 +42,8 @@ class Sight:
 
     report: the tool's last one, None if there is none. since_success: seconds, None if there was none.
     tool_age: seconds for which the pod that answers is known. waited: seconds for which this process has
-    wanted backups. problem: what keeps the tool from working, or the
-    operator from asking it.
+    wanted backups. problem: what keeps the tool from working, or the operator from asking it. refused: why the
+    operator could not do all that is wanted, empty if it could.
     """
 
     report: ToolReport | None = None
@@ -51,6 +51,7 @@ class Sight:
     tool_age: float = 0.0
     waited: float = 0.0
     problem: Problem | None = None
+    refused: str = ""
 
     @property
     def is_settling(self) -> bool:
@@ -99,12 +100,19 @@ def condition(
         return msgspec.structs.replace(before, observed_generation=generation)
     why = _why(state, sight)
     if sight.since_success is not None and sight.since_success <= limit:
-        fine = Problem(reason="BackedUp", message=f"a backup is taken every {interval} seconds")
+        fine = Problem(reason="BackedUp", message=_fine(interval, sight))
         return _condition("True", fine, generation)
     if sight.since_success is None and sight.waited <= limit:
         pending = why or Problem(reason="FirstBackupPending", message="the first backup is not taken yet")
         return _condition("Unknown", pending, generation)
     return _condition("False", _overdue(sight, limit, why), generation)
+
+
+def _fine(interval: int, sight: Sight) -> str:
+    message = f"a backup is taken every {interval} seconds"
+    if not sight.refused:
+        return message
+    return f"{message}, but not all is as spec.backup says: {sight.refused}"[:LONGEST_MESSAGE]
 
 
 def merged(previous: tuple[Condition, ...], wanted: Condition | None, now: str) -> tuple[Condition, ...]:

@@ -91,6 +91,16 @@ def _made(state: ToolState) -> Iterator[ToolAction]:
         yield from _claim(state)
     yield from _replica_set(state)
     yield from _outdated_pods(state)
+    yield from _growth(state)
+
+
+def _growth(state: ToolState) -> Iterator[ToolAction]:
+    """Last: many classes of storage refuse it, and backups go on in the smaller claim."""
+    claim = state.claim
+    if claim is None or claim.is_terminating or claim.size is None:
+        return
+    if claim.size < state.size:
+        yield ToolAction(act=Act.GROW_CLAIM, name=claim.name, uid=claim.uid)
 
 
 def _claim(state: ToolState) -> Iterator[ToolAction]:
@@ -102,8 +112,6 @@ def _claim(state: ToolState) -> Iterator[ToolAction]:
         for pod in state.pods:
             if pod.is_ready and not pod.is_terminating:
                 yield ToolAction(act=Act.DELETE_POD, name=pod.name, uid=pod.uid)
-    elif claim.size is not None and claim.size < state.size:
-        yield ToolAction(act=Act.GROW_CLAIM, name=claim.name, uid=claim.uid)
 
 
 def _replica_set(state: ToolState) -> Iterator[ToolAction]:

@@ -161,6 +161,7 @@ class ToolReconciler:
         if observed.state.wanted.policy is None:
             return Sight()
         heard = self.inquiries.heard(key, observed.desired.uid)
+        refused = problem.message if problem is not None else ""
         if problem is None and heard.problem:
             problem = Problem(
                 reason=_unheard(heard), message=f"the backup tool gives no report: {heard.problem}"
@@ -171,6 +172,7 @@ class ToolReconciler:
             tool_age=heard.tool_age,
             waited=self.waits.seconds(key, f"{observed.desired.uid} to be backed up"),
             problem=problem,
+            refused=refused,
         )
 
     def _since_success(self, cluster: EtcdCluster, heard: Heard) -> float | None:
