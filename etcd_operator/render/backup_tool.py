@@ -161,7 +161,7 @@ def _container(tool: Tool, context: RawObject) -> RawObject:
         "args": _arguments(tool),
         "env": list(_env(tool.policy)),
         "ports": [{"name": PORT_NAME, "containerPort": PORT}],
-        "readinessProbe": {**probe, "periodSeconds": 5},
+        "readinessProbe": {**probe, "initialDelaySeconds": 2, "periodSeconds": 5},
         # It fails only if the thread that takes backups is dead, never because of etcd or the store.
         "livenessProbe": {**probe, "periodSeconds": 20, "timeoutSeconds": 10, "failureThreshold": 3},
         "volumeMounts": [{"name": name, **mount} for name, _, mount in _volumes(tool)],

@@ -42,8 +42,8 @@ class Sight:
 
     report: the tool's last one, None if there is none. since_success: seconds, None if there was none.
     tool_age: seconds for which the pod that answers is known. waited: seconds for which this process has
-    wanted backups. problem: what keeps the tool from working, or the operator from asking it. refused: why the
-    operator could not do all that is wanted, empty if it could.
+    wanted backups. problem: what keeps the tool from working, or the operator from asking it. refused: why
+    the operator could not do all that is wanted, empty if it could.
     """
 
     report: ToolReport | None = None
