@@ -20,7 +20,7 @@ from e2e.support.shell import etcdctl_in_shell, start_shell
 from e2e.support.space import Space
 from e2e.support.testbed import ROOT
 from e2e.support.volumes import claim_folder
-from e2e.support.waiting import wait_until
+from e2e.support.waiting import LONG, answered, wait_until
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.kube import resources
@@ -30,8 +30,8 @@ from localcluster.paths import Cache
 EXAMPLE = ROOT / "manifests" / "examples" / "example-etcd-cluster-with-backup.yaml"
 NAME = "etcd-cluster-with-backup"
 ETCD = Cache.of_user().tools / f"etcd-{tools.CLUSTER_ETCD}"
-TOOL_SECONDS = 120.0
-"""A volume has to be made, and a pod to be started, beside other tests."""
+TIMEOUT = f"--timeout={LONG:.0f}s"
+WGET = ("exec", SHELL, "--", "wget", "-q", "-O")
 
 
 def health(space: Space, document: Document) -> tuple[str, str, str]:
@@ -46,7 +46,7 @@ def wait_healthy(space: Space, document: Document) -> Document:
     """Wait for a backup; `status.backup`."""
     wait_until(
         lambda: health(space, document)[0] == "True",
-        TOOL_SECONDS,
+        LONG,
         lambda: f"backups are healthy: {health(space, document)}",
         every=0.5,
     )
@@ -80,11 +80,11 @@ def restored(file: Path, scratch: Path) -> str:
     """What etcd serves under `foo` after the documented restore of a backup."""
     folder = scratch / "restored.etcd"
     command = [str(ETCD / "etcdutl"), "snapshot", "restore", str(file), "--data-dir", str(folder)]
-    subprocess.run([*command, "--bump-revision", "1000000000", "--mark-compacted"], check=True, timeout=60)
+    subprocess.run([*command, "--bump-revision", "1000000000", "--mark-compacted"], check=True, timeout=LONG)
     with etcd_on(folder) as endpoint, closing(Channels()) as channels:
         client = EtcdClient(channels, endpoint)
-        wait_until(lambda: client.has_quorum(deadline=1.0), 30, "the restored etcd serves")
-        found = client.get(b"foo")
+        wait_until(lambda: client.has_quorum(deadline=1.0), LONG, "the restored etcd serves")
+        found = answered(lambda: client.get(b"foo"), "the key is read")
         assert found is not None
         return found.value.decode()
 
@@ -108,12 +108,11 @@ def test_the_walkthrough_from_the_example_to_a_restored_backup(space: Space, tmp
     assert "OK" in etcdctl_in_shell(space, "--endpoints", f"http://{NAME}-0002:2379", "put", "foo", "bar")
     header = f"Authorization: Bearer {token_of(space, NAME)}"
     url = f"http://{NAME}-backup-tool:19999"
-    taken = json.loads(
-        space.kubectl("exec", SHELL, "--", "wget", "-qO-", "--header", header, f"{url}/backupnow")
-    )
+    take = (*WGET, "-", "--header", header, f"{url}/backupnow")
+    taken = json.loads(answered(lambda: space.kubectl(*take), "a backup is taken"))
     assert taken["failure"] is None
-    fetch = ("wget", "-qO", "/tmp/backup.db", "--header", header, f"{url}/backup?etcdVersion=3.6.16")
-    space.kubectl("exec", SHELL, "--", *fetch)
+    fetch = (*WGET, "/tmp/backup.db", "--header", header, f"{url}/backup?etcdVersion=3.6.16")
+    answered(lambda: space.kubectl(*fetch), "the backup is fetched")
     in_pod = space.kubectl("exec", SHELL, "--", "sha256sum", "/tmp/backup.db").split()[0]
 
     address = space.kubectl("get", "service", f"{NAME}-backup-tool", "-o", "jsonpath={.spec.clusterIP}")
@@ -122,18 +121,20 @@ def test_the_walkthrough_from_the_example_to_a_restored_backup(space: Space, tmp
     from_here = f"http://{address}:19999/v1/backup"
     headers = subprocess.run(
         [*curl, "--dump-header", "-", "--output", str(file), from_here],
-        check=True, capture_output=True, text=True, timeout=60,
+        check=True, capture_output=True, text=True, timeout=LONG,
     ).stdout  # fmt: skip
     assert f"X-Revision: {taken['newest']['revision']}" in headers
-    refused = subprocess.run([*curl[:-2], from_here], capture_output=True, text=True, check=False, timeout=60)
+    refused = subprocess.run(
+        [*curl[:-2], from_here], capture_output=True, text=True, timeout=LONG, check=False
+    )
     assert "401" in refused.stderr
-    done = subprocess.run(["sha256sum", str(file)], check=True, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["sha256sum", str(file)], check=True, capture_output=True, text=True, timeout=LONG)
     assert done.stdout.split()[0] == in_pod
     assert restored(file, tmp_path) == "bar"
 
     wait_until(
         lambda: space.status(document)["backup"]["revision"] == taken["newest"]["revision"],
-        60,
+        LONG,
         "the status has the new backup",
     )
     assert_at_rest(space, 20.0)
@@ -143,10 +144,10 @@ def test_the_walkthrough_from_the_example_to_a_restored_backup(space: Space, tmp
 
     space.kubectl("delete", "-f", str(EXAMPLE))
     wait_until(
-        lambda: not [name for name in space.names(resources.PODS) if name != SHELL], 90, "its pods are gone"
+        lambda: not [name for name in space.names(resources.PODS) if name != SHELL], LONG, "its pods are gone"
     )
     assert space.names(resources.CLAIMS) == [f"{NAME}-pvc"]
-    space.kubectl("delete", "pvc", f"{NAME}-pvc", "--timeout=60s")
+    space.kubectl("delete", "pvc", f"{NAME}-pvc", TIMEOUT, deadline=LONG + 30)
 
 
 def stored(folder: Path) -> list[int]:
@@ -163,22 +164,24 @@ def test_every_two_seconds_the_last_three_are_kept(space: Space) -> None:
     wait_healthy(space, document)
     folder = claim_folder(space, f"{name}-pvc") / "v1" / space.namespace / name
     written: list[int] = []
-    with Members() as members:
+    with Members(deadline=LONG) as members:
         client = members.client(space.addresses(document)[0])
         for turn in range(5):
             written.append(client.put(b"key", str(turn).encode()))
-            wait_until(lambda: stored(folder)[-1:] == written[-1:], 30, "the write is backed up", every=0.25)
-    wait_until(lambda: stored(folder) == written[-3:], 30, "the last three are kept", every=0.25)
-    wait_until(lambda: space.status(document)["backup"]["count"] == 3, 30, "the status counts three")
+            wait_until(
+                lambda: stored(folder)[-1:] == written[-1:], LONG, "the write is backed up", every=0.25
+            )
+    wait_until(lambda: stored(folder) == written[-3:], LONG, "the last three are kept", every=0.25)
+    wait_until(lambda: space.status(document)["backup"]["count"] == 3, LONG, "the status counts three")
     for path in folder.glob("*_etcd.backup"):
         command = [sys.executable, "-m", "etcd_operator", "verify", str(path)]
-        subprocess.run(command, check=True, capture_output=True, timeout=60)
+        subprocess.run(command, check=True, capture_output=True, timeout=LONG)
 
     resource = f"etcdclusters.coreos.com/{name}"
     space.kubectl("patch", resource, "--type=merge", "-p", '{"spec":{"backup":{"backupIntervalInSecond":3}}}')
     wait_until(
         lambda: "--interval=3" in space.kubectl("get", "pods", "-l", "app=etcd_backup_tool", "-o", "yaml"),
-        TOOL_SECONDS,
+        LONG,
         "the tool runs with the new interval",
         every=0.5,
     )
@@ -186,11 +189,11 @@ def test_every_two_seconds_the_last_three_are_kept(space: Space) -> None:
     space.kubectl("patch", resource, "--type=merge", "-p", '{"spec":{"backup":null}}')
     wait_until(
         lambda: not space.api.all_of(resources.PODS, space.namespace, "app=etcd_backup_tool"),
-        90,
+        LONG,
         "it is gone",
     )
     assert stored(folder) == written[-3:]
-    wait_until(lambda: "backup" not in space.status(document), 30, "the status has no backups")
+    wait_until(lambda: "backup" not in space.status(document), LONG, "the status has no backups")
 
 
 def test_backups_are_deleted_with_a_cluster_that_says_so(space: Space) -> None:
@@ -198,8 +201,8 @@ def test_backups_are_deleted_with_a_cluster_that_says_so(space: Space) -> None:
     document = space.created(ephemeral(size=1, backup=backup))
     wait_healthy(space, document)
     name = document["metadata"]["name"]
-    space.kubectl("delete", f"etcdclusters.coreos.com/{name}", "--timeout=60s")
-    wait_until(lambda: not space.names(resources.CLAIMS), 90, "the claim is deleted with its backups")
+    space.kubectl("delete", f"etcdclusters.coreos.com/{name}", TIMEOUT, deadline=LONG + 30)
+    wait_until(lambda: not space.names(resources.CLAIMS), LONG, "the claim is deleted with its backups")
 
 
 @pytest.mark.long
@@ -223,12 +226,12 @@ def test_backups_in_a_real_bucket_are_deleted_with_the_cluster_unless_the_store_
     everything = space.kubectl("get", "all,events,etcdclusters.coreos.com", "-o", "yaml")
     logs = space.kubectl("logs", f"replicaset/{name}-backup-tool")
     assert not [planted for planted in stores.PLANTED if planted in everything + logs]
-    space.kubectl("delete", f"etcdclusters.coreos.com/{name}", "--timeout=60s")
+    space.kubectl("delete", f"etcdclusters.coreos.com/{name}", TIMEOUT, deadline=LONG + 30)
     assert store.bucket.names() == []
 
-    wait_until(lambda: not space.pods(document), 90, "its pods are gone")
+    wait_until(lambda: not space.pods(document), LONG, "its pods are deleted")
     space.created(document)
     wait_healthy(space, document)
     space.kubectl("delete", "pod", stores.S3.name, "--now")
-    space.kubectl("delete", f"etcdclusters.coreos.com/{name}", "--timeout=120s")
-    wait_until(lambda: ("Warning", "CleanupGivenUp") in space.events(name), 30, "an Event reports it")
+    space.kubectl("delete", f"etcdclusters.coreos.com/{name}", TIMEOUT, deadline=LONG + 30)
+    space.wait_events(name, ("Warning", "CleanupGivenUp"))

@@ -245,9 +245,9 @@ def test_what_is_no_report(reply: bytes, problem: str) -> None:
 
 
 def test_a_tool_that_is_silent_or_gone_is_no_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "DEADLINE", 0.1)
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    with socket.create_server(("127.0.0.1", 0)) as listener, monkeypatch.context() as patch:
         port = listener.getsockname()[1]
+        patch.setattr(client, "DEADLINE", 0.1)
         with pytest.raises(client.NoReport, match="no answer in time"):
             client.ask(("127.0.0.1", port), TOKEN)
     with pytest.raises(client.NoReport, match="refused"):
