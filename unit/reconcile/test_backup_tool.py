@@ -9,11 +9,10 @@ from unit.fakes.apiserver.faults import Answer, Fault, Request
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, REPLICA_SETS, SECRETS, SERVICES
 from unit.reconcile.bench import Bench, bench
 from unit.reconcile.bodies import COREOS, ephemeral
-from unit.reconcile.tools import failing, stored
+from unit.reconcile.tools import stored
 
 INTERVAL = 600
 BACKUP = {"backupIntervalInSecond": INTERVAL, "maxBackups": 3, "volumeSizeInMB": 1024}
-IN_S3 = {"maxBackups": 3, "storageType": "S3", "s3": {"s3Bucket": "my-bucket"}}
 TOOL, CLAIM = "c-backup-tool", "c-pvc"
 LABELS = {"app": "etcd_backup_tool", "etcd_cluster": "c"}
 
@@ -200,163 +199,6 @@ def test_a_pod_that_was_deleted_is_replaced_by_its_replica_set(made: Bench) -> N
 def test_a_replica_set_that_was_scaled_to_zero_is_scaled_up(made: Bench) -> None:
     made.edit(REPLICA_SETS, TOOL, {"spec": {"replicas": 0}})
     made.run_until(lambda: made.get(REPLICA_SETS, TOOL)["spec"]["replicas"] == 1 and runs(made))
-
-
-def test_a_deleted_cluster_leaves_its_backups_and_another_one_finds_them(made: Bench) -> None:
-    claim = made.get(CLAIMS, CLAIM)["metadata"]["uid"]
-    made.delete(COREOS, "c")
-    made.drain()
-    made.run_until(lambda: not made.names(PODS))
-    assert made.names(CLAIMS) == [CLAIM]
-    assert made.names(SECRETS) == []
-    made.create(*ephemeral(size=1, backup=BACKUP))
-    made.run_until(lambda: health(made)[0] == "True")
-    assert made.get(CLAIMS, CLAIM)["metadata"]["uid"] == claim
-
-
-def finalizers(made: Bench) -> list[str]:
-    return list(made.get(COREOS)["metadata"].get("finalizers") or ())
-
-
-def test_backups_are_deleted_with_the_cluster_only_if_it_says_so(made: Bench) -> None:
-    assert finalizers(made) == []
-    ask(made, {"cleanupBackupsOnClusterDelete": True})
-    made.run_until(lambda: finalizers(made) == ["coreos.com/backup-cleanup"])
-    ask(made, {"cleanupBackupsOnClusterDelete": False})
-    made.run_until(lambda: finalizers(made) == [])
-    ask(made, {"cleanupBackupsOnClusterDelete": True})
-    made.run_until(lambda: finalizers(made) != [])
-    made.settle()
-    made.rest()
-    made.delete(COREOS, "c")
-    made.run_until(lambda: made.names(COREOS) == [] and made.names(CLAIMS) == [])
-    assert "PVCRemoved" in made.event_reasons()
-
-
-def test_removing_spec_backup_before_the_cluster_keeps_the_backups(made: Bench) -> None:
-    ask(made, {"cleanupBackupsOnClusterDelete": True})
-    made.run_until(lambda: finalizers(made) != [])
-    ask(made, None)
-    made.run_until(lambda: finalizers(made) == [])
-    made.delete(COREOS, "c")
-    made.run_until(lambda: made.names(COREOS) == [])
-    assert made.names(CLAIMS) == [CLAIM]
-
-
-@pytest.mark.parametrize("problem", ["", "no store"])
-def test_a_store_is_cleaned_by_the_tool_and_blocks_no_deletion(problem: str) -> None:
-    with bench() as made:
-        backed_up(made, {**IN_S3, "cleanupBackupsOnClusterDelete": True})
-        assert made.names(CLAIMS) == []
-        made.tools.cannot_clean = problem
-        begin = made.clock.monotonic()
-        made.delete(COREOS, "c")
-        made.run_until(lambda: made.names(COREOS) == [])
-        assert made.tools.cleaned
-        took = made.clock.monotonic() - begin
-        assert (took < 10, 60 <= took < 90) == (not problem, bool(problem))
-        assert ("CleanupGivenUp" in made.event_reasons()) is bool(problem)
-
-
-def test_a_tool_that_is_gone_blocks_no_deletion_either() -> None:
-    with bench() as made:
-        backed_up(made, {**IN_S3, "cleanupBackupsOnClusterDelete": True})
-        made.world.up.clear()
-        made.delete(REPLICA_SETS, TOOL)
-        made.delete(COREOS, "c")
-        made.run_until(lambda: made.names(COREOS) == [])
-        assert made.tools.cleaned == [] or "CleanupGivenUp" in made.event_reasons()
-
-
-def test_backups_that_fail_for_two_intervals_are_unhealthy_and_say_why(made: Bench) -> None:
-    why = failing("BucketMissing", "The bucket b does not exist.")
-    made.tools.report = stored(since=INTERVAL * 1.0, failure=why)
-    made.wait(60.0)
-    assert health(made) == ("True", "BackedUp")
-    made.tools.report = stored(since=INTERVAL * 2.0 + 1, failure=why)
-    made.run_until(lambda: health(made) == ("False", "BucketMissing"))
-    message = made.condition(COREOS, "BackupHealthy")["message"]
-    assert message == "the last success is more than 1200 seconds ago: The bucket b does not exist."
-    made.settle()
-    made.rest()
-    made.tools.report = stored(revision=8)
-    made.run_until(lambda: health(made)[0] == "True")
-    assert {"BackupUnhealthy", "BackupHealthy"} <= set(made.event_reasons())
-
-
-def test_a_tool_that_does_not_answer_is_believed_for_two_intervals(made: Bench) -> None:
-    made.tools.problem = "Connection refused"
-    made.wait(INTERVAL * 2 - 120)
-    assert health(made) == ("True", "BackedUp")
-    made.run_until(lambda: health(made) == ("False", "ToolUnreachable"))
-    assert made.status(COREOS)["backup"]["revision"] == 7
-    made.settle()
-    made.rest()
-
-
-def test_after_a_restart_of_the_operator_the_newest_backup_counts(made: Bench) -> None:
-    made.tools.problem = "Connection refused"
-    made.restart()
-    made.wait(60.0)
-    assert health(made) == ("True", "BackedUp")
-    made.rest()
-
-
-def test_a_token_that_is_refused_is_read_again(made: Bench) -> None:
-    made.tools.refused_token = made.tools.asked[-1][1]
-    made.delete(SECRETS, TOOL)
-    made.run_until(lambda: made.tools.asked[-1][1] != made.tools.refused_token)
-    made.run_until(lambda: health(made)[0] == "True")
-
-
-def test_members_are_served_although_backups_cannot_be() -> None:
-    with bench() as made:
-        made.create(REPLICA_SETS, {"metadata": {"name": TOOL}, "spec": _foreign()})
-        made.start()
-        made.create(*ephemeral(size=1, backup=BACKUP))
-        made.settle()
-        made.run_until(lambda: health(made) == ("Unknown", "NameConflict"))
-        assert "belongs to somebody else" in made.condition(COREOS, "BackupHealthy")["message"]
-        made.edit(COREOS, "c", {"spec": {"size": 3}})
-        made.settle()
-        assert made.status(COREOS)["size"] == 3
-
-
-def _foreign() -> dict[str, Any]:
-    labels = {"app": "other"}
-    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "x", "image": "x"}]}}
-    return {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
-
-
-def test_a_claim_of_somebody_else_is_not_used() -> None:
-    with bench() as made:
-        requests = {"requests": {"storage": "1Gi"}}
-        made.create(CLAIMS, {"metadata": {"name": CLAIM}, "spec": {"resources": requests}})
-        made.start()
-        made.create(*ephemeral(size=1, backup=BACKUP))
-        made.run_until(lambda: health(made) == ("Unknown", "NameConflict"))
-        assert TOOL not in made.names(REPLICA_SETS)
-        made.edit(CLAIMS, CLAIM, {"metadata": {"labels": LABELS}})
-        made.run_until(lambda: health(made)[0] == "True")
-
-
-def test_an_invalid_policy_is_reported_and_changes_nothing(made: Bench) -> None:
-    ask(made, {"storageType": "S3"})
-    made.run_until(lambda: health(made) == ("False", "InvalidSpec"))
-    assert runs(made)
-    made.settle()
-    made.rest()
-
-
-def test_a_spec_that_is_wrong_elsewhere_changes_nothing(made: Bench) -> None:
-    made.edit(COREOS, "c", {"spec": {"version": "latest"}})
-    made.drain()
-    made.delete(SERVICES, TOOL)
-    made.wait(30.0)
-    assert TOOL not in made.names(SERVICES)
-    assert health(made) == ("True", "BackedUp")
-    made.edit(COREOS, "c", {"spec": {"version": None}})
-    made.run_until(lambda: TOOL in made.names(SERVICES))
 
 
 def test_a_paused_cluster_is_left_alone(made: Bench) -> None:

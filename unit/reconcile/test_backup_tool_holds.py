@@ -1,0 +1,120 @@
+"""What keeps a cluster from being backed up, and what its status reports then."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from unit.fakes.apiserver.kinds import CLAIMS, REPLICA_SETS, SECRETS, SERVICES
+from unit.reconcile.bench import Bench, bench
+from unit.reconcile.bodies import COREOS, ephemeral
+from unit.reconcile.test_backup_tool import (
+    BACKUP,
+    CLAIM,
+    INTERVAL,
+    LABELS,
+    TOOL,
+    ask,
+    backed_up,
+    health,
+    runs,
+)
+from unit.reconcile.tools import failing, stored
+
+
+@pytest.fixture
+def made() -> Iterator[Bench]:
+    with bench() as made:
+        backed_up(made)
+        yield made
+
+
+def test_backups_that_fail_for_two_intervals_are_unhealthy_and_say_why(made: Bench) -> None:
+    why = failing("BucketMissing", "The bucket b does not exist.")
+    made.tools.report = stored(since=INTERVAL * 1.0, failure=why)
+    made.wait(60.0)
+    assert health(made) == ("True", "BackedUp")
+    made.tools.report = stored(since=INTERVAL * 2.0 + 1, failure=why)
+    made.run_until(lambda: health(made) == ("False", "BucketMissing"))
+    message = made.condition(COREOS, "BackupHealthy")["message"]
+    assert message == "the last success is more than 1200 seconds ago: The bucket b does not exist."
+    made.settle()
+    made.rest()
+    made.tools.report = stored(revision=8)
+    made.run_until(lambda: health(made)[0] == "True")
+    assert {"BackupUnhealthy", "BackupHealthy"} <= set(made.event_reasons())
+
+
+def test_a_tool_that_does_not_answer_is_believed_for_two_intervals(made: Bench) -> None:
+    made.tools.problem = "Connection refused"
+    made.wait(INTERVAL * 2 - 120)
+    assert health(made) == ("True", "BackedUp")
+    made.run_until(lambda: health(made) == ("False", "ToolUnreachable"))
+    assert made.status(COREOS)["backup"]["revision"] == 7
+    made.settle()
+    made.rest()
+
+
+def test_after_a_restart_of_the_operator_the_newest_backup_counts(made: Bench) -> None:
+    made.tools.problem = "Connection refused"
+    made.restart()
+    made.wait(60.0)
+    assert health(made) == ("True", "BackedUp")
+    made.rest()
+
+
+def test_a_token_that_is_refused_is_read_again(made: Bench) -> None:
+    made.tools.refused_token = made.tools.asked[-1][1]
+    made.delete(SECRETS, TOOL)
+    made.run_until(lambda: made.tools.asked[-1][1] != made.tools.refused_token)
+    made.run_until(lambda: health(made)[0] == "True")
+
+
+def test_members_are_served_although_backups_cannot_be() -> None:
+    with bench() as made:
+        made.create(REPLICA_SETS, {"metadata": {"name": TOOL}, "spec": _foreign()})
+        made.start()
+        made.create(*ephemeral(size=1, backup=BACKUP))
+        made.settle()
+        made.run_until(lambda: health(made) == ("Unknown", "NameConflict"))
+        assert "belongs to somebody else" in made.condition(COREOS, "BackupHealthy")["message"]
+        made.edit(COREOS, "c", {"spec": {"size": 3}})
+        made.settle()
+        assert made.status(COREOS)["size"] == 3
+
+
+def _foreign() -> dict[str, Any]:
+    labels = {"app": "other"}
+    template = {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "x", "image": "x"}]}}
+    return {"replicas": 0, "selector": {"matchLabels": labels}, "template": template}
+
+
+def test_a_claim_of_somebody_else_is_not_used() -> None:
+    with bench() as made:
+        requests = {"requests": {"storage": "1Gi"}}
+        made.create(CLAIMS, {"metadata": {"name": CLAIM}, "spec": {"resources": requests}})
+        made.start()
+        made.create(*ephemeral(size=1, backup=BACKUP))
+        made.run_until(lambda: health(made) == ("Unknown", "NameConflict"))
+        assert TOOL not in made.names(REPLICA_SETS)
+        made.edit(CLAIMS, CLAIM, {"metadata": {"labels": LABELS}})
+        made.run_until(lambda: health(made)[0] == "True")
+
+
+def test_an_invalid_policy_is_reported_and_changes_nothing(made: Bench) -> None:
+    ask(made, {"storageType": "S3"})
+    made.run_until(lambda: health(made) == ("False", "InvalidSpec"))
+    assert runs(made)
+    made.settle()
+    made.rest()
+
+
+def test_a_spec_that_is_wrong_elsewhere_changes_nothing(made: Bench) -> None:
+    made.edit(COREOS, "c", {"spec": {"version": "latest"}})
+    made.drain()
+    made.delete(SERVICES, TOOL)
+    made.wait(30.0)
+    assert TOOL not in made.names(SERVICES)
+    assert health(made) == ("True", "BackedUp")
+    made.edit(COREOS, "c", {"spec": {"version": None}})
+    made.run_until(lambda: TOOL in made.names(SERVICES))
