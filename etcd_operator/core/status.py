@@ -35,6 +35,9 @@ RETRY_HELD = 10.0
 CATCH_UP = 0.05
 """Seconds until caches are read again after our own write; a watch event takes a few ms."""
 
+BEHIND = 1.0
+"""Seconds until caches that are behind the API server are read again; its events come first."""
+
 PEER_REFUSED = "PeerRefused"
 """Why nothing is done for an EtcdPeer that somebody has changed, also while its pod runs."""
 

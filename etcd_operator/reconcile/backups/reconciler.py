@@ -18,6 +18,7 @@ from etcd_operator.clock import Clock
 from etcd_operator.core.backups.plan import Act, BackupPlan, plan
 from etcd_operator.core.backups.state import BACKING_UP, COMPLETED, FAILED
 from etcd_operator.core.backups.status import status
+from etcd_operator.core.status import BEHIND, CATCH_UP, RETRY_HELD
 from etcd_operator.engine.controller import Result
 from etcd_operator.errors import NotFound, OperatorError, TerminalError
 from etcd_operator.keys import Key
@@ -32,15 +33,6 @@ from etcd_operator.reconcile.failures import REQUEST_FAILED, Failures
 from etcd_operator.reconcile.objects import NameTaken, Objects
 from etcd_operator.render import backup_job
 from etcd_operator.timestamps import timestamp
-
-CATCH_UP = 0.05
-"""Seconds until the next pass where the caches do not show our own writes yet."""
-
-RECHECK = 1.0
-"""The same where they are behind what the API server shows; the events that are missing come first."""
-
-RETRY_HELD = 10.0
-"""Seconds until something that only a person can change is tried again."""
 
 log = structlog.get_logger()
 
@@ -105,7 +97,7 @@ class BackupReconciler:
         """Make it, or report why it cannot be made; its own event leads to the next pass."""
         try:
             if not self._is_still_wanted(observed, objects):
-                return Result(requeue_after=RECHECK)
+                return Result(requeue_after=BEHIND)
             self._make(observed, objects)
         except NameTaken as error:
             self._report(observed, made, "NameConflict", error, objects)

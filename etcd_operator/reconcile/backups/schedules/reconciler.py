@@ -24,6 +24,7 @@ from etcd_operator.core.backups.schedules.plan import INVALID, SchedulePlan, pla
 from etcd_operator.core.backups.schedules.state import ScheduleState
 from etcd_operator.core.backups.schedules.status import SUCCEEDED, status
 from etcd_operator.core.backups.state import COMPLETED, FAILED
+from etcd_operator.core.status import BEHIND, CATCH_UP, RETRY_HELD
 from etcd_operator.engine.controller import Result
 from etcd_operator.errors import NotFound, OperatorError, TerminalError
 from etcd_operator.keys import Key
@@ -37,15 +38,6 @@ from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.failures import REQUEST_FAILED, Failures
 from etcd_operator.reconcile.objects import NameTaken, Objects
 from etcd_operator.render import scheduled_backup as render
-
-CATCH_UP = 0.05
-"""Seconds until the next pass where the caches do not show our own writes yet."""
-
-RECHECK = 1.0
-"""The same where they are behind what the API server shows; the events that are missing come first."""
-
-RETRY_HELD = 10.0
-"""Seconds until something that only a person can change is tried again."""
 
 log = structlog.get_logger()
 
@@ -112,7 +104,7 @@ class _Pass:
         """Create the EtcdBackup; how the pass ends if that was not possible."""
         try:
             if not self._is_still_due():
-                return Result(requeue_after=RECHECK)
+                return Result(requeue_after=BEHIND)
             self._create(due)
         except NameTaken as error:
             self._hold(made, "NameConflict", error)
