@@ -154,15 +154,25 @@ def _by_member(world: World) -> dict[str, Disk]:
 
 
 def _cannot_run(world: World) -> set[str]:
-    """Members whose processes cannot run, at the desired version or for good."""
+    """Members whose processes cannot run, at the desired version or for good, or never with their data."""
     asked = world.peers if world.is_persistent else world.pods
     disks = _by_member(world)
-    ended = {name for name, pod in world.pods.items() if pod.is_finished or pod.cannot_restore}
+    ended = {
+        name
+        for name, pod in world.pods.items()
+        if pod.is_finished or pod.cannot_restore or (pod.is_unmounted and _loses_its_claim(world, name))
+    }
     return ended | {
         name
         for name, found in asked.items()
         if found.version in UNPULLABLE or world.releases.complaint(found.version, disks.get(name, Disk()))
     }
+
+
+def _loses_its_claim(world: World, name: str) -> bool:
+    """No other pod can use a claim that is being deleted."""
+    claim = world.claims.get(name)
+    return claim is not None and claim.is_terminating
 
 
 def _one_cannot_run(world: World, _state: ClusterState) -> bool:

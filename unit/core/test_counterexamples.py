@@ -4,6 +4,8 @@ Each test repeats the steps that a random run was reduced to. A new finding of `
 here first and fails; then what it shows is mended, in the product or in the model.
 """
 
+import pytest
+
 from unit.core.test_membership_model import Memberships
 from unit.core.test_recovery_model import ManualRecoveries, Recoveries
 from unit.core.test_upgrade_model import Upgrades
@@ -110,4 +112,20 @@ def test_a_request_that_was_carried_out_does_not_stop_repairs() -> None:
     machine.a_node_is_replaced(node=0)
     machine.everything_goes_on(times=1)
     machine.a_volume_is_not_mounted(which=0)
+    machine.teardown()
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_an_outdated_request_does_not_stop_repairs(is_deleted: bool) -> None:
+    """The survivor that it names needs another pod; with a claim that is being deleted it cannot have one."""
+    machine = ManualRecoveries()
+    machine.begin(size=3, asked=6, left={0}, is_silent=True, passes=0, is_slow=False)
+    machine.a_claim_is_deleted(how="with its peer", which=0)
+    machine.a_process_freezes_or_thaws(is_frozen=False, which=0)
+    machine.the_recovery_that_is_offered_is_named(deletes_claims=False)
+    machine.a_peer_is_deleted(which=0)
+    machine.everything_goes_on(times=2)
+    machine.a_volume_is_not_mounted(which=0)
+    if is_deleted:
+        machine.a_claim_is_deleted(how="kubectl", which=0)
     machine.teardown()

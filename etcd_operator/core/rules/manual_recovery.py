@@ -74,14 +74,15 @@ def refused(state: ClusterState) -> Plan | None:
 
 
 def _is_requested(state: ClusterState) -> bool:
-    """Whether a request waits that can be carried out; all others are reported after every other rule.
+    """Whether the recovery that is possible now is requested; others are reported after every other rule.
 
-    A request stays in the annotation when it has been carried out, and must not stop repairs then.
+    A request stays in the annotation when it was carried out, or became outdated before it was. It must not
+    stop repairs then.
     """
-    requested, former = state.desired.recover, state.persisted.recovery
-    if state.has_quorum or not requested or (former is not None and _is_for(requested, former)):
+    able = [member for member in _responders(state) if _remains(member)]
+    if state.has_quorum or not able or not state.desired.recover:
         return False
-    return any(_remains(member) for member in _responders(state))
+    return _is_for(state.desired.recover, next_recovery(state, max(able, key=newest)))
 
 
 def name_of(recovery: Recovery) -> str:
