@@ -129,3 +129,16 @@ def test_an_outdated_request_does_not_stop_repairs(is_deleted: bool) -> None:
     if is_deleted:
         machine.a_claim_is_deleted(how="kubectl", which=0)
     machine.teardown()
+
+
+def test_a_seed_that_serves_is_not_given_up_because_its_claim_is_being_deleted() -> None:
+    """All others are deleted already: it has the only copy, and learners can still take it over."""
+    machine = ManualRecoveries()
+    machine.begin(size=3, asked=1, left={0}, is_silent=False, passes=3, is_slow=False)
+    machine.a_volume_is_wiped(which=0)
+    machine.a_claim_is_deleted(how="kubectl", which=0)
+    machine.a_cache_catches_up(kind="pods")
+    machine.reply_of_an_action_is_lost(stop_after=4)
+    machine.controllers_act()
+    machine.a_claim_is_deleted(how="kubectl", which=0)
+    machine.teardown()

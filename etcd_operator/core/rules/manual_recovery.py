@@ -271,9 +271,13 @@ def _state_of(member: Member) -> str:
 
 
 def _is_existing_only(recovery: Recovery, seed: Member) -> bool:
-    """Whether the seed was found to serve, and others may have been changed since."""
-    claim = seed.claim
-    return claim is not None and not claim.is_terminating and claim.cluster_id not in ("", recovery.replaces)
+    """Whether the seed was found to serve, and others may have been changed since.
+
+    Where its claim is being deleted only as long as it serves: it will not start again.
+    """
+    if seed.claim is None or seed.claim.cluster_id in ("", recovery.replaces):
+        return False
+    return not seed.claim.is_terminating or (seed.answer is not None and serves(seed.answer, recovery))
 
 
 def _is_broken(seed: Member) -> bool:
