@@ -93,6 +93,8 @@ class ScheduleStatus(Value, frozen=True, kw_only=True):
 
     schedule, since: persisted state. Times of `schedule` (with its time zone) up to `since` are over: their
     backups were created, skipped, or are not due because the schedule was created or changed later.
+    last_verified_time: when the last verified backup was completed, as last_successful_time; not when it was
+    verified.
     """
 
     observed_generation: int = 0
@@ -104,6 +106,8 @@ class ScheduleStatus(Value, frozen=True, kw_only=True):
     last_backup: LastBackup | None = None
     last_successful_time: str = ""
     last_successful_url: str = msgspec.field(default="", name="lastSuccessfulURL")
+    last_verified_time: str = ""
+    last_verified_url: str = msgspec.field(default="", name="lastVerifiedURL")
     conditions: tuple[Condition, ...] = ()
 
 

@@ -107,11 +107,27 @@ class BackupSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     service_account_name: str = ""
 
 
+class Verification(Value, frozen=True, kw_only=True):
+    """How a stored backup is verified; the condition Verified has the result.
+
+    level: as in the spec. job_name, start_time: persisted state; once job_name is set, no other Job is made.
+    completion_time: set once, with the result. etcd_version: of the etcd that served the restored data.
+    took: seconds, 0 without a success.
+    """
+
+    level: str
+    job_name: str = ""
+    start_time: str = ""
+    completion_time: str = ""
+    etcd_version: str = ""
+    took: float = 0.0
+
+
 class BackupStatus(Value, frozen=True, kw_only=True):
     """The status of an EtcdBackup.
 
     job_name is persisted state: once it is set, no other Job is made. size: of the snapshot in bytes;
-    sha256: of the snapshot, in hexadecimal.
+    sha256: of the snapshot, in hexadecimal. verification: of a completed backup that is to be verified.
     """
 
     observed_generation: int = 0
@@ -126,6 +142,7 @@ class BackupStatus(Value, frozen=True, kw_only=True):
     sha256: str = ""
     etcd_version: str = ""
     cluster_id: str = msgspec.field(default="", name="clusterID")
+    verification: Verification | None = None
     conditions: tuple[Condition, ...] = ()
 
 

@@ -159,6 +159,13 @@ BACKUP = {
     "status.sha256": "The SHA-256 of the snapshot, in hexadecimal.",
     "status.etcdVersion": "The version of etcd that sent the snapshot.",
     "status.clusterID": "etcd's ID of the cluster, in hexadecimal.",
+    "status.verification": "How the backup is verified. The condition Verified has the result.",
+    "status.verification.level": "Hash or Restore, as in the spec.",
+    "status.verification.jobName": "The Job that verifies the backup.",
+    "status.verification.startTime": "When the backup was stored, and its verification was due.",
+    "status.verification.completionTime": "When the verification ended.",
+    "status.verification.etcdVersion": "The version of the etcd that served the restored data.",
+    "status.verification.took": "How many seconds a successful verification took.",
     **_CONDITIONS,
 }
 
@@ -197,6 +204,8 @@ SCHEDULE = {
     "status.lastBackup.url": "Where it is stored, if it is completed.",
     "status.lastSuccessfulTime": "When the last successful backup was completed.",
     "status.lastSuccessfulURL": "Where the last successful backup is stored.",
+    "status.lastVerifiedTime": "When the last verified backup was completed.",
+    "status.lastVerifiedURL": "Where the last verified backup is stored.",
     **_CONDITIONS,
 }
 

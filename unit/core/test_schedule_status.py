@@ -163,3 +163,16 @@ def test_a_later_pass_has_nothing_to_write(given: ScheduleState) -> None:
 def test_conditions_of_others_are_kept() -> None:
     theirs = Condition(type="Theirs", status="True", reason="Because")
     assert theirs in after(state(), ScheduleStatus(conditions=(theirs,))).conditions
+
+
+def test_the_last_verified_backup_is_not_the_last_success() -> None:
+    both = (taken("22 11:00", is_verified=True), taken("22 12:00"))
+    found = after(state("22 12:30", backups=both))
+    assert (found.last_successful_time, found.last_verified_time) == (
+        "2026-11-22T12:00:00Z",
+        "2026-11-22T11:00:00Z",
+    )
+    assert found.last_verified_url == "s3://b/s-20261122-1100"
+    assert after(state("22 12:31", backups=both[1:]), found) == found, "its object may be deleted"
+    both = (both[0], replace(both[1], is_verified=True))
+    assert after(state("22 12:32", backups=both), found).last_verified_url == "s3://b/s-20261122-1200"

@@ -57,3 +57,9 @@ def test_the_verdict_on_one_that_has_ended(phase: str) -> None:
     assert found.is_deleting
     assert (found.reason, found.message) == ("StoreFull", "the store is full")
     assert (found.url, found.completed_at) == ("s3://b/x", "2026-11-22T03:31:00Z")
+
+
+@pytest.mark.parametrize(("verdict", "expected"), [("True", True), ("False", False), ("Unknown", False)])
+def test_whether_it_is_verified(verdict: str, expected: bool) -> None:
+    conditions = [{"type": "Verified", "status": verdict, "reason": "Some", "message": "some"}]
+    assert scheduled_backup(stored(status={"conditions": conditions})).is_verified is expected

@@ -7,9 +7,9 @@ from etcd_operator.api.meta import Condition, merge_conditions
 from etcd_operator.core.backups.plan import BackupPlan
 from etcd_operator.core.backups.state import BACKING_UP, COMPLETED, FAILED, BackupState
 
-COMPLETE, FAILURE = "Complete", "Failed"
-CONDITIONS = frozenset({COMPLETE, FAILURE})
-"""The conditions; a backup that has not ended has neither true."""
+COMPLETE, FAILURE, VERIFIED = "Complete", "Failed", "Verified"
+CONDITIONS = frozenset({COMPLETE, FAILURE, VERIFIED})
+"""The conditions; a backup that has not ended has none true. The last is only on what is to be verified."""
 
 
 def status(

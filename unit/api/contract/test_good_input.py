@@ -285,7 +285,15 @@ def test_a_schedule_and_its_template_may_be_edited(kubectl: Kubectl) -> None:
 def test_the_columns_of_a_schedule(kubectl: Kubectl) -> None:
     stored = kubectl.store(SCHEDULE)
     shown = kubectl("get", "etcdbackupschedule", stored["metadata"]["name"]).out.split("\n")[0]
-    assert re.split(" {2,}", shown) == ["NAME", "SCHEDULE", "STATUS", "LAST BACKUP", "LAST SUCCESS", "AGE"]
+    assert re.split(" {2,}", shown) == [
+        "NAME",
+        "SCHEDULE",
+        "STATUS",
+        "LAST BACKUP",
+        "LAST SUCCESS",
+        "LAST VERIFIED",
+        "AGE",
+    ]
 
 
 def _resource(manifest: Manifest) -> str:

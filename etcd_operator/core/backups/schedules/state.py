@@ -13,7 +13,7 @@ class ScheduledBackup:
     """An EtcdBackup that the schedule owns.
 
     created: its creationTimestamp. due: the time of the schedule, None if it is not known.
-    reason, message: of its condition Complete.
+    reason, message: of its condition Complete. is_verified: its condition Verified is true.
     """
 
     name: str
@@ -26,6 +26,7 @@ class ScheduledBackup:
     completed_at: str = ""
     reason: str = ""
     message: str = ""
+    is_verified: bool = False
 
     @property
     def has_ended(self) -> bool:

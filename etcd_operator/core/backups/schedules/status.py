@@ -38,12 +38,17 @@ def status(
         last_backup=last,
         conditions=merge_conditions(previous.conditions, conditions, timestamp(state.now), own=CONDITIONS),
     )
-    success = _newer_success(previous, state)
-    if success is None:
-        return written
-    return msgspec.structs.replace(
-        written, last_successful_time=success.completed_at, last_successful_url=success.url
-    )
+    success = _newest(state, previous.last_successful_time)
+    if success is not None:
+        written = msgspec.structs.replace(
+            written, last_successful_time=success.completed_at, last_successful_url=success.url
+        )
+    verified = _newest(state, previous.last_verified_time, is_verified=True)
+    if verified is not None:
+        written = msgspec.structs.replace(
+            written, last_verified_time=verified.completed_at, last_verified_url=verified.url
+        )
+    return written
 
 
 def _text(moment: datetime | None) -> str:
@@ -88,16 +93,16 @@ def _succeeded(previous: ScheduleStatus, last: ScheduledBackup | None, generatio
     )
 
 
-def _newer_success(previous: ScheduleStatus, state: ScheduleState) -> ScheduledBackup | None:
-    """The last EtcdBackup that is completed, unless the status names a later one that was deleted since.
+def _newest(state: ScheduleState, recorded: str, *, is_verified: bool = False) -> ScheduledBackup | None:
+    """The last EtcdBackup that is completed (and verified), unless a later one was deleted since.
 
-    Not one of a clock that was far ahead, see `plan`.
+    recorded: when the one in the status was completed. Not one of a clock that was far ahead, see `plan`.
     """
     latest = timestamp(state.now + AHEAD)
     completed = [backup for backup in state.backups if backup.phase == COMPLETED]
+    completed = [backup for backup in completed if backup.is_verified or not is_verified]
     completed = [backup for backup in completed if backup.completed_at <= latest]
     if not completed:
         return None
     last = max(completed, key=lambda backup: (backup.created, backup.name))
-    recorded = previous.last_successful_time
     return last if last.completed_at > recorded or recorded > latest else None

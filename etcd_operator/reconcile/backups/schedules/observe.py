@@ -11,7 +11,7 @@ from etcd_operator.clock import Clock
 from etcd_operator.core.backups.schedules.cron import Cron
 from etcd_operator.core.backups.schedules.spec import checked, described
 from etcd_operator.core.backups.schedules.state import ScheduledBackup, ScheduleState
-from etcd_operator.core.backups.status import COMPLETE
+from etcd_operator.core.backups.status import COMPLETE, VERIFIED
 from etcd_operator.decoding import convert
 from etcd_operator.errors import InvalidSpec
 from etcd_operator.reconcile.backups.schedules.caches import ScheduleCaches
@@ -46,7 +46,8 @@ class ScheduleObserver:
 def scheduled_backup(backup: EtcdBackup) -> ScheduledBackup:
     """What a schedule reads of one of its EtcdBackups."""
     metadata, status = backup.metadata, backup.status
-    verdict = next((each for each in status.conditions if each.type == COMPLETE), None)
+    conditions = {each.type: each for each in status.conditions}
+    verdict, verified = conditions.get(COMPLETE), conditions.get(VERIFIED)
     return ScheduledBackup(
         name=metadata.name,
         uid=metadata.uid,
@@ -58,6 +59,7 @@ def scheduled_backup(backup: EtcdBackup) -> ScheduledBackup:
         completed_at=status.completion_time,
         reason=verdict.reason if verdict is not None else "",
         message=verdict.message if verdict is not None else "",
+        is_verified=verified is not None and verified.status == "True",
     )
 
 
