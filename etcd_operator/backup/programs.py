@@ -4,7 +4,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,8 @@ from etcd_operator.backup.errors import ProgramFailed, ProgramMissing
 
 _VERSION = re.compile(r"version: ([0-9]+)\.([0-9]+)\.([0-9]+)", re.IGNORECASE)
 _ANSWER_SECONDS = 30.0
+_FOLDER_OF_IMAGE = "usr/local/bin"
+"""Of the programs, in etcd's images."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +48,21 @@ def find(folder: Path | None, etcd_version: str) -> Programs:
             f"pass --etcd-bin DIR with etcd and etcdutl {needed} or newer"
         )
     return Programs(etcd=etcd, etcdutl=etcdutl, version=version)
+
+
+def folder_in_pod(processes: Path = Path("/proc")) -> Path:
+    """The folder with etcd and etcdutl in another container of this pod, which shares its processes.
+
+    The kernel permits it to the user of that container, if neither has capabilities. Raises `ProgramMissing`.
+    """
+    found = (process / "root" / _FOLDER_OF_IMAGE for process in sorted(processes.glob("[0-9]*")))
+    for folder in found:
+        with suppress(OSError):  # the process of another user, or one that has ended
+            if all((folder / name).is_file() for name in ("etcd", "etcdutl")):
+                return folder
+    raise ProgramMissing(
+        f"no container of this pod has /{_FOLDER_OF_IMAGE}/etcd and etcdutl, or this one may not see them"
+    )
 
 
 def run(command: list[str], *, folder: Path, log: Path, limit: float) -> str:
@@ -99,7 +116,8 @@ def _find(folder: Path | None, name: str, needed: str) -> Path:
         raise ProgramMissing(
             f"no {name} {where}: pass --etcd-bin DIR with etcd and etcdutl {needed} or newer"
         )
-    return Path(found).resolve()
+    # Not `resolve`: the root of another container would become our own.
+    return Path(found).absolute()
 
 
 def _version(program: Path, argument: str) -> str:

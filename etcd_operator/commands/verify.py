@@ -47,8 +47,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="where to restore (default: the folder for temporary files)",
     )
+    # For the pod that the operator makes: see `programs.folder_in_pod`.
+    parser.add_argument("--etcd-in-pod", action="store_true", help=argparse.SUPPRESS)
     keys.add_arguments(parser, "the keys of encrypted backups: a file with one key, or a folder of them")
     outcome.add_arguments(parser)
+    outcome.add_report_argument(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -80,13 +83,14 @@ def _restore(options: argparse.Namespace, store: "Store", name: str, ring: "KeyR
 
     begin = time.monotonic()
     manifest = load(store, name)
-    found = programs.find(options.etcd_bin, manifest.etcd_version)
+    folder = programs.folder_in_pod() if options.etcd_in_pod else options.etcd_bin
+    found = programs.find(folder, manifest.etcd_version)
     with (
-        trial.scratch(options.scratch_dir, manifest) as folder,
+        trial.scratch(options.scratch_dir, manifest) as scratch,
         progress.of(options, "verifying", manifest.size) as on_progress,
     ):
         chunks = snapshot(store, name, manifest, ring, on_progress=on_progress)
-        done = trial.trial(folder, chunks, manifest, found, on_stage=on_progress.stage)
+        done = trial.trial(scratch, chunks, manifest, found, on_stage=on_progress.stage)
     return _outcome(name, manifest, done, time.monotonic() - begin)
 
 

@@ -96,3 +96,21 @@ def test_a_program_that_hangs_is_ended(tmp_path: Path) -> None:
     with pytest.raises(ProgramFailed, match=r"hang did not end within 0\.5 s"):
         programs.run([str(script)], folder=tmp_path, log=tmp_path / "log", limit=0.5)
     assert not Path(f"/proc/{(tmp_path / 'pid').read_text().strip()}").exists()
+
+
+def test_those_of_another_container_of_the_pod(tmp_path: Path) -> None:
+    for process in ("1", "7", "12", "self"):
+        (tmp_path / process).mkdir()
+    (tmp_path / "1/root").symlink_to(tmp_path / "nowhere")
+    install(tmp_path / "image/usr/local/bin")
+    (tmp_path / "7/root").symlink_to(tmp_path / "7/root")  # the error of a link that must not be followed
+    (tmp_path / "12/root").symlink_to(tmp_path / "image")
+    folder = programs.folder_in_pod(tmp_path)
+    assert folder == tmp_path / "12/root/usr/local/bin"
+    found = programs.find(folder, "3.6.16")
+    assert found.etcd == folder / "etcd", "not where the link seems to lead from here"
+
+
+def test_a_pod_without_them(tmp_path: Path) -> None:
+    with pytest.raises(ProgramMissing, match="no container of this pod has /usr/local/bin/etcd"):
+        programs.folder_in_pod(tmp_path)
