@@ -9,7 +9,7 @@ import pytest
 
 from etcd_operator.api import backup_schedules
 from etcd_operator.api.backups import KIND, PLACEHOLDERS
-from etcd_operator.core.backups.result import REASONS
+from etcd_operator.core.backups.result import REASONS, VERIFY_REASONS
 from etcd_operator.core.backups.schedules.status import CONDITIONS
 from etcd_operator.core.backups.state import BACKING_UP, COMPLETED, FAILED
 from etcd_operator.core.status import QUIET_HOLDS
@@ -85,10 +85,11 @@ def test_the_guide_to_backups_explains_every_reason() -> None:
     }
     # The kinds of errors of the command, names of fields and of Kubernetes' own types.
     kinds = {KIND, backup_schedules.KIND}
-    others = {*REASONS, *PHASES, *PLACEHOLDERS, *kinds, *CONDITIONS, "PodScheduled", "Foreground"}
+    others = {*REASONS, *VERIFY_REASONS, *PHASES, *PLACEHOLDERS, *kinds, *CONDITIONS, "PodScheduled"}
+    others |= {"Foreground"}
     events = {"BackupStarted", "BackupCompleted"}
     explained = set(re.findall(r"`(\w+)`", text))
-    reasons = (found - others - events) | set(REASONS.values())
+    reasons = (found - others - events) | {*REASONS.values(), *VERIFY_REASONS.values()}
     assert len(reasons) > 25
     assert reasons - explained == set()
 

@@ -98,6 +98,7 @@ class BackupSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The spec of an EtcdBackup; immutable.
 
     service_account_name: for the identity that the platform gives it; its token is not mounted.
+    verify: what is done after the backup was stored: everything is read back, and also restored on trial.
     """
 
     source: BackupSource
@@ -105,6 +106,7 @@ class BackupSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     compression: Literal["zstd"] | None = None
     encryption: Encryption | None = None
     service_account_name: str = ""
+    verify: Literal["Hash", "Restore"] | None = None
 
 
 class Verification(Value, frozen=True, kw_only=True):

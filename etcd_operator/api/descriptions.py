@@ -147,6 +147,9 @@ BACKUP = {
     "docs/backup.md says which one encrypts.",
     "spec.serviceAccountName": "The service account of the pod, for an identity given by the platform. Its "
     "token for Kubernetes is not mounted.",
+    "spec.verify": "How the backup is verified after it was stored. Hash: everything is read back, and all "
+    "hashes are checked. Restore: it is also restored, as a test, and served by an etcd of its own. By "
+    "default it is not verified.",
     **_OBSERVED,
     "status.phase": "BackingUp, Completed or Failed.",
     "status.startTime": "When the operator accepted this object.",

@@ -64,7 +64,7 @@ def _verify(options: argparse.Namespace) -> Outcome:
     from etcd_operator.backup.verify import verify
 
     begin = time.monotonic()
-    if not options.restore and (options.etcd_bin or options.scratch_dir):
+    if not options.restore and (options.etcd_bin or options.scratch_dir or options.etcd_in_pod):
         raise UsageError("--etcd-bin and --scratch-dir are for --restore: add it, or remove them")
     place = open_backup(options.url)
     store, name = place.store, place.name

@@ -50,3 +50,20 @@ def can_restore(version: str) -> bool:
     `--bump-revision` and `--mark-compacted` came with 3.5.10; before 3.5 there is no etcdutl.
     """
     return Version.parse(version) >= Version(3, 5, 10)
+
+
+_FIRST_WITH_ETCDUTL = (3, 5)
+_FOR_OLDER = "3.5.35"
+
+
+def restoring(version: str) -> str | None:
+    """The version whose etcd and etcdutl restore a snapshot of `version`: the same, or for 3.4 a 3.5.
+
+    None if the text is not the version of a release, for which there is no image.
+    """
+    if not Version.is_valid(version):
+        return None
+    parsed = Version.parse(version)
+    if parsed.build is not None:
+        return None
+    return version if (parsed.major, parsed.minor) >= _FIRST_WITH_ETCDUTL else _FOR_OLDER

@@ -1,8 +1,12 @@
-"""The Job that takes one backup with the operator's own image.
+"""The Jobs that take and verify one backup with the operator's own image.
 
-Its pod has no rights: no token, the Pod Security Standard `restricted`, a read-only root. Credentials come
-from Secrets that the kubelet mounts; the operator never reads them. It is run once, since a second run could
-not tell what the first one has stored; the command itself retries, and ends what makes no progress.
+Their pods have no rights: no token, the Pod Security Standard `restricted`, a read-only root. Credentials
+come from Secrets that the kubelet mounts; the operator never reads them. A backup is run once, since a second
+run could not tell what the first one has stored; the command itself retries, and ends what makes no progress.
+
+A test restore needs etcd and etcdutl, which are not in the operator's image. etcd's images have no shell and
+no program that copies a file. So a second container runs a program of such an image that does nothing, and
+the containers of the pod share their processes: the command finds the programs in `/proc/PID/root`.
 """
 
 import hashlib
@@ -15,15 +19,19 @@ from etcd_operator.render.owner import owned_by
 from etcd_operator.render.security import RESTRICTED
 
 CONTAINER = "backup"
+VERIFY_CONTAINER = "verify"
+PROGRAMS_CONTAINER = "etcd"
 REPORT_PATH = "/dev/termination-log"
 SCRATCH = "/tmp"  # noqa: S108 -- an emptyDir of this pod alone
 SECRETS = "/var/run/secrets/etcd-backup"
 NAME_LABELS = {"app.kubernetes.io/name": "etcd-backup"}
+VERIFY_NAME_LABELS = {"app.kubernetes.io/name": "etcd-backup-verification"}
 STOP_SECONDS = 60
 """For a pod that is deleted: it aborts uploads, so that nothing unfinished is left in the store."""
 
 _LONGEST_JOB_NAME = 63  # of the label with the name of a Job that pods carry
 _READ_ONLY_BY_OWNER = 0o440
+_REPORT = ("--json", f"--report={REPORT_PATH}")
 
 RESOURCES: RawObject = {
     "requests": {"cpu": "100m", "memory": "128Mi"},
@@ -31,10 +39,17 @@ RESOURCES: RawObject = {
 }
 """A backup needs the same memory whatever the size of the database."""
 
+TRIAL_RESOURCES: RawObject = {"requests": {"cpu": "100m", "memory": "256Mi"}}
+"""A restored etcd needs as much memory as a member, which depends on the data: there is no limit."""
 
-def job_name(metadata: ObjectMeta) -> str:
-    """The name of the Job of an EtcdBackup: another one for another object of the same name."""
-    digest = hashlib.sha256(metadata.uid.encode()).hexdigest()[:10]
+PROGRAMS_RESOURCES: RawObject = {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "128Mi"}}
+IDLE = ["/usr/local/bin/etcd", "gateway", "start", "--endpoints=localhost:1", "--listen-addr=localhost:23790"]
+"""A proxy that nobody connects to, and that has nothing to connect to."""
+
+
+def job_name(metadata: ObjectMeta, *, is_verification: bool = False) -> str:
+    """The name of a Job of an EtcdBackup: another one for another object of the same name."""
+    digest = "verify-" * is_verification + hashlib.sha256(metadata.uid.encode()).hexdigest()[:10]
     stem = metadata.name.replace(".", "-")[: _LONGEST_JOB_NAME - len(digest) - 1].rstrip("-")
     return f"{stem}-{digest}"
 
@@ -43,12 +58,46 @@ def job(
     metadata: ObjectMeta, spec: BackupSpec, *, image: str, url: str, endpoints: Sequence[str]
 ) -> RawObject:
     """The Job. url: the rendered one. endpoints: `host:port` of each member that may be the source."""
-    labels = {**NAME_LABELS, UID_LABEL: metadata.uid}
+    container = _container(spec, CONTAINER, image, _arguments(spec, url, endpoints))
+    return _job(metadata, job_name(metadata), NAME_LABELS, _pod(spec, container))
+
+
+def verification_job(
+    metadata: ObjectMeta, spec: BackupSpec, *, image: str, url: str, etcd_image: str
+) -> RawObject:
+    """The Job that verifies what is stored at `url`. etcd_image: for a test restore, empty for none."""
+    container = _container(spec, VERIFY_CONTAINER, image, _verify_arguments(spec, url, etcd_image))
+    for mount in container["volumeMounts"]:
+        if mount["mountPath"] == CLAIM_FOLDER:
+            mount["readOnly"] = True
+    pod = _pod(spec, container)
+    if etcd_image:
+        container["resources"] = TRIAL_RESOURCES
+        pod["shareProcessNamespace"] = True
+        pod["initContainers"] = [_programs(etcd_image)]
+    return _job(metadata, job_name(metadata, is_verification=True), VERIFY_NAME_LABELS, pod)
+
+
+def _programs(image: str) -> RawObject:
+    """A container that exists as long as the one that uses its programs."""
+    return {
+        "name": PROGRAMS_CONTAINER,
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "restartPolicy": "Always",
+        "command": IDLE,
+        "resources": PROGRAMS_RESOURCES,
+        "securityContext": RESTRICTED.container,
+    }
+
+
+def _job(metadata: ObjectMeta, name: str, name_labels: dict[str, str], pod: RawObject) -> RawObject:
+    labels = {**name_labels, UID_LABEL: metadata.uid}
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {
-            "name": job_name(metadata),
+            "name": name,
             "namespace": metadata.namespace,
             "labels": labels,
             "ownerReferences": owned_by(API_VERSION, KIND, name=metadata.name, uid=metadata.uid),
@@ -61,7 +110,7 @@ def job(
             "podReplacementPolicy": "Failed",
             "template": {
                 "metadata": {"labels": labels},
-                "spec": _pod(spec, image, _arguments(spec, url, endpoints)),
+                "spec": pod,
             },
         },
     }
@@ -73,23 +122,28 @@ def _arguments(spec: BackupSpec, url: str, endpoints: Sequence[str]) -> list[str
         arguments.append("--compress")
     if spec.encryption is not None:
         arguments.append(f"--encryption-keys={SECRETS}/encryption")
-    arguments += ["--json", f"--report={REPORT_PATH}"]
-    # Kubernetes replaces $(NAME) by a variable, which may be a credential.
-    return [argument.replace("$", "$$") for argument in arguments]
+    return [*arguments, *_REPORT]
 
 
-def _pod(spec: BackupSpec, image: str, arguments: list[str]) -> RawObject:
-    sources = dict(_mounts(spec))
+def _verify_arguments(spec: BackupSpec, url: str, etcd_image: str) -> list[str]:
+    arguments = ["verify", url_in_pod(url)]
+    if etcd_image:
+        arguments += ["--restore", "--etcd-in-pod", f"--scratch-dir={SCRATCH}"]
+    if spec.encryption is not None:
+        arguments.append(f"--encryption-keys={SECRETS}/encryption")
+    return [*arguments, *_REPORT]
+
+
+def _container(spec: BackupSpec, name: str, image: str, arguments: list[str]) -> RawObject:
     mounts: list[RawObject] = [{"name": "scratch", "mountPath": SCRATCH}]
-    mounts += [{"name": name, **mount} for name, (mount, _) in sources.items()]
-    volumes: list[RawObject] = [{"name": "scratch", "emptyDir": {}}]
-    volumes += [{"name": name, **volume} for name, (_, volume) in sources.items()]
+    mounts += [{"name": volume, **mount} for volume, (mount, _) in _mounts(spec)]
     container: RawObject = {
-        "name": CONTAINER,
+        "name": name,
         "image": image,
         "imagePullPolicy": "IfNotPresent",
         "command": ["etcd-operator"],
-        "args": arguments,
+        # Kubernetes replaces $(NAME) by a variable, which may be a credential.
+        "args": [argument.replace("$", "$$") for argument in arguments],
         "env": list(_env(spec)),
         "volumeMounts": mounts,
         "resources": RESOURCES,
@@ -99,6 +153,12 @@ def _pod(spec: BackupSpec, image: str, arguments: list[str]) -> RawObject:
     environment = spec.destination.credentials.environment
     if environment is not None:
         container["envFrom"] = [{"secretRef": {"name": environment.secret_name}}]
+    return container
+
+
+def _pod(spec: BackupSpec, container: RawObject) -> RawObject:
+    volumes: list[RawObject] = [{"name": "scratch", "emptyDir": {}}]
+    volumes += [{"name": name, **volume} for name, (_, volume) in _mounts(spec)]
     pod: RawObject = {
         "containers": [container],
         "volumes": volumes,

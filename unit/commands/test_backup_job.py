@@ -4,13 +4,13 @@ from pathlib import Path
 
 import msgspec
 
-from etcd_operator.core.backups import result
+from etcd_operator.core.backups import result, verification
 from etcd_operator.core.backups.plan import BackupPlan, plan
 from etcd_operator.core.backups.spec import CLAIM_FOLDER
 from etcd_operator.core.backups.state import BackupState, JobState, PodState
 from etcd_operator.render.backup_job import REPORT_PATH
 from unit.commands.conftest import Run
-from unit.render.backups import ENDPOINTS, METADATA, backup_job_of
+from unit.render.backups import ENDPOINTS, METADATA, backup_job_of, verification_job_of
 
 
 def carried_out(run: Run, endpoint: str, folder: Path, name: str = "one") -> BackupPlan:
@@ -62,3 +62,44 @@ def test_a_name_that_is_taken_and_a_cluster_that_does_not_answer(
     silent = carried_out(run, "127.0.0.1:1", backups, "two")
     assert (silent.phase, silent.reason) == ("Failed", "SourceUnreachable")
     assert "127.0.0.1:1" in silent.message
+
+
+def verified(run: Run, folder: Path, sha256: str) -> BackupPlan:
+    """What the operator concludes after the container that verifies one.db has run."""
+    job = verification_job_of("file:///one.db", persistentVolumeClaim={"claimName": "backups"})
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    report = folder / "termination-log"
+    arguments = container["args"]
+    for here, there in {CLAIM_FOLDER: str(folder), REPORT_PATH: str(report)}.items():
+        arguments = [argument.replace(here, there) for argument in arguments]
+    ran = run(*arguments)
+    pod = PodState(name="pod", exit_code=ran.code, report=result.read(report.read_text()))
+    job_state = JobState(name="j", uid="u", pods=(pod,))
+    state = BackupState(
+        name="one", phase="Completed", url="file:///one.db", verify="Hash", sha256=sha256, job=job_state
+    )
+    made = verification.plan(state)
+    assert made is not None
+    return made
+
+
+def test_what_was_stored_is_verified_and_damage_is_found(run: Run, endpoint: str, backups: Path) -> None:
+    stored = carried_out(run, endpoint, backups).manifest
+    assert stored is not None
+    good = verified(run, backups, stored.sha256)
+    assert (good.verdict, good.reason) == (True, "HashesMatch"), good
+    assert verified(run, backups, "ab" * 32).reason == "Replaced"
+    file = backups / "one.db"
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+    assert (verified(run, backups, stored.sha256).verdict, verified(run, backups, "").reason) == (
+        False,
+        "Damaged",
+    )
+    file.write_bytes(data[:-1])
+    assert verified(run, backups, stored.sha256).reason == "Damaged"
+    file.unlink()
+    assert verified(run, backups, stored.sha256).reason == "Damaged"
+    (backups / "one.db.manifest.json").unlink()
+    assert verified(run, backups, stored.sha256).reason == "NotABackup"

@@ -10,9 +10,10 @@ from etcd_operator.api.meta import Condition
 from etcd_operator.core.backups.schedules.plan import plan
 from etcd_operator.core.backups.schedules.state import ScheduleState
 from etcd_operator.core.backups.schedules.status import status
-from unit.core.schedules import DESCRIBED, state, taken
+from unit.core.schedules import DESCRIBED, planned, state, taken
 
 NONE = ScheduleStatus()
+PROVEN = Condition(type="Verified", status="True", reason="Restored", message="restored")
 
 
 def after(given: ScheduleState, previous: ScheduleStatus = NONE) -> ScheduleStatus:
@@ -166,7 +167,7 @@ def test_conditions_of_others_are_kept() -> None:
 
 
 def test_the_last_verified_backup_is_not_the_last_success() -> None:
-    both = (taken("22 11:00", is_verified=True), taken("22 12:00"))
+    both = (taken("22 11:00", verdict=PROVEN), taken("22 12:00"))
     found = after(state("22 12:30", backups=both))
     assert (found.last_successful_time, found.last_verified_time) == (
         "2026-11-22T12:00:00Z",
@@ -174,5 +175,40 @@ def test_the_last_verified_backup_is_not_the_last_success() -> None:
     )
     assert found.last_verified_url == "s3://b/s-20261122-1100"
     assert after(state("22 12:31", backups=both[1:]), found) == found, "its object may be deleted"
-    both = (both[0], replace(both[1], is_verified=True))
+    both = (both[0], replace(both[1], verdict=PROVEN))
     assert after(state("22 12:32", backups=both), found).last_verified_url == "s3://b/s-20261122-1200"
+
+
+BROKEN = Condition(type="Verified", status="False", reason="Damaged", message="7 bytes are missing")
+WAITS = Condition(type="Verified", status="Unknown", reason="Pending", message="waits")
+
+
+def test_the_verdict_on_the_newest_backup_that_has_one() -> None:
+    found = after(state("22 12:30", is_verified=True))
+    assert condition(found, "LastBackupVerified").reason == "NoBackup"
+    backups = (taken("22 10:00", verdict=PROVEN), taken("22 11:00", verdict=BROKEN))
+    running = (*backups, taken("22 12:00", verdict=WAITS, is_verifying=True))
+    found = after(state("22 12:30", backups=running, is_verified=True), found)
+    verdict = condition(found, "LastBackupVerified")
+    assert (verdict.status, verdict.reason) == ("False", "Damaged")
+    assert verdict.message == "EtcdBackup s-20261122-1100: 7 bytes are missing"
+    later = after(state("22 12:31", is_verified=True), found)
+    assert condition(later, "LastBackupVerified") == verdict, "its object may be deleted"
+    stopped = after(state("22 12:31", is_verified=False), found)
+    assert [each.type for each in stopped.conditions] == ["Ready", "LastBackupSucceeded"]
+    assert stopped.last_verified_url == "s3://b/s-20261122-1000", "it is still the last one that was verified"
+
+
+def test_the_next_backup_waits_until_the_one_before_is_verified() -> None:
+    verifying = taken("22 12:00", verdict=WAITS, is_verifying=True)
+    waits = planned(state("22 13:00:01", backups=(verifying,)))
+    assert (waits.reason, waits.start) == ("Waiting", None)
+    assert planned(state("22 13:00:01", backups=(replace(verifying, is_verifying=False),))).start
+    assert planned(state("22 13:00:01", backups=(replace(verifying, is_deleting=True),))).start
+
+
+def test_what_is_being_verified_is_not_deleted() -> None:
+    verifying = taken("22 12:00", verdict=WAITS, is_verifying=True)
+    assert planned(state("22 12:30", backups=(verifying,), successful_kept=0)).surplus == ()
+    ended = replace(verifying, is_verifying=False)
+    assert planned(state("22 12:30", backups=(ended,), successful_kept=0)).surplus == (ended,)

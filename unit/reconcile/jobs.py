@@ -21,6 +21,14 @@ MANIFEST = {
     "storedSize": 20512,
 }
 STORED = {"name": "one.db", "source": "c:2379", "seconds": 1.25, "manifest": MANIFEST}
+PROVEN = {
+    "name": "one.db",
+    "seconds": 2.5,
+    "manifest": MANIFEST,
+    "restore": {"etcdVersion": "3.6.16", "revision": 7, "keys": 3, "hashKV": 5, "hashKVCompared": True},
+}
+"""The report of a verification, with a test restore."""
+
 ELSEWHERE = "played-by-the-test"
 """A node that no kubelet of the world runs."""
 
@@ -96,8 +104,9 @@ class Jobs:
 
     def run(self, job: Json, document: Json | None = None, exit_code: int = 0) -> None:
         """From the start of its pod to its end."""
-        pod = self.start(job)
-        self.report(pod, **ended(document, exit_code))
+        name = container_of(job)
+        pod = self.start(job, phase="Running", **container(name, running={}))
+        self.report(pod, **ended(document, exit_code, name=name))
         self.end(job, "Failed" if exit_code else "Complete")
 
     def run_all(self) -> bool:
@@ -105,7 +114,7 @@ class Jobs:
         begun = {owner["uid"] for pod in self.pods() for owner in pod["metadata"]["ownerReferences"]}
         waiting = [job for job in self.all() if job["metadata"]["uid"] not in begun]
         for job in waiting:
-            self.run(job, STORED)
+            self.run(job, PROVEN if container_of(job) == "verify" else STORED)
         return bool(waiting)
 
     def until(self, claim: Callable[[], bool], turns: int = 300) -> None:
@@ -119,14 +128,20 @@ class Jobs:
         raise AssertionError(f"not so after {turns} turns: {self._made.story()}")
 
 
-def container(**state: Any) -> Json:
+def container_of(job: Json) -> str:
+    """The name of the container of a Job: backup, or verify."""
+    (one,) = job["spec"]["template"]["spec"]["containers"]
+    return str(one["name"])
+
+
+def container(name: str = "backup", /, **state: Any) -> Json:
     """The status of a pod with one container in this state."""
-    return {"containerStatuses": [{"name": "backup", "state": state}]}
+    return {"containerStatuses": [{"name": name, "state": state}]}
 
 
-def ended(document: Json | None, exit_code: int = 0, reason: str = "") -> Json:
+def ended(document: Json | None, exit_code: int = 0, reason: str = "", name: str = "backup") -> Json:
     """The status of a pod whose command has ended with this report."""
     message = json.dumps(document) if document is not None else ""
     how = reason or ("Error" if exit_code else "Completed")
     terminated = {"exitCode": exit_code, "reason": how, "message": message}
-    return {"phase": "Failed" if exit_code else "Succeeded", **container(terminated=terminated)}
+    return {"phase": "Failed" if exit_code else "Succeeded", **container(name, terminated=terminated)}

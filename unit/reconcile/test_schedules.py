@@ -7,7 +7,7 @@ import pytest
 from unit.fakes.apiserver import Json
 from unit.reconcile.bench import bench
 from unit.reconcile.bodies import BACKUPS, SCHEDULES
-from unit.reconcile.jobs import STORED, Jobs, ended, schedule
+from unit.reconcile.jobs import STORED, Jobs, container_of, ended, schedule
 from unit.reconcile.schedule_steps import (
     FIRST,
     SECOND,
@@ -215,3 +215,33 @@ def test_a_jump_of_the_clock_is_noticed_within_a_minute(made: Made) -> None:
     world.clock.jump(4 * 3600.0)
     world.wait(60.0)
     assert created(world) == ["s-20260101-0300"]
+
+
+def test_the_last_verified_backup_is_not_the_one_that_is_damaged(made: Made) -> None:
+    world, jobs = made
+    template = {**schedule()[1]["spec"]["backupTemplate"], "verify": "Restore"}
+    world.create(*schedule(backupTemplate=template, successfulBackupsHistoryLimit=0))
+    let_run(made, 320.0)
+    found = status(world)
+    url = f"s3://bucket/default/{FIRST}.db"
+    assert (found["lastVerifiedURL"], found["lastVerifiedTime"]) == (url, found["lastSuccessfulTime"])
+    assert world.names(BACKUPS) == [], "it is deleted once it is verified"
+    assert world.condition(SCHEDULES, "LastBackupVerified", "s")["status"] == "True"
+
+    world.wait(300.0)
+    jobs.run(next(job for job in jobs.all() if container_of(job) == "backup"), STORED)
+    world.drain()
+    assert status(world)["lastSuccessfulURL"] == f"s3://bucket/default/{SECOND}.db"
+    assert status(world)["active"] == [SECOND]
+    (job,) = (job for job in jobs.all() if container_of(job) == "verify")
+    jobs.run(job, {"error": "the object has 7 bytes", "reason": "Damaged"}, exit_code=3)
+    world.drain()
+    found = status(world)
+    assert found["lastVerifiedURL"] == url
+    assert found["lastVerifiedTime"] < found["lastSuccessfulTime"]
+    verdict = world.condition(SCHEDULES, "LastBackupVerified", "s")
+    assert (verdict["status"], verdict["reason"]) == ("False", "Damaged")
+    said = "the object has 7 bytes"
+    assert messages(world, "VerificationFailed") == [said, f"EtcdBackup {SECOND}: {said}"]
+    assert len(messages(world, "BackupVerified")) == 2
+    world.rest()

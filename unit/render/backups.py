@@ -19,19 +19,32 @@ ENDPOINTS = ("db-0.db.team.svc:2379", "db-1.db.team.svc:2379")
 _DESTINATION = ("credentials", "persistentVolumeClaim")
 
 
-def backup_job_of(url: str, metadata: ObjectMeta = METADATA, **fields: Any) -> RawObject:
-    """The Job of an EtcdBackup with a valid spec."""
+IMAGE = "localhost/etcd-operator:0.1.0"
+
+
+def spec_of(url: str, **fields: Any) -> BackupSpec:
+    """A valid spec."""
     destination = {name: fields.pop(name) for name in _DESTINATION if name in fields}
     destination["objectURLTemplate"] = url
     document = {"source": {"clusterName": "db"}, "destination": destination, **fields}
     spec = msgspec.convert(document, BackupSpec)
     assert problem(spec) == ""
-    return backup_job.job(
-        metadata,
-        spec,
-        image="localhost/etcd-operator:0.1.0",
-        url=rendered_url(url, metadata),
-        endpoints=ENDPOINTS,
+    return spec
+
+
+def backup_job_of(url: str, metadata: ObjectMeta = METADATA, **fields: Any) -> RawObject:
+    """The Job of an EtcdBackup with a valid spec."""
+    spec = spec_of(url, **fields)
+    return backup_job.job(metadata, spec, image=IMAGE, url=rendered_url(url, metadata), endpoints=ENDPOINTS)
+
+
+def verification_job_of(
+    url: str, metadata: ObjectMeta = METADATA, *, etcd_image: str = "", **fields: Any
+) -> RawObject:
+    """The Job that verifies an EtcdBackup; with a test restore if there is an image of etcd."""
+    spec = spec_of(url, **fields)
+    return backup_job.verification_job(
+        metadata, spec, image=IMAGE, url=rendered_url(url, metadata), etcd_image=etcd_image
     )
 
 

@@ -9,7 +9,7 @@ from etcd_operator.api.backups import UID_LABEL
 from etcd_operator.api.improbable import CLUSTER_LABEL, TOKEN_LABEL
 from etcd_operator.cli import _parser
 from etcd_operator.render.backup_job import REPORT_PATH, job_name
-from unit.render.backups import FILE, METADATA, backup_job_of
+from unit.render.backups import FILE, METADATA, backup_job_of, verification_job_of
 
 
 @pytest.mark.parametrize(
@@ -57,6 +57,41 @@ def test_the_command_understands_its_arguments() -> None:
     assert options.json
     mounted = {mount["mountPath"] for mount in container["volumeMounts"]}
     assert {str(options.encryption_keys), "/backups"} < mounted
+
+
+def test_a_verification_only_reads() -> None:
+    job = verification_job_of(
+        "file:///one.db", etcd_image="etcd:v3.6.16", persistentVolumeClaim={"claimName": "backups"}
+    )
+    pod = job["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    (claim,) = (mount for mount in container["volumeMounts"] if mount["mountPath"] == "/backups")
+    assert claim["readOnly"] is True
+    assert pod["automountServiceAccountToken"] is False
+    options = _parser().parse_args(container["args"])
+    assert (options.command, options.url, str(options.report)) == (
+        "verify",
+        "file:///backups/one.db",
+        REPORT_PATH,
+    )
+    assert options.restore
+    assert options.etcd_in_pod
+
+
+def test_the_programs_of_a_test_restore_end_with_it() -> None:
+    """Only a container that is restarted always, and first, is stopped when the others have ended."""
+    pod = verification_job_of("s3://b/x", etcd_image="etcd:v3.6.16")["spec"]["template"]["spec"]
+    (programs,) = pod["initContainers"]
+    assert (programs["restartPolicy"], programs["image"]) == ("Always", "etcd:v3.6.16")
+    assert pod["shareProcessNamespace"] is True
+    assert "volumeMounts" not in programs, "it has no credentials"
+    assert "env" not in programs
+
+
+def test_a_backup_and_its_verification_have_jobs_of_their_own() -> None:
+    long = msgspec.structs.replace(METADATA, name="a" * 253)
+    names = {job_name(long), job_name(long, is_verification=True)}
+    assert [len(name) <= 63 for name in names] == [True, True]
 
 
 def test_a_url_does_not_expand_variables_of_the_pod() -> None:

@@ -9,7 +9,7 @@ import pytest
 from etcd_operator.render import backup_tool, ephemeral, persistent, seed
 from etcd_operator.render.options import ALL_ADDRESSES
 from etcd_operator.render.storage_class import storage_class
-from unit.render.backups import FILE, backup_job_of, backup_of_schedule
+from unit.render.backups import FILE, backup_job_of, backup_of_schedule, verification_job_of
 from unit.render.cases import (
     BOOTSTRAPPING,
     EPHEMERAL_BOOTSTRAPPING,
@@ -39,6 +39,16 @@ MANIFESTS = {
     "backup-job-gs": backup_job_of("gs://my-bucket/one.db", credentials={"googleCloud": FILE}),
     "backup-job-claim": backup_job_of(
         "file:///{{ .Name }}.db", persistentVolumeClaim={"claimName": "backups"}
+    ),
+    "backup-verification-job": verification_job_of(
+        "s3://my-bucket/one.db?region=eu-west-1", credentials={"aws": FILE}, verify="Hash"
+    ),
+    "backup-verification-job-restore": verification_job_of(
+        "file:///{{ .Name }}.db",
+        etcd_image="quay.io/coreos/etcd:v3.6.16",
+        persistentVolumeClaim={"claimName": "backups"},
+        encryption={"secretName": "backup-keys"},
+        verify="Restore",
     ),
     "backup-of-schedule": backup_of_schedule(
         source={"clusterName": "db"},

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from etcd_operator.core.backups.result import Failure, StoredManifest, failure
+from etcd_operator.core.backups.result import STORES, VERIFIES, Failure, StoredManifest, Trial, Work, failure
 from etcd_operator.core.backups.state import (
     BACKING_UP,
     COMPLETED,
@@ -53,6 +53,8 @@ class BackupPlan:
     """What the status reports, what to do, and when to observe again at the latest (seconds).
 
     reason, message: of the condition. manifest: of a backup that is stored. requeue_after: None for an event.
+    While a backup is verified (`verification`), reason and message are those of the condition Verified;
+    verdict: its result, None until then. trial: of a test restore that succeeded; took: seconds.
     """
 
     phase: str
@@ -60,6 +62,9 @@ class BackupPlan:
     message: str
     act: Act = Act.NOTHING
     manifest: StoredManifest | None = None
+    verdict: bool | None = None
+    trial: Trial | None = None
+    took: float = 0.0
     requeue_after: float | None = None
 
 
@@ -83,7 +88,7 @@ def conclude(state: BackupState) -> BackupPlan | None:
     if any(not pod.has_ended for pod in state.job.pods):
         return None
     ended = next(iter(state.job.pods), None)
-    return _failed(_failure(ended, state.job)) if ended is not None else None
+    return _failed(failure_of(ended, state.job)) if ended is not None else None
 
 
 def conclude_without_pod(state: BackupState) -> BackupPlan | None:
@@ -99,12 +104,8 @@ def conclude_without_pod(state: BackupState) -> BackupPlan | None:
             "see `etcd-operator list`",
         )
     why = f" ({job.message})" if job.message else ""
-    return _failed(
-        Failure(
-            reason="PodDeleted",
-            message=f"the pod was deleted before it reported what it did{why}: create another EtcdBackup",
-        )
-    )
+    message = f"the pod was deleted before it reported what it did{why}: {_work(state).instead}"
+    return _failed(Failure(reason="PodDeleted", message=message))
 
 
 def stop(state: BackupState) -> BackupPlan | None:
@@ -126,12 +127,9 @@ def give_up(state: BackupState) -> BackupPlan | None:
         return None
     reason, message = state.stopped
     minutes = round(STOP_PATIENCE / 60)
-    waited = f"the pod has been deleted for {minutes} minutes and has not ended: check its node, and see "
+    waited = f"the pod has been deleted for {minutes} minutes and has not ended: check its node"
     return _failed(
-        Failure(
-            reason=reason or NOT_STOPPED,
-            message=message or f"{waited}`etcd-operator list`, because it may still have stored the backup",
-        )
+        Failure(reason=reason or NOT_STOPPED, message=message or f"{waited}{_work(state).if_not_stopped}")
     )
 
 
@@ -151,7 +149,7 @@ def await_job(state: BackupState) -> BackupPlan | None:
         )
     if running.is_terminating:
         return _in_progress("PodTerminating", f"pod {running.name} is being deleted", requeue_after=RECHECK)
-    return _in_progress("Running", f"pod {running.name} stores the backup at {state.url}")
+    return _in_progress("Running", f"pod {running.name} {_work(state).does} {state.url}")
 
 
 def job_lost(state: BackupState) -> BackupPlan | None:
@@ -160,7 +158,7 @@ def job_lost(state: BackupState) -> BackupPlan | None:
         return None
     reason, message = state.stopped
     if not reason:
-        reason, message = "JobDeleted", "the Job was deleted before it ended: create another EtcdBackup"
+        reason, message = "JobDeleted", f"the Job was deleted before it ended: {_work(state).instead}"
     return _failed(Failure(reason=reason, message=message))
 
 
@@ -214,10 +212,14 @@ def rests_on_absence(job: JobState) -> bool:
 
 
 def plan(state: BackupState) -> BackupPlan | None:
-    """What to do for a backup; None for one that has ended: total, deterministic, without side effects."""
+    """What to do until a backup is stored; None then: total, deterministic, without side effects."""
     if state.is_final:
         return None
     return next(opinion for rule in RULES if (opinion := rule(state)))
+
+
+def _work(state: BackupState) -> Work:
+    return VERIFIES if state.phase == COMPLETED else STORES
 
 
 def size_of(count: int) -> str:
@@ -253,11 +255,12 @@ def _completed(url: str, pod: PodState) -> BackupPlan:
     return BackupPlan(phase=COMPLETED, reason=STORED, message=message, manifest=manifest)
 
 
-def _failure(pod: PodState, job: JobState) -> Failure:
+def failure_of(pod: PodState, job: JobState, work: Work = STORES) -> Failure:
+    """Why a pod that has ended failed."""
     if pod.exit_code is None:
         why = pod.message or pod.reason or "no reason is given"
         return Failure(reason=pod.reason or "PodFailed", message=f"the pod failed before it reported: {why}")
-    return failure(pod.report, reason=pod.reason, exit_code=pod.exit_code, job=job.name)
+    return failure(pod.report, reason=pod.reason, exit_code=pod.exit_code, job=job.name, work=work)
 
 
 def _has_started(job: JobState) -> bool:

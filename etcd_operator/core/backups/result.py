@@ -1,4 +1,4 @@
-"""What the command `etcd-operator backup` reported in the termination message of its container."""
+"""What `etcd-operator backup` or `verify` reported in the termination message of its container."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,10 +23,22 @@ class StoredManifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     stored_size: int = 0
 
 
+class Trial(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """What is read of a test restore. has_compared_hash: false if its etcdutl cannot compute a HashKV."""
+
+    etcd_version: str
+    revision: int
+    has_compared_hash: bool = msgspec.field(name="hashKVCompared")
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """The JSON document of the command: a manifest, or an error and the kind of it."""
+    """The JSON document of the command: a manifest, or an error and the kind of it.
+
+    restore: of `verify --restore`.
+    """
 
     manifest: StoredManifest | None = None
+    restore: Trial | None = None
     source: str = ""
     seconds: float = 0.0
     error: str = ""
@@ -63,10 +75,23 @@ REASONS: Mapping[str, str] = {
 }
 """The reason in the status, by the kind of error that the command reported."""
 
+VERIFY_REASONS: Mapping[str, str] = {
+    **REASONS,
+    "Damaged": "Damaged",
+    "DamagedManifest": "Damaged",
+    "NotRestorable": "NotRestorable",
+    "NotABackup": "NotABackup",
+    "UnknownFormat": "UnknownFormat",
+    "WrongKey": "WrongKey",
+}
+"""The same for a verification. A reason that is not there is `VerificationFailed`."""
+
 # The command names flags, which an EtcdBackup does not have.
 _INSTEAD: Mapping[str, str] = {
     "check --endpoints": "check spec.source",
     "if it uses TLS, pass --cacert (and --cert, --key)": "if it uses TLS, an EtcdBackup cannot reach it",
+    "pass --scratch-dir DIR with more space": "its node needs more free disk space",
+    "pass --etcd-bin DIR with": "its pod needs",
 }
 _SAID: Mapping[str, str] = {
     "NoQuorum": "no member of the cluster can confirm with a quorum that it has the last writes: wait until "
@@ -74,6 +99,43 @@ _SAID: Mapping[str, str] = {
     "AccessRefused": "etcd requires a user (authentication is enabled), and an EtcdBackup cannot log in",
     "Interrupted": "the pod was stopped before the backup was complete: create another EtcdBackup",
 }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What a Job does, for messages and reasons.
+
+    instead: what a person can do if it was stopped. if_not_stopped: what to know if it may go on. said: texts
+    in place of those of the command, by the kind of error. otherwise: the reason of all other kinds.
+    """
+
+    does: str
+    instead: str
+    if_not_stopped: str
+    reasons: Mapping[str, str]
+    said: Mapping[str, str]
+    otherwise: str
+
+
+STORES = Work(
+    does="stores the backup at",
+    instead="create another EtcdBackup",
+    if_not_stopped=", and see `etcd-operator list`, because it may still have stored the backup",
+    reasons=REASONS,
+    said=_SAID,
+    otherwise="BackupFailed",
+)
+VERIFIES = Work(
+    does="verifies the backup at",
+    instead="verify it with `etcd-operator verify`",
+    if_not_stopped="",
+    reasons=VERIFY_REASONS,
+    said={
+        "Interrupted": "the pod was stopped before it had verified the backup: verify it with "
+        "`etcd-operator verify`"
+    },
+    otherwise="VerificationFailed",
+)
 
 
 def read(message: str) -> Report | None:
@@ -85,20 +147,21 @@ def read(message: str) -> Report | None:
     return report if report.manifest is not None or report.error else None
 
 
-def failure(report: Report | None, *, reason: str, exit_code: int, job: str) -> Failure:
+def failure(report: Report | None, *, reason: str, exit_code: int, job: str, work: Work = STORES) -> Failure:
     """Why a container failed that ended with `exit_code`, for which Kubernetes gives `reason`."""
     if report is not None and report.error:
-        text = _SAID.get(report.reason, report.error)
+        text = work.said.get(report.reason, report.error)
         for flag, instead in _INSTEAD.items():
             text = text.replace(flag, instead)
-        return Failure(reason=REASONS.get(report.reason, "BackupFailed"), message=text[:LONGEST_MESSAGE])
+        kind = work.reasons.get(report.reason, work.otherwise)
+        return Failure(reason=kind, message=text[:LONGEST_MESSAGE])
     if reason == "OOMKilled":
         return Failure(
             reason="OutOfMemory", message="the pod was ended because its node or its limit was out of memory"
         )
     because = f" ({reason})" if reason not in ("", "Error") else ""
     return Failure(
-        reason="BackupFailed",
+        reason=work.otherwise,
         message=f"the pod ended with exit code {exit_code}{because} and without a report: "
         f"see `kubectl logs job/{job}`",
     )

@@ -8,6 +8,9 @@ from etcd_operator.core.backups.result import Report
 BACKING_UP, COMPLETED, FAILED = "BackingUp", "Completed", "Failed"
 """The phases. The last two are final."""
 
+HASH, RESTORE = "Hash", "Restore"
+"""The levels of a verification: everything is read back; it is also restored."""
+
 
 class JobEnd(Enum):
     """Whether Kubernetes counts a Job as ended."""
@@ -49,7 +52,7 @@ class PodState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobState:
-    """The Job that was made for this very EtcdBackup.
+    """The Job that was made for this very EtcdBackup: the one that stores it, or the one that verifies it.
 
     age: seconds for which passes have seen it. stopping: seconds for which passes have seen that it
     `is_stopping`.
@@ -85,9 +88,12 @@ class BackupState:
     """What was observed of one EtcdBackup.
 
     problem: what is wrong with its spec. url: what its template stands for.
-    waited: seconds for which passes have seen it.
-    is_job_recorded: its status names its Job, so that one was made.
-    stopped: reason and message with which the operator stopped the Job; empty if it did not.
+    waited: seconds for which passes have seen it; of a stored one, to be verified.
+    verify: the level at which it is to be verified, empty for none. has_verdict: that has ended.
+    job: of what is to be done now, storing or verifying. is_job_recorded: its status names that Job, so that
+    one was made. stopped: reason and message with which the operator stopped it; empty if it did not.
+    said: the message of the status on what is to be done now.
+    sha256, etcd_version: of what was stored; empty if they are not known.
     """
 
     name: str
@@ -97,11 +103,22 @@ class BackupState:
     url: str = ""
     source: SourceState = SourceState()
     waited: float = 0.0
+    verify: str = ""
+    has_verdict: bool = False
+    sha256: str = ""
+    etcd_version: str = ""
     job: JobState | None = None
     is_job_recorded: bool = False
     stopped: tuple[str, str] = ("", "")
+    said: str = ""
 
     @property
     def is_final(self) -> bool:
-        """Whether nothing is ever done for it again."""
+        """Whether its phase is never changed again."""
         return self.is_deleting or self.phase in (COMPLETED, FAILED)
+
+    @property
+    def is_to_be_verified(self) -> bool:
+        """Whether it is stored, and its verification has not ended."""
+        is_stored = self.phase == COMPLETED and not self.is_deleting
+        return is_stored and bool(self.verify) and not self.has_verdict

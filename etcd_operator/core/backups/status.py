@@ -2,10 +2,11 @@
 
 import msgspec
 
-from etcd_operator.api.backups import BackupStatus
+from etcd_operator.api.backups import BackupStatus, Verification
 from etcd_operator.api.meta import Condition, merge_conditions
 from etcd_operator.core.backups.plan import BackupPlan
 from etcd_operator.core.backups.state import BACKING_UP, COMPLETED, FAILED, BackupState
+from etcd_operator.core.backups.verification import PENDING
 
 COMPLETE, FAILURE, VERIFIED = "Complete", "Failed", "Verified"
 CONDITIONS = frozenset({COMPLETE, FAILURE, VERIFIED})
@@ -16,17 +17,22 @@ def status(
     previous: BackupStatus, state: BackupState, plan: BackupPlan, *, generation: int, now: str
 ) -> BackupStatus:
     """What is to be written; equal to `previous` if nothing is new. now: RFC 3339."""
+    if state.is_to_be_verified:
+        return _verified(previous, state, plan, generation=generation, now=now)
     written = msgspec.structs.replace(
         previous,
         observed_generation=generation,
         phase=plan.phase,
         start_time=previous.start_time or now,
-        conditions=merge_conditions(previous.conditions, _conditions(plan, generation), now, own=CONDITIONS),
+        conditions=merge_conditions(
+            previous.conditions, _conditions(state, plan, generation), now, own=CONDITIONS
+        ),
     )
     if state.job is not None:
         written = msgspec.structs.replace(written, job_name=state.job.name)
     if plan.phase == COMPLETED:
-        written = msgspec.structs.replace(written, url=state.url)
+        due = Verification(level=state.verify, start_time=now) if state.verify else None
+        written = msgspec.structs.replace(written, url=state.url, verification=due)
     if plan.phase != BACKING_UP:
         written = msgspec.structs.replace(written, completion_time=now)
     if plan.manifest is not None:
@@ -42,15 +48,48 @@ def status(
     return written
 
 
-def _conditions(plan: BackupPlan, generation: int) -> tuple[Condition, ...]:
+def _verified(
+    previous: BackupStatus, state: BackupState, plan: BackupPlan, *, generation: int, now: str
+) -> BackupStatus:
+    """The status of a stored backup, of which only the verification changes."""
+    verification = previous.verification or Verification(level=state.verify)
+    if state.job is not None:
+        verification = msgspec.structs.replace(verification, job_name=state.job.name)
+    if plan.verdict is not None:
+        verification = msgspec.structs.replace(verification, completion_time=now, took=plan.took)
+    if plan.trial is not None:
+        verification = msgspec.structs.replace(verification, etcd_version=plan.trial.etcd_version)
+    verdict = "Unknown" if plan.verdict is None else str(plan.verdict)
+    others = [each for each in previous.conditions if each.type in CONDITIONS - {VERIFIED}]
+    wanted = (*others, _condition(VERIFIED, verdict, plan.reason, plan.message, generation))
+    return msgspec.structs.replace(
+        previous,
+        observed_generation=generation,
+        verification=verification,
+        conditions=merge_conditions(previous.conditions, wanted, now, own=CONDITIONS),
+    )
+
+
+def _conditions(state: BackupState, plan: BackupPlan, generation: int) -> tuple[Condition, ...]:
     verdicts = {COMPLETE: plan.phase == COMPLETED, FAILURE: plan.phase == FAILED}
-    return tuple(
-        Condition(
-            type=kind,
-            status="True" if holds else "False",
-            reason=plan.reason,
-            message=plan.message,
-            observed_generation=generation,
-        )
+    found = [
+        _condition(kind, str(holds), plan.reason, plan.message, generation)
         for kind, holds in verdicts.items()
+    ]
+    if plan.phase == COMPLETED and state.verify:
+        message = f"the backup is stored, and not yet verified (spec.verify: {state.verify})"
+        found.append(_condition(VERIFIED, "Unknown", PENDING, message, generation))
+    return tuple(found)
+
+
+def _condition(kind: str, verdict: str, reason: str, message: str, generation: int) -> Condition:
+    return msgspec.convert(
+        {
+            "type": kind,
+            "status": verdict,
+            "reason": reason,
+            "message": message,
+            "observedGeneration": generation,
+        },
+        Condition,
     )

@@ -43,6 +43,7 @@ def _backups(wiring: Wiring, caches: BackupCaches, clusters: Clusters) -> Group:
         recorder=wiring.recorder,
         clock=wiring.clock,
         image=wiring.backup_image,
+        repository=wiring.defaults.repository,
         failures=Failures(wiring.clock),
     )
     controller = wiring.new_controller("improbable-backup", reconciler.reconcile)

@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from etcd_operator.api.backups import BackupSpec, EtcdBackup
+from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.core.backups import result
 from etcd_operator.core.backups.plan import NOT_STARTED, rests_on_absence
 from etcd_operator.core.backups.spec import problem, rendered_url
-from etcd_operator.core.backups.state import BACKING_UP, BackupState, JobEnd, JobState, PodState, SourceState
-from etcd_operator.core.backups.status import COMPLETE
+from etcd_operator.core.backups.state import COMPLETED, BackupState, JobEnd, JobState, PodState, SourceState
+from etcd_operator.core.backups.status import COMPLETE, VERIFIED
 from etcd_operator.decoding import convert
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
@@ -19,7 +20,7 @@ from etcd_operator.reconcile.backups.caches import BackupCaches, in_order
 from etcd_operator.reconcile.backups.source import Sources
 from etcd_operator.reconcile.objects import Objects
 from etcd_operator.reconcile.waits import Waits
-from etcd_operator.render.backup_job import CONTAINER, job_name
+from etcd_operator.render.backup_job import CONTAINER, VERIFY_CONTAINER, job_name
 
 _ENDS = {"Complete": JobEnd.SUCCEEDED, "Failed": JobEnd.FAILED}
 
@@ -55,21 +56,40 @@ class BackupObserver:
             phase=status.phase,
             is_deleting=backup.metadata.deletion_timestamp is not None,
             problem=wrong,
-            url=rendered_url(spec.destination.object_url_template, backup.metadata) if spec else "",
+            url=status.url or _url(spec, backup.metadata),
             source=self.sources.find(spec.source, key.namespace) if spec else SourceState(),
-            waited=self.waits.seconds(key, f"{backup.metadata.uid} to begin"),
-            is_job_recorded=bool(status.job_name),
-            stopped=_stopped(backup),
+            waited=self.waits.seconds(key, f"{backup.metadata.uid} {status.phase == COMPLETED}"),
+            verify=_level(spec, backup),
+            has_verdict=status.verification is not None and bool(status.verification.completion_time),
+            sha256=status.sha256,
+            etcd_version=status.etcd_version,
         )
-        if not state.is_final:
-            state = replace(state, job=self._job(key, backup, objects))
+        if state.is_to_be_verified or not state.is_final:
+            state = self._with_job(key, backup, state, objects)
         return ObservedBackup(key=key, backup=backup, spec=spec, state=state)
 
-    def _job(self, key: Key, backup: EtcdBackup, objects: Objects) -> JobState | None:
+    def _with_job(self, key: Key, backup: EtcdBackup, state: BackupState, objects: Objects) -> BackupState:
+        """The same, with the Job that stores the backup, or that verifies it."""
+        verification = backup.status.verification
+        if state.is_to_be_verified and verification is not None:
+            recorded, about = verification.job_name, VERIFIED
+        else:
+            recorded, about = backup.status.job_name, COMPLETE
+        return replace(
+            state,
+            is_job_recorded=bool(recorded),
+            stopped=_stopped(backup, about),
+            said=next((each.message for each in backup.status.conditions if each.type == about), ""),
+            job=self._job(key, backup, objects, is_verification=about == VERIFIED),
+        )
+
+    def _job(
+        self, key: Key, backup: EtcdBackup, objects: Objects, *, is_verification: bool
+    ) -> JobState | None:
         """The Job that was made for this very EtcdBackup; anybody else's of that name is none."""
-        name = job_name(backup.metadata)
+        name = job_name(backup.metadata, is_verification=is_verification)
         found = self.caches.jobs.store.get(Key(key.namespace, name))
-        if found is None and backup.status.phase == BACKING_UP:
+        if found is None and backup.status.phase:
             found = objects.find(resources.JOBS, name, Job)  # not in a cache is not absent
         if found is None or found.metadata.controller_uid != backup.metadata.uid:
             return None
@@ -102,7 +122,8 @@ def _live_pods(job: Job, objects: Objects) -> tuple[Pod, ...]:
 
 def pod_state(pod: Pod) -> PodState:
     """What Kubernetes says of the pod of a backup, and what its command reported."""
-    container = next((each for each in pod.status.container_statuses if each.name == CONTAINER), None)
+    ours = (each for each in pod.status.container_statuses if each.name in (CONTAINER, VERIFY_CONTAINER))
+    container = next(ours, None)
     ended = container.state.terminated if container is not None else None
     return PodState(
         name=pod.metadata.name,
@@ -119,8 +140,10 @@ def pod_state(pod: Pod) -> PodState:
 
 def _waits_for(pod: Pod, container: ContainerStatus | None) -> str:
     waiting = container.state.waiting if container is not None else None
-    if waiting is not None and waiting.message:
-        return f"{waiting.reason}: {waiting.message}"
+    others = (each.state.waiting for each in pod.status.init_container_statuses)
+    for each in (waiting, *others):
+        if each is not None and each.message:
+            return f"{each.reason}: {each.message}"
     for condition in pod.status.conditions:
         if condition.type == "PodScheduled" and condition.status == "False":
             return f"{condition.reason}: {condition.message}"
@@ -137,9 +160,21 @@ def _parsed(backup: EtcdBackup) -> tuple[BackupSpec | None, str]:
     return (None, wrong) if wrong else (spec, "")
 
 
-def _stopped(backup: EtcdBackup) -> tuple[str, str]:
-    """Why the operator stopped the Job, as it wrote before."""
+def _url(spec: BackupSpec | None, metadata: ObjectMeta) -> str:
+    return rendered_url(spec.destination.object_url_template, metadata) if spec is not None else ""
+
+
+def _level(spec: BackupSpec | None, backup: EtcdBackup) -> str:
+    """How it is to be verified: of a stored backup, as its status says."""
+    if backup.status.phase != COMPLETED:
+        return (spec.verify or "") if spec is not None else ""
+    verification = backup.status.verification
+    return verification.level if verification is not None else ""
+
+
+def _stopped(backup: EtcdBackup, about: str) -> tuple[str, str]:
+    """Why the operator stopped the Job, as it wrote before in the condition `about`."""
     for condition in backup.status.conditions:
-        if condition.type == COMPLETE and condition.reason == NOT_STARTED:
+        if condition.type == about and condition.reason == NOT_STARTED:
             return condition.reason, condition.message
     return "", ""

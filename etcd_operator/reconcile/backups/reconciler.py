@@ -1,4 +1,4 @@
-"""One pass over one EtcdBackup: observe, plan, write the status, act.
+"""One pass over one EtcdBackup: observe, plan, write the status, act; first to store it, then to verify it.
 
 The first status is written before anything is made, with the resourceVersion of what was decided on: a pass
 on an outdated cache fails there. Before the Job is made, the EtcdBackup is read live, because another
@@ -14,11 +14,14 @@ import msgspec
 import structlog
 
 from etcd_operator.api.backups import API_VERSION, KIND, EtcdBackup
+from etcd_operator.api.meta import RawObject
 from etcd_operator.clock import Clock
+from etcd_operator.core.backups import verification
 from etcd_operator.core.backups.plan import Act, BackupPlan, plan
-from etcd_operator.core.backups.state import BACKING_UP, COMPLETED, FAILED
+from etcd_operator.core.backups.state import BACKING_UP, COMPLETED, FAILED, RESTORE
 from etcd_operator.core.backups.status import status
 from etcd_operator.core.status import BEHIND, CATCH_UP, RETRY_HELD
+from etcd_operator.core.versions import image_of, restoring
 from etcd_operator.engine.controller import Result
 from etcd_operator.errors import NotFound, OperatorError, TerminalError
 from etcd_operator.keys import Key
@@ -39,7 +42,10 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, kw_only=True)
 class BackupReconciler:
-    """Takes the backups that EtcdBackups ask for. image: of the Job; may raise, see `OwnImage`."""
+    """Takes and verifies the backups that EtcdBackups ask for.
+
+    image: of the Jobs; may raise, see `OwnImage`. repository: of etcd's images.
+    """
 
     client: Client
     caches: BackupCaches
@@ -48,6 +54,7 @@ class BackupReconciler:
     recorder: Recorder
     clock: Clock
     image: Callable[[], str]
+    repository: str
     failures: Failures
 
     def reconcile(self, key: Key) -> Result:
@@ -67,7 +74,7 @@ class BackupReconciler:
     def _pass(self, key: Key, backup: EtcdBackup) -> Result:
         objects = self._objects(key)
         observed = self.observer.observe(key, backup, objects)
-        made = plan(observed.state)
+        made = plan(observed.state) or verification.plan(observed.state)
         return self._carry_out(observed, made, objects) if made is not None else self._over(key)
 
     def _over(self, key: Key) -> Result:
@@ -115,23 +122,31 @@ class BackupReconciler:
         """Whether the API server shows the same: caches may be behind what another operator did."""
         name, uid = observed.key.name, observed.backup.metadata.uid
         found = objects.find(resources.BACKUPS, name, EtcdBackup)
-        return (
-            found is not None
-            and found.metadata.uid == uid
-            and found.metadata.deletion_timestamp is None
-            and found.status.phase == BACKING_UP
-            and not found.status.job_name
-        )
+        if found is None or found.metadata.uid != uid or found.metadata.deletion_timestamp is not None:
+            return False
+        if not observed.state.is_to_be_verified:
+            return found.status.phase == BACKING_UP and not found.status.job_name
+        due = found.status.verification
+        return due is not None and not (due.job_name or due.completion_time)
 
     def _make(self, observed: ObservedBackup, objects: Objects) -> None:
-        if observed.spec is None:
-            raise TypeError("a backup without a valid spec has no Job")
-        state, metadata = observed.state, observed.backup.metadata
-        body = backup_job.job(
-            metadata, observed.spec, image=self.image(), url=state.url, endpoints=state.source.endpoints
-        )
+        body = self._body(observed)
         if objects.create(resources.JOBS, body):
-            self._event(observed.backup, "Normal", "BackupStarted", f"created Job {body['metadata']['name']}")
+            reason = "VerificationStarted" if observed.state.is_to_be_verified else "BackupStarted"
+            self._event(observed.backup, "Normal", reason, f"created Job {body['metadata']['name']}")
+
+    def _body(self, observed: ObservedBackup) -> RawObject:
+        state, metadata, spec = observed.state, observed.backup.metadata, observed.spec
+        if spec is None:
+            raise TypeError("a backup without a valid spec has no Job")
+        if not state.is_to_be_verified:
+            endpoints = state.source.endpoints
+            return backup_job.job(metadata, spec, image=self.image(), url=state.url, endpoints=endpoints)
+        version = restoring(state.etcd_version) if state.verify == RESTORE else None
+        etcd_image = image_of(self.repository, version) if version is not None else ""
+        return backup_job.verification_job(
+            metadata, spec, image=self.image(), url=state.url, etcd_image=etcd_image
+        )
 
     def _stop_job(self, observed: ObservedBackup, objects: Objects) -> None:
         """Delete the Job after its pod: while it exists, nothing is concluded."""
@@ -160,10 +175,18 @@ class BackupReconciler:
             self._record_end(backup, made)
 
     def _record_end(self, backup: EtcdBackup, made: BackupPlan) -> None:
-        if made.phase == COMPLETED:
+        if backup.status.phase == COMPLETED:
+            self._record_verdict(backup, made)
+        elif made.phase == COMPLETED:
             self._event(backup, "Normal", "BackupCompleted", made.message)
         elif made.phase == FAILED:
             self._event(backup, "Warning", "BackupFailed", made.message)
+
+    def _record_verdict(self, backup: EtcdBackup, made: BackupPlan) -> None:
+        if made.verdict is True:
+            self._event(backup, "Normal", "BackupVerified", made.message)
+        elif made.verdict is False:
+            self._event(backup, "Warning", "VerificationFailed", made.message)
 
     def _event(self, backup: EtcdBackup, kind: EventType, reason: str, message: str) -> None:
         about = Reference(

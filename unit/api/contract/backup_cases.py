@@ -117,6 +117,12 @@ BACKUP_CASES = (
         sees='spec.compression: Unsupported value: "gzip": supported values: "zstd"',
     ),
     Case(
+        typed="verify: Full",
+        base=BACKUP,
+        changes={"spec/verify": "Full"},
+        sees='spec.verify: Unsupported value: "Full": supported values: "Hash", "Restore"',
+    ),
+    Case(
         typed="an unknown field",
         base=BACKUP,
         changes={"spec/schedule": "@daily"},

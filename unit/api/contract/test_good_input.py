@@ -126,6 +126,7 @@ GOOD: dict[str, tuple[Manifest, Changes]] = {
             "spec/failedBackupsHistoryLimit": 0,
             f"{TEMPLATE}/compression": "zstd",
             f"{TEMPLATE}/encryption": {"secretName": "keys"},
+            f"{TEMPLATE}/verify": "Restore",
         },
     ),
     **{f"the schedule {schedule}": (SCHEDULE, {"spec/schedule": schedule}) for schedule in VALID_SCHEDULES},

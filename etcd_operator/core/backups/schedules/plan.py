@@ -88,6 +88,7 @@ def surplus(state: ScheduleState) -> tuple[ScheduledBackup, ...]:
 
 def _oldest(state: ScheduleState, phase: str, *, but: int) -> tuple[ScheduledBackup, ...]:
     ended = [backup for backup in state.backups if backup.phase == phase and not backup.is_deleting]
+    ended = [backup for backup in ended if not backup.is_verifying]  # its Job would be deleted with it
     ended.sort(key=lambda backup: (backup.created, backup.name))
     return tuple(ended[: max(0, len(ended) - but)])
 

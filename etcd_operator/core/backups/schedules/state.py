@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from etcd_operator.api.backup_schedules import FAILED_KEPT, SUCCESSFUL_KEPT
+from etcd_operator.api.meta import Condition
 from etcd_operator.core.backups.schedules.cron import Cron
 from etcd_operator.core.backups.state import COMPLETED, FAILED
 
@@ -13,7 +14,8 @@ class ScheduledBackup:
     """An EtcdBackup that the schedule owns.
 
     created: its creationTimestamp. due: the time of the schedule, None if it is not known.
-    reason, message: of its condition Complete. is_verified: its condition Verified is true.
+    reason, message: of its condition Complete. verdict: its condition Verified, None if it has none.
+    is_verifying: it is stored, and its verification has not ended.
     """
 
     name: str
@@ -26,7 +28,8 @@ class ScheduledBackup:
     completed_at: str = ""
     reason: str = ""
     message: str = ""
-    is_verified: bool = False
+    verdict: Condition | None = None
+    is_verifying: bool = False
 
     @property
     def has_ended(self) -> bool:
@@ -36,7 +39,12 @@ class ScheduledBackup:
     @property
     def is_active(self) -> bool:
         """Whether the next one waits for it. A deletion may hang, for example on somebody's finalizer."""
-        return not (self.has_ended or self.is_deleting)
+        return (self.is_verifying or not self.has_ended) and not self.is_deleting
+
+    @property
+    def is_verified(self) -> bool:
+        """Whether it was shown to be whole, at the level that was asked for."""
+        return self.verdict is not None and self.verdict.status == "True"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +55,7 @@ class ScheduleState:
     described: schedule and time zone of the spec. known: those of the status, None before the first status,
     empty after one for an invalid spec.
     since: up to when times are over, as in the status. deadline: how late a backup may start, in seconds.
+    is_verified: its backups are to be verified.
     """
 
     name: str
@@ -60,6 +69,7 @@ class ScheduleState:
     since: datetime | None = None
     is_suspended: bool = False
     deadline: float | None = None
+    is_verified: bool = False
     successful_kept: int = SUCCESSFUL_KEPT
     failed_kept: int = FAILED_KEPT
     backups: tuple[ScheduledBackup, ...] = ()

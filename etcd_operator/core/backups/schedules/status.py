@@ -12,11 +12,15 @@ from etcd_operator.core.backups.schedules.state import ScheduledBackup, Schedule
 from etcd_operator.core.backups.state import BACKING_UP, COMPLETED
 from etcd_operator.timestamps import timestamp
 
-READY, SUCCEEDED = "Ready", "LastBackupSucceeded"
-CONDITIONS = frozenset({READY, SUCCEEDED})
-"""Whether backups are started, and whether the last one that has ended succeeded."""
+READY, SUCCEEDED, VERIFIED = "Ready", "LastBackupSucceeded", "LastBackupVerified"
+CONDITIONS = frozenset({READY, SUCCEEDED, VERIFIED})
+"""Whether backups are started; whether the last one that has ended succeeded; whether the last one whose
+verification has ended is verified, while spec.backupTemplate.verify is set."""
 
 NEVER = Condition(type=SUCCEEDED, status="Unknown", reason="NoBackup", message="no backup has ended yet")
+NEVER_VERIFIED = Condition(
+    type=VERIFIED, status="Unknown", reason="NoBackup", message="no verification has ended yet"
+)
 
 
 def status(
@@ -26,7 +30,9 @@ def status(
     created = plan.start or plan.recorded
     last = _last(previous, state, created)
     seen = next((each for each in state.backups if last is not None and each.name == last.name), None)
-    conditions = (_ready(plan, generation), _succeeded(previous, seen, generation))
+    conditions = [_ready(plan, generation), _succeeded(previous, seen, generation)]
+    if state.is_verified:
+        conditions.append(_verified(previous, state, generation))
     written = msgspec.structs.replace(
         previous,
         observed_generation=generation,
@@ -91,6 +97,18 @@ def _succeeded(previous: ScheduleStatus, last: ScheduledBackup | None, generatio
         message=f"EtcdBackup {last.name}: {last.message}",
         observed_generation=generation,
     )
+
+
+def _verified(previous: ScheduleStatus, state: ScheduleState, generation: int) -> Condition:
+    """From the newest EtcdBackup whose verification has ended; those of deleted ones were reported before."""
+    newest_first = sorted(state.backups, key=lambda backup: (backup.created, backup.name), reverse=True)
+    for backup in newest_first:
+        if backup.verdict is not None and backup.verdict.status != "Unknown":
+            message = f"EtcdBackup {backup.name}: {backup.verdict.message}"
+            return msgspec.structs.replace(
+                backup.verdict, type=VERIFIED, message=message, observed_generation=generation
+            )
+    return next((each for each in previous.conditions if each.type == VERIFIED), NEVER_VERIFIED)
 
 
 def _newest(state: ScheduleState, recorded: str, *, is_verified: bool = False) -> ScheduledBackup | None:

@@ -47,7 +47,7 @@ def scheduled_backup(backup: EtcdBackup) -> ScheduledBackup:
     """What a schedule reads of one of its EtcdBackups."""
     metadata, status = backup.metadata, backup.status
     conditions = {each.type: each for each in status.conditions}
-    verdict, verified = conditions.get(COMPLETE), conditions.get(VERIFIED)
+    verdict, verification = conditions.get(COMPLETE), status.verification
     return ScheduledBackup(
         name=metadata.name,
         uid=metadata.uid,
@@ -59,7 +59,8 @@ def scheduled_backup(backup: EtcdBackup) -> ScheduledBackup:
         completed_at=status.completion_time,
         reason=verdict.reason if verdict is not None else "",
         message=verdict.message if verdict is not None else "",
-        is_verified=verified is not None and verified.status == "True",
+        verdict=conditions.get(VERIFIED),
+        is_verifying=verification is not None and not verification.completion_time,
     )
 
 
@@ -88,6 +89,7 @@ def _with_spec(state: ScheduleState, spec: ScheduleSpec) -> ScheduleState:
         state,
         described=described(spec),
         is_suspended=spec.suspend,
+        is_verified=spec.backup_template.verify is not None,
         deadline=spec.starting_deadline_seconds,
         successful_kept=spec.successful_backups_history_limit,
         failed_kept=spec.failed_backups_history_limit,

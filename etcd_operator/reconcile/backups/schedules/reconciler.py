@@ -20,9 +20,10 @@ from etcd_operator.api.backup_schedules import (
     ScheduleStatus,
 )
 from etcd_operator.api.backups import API_VERSION, EtcdBackup
+from etcd_operator.api.meta import Condition
 from etcd_operator.core.backups.schedules.plan import INVALID, SchedulePlan, plan
 from etcd_operator.core.backups.schedules.state import ScheduleState
-from etcd_operator.core.backups.schedules.status import SUCCEEDED, status
+from etcd_operator.core.backups.schedules.status import SUCCEEDED, VERIFIED, status
 from etcd_operator.core.backups.state import COMPLETED, FAILED
 from etcd_operator.core.status import BEHIND, CATCH_UP, RETRY_HELD
 from etcd_operator.engine.controller import Result
@@ -176,6 +177,15 @@ class _Pass:
                 self._event("Normal", "BackupCompleted", verdict.message)
             else:
                 self._event("Warning", "BackupFailed", verdict.message)
+        self._record_verdict(_verdict(previous), _verdict(wanted))
+
+    def _record_verdict(self, before: Condition | None, verdict: Condition | None) -> None:
+        if verdict is None or (before is not None and before.message == verdict.message):
+            return
+        if verdict.status == "True":
+            self._event("Normal", "BackupVerified", verdict.message)
+        elif verdict.status == "False":
+            self._event("Warning", "VerificationFailed", verdict.message)
 
     def _event(self, kind: EventType, reason: str, message: str) -> None:
         metadata = self.schedule.metadata
@@ -191,6 +201,10 @@ class _Pass:
     @property
     def _key(self) -> Key:
         return self.schedule.metadata.key
+
+
+def _verdict(status: ScheduleStatus) -> Condition | None:
+    return next((each for each in status.conditions if each.type == VERIFIED), None)
 
 
 def _has_just_ended(before: LastBackup | None, last: LastBackup | None) -> bool:

@@ -1,0 +1,109 @@
+"""A crash, a lost reply or an outdated cache while a backup is verified: one Job, and the truth."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from unit.fakes.apiserver.kinds import JOBS
+from unit.reconcile.bench import Bench, bench
+from unit.reconcile.disturbance import DISTURBANCES, Disturbance, run_or_die, survives_lag
+from unit.reconcile.jobs import PROVEN, STORED, Jobs, backup
+from unit.reconcile.verification_steps import Made, assert_stored, stored, verdict, verifying
+
+
+@pytest.fixture
+def made() -> Iterator[Made]:
+    with bench() as world:
+        world.start()
+        yield world, Jobs(world)
+
+
+def is_proven(world: Bench) -> bool:
+    return verdict(world) == ("True", "Restored")
+
+
+def assert_proven_once(world: Bench, jobs: Jobs) -> None:
+    """Each of both Jobs was made once, and nothing is written any more."""
+    assert is_proven(world)
+    assert_stored(world)
+    created = [w for w in world.writes() if w.request.plural == "jobs" and w.applied and w.code != 409]
+    assert len({w.request.body["metadata"]["name"] for w in created}) == 2
+    assert len(jobs.pods()) == 2
+    world.rest()
+
+
+def test_an_operator_with_an_outdated_cache_makes_no_second_job(made: Made) -> None:
+    """It sees the EtcdBackup as it was right before the Job was made; meanwhile all is over."""
+    world, jobs = made
+    world.create(*backup(verify="Restore"))
+    world.run_until(lambda: bool(jobs.all()))
+    jobs.run(jobs.one(), STORED)
+    world.run_until(lambda: verdict(world) == ("Unknown", "Pending"))
+    assert verifying(jobs) == []
+    before = world.api.objects.store.revision
+    jobs.until(lambda: is_proven(world))
+    (job,) = verifying(jobs)
+    world.delete(JOBS, job["metadata"]["name"])
+    world.kill()
+    world.api.freeze_views(before)
+    world.start()
+    world.wait(30.0)
+    assert verifying(jobs) == []
+    world.api.thaw_views()
+    world.wait(30.0)
+    assert (verdict(world), verifying(jobs)) == (("True", "Restored"), [])
+
+
+def test_a_job_that_lost_its_label_is_still_known(made: Made) -> None:
+    world, jobs = made
+    job = stored(made)
+    world.edit(
+        JOBS, job["metadata"]["name"], {"metadata": {"labels": {"etcd.improbable.io/backup-uid": None}}}
+    )
+    world.drain()
+    assert verdict(world) == ("Unknown", "PodPending")
+    jobs.run(job, PROVEN)
+    world.run_until(lambda: is_proven(world))
+
+
+@pytest.mark.parametrize("disturbance", DISTURBANCES.values(), ids=DISTURBANCES)
+def test_a_backup_is_verified_once_whatever_happens_at_any_write(disturbance: Disturbance) -> None:
+    write, goes_on = 1, True
+    while goes_on:
+        with bench() as world:
+            jobs = Jobs(world)
+            has_come = disturbance.arrange(world, write)
+            world.create(*backup(verify="Restore"))
+
+            def complete(world: Bench = world, jobs: Jobs = jobs) -> None:
+                jobs.until(lambda: is_proven(world))
+
+            if not run_or_die(world, complete):
+                if disturbance.world_goes_on:
+                    jobs.run_all()
+                world.start()
+                complete()
+            world.wait(5.0)
+            goes_on = has_come()
+            assert_proven_once(world, jobs)
+            write += 1
+    assert write > 6
+
+
+@pytest.mark.parametrize("skips", [False, True])
+def test_a_backup_is_verified_once_on_caches_that_lag_behind(skips: bool) -> None:
+    write, goes_on = 1, True
+    while goes_on:
+        with bench() as world:
+            jobs = Jobs(world)
+            world.create(*backup(verify="Restore"))
+
+            def is_done(world: Bench = world, jobs: Jobs = jobs) -> bool:
+                jobs.run_all()
+                return is_proven(world)
+
+            goes_on = survives_lag(world, write, is_done, skips=skips)
+            jobs.until(lambda world=world: is_proven(world))  # type: ignore[misc]
+            assert_proven_once(world, jobs)
+            write += 1
+    assert write > 6
