@@ -26,6 +26,12 @@ SCRATCH = "/tmp"  # noqa: S108 -- an emptyDir of this pod alone
 SECRETS = "/var/run/secrets/etcd-backup"
 NAME_LABELS = {"app.kubernetes.io/name": "etcd-backup"}
 VERIFY_NAME_LABELS = {"app.kubernetes.io/name": "etcd-backup-verification"}
+UNDISTURBED = {
+    "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
+    "karpenter.sh/do-not-disrupt": "true",
+}
+"""Annotations that keep autoscalers from evicting a pod: a backup that is evicted has failed."""
+
 STOP_SECONDS = 60
 """For a pod that is deleted: it aborts uploads, so that nothing unfinished is left in the store."""
 
@@ -109,7 +115,7 @@ def _job(metadata: ObjectMeta, name: str, name_labels: dict[str, str], pod: RawO
             # Never two pods at once, also while the first one is being deleted.
             "podReplacementPolicy": "Failed",
             "template": {
-                "metadata": {"labels": labels},
+                "metadata": {"labels": labels, "annotations": UNDISTURBED},
                 "spec": pod,
             },
         },

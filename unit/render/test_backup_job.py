@@ -34,6 +34,12 @@ def test_it_is_run_once_without_rights_and_reports() -> None:
     assert f"--report={REPORT_PATH}" in container["args"]
 
 
+def test_autoscalers_do_not_evict_it() -> None:
+    annotations = backup_job_of("s3://b/x")["spec"]["template"]["metadata"]["annotations"]
+    assert annotations["cluster-autoscaler.kubernetes.io/safe-to-evict"] == "false"
+    assert annotations["karpenter.sh/do-not-disrupt"] == "true"
+
+
 def test_nothing_takes_it_for_a_member() -> None:
     """Budgets and client Services select by these labels, and the caches of clusters."""
     job = backup_job_of("s3://b/x")
