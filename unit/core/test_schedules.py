@@ -48,7 +48,7 @@ WITHIN = "within spec.startingDeadlineSeconds"
             id="never two at once",
         ),
         pytest.param(
-            state("22 15:10", backups=(RUNS,)), "Waiting", "", "22 12:00", "22 13:00", 60.0, id="nor a third"
+            state("22 13:59:50", backups=(RUNS,)), "Waiting", "", "22 12:00", "22 13:00", 10.0, id="nor later"
         ),
         pytest.param(
             state("22 13:00", backups=(taken("22 12:00", ""),)),
@@ -222,6 +222,24 @@ def test_a_plan(
     assert made.following == (at(following) if following else None)
     assert made.requeue_after == sleep
     assert made.is_ready is (reason not in ("Suspended", "InvalidSpec"))
+
+
+@pytest.mark.parametrize("deadline", [None, 30])
+def test_a_backup_that_holds_up_a_whole_time_of_the_schedule_is_reported(deadline: int | None) -> None:
+    """Its pod may hang; with a deadline the times are skipped instead, which is no better."""
+    early = planned(state("22 13:59:59", deadline=deadline, backups=(RUNS,)))
+    late = planned(state("22 14:00", deadline=deadline, backups=(RUNS,)))
+    assert (early.is_ready, late.is_ready) == (True, False)
+    assert late.reason == "Waiting"
+    assert late.message.endswith(
+        "until EtcdBackup s-20261122-1200 has ended: if it makes no progress, delete it"
+    )
+    skipped = planned(state("22 14:00:31", since="22 13:00", deadline=30, backups=(RUNS,)))
+    assert (skipped.is_ready, skipped.reason) == (False, "BackingUp")
+    goes = replace(RUNS, is_deleting=True)
+    assert planned(state("22 14:00", deadline=deadline, backups=(goes,))).is_ready
+    unknown = replace(RUNS, due=None)
+    assert planned(state("22 14:00", deadline=deadline, backups=(unknown,))).is_ready
 
 
 def test_nothing_is_done_for_a_schedule_that_is_being_deleted() -> None:

@@ -81,12 +81,14 @@ def test_two_backups_never_run_at_once(made: Made) -> None:
     world, jobs = made
     begun(made)
     jobs.start(jobs.one())
-    world.wait(690.0)
+    world.wait(595.0)
     assert world.names(BACKUPS) == [FIRST]
-    assert ready(world)["reason"] == "Waiting"
+    assert (ready(world)["status"], ready(world)["reason"]) == ("True", "Waiting")
     assert FIRST in ready(world)["message"]
+    world.wait(6.0)
+    assert (ready(world)["status"], ready(world)["reason"]) == ("False", "Waiting"), "it may hang"
     writes = len(world.writes())
-    world.wait(280.0)
+    world.wait(400.0)
     assert len(world.writes()) == writes, "waiting writes nothing, however many times pass"
     jobs.report(jobs.pods()[0]["metadata"]["name"], **ended(STORED))
     world.drain()

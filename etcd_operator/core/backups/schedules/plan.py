@@ -101,19 +101,19 @@ def _at(state: ScheduleState, times: Cron, since: datetime) -> SchedulePlan:
     first = times.next_after(since)
     latest = times.latest(since, state.now)
     if latest is None:
-        return _idle(state, first)
+        return _idle(state, times, first)
     late = (state.now - latest).total_seconds()
     if state.deadline is not None and late > state.deadline:
-        return _skip(state, first, latest, times.next_after(latest))
+        return _skip(state, times, first, latest)
     if state.active:
-        return _wait(state, first, late)
+        return _wait(state, times, first, late)
     return _start(state, first, latest, times.next_after(latest))
 
 
-def _idle(state: ScheduleState, following: datetime) -> SchedulePlan:
+def _idle(state: ScheduleState, times: Cron, following: datetime) -> SchedulePlan:
     sleep = _sleep((following - state.now).total_seconds())
     if state.active:
-        return _in_progress(state.active, following, sleep)
+        return replace(_in_progress(state.active, following, sleep), is_ready=not _is_held_up(state, times))
     return SchedulePlan(
         is_ready=True,
         reason=SCHEDULED,
@@ -133,22 +133,33 @@ def _in_progress(active: tuple[str, ...], following: datetime, sleep: float) -> 
     )
 
 
-def _skip(state: ScheduleState, first: datetime, latest: datetime, following: datetime) -> SchedulePlan:
+def _skip(state: ScheduleState, times: Cron, first: datetime, latest: datetime) -> SchedulePlan:
     because = f"EtcdBackup {', '.join(state.active)} had not ended" if state.active else "nothing was started"
     message = f"skipped {_dates(first, latest)}: {because} within spec.startingDeadlineSeconds"
-    return replace(_idle(state, following), since=latest, warning=("BackupSkipped", message))
-
-
-def _wait(state: ScheduleState, first: datetime, late: float) -> SchedulePlan:
-    active = ", ".join(state.active)
-    left = LONGEST_SLEEP if state.deadline is None else state.deadline - late
-    return SchedulePlan(
-        is_ready=True,
-        reason=WAITING,
-        message=f"the backup due at {timestamp(first)} waits until EtcdBackup {active} has ended",
-        following=first,
-        requeue_after=_sleep(left),
+    return replace(
+        _idle(state, times, times.next_after(latest)), since=latest, warning=("BackupSkipped", message)
     )
+
+
+def _wait(state: ScheduleState, times: Cron, first: datetime, late: float) -> SchedulePlan:
+    active = ", ".join(state.active)
+    left = [] if state.deadline is None else [state.deadline - late]
+    left.append((times.next_after(state.now) - state.now).total_seconds())
+    is_held_up = _is_held_up(state, times)
+    remedy = ": if it makes no progress, delete it" if is_held_up else ""
+    return SchedulePlan(
+        is_ready=not is_held_up,
+        reason=WAITING,
+        message=f"the backup due at {timestamp(first)} waits until EtcdBackup {active} has ended{remedy}",
+        following=first,
+        requeue_after=_sleep(min(left)),
+    )
+
+
+def _is_held_up(state: ScheduleState, times: Cron) -> bool:
+    """Whether an EtcdBackup has not ended although two times have come since its own: it may hang."""
+    begun = [each.due for each in state.backups if each.is_active and each.due is not None]
+    return bool(begun) and times.next_after(times.next_after(min(begun))) <= state.now
 
 
 def _start(state: ScheduleState, first: datetime, latest: datetime, following: datetime) -> SchedulePlan:
