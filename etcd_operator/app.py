@@ -259,6 +259,7 @@ class Operator:
             resync=settings.resync,
             on_upgrade=self._metrics.upgraded,
             on_leaderless=self._metrics.leaderless,
+            on_figures=self._metrics.backup_figures,
             backup_image=OwnImage(client=self._client, pod=self._pod, given=settings.backup_image),
             pv_provisioner=settings.pv_provisioner,
             may_act=self._may_act,

@@ -11,3 +11,12 @@ def timestamp(moment: datetime) -> str:
 def instant(text: str) -> datetime:
     """The moment of such a timestamp; the epoch for an empty one."""
     return datetime.fromisoformat(text) if text else datetime.fromtimestamp(0, UTC)
+
+
+def moment(text: str) -> datetime | None:
+    """The moment of a timestamp that somebody may have changed; None if it is none."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if found.tzinfo is not None else None

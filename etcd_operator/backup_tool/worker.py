@@ -74,6 +74,7 @@ class Worker:
         self._took: dict[str, float] = {}
         self._success: float | None = None
         self._failure: LastFailure | None = None
+        self._failures = 0
 
     def run(self) -> None:
         """Take turns until `stop` is called."""
@@ -127,6 +128,7 @@ class Worker:
                 total_size=found.total_size,
                 since_success=since,
                 failure=self._failure,
+                failures=self._failures,
                 is_backing_up=self._is_backing_up,
                 is_starting=not self._has_tried,
             )
@@ -215,6 +217,7 @@ class Worker:
         with self._changed:
             now = timestamp(self._clock.now())
             self._failure = LastFailure(time=now, reason=reason, message=message)
+            self._failures += 1
             is_over = self._interval == math.inf
             self._due = math.inf if is_over else self._clock.monotonic() + self._retry
 

@@ -14,6 +14,9 @@ from typing import Protocol
 from prometheus_client import CollectorRegistry, Counter, Gauge, GCCollector, Histogram, ProcessCollector
 from prometheus_client.exposition import choose_encoder
 
+from etcd_operator.figures import BackupFigures
+from etcd_operator.keys import Key
+from etcd_operator.observability.backups import BackupSeries
 from etcd_operator.observability.files import limits
 
 _QUEUE_BUCKETS = (0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
@@ -55,6 +58,9 @@ class Metrics:
             "leader_election_master_status", "1 if this process leads.", ["name"], registry=self.registry
         )
         self._make_files()
+        self._is_leader = False
+        self._backups = BackupSeries(lambda: self._is_leader)
+        self.registry.register(self._backups)
 
     def controller(self, name: str, *, workers: int) -> "ControllerMetrics":
         """The metrics of one controller with that many workers; once per name."""
@@ -81,6 +87,11 @@ class Metrics:
     def leader(self, is_leader: bool, *, name: str = "etcd-operator") -> None:  # noqa: FBT001 - one obvious flag
         """This process has won or lost the Lease `name`."""
         self._leader.labels(name=name).set(int(is_leader))
+        self._is_leader = is_leader
+
+    def backup_figures(self, kind: str, key: Key, figures: BackupFigures | None) -> None:
+        """What was found of the regular backups of an object; None if it has none any more."""
+        self._backups.set(kind, key, figures)
 
     def render(self, accept: str = "") -> tuple[bytes, str]:
         """The scrape: body and content type, in the format that the Accept header asks for."""

@@ -46,7 +46,7 @@ def build_groups(wiring: Wiring, source: Source) -> tuple[Group, ...]:
         _improbable(wiring, of_improbable, of_coreos),
         _coreos(wiring, of_coreos, of_improbable),
         tool_group(wiring, source, of_coreos),
-        *backup_groups(wiring, source, (of_improbable.clusters, of_coreos.clusters)),
+        *backup_groups(wiring, source, of_improbable, of_coreos),
     )
 
 

@@ -153,11 +153,13 @@ def test_a_failure_is_reported_and_tried_again_soon(start: Start, script: Script
     failure = worker.report().failure
     assert failure is not None
     assert (failure.reason, failure.message) == ("Unreachable", "nobody answers there")
-    assert worker.report().since_success == INTERVAL
+    assert (worker.report().since_success, worker.report().failures) == (INTERVAL, 1)
+    clock.advance(RETRY_SECONDS)
+    eventually(lambda: worker.report().failures == 2, clock)
     script.problem = None
     clock.advance(RETRY_SECONDS)
     eventually(lambda: worker.report().failure is None, clock)
-    assert worker.report().since_success == 0.0
+    assert (worker.report().since_success, worker.report().failures) == (0.0, 2)
 
 
 def test_a_bug_does_not_end_the_thread(start: Start, script: Script, clock: FakeClock) -> None:

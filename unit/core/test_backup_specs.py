@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from etcd_operator.api import backup_validations as rules
-from etcd_operator.api.backups import BackupSpec
+from etcd_operator.api.backups import BackupSource, BackupSpec
 from etcd_operator.api.meta import ObjectMeta
-from etcd_operator.core.backups.spec import problem, rendered_url, url_in_pod
+from etcd_operator.core.backups.spec import named_cluster, problem, rendered_url, url_in_pod
 from unit.api.contract.backup_cases import BACKUP_CASES
 from unit.api.contract.case import Case, changed
 
@@ -171,3 +171,26 @@ FILE = {"secretKeyRef": {"name": "s", "key": "k"}}
 )
 def test_what_belongs_to_the_url(url: str, fields: dict[str, Any], expected: str) -> None:
     assert problem(spec(url, **fields)).removeprefix("spec.destination: ") == expected
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ({"clusterName": "c"}, "c"),
+        ({"clusterURL": "http://c:2379"}, "c"),
+        ({"clusterURL": "http://c"}, "c"),
+        ({"clusterURL": "http://c.team:2379"}, "c"),
+        ({"clusterURL": "http://c.team.svc"}, "c"),
+        ({"clusterURL": "http://c.team.svc.cluster.local:2379"}, "c"),
+        ({"clusterURL": "http://c.other:2379"}, ""),
+        ({"clusterURL": "http://c.team.example"}, ""),
+        ({"clusterURL": "http://c.teams.svc"}, ""),
+        ({"clusterURL": "http://10.0.0.1:2379"}, ""),
+        ({"clusterURL": "http://[fd00::1]:2379"}, ""),
+        ({"clusterURL": "http://[1.2.3]"}, ""),
+        ({"clusterURL": "http://1c:2379"}, ""),
+        ({}, ""),
+    ],
+)
+def test_the_cluster_that_a_source_names(source: dict[str, str], expected: str) -> None:
+    assert named_cluster(msgspec.convert(source, BackupSource), "team") == expected

@@ -14,6 +14,7 @@ from uuid import uuid4
 
 from etcd_operator.dialects.base import Defaults
 from etcd_operator.engine.controller import Controller, Reconcile
+from etcd_operator.figures import BackupFigures
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.events import Recorder, Reference
@@ -148,6 +149,7 @@ class Operator:
         )
         self.upgrades: list[float] = []
         self.leads_for_long_enough = True
+        self.figures: dict[tuple[str, Key], BackupFigures] = {}
         self._shown: dict[Informer[Any], tuple[int, int | None]] = {}
         self._reported: dict[Informer[Any], dict[str, str]] = {}
         self._probing = 0
@@ -162,6 +164,7 @@ class Operator:
             resync=RESYNC,
             on_upgrade=self.upgrades.append,
             on_leaderless=lambda _seconds: None,
+            on_figures=self._on_figures,
             backup_image=lambda: "localhost/etcd-operator:test",
             ask_tool=tools.ask,
             clean_up_tool=tools.clean_up,
@@ -221,6 +224,12 @@ class Operator:
         for group in self.cluster_groups:
             group.prober.stop()
         self._recorder._thread.join(DEADLINE)
+
+    def _on_figures(self, kind: str, key: Key, figures: BackupFigures | None) -> None:
+        if figures is None:
+            self.figures.pop((kind, key), None)
+        else:
+            self.figures[kind, key] = figures
 
     def _on_change(self, reported: dict[str, str], old: Any, new: Any) -> None:
         """The last handler: the others have queued what this change concerns."""

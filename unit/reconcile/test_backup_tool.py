@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from etcd_operator.figures import BackupFigures
+from etcd_operator.keys import Key
 from unit.fakes.apiserver.faults import Answer, Fault, Request
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, REPLICA_SETS, SECRETS, SERVICES
 from unit.reconcile.bench import Bench, bench
@@ -219,3 +221,23 @@ def test_a_recovery_of_a_member_needs_no_backup_and_the_tool_runs_on(made: Bench
     made.run_until(lambda: "c-0003" in made.names(PODS))
     made.settle()
     assert tool_pods(made)[0]["metadata"]["uid"] == before["metadata"]["uid"]
+
+
+def test_metrics_show_the_backups_of_a_cluster_as_long_as_it_has_some(made: Bench) -> None:
+    def figures() -> BackupFigures | None:
+        assert made.operator is not None
+        return made.operator.figures.get(("EtcdCluster", Key("default", "c")))
+
+    made.tools.report = stored(revision=9, failures=2)
+    made.run_until(lambda: made.status(COREOS)["backup"]["revision"] == 9)
+    found = figures()
+    assert found is not None
+    assert found.last_success == pytest.approx(made.clock.now().timestamp(), abs=30.0)
+    assert (found.cluster, found.took, found.size, found.failures) == ("c", 0.4, 20512, 2)
+    assert (found.last_verified, found.is_healthy) == (None, True)
+    made.edit(COREOS, "c", {"spec": {"backup": {"maxBackups": 0}}})
+    made.run_until(lambda: figures() is None)
+    ask(made, BACKUP)
+    made.run_until(lambda: figures() is not None)
+    made.delete(COREOS, "c")
+    made.run_until(lambda: figures() is None)

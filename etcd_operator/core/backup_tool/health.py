@@ -15,6 +15,9 @@ from etcd_operator.core.backups.result import LONGEST_MESSAGE, REASONS
 HEALTHY = "BackupHealthy"
 """The condition. True: the last success is not older than two intervals. Unknown: there was none yet."""
 
+UNHEALTHY = "BackupUnhealthy"
+"""The Event when it becomes false."""
+
 OVERDUE_INTERVALS = 2
 SETTLING_SECONDS = 60.0
 
@@ -122,6 +125,15 @@ def merged(previous: tuple[Condition, ...], wanted: Condition | None, now: str) 
         return others
     before = tuple(each for each in previous if each.type == HEALTHY)
     return others + merge_conditions(before, [_calm(before, wanted)], now, own={HEALTHY})
+
+
+def change(previous: tuple[Condition, ...], wanted: Condition | None) -> tuple[str, bool] | None:
+    """Reason of the Event for a change of the condition, and whether it is a warning; None for no Event."""
+    was = next((each.status for each in previous if each.type == HEALTHY), "")
+    now = wanted.status if wanted is not None else ""
+    if now == "False" and was != "False":
+        return UNHEALTHY, True
+    return (HEALTHY, False) if (was, now) == ("False", "True") else None
 
 
 def _calm(before: tuple[Condition, ...], wanted: Condition) -> Condition:

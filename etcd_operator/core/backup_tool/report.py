@@ -27,8 +27,8 @@ class ToolReport(Value, frozen=True, kw_only=True, omit_defaults=False):
 
     since_success: seconds since it was last known that the newest backup has all data, because it was stored
     or nothing had changed since; None if that never was. It is an age: the clocks of two machines differ.
-    failure: of the last try, None if that succeeded. count, total_size: of all backups. is_starting: no try
-    has ended since the tool was started.
+    failure: of the last try, None if that succeeded. failures: how many tries have failed since the tool was
+    started. count, total_size: of all backups. is_starting: no try has ended since the tool was started.
     """
 
     newest: NewestBackup | None = None
@@ -36,5 +36,6 @@ class ToolReport(Value, frozen=True, kw_only=True, omit_defaults=False):
     total_size: int = 0
     since_success: float | None = None
     failure: LastFailure | None = None
+    failures: int = 0
     is_backing_up: bool = False
     is_starting: bool = False

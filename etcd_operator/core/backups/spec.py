@@ -33,6 +33,22 @@ def problem(spec: BackupSpec, at: str = "spec") -> str:
     return next((f"{at}.{text}" for text in _problems(spec)), "")
 
 
+def named_cluster(source: BackupSource, namespace: str) -> str:
+    """The EtcdCluster of the namespace that is the source: by its name, or by a name of its Service.
+
+    Empty for an address of another etcd. There may be no such cluster.
+    """
+    if source.cluster_name:
+        return source.cluster_name
+    try:
+        host = urlsplit(source.cluster_url).hostname or ""
+    except ValueError:  # not a URL
+        return ""
+    name, _, rest = host.partition(".")
+    is_own = rest in ("", namespace, f"{namespace}.svc") or rest.startswith(f"{namespace}.svc.")
+    return name if is_own and re.fullmatch(NAME_PATTERN, name) else ""
+
+
 def rendered_url(template: str, metadata: ObjectMeta) -> str:
     """The URL with all placeholders replaced. The template is a valid one."""
     values = {

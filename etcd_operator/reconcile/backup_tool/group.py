@@ -60,5 +60,6 @@ def _reconciler(wiring: Wiring, caches: ToolCaches, answered: Callable[[Key], No
         waits=Waits(clock=wiring.clock),
         clock=wiring.clock,
         report=cluster_reporter(wiring.recorder, caches.of_clusters),
+        on_figures=wiring.on_figures,
         storage_class=class_name(wiring.pv_provisioner) if wiring.pv_provisioner else "",
     )

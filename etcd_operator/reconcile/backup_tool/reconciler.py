@@ -14,12 +14,14 @@ from etcd_operator.api.coreos_backup import BackupPolicy
 from etcd_operator.api.meta import Condition
 from etcd_operator.clock import Clock
 from etcd_operator.core.backup_tool import health
-from etcd_operator.core.backup_tool.health import HEALTHY, Problem, Sight
+from etcd_operator.core.backup_tool.figures import figures
+from etcd_operator.core.backup_tool.health import Problem, Sight
 from etcd_operator.core.backup_tool.plan import plan
 from etcd_operator.core.backup_tool.state import CleanupState
 from etcd_operator.core.status import CATCH_UP, RETRY_HELD
 from etcd_operator.engine.controller import Result
 from etcd_operator.errors import NotFound, OperatorError, TerminalError
+from etcd_operator.figures import OnFigures
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import Client
@@ -35,6 +37,8 @@ from etcd_operator.reconcile.objects import NameTaken, Objects
 from etcd_operator.reconcile.waits import Waits
 from etcd_operator.render.backup_tool import PORT
 from etcd_operator.timestamps import instant, timestamp
+
+KIND = resources.COREOS_CLUSTERS.kind
 
 CLEANUP_RECHECK = 5.0
 """Seconds until a tool that could not remove all backups is asked again."""
@@ -61,6 +65,7 @@ class ToolReconciler:
     waits: Waits
     clock: Clock
     report: ReportEvent
+    on_figures: OnFigures
     storage_class: str
 
     def reconcile(self, key: Key) -> Result:
@@ -84,6 +89,7 @@ class ToolReconciler:
         self.inquiries.forget(key)
         self.cleanups.forget(key)
         self.observer.tokens.forget(key)
+        self.on_figures(KIND, key, None)
 
     def _carry_out(self, key: Key, observed: ObservedTool, objects: Objects) -> Result:
         failure = observed.problem or attempt(lambda: self._act(observed, objects))
@@ -98,6 +104,7 @@ class ToolReconciler:
 
     def _delete(self, key: Key, observed: ObservedTool, objects: Objects) -> Result:
         """Remove what is stored if that is wanted; the status of a cluster that goes is not written."""
+        self.on_figures(KIND, key, None)
         if not observed.state.has_finalizer:
             return Result()
         heard = self.cleanups.heard(key, observed.desired.uid)
@@ -190,11 +197,14 @@ class ToolReconciler:
         before = cluster.status
         generation = cluster.metadata.generation
         wanted = health.condition(state, sight, before.conditions, generation=generation)
-        is_backed_up = wanted is not None
+        backup = health.stored(before.backup, sight.report) if wanted is not None else None
+        now = self.clock.now()
+        shown = figures(cluster.metadata.name, sight, backup, wanted, now) if wanted is not None else None
+        self.on_figures(KIND, cluster.metadata.key, shown)
         status = msgspec.structs.replace(
             before,
-            backup=health.stored(before.backup, sight.report) if is_backed_up else None,
-            conditions=health.merged(before.conditions, wanted, timestamp(self.clock.now())),
+            backup=backup,
+            conditions=health.merged(before.conditions, wanted, timestamp(now)),
         )
         if status == before:
             return
@@ -206,12 +216,10 @@ class ToolReconciler:
 
     def _tell(self, cluster: EtcdCluster, before: tuple[Condition, ...], wanted: Condition | None) -> None:
         """An Event when backups begin to fail, and when they work again."""
-        was = next((each.status for each in before if each.type == HEALTHY), "")
-        now = wanted.status if wanted is not None else ""
-        if wanted is not None and now == "False" and was != "False":
-            self.report(cluster, "BackupUnhealthy", wanted.message, True)  # noqa: FBT003
-        elif wanted is not None and (was, now) == ("False", "True"):
-            self.report(cluster, HEALTHY, wanted.message, False)  # noqa: FBT003
+        event = health.change(before, wanted)
+        if wanted is not None and event is not None:
+            reason, is_warning = event
+            self.report(cluster, reason, wanted.message, is_warning)
 
 
 def _every(policy: BackupPolicy) -> float:

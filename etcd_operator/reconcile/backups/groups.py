@@ -1,21 +1,25 @@
-"""The groups of EtcdBackups and of their schedules.
+"""The groups of EtcdBackups, of their schedules, and of what these mean for clusters.
 
 Groups of their own: without a definition or a right of theirs, clusters are served as before.
 """
 
 from typing import Any
 
+from etcd_operator.api.improbable import EtcdCluster
 from etcd_operator.kube.informer import Informer
 from etcd_operator.reconcile.backups.caches import BackupCaches, backup_caches
 from etcd_operator.reconcile.backups.observe import BackupObserver
 from etcd_operator.reconcile.backups.reconciler import BackupReconciler
 from etcd_operator.reconcile.backups.schedules.caches import ScheduleCaches, schedule_caches
+from etcd_operator.reconcile.backups.schedules.figures import ScheduleFigures
+from etcd_operator.reconcile.backups.schedules.health import HealthReconciler
 from etcd_operator.reconcile.backups.schedules.observe import ScheduleObserver
 from etcd_operator.reconcile.backups.schedules.reconciler import ScheduleReconciler
 from etcd_operator.reconcile.backups.source import Sources
-from etcd_operator.reconcile.caches import Source
+from etcd_operator.reconcile.caches import Caches, Source
 from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.failures import Failures
+from etcd_operator.reconcile.reporters import cluster_reporter
 from etcd_operator.reconcile.waits import Waits
 from etcd_operator.reconcile.wiring import Group, Wiring
 
@@ -23,12 +27,16 @@ Clusters = tuple[Informer[Any], ...]
 """The caches of EtcdClusters of both groups."""
 
 
-def backup_groups(wiring: Wiring, source: Source, clusters: Clusters) -> tuple[Group, Group]:
-    """Both groups, wired but not started."""
+def backup_groups(
+    wiring: Wiring, source: Source, of_improbable: Caches[EtcdCluster], of_coreos: Caches[Any]
+) -> tuple[Group, ...]:
+    """All groups, wired but not started."""
     backups = backup_caches(source)
+    schedules = schedule_caches(source, backups.backups)
     return (
-        _backups(wiring, backups, clusters),
-        _schedules(wiring, schedule_caches(source, backups.backups)),
+        _backups(wiring, backups, (of_improbable.clusters, of_coreos.clusters)),
+        _schedules(wiring, schedules),
+        _health(wiring, schedules, of_improbable),
     )
 
 
@@ -59,6 +67,7 @@ def _schedules(wiring: Wiring, caches: ScheduleCaches) -> Group:
         expectations=Expectations(),
         recorder=wiring.recorder,
         failures=Failures(wiring.clock),
+        figures=ScheduleFigures(on_figures=wiring.on_figures),
     )
     controller = wiring.new_controller("improbable-schedule", reconciler.reconcile)
     caches.wake(controller.enqueue, controller.restart)
@@ -67,4 +76,23 @@ def _schedules(wiring: Wiring, caches: ScheduleCaches) -> Group:
         informers=(caches.schedules,),
         controllers=(controller,),
         others=(caches.backups,),
+    )
+
+
+def _health(wiring: Wiring, caches: ScheduleCaches, of_clusters: Caches[EtcdCluster]) -> Group:
+    reconciler = HealthReconciler(
+        client=wiring.client,
+        clusters=of_clusters.clusters,
+        caches=caches,
+        observer=ScheduleObserver(caches=caches, clock=wiring.clock),
+        expectations=Expectations(),
+        report=cluster_reporter(wiring.recorder, of_clusters),
+    )
+    controller = wiring.new_controller("improbable-backup-health", reconciler.reconcile)
+    reconciler.wake(controller.enqueue)
+    return Group(
+        name="backup-health",
+        informers=(),
+        controllers=(controller,),
+        others=(of_clusters.clusters, caches.schedules, caches.backups),
     )

@@ -111,25 +111,25 @@ def _at(state: ScheduleState, times: Cron, since: datetime) -> SchedulePlan:
 
 
 def _idle(state: ScheduleState, times: Cron, following: datetime) -> SchedulePlan:
-    sleep = _sleep((following - state.now).total_seconds())
+    pause = sleep((following - state.now).total_seconds())
     if state.active:
-        return replace(_in_progress(state.active, following, sleep), is_ready=not _is_held_up(state, times))
+        return replace(_in_progress(state.active, following, pause), is_ready=not _is_held_up(state, times))
     return SchedulePlan(
         is_ready=True,
         reason=SCHEDULED,
         message=f"the next backup is due at {timestamp(following)}",
         following=following,
-        requeue_after=sleep,
+        requeue_after=pause,
     )
 
 
-def _in_progress(active: tuple[str, ...], following: datetime, sleep: float) -> SchedulePlan:
+def _in_progress(active: tuple[str, ...], following: datetime, pause: float) -> SchedulePlan:
     return SchedulePlan(
         is_ready=True,
         reason=BACKING_UP,
         message=f"EtcdBackup {', '.join(active)} has not ended; the next is due at {timestamp(following)}",
         following=following,
-        requeue_after=sleep,
+        requeue_after=pause,
     )
 
 
@@ -152,7 +152,7 @@ def _wait(state: ScheduleState, times: Cron, first: datetime, late: float) -> Sc
         reason=WAITING,
         message=f"the backup due at {timestamp(first)} waits until EtcdBackup {active} has ended{remedy}",
         following=first,
-        requeue_after=_sleep(min(left)),
+        requeue_after=sleep(min(left)),
     )
 
 
@@ -163,8 +163,8 @@ def _is_held_up(state: ScheduleState, times: Cron) -> bool:
 
 
 def _start(state: ScheduleState, first: datetime, latest: datetime, following: datetime) -> SchedulePlan:
-    sleep = _sleep((following - state.now).total_seconds())
-    made = _in_progress((backup_name(state.name, latest),), following, sleep)
+    pause = sleep((following - state.now).total_seconds())
+    made = _in_progress((backup_name(state.name, latest),), following, pause)
     missed = f"{_dates(first, latest)} were missed: only the latest is made up for"
     return replace(made, start=latest, warning=("BackupsMissed", missed) if first < latest else None)
 
@@ -175,5 +175,6 @@ def _dates(first: datetime, latest: datetime) -> str:
     return f"the backups due from {timestamp(first)} to {timestamp(latest)}"
 
 
-def _sleep(seconds: float) -> float:
+def sleep(seconds: float) -> float:
+    """The pause before something that is due in so many seconds, see `LONGEST_SLEEP`."""
     return min(max(seconds, SHORTEST_SLEEP), LONGEST_SLEEP)

@@ -16,6 +16,7 @@ class ScheduledBackup:
     created: its creationTimestamp. due: the time of the schedule, None if it is not known.
     reason, message: of its condition Complete. verdict: its condition Verified, None if it has none.
     is_verifying: it is stored, and its verification has not ended.
+    size: of the snapshot in bytes, 0 if it is not known. took: seconds from its acceptance to its end.
     """
 
     name: str
@@ -30,6 +31,8 @@ class ScheduledBackup:
     message: str = ""
     verdict: Condition | None = None
     is_verifying: bool = False
+    size: int = 0
+    took: float | None = None
 
     @property
     def has_ended(self) -> bool:

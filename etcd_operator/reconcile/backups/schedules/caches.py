@@ -4,14 +4,31 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from etcd_operator.api.backup_schedules import KIND, EtcdBackupSchedule
+import msgspec
+
+from etcd_operator.api.backup_schedules import KIND, EtcdBackupSchedule, ScheduleSpec
 from etcd_operator.api.backups import EtcdBackup
+from etcd_operator.core.backups.spec import named_cluster
+from etcd_operator.decoding import convert
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.informer import Informer
 from etcd_operator.kube.resources import Resource
 from etcd_operator.reconcile.backups.caches import BY_OWNER
 from etcd_operator.reconcile.caches import Source
+
+BY_CLUSTER = "cluster"
+
+
+def cluster_of(schedule: EtcdBackupSchedule) -> Key | None:
+    """The EtcdCluster that a schedule names, if its spec can be read."""
+    try:
+        spec = convert(schedule.spec, ScheduleSpec)
+    except msgspec.ValidationError:
+        return None
+    namespace = schedule.metadata.namespace
+    name = named_cluster(spec.backup_template.source, namespace)
+    return Key(namespace, name) if name else None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,6 +51,12 @@ class ScheduleCaches:
         found = self.backups.store.by_index(BY_OWNER, uid)
         return tuple(sorted(found, key=lambda backup: backup.metadata.name))
 
+    def naming(self, cluster: Key) -> tuple[EtcdBackupSchedule, ...]:
+        """The schedules that name a cluster, by name; not those that are being deleted."""
+        found = self.schedules.store.by_index(BY_CLUSTER, str(cluster))
+        kept = (each for each in found if each.metadata.deletion_timestamp is None)
+        return tuple(sorted(kept, key=lambda each: each.metadata.name))
+
     def wake(self, enqueue: Callable[[Key], None], restart: Callable[[Key], None]) -> None:
         """Queue the EtcdBackupSchedule that changed, or whose EtcdBackup did."""
 
@@ -55,4 +78,10 @@ class ScheduleCaches:
 
 def schedule_caches(source: Source, backups: Informer[EtcdBackup]) -> ScheduleCaches:
     """The informer of schedules, not yet started, beside the one of EtcdBackups."""
-    return ScheduleCaches(schedules=source.of(resources.SCHEDULES, EtcdBackupSchedule), backups=backups)
+
+    def by_cluster(schedule: EtcdBackupSchedule) -> tuple[str, ...]:
+        cluster = cluster_of(schedule)
+        return (str(cluster),) if cluster is not None else ()
+
+    schedules = source.of(resources.SCHEDULES, EtcdBackupSchedule, indexes={BY_CLUSTER: by_cluster})
+    return ScheduleCaches(schedules=schedules, backups=backups)

@@ -1,12 +1,11 @@
 """Joins the caches into one `ScheduleState`."""
 
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 import msgspec
 
 from etcd_operator.api.backup_schedules import SCHEDULED_ANNOTATION, EtcdBackupSchedule, ScheduleSpec
-from etcd_operator.api.backups import EtcdBackup
+from etcd_operator.api.backups import BackupStatus, EtcdBackup
 from etcd_operator.clock import Clock
 from etcd_operator.core.backups.schedules.cron import Cron
 from etcd_operator.core.backups.schedules.spec import checked, described
@@ -15,7 +14,7 @@ from etcd_operator.core.backups.status import COMPLETE, VERIFIED
 from etcd_operator.decoding import convert
 from etcd_operator.errors import InvalidSpec
 from etcd_operator.reconcile.backups.schedules.caches import ScheduleCaches
-from etcd_operator.timestamps import instant
+from etcd_operator.timestamps import instant, moment
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,7 +36,7 @@ class ScheduleObserver:
             problem=wrong,
             is_deleting=metadata.deletion_timestamp is not None,
             known=previous.schedule if previous.observed_generation else None,
-            since=_moment(previous.since),
+            since=moment(previous.since),
             backups=tuple(map(scheduled_backup, self.caches.backups_of(metadata.uid))),
         )
         return _with_spec(state, spec) if spec is not None else state
@@ -52,7 +51,7 @@ def scheduled_backup(backup: EtcdBackup) -> ScheduledBackup:
         name=metadata.name,
         uid=metadata.uid,
         created=metadata.creation_timestamp,
-        due=_moment(metadata.annotations.get(SCHEDULED_ANNOTATION, "")),
+        due=moment(metadata.annotations.get(SCHEDULED_ANNOTATION, "")),
         phase=status.phase,
         is_deleting=metadata.deletion_timestamp is not None,
         url=status.url,
@@ -61,16 +60,14 @@ def scheduled_backup(backup: EtcdBackup) -> ScheduledBackup:
         message=verdict.message if verdict is not None else "",
         verdict=conditions.get(VERIFIED),
         is_verifying=verification is not None and not verification.completion_time,
+        size=status.size,
+        took=_took(status),
     )
 
 
-def _moment(text: str) -> datetime | None:
-    """The time in an annotation or a status, which somebody may have changed."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return moment if moment.tzinfo is not None else None
+def _took(status: BackupStatus) -> float | None:
+    begun, ended = moment(status.start_time), moment(status.completion_time)
+    return (ended - begun).total_seconds() if begun is not None and ended is not None else None
 
 
 def _parsed(schedule: EtcdBackupSchedule) -> tuple[ScheduleSpec | None, Cron | None, str]:

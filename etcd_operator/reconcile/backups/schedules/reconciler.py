@@ -34,6 +34,7 @@ from etcd_operator.kube.client import Client
 from etcd_operator.kube.events import EventType, Recorder, Reference
 from etcd_operator.kube.views import Written
 from etcd_operator.reconcile.backups.schedules.caches import ScheduleCaches
+from etcd_operator.reconcile.backups.schedules.figures import ScheduleFigures
 from etcd_operator.reconcile.backups.schedules.observe import ScheduleObserver, scheduled_backup
 from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.failures import REQUEST_FAILED, Failures
@@ -53,12 +54,14 @@ class ScheduleReconciler:
     expectations: Expectations
     recorder: Recorder
     failures: Failures
+    figures: ScheduleFigures
 
     def reconcile(self, key: Key) -> Result:
         """One pass. Raises the errors of the API server that are worth another try."""
         schedule = self.caches.schedules.store.get(key)
         if schedule is None:
             self.failures.passed(key)
+            self.figures.forget(key)
             return Result()
         if not self.expectations.are_met(key):
             return Result(requeue_after=CATCH_UP, is_done=False)
@@ -160,6 +163,7 @@ class _Pass:
         """Write the status if it is new, with its Events. Raises Conflict on an outdated cache."""
         metadata, previous = self.schedule.metadata, self.schedule.status
         wanted = status(previous, self.state, made, generation=metadata.generation)
+        self.reconciler.figures.observed(self.schedule, self.state, wanted)
         if wanted == previous:
             return
         with suppress(NotFound):  # deleted meanwhile

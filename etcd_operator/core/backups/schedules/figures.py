@@ -1,0 +1,77 @@
+"""What metrics show of an EtcdBackupSchedule, from its status and its EtcdBackups.
+
+Failures are counted, and size and duration of the last success kept, in memory: a schedule may keep no
+EtcdBackup that has ended.
+"""
+
+from dataclasses import dataclass, replace
+
+from etcd_operator.api.backup_schedules import ScheduleStatus
+from etcd_operator.core.backups.schedules.health import Verdict, last_success
+from etcd_operator.core.backups.schedules.state import ScheduledBackup, ScheduleState
+from etcd_operator.core.backups.state import COMPLETED, FAILED
+from etcd_operator.figures import HEALTH, BackupFigures
+from etcd_operator.timestamps import moment
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """What is remembered of the schedule with this UID.
+
+    failures: EtcdBackups that have failed since the first pass over it. failed: the name of the last one.
+    success: when the one was completed that `took` (seconds) and `size` (bytes) are of.
+    """
+
+    uid: str
+    failures: int = 0
+    failed: str = ""
+    success: str = ""
+    took: float | None = None
+    size: int | None = None
+
+
+def remembered(
+    kept: Kept | None, uid: str, state: ScheduleState, previous: ScheduleStatus, wanted: ScheduleStatus
+) -> Kept:
+    """What is to be remembered after a pass that writes `wanted` over `previous`, perhaps not for the first
+    time: each EtcdBackup is counted once."""
+    if kept is None or kept.uid != uid:
+        kept = Kept(uid=uid, failed=_failed(previous))
+    failed = _failed(wanted)
+    if failed and failed != kept.failed:
+        kept = replace(kept, failures=kept.failures + 1, failed=failed)
+    newest = _newest(state, wanted.last_successful_time)
+    if newest is not None:
+        size = newest.size or None
+        return replace(kept, success=newest.completed_at, took=newest.took, size=size)
+    if kept.success != wanted.last_successful_time:
+        return replace(kept, success=wanted.last_successful_time, took=None, size=None)
+    return kept
+
+
+def figures(
+    kept: Kept, cluster: str, state: ScheduleState, wanted: ScheduleStatus, verdict: Verdict
+) -> BackupFigures:
+    """The figures of a schedule that backs up `cluster`."""
+    success, verified = last_success(wanted, state.now), moment(wanted.last_verified_time)
+    return BackupFigures(
+        cluster=cluster,
+        last_success=success.timestamp() if success is not None else None,
+        last_verified=verified.timestamp() if verified is not None else None,
+        took=kept.took,
+        size=kept.size,
+        failures=kept.failures,
+        is_healthy=HEALTH.get(verdict.status),
+    )
+
+
+def _failed(status: ScheduleStatus) -> str:
+    """The name of the last EtcdBackup if it has failed."""
+    last = status.last_backup
+    return last.name if last is not None and last.phase == FAILED else ""
+
+
+def _newest(state: ScheduleState, completed_at: str) -> ScheduledBackup | None:
+    """The EtcdBackup that is the last success."""
+    found = (each for each in state.backups if each.phase == COMPLETED and each.completed_at == completed_at)
+    return next(found, None)

@@ -1,0 +1,31 @@
+"""What metrics show of regular backups: values that passes find and a scrape reads."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from etcd_operator.keys import Key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackupFigures:
+    """Of one object that has regular backups; None for what is not known.
+
+    cluster: the EtcdCluster that is backed up, empty for another etcd. last_success, last_verified: seconds
+    since the epoch. took: seconds, and size: bytes of the snapshot, both of the last success. failures: since
+    who counts them was started. is_healthy: None before the first backup is overdue, and while suspended.
+    """
+
+    cluster: str
+    last_success: float | None = None
+    last_verified: float | None = None
+    took: float | None = None
+    size: int | None = None
+    failures: int | None = None
+    is_healthy: bool | None = None
+
+
+OnFigures = Callable[[str, Key, BackupFigures | None], None]
+"""`(kind, key, figures)`: the figures of an object of that kind; None when it has none any more."""
+
+HEALTH = {"True": True, "False": False}
+"""`is_healthy` by the status of a condition."""

@@ -1,0 +1,75 @@
+"""Metrics of regular backups: one series for each object that has them, as long as it has them.
+
+A time is exported, and no age: an age would stand still if the operator did.
+"""
+
+import threading
+from collections.abc import Callable, Iterator
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from etcd_operator.figures import BackupFigures
+from etcd_operator.keys import Key
+
+PREFIX = "etcd_operator_backup_"
+LABELS = ("namespace", "kind", "name", "etcd_cluster")
+
+Value = Callable[[BackupFigures], float | None]
+
+_GAUGES: tuple[tuple[str, str, Value], ...] = (
+    (
+        "last_success_timestamp_seconds",
+        "When the last backup was completed, or the backup tool found that nothing has changed since.",
+        lambda figures: figures.last_success,
+    ),
+    (
+        "last_verified_timestamp_seconds",
+        "When the last backup was completed that was verified.",
+        lambda figures: figures.last_verified,
+    ),
+    ("last_duration_seconds", "How long the last backup took.", lambda figures: figures.took),
+    ("last_size_bytes", "The size of the snapshot of the last backup.", lambda figures: figures.size),
+    (
+        "healthy",
+        "0 if the last success is older than two intervals, 1 if not; no series if neither is known yet.",
+        lambda figures: figures.is_healthy,
+    ),
+)
+_FAILURES = "Backups that have failed, since the operator or the backup tool was started."
+
+
+class BackupSeries(Collector):
+    """The figures of all objects. They are shown only while `leads`: another process has newer ones then."""
+
+    def __init__(self, leads: Callable[[], bool]) -> None:
+        self._leads = leads
+        self._lock = threading.Lock()
+        self._figures: dict[tuple[str, Key], BackupFigures] = {}
+
+    def set(self, kind: str, key: Key, figures: BackupFigures | None) -> None:
+        """What a pass found; None removes the series of the object."""
+        with self._lock:
+            if figures is None:
+                self._figures.pop((kind, key), None)
+            else:
+                self._figures[kind, key] = figures
+
+    def collect(self) -> Iterator[Metric]:
+        """All families, at each scrape."""
+        with self._lock:
+            found = dict(self._figures) if self._leads() else {}
+        labelled = [
+            ((key.namespace, kind, key.name, each.cluster), each) for (kind, key), each in found.items()
+        ]
+        for name, description, value in _GAUGES:
+            gauge = GaugeMetricFamily(PREFIX + name, description, labels=LABELS)
+            for labels, each in labelled:
+                if (number := value(each)) is not None:
+                    gauge.add_metric(labels, number)
+            yield gauge
+        counter = CounterMetricFamily(PREFIX + "failures", _FAILURES, labels=LABELS)
+        for labels, each in labelled:
+            if each.failures is not None:
+                counter.add_metric(labels, each.failures)
+        yield counter

@@ -1,0 +1,33 @@
+"""What metrics show of EtcdBackupSchedules, as passes over them find it."""
+
+from dataclasses import dataclass, field
+
+from etcd_operator.api.backup_schedules import KIND, EtcdBackupSchedule, ScheduleStatus
+from etcd_operator.core.backups.schedules.figures import Kept, figures, remembered
+from etcd_operator.core.backups.schedules.health import judge
+from etcd_operator.core.backups.schedules.state import ScheduleState
+from etcd_operator.figures import OnFigures
+from etcd_operator.keys import Key
+from etcd_operator.reconcile.backups.schedules.caches import cluster_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScheduleFigures:
+    """Passes on the figures of each schedule. Only passes over a key call this with it."""
+
+    on_figures: OnFigures
+    _kept: dict[Key, Kept] = field(default_factory=dict)
+
+    def observed(self, schedule: EtcdBackupSchedule, state: ScheduleState, wanted: ScheduleStatus) -> None:
+        """A pass found `state`, and is about to write `wanted`."""
+        metadata, cluster = schedule.metadata, cluster_of(schedule)
+        key = metadata.key
+        kept = remembered(self._kept.get(key), metadata.uid, state, schedule.status, wanted)
+        self._kept[key] = kept
+        name = cluster.name if cluster is not None else ""
+        self.on_figures(KIND, key, figures(kept, name, state, wanted, judge(state, wanted)))
+
+    def forget(self, key: Key) -> None:
+        """The schedule is deleted."""
+        self._kept.pop(key, None)
+        self.on_figures(KIND, key, None)

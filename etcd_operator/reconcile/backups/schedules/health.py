@@ -1,0 +1,116 @@
+"""The condition BackupHealthy of `etcd.improbable.io` clusters that EtcdBackupSchedules name.
+
+A controller of its own, so that a pass over members depends on no schedule. Both write the status of the
+cluster, each its own part of it, as it was read: a write on an outdated cache is refused.
+"""
+
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import msgspec
+import structlog
+
+from etcd_operator.api.backup_schedules import EtcdBackupSchedule
+from etcd_operator.api.improbable import EtcdCluster
+from etcd_operator.api.meta import Condition
+from etcd_operator.core.backup_tool.health import change, merged
+from etcd_operator.core.backups.schedules.health import Verdict, condition, judge
+from etcd_operator.core.backups.schedules.plan import sleep
+from etcd_operator.core.status import CATCH_UP, RETRY_HELD
+from etcd_operator.engine.controller import Result
+from etcd_operator.errors import NotFound, TerminalError
+from etcd_operator.keys import Key
+from etcd_operator.kube import resources
+from etcd_operator.kube.client import Client
+from etcd_operator.kube.informer import Informer
+from etcd_operator.kube.resources import Resource
+from etcd_operator.kube.views import Written
+from etcd_operator.reconcile.backups.schedules.caches import ScheduleCaches, cluster_of
+from etcd_operator.reconcile.backups.schedules.observe import ScheduleObserver
+from etcd_operator.reconcile.cluster import ReportEvent
+from etcd_operator.reconcile.expectations import Expectations
+from etcd_operator.reconcile.objects import Objects
+from etcd_operator.timestamps import timestamp
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, kw_only=True)
+class HealthReconciler:
+    """Reports whether clusters are backed up. report: an Event on a cluster."""
+
+    client: Client
+    clusters: Informer[EtcdCluster]
+    caches: ScheduleCaches
+    observer: ScheduleObserver
+    expectations: Expectations
+    report: ReportEvent
+
+    def reconcile(self, key: Key) -> Result:
+        """One pass. Raises the errors of the API server that are worth another try."""
+        cluster = self.clusters.store.get(key)
+        if cluster is None or cluster.metadata.deletion_timestamp is not None:
+            return Result()
+        if not self.expectations.are_met(key):
+            return Result(requeue_after=CATCH_UP, is_done=False)
+        now = self.observer.clock.now()
+        verdicts = {
+            schedule.metadata.name: judge(self.observer.observe(schedule), schedule.status)
+            for schedule in self.caches.naming(key)
+        }
+        wanted = condition(verdicts, generation=cluster.metadata.generation)
+        try:
+            self._write(cluster, wanted, now)
+        except TerminalError as error:
+            log.error("backup_health_not_written", key=str(key), error=str(error))
+            return Result(requeue_after=RETRY_HELD)
+        return Result(requeue_after=_next(verdicts.values(), now))
+
+    def wake(self, enqueue: Callable[[Key], None]) -> None:
+        """Queue a cluster that changed, or one that a schedule names or has named before it changed."""
+
+        def on_cluster(old: EtcdCluster | None, new: EtcdCluster | None) -> None:
+            value = new or old
+            if value is not None:
+                enqueue(value.metadata.key)
+
+        def on_schedule(old: EtcdBackupSchedule | None, new: EtcdBackupSchedule | None) -> None:
+            for schedule in filter(None, (old, new)):
+                cluster = cluster_of(schedule)
+                if cluster is not None:
+                    enqueue(cluster)
+
+        self.clusters.add_handler(on_cluster)
+        self.caches.schedules.add_handler(on_schedule)
+
+    def _write(self, cluster: EtcdCluster, wanted: Condition | None, now: datetime) -> None:
+        """Write our condition if it is new. Raises Conflict on an outdated cache."""
+        before = cluster.status
+        conditions = merged(before.conditions, wanted, timestamp(now))
+        if conditions == before.conditions:
+            return
+        key = cluster.metadata.key
+        wrote = self.expectations.noting(key, self._of_resource)
+        objects = Objects(client=self.client, namespace=key.namespace, wrote=wrote)
+        status = msgspec.to_builtins(msgspec.structs.replace(before, conditions=conditions))
+        with suppress(NotFound):  # deleted meanwhile
+            objects.write_status(resources.IMPROBABLE_CLUSTERS, cluster.metadata, status, Written)
+            self._report(cluster, wanted)
+
+    def _report(self, cluster: EtcdCluster, wanted: Condition | None) -> None:
+        event = change(cluster.status.conditions, wanted)
+        if wanted is not None and event is not None:
+            reason, is_warning = event
+            self.report(cluster, reason, wanted.message, is_warning)
+
+    def _of_resource(self, resource: Resource) -> Informer[Any] | None:
+        return self.clusters if resource == resources.IMPROBABLE_CLUSTERS else None
+
+
+def _next(verdicts: Iterable[Verdict], now: datetime) -> float | None:
+    """Seconds until time alone changes a verdict, or until somebody may have set the clock."""
+    left = [(each.until - now).total_seconds() for each in verdicts if each.until is not None]
+    return sleep(min(left)) if left else None
