@@ -14,6 +14,7 @@ from etcd_operator.core.backups.plan import (
     STOP_PATIENCE,
     Act,
     BackupPlan,
+    gives_up_source,
     plan,
     rests_on_absence,
     size_of,
@@ -390,3 +391,18 @@ def test_every_kind_of_error_of_stores_and_sources_has_a_reason() -> None:
 )
 def test_sizes_for_people(count: int, text: str) -> None:
     assert size_of(count) == text
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (state(source=UNKNOWN, waited=60.0), True),
+        (state(source=UNKNOWN, waited=59.9), False),
+        (state(waited=60.0), False),
+        (state(source=UNKNOWN, waited=60.0, problem="spec: no"), False),
+        (state(source=UNKNOWN, waited=60.0, is_job_recorded=True), False),
+        (state(job(), source=UNKNOWN, waited=60.0, is_job_recorded=False), False),
+    ],
+)
+def test_whether_a_backup_is_about_to_fail_because_of_its_source(given: BackupState, expected: bool) -> None:
+    assert gives_up_source(given) is expected

@@ -2,14 +2,16 @@
 
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import patch
 
 import pytest
 
+from etcd_operator.reconcile.backups.source import Sources
 from unit.fakes.apiserver import Answer, Json
 from unit.fakes.apiserver.faults import Request, no_fault
 from unit.fakes.apiserver.kinds import JOBS, PODS, SECRETS
 from unit.reconcile.bench import Bench, bench
-from unit.reconcile.bodies import BACKUPS, IMPROBABLE, ephemeral, persistent
+from unit.reconcile.bodies import BACKUPS, IMPROBABLE, MAKERS, ephemeral, persistent
 from unit.reconcile.harness import objects_of
 from unit.reconcile.jobs import MANIFEST, STORED, Jobs, backup, container, ended
 
@@ -91,6 +93,19 @@ def test_a_cluster_may_be_created_with_its_backup(made: Made) -> None:
     assert "there is no EtcdCluster c" in complete(world)["message"]
     world.create(*persistent(size=1))
     jobs.until(lambda: phase(world) == "Completed")
+
+
+@MAKERS
+def test_a_cluster_is_not_unknown_because_a_cache_is_behind(made: Made, make: Any) -> None:
+    world, _ = made
+    world.create(*make(size=1))
+    world.settle()
+    with patch.object(Sources, "_cluster", return_value=None):
+        world.create(*backup(source={"clusterName": "c"}))
+        world.wait(55.0)
+        assert complete(world)["reason"] == "UnknownCluster"
+        world.wait(15.0)
+    assert (phase(world), complete(world)["reason"]) == ("BackingUp", "PodPending")
 
 
 def test_an_unknown_cluster_fails_after_a_minute(made: Made) -> None:

@@ -101,6 +101,14 @@ def a_life_of_a_backup() -> frozenset[Right]:
         return all_taken(exchange.request for exchange in made.api.log)
 
 
+def a_backup_of_nothing() -> frozenset[Right]:
+    with bench() as made:
+        made.start()
+        made.create(*backup(source={"clusterName": "missing"}))
+        made.run_until(lambda: made.status(BACKUPS, "one").get("phase") == "Failed")
+        return all_taken(exchange.request for exchange in made.api.log)
+
+
 def a_life_of_a_schedule() -> frozenset[Right]:
     """It keeps no EtcdBackup that has ended."""
     with bench() as made:
@@ -170,6 +178,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, frozenset[Right
         "ephemeral": a_life_of_an_ephemeral_cluster(),
         "persistent": a_life_of_a_persistent_cluster(),
         "backup": a_life_of_a_backup(),
+        "backup of nothing": a_backup_of_nothing(),
         "schedule": a_life_of_a_schedule(),
         "backup tool": a_life_of_a_backup_tool(),
         "storage class": the_storage_class(),

@@ -211,6 +211,12 @@ def rests_on_absence(job: JobState) -> bool:
     return job.age >= START_PATIENCE and not _has_started(job)
 
 
+def gives_up_source(state: BackupState) -> bool:
+    """Whether the backup is about to fail because of its source: a cache that is behind must not make it."""
+    is_begun = state.job is not None or state.is_job_recorded
+    return not (is_begun or state.problem or state.source.endpoints) and state.waited >= SOURCE_PATIENCE
+
+
 def plan(state: BackupState) -> BackupPlan | None:
     """What to do until a backup is stored; None then: total, deterministic, without side effects."""
     if state.is_final:

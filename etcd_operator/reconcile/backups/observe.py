@@ -8,7 +8,7 @@ import msgspec
 from etcd_operator.api.backups import BackupSpec, EtcdBackup
 from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.core.backups import result
-from etcd_operator.core.backups.plan import NOT_STARTED, rests_on_absence
+from etcd_operator.core.backups.plan import NOT_STARTED, gives_up_source, rests_on_absence
 from etcd_operator.core.backups.spec import problem, rendered_url
 from etcd_operator.core.backups.state import COMPLETED, BackupState, JobEnd, JobState, PodState, SourceState
 from etcd_operator.core.backups.status import COMPLETE, VERIFIED
@@ -40,7 +40,7 @@ class BackupObserver:
     """Observes EtcdBackups, from the caches.
 
     What seems to be missing is read from the API server where a decision rests on that: a Job, the end or the
-    start of its pod.
+    start of its pod, the cluster.
     """
 
     caches: BackupCaches
@@ -66,6 +66,8 @@ class BackupObserver:
         )
         if state.is_to_be_verified or not state.is_final:
             state = self._with_job(key, backup, state, objects)
+        if not state.is_final and spec is not None and gives_up_source(state):
+            state = replace(state, source=self.sources.find_live(spec.source, objects))
         return ObservedBackup(key=key, backup=backup, spec=spec, state=state)
 
     def _with_job(self, key: Key, backup: EtcdBackup, state: BackupState, objects: Objects) -> BackupState:

@@ -5,12 +5,21 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from etcd_operator.api import coreos, improbable
 from etcd_operator.api.backups import BackupSource
 from etcd_operator.core.backups.state import SourceState
 from etcd_operator.keys import Key
+from etcd_operator.kube import resources
 from etcd_operator.kube.informer import Informer
+from etcd_operator.kube.resources import Resource
+from etcd_operator.reconcile.objects import Objects
 
 CLIENT_PORT = 2379
+
+KINDS: tuple[tuple[Resource, type[Any]], ...] = (
+    (resources.IMPROBABLE_CLUSTERS, improbable.EtcdCluster),
+    (resources.COREOS_CLUSTERS, coreos.EtcdCluster),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,29 +35,37 @@ class Sources:
         best of them is chosen: a connection to the Service may end at any member.
         """
         if source.cluster_name:
-            return self._by_name(Key(namespace, source.cluster_name))
+            key = Key(namespace, source.cluster_name)
+            return _state(key, self._cluster(key))
         host, address = _address(source.cluster_url)
         found = self._cluster(Key(namespace, host))
         endpoints = _endpoints(found) if found is not None else ()
         return SourceState(endpoints=endpoints or (address,))
 
-    def _by_name(self, key: Key) -> SourceState:
-        found = self._cluster(key)
-        if found is None:
-            return SourceState(
-                reason="UnknownCluster",
-                message=f"there is no EtcdCluster {key.name} in the namespace {key.namespace}: check "
-                "spec.source.clusterName",
-            )
-        if found.metadata.deletion_timestamp is not None:
-            return SourceState(reason="UnknownCluster", message=f"EtcdCluster {key.name} is being deleted")
-        if not found.status.cluster_id or not found.status.endpoints:
-            return SourceState(reason="SourceNotReady", message=f"EtcdCluster {key.name} has not served yet")
-        return SourceState(endpoints=_endpoints(found))
+    def find_live(self, source: BackupSource, objects: Objects) -> SourceState:
+        """The same for a source with a name, read from the API server. Raises the errors of `Client`."""
+        key = objects.key(source.cluster_name)
+        found = (objects.find(resource, key.name, kind) for resource, kind in KINDS)
+        return _state(key, next((cluster for cluster in found if cluster is not None), None))
 
     def _cluster(self, key: Key) -> Any:
         found: Iterable[Any] = (informer.store.get(key) for informer in self.clusters)
         return next((cluster for cluster in found if cluster is not None), None)
+
+
+def _state(key: Key, found: Any) -> SourceState:
+    """What a source with a name means for an EtcdCluster, None if there is none."""
+    if found is None:
+        return SourceState(
+            reason="UnknownCluster",
+            message=f"there is no EtcdCluster {key.name} in the namespace {key.namespace}: check "
+            "spec.source.clusterName",
+        )
+    if found.metadata.deletion_timestamp is not None:
+        return SourceState(reason="UnknownCluster", message=f"EtcdCluster {key.name} is being deleted")
+    if not found.status.cluster_id or not found.status.endpoints:
+        return SourceState(reason="SourceNotReady", message=f"EtcdCluster {key.name} has not served yet")
+    return SourceState(endpoints=_endpoints(found))
 
 
 def _endpoints(cluster: Any) -> tuple[str, ...]:
