@@ -1,0 +1,108 @@
+"""The alerts and the dashboard: they ask for metrics that there are, and documents explain them."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import promql_parser
+import pytest
+import yaml
+
+from etcd_operator.figures import BackupFigures
+from etcd_operator.keys import Key
+from etcd_operator.observability.backups import LABELS
+from etcd_operator.observability.metrics import Metrics
+
+ROOT = Path(__file__).resolve().parents[1]
+MONITORING = ROOT / "manifests/monitoring"
+OPERATIONS = (ROOT / "docs/operations.md").read_text()
+ALERTS: list[dict[str, Any]] = [
+    rule
+    for group in yaml.safe_load((MONITORING / "alerts.yaml").read_text())["groups"]
+    for rule in group["rules"]
+]
+DASHBOARD: dict[str, Any] = json.loads((MONITORING / "dashboard.json").read_text())
+PANELS: list[dict[str, Any]] = DASHBOARD["panels"]
+QUERIES = [alert["expr"] for alert in ALERTS] + [
+    target["expr"] for panel in PANELS for target in panel["targets"]
+]
+
+EACH_ALERT = pytest.mark.parametrize("alert", ALERTS, ids=lambda alert: alert["alert"])
+
+
+def samples() -> dict[str, set[str]]:
+    """The labels of each metric that the operator exports, by the name of its samples."""
+    metrics = Metrics()
+    metrics.leader(True)
+    full = BackupFigures(
+        cluster="c", last_success=1.0, last_verified=1.0, took=1.0, size=1, failures=1, is_healthy=True
+    )
+    metrics.backup_figures("EtcdBackupSchedule", Key("team", "s"), full)
+    found: dict[str, set[str]] = {}
+    for family in metrics.registry.collect():
+        for sample in family.samples:
+            found.setdefault(sample.name, set()).update(sample.labels)
+    return found
+
+
+def selectors(query: str) -> Iterator[tuple[str, set[str]]]:
+    """Name and labels of each metric that a query asks for. Raises ValueError for an invalid query."""
+    found: list[promql_parser.VectorSelector] = []
+
+    def visit(node: object) -> None:
+        if isinstance(node, promql_parser.VectorSelector):
+            found.append(node)
+
+    promql_parser.walk(promql_parser.parse(query), visit)
+    for each in found:
+        yield each.name or "", {matcher.name for matcher in each.matchers.matchers}
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_a_query_asks_for_metrics_and_labels_that_there_are(query: str) -> None:
+    exported = samples()
+    asked = list(selectors(query))
+    assert asked
+    for name, labels in asked:
+        assert name in exported
+        assert labels <= exported[name]
+
+
+@EACH_ALERT
+def test_an_alert_says_what_is_wrong_and_documents_what_to_do(alert: dict[str, Any]) -> None:
+    assert alert["labels"]["severity"] in {"critical", "warning", "info"}
+    assert set(alert["annotations"]) == {"summary", "description"}
+    for text in alert["annotations"].values():
+        assert set(re.findall(r"\$labels\.(\w+)", text)) <= set(LABELS)
+        assert text.count("{{") == text.count("}}")
+    assert f"| `{alert['alert']}` |" in OPERATIONS
+
+
+def test_no_alert_is_explained_that_there_is_not() -> None:
+    explained = set(re.findall(r"^\| `(Etcd\w+)` \|", OPERATIONS, flags=re.MULTILINE))
+    assert explained == {alert["alert"] for alert in ALERTS}
+
+
+def test_each_metric_of_backups_has_a_panel_and_is_explained() -> None:
+    ours = {name for name in samples() if name.startswith("etcd_operator_backup_")}
+    assert len(ours) == 6
+    shown = {name for panel in PANELS for target in panel["targets"] for name, _ in selectors(target["expr"])}
+    assert ours <= shown
+    assert ours == set(re.findall(r"^\| `(etcd_operator_backup_\w+)` \|", OPERATIONS, flags=re.MULTILINE))
+
+
+def test_panels_do_not_overlap() -> None:
+    taken: set[tuple[int, int]] = set()
+    for panel in PANELS:
+        place = panel["gridPos"]
+        cells = {
+            (x, y)
+            for x in range(place["x"], place["x"] + place["w"])
+            for y in range(place["y"], place["y"] + place["h"])
+        }
+        assert not cells & taken, panel["title"]
+        assert max(x for x, _ in cells) < 24
+        taken |= cells
+    assert len({panel["id"] for panel in PANELS}) == len(PANELS)
