@@ -5,7 +5,6 @@ Groups of their own: without a definition or a right of theirs, clusters are ser
 
 from typing import Any
 
-from etcd_operator.api.improbable import EtcdCluster
 from etcd_operator.kube.informer import Informer
 from etcd_operator.reconcile.backups.caches import BackupCaches, backup_caches
 from etcd_operator.reconcile.backups.observe import BackupObserver
@@ -28,7 +27,7 @@ Clusters = tuple[Informer[Any], ...]
 
 
 def backup_groups(
-    wiring: Wiring, source: Source, of_improbable: Caches[EtcdCluster], of_coreos: Caches[Any]
+    wiring: Wiring, source: Source, of_improbable: Caches[Any], of_coreos: Caches[Any]
 ) -> tuple[Group, ...]:
     """All groups, wired but not started."""
     backups = backup_caches(source)
@@ -79,7 +78,7 @@ def _schedules(wiring: Wiring, caches: ScheduleCaches) -> Group:
     )
 
 
-def _health(wiring: Wiring, caches: ScheduleCaches, of_clusters: Caches[EtcdCluster]) -> Group:
+def _health(wiring: Wiring, caches: ScheduleCaches, of_clusters: Caches[Any]) -> Group:
     reconciler = HealthReconciler(
         client=wiring.client,
         clusters=of_clusters.clusters,

@@ -5,21 +5,22 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from etcd_operator.api import coreos, improbable
 from etcd_operator.api.backups import BackupSource
+from etcd_operator.api.meta import ObjectMeta, Value
+from etcd_operator.api.persisted import ClusterStatus
 from etcd_operator.core.backups.state import SourceState
 from etcd_operator.keys import Key
-from etcd_operator.kube import resources
 from etcd_operator.kube.informer import Informer
-from etcd_operator.kube.resources import Resource
 from etcd_operator.reconcile.objects import Objects
 
 CLIENT_PORT = 2379
 
-KINDS: tuple[tuple[Resource, type[Any]], ...] = (
-    (resources.IMPROBABLE_CLUSTERS, improbable.EtcdCluster),
-    (resources.COREOS_CLUSTERS, coreos.EtcdCluster),
-)
+
+class AnyCluster(Value, frozen=True, kw_only=True):
+    """What is read of an EtcdCluster of either group."""
+
+    metadata: ObjectMeta
+    status: ClusterStatus = ClusterStatus()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +46,7 @@ class Sources:
     def find_live(self, source: BackupSource, objects: Objects) -> SourceState:
         """The same for a source with a name, read from the API server. Raises the errors of `Client`."""
         key = objects.key(source.cluster_name)
-        found = (objects.find(resource, key.name, kind) for resource, kind in KINDS)
+        found = (objects.find(informer.resource, key.name, AnyCluster) for informer in self.clusters)
         return _state(key, next((cluster for cluster in found if cluster is not None), None))
 
     def _cluster(self, key: Key) -> Any:
