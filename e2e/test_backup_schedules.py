@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from e2e.support.clusters import Document
+from e2e.support.operators import Operator
 from e2e.support.space import Space
 from e2e.support.volumes import claim_folder
 from e2e.support.waiting import LONG, wait_until
@@ -44,13 +45,21 @@ def edit(space: Space, spec: str) -> None:
     space.kubectl("patch", "etcdbackupschedule", "my-schedule", "--type=merge", "-p", f'{{"spec":{spec}}}')
 
 
-def test_a_schedule_from_its_creation_to_its_deletion(space: Space) -> None:
+def health(space: Space) -> tuple[str, str]:
+    """Status and reason of the condition BackupHealthy of the cluster."""
+    cluster = space.kubectl.json("get", "etcdclusters.etcd.improbable.io", "my-cluster")
+    conditions = cluster["status"]["conditions"]
+    return next(((c["status"], c["reason"]) for c in conditions if c["type"] == "BackupHealthy"), ("", ""))
+
+
+def test_a_schedule_from_its_creation_to_its_deletion(space: Space, operator: Operator) -> None:
     with_a_key(space)
     space.kubectl.create(schedule(timeZone="Europe/Berlin"))
     wait_until(lambda: ready(space) == "Scheduled", 30, "the status has the next time")
     year = datetime.now(UTC).year
     assert status_of(space)["nextScheduleTime"] == f"{year + 1}-01-01T02:00:00Z"
     assert space.names(resources.BACKUPS) == []
+    wait_until(lambda: health(space) == ("Unknown", "FirstBackupPending"), 30, "no backup is due yet")
 
     edited = datetime.now(UTC)
     edit(space, '{"schedule": "* * * * *"}')
@@ -72,6 +81,7 @@ def test_a_schedule_from_its_creation_to_its_deletion(space: Space) -> None:
     )
     assert status_of(space)["lastBackup"] == {"name": name, "phase": "Completed", "url": stored["url"]}
     assert ready(space) == "Suspended"
+    wait_until(lambda: health(space) == ("Unknown", "Suspended"), 30, lambda: f"it is: {health(space)}")
     header, row = space.kubectl("get", "etcdbackupschedules").strip().split("\n")
     shown = dict(zip(re.split(" {2,}", header), re.split(" {2,}", row), strict=True))  # values have spaces
     assert (shown["SCHEDULE"], shown["STATUS"]) == ("* * * * *", "Suspended"), row
@@ -85,7 +95,27 @@ def test_a_schedule_from_its_creation_to_its_deletion(space: Space) -> None:
         "Events report it",
     )
 
+    edit(space, '{"schedule": "0 3 1 1 *", "suspend": false}')
+    space.kubectl("wait", "etcd/my-cluster", "--for=condition=BackupHealthy", "--timeout=30s")
+    figures: dict[str, float] = {}
+
+    def healthy() -> bool:
+        figures.update(operator.backup_figures(space.namespace, "my-schedule"))
+        return figures.get("healthy") == 1
+
+    wait_until(healthy, 30, lambda: f"metrics show the same: {figures}")
+    success = instant(status_of(space)["lastSuccessfulTime"]).timestamp()
+    assert figures["failures_total"] == 0
+    assert figures["last_success_timestamp_seconds"] == success
+    assert figures["last_size_bytes"] == stored["size"]
+    assert figures["last_duration_seconds"] < LONG
+
     space.kubectl("delete", "etcdbackupschedule", "my-schedule", "--timeout=30s")
+    wait_until(
+        lambda: health(space) == ("", "") and not operator.backup_figures(space.namespace, "my-schedule"),
+        30,
+        "condition and metrics are gone",
+    )
     wait_until(
         lambda: not space.names(resources.BACKUPS) and not space.names(resources.JOBS),
         60,

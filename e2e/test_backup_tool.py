@@ -5,6 +5,7 @@ import json
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -15,6 +16,7 @@ from e2e.support import stores
 from e2e.support.checks import assert_at_rest, assert_consistent
 from e2e.support.clusters import Document, ephemeral
 from e2e.support.members import Members
+from e2e.support.operators import Operator
 from e2e.support.shell import NAME as SHELL
 from e2e.support.shell import etcdctl_in_shell, start_shell
 from e2e.support.space import Space
@@ -156,7 +158,7 @@ def stored(folder: Path) -> list[int]:
     return sorted(int(name.split("_")[1], 16) for name in names)
 
 
-def test_every_two_seconds_the_last_three_are_kept(space: Space) -> None:
+def test_every_two_seconds_the_last_three_are_kept(space: Space, operator: Operator) -> None:
     """Also what an edit and the end of `spec.backup` do, where pods are restricted."""
     backup = {"backupIntervalInSecond": 2, "maxBackups": 3, "volumeSizeInMB": 50}
     document = space.created(ephemeral(size=1, backup=backup))
@@ -173,6 +175,10 @@ def test_every_two_seconds_the_last_three_are_kept(space: Space) -> None:
             )
     wait_until(lambda: stored(folder) == written[-3:], LONG, "the last three are kept", every=0.25)
     wait_until(lambda: space.status(document)["backup"]["count"] == 3, LONG, "the status counts three")
+    figures = operator.backup_figures(space.namespace, name)
+    assert (figures["healthy"], figures["failures_total"] >= 0) == (1, True)
+    assert abs(time.time() - figures["last_success_timestamp_seconds"]) < LONG
+    assert figures["last_size_bytes"] > 0
     for path in folder.glob("*_etcd.backup"):
         command = [sys.executable, "-m", "etcd_operator", "verify", str(path)]
         subprocess.run(command, check=True, capture_output=True, timeout=LONG)

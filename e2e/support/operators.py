@@ -74,6 +74,15 @@ class Operator(ABC):
         ]
         return sum(values)
 
+    def backup_figures(self, namespace: str, name: str) -> dict[str, float]:
+        """What metrics show of the regular backups of an object, by the last part of their names."""
+        prefix, found = "etcd_operator_backup_", {}
+        for line in self.page("metrics").splitlines():
+            if line.startswith(prefix) and f'name="{name}",namespace="{namespace}"' in line:
+                sample, _, value = line.rpartition(" ")
+                found[sample.partition("{")[0].removeprefix(prefix)] = float(value)
+        return found
+
 
 def configured_kind() -> str:
     """`deployment` or `process`."""
