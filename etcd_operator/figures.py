@@ -11,8 +11,9 @@ class BackupFigures:
     """Of one object that has regular backups; None for what is not known.
 
     cluster: the EtcdCluster that is backed up, empty for another etcd. last_success, last_verified: seconds
-    since the epoch. took: seconds, and size: bytes of the snapshot, both of the last success. failures: since
-    who counts them was started. is_healthy: None before the first backup is overdue, and while suspended.
+    since the epoch; last_verified is 0 if backups are to be verified and none was. took: seconds, and size:
+    bytes of the snapshot, both of the last success. failures: since who counts them was started.
+    is_healthy: None before the first backup is overdue, and while suspended.
     """
 
     cluster: str

@@ -25,7 +25,7 @@ _GAUGES: tuple[tuple[str, str, Value], ...] = (
     ),
     (
         "last_verified_timestamp_seconds",
-        "When the last backup was completed that was verified.",
+        "When the last backup was completed that was verified; 0 if none was.",
         lambda figures: figures.last_verified,
     ),
     ("last_duration_seconds", "How long the last backup took.", lambda figures: figures.took),

@@ -1,5 +1,7 @@
 """What metrics show of regular backups."""
 
+from dataclasses import replace
+
 import msgspec
 import pytest
 
@@ -72,7 +74,7 @@ def test_the_figures_of_a_schedule() -> None:
     status = ScheduleStatus(
         last_successful_time="2026-11-22T12:00:09Z", last_verified_time="2026-11-21T12:00:09Z"
     )
-    assert figures(kept, "c", state(), status, HEALTHY) == BackupFigures(
+    assert figures(kept, "c", state(), status, HEALTHY, is_verified=True) == BackupFigures(
         cluster="c",
         last_success=at("22 12:00:09").timestamp(),
         last_verified=at("21 12:00:09").timestamp(),
@@ -82,7 +84,10 @@ def test_the_figures_of_a_schedule() -> None:
         is_healthy=True,
     )
     pending = Verdict(status="Unknown", reason="FirstBackupPending")
-    assert figures(Kept(uid="uid"), "", state(), NONE, pending) == BackupFigures(cluster="", failures=0)
+    nothing = BackupFigures(cluster="", failures=0)
+    assert figures(Kept(uid="uid"), "", state(), NONE, pending, is_verified=False) == nothing
+    never = replace(nothing, last_verified=0.0)
+    assert figures(Kept(uid="uid"), "", state(), NONE, pending, is_verified=True) == never
 
 
 STORED = BackupStatus(time="2026-11-22T12:00:00Z", name="n", revision=7, size=20512, took=0.4)

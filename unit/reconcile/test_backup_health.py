@@ -217,3 +217,11 @@ def test_a_schedule_is_shown_in_metrics_as_long_as_it_exists(made: Made) -> None
     world.delete(SCHEDULES, "s")
     world.drain()
     assert figures(world) is None
+
+
+def test_a_schedule_whose_backups_are_never_verified_shows_that(made: Made) -> None:
+    world, _ = made
+    add(world, backupTemplate={**TEMPLATE, "verify": "Hash"})
+    found = figures(world)
+    assert found is not None
+    assert found.last_verified == 0

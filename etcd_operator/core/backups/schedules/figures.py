@@ -50,14 +50,21 @@ def remembered(
 
 
 def figures(
-    kept: Kept, cluster: str, state: ScheduleState, wanted: ScheduleStatus, verdict: Verdict
+    kept: Kept,
+    cluster: str,
+    state: ScheduleState,
+    wanted: ScheduleStatus,
+    verdict: Verdict,
+    *,
+    is_verified: bool,
 ) -> BackupFigures:
-    """The figures of a schedule that backs up `cluster`."""
+    """The figures of a schedule whose backups are of `cluster`. is_verified: whether these are to be."""
     success, verified = last_success(wanted, state.now), moment(wanted.last_verified_time)
+    never = 0.0 if is_verified else None
     return BackupFigures(
         cluster=cluster,
         last_success=success.timestamp() if success is not None else None,
-        last_verified=verified.timestamp() if verified is not None else None,
+        last_verified=verified.timestamp() if verified is not None else never,
         took=kept.took,
         size=kept.size,
         failures=kept.failures,

@@ -25,7 +25,10 @@ class ScheduleFigures:
         kept = remembered(self._kept.get(key), metadata.uid, state, schedule.status, wanted)
         self._kept[key] = kept
         name = cluster.name if cluster is not None else ""
-        self.on_figures(KIND, key, figures(kept, name, state, wanted, judge(state, wanted)))
+        template = schedule.spec.get("backupTemplate")
+        is_verified = isinstance(template, dict) and bool(template.get("verify"))
+        shown = figures(kept, name, state, wanted, judge(state, wanted), is_verified=is_verified)
+        self.on_figures(KIND, key, shown)
 
     def forget(self, key: Key) -> None:
         """The schedule is deleted."""
