@@ -214,9 +214,14 @@ def test_a_schedule_is_shown_in_metrics_as_long_as_it_exists(made: Made) -> None
     found = figures(world)
     assert found is not None
     assert (found.last_success, found.failures, found.size, found.is_healthy) == (success, 3, 20512, False)
+    world.edit(SCHEDULES, "s", {"metadata": {"finalizers": ["example.com/hangs"]}})
     world.delete(SCHEDULES, "s")
     world.drain()
     assert figures(world) is None
+    assert health(world) == ("", "")
+    world.edit(SCHEDULES, "s", {"metadata": {"finalizers": []}})
+    world.drain()
+    assert (figures(world), world.names(SCHEDULES)) == (None, [])
 
 
 def test_a_schedule_whose_backups_are_never_verified_shows_that(made: Made) -> None:

@@ -68,6 +68,7 @@ class ScheduleReconciler:
         state = self.observer.observe(schedule)
         made = plan(state)
         if made is None:
+            self.figures.forget(key)
             return Result()
         wrote = self.expectations.noting(key, self.caches.of_resource)
         one = _Pass(
