@@ -83,6 +83,24 @@ def test_only_one_of_two_acts_and_the_other_takes_over_when_it_loses_the_lease(
     ]
 
 
+def test_only_the_operator_that_leads_shows_metrics_of_backups(made: Bench, tmp_path: Path) -> None:
+    series = 'etcd_operator_backup_failures_total{etcd_cluster="c",kind="EtcdBackupSchedule",name="s",'
+    template = {**backup()[1]["spec"], "source": {"clusterName": "c"}}
+    made.create(*persistent(size=1))
+    made.create(*schedule(schedule="0 3 1 1 *", backupTemplate=template))
+    with running(made, tmp_path, 2, leader_elect=True) as operators:
+        until(made, lambda: made.condition(IMPROBABLE, "BackupHealthy").get("reason") == "FirstBackupPending")
+        leader, other = sorted(operators, key=lambda operator: not operator.leads)
+        until(made, lambda: series in leader.page("/metrics")[1])
+        assert series not in other.page("/metrics")[1]
+        assert leader.stop() == 0
+        until(made, lambda: series in other.page("/metrics")[1])
+        made.delete(SCHEDULES, "s")
+        until(made, lambda: series not in other.page("/metrics")[1])
+        until(made, lambda: not made.condition(IMPROBABLE, "BackupHealthy"))
+        assert other.stop() == 0
+
+
 def test_a_released_lease_is_taken_over_without_waiting_for_its_end(made: Bench, tmp_path: Path) -> None:
     with running(made, tmp_path, 2, leader_elect=True) as operators:
         until(made, lambda: any(operator.leads for operator in operators))
