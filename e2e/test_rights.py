@@ -24,6 +24,8 @@ RARE: dict[Right, str] = {
     ("apps", "replicasets", "get"): "the same",
     ("policy", "poddisruptionbudgets", "get"): "the same",
     ("batch", "jobs", "get"): "the same",
+    ("coreos.com", "etcdclusters", "get"): "the cluster of an EtcdBackup does not exist for a minute",
+    ("etcd.improbable.io", "etcdclusters", "get"): "the same",
     ("etcd.improbable.io", "etcdbackups", "delete"): "a schedule has more EtcdBackups than it keeps",
     ("batch", "jobs", "delete"): "the pod of a backup does not start within ten minutes",
     ("storage.k8s.io", "storageclasses", "create"): "with --pv-provisioner",
