@@ -1,10 +1,7 @@
 """What is stored in the folder of one cluster, the newest first, and what is more than wanted.
 
-One name can have belonged to several etcd clusters: a recovery makes a new one with higher revisions, and so
-does a person who deletes a cluster and creates it again, with revisions that begin at 1. So the order is:
-
-1. the etcd cluster that runs now, if it is known; the others by the time of their last backup;
-2. within one etcd cluster the revision, as a number: it only grows, whatever clocks do.
+One name can have belonged to several etcd clusters. The one that runs now comes first, if it is known; for
+the rest see `backup.order`.
 """
 
 from collections.abc import Iterable
@@ -12,6 +9,7 @@ from dataclasses import dataclass
 
 from etcd_operator.backup.catalog import Entry, State, entries
 from etcd_operator.backup.manifest import Manifest
+from etcd_operator.backup.order import Stamp, newest_first
 from etcd_operator.backup_tool.names import Name, parse
 from etcd_operator.storage.protocol import Store
 
@@ -72,16 +70,11 @@ def load(store: Store, folder: str, *, running: str = "") -> Inventory:
 
 def ordered(backups: Iterable[StoredBackup], *, running: str = "") -> tuple[StoredBackup, ...]:
     """The newest first."""
-    listed = list(backups)
-    last = {each.manifest.cluster_id: each.manifest.time for each in listed}
-    for each in listed:
-        last[each.manifest.cluster_id] = max(last[each.manifest.cluster_id], each.manifest.time)
+    return tuple(placed.backup for placed in newest_first(backups, _stamp, running=running))
 
-    def age(backup: StoredBackup) -> tuple[object, ...]:
-        cluster = backup.manifest.cluster_id
-        return (cluster == running, last[cluster], cluster, backup.name.revision, backup.manifest.time)
 
-    return tuple(sorted(listed, key=age, reverse=True))
+def _stamp(backup: StoredBackup) -> Stamp:
+    return Stamp(backup.manifest.cluster_id, backup.name.revision, backup.manifest.time)
 
 
 def _name(entry: Entry, folder: str) -> Name | None:
