@@ -4,7 +4,7 @@ An object is a backup if its manifest exists, can be read, and names the size th
 concluded from names or times.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -47,12 +47,15 @@ class Entry:
         return self.stored.modified if self.stored is not None else None
 
 
-def entries(store: Store, prefix: str) -> Iterator[Entry]:
+def entries(
+    store: Store, prefix: str, is_wanted: Callable[[str], bool] = lambda _name: True
+) -> Iterator[Entry]:
     """Everything below `prefix` ("" for all), by name, one entry for each object and its manifest.
 
-    Reads one manifest at a time. Raises the store's errors.
+    Reads one manifest at a time. is_wanted: by name; of others, nothing is read. Raises the store's errors.
     """
-    found = {stored.name: stored for stored in store.list(prefix)}
+    listed = store.list(prefix)
+    found = {stored.name: stored for stored in listed if is_wanted(stored.name.removesuffix(SUFFIX))}
     names = {name.removesuffix(SUFFIX) for name in found}
     for name in sorted(names):
         yield _entry(store, name, found.get(name), has_manifest=name_of(name) in found)

@@ -50,10 +50,11 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How the snapshot is stored. With a key it is encrypted."""
+    """How the snapshot is stored. With a key it is encrypted. series: see `Manifest.series`."""
 
     compression: Compression = ""
     key: Key | None = None
+    series: str = ""
 
     @property
     def is_framed(self) -> bool:
@@ -169,6 +170,7 @@ class _Transfer:
             encryption="AES-256-GCM" if key is not None else "",
             key_id=key.id if key is not None else "",
             quorum=origin.has_quorum,
+            series=self._options.series,
         )
 
     def _plain(self) -> Iterator[bytes]:

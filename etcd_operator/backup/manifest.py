@@ -25,6 +25,8 @@ KeyID = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{16})?\Z")]
 ID = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16}\Z")]
 SHA256 = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
 Instant = Annotated[datetime, msgspec.Meta(tz=True)]
+SERIES_PATTERN = r"[A-Za-z0-9._/-]{0,256}"
+Series = Annotated[str, msgspec.Meta(pattern=rf"^{SERIES_PATTERN}\Z")]
 
 Compression = Literal["", "zstd"]
 Encryption = Literal["", "AES-256-GCM"]
@@ -41,6 +43,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     not, the last ones may be missing.
     time: when the snapshot began, aware. key_id: of the key that encrypted it, else empty.
     operator_version: of the operator that wrote this; empty if unknown.
+    series: which other backups it is counted with when old ones are removed; empty for none in particular.
 
     Raises `ValueError` if the values contradict each other.
     """
@@ -61,6 +64,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     encryption: Encryption = ""
     key_id: KeyID = msgspec.field(default="", name="keyID")
     quorum: bool = True
+    series: Series = ""
 
     def __post_init__(self) -> None:
         """Refuse what no backup can be."""

@@ -20,6 +20,7 @@ from etcd_operator.backup import source
 from etcd_operator.backup.create import Origin, create
 from etcd_operator.backup.errors import NotReachable
 from etcd_operator.backup.manifest import name_of
+from etcd_operator.backup.prune import remove
 from etcd_operator.backup_tool import inventory
 from etcd_operator.backup_tool.inventory import Inventory, StoredBackup
 from etcd_operator.backup_tool.members import members
@@ -101,8 +102,7 @@ class Runner:
         for backup in found.surplus(0):
             _remove(store, backup)
         for path in (*found.bare, *found.incomplete):
-            store.delete(path)
-            store.delete(name_of(path))
+            remove(store, path)
         return inventory.load(store, self.folder)
 
     def _choose(self, channels: Channels) -> source.Source:
@@ -190,6 +190,5 @@ def _is_removed(store: Store, path: str) -> bool:
 
 
 def _remove(store: Store, backup: StoredBackup) -> None:
-    store.delete(backup.path)
-    store.delete(name_of(backup.path))
+    remove(store, backup.path)
     log.info("backup_removed", name=str(backup.name))

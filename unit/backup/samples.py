@@ -3,7 +3,8 @@
 import hashlib
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from etcd_operator.backup.create import Options, Origin, create
@@ -16,13 +17,15 @@ NOW = datetime(2026, 11, 22, 14, 0, 0, tzinfo=UTC)
 ORIGIN = Origin(etcd_version="3.6.16", cluster_id=0xC0FFEE, member_id=0x1001)
 
 
-def snapshot(keys: int = 5, *, value: int = 3000, fill: bytes = b"v", page_size: int = PAGE) -> bytes:
-    """A database with `keys` entries (at most 120), revisions 2 to keys + 1, and etcd's hash behind it."""
+def snapshot(
+    keys: int = 5, *, value: int = 3000, fill: bytes = b"v", page_size: int = PAGE, begin: int = 2
+) -> bytes:
+    """A database with `keys` entries (at most 120), revisions from `begin` on, and etcd's hash behind it."""
     pages: list[bytes] = []
     leaves: list[tuple[bytes, int]] = []
     first = 5 if keys else 4
     for index in range(keys):
-        key = struct.pack(">Q", index + 2) + b"_" + bytes(8)
+        key = struct.pack(">Q", index + begin) + b"_" + bytes(8)
         number = first + sum(len(page) for page in pages) // page_size
         pages.append(_leaf(number, [(0, key, fill * value)], page_size))
         leaves.append((key, number))
@@ -50,6 +53,21 @@ def stored(store: Store, name: str, data: bytes | None = None, options: Options 
     """A backup of `data`, stored."""
     data = snapshot() if data is None else data
     return create(store, name, chunks(data), ORIGIN, time=NOW, options=options)
+
+
+def counted(
+    store: Store, name: str, revision: int, *, series: str = "", minutes: float = 0.0, cluster: int = 0xC0FFEE
+) -> Manifest:
+    """A backup whose snapshot has this revision, taken `minutes` after `NOW`."""
+    origin = replace(ORIGIN, cluster_id=cluster)
+    return create(
+        store,
+        name,
+        chunks(snapshot(1, begin=revision)),
+        origin,
+        time=NOW + timedelta(minutes=minutes),
+        options=Options(series=series),
+    )
 
 
 class FaultyStore:
