@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from etcd_operator.commands import backup, backup_tool, fetch, listing, run, verify
+from etcd_operator.commands import backup, backup_tool, fetch, listing, prune, run, verify
 
 
 class Command(Protocol):
@@ -28,6 +28,7 @@ COMMANDS: Mapping[str, Command] = {
     "list": listing,
     "fetch": fetch,
     "verify": verify,
+    "prune": prune,
 }
 
 

@@ -1,12 +1,13 @@
 """`etcd-operator backup`: store a backup of a cluster."""
 
 import argparse
+import re
 import time
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from etcd_operator.commands import endpoints, keys, outcome, progress
-from etcd_operator.commands.outcome import Outcome
+from etcd_operator.commands.outcome import Outcome, UsageError
 from etcd_operator.commands.places import PLACES, STALL_SECONDS, Place, new_name, open_place
 
 if TYPE_CHECKING:
@@ -44,6 +45,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--without-quorum",
         action="store_true",
         help="back up a member that has lost its quorum; the last writes may be missing",
+    )
+    parser.add_argument(
+        "--series",
+        default="",
+        metavar="NAME",
+        help="a name in the manifest: `prune --series NAME` counts and removes only backups that have it",
     )
     outcome.add_arguments(parser)
     outcome.add_report_argument(parser)
@@ -100,9 +107,12 @@ def _create(
 
 def _how(options: argparse.Namespace) -> "Options":
     from etcd_operator.backup.create import Options
+    from etcd_operator.backup.manifest import SERIES_PATTERN
 
+    if not re.fullmatch(SERIES_PATTERN, options.series):
+        raise UsageError("--series: use at most 256 letters, digits, '.', '_', '/' and '-'")
     key = keys.read(options).newest
-    return Options(compression="zstd" if options.compress else "", key=key)
+    return Options(compression="zstd" if options.compress else "", key=key, series=options.series)
 
 
 def _outcome(name: str, endpoint: str, manifest: "Manifest", seconds: float) -> Outcome:

@@ -30,11 +30,15 @@ class UsageError(OperatorError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a command prints: `text` for people, or `document` with --json."""
+    """What a command prints: `text` for people, or `document` with --json.
+
+    report: what is written with --report, if the document may be longer than Kubernetes keeps.
+    """
 
     text: str
     document: Mapping[str, Any]
     exit_code: int = 0
+    report: Mapping[str, Any] | None = None
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -66,7 +70,7 @@ def conclude(options: argparse.Namespace, work: Callable[[], Outcome]) -> int:
         return _failed(options, text, type(interruption).__name__, interruption.exit_code)
     except OperatorError as error:
         return _failed(options, " ".join(str(error).split()), type(error).__name__, _code(error))
-    _write_report(options, outcome.document)
+    _write_report(options, outcome.document if outcome.report is None else outcome.report)
     return outcome.exit_code if _print(options, outcome) else FAILED
 
 

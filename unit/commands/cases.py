@@ -64,6 +64,18 @@ CASES = (
         "verify one.db --etcd-bin /opt/etcd",
         "--etcd-bin and --scratch-dir are for --restore: add it, or remove them",
     ),
+    Case("prune DIR", "pass --max-count, --max-age or both: what is kept?"),
+    Case("prune DIR --max-count 0", "--max-count: the newest backup is never removed: pass 1 or more"),
+    Case(
+        "prune DIR --max-age 30",
+        "--max-age: '30' is not a duration: write numbers with the units w, d, h, m and s, like 30d or 1d12h",
+    ),
+    Case(
+        "prune missing/ --max-count 1",
+        "The folder missing does not exist. Create it, or correct the path.",
+        1,
+    ),
+    Case(f"{BACKUP} {TO} --series a:b", "--series: use at most 256 letters, digits, '.', '_', '/' and '-'"),
 )
 
 

@@ -1,0 +1,123 @@
+"""`etcd-operator prune`: remove old backups."""
+
+import argparse
+import fnmatch
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from etcd_operator.commands import outcome, progress
+from etcd_operator.commands.outcome import Outcome, UsageError
+from etcd_operator.commands.places import PLACES, Place, open_place
+from etcd_operator.commands.progress import bytes_of
+from etcd_operator.durations import DURATION_HELP, seconds_of
+
+if TYPE_CHECKING:
+    from etcd_operator.backup.prune import Found, Scope
+    from etcd_operator.backup.retention import Policy, StoredBackup
+
+HELP = "remove old backups"
+DESCRIPTION = """\
+Remove the backups below a folder or prefix that are more than --max-count, or older than --max-age (counted
+from the newest backup). The newest one is never removed. Of backups of one etcd cluster the one with the
+higher revision is newer, of others the one that was taken later.
+
+Only complete backups of one series are counted and removed: those without a series, unless --series names
+one. Everything else is left alone. Run it with --dry-run first.
+"""
+EXAMPLES = f"""\
+{PLACES}
+Examples:
+  etcd-operator prune ./backups --max-count 7 --dry-run
+  etcd-operator prune 's3://my-bucket/etcd/?region=eu-west-1' --max-count 100 --max-age 30d
+  etcd-operator prune ./backups --max-age 12h --series nightly --keep 20261122T140000Z.db
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags."""
+    parser.add_argument("url", metavar="URL", help="a folder or a prefix")
+    parser.add_argument("--max-count", type=int, metavar="N", help="keep the newest N backups")
+    parser.add_argument("--max-age", metavar="AGE", help=f"how old backups may be: {DURATION_HELP}")
+    parser.add_argument(
+        "--series",
+        default="",
+        metavar="NAME",
+        help="the series to prune, as in the manifests (default: the backups without a series)",
+    )
+    parser.add_argument(
+        "--match", metavar="PATTERN", help="only backups whose name, as in the list, matches, like 'db-*.db'"
+    )
+    parser.add_argument(
+        "--keep",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="never remove this backup, named as in the list; may be repeated, and need not exist",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="only show what would be removed")
+    outcome.add_arguments(parser)
+    outcome.add_report_argument(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command; the exit code."""
+    return outcome.conclude(options, lambda: _prune(options))
+
+
+def _prune(options: argparse.Namespace) -> Outcome:
+    from etcd_operator.backup import prune
+
+    policy = _policy(options)
+    place = open_place(options.url)
+    below = f"{place.name}/" if place.name else ""
+    keep = {below + name for name in options.keep}
+    found = prune.find(place.store, _scope(options, place, below), policy, keep=keep, now=datetime.now(UTC))
+    if options.dry_run:
+        return _outcome(found, found.surplus, below, is_dry=True)
+    total = sum(backup.manifest.stored_size for backup in found.surplus)
+    with progress.of(options, "removing", total) as on_progress:
+        removed = prune.carry_out(place.store, found, on_progress)
+    return _outcome(found, removed, below, is_dry=False)
+
+
+def _policy(options: argparse.Namespace) -> "Policy":
+    from etcd_operator.backup.retention import Policy
+
+    if options.max_count is None and options.max_age is None:
+        raise UsageError("pass --max-count, --max-age or both: what is kept?")
+    if options.max_count is not None and options.max_count < 1:
+        raise UsageError("--max-count: the newest backup is never removed: pass 1 or more")
+    if options.max_age is None:
+        return Policy(max_count=options.max_count)
+    try:
+        return Policy(max_count=options.max_count, max_age=seconds_of(options.max_age))
+    except ValueError as error:
+        raise UsageError(f"--max-age: {error}") from error
+
+
+def _scope(options: argparse.Namespace, place: Place, below: str) -> "Scope":
+    from etcd_operator.backup.prune import Scope
+
+    pattern = options.match or "*"
+    return Scope(
+        prefix=place.name,
+        series=options.series,
+        is_wanted=lambda name: fnmatch.fnmatchcase(name.removeprefix(below), pattern),
+    )
+
+
+def _outcome(found: "Found", removed: "Sequence[StoredBackup]", below: str, *, is_dry: bool) -> Outcome:
+    names = [backup.name.removeprefix(below) for backup in removed]
+    size = sum(backup.manifest.stored_size for backup in removed)
+    counts = {"removed": len(names), "removedSize": size, "kept": found.kept}
+    verb = "would remove" if is_dry else "removed"
+    lines = [f"{verb} {name}" for name in names]
+    backups = f"{len(names)} backup{'s' * (len(names) != 1)}"
+    lines.append(f"{verb} {backups} of {bytes_of(size)}, kept {found.kept}" if names else _nothing(found))
+    document = {**counts, "dryRun": is_dry, "names": names}
+    return Outcome(text="\n".join(lines), document=document, report=counts)
+
+
+def _nothing(found: "Found") -> str:
+    return f"nothing to remove: kept {found.kept}" if found.kept else "no backups of this series"
