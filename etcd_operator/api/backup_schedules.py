@@ -19,6 +19,9 @@ SCHEDULE_LABEL = f"{GROUP}/backup-schedule-name"
 SCHEDULED_ANNOTATION = f"{GROUP}/scheduled-time"
 """On an EtcdBackup: the time of the schedule for which it was created (RFC 3339, UTC)."""
 
+PRUNE_ANNOTATION = f"{GROUP}/prune-request"
+"""On the Job that removes old backups: the retention, and the backup after which it is applied."""
+
 MACROS = {
     "@hourly": "0 * * * *",
     "@daily": "0 0 * * *",
@@ -55,6 +58,11 @@ SCHEDULE_PATTERN = f" *((?i:{_GAP.join(_FIELDS)})|{'|'.join(MACROS)}) *"
 """What `cronsim` accepts, except for ranges in the wrong order and days that no month has."""
 
 TIME_ZONE_PATTERN = "[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+)*"
+FIXED_PLACE_PATTERN = (
+    "[a-z0-9]+://([^/{]|[{][{] *[.]Namespace *[}][}])*/[^?]*([?]([^{]|[{][{] *[.]Namespace *[}][}])*)?"
+)
+"""A template whose bucket and options are the same for each EtcdBackup of a schedule."""
+
 DIFFERS_PATTERN = "[^?]*[{][{] *[.](Name|UID|CreationTimestamp) *[}][}].*"
 """A template that stands for another object for each EtcdBackup of a schedule."""
 
@@ -62,6 +70,13 @@ SUCCESSFUL_KEPT, FAILED_KEPT = 3, 1
 """The default limits of finished EtcdBackups, as those of a CronJob for its Jobs."""
 
 _Limit = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class Retention(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How many stored backups are kept, and how old they may be (`durations`); at least one of both."""
+
+    max_count: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    max_age: str = ""
 
 
 class ScheduleSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -78,6 +93,7 @@ class ScheduleSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True)
     starting_deadline_seconds: Annotated[int, msgspec.Meta(ge=1)] | None = None
     successful_backups_history_limit: _Limit = SUCCESSFUL_KEPT
     failed_backups_history_limit: _Limit = FAILED_KEPT
+    retention: Retention | None = None
 
 
 class LastBackup(Value, frozen=True, kw_only=True):
@@ -86,6 +102,19 @@ class LastBackup(Value, frozen=True, kw_only=True):
     name: str
     phase: str = ""
     url: str = ""
+
+
+class LastPrune(Value, frozen=True, kw_only=True):
+    """How old stored backups were last removed; the condition Pruned has the result.
+
+    request: persisted state: the retention, and after which backup it was applied. time: when that ended.
+    removed: how many backups. stored: how many were left, as of the last success.
+    """
+
+    request: str
+    time: str
+    removed: int = 0
+    stored: int = 0
 
 
 class ScheduleStatus(Value, frozen=True, kw_only=True):
@@ -108,6 +137,7 @@ class ScheduleStatus(Value, frozen=True, kw_only=True):
     last_successful_url: str = msgspec.field(default="", name="lastSuccessfulURL")
     last_verified_time: str = ""
     last_verified_url: str = msgspec.field(default="", name="lastVerifiedURL")
+    last_prune: LastPrune | None = None
     conditions: tuple[Condition, ...] = ()
 
 

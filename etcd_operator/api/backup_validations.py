@@ -38,10 +38,10 @@ CREDENTIALS_FIT = (
 IMMUTABLE = "Unsupported changes: an EtcdBackup is taken once: create another EtcdBackup"
 
 
-def whole(pattern: str) -> str:
-    """CEL that is true if the pattern matches all of `self`."""
+def whole(pattern: str, text: str = "self") -> str:
+    """CEL that is true if the pattern matches all of `text`."""
     literal = pattern.replace("\\", "\\\\")
-    return f"self.matches('^({literal})$')"
+    return f"{text}.matches('^({literal})$')"
 
 
 _STARTS = "self.objectURLTemplate.startsWith"

@@ -14,7 +14,7 @@ API_VERSION = f"{GROUP}/{VERSION}"
 KIND = "EtcdBackup"
 
 UID_LABEL = f"{GROUP}/backup-uid"
-"""On the Job and its pod: the UID of their EtcdBackup. Names may be longer than a label."""
+"""On a Job and its pod: the UID of their EtcdBackup (or schedule). Names may be longer than a label."""
 
 PLACEHOLDERS = ("Name", "Namespace", "UID", "CreationTimestamp")
 """Fields of the EtcdBackup itself; nothing in a template is executed."""

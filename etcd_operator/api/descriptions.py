@@ -188,8 +188,12 @@ SCHEDULE = {
     "spec.startingDeadlineSeconds": "How late a backup may start; after that it is skipped. Default: any "
     "delay.",
     "spec.successfulBackupsHistoryLimit": "How many completed EtcdBackups of this schedule are kept; what "
-    "they stored is kept always. Default: 3.",
+    "they stored is kept, see retention. Default: 3.",
     "spec.failedBackupsHistoryLimit": "How many failed EtcdBackups of this schedule are kept. Default: 1.",
+    "spec.retention": "Which stored backups of this schedule are kept; older ones are deleted after each "
+    "backup. The newest one and the newest verified one are always kept. Without it, nothing is deleted.",
+    "spec.retention.maxCount": "How many are kept.",
+    "spec.retention.maxAge": "How much older than the newest one they may be, like 30d or 1d12h.",
     "spec.backupTemplate": "The spec of each EtcdBackup.",
     **_BACKUP_TEMPLATE,
     _URL_OF_TEMPLATE: _BACKUP_TEMPLATE[_URL_OF_TEMPLATE].replace("this object", "the EtcdBackup", 1)
@@ -209,6 +213,12 @@ SCHEDULE = {
     "status.lastSuccessfulURL": "Where the last successful backup is stored.",
     "status.lastVerifiedTime": "When the last verified backup was completed.",
     "status.lastVerifiedURL": "Where the last verified backup is stored.",
+    "status.lastPrune": "How old backups were last deleted. The condition Pruned has the result.",
+    "status.lastPrune.request": "The retention, and the backup after which it was applied. Persisted state "
+    "of the operator.",
+    "status.lastPrune.time": "When that ended.",
+    "status.lastPrune.removed": "How many backups were deleted.",
+    "status.lastPrune.stored": "How many backups of this schedule were left, as of the last success.",
     **_CONDITIONS,
 }
 

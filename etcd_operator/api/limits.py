@@ -51,6 +51,7 @@ BOUNDS = {
     "spec.podTemplate.metadata.labels": {"maxProperties": 64},
     "spec.schedule": {"maxLength": 256},
     "spec.timeZone": {"maxLength": 64},
+    "spec.retention.maxAge": {"maxLength": 64},
     "spec.backup.s3.s3Bucket": {"maxLength": 222},
     "spec.backup.s3.prefix": {"maxLength": 512},
     "spec.backup.s3.awsSecret": {"maxLength": 253},

@@ -6,6 +6,7 @@ definition.
 
 from etcd_operator.api.backup_schedules import (
     DIFFERS_PATTERN,
+    FIXED_PLACE_PATTERN,
     MACROS,
     SCHEDULE_PATTERN,
     TIME_ZONE_PATTERN,
@@ -13,6 +14,7 @@ from etcd_operator.api.backup_schedules import (
 from etcd_operator.api.backup_validations import of_template, whole
 from etcd_operator.api.cel import Validation
 from etcd_operator.api.limits import LONGEST_LABEL
+from etcd_operator.durations import DURATION_HELP, DURATION_PATTERN
 
 DIFFERS = (
     "must contain {{ .Name }}, {{ .UID }} or {{ .CreationTimestamp }} before any '?', so that no two backups "
@@ -27,7 +29,15 @@ NAME_LENGTH = (
     f"must have at most {LONGEST_LABEL} characters, because it is the value of a label: choose a shorter name"
 )
 
+RETENTION = "requires maxCount, maxAge or both: which backups are kept?"
+MAX_AGE = f"must be a duration: {DURATION_HELP}"
+FIXED_PLACE = (
+    "requires an objectURLTemplate without {{ .Name }}, {{ .UID }} and {{ .CreationTimestamp }} in the "
+    "bucket and after '?': otherwise it is not known where to look for old backups"
+)
+
 TEMPLATE = "spec.backupTemplate"
+_URL_TEMPLATE = "self.backupTemplate.destination.objectURLTemplate"
 
 SCHEDULE = (
     Validation(
@@ -52,5 +62,19 @@ SCHEDULE = (
         at=f"{TEMPLATE}.destination.objectURLTemplate",
         holds=whole(DIFFERS_PATTERN),
         message=DIFFERS,
+    ),
+    Validation(
+        name="retention",
+        at="spec.retention",
+        holds="has(self.maxCount) || has(self.maxAge)",
+        message=RETENTION,
+    ),
+    Validation(name="max-age", at="spec.retention.maxAge", holds=whole(DURATION_PATTERN), message=MAX_AGE),
+    Validation(
+        name="fixed-place",
+        at="spec",
+        field=".retention",
+        holds=f"!has(self.retention) || {whole(FIXED_PLACE_PATTERN, _URL_TEMPLATE)}",
+        message=FIXED_PLACE,
     ),
 )

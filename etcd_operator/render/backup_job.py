@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 
 from etcd_operator.api.backups import API_VERSION, KIND, UID_LABEL, BackupSpec, SecretKey
 from etcd_operator.api.meta import ObjectMeta, RawObject
+from etcd_operator.core.backups.schedules.retention import series_of
 from etcd_operator.core.backups.spec import CLAIM_FOLDER, url_in_pod
 from etcd_operator.render.owner import owned_by
 from etcd_operator.render.security import RESTRICTED
@@ -64,7 +65,7 @@ def job(
     metadata: ObjectMeta, spec: BackupSpec, *, image: str, url: str, endpoints: Sequence[str]
 ) -> RawObject:
     """The Job. url: the rendered one. endpoints: `host:port` of each member that may be the source."""
-    container = _container(spec, CONTAINER, image, _arguments(spec, url, endpoints))
+    container = _container(spec, CONTAINER, image, _arguments(spec, url, endpoints, series_of(metadata)))
     return _job(metadata, job_name(metadata), NAME_LABELS, _pod(spec, container))
 
 
@@ -122,12 +123,14 @@ def _job(metadata: ObjectMeta, name: str, name_labels: dict[str, str], pod: RawO
     }
 
 
-def _arguments(spec: BackupSpec, url: str, endpoints: Sequence[str]) -> list[str]:
+def _arguments(spec: BackupSpec, url: str, endpoints: Sequence[str], series: str) -> list[str]:
     arguments = ["backup", f"--endpoints={','.join(endpoints)}", f"--to={url_in_pod(url)}"]
     if spec.compression is not None:
         arguments.append("--compress")
     if spec.encryption is not None:
         arguments.append(f"--encryption-keys={SECRETS}/encryption")
+    if series:
+        arguments.append(f"--series={series}")
     return [*arguments, *_REPORT]
 
 

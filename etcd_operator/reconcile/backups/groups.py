@@ -13,6 +13,7 @@ from etcd_operator.reconcile.backups.schedules.caches import ScheduleCaches, sch
 from etcd_operator.reconcile.backups.schedules.figures import ScheduleFigures
 from etcd_operator.reconcile.backups.schedules.health import HealthReconciler
 from etcd_operator.reconcile.backups.schedules.observe import ScheduleObserver
+from etcd_operator.reconcile.backups.schedules.pruner import Pruner
 from etcd_operator.reconcile.backups.schedules.reconciler import ScheduleReconciler
 from etcd_operator.reconcile.backups.source import Sources
 from etcd_operator.reconcile.caches import Caches, Source
@@ -31,7 +32,7 @@ def backup_groups(
 ) -> tuple[Group, ...]:
     """All groups, wired but not started."""
     backups = backup_caches(source)
-    schedules = schedule_caches(source, backups.backups)
+    schedules = schedule_caches(source, backups)
     return (
         _backups(wiring, backups, (of_improbable.clusters, of_coreos.clusters)),
         _schedules(wiring, schedules),
@@ -67,6 +68,7 @@ def _schedules(wiring: Wiring, caches: ScheduleCaches) -> Group:
         recorder=wiring.recorder,
         failures=Failures(wiring.clock),
         figures=ScheduleFigures(on_figures=wiring.on_figures),
+        pruner=Pruner(image=wiring.backup_image, failures=Failures(wiring.clock)),
     )
     controller = wiring.new_controller("improbable-schedule", reconciler.reconcile)
     caches.wake(controller.enqueue, controller.restart)
@@ -74,7 +76,7 @@ def _schedules(wiring: Wiring, caches: ScheduleCaches) -> Group:
         name="backup-schedules",
         informers=(caches.schedules,),
         controllers=(controller,),
-        others=(caches.backups,),
+        others=caches.of_backups.all(),
     )
 
 

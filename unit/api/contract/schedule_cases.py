@@ -22,6 +22,11 @@ _DIFFERS = (
     "must contain {{ .Name }}, {{ .UID }} or {{ .CreationTimestamp }} before any '?', so that no two backups "
     "have the same URL: a stored backup is never overwritten"
 )
+_AGE = "must be a duration: numbers with the units w, d, h, m and s, like 30d or 1d12h"
+_FIXED = (
+    "requires an objectURLTemplate without {{ .Name }}, {{ .UID }} and {{ .CreationTimestamp }} in the "
+    "bucket and after '?': otherwise it is not known where to look for old backups"
+)
 SCHEDULES = (
     "every day",
     "",
@@ -127,11 +132,42 @@ OWN_CASES = (
         )
         for field in ("schedule", "backupTemplate")
     ),
+    _refused(
+        "retention: {}",
+        "retention",
+        {"spec/retention": {}},
+        "spec.retention: Invalid value: requires maxCount, maxAge or both: which backups are kept?",
+    ),
     Case(
-        typed="retention",
+        typed="retention.maxCount: 0",
         base=SCHEDULE,
-        changes={"spec/retention": {"maxCount": 3}},
-        sees='unknown field "spec.retention"',
+        changes={"spec/retention": {"maxCount": 0}},
+        sees="spec.retention.maxCount: Invalid value: 0: spec.retention.maxCount in body should be greater "
+        "than or equal to 1",
+    ),
+    *(
+        _refused(
+            f'retention.maxAge: "{age}"',
+            "max-age",
+            {"spec/retention": {"maxAge": age}},
+            f'spec.retention.maxAge: Invalid value: "{age}": {_AGE}',
+        )
+        for age in ("30", "0d", "1 day", "-1d")
+    ),
+    *(
+        _refused(
+            f"retention with objectURLTemplate: {url}",
+            "fixed-place",
+            {
+                "spec/retention": {"maxCount": 3},
+                f"{TEMPLATE}/destination/objectURLTemplate": url,
+            },
+            f"spec.retention: Invalid value: {_FIXED}",
+        )
+        for url in (
+            "s3://backups-{{ .Name }}/db",
+            "s3://my-bucket/{{ .Name }}.db?endpoint=http://{{ .UID }}",
+        )
     ),
 )
 TEMPLATE_CASES = tuple(_of_template(case) for case in BACKUP_CASES if not case.edits)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from etcd_operator.core.backups.schedules.cron import Cron
+from etcd_operator.core.backups.schedules.prune import UNCHANGED, PrunePlan, plan_prune
 from etcd_operator.core.backups.schedules.spec import backup_name
 from etcd_operator.core.backups.schedules.state import ScheduledBackup, ScheduleState
 from etcd_operator.core.backups.state import COMPLETED, FAILED
@@ -39,7 +40,8 @@ class SchedulePlan:
     is_ready, reason, message: of the condition. since: times up to it are over; None: as before.
     following: the next time, if there is one. recorded: a time whose EtcdBackup exists, and is not yet in the
     status. start: a time whose EtcdBackup is to be created. warning: reason and message of an Event.
-    surplus: EtcdBackups to be deleted. requeue_after: seconds; None: at an event.
+    surplus: EtcdBackups to be deleted. prune: what is done about what is stored. requeue_after: seconds;
+    None: at an event.
     """
 
     is_ready: bool
@@ -51,6 +53,7 @@ class SchedulePlan:
     start: datetime | None = None
     warning: tuple[str, str] | None = None
     surplus: tuple[ScheduledBackup, ...] = ()
+    prune: PrunePlan = UNCHANGED
     requeue_after: float | None = None
 
 
@@ -64,7 +67,13 @@ def plan(state: ScheduleState) -> SchedulePlan | None:
     found = recorded(state, since)
     since = found or since
     made = _at(state, state.times, since)
-    return replace(made, since=made.since or since, recorded=found, surplus=surplus(state))
+    return replace(
+        made,
+        since=made.since or since,
+        recorded=found,
+        surplus=surplus(state),
+        prune=plan_prune(replace(state.prune, is_backing_up=bool(state.active) or made.start is not None)),
+    )
 
 
 def counted_from(state: ScheduleState) -> datetime:

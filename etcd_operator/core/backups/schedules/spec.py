@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from etcd_operator.api import schedule_validations as rules
 from etcd_operator.api.backup_schedules import DIFFERS_PATTERN, ScheduleSpec
 from etcd_operator.api.limits import LONGEST_LABEL
+from etcd_operator.core.backups.schedules import retention
 from etcd_operator.core.backups.schedules.cron import Cron, cron
 from etcd_operator.core.backups.spec import problem
 from etcd_operator.errors import InvalidSpec
@@ -21,6 +22,8 @@ def checked(name: str, spec: ScheduleSpec) -> Cron:
         raise InvalidSpec(wrong)
     if not re.fullmatch(DIFFERS_PATTERN, spec.backup_template.destination.object_url_template):
         raise InvalidSpec(f"{rules.TEMPLATE}.destination.objectURLTemplate: {rules.DIFFERS}")
+    if wrong := retention.problem(spec):
+        raise InvalidSpec(wrong)
     return times
 
 

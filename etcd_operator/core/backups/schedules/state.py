@@ -6,6 +6,7 @@ from datetime import datetime
 from etcd_operator.api.backup_schedules import FAILED_KEPT, SUCCESSFUL_KEPT
 from etcd_operator.api.meta import Condition
 from etcd_operator.core.backups.schedules.cron import Cron
+from etcd_operator.core.backups.schedules.prune import NO_RETENTION, PruneState
 from etcd_operator.core.backups.state import COMPLETED, FAILED
 
 
@@ -57,6 +58,7 @@ class ScheduleState:
     times: when backups are due; None for an invalid spec, then `problem` says why.
     described: schedule and time zone of the spec. known: those of the status, None before the first status,
     empty after one for an invalid spec.
+    prune: what is known of the removal of old backups.
     since: up to when times are over, as in the status. deadline: how late a backup may start, in seconds.
     is_verified: its backups are to be verified.
     """
@@ -76,6 +78,7 @@ class ScheduleState:
     successful_kept: int = SUCCESSFUL_KEPT
     failed_kept: int = FAILED_KEPT
     backups: tuple[ScheduledBackup, ...] = ()
+    prune: PruneState = NO_RETENTION
 
     @property
     def active(self) -> tuple[str, ...]:

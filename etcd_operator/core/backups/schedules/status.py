@@ -4,18 +4,20 @@ from datetime import datetime
 
 import msgspec
 
-from etcd_operator.api.backup_schedules import LastBackup, ScheduleStatus
+from etcd_operator.api.backup_schedules import LastBackup, LastPrune, ScheduleStatus
 from etcd_operator.api.meta import Condition, merge_conditions
 from etcd_operator.core.backups.schedules.plan import AHEAD, SchedulePlan
+from etcd_operator.core.backups.schedules.prune import PrunePlan
 from etcd_operator.core.backups.schedules.spec import backup_name
 from etcd_operator.core.backups.schedules.state import ScheduledBackup, ScheduleState
 from etcd_operator.core.backups.state import BACKING_UP, COMPLETED
 from etcd_operator.timestamps import timestamp
 
-READY, SUCCEEDED, VERIFIED = "Ready", "LastBackupSucceeded", "LastBackupVerified"
-CONDITIONS = frozenset({READY, SUCCEEDED, VERIFIED})
+READY, SUCCEEDED, VERIFIED, PRUNED = "Ready", "LastBackupSucceeded", "LastBackupVerified", "Pruned"
+CONDITIONS = frozenset({READY, SUCCEEDED, VERIFIED, PRUNED})
 """Whether backups are started; whether the last one that has ended succeeded; whether the last one whose
-verification has ended is verified, while spec.backupTemplate.verify is set."""
+verification has ended is verified, while spec.backupTemplate.verify is set; and whether old ones could be
+removed."""
 
 NEVER = Condition(type=SUCCEEDED, status="Unknown", reason="NoBackup", message="no backup has ended yet")
 NEVER_VERIFIED = Condition(
@@ -33,6 +35,7 @@ def status(
     conditions = [_ready(plan, generation), _succeeded(previous, seen, generation)]
     if state.is_verified:
         conditions.append(_verified(previous, state, generation))
+    conditions += _pruned(previous, plan.prune, generation)
     written = msgspec.structs.replace(
         previous,
         observed_generation=generation,
@@ -42,6 +45,7 @@ def status(
         next_schedule_time=_text(plan.following),
         active=_active(state, plan),
         last_backup=last,
+        last_prune=_last_prune(previous.last_prune, plan.prune, timestamp(state.now)),
         conditions=merge_conditions(previous.conditions, conditions, timestamp(state.now), own=CONDITIONS),
     )
     success = _newest(state, previous.last_successful_time)
@@ -109,6 +113,36 @@ def _verified(previous: ScheduleStatus, state: ScheduleState, generation: int) -
                 backup.verdict, type=VERIFIED, message=message, observed_generation=generation
             )
     return next((each for each in previous.conditions if each.type == VERIFIED), NEVER_VERIFIED)
+
+
+def _pruned(previous: ScheduleStatus, plan: PrunePlan, generation: int) -> tuple[Condition, ...]:
+    match plan.verdict:
+        case None:
+            return ()
+        case "":
+            return tuple(each for each in previous.conditions if each.type == PRUNED)
+        case verdict:
+            return (
+                Condition(
+                    type=PRUNED,
+                    status=verdict,
+                    reason=plan.reason,
+                    message=plan.message,
+                    observed_generation=generation,
+                ),
+            )
+
+
+def _last_prune(previous: LastPrune | None, plan: PrunePlan, now: str) -> LastPrune | None:
+    if not plan.ended:
+        return previous
+    stored = previous.stored if previous is not None else 0
+    return LastPrune(
+        request=plan.ended,
+        time=now,
+        removed=plan.removed or 0,
+        stored=plan.stored if plan.stored is not None else stored,
+    )
 
 
 def _newest(state: ScheduleState, recorded: str, *, is_verified: bool = False) -> ScheduledBackup | None:

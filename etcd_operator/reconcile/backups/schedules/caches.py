@@ -7,14 +7,16 @@ from typing import Any
 import msgspec
 
 from etcd_operator.api.backup_schedules import KIND, EtcdBackupSchedule, ScheduleSpec
-from etcd_operator.api.backups import EtcdBackup
+from etcd_operator.api.backups import UID_LABEL, EtcdBackup
+from etcd_operator.api.meta import HasMetadata, ObjectMeta
 from etcd_operator.core.backups.spec import named_cluster
 from etcd_operator.decoding import convert
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.informer import Informer
 from etcd_operator.kube.resources import Resource
-from etcd_operator.reconcile.backups.caches import BY_OWNER
+from etcd_operator.kube.views import Job, Pod
+from etcd_operator.reconcile.backups.caches import BY_OWNER, BY_UID, BackupCaches
 from etcd_operator.reconcile.caches import Source
 
 BY_CLUSTER = "cluster"
@@ -33,16 +35,31 @@ def cluster_of(schedule: EtcdBackupSchedule) -> Key | None:
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduleCaches:
-    """EtcdBackupSchedules, and all EtcdBackups, which are another group's informer."""
+    """EtcdBackupSchedules; and all EtcdBackups, their Jobs and pods, which are another group's informers."""
 
     schedules: Informer[EtcdBackupSchedule]
-    backups: Informer[EtcdBackup]
+    of_backups: BackupCaches
+
+    @property
+    def backups(self) -> Informer[EtcdBackup]:
+        """All EtcdBackups."""
+        return self.of_backups.backups
+
+    @property
+    def jobs(self) -> Informer[Job]:
+        """The Jobs with the label of an EtcdBackup or of a schedule."""
+        return self.of_backups.jobs
+
+    def pods_of(self, job: ObjectMeta) -> tuple[Pod, ...]:
+        """The pods that Kubernetes made for a Job, the oldest first."""
+        return self.of_backups.pods_of(job)
 
     def of_resource(self, resource: Resource) -> Informer[Any] | None:
         """The informer of a resource that is written."""
         by_resource: dict[Resource, Informer[Any]] = {
             resources.SCHEDULES: self.schedules,
             resources.BACKUPS: self.backups,
+            resources.JOBS: self.jobs,
         }
         return by_resource.get(resource)
 
@@ -58,7 +75,7 @@ class ScheduleCaches:
         return tuple(sorted(kept, key=lambda each: each.metadata.name))
 
     def wake(self, enqueue: Callable[[Key], None], restart: Callable[[Key], None]) -> None:
-        """Queue the EtcdBackupSchedule that changed, or whose EtcdBackup did."""
+        """Queue the EtcdBackupSchedule that changed, or whose EtcdBackup, Job or pod did."""
 
         def on_schedule(old: EtcdBackupSchedule | None, new: EtcdBackupSchedule | None) -> None:
             value = new or old
@@ -72,16 +89,28 @@ class ScheduleCaches:
                     if owner.controller and owner.kind == KIND:
                         enqueue(Key(value.metadata.namespace, owner.name))
 
+        def on_part(old: HasMetadata | None, new: HasMetadata | None) -> None:
+            for value in filter(None, (old, new)):
+                uid = value.metadata.labels.get(UID_LABEL, "")
+                for schedule in self.schedules.store.by_index(BY_UID, uid) if uid else ():
+                    enqueue(schedule.metadata.key)
+
         self.schedules.add_handler(on_schedule)
         self.backups.add_handler(on_backup)
+        self.jobs.add_handler(on_part)
+        self.of_backups.pods.add_handler(on_part)
 
 
-def schedule_caches(source: Source, backups: Informer[EtcdBackup]) -> ScheduleCaches:
-    """The informer of schedules, not yet started, beside the one of EtcdBackups."""
+def schedule_caches(source: Source, backups: BackupCaches) -> ScheduleCaches:
+    """The informer of schedules, not yet started, beside those of EtcdBackups."""
 
     def by_cluster(schedule: EtcdBackupSchedule) -> tuple[str, ...]:
         cluster = cluster_of(schedule)
         return (str(cluster),) if cluster is not None else ()
 
-    schedules = source.of(resources.SCHEDULES, EtcdBackupSchedule, indexes={BY_CLUSTER: by_cluster})
-    return ScheduleCaches(schedules=schedules, backups=backups)
+    schedules = source.of(
+        resources.SCHEDULES,
+        EtcdBackupSchedule,
+        indexes={BY_CLUSTER: by_cluster, BY_UID: lambda schedule: (schedule.metadata.uid,)},
+    )
+    return ScheduleCaches(schedules=schedules, of_backups=backups)

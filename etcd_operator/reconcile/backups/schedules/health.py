@@ -58,7 +58,7 @@ class HealthReconciler:
             return Result(requeue_after=CATCH_UP, is_done=False)
         now = self.observer.clock.now()
         verdicts = {
-            schedule.metadata.name: judge(self.observer.observe(schedule), schedule.status)
+            schedule.metadata.name: judge(self.observer.observe_backups(schedule), schedule.status)
             for schedule in self.caches.naming(key)
         }
         wanted = condition(verdicts, generation=cluster.metadata.generation)

@@ -14,18 +14,31 @@ from etcd_operator.core.backups.status import COMPLETE, VERIFIED
 from etcd_operator.decoding import convert
 from etcd_operator.errors import InvalidSpec
 from etcd_operator.reconcile.backups.schedules.caches import ScheduleCaches
+from etcd_operator.reconcile.backups.schedules.pruner import observe_prune
+from etcd_operator.reconcile.objects import Objects
 from etcd_operator.timestamps import instant, moment
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduleObserver:
-    """Observes EtcdBackupSchedules, from the caches and the wall clock alone."""
+    """Observes EtcdBackupSchedules, from the caches and the wall clock.
+
+    Only what a Job has reported is read from the API server, where the caches do not have it.
+    """
 
     caches: ScheduleCaches
     clock: Clock
 
-    def observe(self, schedule: EtcdBackupSchedule) -> ScheduleState:
-        """What is observed of one schedule."""
+    def observe(self, schedule: EtcdBackupSchedule, objects: Objects) -> ScheduleState:
+        """What is observed of one schedule. objects: reads live. Raises the errors of `Client`."""
+        spec, _, _ = _parsed(schedule)
+        state = self.observe_backups(schedule)
+        if spec is None:
+            return state
+        return replace(state, prune=observe_prune(self.caches, schedule, spec, objects))
+
+    def observe_backups(self, schedule: EtcdBackupSchedule) -> ScheduleState:
+        """The same without the Job that removes old backups: from the caches alone."""
         metadata, previous = schedule.metadata, schedule.status
         spec, times, wrong = _parsed(schedule)
         state = ScheduleState(

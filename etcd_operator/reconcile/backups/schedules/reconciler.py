@@ -22,6 +22,7 @@ from etcd_operator.api.backup_schedules import (
 from etcd_operator.api.backups import API_VERSION, EtcdBackup
 from etcd_operator.api.meta import Condition
 from etcd_operator.core.backups.schedules.plan import INVALID, SchedulePlan, plan
+from etcd_operator.core.backups.schedules.prune import FAILED_REASON, PRUNED_REASON
 from etcd_operator.core.backups.schedules.state import ScheduleState
 from etcd_operator.core.backups.schedules.status import SUCCEEDED, VERIFIED, status
 from etcd_operator.core.backups.state import COMPLETED, FAILED
@@ -36,6 +37,7 @@ from etcd_operator.kube.views import Written
 from etcd_operator.reconcile.backups.schedules.caches import ScheduleCaches
 from etcd_operator.reconcile.backups.schedules.figures import ScheduleFigures
 from etcd_operator.reconcile.backups.schedules.observe import ScheduleObserver, scheduled_backup
+from etcd_operator.reconcile.backups.schedules.pruner import Pruner
 from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.failures import REQUEST_FAILED, Failures
 from etcd_operator.reconcile.objects import NameTaken, Objects
@@ -55,6 +57,7 @@ class ScheduleReconciler:
     recorder: Recorder
     failures: Failures
     figures: ScheduleFigures
+    pruner: Pruner
 
     def reconcile(self, key: Key) -> Result:
         """One pass. Raises the errors of the API server that are worth another try."""
@@ -62,27 +65,26 @@ class ScheduleReconciler:
         if schedule is None:
             self.failures.passed(key)
             self.figures.forget(key)
+            self.pruner.failures.passed(key)
             return Result()
         if not self.expectations.are_met(key):
             return Result(requeue_after=CATCH_UP, is_done=False)
-        state = self.observer.observe(schedule)
-        made = plan(state)
-        if made is None:
-            self.figures.forget(key)
-            return Result()
         wrote = self.expectations.noting(key, self.caches.of_resource)
-        one = _Pass(
-            reconciler=self,
-            schedule=schedule,
-            state=state,
-            objects=Objects(client=self.client, namespace=key.namespace, wrote=wrote),
-        )
+        objects = Objects(client=self.client, namespace=key.namespace, wrote=wrote)
         try:
-            return one.carry_out(made)
+            return self._pass(schedule, objects)
         except TerminalError as error:
             # No event leads to the next pass: time does.
             log.error("schedule_pass_failed", key=str(key), error=str(error))
             return Result(requeue_after=RETRY_HELD)
+
+    def _pass(self, schedule: EtcdBackupSchedule, objects: Objects) -> Result:
+        state = self.observer.observe(schedule, objects)
+        made = plan(state)
+        if made is None:
+            self.figures.forget(schedule.metadata.key)
+            return Result()
+        return _Pass(reconciler=self, schedule=schedule, state=state, objects=objects).carry_out(made)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,11 +101,14 @@ class _Pass:
         held = self._start(made, made.start) if made.start is not None else None
         if held is not None:
             return held
-        self._write(made)
+        pruner = self.reconciler.pruner
+        prune, after = pruner.act(self.schedule, self.state.prune, made.prune, self.objects)
+        self._write(replace(made, prune=prune))
         for backup in made.surplus:
             self.objects.remove(resources.BACKUPS, backup)
         self.reconciler.failures.passed(self._key)
-        return Result(requeue_after=made.requeue_after)
+        waits = [seconds for seconds in (made.requeue_after, after) if seconds is not None]
+        return Result(requeue_after=min(waits, default=None))
 
     def _start(self, made: SchedulePlan, due: datetime) -> Result | None:
         """Create the EtcdBackup; how the pass ends if that was not possible."""
@@ -176,6 +181,10 @@ class _Pass:
             self._event("Warning", *made.warning)
         if made.reason == INVALID:
             self._event("Warning", INVALID, made.message)
+        if made.prune.verdict == "False":
+            self._event("Warning", FAILED_REASON, made.prune.message)
+        elif made.prune.removed:
+            self._event("Normal", PRUNED_REASON, made.prune.message)
         if _has_just_ended(previous.last_backup, wanted.last_backup):
             verdict = next(each for each in wanted.conditions if each.type == SUCCEEDED)
             if verdict.status == "True":
