@@ -5,15 +5,17 @@ from typing import Any
 
 import msgspec
 
+from etcd_operator.api.backup_schedules import Retention
 from etcd_operator.api.backups import BackupSpec
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.core.backups.spec import problem, rendered_url
-from etcd_operator.render import backup_job
+from etcd_operator.render import backup_job, prune_job
 from etcd_operator.render.scheduled_backup import scheduled_backup
 
 METADATA = ObjectMeta(
     name="one", namespace="team", uid="uid-backup", creation_timestamp="2026-11-22T15:00:00Z"
 )
+SCHEDULE = ObjectMeta(name="nightly", namespace="team", uid="uid-schedule")
 FILE = {"secretKeyRef": {"name": "credentials", "key": "file"}}
 ENDPOINTS = ("db-0.db.team.svc:2379", "db-1.db.team.svc:2379")
 _DESTINATION = ("credentials", "persistentVolumeClaim")
@@ -48,7 +50,17 @@ def verification_job_of(
     )
 
 
+def prune_job_of(url: str, retention: Retention, *keep: str, **fields: Any) -> RawObject:
+    """The Job that removes old backups of a schedule."""
+    destination = {name: fields.pop(name) for name in _DESTINATION if name in fields}
+    destination["objectURLTemplate"] = url
+    document = {"source": {"clusterName": "db"}, "destination": destination, **fields}
+    spec = msgspec.convert(document, BackupSpec)
+    assert problem(spec) == ""
+    image, request = "localhost/etcd-operator:0.1.0", f"maxCount 3 after {keep[-1]}"
+    return prune_job.job(SCHEDULE, spec, retention, image=image, request=request, keep=keep)
+
+
 def backup_of_schedule(**template: Any) -> RawObject:
     """The EtcdBackup of a schedule for one time."""
-    metadata = ObjectMeta(name="nightly", namespace="team", uid="uid-schedule")
-    return scheduled_backup(metadata, template, datetime(2026, 11, 22, 3, 30, tzinfo=UTC))
+    return scheduled_backup(SCHEDULE, template, datetime(2026, 11, 22, 3, 30, tzinfo=UTC))

@@ -6,10 +6,17 @@ from typing import Any
 import msgspec
 import pytest
 
+from etcd_operator.api.backup_schedules import Retention
 from etcd_operator.render import backup_tool, ephemeral, persistent, seed
 from etcd_operator.render.options import ALL_ADDRESSES
 from etcd_operator.render.storage_class import storage_class
-from unit.render.backups import FILE, backup_job_of, backup_of_schedule, verification_job_of
+from unit.render.backups import (
+    FILE,
+    backup_job_of,
+    backup_of_schedule,
+    prune_job_of,
+    verification_job_of,
+)
 from unit.render.cases import (
     BOOTSTRAPPING,
     EPHEMERAL_BOOTSTRAPPING,
@@ -49,6 +56,21 @@ MANIFESTS = {
         persistentVolumeClaim={"claimName": "backups"},
         encryption={"secretName": "backup-keys"},
         verify="Restore",
+    ),
+    "prune-job-s3": prune_job_of(
+        "s3://my-bucket/{{ .Namespace }}/{{ .Name }}.db?region=eu-west-1",
+        Retention(max_count=3, max_age="30d"),
+        "s3://my-bucket/team/nightly-20261121-0330.db",
+        "s3://my-bucket/team/nightly-20261122-0330.db",
+        credentials={"aws": FILE},
+        encryption={"secretName": "backup-keys"},
+        serviceAccountName="backups",
+    ),
+    "prune-job-claim": prune_job_of(
+        "file:///{{ .Name }}.db",
+        Retention(max_count=3),
+        "file:///nightly-20261122-0330.db",
+        persistentVolumeClaim={"claimName": "backups"},
     ),
     "backup-of-schedule": backup_of_schedule(
         source={"clusterName": "db"},

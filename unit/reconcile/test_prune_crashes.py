@@ -1,0 +1,125 @@
+"""Crashes, lost replies and refusals at each write while old backups are removed: done once, never two."""
+
+import pytest
+
+from unit.fakes.apiserver import Json
+from unit.reconcile.bench import Bench, bench
+from unit.reconcile.bodies import BACKUPS, SCHEDULES
+from unit.reconcile.disturbance import DISTURBANCES, Disturbance, run_or_die, survives_lag
+from unit.reconcile.harness import Operator
+from unit.reconcile.jobs import Jobs, is_prune, schedule
+from unit.reconcile.schedule_steps import FIRST, created, status
+
+RETENTION: Json = {"maxCount": 2}
+
+
+def is_pruned(made: Bench) -> bool:
+    return "lastPrune" in status(made)
+
+
+def assert_pruned(made: Bench) -> None:
+    """One backup and one Job after it, the status reports both, and nothing is written any more."""
+    made.wait(15.0)
+    assert set(created(made)) <= {FIRST}
+    assert made.status(BACKUPS, FIRST)["phase"] == "Completed"
+    last = status(made)["lastPrune"]
+    assert last["request"] == f"maxCount 2 after s3://bucket/default/{FIRST}.db"
+    assert (last["removed"], last["stored"]) == (2, 3)
+    assert len([job for job in Jobs(made).all() if is_prune(job)]) == 1
+    assert prunes_created(made) == 1
+    made.rest()
+
+
+def prunes_created(made: Bench) -> int:
+    """How many Jobs that remove backups were ever stored."""
+    jobs = [w for w in made.writes() if (w.request.method, w.request.plural) == ("POST", "jobs")]
+    return len([w for w in jobs if w.applied and w.code != 409 and is_prune(w.request.body)])
+
+
+@pytest.mark.parametrize("disturbance", DISTURBANCES.values(), ids=DISTURBANCES)
+def test_each_backup_is_followed_by_one_prune_whatever_happens_at_any_write(disturbance: Disturbance) -> None:
+    write, goes_on = 1, True
+    while goes_on:
+        with bench() as made:
+            jobs = Jobs(made)
+            has_come = disturbance.arrange(made, write)
+            made.create(*schedule(retention=RETENTION))
+
+            def complete(made: Bench = made, jobs: Jobs = jobs) -> None:
+                jobs.until(lambda: is_pruned(made))
+                made.wait(5.0)
+
+            if not run_or_die(made, complete):
+                if disturbance.world_goes_on:
+                    jobs.run_all()
+                made.start()
+                complete()
+            goes_on = has_come()
+            assert_pruned(made)
+            write += 1
+    assert write > 9
+
+
+@pytest.mark.parametrize("skips", [False, True])
+def test_each_backup_is_followed_by_one_prune_on_caches_that_lag_behind(skips: bool) -> None:
+    write, goes_on = 1, True
+    while goes_on:
+        with bench() as made:
+            jobs = Jobs(made)
+            made.create(*schedule(retention=RETENTION))
+
+            def is_done(made: Bench = made, jobs: Jobs = jobs) -> bool:
+                jobs.run_all()
+                return is_pruned(made)
+
+            goes_on = survives_lag(made, write, is_done, skips=skips)
+            jobs.until(lambda made=made: is_pruned(made))  # type: ignore[misc]
+            assert_pruned(made)
+            write += 1
+    assert write > 9
+
+
+def test_two_operators_at_once_never_run_two() -> None:
+    with bench() as made:
+        made.start()
+        first = made.operator
+        assert first is not None
+        second = Operator(made.api, made.clock)
+        try:
+            made.create(*schedule(retention=RETENTION))
+            for _ in range(400):
+                first.schedule.advance(1.0)
+                second.schedule.advance(0.0)
+                _run_all(first, second)
+                assert len([job for job in Jobs(made).all() if is_prune(job)]) <= 1
+                while Jobs(made).run_all():
+                    _run_all(first, second)
+        finally:
+            second.kill()
+        assert_pruned(made)
+
+
+def test_an_edit_that_only_the_api_server_shows_is_respected() -> None:
+    """The cache still has a retention that would remove more."""
+    with bench() as made:
+        made.start()
+        jobs = Jobs(made)
+        made.create(*schedule(retention={"maxCount": 1}))
+        made.run_until(lambda: bool(jobs.all()))
+        made.drain()
+        jobs.run_all()
+        made.run_until(lambda: "lastSuccessfulURL" in status(made))
+        made.api.freeze_views()
+        made.edit(SCHEDULES, "s", {"spec": {"retention": {"maxCount": 7}}})
+        made.wait(30.0)
+        assert prunes_created(made) == 0
+        made.api.thaw_views()
+        made.wait(5.0)
+        (job,) = (each for each in jobs.all() if is_prune(each))
+        assert "--max-count=7" in job["spec"]["template"]["spec"]["containers"][0]["args"]
+
+
+def _run_all(*operators: Operator) -> None:
+    """Passes of all operators until none is due."""
+    while sum(operator.run_pass() for operator in operators):
+        pass
