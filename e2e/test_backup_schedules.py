@@ -1,5 +1,6 @@
 """EtcdBackupSchedules on a real Kubernetes: times, edits, the status, and deletion."""
 
+import json
 import re
 from datetime import UTC, datetime
 
@@ -10,11 +11,12 @@ from e2e.support.operators import Operator
 from e2e.support.space import Space
 from e2e.support.volumes import claim_folder
 from e2e.support.waiting import LONG, wait_until
-from e2e.test_backups import ON_CLAIM, VERSION, verified, wait_phase, with_a_key
+from e2e.test_backups import ON_CLAIM, VERSION, backup, verified, wait_phase, with_a_key
 from etcd_operator.kube import resources
 from etcd_operator.timestamps import instant
 
 SELECTOR = "etcd.improbable.io/backup-schedule-name=my-schedule"
+PRUNES = "app.kubernetes.io/name=etcd-backup-prune"
 MINUTE = 75.0
 """Until the next minute begins, and a pass."""
 
@@ -50,6 +52,17 @@ def health(space: Space) -> tuple[str, str]:
     cluster = space.kubectl.json("get", "etcdclusters.etcd.improbable.io", "my-cluster")
     conditions = cluster["status"]["conditions"]
     return next(((c["status"], c["reason"]) for c in conditions if c["type"] == "BackupHealthy"), ("", ""))
+
+
+def removed(space: Space) -> int:
+    """How many backups the last prune has removed."""
+    return int(status_of(space).get("lastPrune", {}).get("removed", 0))
+
+
+def pruned(space: Space) -> tuple[str, str]:
+    """Status and message of the condition Pruned."""
+    conditions = status_of(space).get("conditions", [])
+    return next(((c["status"], c["message"]) for c in conditions if c["type"] == "Pruned"), ("", ""))
 
 
 def test_a_schedule_from_its_creation_to_its_deletion(space: Space, operator: Operator) -> None:
@@ -147,3 +160,54 @@ def test_old_etcd_backups_are_deleted_and_two_never_run_at_once(space: Space) ->
         LONG + MINUTE,
         lambda: f"it is stored, and its EtcdBackup deleted: {status_of(space)}",
     )
+
+
+def test_only_the_newest_stored_backups_of_a_schedule_are_kept(space: Space) -> None:
+    """The EtcdBackups are created by hand, as the schedule would at its times."""
+    with_a_key(space)
+    space.kubectl.create(schedule(retention={"maxCount": 2}))
+    uid = space.kubectl.json("get", "etcdbackupschedule", "my-schedule")["metadata"]["uid"]
+    owner = {"apiVersion": VERSION, "kind": "EtcdBackupSchedule", "name": "my-schedule", "uid": uid}
+    names = [f"my-schedule-2025010{day}-0000" for day in range(1, 5)]
+    for name in names:
+        document = backup(name, ON_CLAIM)
+        if name != names[1]:
+            document["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
+        space.kubectl.create(document)
+        wait_phase(space, name, "Completed")
+    wait_until(
+        lambda: removed(space) and pruned(space)[0] == "True",
+        LONG,
+        lambda: f"one is removed: {status_of(space)}",
+    )
+    folder = claim_folder(space, "my-backups")
+    stored = sorted(path.name for path in folder.iterdir() if path.name.endswith(".db"))
+    assert stored == [f"{name}.db" for name in names[1:]], "the second is of no schedule, and is not counted"
+    assert len(list(folder.iterdir())) == 2 * len(stored), "its manifest is removed, too"
+    assert f"{names[3]}.db" in verified(str(folder / stored[-1]))
+    assert pruned(space) == ("True", "removed 1 backup, 2 left")
+    assert status_of(space)["lastPrune"]["stored"] == 2
+    wait_until(lambda: ("Normal", "BackupsPruned") in space.events("my-schedule"), 30, "an Event reports it")
+    space.kubectl("delete", "etcdbackupschedule", "my-schedule", "--timeout=30s")
+    wait_until(lambda: not space.names(resources.JOBS, PRUNES), 60, "its Job is deleted with it")
+    assert len(list(folder.iterdir())) == 2 * len(stored)
+
+
+@pytest.mark.long
+def test_a_claim_that_is_gone_delays_no_backup_and_is_reported(space: Space) -> None:
+    """Each minute one is stored and one removed, until the claim of the schedule names is another one."""
+    with_a_key(space)
+    space.kubectl.create(schedule(schedule="* * * * *", retention={"maxCount": 1}))
+    wait_until(lambda: removed(space) == 1, 3 * MINUTE, lambda: f"one is removed: {status_of(space)}")
+    folder = claim_folder(space, "my-backups")
+    edit(space, '{"suspend": true}')
+    (left,) = [path.name for path in folder.iterdir() if path.name.endswith(".db")]
+    assert status_of(space)["lastSuccessfulURL"] == f"file:///{left}"
+    template = json.dumps(
+        {"backupTemplate": {"destination": {"persistentVolumeClaim": {"claimName": "gone"}}}}
+    )
+    edit(space, template)
+    edit(space, '{"retention": {"maxCount": 2}}')
+    wait_until(lambda: '"gone" not found' in pruned(space)[1], LONG, lambda: f"says why: {status_of(space)}")
+    space.kubectl("delete", "etcdbackupschedule", "my-schedule", "--timeout=30s")
+    assert (folder / left).exists()
