@@ -163,6 +163,10 @@ def test_a_job_whose_pod_is_gone_has_done_what_it_was_asked(made: Made) -> None:
     world.drain()
     assert pruned(world)["status"] == "True"
     assert "because the pod was deleted" in pruned(world)["message"]
+    before = len(world.api.log)
+    world.wait(120.0)
+    lists = [each for each in world.api.log[before:] if each.request.plural == "pods"]
+    assert lists == [], "what is reported is not read again"
 
 
 def test_an_edit_of_the_retention_takes_effect_at_once(made: Made) -> None:
@@ -238,6 +242,7 @@ def test_a_job_that_cannot_be_created_delays_no_backup(made: Made, code: int, ca
     assert world.status(BACKUPS, SECOND)["phase"] == "Completed"
     assert pruned(world)["status"] == "False"
     assert "exceeded quota" in pruned(world)["message"]
+    assert len({*messages(world, "PruneFailed")}) == 1
     world.api.before = no_fault
     let_run(made, 60.0)
     assert pruned(world)["status"] == "True"

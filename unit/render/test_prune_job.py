@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from etcd_operator.api.backup_schedules import Retention
+from etcd_operator.api.backups import BackupSpec
 from etcd_operator.cli import _parser
 from etcd_operator.render import backup_job
 from etcd_operator.render.prune_job import job_name
@@ -62,7 +63,7 @@ def test_backups_of_the_schedule_name_its_series() -> None:
     owned = msgspec.convert({**msgspec.to_builtins(METADATA), "ownerReferences": owner}, type(METADATA))
     spec = msgspec.convert(
         {"source": {"clusterName": "db"}, "destination": {"objectURLTemplate": "s3://b/x"}},
-        backup_job.BackupSpec,
+        BackupSpec,
     )
     arguments = [
         backup_job.job(metadata, spec, image="i", url="s3://b/x", endpoints=["c:2379"])["spec"]["template"][

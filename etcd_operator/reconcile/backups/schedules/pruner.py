@@ -43,12 +43,13 @@ def observe_prune(
     """What is known of one schedule, whose spec is valid. Raises the errors of `Client`."""
     status = schedule.status
     said = next((each for each in status.conditions if each.type == PRUNED), None)
+    done = status.last_prune.request if status.last_prune is not None else ""
     return PruneState(
         retention=described(spec.retention) if spec.retention is not None else "",
         newest=_newest(status),
-        done=status.last_prune.request if status.last_prune is not None else "",
+        done=done,
         pending=said.message if said is not None and said.reason == prune.PENDING else "",
-        job=_job(caches, schedule, objects),
+        job=_job(caches, schedule, done, objects),
     )
 
 
@@ -127,7 +128,9 @@ def _newest(status: ScheduleStatus) -> str:
     return status.last_successful_url
 
 
-def _job(caches: ScheduleCaches, schedule: EtcdBackupSchedule, objects: Objects) -> PruneJob | None:
+def _job(
+    caches: ScheduleCaches, schedule: EtcdBackupSchedule, done: str, objects: Objects
+) -> PruneJob | None:
     """The Job that was made for this very schedule; anybody else's of that name is none."""
     metadata = schedule.metadata
     found = caches.jobs.store.get(Key(metadata.namespace, prune_job.job_name(metadata)))
@@ -135,7 +138,7 @@ def _job(caches: ScheduleCaches, schedule: EtcdBackupSchedule, objects: Objects)
         return None
     job, pods = _without_pods(found), caches.pods_of(found.metadata)
     made = _with_pods(job, pods)
-    if job.end is JobEnd.RUNS or made.report is not None:
+    if job.end is JobEnd.RUNS or made.report is not None or job.request == done:
         return made
     return _with_pods(job, _live_pods(found, objects))  # not in a cache is not absent
 

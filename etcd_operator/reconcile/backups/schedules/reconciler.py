@@ -24,7 +24,7 @@ from etcd_operator.api.meta import Condition
 from etcd_operator.core.backups.schedules.plan import INVALID, SchedulePlan, plan
 from etcd_operator.core.backups.schedules.prune import FAILED_REASON, PRUNED_REASON
 from etcd_operator.core.backups.schedules.state import ScheduleState
-from etcd_operator.core.backups.schedules.status import SUCCEEDED, VERIFIED, status
+from etcd_operator.core.backups.schedules.status import PRUNED, SUCCEEDED, VERIFIED, status
 from etcd_operator.core.backups.state import COMPLETED, FAILED
 from etcd_operator.core.status import BEHIND, CATCH_UP, RETRY_HELD
 from etcd_operator.engine.controller import Result
@@ -181,7 +181,7 @@ class _Pass:
             self._event("Warning", *made.warning)
         if made.reason == INVALID:
             self._event("Warning", INVALID, made.message)
-        if made.prune.verdict == "False":
+        if made.prune.verdict == "False" and _pruned(previous) != _pruned(wanted):
             self._event("Warning", FAILED_REASON, made.prune.message)
         elif made.prune.removed:
             self._event("Normal", PRUNED_REASON, made.prune.message)
@@ -219,6 +219,10 @@ class _Pass:
 
 def _verdict(status: ScheduleStatus) -> Condition | None:
     return next((each for each in status.conditions if each.type == VERIFIED), None)
+
+
+def _pruned(status: ScheduleStatus) -> Condition | None:
+    return next((each for each in status.conditions if each.type == PRUNED), None)
 
 
 def _has_just_ended(before: LastBackup | None, last: LastBackup | None) -> bool:
