@@ -93,5 +93,6 @@ def test_retention_goes_on_over_a_recovery() -> None:
 
 
 def test_the_only_backup_is_never_removed() -> None:
-    assert names([backup(5, -9999)], Policy(max_count=1, max_age=1)) == []
+    for policy in (Policy(max_count=1, max_age=1), Policy(max_count=0)):
+        assert names([backup(5, -9999)], policy) == []
     assert names([], Policy(max_count=1)) == []
