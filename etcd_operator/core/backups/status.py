@@ -59,9 +59,8 @@ def _verified(
         verification = msgspec.structs.replace(verification, completion_time=now, took=plan.took)
     if plan.trial is not None:
         verification = msgspec.structs.replace(verification, etcd_version=plan.trial.etcd_version)
-    verdict = "Unknown" if plan.verdict is None else str(plan.verdict)
     others = [each for each in previous.conditions if each.type in CONDITIONS - {VERIFIED}]
-    wanted = (*others, _condition(VERIFIED, verdict, plan.reason, plan.message, generation))
+    wanted = (*others, _condition(VERIFIED, plan.verdict, plan.reason, plan.message, generation))
     return msgspec.structs.replace(
         previous,
         observed_generation=generation,
@@ -73,23 +72,25 @@ def _verified(
 def _conditions(state: BackupState, plan: BackupPlan, generation: int) -> tuple[Condition, ...]:
     verdicts = {COMPLETE: plan.phase == COMPLETED, FAILURE: plan.phase == FAILED}
     found = [
-        _condition(kind, str(holds), plan.reason, plan.message, generation)
-        for kind, holds in verdicts.items()
+        _condition(kind, holds, plan.reason, plan.message, generation) for kind, holds in verdicts.items()
     ]
     if plan.phase == COMPLETED and state.verify:
         message = f"the backup is stored, and not yet verified (spec.verify: {state.verify})"
-        found.append(_condition(VERIFIED, "Unknown", PENDING, message, generation))
+        found.append(_condition(VERIFIED, None, PENDING, message, generation))
     return tuple(found)
 
 
-def _condition(kind: str, verdict: str, reason: str, message: str, generation: int) -> Condition:
-    return msgspec.convert(
-        {
-            "type": kind,
-            "status": verdict,
-            "reason": reason,
-            "message": message,
-            "observedGeneration": generation,
-        },
-        Condition,
+def _condition(
+    kind: str,
+    verdict: bool | None,  # noqa: FBT001 -- None: unknown
+    reason: str,
+    message: str,
+    generation: int,
+) -> Condition:
+    return Condition(
+        type=kind,
+        status="Unknown" if verdict is None else "True" if verdict else "False",
+        reason=reason,
+        message=message,
+        observed_generation=generation,
     )
