@@ -159,20 +159,18 @@ def once(way: Way, etcd: Member) -> Run:
         target = Path(folder) / "snapshot.db"
         os.sync()  # what the run before has written is not this one's
         began = time.monotonic()
-        cpu, memory = _watched(way.command(etcd, target))
+        cpu, memory = _watched(way.command(etcd, target), etcd.folder / "compiled")
         seconds = time.monotonic() - began
         return Run(seconds=seconds, cpu=cpu, memory=memory, stored=target.stat().st_size / MIB)
 
 
-def _watched(command: Sequence[str]) -> tuple[float, float]:
+def _watched(command: Sequence[str], compiled: Path) -> tuple[float, float]:
     """Run a process; its CPU seconds and largest resident size.
 
     The size is read while it runs: what the kernel reports at the end includes the process that started it.
     """
     with tempfile.TemporaryFile() as output:
-        # The operator of this tree, not one that may be installed.
-        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-        process = subprocess.Popen(command, stdout=output, stderr=output, env=environment)
+        process = subprocess.Popen(command, stdout=output, stderr=output, env=_environment(compiled))
         memory = 0.0
         while not os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
             memory = max(memory, _largest(process.pid))
@@ -183,6 +181,13 @@ def _watched(command: Sequence[str]) -> tuple[float, float]:
             output.seek(0)
             raise RuntimeError(f"{' '.join(command)} failed: {output.read().decode(errors='replace')}")
     return usage.ru_utime + usage.ru_stime, memory
+
+
+def _environment(compiled: Path) -> dict[str, str]:
+    """The operator of this tree, not one that may be installed; the first run compiles it, as pip does."""
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONPYCACHEPREFIX": str(compiled)}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    return environment
 
 
 def _largest(pid: int) -> float:

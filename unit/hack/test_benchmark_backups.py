@@ -63,21 +63,21 @@ def test_the_largest_database_alone_has_nothing_to_be_compared_with(tmp_path: Pa
     assert all(verdict.at_most is None for verdict in measured._memory(LARGEST, {PLAIN: [run()]}))
 
 
-def test_a_process_is_measured_by_itself() -> None:
+def test_a_process_is_measured_by_itself(tmp_path: Path) -> None:
     """Not with what this one has used so far."""
     ballast = b"x" * (300 << 20)
-    cpu, memory = backups._watched([sys.executable, "-c", "import time; time.sleep(0.3)"])
+    cpu, memory = backups._watched([sys.executable, "-c", "import time; time.sleep(0.3)"], tmp_path)
     assert cpu > 0
     assert 3 < memory < len(ballast) / backups.MIB
     _, memory = backups._watched(
-        [sys.executable, "-c", "import time; x = b'x' * (100 << 20); time.sleep(0.3)"]
+        [sys.executable, "-c", "import time; x = b'x' * (100 << 20); time.sleep(0.3)"], tmp_path
     )
     assert 100 < memory < 200
 
 
-def test_a_process_that_fails_ends_the_measurement_with_its_words() -> None:
+def test_a_process_that_fails_ends_the_measurement_with_its_words(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError, match="no such snapshot"):
-        backups._watched([sys.executable, "-c", "raise SystemExit('no such snapshot')"])
+        backups._watched([sys.executable, "-c", "raise SystemExit('no such snapshot')"], tmp_path)
 
 
 def test_missing_programs_are_named(
