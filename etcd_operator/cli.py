@@ -1,7 +1,8 @@
 """The command line: `etcd-operator COMMAND`."""
 
 import argparse
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
 from etcd_operator.commands import backup, backup_tool, fetch, listing, prune, run, verify
@@ -34,28 +35,30 @@ COMMANDS: Mapping[str, Command] = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns the exit code: 0 done, 1 failed, 2 wrong usage (more: see the commands)."""
-    parser = _parser()
-    options = parser.parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    parser = _parser(words)
+    options = parser.parse_args(words)
     if options.command is None:
         parser.print_help()
         return 2
     return COMMANDS[options.command].run(options)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(words: Collection[str] = tuple(COMMANDS)) -> argparse.ArgumentParser:
+    """The parser, with the flags of the command that is among `words` only: those of others cost time."""
     parser = argparse.ArgumentParser(
         prog="etcd-operator",
         description="Runs etcd clusters on Kubernetes, and backs up etcd clusters anywhere.",
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     for name, command in COMMANDS.items():
-        command.add_arguments(
-            commands.add_parser(
-                name,
-                help=command.HELP,
-                description=command.DESCRIPTION,
-                epilog=command.EXAMPLES,
-                formatter_class=argparse.RawDescriptionHelpFormatter,
-            )
+        made = commands.add_parser(
+            name,
+            help=command.HELP,
+            description=command.DESCRIPTION,
+            epilog=command.EXAMPLES,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
         )
+        if name in words:
+            command.add_arguments(made)
     return parser

@@ -15,11 +15,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
+from etcd_operator import __version__
 from etcd_operator.backup import frames
+from etcd_operator.backup.ahead import ahead
 from etcd_operator.backup.database import DatabaseScan, DatabaseSummary
 from etcd_operator.backup.errors import BackupError, Damaged, ManifestMissing, SnapshotDamaged, SnapshotOld
 from etcd_operator.backup.keys import Key
-from etcd_operator.backup.manifest import SUFFIX, Compression, Manifest, decode, encode, name_of, own_version
+from etcd_operator.backup.manifest import SUFFIX, Compression, Manifest, decode, encode, name_of
 from etcd_operator.storage.errors import NameTaken, StoreError
 from etcd_operator.storage.protocol import Store
 
@@ -155,7 +157,7 @@ class _Transfer:
         size, sha256 = self._stored()
         key = self._options.key
         return Manifest(
-            operator_version=own_version(),
+            operator_version=__version__,
             etcd_version=origin.etcd_version,
             cluster_id=f"{origin.cluster_id:016x}",
             member_id=f"{origin.member_id:016x}",
@@ -175,7 +177,7 @@ class _Transfer:
 
     def _plain(self) -> Iterator[bytes]:
         done = 0
-        for block in _blocks(self._snapshot):
+        for block in ahead(_blocks(self._snapshot)):
             with _damage_of_transfer():
                 self._scan.feed(block)
             done += len(block)

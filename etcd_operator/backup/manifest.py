@@ -114,16 +114,6 @@ def decode(data: bytes) -> Manifest:
     return manifest
 
 
-def own_version() -> str:
-    """The version of this operator; empty if it runs without being installed."""
-    from importlib.metadata import PackageNotFoundError, version  # slow to import
-
-    try:
-        return version(PACKAGE)
-    except PackageNotFoundError:
-        return ""
-
-
 def _read(data: bytes, kind: type[Any]) -> Any:
     try:
         return decoder(kind).decode(data)

@@ -11,5 +11,5 @@
     progress         progress for people
     interrupts       SIGINT and SIGTERM as exceptions, so that everything is cleaned up
 
-The parser is built from all of them at each start, so they import what is large only when they run.
+All of them are imported at each start, so they import what is large only when they run.
 """

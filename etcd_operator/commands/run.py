@@ -6,11 +6,13 @@ import threading
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from etcd_operator.commands import outcome
 from etcd_operator.errors import OperatorError
-from etcd_operator.settings import Settings
+
+if TYPE_CHECKING:
+    from etcd_operator.settings import Settings
 
 PREFIX = "ETCD_OPERATOR_"
 NAMESPACE_FILE = Path("/var/run/secrets/kubernetes.io/serviceaccount/namespace")
@@ -51,6 +53,8 @@ COMPATIBILITY = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags: one for each setting, and those of older operators."""
+    from etcd_operator.settings import Settings
+
     for field in fields(Settings):
         flag = "--" + field.name.replace("_", "-")
         shown = f"{FLAGS[field.name]}" + (f" (default: {field.default})" if field.default != "" else "")
@@ -72,8 +76,10 @@ def run(options: argparse.Namespace) -> int:
     return _run(settings)
 
 
-def settings_from(given: Mapping[str, Any], environment: Mapping[str, str]) -> Settings:
+def settings_from(given: Mapping[str, Any], environment: Mapping[str, str]) -> "Settings":
     """Flags before variables before defaults. Raises `OperatorError` for a value of the wrong type."""
+    from etcd_operator.settings import Settings
+
     values: dict[str, Any] = {"lease_namespace": _own_namespace()}
     for field in fields(Settings):
         value = given.get(field.name)
@@ -83,7 +89,7 @@ def settings_from(given: Mapping[str, Any], environment: Mapping[str, str]) -> S
     return Settings(**values)
 
 
-def _run(settings: Settings) -> int:
+def _run(settings: "Settings") -> int:
     from etcd_operator.app import LAST_SECONDS, Operator
     from etcd_operator.kube.own_pod import claim
     from etcd_operator.observability.logs import configure

@@ -6,7 +6,6 @@ folder once it is an hour old and nobody holds its lock.
 """
 
 import contextlib
-import ctypes
 import errno
 import fcntl
 import os
@@ -127,6 +126,8 @@ def rename_if_absent(path: Path, target: Path) -> None:
 
     `StoreError` if the filesystem cannot do that, `OSError` for any other failure.
     """
+    import ctypes  # slow to import, and rarely needed
+
     rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     code = errno.ENOSYS
     if rename is not None:
