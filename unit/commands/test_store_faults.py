@@ -1,0 +1,166 @@
+"""A bucket that fails, and commands that are killed: what is visible then, and the backup after it."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from unit.backup.samples import chunks, snapshot
+from unit.commands.conftest import Run
+from unit.fakes.etcd.cluster import FakeEtcdCluster
+from unit.storage import moto_s3
+from unit.storage.server import Fault, Request, Server, closes, hangs, says, serving
+
+LARGE = snapshot(3, value=6 << 20)
+"""Sent in three parts."""
+
+WRITES = 6
+"""Of a large backup: begin, three parts, end, manifest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bucket:
+    """The service that has it, and the query of its URLs."""
+
+    server: Server
+    query: str
+
+    def url(self, name: str = "") -> str:
+        return f"s3://bucket/{name}{self.query}"
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+    with serving(moto_s3.app()) as server:
+        moto_s3.reset("bucket")
+        query = f"?endpoint={server.address}&disableSSL=true&region=us-east-1&s3ForcePathStyle=true"
+        yield Bucket(server, query)
+
+
+def states(run: Run, url: object) -> dict[str, str]:
+    return {each["name"]: each["state"] for each in run("list", url, "--json").document["backups"]}
+
+
+def check_next(run: Run, endpoint: str, url: object) -> None:
+    """The next backup, which has another name, works."""
+    ran = run("backup", "--endpoints", endpoint, "--to", url)
+    assert (ran.code, ran.err) == (0, "")
+    assert run("verify", url).code == 0
+
+
+def is_write(request: Request) -> bool:
+    return request.method in ("PUT", "POST")
+
+
+FAULTS: dict[str, tuple[dict[str, Any], str]] = {
+    "500": ({"answer": says(500).answer}, "Stalled"),
+    "503": ({"answer": says(503, b"<Error><Code>SlowDown</Code></Error>").answer}, "Stalled"),
+    "403": ({"answer": says(403).answer}, "AccessDenied"),
+    "full": ({"answer": says(507).answer}, "StoreFull"),
+    "hangs": ({"keep": hangs().keep, "hang": True}, "Stalled"),
+    "cut off": ({"keep": closes().keep}, "Stalled"),
+}
+
+
+@pytest.mark.parametrize("size", ["small", "large"])
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_bucket_that_takes_nothing(
+    run: Run,
+    etcd: FakeEtcdCluster,
+    endpoint: str,
+    bucket: Bucket,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    size: str,
+) -> None:
+    monkeypatch.setattr("etcd_operator.commands.places.STALL_SECONDS", 1.0)
+    if size == "large":
+        etcd.damage = lambda _: LARGE
+    how, reason = FAULTS[name]
+    # The large one: what begins the upload passes.
+    where = (lambda r: "partNumber" in r.query) if size == "large" else is_write
+    bucket.server.faults = [Fault(where=where, applied=False, **how)]
+    ran = run("backup", "--endpoints", endpoint, "--to", bucket.url("one.db"), "--json")
+    assert (ran.code, ran.document["reason"]) == (1, reason)
+    assert ran.err == f"etcd-operator: {ran.document['error']}\n"
+    bucket.server.faults = []
+    assert states(run, bucket.url()) == {}
+    assert moto_s3.uploads("bucket") == []
+    check_next(run, endpoint, bucket.url("one.db"))
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_bucket_that_takes_no_manifest(
+    run: Run, endpoint: str, bucket: Bucket, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """What is there is no backup, and the error says what to do with it."""
+    monkeypatch.setattr("etcd_operator.commands.places.STALL_SECONDS", 1.0)
+    how, _ = FAULTS[name]
+    bucket.server.faults = [
+        Fault(where=lambda r: is_write(r) and r.path.endswith(".json"), applied=False, **how)
+    ]
+    ran = run("backup", "--endpoints", endpoint, "--to", bucket.url("one.db"), "--json")
+    assert (ran.code, ran.document["reason"]) == (1, "ManifestMissing")
+    assert "Delete it, and run the backup again" in ran.document["error"]
+    bucket.server.faults = []
+    assert states(run, bucket.url()) == {"one.db": "incomplete"}
+    check_next(run, endpoint, bucket.url("two.db"))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("is_applied", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("at", range(1, WRITES + 1))
+def test_killed_at_each_write_to_a_bucket(
+    run: Run, etcd: FakeEtcdCluster, endpoint: str, bucket: Bucket, at: int, is_applied: bool
+) -> None:
+    etcd.damage = lambda _: LARGE
+    processes: list[subprocess.Popen[bytes]] = []
+    count = 0
+
+    def strikes(request: Request) -> bool:
+        nonlocal count
+        count += is_write(request)
+        if not is_write(request) or count != at:
+            return False
+        processes[0].kill()
+        return True
+
+    bucket.server.faults = [Fault(where=strikes, applied=is_applied, keep=-1)]
+    processes.append(start(endpoint, bucket.url("one.db")))
+    assert processes[0].wait(60) == -9
+    bucket.server.faults = []
+    expected = {5: "incomplete", 6: "complete"} if is_applied else {6: "incomplete"}
+    assert states(run, bucket.url()) == ({"one.db": expected[at]} if at in expected else {})
+    if expected.get(at) == "complete":
+        assert run("verify", bucket.url("one.db")).code == 0
+    check_next(run, endpoint, bucket.url("two.db"))
+
+
+@pytest.mark.exhaustive
+def test_killed_at_each_chunk_into_a_folder(
+    run: Run, etcd: FakeEtcdCluster, endpoint: str, backups: Path
+) -> None:
+    data = snapshot(100)
+    etcd.damage = lambda _: data
+    for at in range(len(list(chunks(data)))):
+        processes: list[subprocess.Popen[bytes]] = []
+        etcd.on_chunk = lambda index, at=at, struck=processes: struck[0].kill() if index == at else None
+        processes.append(start(endpoint, str(backups / "one.db")))
+        assert processes[0].wait(60) == -9
+        assert states(run, backups) == {}
+        assert not (backups / "one.db").exists()
+        etcd.on_chunk = None
+        check_next(run, endpoint, backups / f"next-{at}.db")
+        for path in backups.iterdir():
+            path.unlink()
+
+
+def start(endpoint: str, to: str) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "etcd_operator", "backup", "--endpoints", endpoint, "--to", to]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
