@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from contextlib import ExitStack
 
 from localcluster.console import RefusalError
@@ -40,14 +41,17 @@ class Run:
         self._wanted = chosen.environments or suite.ENVIRONMENTS
         self._times = suite.Timetable()
         self._kubernetes: Kubernetes | None = None
+        self._stores: suite.Beside | None = None
+        self._ending = ExitStack()
 
     def run(self) -> int:
         """All steps, the quick ones first; the exit code."""
         if not self._times.run("tools", suite.install_tox):
             return self._times.report()
-        for environment in self._wanted:
-            if suite.BESIDE.get(environment) not in self._wanted:
-                self._check_with_others(environment)
+        with self._ending:
+            for environment in self._wanted:
+                if suite.BESIDE.get(environment) not in self._wanted:
+                    self._check_with_others(environment)
         if self._options.down and self._options.kubeconfig is None:
             self._times.run("down", self._take_down)
         return self._times.report()
@@ -58,7 +62,7 @@ class Run:
             beside: dict[str, suite.Beside] = {}
             for other in others:
                 print(f"\n== {other}, beside {environment}", flush=True)
-                beside[other] = stack.enter_context(suite.Beside(other, self._variables(other)))
+                beside[other] = stack.enter_context(suite.tox_beside(other, self._variables(other)))
             self._check(environment)
             for other in others:
                 print(f"\n== {other}", flush=True)
@@ -84,11 +88,24 @@ class Run:
 
     def _has_operator(self) -> bool:
         done = [passed for name, _, passed in self._times.rows if name == "deploy"]
-        return done[0] if done else self._times.run("deploy", self._deploy)
+        if done:
+            return done[0]
+        self._await_stores()
+        return self._times.run("deploy", self._deploy)
 
     def _prepare(self) -> bool:
         self._kubernetes = options.prepared(self._options)
+        loader = self._kubernetes.store_loader
+        if loader and suite.ON_OPERATOR.intersection(self._wanted):
+            self._stores = self._ending.enter_context(suite.Beside(loader, os.environ))
         return True
+
+    def _await_stores(self) -> None:
+        """The stores for tests of backups: built since there is a Kubernetes, beside the unit tests."""
+        if self._stores is not None:
+            print("\n== stores", flush=True)
+            seconds, passed = self._stores.finish()
+            self._times.note("stores", seconds, passed=passed)
 
     def _deploy(self) -> bool:
         if self._kubernetes is None:

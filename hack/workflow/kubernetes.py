@@ -6,7 +6,7 @@ Promises: it is used through its kubeconfig only; what cannot be done there is r
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,6 +58,11 @@ class Kubernetes:
     def load_operator(self, image: str) -> str:
         """Build the operator's image and give it to all nodes; a digest that changes with its content."""
         raise RefusalError(f"{image} cannot be loaded into this Kubernetes; use --image")
+
+    @property
+    def store_loader(self) -> Sequence[str]:
+        """The command that loads the stores for tests of backups; empty if they cannot be loaded."""
+        return ()
 
     def remove(self) -> None:
         """Remove the Kubernetes, if the workflows made it."""

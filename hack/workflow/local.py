@@ -7,7 +7,7 @@ import json
 import subprocess
 import sys
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -44,6 +44,11 @@ class LocalKubernetes(Kubernetes):
         else:
             hack_cluster("load-image", str(archive), "--name", self.name)
         return digest
+
+    @property
+    def store_loader(self) -> Sequence[str]:
+        """It builds them, too, which takes minutes the first time."""
+        return (sys.executable, str(CLUSTER), "images", "--with", "stores", "--name", self.name)
 
     def remove(self) -> None:
         """Remove it and everything that belongs to it."""

@@ -15,7 +15,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from localcluster.console import RefusalError, progress
@@ -97,20 +97,21 @@ def tox(environment: str, variables: Mapping[str, str], *options: str) -> bool:
 
 
 class Beside:
-    """A tox environment that runs while something else does, for use in a `with`.
+    """A program that runs while something else does, for use in a `with`.
 
     It has the lower priority. Its output is kept until it ends,
     so that the two do not mix. One that is left early is ended.
     """
 
-    def __init__(self, environment: str, variables: Mapping[str, str]) -> None:
-        # Made first: two at once would make the package at the same place.
-        is_made = tox(environment, variables, "--notest")
-        program = ["nice", "-n", "10", *_tox(environment), "--skip-pkg-install"] if is_made else ["false"]
+    def __init__(self, program: Sequence[str], variables: Mapping[str, str]) -> None:
         self._began = time.monotonic()
         self._output = tempfile.TemporaryFile()  # noqa: SIM115 - closed by __exit__
         self._process = subprocess.Popen(
-            program, cwd=REPOSITORY, env=dict(variables), stdout=self._output, stderr=subprocess.STDOUT
+            ["nice", "-n", "10", *program],
+            cwd=REPOSITORY,
+            env=dict(variables),
+            stdout=self._output,
+            stderr=subprocess.STDOUT,
         )
         self._seconds = 0.0
         self._watcher = threading.Thread(target=self._watch, daemon=True)
@@ -136,6 +137,13 @@ class Beside:
         sys.stdout.write(self._output.read().decode(errors="replace"))
         sys.stdout.flush()
         return self._seconds, self._process.returncode == 0
+
+
+def tox_beside(environment: str, variables: Mapping[str, str]) -> Beside:
+    """A tox environment that runs while another one does."""
+    # Made first: two at once would make the package at the same place.
+    is_made = tox(environment, variables, "--notest")
+    return Beside([*_tox(environment), "--skip-pkg-install"] if is_made else ["false"], variables)
 
 
 def _tox(environment: str) -> list[str]:

@@ -137,3 +137,41 @@ def test_the_manifest_gets_the_image_and_a_digest_that_stays_text() -> None:
     assert deployment.image_of(text) == "registry/other:1"
     assert '        etcd-operator/image-id: "1234567890123456"\n' in text
     assert deployment.rendered(manifest, IMAGE, "") == manifest
+
+
+class WithStores(Kubernetes):
+    """One into which stores can be loaded: by a program that says so."""
+
+    loader: tuple[str, ...] = ("sh", "-c", "echo loaded")
+
+    @property
+    def store_loader(self) -> tuple[str, ...]:
+        return self.loader
+
+
+@pytest.mark.parametrize(
+    ("wanted", "loader", "steps"),
+    [
+        (["unit", "e2e"], "echo loaded", ["tools", "kubernetes", "unit", "stores", "deploy", "e2e"]),
+        (["unit", "e2e"], "exit 1", ["tools", "kubernetes", "unit", "stores FAILED", "deploy", "e2e"]),
+        (["unit"], "exit 1", ["tools", "kubernetes", "unit"]),
+    ],
+)
+def test_the_stores_are_built_beside_unit_tests_and_awaited_before_system_tests(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, wanted: list[str], loader: str, steps: list[str]
+) -> None:
+    kubernetes = WithStores(kubeconfig=tmp_path / "kubeconfig", tools=tmp_path)
+    monkeypatch.setattr(WithStores, "loader", ("sh", "-c", loader))
+    monkeypatch.setattr(suite, "install_tox", lambda: True)
+    monkeypatch.setattr(suite, "tox", lambda *_: True)
+    monkeypatch.setattr(options, "prepared", lambda _: kubernetes)
+    monkeypatch.setattr(checks, "deploy", lambda *_: None)
+    run = checks.Run(chosen(*wanted))
+    assert run.run() == ("FAILED" in " ".join(steps))
+    assert [name if passed else f"{name} FAILED" for name, _, passed in run._times.rows] == steps
+
+
+def test_stores_are_loaded_into_the_local_kubernetes_only(tmp_path: Path) -> None:
+    local = LocalKubernetes(kubeconfig=tmp_path / "kubeconfig", name="ci", tools=tmp_path)
+    assert local.store_loader[-5:] == ("images", "--with", "stores", "--name", "ci")
+    assert Kubernetes(kubeconfig=tmp_path / "kubeconfig", tools=tmp_path).store_loader == ()
