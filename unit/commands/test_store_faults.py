@@ -79,14 +79,15 @@ def test_a_bucket_that_takes_nothing(
     name: str,
     size: str,
 ) -> None:
-    monkeypatch.setattr("etcd_operator.commands.places.STALL_SECONDS", 1.0)
     if size == "large":
         etcd.damage = lambda _: LARGE
     how, reason = FAULTS[name]
     # The large one: what begins the upload passes.
     where = (lambda r: "partNumber" in r.query) if size == "large" else is_write
     bucket.server.faults = [Fault(where=where, applied=False, **how)]
-    ran = run("backup", "--endpoints", endpoint, "--to", bucket.url("one.db"), "--json")
+    with monkeypatch.context() as brief:
+        brief.setattr("etcd_operator.commands.places.STALL_SECONDS", 1.0)
+        ran = run("backup", "--endpoints", endpoint, "--to", bucket.url("one.db"), "--json")
     assert (ran.code, ran.document["reason"]) == (1, reason)
     assert ran.err == f"etcd-operator: {ran.document['error']}\n"
     bucket.server.faults = []
@@ -100,12 +101,13 @@ def test_a_bucket_that_takes_no_manifest(
     run: Run, endpoint: str, bucket: Bucket, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """What is there is no backup, and the error says what to do with it."""
-    monkeypatch.setattr("etcd_operator.commands.places.STALL_SECONDS", 1.0)
     how, _ = FAULTS[name]
     bucket.server.faults = [
         Fault(where=lambda r: is_write(r) and r.path.endswith(".json"), applied=False, **how)
     ]
-    ran = run("backup", "--endpoints", endpoint, "--to", bucket.url("one.db"), "--json")
+    with monkeypatch.context() as brief:
+        brief.setattr("etcd_operator.commands.places.STALL_SECONDS", 1.0)
+        ran = run("backup", "--endpoints", endpoint, "--to", bucket.url("one.db"), "--json")
     assert (ran.code, ran.document["reason"]) == (1, "ManifestMissing")
     assert "Delete it, and run the backup again" in ran.document["error"]
     bucket.server.faults = []
