@@ -11,7 +11,7 @@ from enum import StrEnum
 
 from etcd_operator.backup.errors import DamagedManifest, NotABackup, UnknownFormat
 from etcd_operator.backup.manifest import SUFFIX, Manifest, decode, name_of
-from etcd_operator.storage.errors import InvalidURL, NotFound
+from etcd_operator.storage.errors import AccessDenied, InvalidURL, NotFound
 from etcd_operator.storage.protocol import Store, Stored
 
 MANIFEST_LIMIT = 64 * 1024
@@ -27,6 +27,7 @@ class State(StrEnum):
     WRONG_SIZE = "wrong size"
     DAMAGED_MANIFEST = "damaged manifest"
     UNKNOWN_FORMAT = "unknown format"
+    UNREADABLE = "unreadable"  # a manifest that the store does not give out, such as an archived one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +53,8 @@ def entries(
 ) -> Iterator[Entry]:
     """Everything below `prefix` ("" for all), by name, one entry for each object and its manifest.
 
-    Reads one manifest at a time. is_wanted: by name; of others, nothing is read. Raises the store's errors.
+    Reads one manifest at a time. is_wanted: by name; of others, nothing is read. Raises the store's errors, but
+    a manifest that may not be read is an entry.
     """
     listed = store.list(prefix)
     found = {stored.name: stored for stored in listed if is_wanted(stored.name.removesuffix(SUFFIX))}
@@ -82,16 +84,9 @@ def _entry(store: Store, name: str, stored: Stored | None, *, has_manifest: bool
         return Entry(name=name, state=State.INCOMPLETE, stored=stored, problem=problem)
     try:
         manifest = decode(_read_small(store, name_of(name)))
-    except UnknownFormat as error:
-        return Entry(name=name, state=State.UNKNOWN_FORMAT, stored=stored, problem=str(error))
-    except DamagedManifest as error:
-        return Entry(name=name, state=State.DAMAGED_MANIFEST, stored=stored, problem=str(error))
-    except InvalidURL:
-        problem = "no backup has such a name: nothing can be read under it"
-        return Entry(name=name, state=State.DAMAGED_MANIFEST, stored=stored, problem=problem)
-    except NotFound:
-        problem = "the manifest was deleted just now"
-        return Entry(name=name, state=State.INCOMPLETE, stored=stored, problem=problem)
+    except (UnknownFormat, DamagedManifest, AccessDenied, InvalidURL, NotFound) as error:
+        state, problem = _unusable(error)
+        return Entry(name=name, state=state, stored=stored, problem=problem)
     if stored is None:
         problem = "the manifest exists, but not the object: deleted by someone"
         return Entry(name=name, state=State.OBJECT_MISSING, stored=None, manifest=manifest, problem=problem)
@@ -99,6 +94,19 @@ def _entry(store: Store, name: str, stored: Stored | None, *, has_manifest: bool
         problem = f"the object has {stored.size} bytes, not {manifest.stored_size}: damaged or replaced"
         return Entry(name=name, state=State.WRONG_SIZE, stored=stored, manifest=manifest, problem=problem)
     return Entry(name=name, state=State.COMPLETE, stored=stored, manifest=manifest)
+
+
+def _unusable(error: Exception) -> tuple[State, str]:
+    """What a name is whose manifest could not be read, and why in words."""
+    if isinstance(error, UnknownFormat):
+        return State.UNKNOWN_FORMAT, str(error)
+    if isinstance(error, AccessDenied):
+        return State.UNREADABLE, str(error)
+    if isinstance(error, NotFound):
+        return State.INCOMPLETE, "the manifest was deleted just now"
+    if isinstance(error, InvalidURL):
+        return State.DAMAGED_MANIFEST, "no backup has such a name: nothing can be read under it"
+    return State.DAMAGED_MANIFEST, str(error)
 
 
 def _read_small(store: Store, name: str) -> bytes:

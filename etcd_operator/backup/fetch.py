@@ -56,11 +56,19 @@ def fetch(
             _publish(source, target)
             partial.unlink(missing_ok=True)
     except OSError as error:
-        raise FetchError(
-            f"cannot write {target}: {error.strerror or error}. What has arrived is kept in {partial.name}, "
-            "and the next fetch goes on there"
-        ) from error
+        raise FetchError(f"cannot write {target}: {error.strerror or error}{_kept(partial)}") from error
     return manifest
+
+
+def _kept(partial: Path) -> str:
+    """What is said about a part that has arrived; nothing if none has."""
+    try:
+        has_begun = partial.stat().st_size > 0
+    except OSError:
+        has_begun = False
+    if not has_begun:
+        return ""
+    return f". What has arrived is kept in {partial.name}, and the next fetch goes on there"
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from etcd_operator.backup.catalog import Entry, State, entries
 from etcd_operator.backup.manifest import Manifest
 from etcd_operator.backup.order import Stamp, newest_first
 from etcd_operator.backup_tool.names import Name, parse
+from etcd_operator.storage.errors import AccessDenied
 from etcd_operator.storage.protocol import Store
 
 
@@ -57,9 +58,14 @@ class Inventory:
 def load(store: Store, folder: str, *, running: str = "") -> Inventory:
     """What is in `folder`; nothing below it, and nothing beside it. Raises the store's errors.
 
+    Also for a single manifest that may not be read: without it nobody knows which backup is the newest.
+
     running: the ID of the etcd cluster that runs now, empty if that is not known.
     """
     found = [entry for entry in entries(store, folder) if _name(entry, folder) is not None]
+    for entry in found:
+        if entry.state is State.UNREADABLE:
+            raise AccessDenied(entry.problem)
     backups = [backup for entry in found if (backup := _backup(entry, folder)) is not None]
     return Inventory(
         backups=ordered(backups, running=running),

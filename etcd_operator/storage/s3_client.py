@@ -82,7 +82,7 @@ def connect(options: Options, attempts: Attempts) -> Any:
         client = session.client("s3", region_name=region, endpoint_url=options.endpoint_url, config=config)
     except (botocore.exceptions.BotoCoreError, ValueError) as error:
         raise InvalidURL(
-            f"No client of S3 can be made: {error} Correct the URL or the configuration."
+            f"No client of S3 can be made: {str(error).rstrip('.')}. Correct the URL or the configuration."
         ) from None
     client.meta.events.register("before-send.s3", _begin_sending)
     return client

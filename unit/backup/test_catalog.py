@@ -8,6 +8,7 @@ from etcd_operator.backup import catalog
 from etcd_operator.backup.catalog import State
 from etcd_operator.backup.errors import DamagedManifest, NotABackup, UnknownFormat
 from etcd_operator.backup.manifest import SUFFIX
+from etcd_operator.storage.errors import AccessDenied
 from unit.backup.samples import NOW, FaultyStore, folder, snapshot, stored
 
 
@@ -60,6 +61,21 @@ def test_a_name_that_no_backup_can_have_ends_nothing(tmp_path: Path, name: str) 
     stored(folder(tmp_path), "one.db")
     (tmp_path / f"{name}{SUFFIX}").write_text("{}")
     assert listed(tmp_path) == {"one.db": State.COMPLETE, name: State.DAMAGED_MANIFEST}
+
+
+def test_a_manifest_that_may_not_be_read_is_one_entry_of_many(tmp_path: Path) -> None:
+    store = FaultyStore(folder(tmp_path))
+    for name in ("archived.db", "one.db"):
+        stored(store.inner, name)
+
+    def refuse(method: str, name: str) -> None:
+        if (method, name) == ("read", f"archived.db{SUFFIX}"):
+            raise AccessDenied("No right to use it.")
+
+    store.before = refuse
+    archived, one = catalog.entries(store, "")
+    assert (archived.state, archived.problem) == (State.UNREADABLE, "No right to use it.")
+    assert one.state is State.COMPLETE
 
 
 def test_a_manifest_that_is_deleted_while_listing_ends_nothing(tmp_path: Path) -> None:

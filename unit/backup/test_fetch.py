@@ -158,6 +158,14 @@ def test_too_little_space_is_noticed_before(
         fetch(store, "one", target, KEYS)
 
 
+def test_a_folder_that_is_missing_keeps_nothing(store: Interrupted, tmp_path: Path) -> None:
+    stored(store.inner, "one", DATA)
+    target = tmp_path / "missing" / "snapshot.db"
+    with pytest.raises(FetchError) as caught:
+        fetch(store, "one", target, KEYS)
+    assert str(caught.value) == f"cannot write {target}: No such file or directory"
+
+
 def test_a_full_disk_is_one_sentence_and_the_next_fetch_continues(
     store: Interrupted, target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,8 @@ from etcd_operator.backup.manifest import name_of
 from etcd_operator.backup_tool.inventory import Inventory, load
 from etcd_operator.backup_tool.names import Name, parse
 from etcd_operator.storage.directory import Directory
-from unit.backup.samples import folder
+from etcd_operator.storage.errors import AccessDenied
+from unit.backup.samples import FaultyStore, folder
 from unit.backup_tool.support import FOLDER, put
 
 OLD, NEW = 0xAAAA, 0xBBBB
@@ -105,6 +106,20 @@ def test_what_is_not_whole_does_not_count(store: Directory) -> None:
     assert (found.bare, found.incomplete) == ((bare,), (half,))
     assert found.total_size == whole.total_size > 0
     assert found.newest == whole.newest
+
+
+def test_nothing_is_concluded_while_a_manifest_may_not_be_read(store: Directory) -> None:
+    put(store, 5)
+    refusing = FaultyStore(store)
+    newest = name_of(put(store, 6))
+
+    def refuse(method: str, name: str) -> None:
+        if (method, name) == ("read", newest):
+            raise AccessDenied("no right")
+
+    refusing.before = refuse
+    with pytest.raises(AccessDenied, match="no right"):
+        load(refusing, FOLDER)
 
 
 def test_an_empty_folder_and_one_that_does_not_exist(store: Directory) -> None:

@@ -91,6 +91,12 @@ def test_a_url_that_cannot_be_used_is_refused(url: str, message: str) -> None:
     assert "planted" not in str(caught.value)
 
 
+def test_a_profile_that_is_missing_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "nope")
+    with pytest.raises(InvalidURL, match=r"\(nope\) could not be found\. Correct the URL"):
+        open_store("s3://bucket/a?region=a")[0].stat("a")
+
+
 def test_the_options_of_a_url() -> None:
     query = {
         "region": "eu-west-1",
