@@ -4,6 +4,7 @@ The options are those that earlier etcd operators document. The SDK repeats noth
 trailers, which stores that are compatible with S3 refuse; each request is signed over its content instead.
 """
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -59,7 +60,7 @@ def parse_options(query: Mapping[str, str]) -> Options:
 
 
 def connect(options: Options, attempts: Attempts) -> Any:
-    """A client of boto3 with credentials of the SDK's normal chain. Sends nothing."""
+    """A client of boto3 with credentials of the SDK's normal chain. Sends nothing. Raises `InvalidURL`."""
     try:
         import boto3
         import botocore.exceptions
@@ -67,6 +68,7 @@ def connect(options: Options, attempts: Attempts) -> Any:
     except ImportError as error:
         raise MissingSDK("s3:// needs the Python package boto3. Install etcd-operator with it.") from error
 
+    _check_authorities(options)
     quiet("boto3", "botocore", "urllib3")
     config = Config(
         connect_timeout=attempts.connect_timeout,
@@ -118,3 +120,11 @@ def _addressing(options: Options) -> str:
     """Most stores that are compatible with S3 have no host names per bucket."""
     by_path = bool(options.endpoint) if options.path_style is None else options.path_style
     return "path" if by_path else "auto" if options.path_style is None else "virtual"
+
+
+def _check_authorities(options: Options) -> None:
+    """The SDK reports a missing file as a connection that failed, which would be repeated."""
+    bundle = os.environ.get("AWS_CA_BUNDLE", "")
+    is_used = not (options.endpoint_url or "").startswith("http://")
+    if bundle and is_used and not os.access(bundle, os.R_OK):
+        raise InvalidURL(f"AWS_CA_BUNDLE names {bundle}, which cannot be read. Correct or remove it.")

@@ -91,6 +91,13 @@ def test_a_url_that_cannot_be_used_is_refused(url: str, message: str) -> None:
     assert "planted" not in str(caught.value)
 
 
+def test_a_bundle_of_authorities_that_is_missing_is_noticed_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_CA_BUNDLE", "/missing.pem")
+    with pytest.raises(InvalidURL, match=r"AWS_CA_BUNDLE names /missing\.pem, which cannot be read"):
+        open_store("s3://bucket/a?endpoint=https://127.0.0.1:1")[0].stat("a")
+    open_store("s3://bucket/a?endpoint=http://127.0.0.1:1")
+
+
 def test_a_profile_that_is_missing_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_PROFILE", "nope")
     with pytest.raises(InvalidURL, match=r"\(nope\) could not be found\. Correct the URL"):
