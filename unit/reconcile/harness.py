@@ -9,6 +9,7 @@ makes the same writes in the same order every time. Time moves only when nothing
 import threading
 from collections.abc import Callable
 from functools import partial
+from itertools import chain
 from typing import Any
 from uuid import uuid4
 
@@ -128,7 +129,10 @@ def objects_of(api: ApiServer, namespace: str = "default") -> Objects:
 
 
 class Operator:
-    """One life of the operator; `dies_at` numbers its writes from 1: see `Mortality`."""
+    """One life of the operator; `dies_at` numbers its writes from 1: see `Mortality`.
+
+    only: the one group that it has, by name; all of them by default.
+    """
 
     def __init__(
         self,
@@ -138,6 +142,7 @@ class Operator:
         dies_at: int = 0,
         dies_on: str = "",
         tools: Tools | None = None,
+        only: str = "",
     ) -> None:
         self._api = api
         tools = tools or Tools()
@@ -172,7 +177,8 @@ class Operator:
             leads_for=lambda seconds: seconds == MEMBERSHIP_DEADLINE and self.leads_for_long_enough,
         )
         watching = Client(MortalTransport(api.url, Mortality()))
-        self.groups = build_groups(wiring, Source(client=watching, namespace="", on_crash=_never))
+        groups = build_groups(wiring, Source(client=watching, namespace="", on_crash=_never))
+        self.groups = [group for group in groups if only in ("", group.name)]
         self.cluster_groups = [group for group in self.groups if isinstance(group, ClusterGroup)]
         for group in self.cluster_groups:
             group.prober._guarded = partial(self._probe, group.prober._guarded)  # type: ignore[method-assign]
@@ -186,7 +192,8 @@ class Operator:
 
     @property
     def informers(self) -> list[Informer[Any]]:
-        return [informer for group in self.groups for informer in group.informers]
+        found = ((*group.informers, *group.others) for group in self.groups)
+        return list(dict.fromkeys(chain.from_iterable(found)))
 
     def run_pass(self) -> bool:
         """One pass over the key that has waited longest; false when none is due."""
