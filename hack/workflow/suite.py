@@ -7,6 +7,7 @@ run even if one fails; the last lines list what passed and how long each took, a
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import shutil
@@ -28,6 +29,8 @@ ON_OPERATOR = frozenset({"e2e", "exclusive"})
 """Those that need the operator deployed on a Kubernetes."""
 ON_KUBERNETES = ON_OPERATOR | {"unit"}
 """Those with tests that need a Kubernetes."""
+RUN_IN_UNIT = frozenset({"faults", "e2e", "exclusive"})
+"""Those that run in the virtual environment of `unit`."""
 BESIDE = {"type": "unit", "faults": "exclusive"}
 """Checks that compute all the time, and those beside which they run: these wait for much of their time."""
 
@@ -92,7 +95,17 @@ def install_tox() -> bool:
 
 def tox(environment: str, variables: Mapping[str, str], *options: str) -> bool:
     """Run one tox environment; whether it passed. What it prints is shown."""
-    program = [*_tox(environment), *options]
+    program = [*_tox(environment), "--skip-pkg-install", *options]
+    return _make("unit" if environment in RUN_IN_UNIT else environment) and _passes(program, variables)
+
+
+@functools.cache
+def _make(environment: str) -> bool:
+    """Make a virtual environment, once: not while a check runs in it, which would miss the package then."""
+    return _passes([*_tox(environment), "--notest"], os.environ)
+
+
+def _passes(program: list[str], variables: Mapping[str, str]) -> bool:
     return subprocess.run(program, cwd=REPOSITORY, env=dict(variables), check=False).returncode == 0
 
 

@@ -124,6 +124,21 @@ def test_tests_may_break_the_local_kubernetes_only(tmp_path: Path) -> None:
         assert found["ETCD_OPERATOR_KUBECONFIG"] == str(tmp_path / "config")
 
 
+def test_all_tests_run_in_one_virtual_environment_which_is_made_once(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    log = tmp_path / "log"
+    monkeypatch.setattr(suite, "_tox", lambda name: ["sh", "-c", f'echo "$@" >> {log}', "tox", name])
+    suite._make.cache_clear()
+    tests = ("unit", "faults", "e2e", "exclusive")
+    assert all(suite.tox(name, os.environ) for name in tests)
+    suite._make.cache_clear()
+    assert log.read_text().splitlines() == [
+        "unit --notest",
+        *(f"{name} --skip-pkg-install" for name in tests),
+    ]
+
+
 def test_nothing_is_loaded_into_a_kubernetes_of_others(tmp_path: Path) -> None:
     theirs = Kubernetes(kubeconfig=tmp_path / "config", tools=tmp_path)
     with pytest.raises(RefusalError, match="use --image"):
