@@ -29,6 +29,7 @@ from localcluster.kubectl import Kubectl
 pytestmark = pytest.mark.exclusive
 
 KILLS = 5
+KILLS_OF_CHANGES = 12
 KILL_EVERY = 5.0
 RESUME_SECONDS = 5.0
 """More than usual, until the operator acts on a new cluster after an outage of the API server."""
@@ -65,12 +66,11 @@ def test_an_operator_killed_five_times_during_a_creation_makes_one_cluster_of_ea
     assert_at_rest(space, 12)
 
 
-@pytest.mark.parametrize(
-    "kills", [pytest.param(3, id="3-times"), pytest.param(12, id="12-times", marks=pytest.mark.long)]
-)
+@pytest.mark.long
 def test_an_operator_killed_every_five_seconds_while_sizes_change_loses_no_write(
-    space: Space, operator: Operator, kills: int
+    space: Space, operator: Operator
 ) -> None:
+    """The sizes change before they are reached: where they are, see test_take_over.py."""
     documents = [space.created(ephemeral("ephemeral")), space.created(persistent("persistent"))]
     for document in documents:
         settle(space, document)
@@ -80,7 +80,7 @@ def test_an_operator_killed_every_five_seconds_while_sizes_change_loses_no_write
             stack.enter_context(Writer(lambda each=document: space.addresses(each), per_second=RATE))  # type: ignore[misc]
             for document in documents
         ]
-        for number in range(kills):
+        for number in range(KILLS_OF_CHANGES):
             documents = [scale(space, document, (5, 3)[number % 2]) for document in documents]
             hold_for(KILL_EVERY, lambda: True, "the operator works", every=0.1)
             operator.kill()
@@ -97,7 +97,7 @@ def test_an_operator_killed_every_five_seconds_while_sizes_change_loses_no_write
 
 @pytest.mark.parametrize(
     "outage",
-    [pytest.param(60.0, id="a-minute"), pytest.param(120.0, id="two-minutes", marks=pytest.mark.long)],
+    [pytest.param(30.0, id="half-a-minute"), pytest.param(120.0, id="two-minutes", marks=pytest.mark.long)],
 )
 def test_an_api_server_away_in_the_middle_of_a_resize_changes_nothing_and_work_resumes_at_once(
     space: Space, operator: Operator, outage: float

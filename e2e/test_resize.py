@@ -79,19 +79,6 @@ def test_a_deleted_pod_is_replaced_by_the_next_number_and_nothing_is_lost(space:
     assert_consistent(space, document)
 
 
-@pytest.mark.exclusive
-def test_the_operator_recovers_itself_and_a_member_that_was_lost_meanwhile(space: Space) -> None:
-    document = space.created(ephemeral())
-    settle(space, document)
-    space.operator.kill()
-    space.kubectl("delete", "pod", "example-etcd-cluster-0000", "--now")
-
-    expected = [f"example-etcd-cluster-{number:04}" for number in (1, 2, 3)]
-    wait_until(lambda: members_of(space, document) == expected, LONG, "0003 takes the place of 0000")
-    settle(space, document)
-    assert_consistent(space, document)
-
-
 def test_scaling_down_removes_the_highest_claims_and_keeps_the_others(space: Space) -> None:
     document = space.created(persistent())
     settle(space, document)
