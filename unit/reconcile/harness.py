@@ -131,7 +131,7 @@ def objects_of(api: ApiServer, namespace: str = "default") -> Objects:
 class Operator:
     """One life of the operator; `dies_at` numbers its writes from 1: see `Mortality`.
 
-    only: the one group that it has, by name; all of them by default.
+    only: the groups that it has, by name; all of them by default.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class Operator:
         dies_at: int = 0,
         dies_on: str = "",
         tools: Tools | None = None,
-        only: str = "",
+        only: tuple[str, ...] = (),
     ) -> None:
         self._api = api
         tools = tools or Tools()
@@ -178,7 +178,7 @@ class Operator:
         )
         watching = Client(MortalTransport(api.url, Mortality()))
         groups = build_groups(wiring, Source(client=watching, namespace="", on_crash=_never))
-        self.groups = [group for group in groups if only in ("", group.name)]
+        self.groups = [group for group in groups if not only or group.name in only]
         self.cluster_groups = [group for group in self.groups if isinstance(group, ClusterGroup)]
         for group in self.cluster_groups:
             group.prober._guarded = partial(self._probe, group.prober._guarded)  # type: ignore[method-assign]

@@ -8,6 +8,8 @@ from unit.reconcile.bodies import COREOS, ephemeral
 from unit.reconcile.disturbance import DISTURBANCES, Disturbance, run_or_die, survives_lag
 from unit.reconcile.test_backup_tool import BACKUP, CLAIM, TOOL, ask, health, runs
 
+GROUPS = (COREOS.group, "backup-tools")
+
 
 def begun(made: Bench) -> None:
     """A cluster of one member that serves; the operator is away."""
@@ -37,7 +39,7 @@ def assert_as_wanted(made: Bench) -> None:
 def test_backups_begin_whatever_happens_at_any_write(disturbance: Disturbance) -> None:
     write, goes_on = 1, True
     while goes_on:
-        with bench() as made:
+        with bench(only=GROUPS) as made:
             begun(made)
             has_come = disturbance.arrange(made, write)
             if not run_or_die(made, lambda made=made: made.run_until(lambda: is_done(made))):  # type: ignore[misc]
@@ -56,7 +58,7 @@ def test_backups_begin_whatever_happens_at_any_write(disturbance: Disturbance) -
 def test_backups_begin_on_caches_that_lag_behind(skips: bool) -> None:
     write, goes_on = 1, True
     while goes_on:
-        with bench() as made:
+        with bench(only=GROUPS) as made:
             begun(made)
             goes_on = survives_lag(made, write, lambda made=made: is_done(made), skips=skips)  # type: ignore[misc]
             made.run_until(lambda made=made: is_done(made))  # type: ignore[misc]
@@ -69,7 +71,7 @@ def test_backups_begin_on_caches_that_lag_behind(skips: bool) -> None:
 def test_backups_are_deleted_whatever_happens_at_any_write(disturbance: Disturbance) -> None:
     write, goes_on = 1, True
     while goes_on:
-        with bench() as made:
+        with bench(only=GROUPS) as made:
             begun(made)
             made.start()
             made.run_until(lambda made=made: is_done(made))  # type: ignore[misc]

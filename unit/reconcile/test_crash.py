@@ -38,7 +38,7 @@ def test_a_cluster_is_created_once_whatever_happens_at_any_write(
         disturbance = replace(disturbance, world_goes_on=False)  # see the test after this one
     write, goes_on = 1, True
     while goes_on:
-        with bench(only=kind) as made:
+        with bench(only=(kind.group,)) as made:
             goes_on = survives(made, disturbance, write, partial(made.create, kind, body))
             assert_finished(made, kind, size)
             write += 1
@@ -61,7 +61,7 @@ def test_a_persistent_cluster_resumes_on_its_claims_whatever_happens_at_any_writ
     kind, body = persistent(size=size)
     write, goes_on = 1, True
     while goes_on:
-        with bench(only=kind) as made:
+        with bench(only=(kind.group,)) as made:
             claims = deleted_with_data(made, size)
             goes_on = survives(made, disturbance, write, partial(made.create, kind, body))
             assert {c["metadata"]["uid"] for c in made.api.objects.select(CLAIMS)} == claims
