@@ -31,8 +31,8 @@ ON_KUBERNETES = ON_OPERATOR | {"unit"}
 """Those with tests that need a Kubernetes."""
 RUN_IN_UNIT = frozenset({"faults", "e2e", "exclusive"})
 """Those that run in the virtual environment of `unit`."""
-BESIDE = {"type": "unit", "faults": "exclusive"}
-"""Checks that compute all the time, and those beside which they run: these wait for much of their time."""
+BESIDE = {"type": "unit", "faults": "exclusive", "package": "exclusive"}
+"""Checks that never wait, and those beside which they run: these wait for much of their time."""
 
 _VENV = REPOSITORY / ".venv"
 _CONSTRAINTS = REPOSITORY / "constraints.txt"
