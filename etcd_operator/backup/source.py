@@ -121,7 +121,7 @@ def read(channels: Channels, source: Source, *, stall: float, token: str | None 
     It uses connections of its own (`Channels`): see there. stall: seconds without a byte until it fails.
     """
     try:
-        yield from EtcdClient(channels, source.endpoint, token=token).snapshot_unverified(stall=stall)
+        yield from EtcdClient(channels, source.endpoint, token=token).snapshot(stall=stall)
     except OperatorError as error:
         raise explain(source.endpoint, error) from error
 

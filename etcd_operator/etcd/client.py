@@ -6,7 +6,6 @@ repeated implicitly. Failures are the errors of `etcd.errors`; `maybe_applied` m
 taken effect.
 """
 
-import hashlib
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,7 +18,6 @@ from etcd_operator.etcd import methods
 from etcd_operator.etcd import rpc_pb2 as pb
 from etcd_operator.etcd.channel import Channels, Connection
 from etcd_operator.etcd.errors import (
-    Corrupt,
     MemberNotFound,
     NotForLearner,
     NotLearner,
@@ -47,8 +45,6 @@ OnCall = Callable[[str, str, float], None]
 QUORUM_READ = pb.RangeRequest(key=b"\0", count_only=True)
 """A request that only a member with a quorum can answer: it is confirmed even if the key is absent."""
 
-_SHA256_SIZE = 32
-_DB_BLOCK = 512
 _WINDOW = 100
 
 
@@ -119,17 +115,9 @@ class EtcdClient:
     def snapshot(self, *, stall: float) -> Iterator[bytes]:
         """The member's database in chunks of some 32 KiB, followed by the SHA-256 of its bytes.
 
-        The bytes are as `etcdutl snapshot restore` expects them. Only an iteration that ends without an error
-        was complete and undamaged (else `Corrupt`, or the call's error). The rest is as with
-        `snapshot_unverified`.
-        """
-        yield from _verified(self.snapshot_unverified(stall=stall))
-
-    def snapshot_unverified(self, *, stall: float) -> Iterator[bytes]:
-        """The same bytes, for a caller that verifies the hash at their end itself.
-
-        If nothing arrives for `stall` seconds it raises `Timeout`; the time that the caller takes does not
-        count. Closing the iterator ends the stream.
+        The bytes are as `etcdutl snapshot restore` expects them; the caller verifies the hash. If nothing
+        arrives for `stall` seconds it raises `Timeout`; the time that the caller takes does not count.
+        Closing the iterator ends the stream.
         """
         connection = self.channels.connection(self.endpoint)
         with self._translated(methods.SNAPSHOT, connection):
@@ -244,21 +232,3 @@ class EtcdClient:
             raise Unavailable(f"{method.name} at {self.endpoint}: {error}") from error
         finally:
             self.on_call(method.name, code.name, time.monotonic() - start)
-
-
-def _verified(chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """Yield the chunks; raise `Corrupt` at the end if the hash that follows them does not match."""
-    digest = hashlib.sha256()
-    tail = b""
-    size = 0
-    for chunk in chunks:
-        # The hash may be split over chunks: the last bytes are not digested yet.
-        held = tail + chunk
-        digest.update(held[:-_SHA256_SIZE])
-        tail = held[-_SHA256_SIZE:]
-        size += len(chunk)
-        yield chunk
-    if size % _DB_BLOCK != _SHA256_SIZE:
-        raise Corrupt(f"snapshot of {size} bytes does not end with a hash: it is truncated")
-    if digest.digest() != tail:
-        raise Corrupt(f"snapshot of {size} bytes does not match the hash that etcd sent")
