@@ -2,25 +2,21 @@
 
 import json
 import subprocess
-import threading
 import time
-from contextlib import suppress
 
 from e2e.support.checks import assert_at_rest, assert_consistent, assert_nothing_doubled
 from e2e.support.clusters import Document, ephemeral, persistent, size_of
+from e2e.support.load import Load
 from e2e.support.members import Members
-from e2e.support.resizing import resize
+from e2e.support.resizing import RATE, resize
 from e2e.support.space import Space
 from e2e.support.status import condition
-from e2e.support.waiting import LONG, answered, hold_for, wait_until
+from e2e.support.waiting import LONG, hold_for, wait_until
 from e2e.support.writer import Writer
-from etcd_operator.errors import OperatorError
-from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.kube import resources
 
 NAME = "example-etcd-cluster"
 KIND = "etcdclusters.coreos.com"
-RATE = 100.0
 EVENTS = [("Warning", reason) for reason in ("QuorumLost", "RecoveryStarted", "Recovered")]
 
 
@@ -252,44 +248,6 @@ def lose_volumes(space: Space, document: Document, *members: str) -> None:
     wait_until(lambda: not set(members) & set(space.names(resources.CLAIMS)), LONG, "the claims are deleted")
     wait_until(lambda: available(space, document) == "False", LONG, "the loss is reported")
     space.kubectl("annotate", kind, "my-cluster", f"{paused}-")
-
-
-class Load:
-    """Puts each key once, through all members in turn, and remembers what was acknowledged."""
-
-    def __init__(self, addresses: list[str]) -> None:
-        self.acknowledged: dict[bytes, int] = {}
-        self._addresses = addresses
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="load")
-
-    def __enter__(self) -> "Load":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop.set()
-        self._thread.join(LONG)
-
-    def missing(self, address: str) -> list[bytes]:
-        """What was acknowledged and is not there."""
-        with Members() as members:
-            client = members.client(address)
-            return [key for key in self.acknowledged if _is_missing(client, key)]
-
-    def _run(self) -> None:
-        with Members(deadline=1.0) as members:
-            number = 0
-            while not self._stop.wait(1.0 / RATE):
-                key = f"load/{number}".encode()
-                client = members.client(self._addresses[number % len(self._addresses)])
-                with suppress(OperatorError):  # unknown: may be there or not
-                    self.acknowledged[key] = client.put(key, b"value")
-                number += 1
-
-
-def _is_missing(client: EtcdClient, key: bytes) -> bool:
-    return answered(lambda: client.get(key), f"{key!r} is read") is None
 
 
 def watch_from(space: Space, revision: int) -> str:

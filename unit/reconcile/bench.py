@@ -39,10 +39,7 @@ FASTER_THAN_KUBELETS = 0.02
 
 
 class Bench:
-    """Everything of one scenario. `turns` counts what happened, to end scenarios that do not.
-
-    only: the groups that the operator has, by name (default: all): with one it starts in half the time.
-    """
+    """Everything of one scenario; `only` are the groups that the operator has, by name (default: all)."""
 
     def __init__(self, api: ApiServer, clock: FakeClock, only: tuple[str, ...] = ()) -> None:
         self.clock, self.api = clock, api
@@ -291,10 +288,7 @@ def bench(clock: FakeClock | None = None, *, only: tuple[str, ...] = ()) -> Iter
 
 @contextmanager
 def bootstrapped(kind: Kind, body: Json, *, alone: bool = False) -> Iterator[Bench]:
-    """A cluster that is as desired, with an acknowledged key in it.
-
-    alone: the operator serves its kind only, see `Bench`: for scenarios that run once for each write.
-    """
+    """A cluster that is as desired, with an acknowledged key; `alone`: the operator has only its group."""
     with bench(only=(kind.group,) if alone else ()) as made:
         made.start()
         made.create(kind, body)
