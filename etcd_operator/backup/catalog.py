@@ -53,7 +53,7 @@ def entries(
 ) -> Iterator[Entry]:
     """Everything below `prefix` ("" for all), by name, one entry for each object and its manifest.
 
-    Reads one manifest at a time. is_wanted: by name; of others, nothing is read. Raises the store's errors, but
+    Reads one manifest at a time. is_wanted: by name; of others, nothing is read. Raises the store's errors;
     a manifest that may not be read is an entry.
     """
     listed = store.list(prefix)
