@@ -5,7 +5,7 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from etcd_operator.commands import backup, backup_tool, fetch, listing, prune, run, verify
+from etcd_operator.commands import backup, backup_tool, fetch, listing, prune, restore, run, verify
 
 
 class Command(Protocol):
@@ -30,6 +30,7 @@ COMMANDS: Mapping[str, Command] = {
     "fetch": fetch,
     "verify": verify,
     "prune": prune,
+    "restore": restore,
 }
 
 

@@ -10,6 +10,7 @@
       NotABackup         there is no backup of that name
       ManifestMissing    the object is stored, its manifest is not
       FetchError         the file cannot be written
+      RestoreError       the data directory cannot be written
       ProgramMissing     no etcd or etcdutl of a version that can restore
       ProgramFailed      one of them failed
     SourceError (OperatorError)
@@ -63,6 +64,10 @@ class NotABackup(BackupError):
 
 class FetchError(BackupError):
     """The file cannot be written; the message says why."""
+
+
+class RestoreError(BackupError):
+    """The data directory cannot be written, or something is in its place; the message says why."""
 
 
 class ProgramMissing(BackupError):

@@ -14,6 +14,7 @@ _VERSION = re.compile(r"version: ([0-9]+)\.([0-9]+)\.([0-9]+)", re.IGNORECASE)
 _ANSWER_SECONDS = 30.0
 _FOLDER_OF_IMAGE = "usr/local/bin"
 """Of the programs, in etcd's images."""
+_FIRST = (3, 5, 10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +29,43 @@ class Programs:
     def hashes_files(self) -> bool:
         """Whether this etcdutl can compute a HashKV from a file (3.6 and later)."""
         return _minor(self.version) >= (3, 6)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """etcdutl, which restores snapshots."""
+
+    path: Path
+    version: str
+
+    def require(self, etcd_version: str) -> None:
+        """Raise `ProgramMissing` unless it can restore a snapshot of `etcd_version` (empty: unknown).
+
+        Older versions than `_FIRST` cannot raise the revisions of a snapshot.
+        """
+        needed = _minor(etcd_version) if etcd_version else (0, 0)
+        if _minor(self.version) >= needed and tuple(map(int, self.version.split("."))) >= _FIRST:
+            return
+        of = f"etcd {etcd_version}" if etcd_version else "an unknown version"
+        least = ".".join(map(str, max(needed, _FIRST)))
+        raise ProgramMissing(
+            f"{self.path} is {self.version}, and the snapshot is of {of}: "
+            f"pass --etcd-bin DIR with etcdutl {least} or newer"
+        )
+
+
+def find_tool(folder: Path | None) -> Tool:
+    """The etcdutl in `folder`, or on the PATH. Raises `ProgramMissing`."""
+    path = shutil.which("etcdutl", path=str(folder) if folder is not None else None)
+    if path is None:
+        where = f"in {folder}" if folder is not None else "on the PATH"
+        raise ProgramMissing(f"no etcdutl {where}: pass --etcd-bin DIR with the one of etcd's release")
+    return Tool(path=Path(path).resolve(), version=_version(Path(path).resolve(), "version"))
+
+
+def time_limit(size: int) -> float:
+    """Seconds for each step with a database of `size` bytes: a minute, and 10 MB/s."""
+    return 60.0 + size / 10e6
 
 
 def find(folder: Path | None, etcd_version: str) -> Programs:

@@ -25,7 +25,7 @@ from etcd_operator.backup.certificates import LOOPBACK, Certificates, make
 from etcd_operator.backup.database import DatabaseScan
 from etcd_operator.backup.errors import BackupError, NotRestorable, ProgramFailed
 from etcd_operator.backup.manifest import Manifest
-from etcd_operator.backup.programs import Programs, last_line, run, started
+from etcd_operator.backup.programs import Programs, last_line, run, started, time_limit
 from etcd_operator.errors import OperatorError
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient
@@ -47,11 +47,6 @@ class Trial:
     hash: int
     has_compared_hash: bool
     seconds: float
-
-
-def time_limit(size: int) -> float:
-    """Seconds for each step with a database of `size` bytes: a minute, and 10 MB/s."""
-    return 60.0 + size / 10e6
 
 
 @contextlib.contextmanager

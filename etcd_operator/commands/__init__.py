@@ -5,6 +5,8 @@
     listing  list backups (`etcd-operator list`)
     fetch    copy a backup to a file
     verify   read a backup back, and restore it on trial
+    restore  restore a backup or a snapshot to a data directory
+    members  its flags that name the members of the new cluster
 
     endpoints, keys  shared flags and what they mean
     outcome          exit codes, output for people and for programs

@@ -3,7 +3,7 @@
 0    done
 1    failed
 2    wrong usage
-3    the backup is damaged (verify, fetch)
+3    the backup is damaged (verify, fetch, restore)
 130  interrupted by SIGINT (128 + number of the signal)
 """
 

@@ -81,6 +81,12 @@ class Progress:
         self._write("\r" + line.ljust(self._width))
         self._width = max(self._width, len(line))
 
+    def restart(self, verb: str) -> None:
+        """Count from the beginning again, for the next step with the same total."""
+        self._verb = verb
+        self._begin = self._clock()
+        self._next = self._begin + self._every
+
     def stage(self, text: str) -> None:
         """What is done now, where bytes cannot be counted; shown on a terminal only."""
         if self._is_terminal and not self._is_quiet:

@@ -4,11 +4,12 @@ from dataclasses import dataclass
 
 BACKUP = "backup --endpoints 127.0.0.1:2379"
 TO = "--to one.db"
+RESTORE = "restore one.db --data-dir new"
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Arguments (`DIR` is an existing folder), the message, and the exit code."""
+    """Arguments (`DIR` is an existing folder, `FULL` one with a file), the message, and the exit code."""
 
     words: str
     sees: str
@@ -76,6 +77,36 @@ CASES = (
         1,
     ),
     Case(f"{BACKUP} {TO} --series a:b", "--series: use at most 256 letters, digits, '.', '_', '/' and '-'"),
+    Case(f"{RESTORE} --sha256 abc", "--sha256 is not a SHA-256: 64 hexadecimal digits in lower case"),
+    Case(
+        f"{RESTORE} --initial-cluster m0",
+        "--initial-cluster: 'm0' is not NAME=URL, like m0=http://10.0.0.1:2380",
+    ),
+    Case(
+        f"{RESTORE} --initial-cluster m0=10.0.0.1:2380",
+        "--initial-cluster: '10.0.0.1:2380' is not a peer URL, like http://10.0.0.1:2380",
+    ),
+    Case(
+        f"{RESTORE} --initial-advertise-peer-urls http://[:1",
+        "--initial-advertise-peer-urls: 'http://[:1' is not a peer URL, like http://10.0.0.1:2380",
+    ),
+    Case(
+        f"{RESTORE} --initial-cluster m0=http://a:2380",
+        "--initial-cluster does not have the member default: add it, or correct --name",
+    ),
+    Case(
+        f"{RESTORE} --name m0 --initial-cluster m0=http://a:2380 --initial-advertise-peer-urls http://b:2380",
+        "--initial-advertise-peer-urls are not those of m0 in --initial-cluster: correct one of them",
+    ),
+    Case(
+        f"{RESTORE} --name m0 --initial-cluster m0=http://a:2380,m1=http://b:2380",
+        "--initial-cluster has several members: pass the same new --initial-cluster-token for each",
+    ),
+    Case(
+        "restore one.db --data-dir FULL",
+        "FULL exists already, and is not empty: pass another --data-dir",
+        1,
+    ),
 )
 
 

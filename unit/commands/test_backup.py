@@ -215,6 +215,8 @@ def test_invalid_input_is_one_line(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: Case
 ) -> None:
     (tmp_path / "DIR").mkdir()
+    (tmp_path / "FULL").mkdir()
+    (tmp_path / "FULL" / "file").touch()
     monkeypatch.chdir(tmp_path)
     fails(run, case.code, re.escape(case.sees) + "\n", *case.words.split())
 

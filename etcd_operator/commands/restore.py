@@ -1,0 +1,144 @@
+"""`etcd-operator restore`: restore a backup or a plain snapshot to the data directory of a member."""
+
+import argparse
+import re
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from etcd_operator.commands import keys, members, outcome, progress
+from etcd_operator.commands.outcome import Outcome, UsageError
+from etcd_operator.commands.places import PLACES, open_backup
+
+if TYPE_CHECKING:
+    from etcd_operator.backup.programs import Tool
+    from etcd_operator.backup.restorable import Restorable, Snapshot
+    from etcd_operator.backup.restore import Member
+
+HELP = "restore a backup or a snapshot to a data directory"
+DESCRIPTION = """\
+Restore a backup, or a plain snapshot as `etcdctl snapshot save` writes it, to the data directory of one
+member of a new cluster. Run it once for each member. It requires etcdutl, of the minor version of the backup
+or newer. The directory appears only when it is complete; one with data is never changed. Revisions of the new
+cluster are 1,000,000,000 higher, so that clients notice the restore. Exit code 3 means that the backup is
+damaged.
+"""
+EXAMPLES = f"""\
+{PLACES}
+Examples:
+  etcd-operator restore ./backups/one.db --data-dir /var/lib/etcd
+  etcd-operator restore 's3://my-bucket/etcd/one.db?region=eu-west-1' --data-dir /var/lib/etcd --name m0 \\
+      --initial-cluster m0=http://10.0.0.1:2380,m1=http://10.0.0.2:2380,m2=http://10.0.0.3:2380 \\
+      --initial-cluster-token restored-1 --initial-advertise-peer-urls http://10.0.0.1:2380
+"""
+
+_CHECKED = {
+    "manifest": "all hashes match",
+    "hash": "it has no manifest, etcd's hash at its end matches",
+    "none": "it has neither a manifest nor etcd's hash, so only its structure was checked",
+}
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags."""
+    parser.add_argument("url", metavar="URL", help="the backup, or a snapshot")
+    parser.add_argument(
+        "--data-dir",
+        type=Path,
+        metavar="DIR",
+        required=True,
+        help="the data directory; it must be missing or empty, and not be a mount point",
+    )
+    parser.add_argument(
+        "--skip-existing",
+        action="store_true",
+        help="do nothing, successfully, if the data directory has data",
+    )
+    parser.add_argument("--sha256", metavar="HEX", default="", help="what the snapshot's SHA-256 has to be")
+    parser.add_argument(
+        "--etcd-bin", type=Path, metavar="DIR", help="folder with etcdutl (default: the PATH)"
+    )
+    keys.add_arguments(parser, "the keys of encrypted backups: a file with one key, or a folder of them")
+    members.add_arguments(parser)
+    outcome.add_arguments(parser)
+    outcome.add_report_argument(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command; the exit code."""
+    return outcome.conclude(options, lambda: _restore(options))
+
+
+def _restore(options: argparse.Namespace) -> Outcome:
+    from etcd_operator.backup import programs
+    from etcd_operator.backup.restorable import find
+    from etcd_operator.backup.restore import is_filled, require_absent, restore
+
+    begin = time.monotonic()
+    if options.sha256 and not _SHA256.fullmatch(options.sha256):
+        raise UsageError("--sha256 is not a SHA-256: 64 hexadecimal digits in lower case")
+    member = members.of(options)
+    if options.skip_existing and is_filled(options.data_dir):
+        return Outcome(
+            text=f"{options.data_dir} has data already: nothing was done",
+            document={"dataDir": str(options.data_dir), "skipped": True},
+        )
+    require_absent(options.data_dir)
+    ring = keys.read(options)
+    tool = programs.find_tool(options.etcd_bin)
+    place = open_backup(options.url)
+    source = find(place.store, place.name, sha256=options.sha256)
+    if source.manifest is not None:
+        tool.require(source.manifest.etcd_version)
+        if source.manifest.encryption:
+            ring.find(source.manifest.key_id)
+    with progress.of(options, "fetching", source.size) as shown:
+        found = restore(
+            source, options.data_dir, member, ring, tool, on_stage=shown.restart, on_progress=shown
+        )
+    return _outcome(options, source, found, member, tool, time.monotonic() - begin)
+
+
+def _outcome(
+    options: argparse.Namespace,
+    source: "Restorable",
+    found: "Snapshot",
+    member: "Member",
+    tool: "Tool",
+    seconds: float,
+) -> Outcome:
+    import msgspec
+
+    snapshot = {
+        "etcdVersion": found.etcd_version,
+        "revision": found.revision,
+        "keys": found.keys,
+        "size": found.size,
+        "sha256": found.sha256,
+        "check": str(found.check),
+    }
+    document: dict[str, object] = {
+        "name": source.name,
+        "dataDir": str(options.data_dir),
+        "skipped": False,
+        "member": member.name,
+        "initialClusterToken": member.token,
+        "revisionBump": member.revision_bump,
+        "etcdutlVersion": tool.version,
+        "snapshot": snapshot,
+        "seconds": round(seconds, 3),
+    }
+    if source.manifest is not None:
+        document["manifest"] = msgspec.to_builtins(source.manifest)
+    contents = f"revision {found.revision}, {progress.keys_of(found.keys)}"
+    text = f"restored {source.name} to {options.data_dir}: {contents}, {_CHECKED[found.check]}"
+    return Outcome(text=f"{text}; for etcd {_versions(found)}, in {seconds:.1f} s", document=document)
+
+
+def _versions(found: "Snapshot") -> str:
+    """The versions of etcd that start on the data."""
+    if not found.etcd_version:
+        return "of its version"
+    major, minor = found.etcd_version.split(".")[:2]
+    return f"{major}.{minor} or {major}.{int(minor) + 1}"
