@@ -14,6 +14,7 @@ _VERSION = re.compile(r"version: ([0-9]+)\.([0-9]+)\.([0-9]+)", re.IGNORECASE)
 _ANSWER_SECONDS = 30.0
 _FOLDER_OF_IMAGE = "usr/local/bin"
 """Of the programs, in etcd's images."""
+
 _FIRST = (3, 5, 10)
 
 
@@ -60,7 +61,8 @@ def find_tool(folder: Path | None) -> Tool:
     if path is None:
         where = f"in {folder}" if folder is not None else "on the PATH"
         raise ProgramMissing(f"no etcdutl {where}: pass --etcd-bin DIR with the one of etcd's release")
-    return Tool(path=Path(path).resolve(), version=_version(Path(path).resolve(), "version"))
+    absolute = Path(path).absolute()  # as in `_find`
+    return Tool(path=absolute, version=_version(absolute, "version"))
 
 
 def time_limit(size: int) -> float:

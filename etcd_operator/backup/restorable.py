@@ -4,7 +4,7 @@
 file has no hash; only its structure can be checked then.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -63,20 +63,29 @@ class Restorable:
 
         Raises `Damaged`, `WrongKey`, the store's errors, and `OSError` of the file.
         """
+        with file.open("xb") as output:
+            return self._read(keys, on_progress, output.write)
+
+    def check(self, keys: KeyRing, *, on_progress: OnProgress = ignore_progress) -> Snapshot:
+        """Read everything, and keep nothing. Raises `Damaged`, `WrongKey`, and the store's errors."""
+        return self._read(keys, on_progress, len)
+
+    def _read(self, keys: KeyRing, on_progress: OnProgress, write: Callable[[bytes], object]) -> Snapshot:
         if self.manifest is None:
-            found = self._save_plain(file, on_progress)
+            found = self._read_plain(on_progress, write)
         else:
-            chunks = snapshot(self.store, self.name, self.manifest, keys, on_progress=on_progress)
-            _write(file, chunks)
+            for chunk in snapshot(self.store, self.name, self.manifest, keys, on_progress=on_progress):
+                write(chunk)
             found = of_manifest(self.manifest)
         if self.sha256 and found.sha256 != self.sha256:
             raise Damaged(f"{self.name} has the SHA-256 {found.sha256}, not {self.sha256}: it was replaced")
         return found
 
-    def _save_plain(self, file: Path, on_progress: OnProgress) -> Snapshot:
+    def _read_plain(self, on_progress: OnProgress, write: Callable[[bytes], object]) -> Snapshot:
         scan = DatabaseScan()
         try:
-            _write(file, _scanned(self.store.read(self.name), self.name, scan, on_progress))
+            for chunk in _scanned(self.store.read(self.name), self.name, scan, on_progress):
+                write(chunk)
         except NotFound as error:
             raise Damaged(f"the object {self.name} was deleted while it was read") from error
         found = scan.finish()
@@ -137,9 +146,3 @@ def _scanned(
         done += len(chunk)
         on_progress(done)
         yield chunk
-
-
-def _write(file: Path, chunks: Iterable[bytes]) -> None:
-    with file.open("xb") as output:
-        for chunk in chunks:
-            output.write(chunk)

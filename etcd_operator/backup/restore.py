@@ -13,6 +13,7 @@ import fcntl
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -45,18 +46,20 @@ class Member:
     revision_bump: int
 
 
-def restore(
+def restore(  # noqa: PLR0913 -- what, where, for whom, with what
     source: Restorable,
     data_dir: Path,
     member: Member,
     keys: KeyRing,
     tool: Tool,
     *,
+    scratch: Path | None = None,
     on_stage: Callable[[str], None] = lambda _verb: None,
     on_progress: OnProgress = ignore_progress,
 ) -> Snapshot:
     """Restore `source` to `data_dir`, which does not exist or is empty; what was restored.
 
+    scratch: a folder for the snapshot until it is restored; None for a place beside the data directory.
     on_stage: called with what begins, `fetching` and `restoring`. on_progress: with the bytes of the snapshot
     that have arrived, then with those of the new database.
     Raises `RestoreError`, `Damaged`, `WrongKey`, `ProgramFailed`, and the store's errors.
@@ -64,9 +67,10 @@ def restore(
     target = data_dir.resolve()
     require_absent(target)
     try:
-        with _workplace(target) as folder:
-            _check_space(target, source)
-            file, made = folder / "snapshot.db", folder / "data"
+        with _workplace(target) as folder, _space_for_snapshot(folder, scratch) as place:
+            _check_space(target.parent, source.size * (1 if scratch else 2) + _LOG_SIZE)
+            _check_space(place, source.size)
+            file, made = place / "snapshot.db", folder / "data"
             on_stage("fetching")
             found = source.save(file, keys, on_progress=on_progress)
             tool.require(found.etcd_version)
@@ -124,6 +128,15 @@ def _workplace(target: Path) -> Iterator[Path]:
         os.close(descriptor)
 
 
+@contextmanager
+def _space_for_snapshot(folder: Path, scratch: Path | None) -> Iterator[Path]:
+    if scratch is None:
+        yield folder
+        return
+    with tempfile.TemporaryDirectory(prefix="etcd-restore-", dir=scratch) as place:
+        yield Path(place)
+
+
 def _empty(folder: Path) -> None:
     for each in folder.iterdir():
         if each.is_dir() and not each.is_symlink():
@@ -132,11 +145,11 @@ def _empty(folder: Path) -> None:
             each.unlink()
 
 
-def _check_space(target: Path, source: Restorable) -> None:
-    needed, free = 2 * source.size + _LOG_SIZE, shutil.disk_usage(target.parent).free
+def _check_space(folder: Path, needed: int) -> None:
+    free = shutil.disk_usage(folder).free
     if needed > free:
         raise RestoreError(
-            f"a restore needs {needed >> 20} MiB, and {target.parent} has {free >> 20} MiB free: "
+            f"a restore needs {(needed >> 20) + 1} MiB in {folder}, which has {free >> 20} MiB free: "
             "free some space"
         )
 

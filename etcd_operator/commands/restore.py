@@ -47,7 +47,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--data-dir",
         type=Path,
         metavar="DIR",
-        required=True,
         help="the data directory; it must be missing or empty, and not be a mount point",
     )
     parser.add_argument(
@@ -55,6 +54,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="do nothing, successfully, if the data directory has data",
     )
+    parser.add_argument(
+        "--check", action="store_true", help="only read the snapshot and check it; without --data-dir"
+    )
+    parser.add_argument(
+        "--scratch-dir",
+        type=Path,
+        metavar="DIR",
+        help="where the snapshot is kept until it is restored (default: beside the data directory)",
+    )
+    # For the pod that the operator makes: see `programs.folder_in_pod`.
+    parser.add_argument("--etcd-in-pod", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--sha256", metavar="HEX", default="", help="what the snapshot's SHA-256 has to be")
     parser.add_argument(
         "--etcd-bin", type=Path, metavar="DIR", help="folder with etcdutl (default: the PATH)"
@@ -78,6 +88,10 @@ def _restore(options: argparse.Namespace) -> Outcome:
     begin = time.monotonic()
     if options.sha256 and not _SHA256.fullmatch(options.sha256):
         raise UsageError("--sha256 is not a SHA-256: 64 hexadecimal digits in lower case")
+    if options.check == (options.data_dir is not None):
+        raise UsageError("pass --data-dir DIR, or --check to change nothing")
+    if options.check:
+        return _check(options)
     member = members.of(options)
     if options.skip_existing and is_filled(options.data_dir):
         return Outcome(
@@ -86,18 +100,51 @@ def _restore(options: argparse.Namespace) -> Outcome:
         )
     require_absent(options.data_dir)
     ring = keys.read(options)
-    tool = programs.find_tool(options.etcd_bin)
+    tool = programs.find_tool(programs.folder_in_pod() if options.etcd_in_pod else options.etcd_bin)
     place = open_backup(options.url)
     source = find(place.store, place.name, sha256=options.sha256)
     if source.manifest is not None:
         tool.require(source.manifest.etcd_version)
         if source.manifest.encryption:
             ring.find(source.manifest.key_id)
+    scratch = options.scratch_dir
     with progress.of(options, "fetching", source.size) as shown:
         found = restore(
-            source, options.data_dir, member, ring, tool, on_stage=shown.restart, on_progress=shown
+            source,
+            options.data_dir,
+            member,
+            ring,
+            tool,
+            scratch=scratch,
+            on_stage=shown.restart,
+            on_progress=shown,
         )
     return _outcome(options, source, found, member, tool, time.monotonic() - begin)
+
+
+def _check(options: argparse.Namespace) -> Outcome:
+    """Read everything, write nothing."""
+    from etcd_operator.backup.restorable import find
+
+    ring = keys.read(options)
+    place = open_backup(options.url)
+    source = find(place.store, place.name, sha256=options.sha256)
+    with progress.of(options, "checking", source.size) as shown:
+        found = source.check(ring, on_progress=shown)
+    contents = f"revision {found.revision}, {progress.keys_of(found.keys)}, {_CHECKED[found.check]}"
+    document = {"name": source.name, "snapshot": _document(found)}
+    return Outcome(text=f"{source.name} can be restored: {contents}", document=document)
+
+
+def _document(found: "Snapshot") -> dict[str, object]:
+    return {
+        "etcdVersion": found.etcd_version,
+        "revision": found.revision,
+        "keys": found.keys,
+        "size": found.size,
+        "sha256": found.sha256,
+        "check": str(found.check),
+    }
 
 
 def _outcome(
@@ -110,14 +157,6 @@ def _outcome(
 ) -> Outcome:
     import msgspec
 
-    snapshot = {
-        "etcdVersion": found.etcd_version,
-        "revision": found.revision,
-        "keys": found.keys,
-        "size": found.size,
-        "sha256": found.sha256,
-        "check": str(found.check),
-    }
     document: dict[str, object] = {
         "name": source.name,
         "dataDir": str(options.data_dir),
@@ -126,7 +165,7 @@ def _outcome(
         "initialClusterToken": member.token,
         "revisionBump": member.revision_bump,
         "etcdutlVersion": tool.version,
-        "snapshot": snapshot,
+        "snapshot": _document(found),
         "seconds": round(seconds, 3),
     }
     if source.manifest is not None:

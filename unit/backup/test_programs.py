@@ -78,6 +78,17 @@ def test_a_program_that_does_not_run_is_named(tmp_path: Path) -> None:
         programs.find(tmp_path, "3.6.16")
 
 
+def test_the_programs_of_another_container(tmp_path: Path) -> None:
+    with pytest.raises(ProgramMissing, match="no container of this pod has /usr/local/bin/etcd and etcdutl"):
+        programs.folder_in_pod(tmp_path)
+    (tmp_path / "1" / "root").mkdir(parents=True)
+    there = tmp_path / "17" / "root" / "usr" / "local" / "bin"
+    there.mkdir(parents=True)
+    install(there)
+    assert programs.folder_in_pod(tmp_path) == there
+    assert programs.find_tool(there).path == there / "etcdutl"
+
+
 def test_variables_of_etcd_do_not_reach_the_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ETCD_DATA_DIR", "/somewhere")
     script = program(tmp_path / "show", 'echo "[$ETCD_DATA_DIR]"')

@@ -299,7 +299,7 @@ def test_the_folder_of_another_user(setting: Setting, monkeypatch: pytest.Monkey
 def test_a_full_disk(setting: Setting, monkeypatch: pytest.MonkeyPatch) -> None:
     setting.backup()
     monkeypatch.setattr(shutil, "disk_usage", lambda _path: SimpleNamespace(free=1 << 20))
-    with pytest.raises(RestoreError, match=r"needs 64 MiB, and .* has 1 MiB free"):
+    with pytest.raises(RestoreError, match=r"needs 65 MiB in .* has 1 MiB free"):
         setting.restore()
     assert setting.has_nothing()
 

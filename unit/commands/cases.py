@@ -77,6 +77,8 @@ CASES = (
         1,
     ),
     Case(f"{BACKUP} {TO} --series a:b", "--series: use at most 256 letters, digits, '.', '_', '/' and '-'"),
+    Case("restore one.db", "pass --data-dir DIR, or --check to change nothing"),
+    Case(f"{RESTORE} --check", "pass --data-dir DIR, or --check to change nothing"),
     Case(f"{RESTORE} --sha256 abc", "--sha256 is not a SHA-256: 64 hexadecimal digits in lower case"),
     Case(
         f"{RESTORE} --initial-cluster m0",
