@@ -16,6 +16,9 @@ from etcd_operator.api import (
     coreos_backup,
     descriptions,
     improbable,
+    restore_descriptions,
+    restore_validations,
+    restores,
     schedule_validations,
     validations,
 )
@@ -33,7 +36,7 @@ _AGE = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"
 
 def crds() -> tuple[Manifest, ...]:
     """All CustomResourceDefinitions."""
-    return (_improbable_cluster(), _peer(), _backup(), _schedule(), _coreos_cluster())
+    return (_improbable_cluster(), _peer(), _backup(), _schedule(), _restore(), _coreos_cluster())
 
 
 def _improbable_cluster() -> Manifest:
@@ -118,6 +121,28 @@ def _schedule() -> Manifest:
     )
 
 
+def _restore() -> Manifest:
+    schema = _object(of_type(restores.RestoreSpec), of_type(restores.RestoreStatus))
+    _fill_storage(schema, restore_validations.TEMPLATE)
+    _fill_pod_template(schema, restore_validations.TEMPLATE)
+    at(schema, restore_validations.TEMPLATE)["properties"]["affinity"] = piece("Affinity")
+    schema["required"] = ["spec"]
+    return _definition(
+        group=improbable.GROUP,
+        version=improbable.VERSION,
+        names=_names(restores.KIND),
+        schema=_finished(schema, restore_validations.RESTORE, restore_descriptions.RESTORE),
+        columns=[
+            _column("Cluster", ".spec.clusterTemplate.clusterName"),
+            _column("Phase", ".status.phase"),
+            _column("Reason", '.status.conditions[?(@.type=="Complete")].reason'),
+            _column("Revision", ".status.snapshot.revision", kind="integer"),
+            _column("URL", ".status.url", priority=1),
+            _AGE,
+        ],
+    )
+
+
 def _coreos_cluster() -> Manifest:
     schema = _object(of_type(coreos.ClusterSpec), of_type(coreos.ClusterStatus))
     spec = at(schema, "spec")
@@ -161,7 +186,7 @@ def _object(spec: Schema, status: Schema) -> Schema:
     return {"type": "object", "properties": parts}
 
 
-def _fill_storage(schema: Schema) -> None:
+def _fill_storage(schema: Schema, spec: str = "spec") -> None:
     claim = piece("PersistentVolumeClaimSpec")
     claim["required"] = ["resources"]
     claim["properties"]["accessModes"]["default"] = ["ReadWriteOnce"]
@@ -169,11 +194,11 @@ def _fill_storage(schema: Schema) -> None:
     claim["properties"]["volumeMode"] |= {"default": "Filesystem", "enum": ["Filesystem"]}
     at(claim, "resources")["required"] = ["requests"]
     at(claim, "resources.requests")["required"] = ["storage"]
-    at(schema, "spec.storage")["properties"]["volumeClaimTemplate"] = claim
+    at(schema, f"{spec}.storage")["properties"]["volumeClaimTemplate"] = claim
 
 
-def _fill_pod_template(schema: Schema) -> None:
-    template = at(schema, "spec.podTemplate")["properties"]
+def _fill_pod_template(schema: Schema, spec: str = "spec") -> None:
+    template = at(schema, f"{spec}.podTemplate")["properties"]
     template["resources"] = piece("ResourceRequirements")
     template["affinity"] = piece("Affinity")
     template["securityContext"] = piece("PodSecurityContext")

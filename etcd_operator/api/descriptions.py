@@ -10,12 +10,12 @@ _SECURITY = (
     "default, which complies with the Pod Security Standard restricted: user, group and fsGroup 65532, "
     "seccomp profile RuntimeDefault."
 )
-_STORAGE = {
+STORAGE = {
     "spec.storage": "The storage of each member. Immutable.",
     "spec.storage.volumeClaimTemplate": "The spec of each member's PersistentVolumeClaim; "
     "resources.requests.storage is required.",
 }
-_POD_TEMPLATE = {
+POD_TEMPLATE = {
     "spec.podTemplate": "Settings of the members' pods. Immutable.",
     "spec.podTemplate.metadata": "Labels and annotations of the pods. Names that begin with "
     "etcd.improbable.io/ are reserved.",
@@ -29,7 +29,7 @@ _POD_TEMPLATE = {
     "spec.podTemplate.priorityClassName": "The PriorityClass of the pods.",
     "spec.podTemplate.securityContext": _SECURITY,
 }
-_CONDITIONS = {
+CONDITIONS = {
     "status.conditions": "The current state of this object.",
     "status.conditions[].type": "The type of the condition.",
     "status.conditions[].status": "True, False or Unknown.",
@@ -60,19 +60,19 @@ _PERSISTED = {
     "status.recovery.replaces": "etcd's ID of the cluster that was given up, in hexadecimal; "
     "empty if its quorum returned in time.",
 }
-_OBSERVED = {"status.observedGeneration": "The generation of the spec that this status is based on."}
+OBSERVED = {"status.observedGeneration": "The generation of the spec that this status is based on."}
 
-_PARTS = {"spec": "The desired state.", "status": "The observed state, written by the operator."}
+PARTS = {"spec": "The desired state.", "status": "The observed state, written by the operator."}
 
 IMPROBABLE_CLUSTER = {
     "": "An etcd cluster with persistent members: each keeps its data on its own volume.",
-    **_PARTS,
+    **PARTS,
     "spec.replicas": "The number of members; odd numbers tolerate more failures.",
     "spec.version": "The version of etcd, like 3.6.16.",
-    **_STORAGE,
-    **_POD_TEMPLATE,
+    **STORAGE,
+    **POD_TEMPLATE,
     "spec.affinity": "An alternative to spec.podTemplate.affinity, from earlier versions of this API.",
-    **_OBSERVED,
+    **OBSERVED,
     "status.replicas": "The number of EtcdPeers.",
     "status.readyReplicas": "The number of members that serve.",
     "status.selector": "The label selector of the members' pods.",
@@ -89,12 +89,12 @@ IMPROBABLE_CLUSTER = {
     **_PERSISTED,
     "status.keptClaims": "Claims of members that a recovery gave up. Keep or delete them.",
     "status.endpoints": "The client URL of each member.",
-    **_CONDITIONS,
+    **CONDITIONS,
 }
 
 PEER = {
     "": "A member of an EtcdCluster. Created by the operator, not by users.",
-    **_PARTS,
+    **PARTS,
     "spec.clusterName": "The EtcdCluster that this member belongs to.",
     "spec.version": "The version of etcd.",
     "spec.bootstrap": "How etcd of this member starts.",
@@ -106,18 +106,18 @@ PEER = {
     "spec.bootstrap.initialClusterToken": "etcd's initial cluster token.",
     "spec.bootstrap.survivor": "The host of the member whose data is fetched and restored before the start; "
     "only for the seed of a recovery.",
-    **_STORAGE,
-    **_POD_TEMPLATE,
-    **_OBSERVED,
+    **STORAGE,
+    **POD_TEMPLATE,
+    **OBSERVED,
     "status.serverVersion": "The version of etcd that the member runs.",
     "status.memberID": "etcd's ID of the member, in hexadecimal.",
-    **_CONDITIONS,
+    **CONDITIONS,
 }
 
 _KEY_OF = "A key of a Secret in the namespace of this object."
 BACKUP = {
     "": "One backup of an etcd cluster. It is taken once, by a Job.",
-    **_PARTS,
+    **PARTS,
     "spec": "What is backed up, and where the backup is stored. Immutable.",
     "spec.source": "The etcd cluster: clusterURL or clusterName.",
     "spec.source.clusterURL": "The client URL of an etcd cluster, like http://my-cluster:2379.",
@@ -150,7 +150,7 @@ BACKUP = {
     "spec.verify": "How the backup is verified after it was stored. Hash: everything is read back, and all "
     "hashes are checked. Restore: it is also restored, as a test, and served by an etcd of its own. By "
     "default it is not verified.",
-    **_OBSERVED,
+    **OBSERVED,
     "status.phase": "BackingUp, Completed or Failed.",
     "status.startTime": "When the operator accepted this object.",
     "status.completionTime": "When the backup was completed, or failed.",
@@ -169,7 +169,7 @@ BACKUP = {
     "status.verification.completionTime": "When the verification ended.",
     "status.verification.etcdVersion": "The version of the etcd that served the restored data.",
     "status.verification.took": "How many seconds a successful verification took.",
-    **_CONDITIONS,
+    **CONDITIONS,
 }
 
 _BACKUP_TEMPLATE = {
@@ -180,7 +180,7 @@ _BACKUP_TEMPLATE = {
 _URL_OF_TEMPLATE = "spec.backupTemplate.destination.objectURLTemplate"
 SCHEDULE = {
     "": "Creates an EtcdBackup at each time of a schedule.",
-    **_PARTS,
+    **PARTS,
     "spec.schedule": "When backups are taken, in the syntax of cron: minute, hour, day of the month, month, "
     "day of the week; or @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually.",
     "spec.timeZone": "The time zone of the schedule, like Europe/Berlin. Default: UTC.",
@@ -198,7 +198,7 @@ SCHEDULE = {
     **_BACKUP_TEMPLATE,
     _URL_OF_TEMPLATE: _BACKUP_TEMPLATE[_URL_OF_TEMPLATE].replace("this object", "the EtcdBackup", 1)
     + " One of Name, UID and CreationTimestamp is required.",
-    **_OBSERVED,
+    **OBSERVED,
     "status.schedule": "The schedule and the time zone that `since` belongs to. Persisted state of the "
     "operator.",
     "status.since": "Times of the schedule up to this one are over. Persisted state of the operator.",
@@ -219,12 +219,12 @@ SCHEDULE = {
     "status.lastPrune.time": "When that ended.",
     "status.lastPrune.removed": "How many backups were deleted.",
     "status.lastPrune.stored": "How many backups of this schedule were left, as of the last success.",
-    **_CONDITIONS,
+    **CONDITIONS,
 }
 
 COREOS_CLUSTER = {
     "": "An etcd cluster with ephemeral members: their data exists as long as their pods.",
-    **_PARTS,
+    **PARTS,
     "size": "The place of spec.size in the oldest version of this API; spec.size takes precedence.",
     "spec.size": "The number of members, 1 to 7; odd numbers tolerate more failures.",
     "spec.version": "The version of etcd, like v3.5.35; the default of a new cluster is set in the operator.",
@@ -248,7 +248,7 @@ COREOS_CLUSTER = {
     "spec.backup.cleanupBackupsOnClusterDelete": "While true, all backups are deleted with the cluster. By "
     "default they are kept.",
     **{f"spec.{field}": "Not supported yet: refused." for field in UNSUPPORTED_FIELDS},
-    **_OBSERVED,
+    **OBSERVED,
     "status.phase": "Creating, Running or Failed.",
     "status.size": "The number of members.",
     "status.selector": "The label selector of the members' pods.",
@@ -269,5 +269,5 @@ COREOS_CLUSTER = {
     "status.endpoints": "The client URL of each member.",
     **_PERSISTED,
     "status.nextOrdinal": "The number of the next member; numbers are never reused.",
-    **_CONDITIONS,
+    **CONDITIONS,
 }

@@ -38,6 +38,30 @@ _OF_BACKUPS = {
     "serviceAccountName": {"maxLength": 253},
 }
 
+_OF_RESTORES = {
+    "source.bucket.bucketURL": {"maxLength": 512},
+    "source.bucket.objectPath": {"maxLength": 512},
+    "source.objectURL": {"maxLength": 1024},
+    "source.backupName": {"maxLength": 253},
+    "source.persistentVolumeClaim.claimName": _NAME,
+    **{
+        f"{at}.credentials.{field}": _NAME
+        for at in ("source", "source.bucket")
+        for field in (
+            "aws.secretKeyRef.name",
+            "aws.secretKeyRef.key",
+            "googleCloud.secretKeyRef.name",
+            "googleCloud.secretKeyRef.key",
+            "environment.secretName",
+        )
+    },
+    "clusterTemplate.clusterName": {"maxLength": LONGEST_LABEL},
+    "clusterTemplate.spec.version": {"maxLength": 64},
+    "clusterTemplate.spec.replicas": {"maximum": _MOST_MEMBERS},
+    "clusterTemplate.spec.podTemplate.metadata.annotations": {"maxProperties": 64},
+    "clusterTemplate.spec.podTemplate.metadata.labels": {"maxProperties": 64},
+}
+
 BOUNDS = {
     "spec.version": {"maxLength": 64},
     "status.currentVersion": {"maxLength": 64},
@@ -57,6 +81,7 @@ BOUNDS = {
     "spec.backup.s3.awsSecret": {"maxLength": 253},
     "spec.backup.s3.region": {"maxLength": 64},
     "spec.backup.s3.endpoint": {"maxLength": 512},
+    **{f"spec.{field}": bound for field, bound in _OF_RESTORES.items()},
     **{
         f"{at}.{field}": bound
         for at in ("spec", "spec.backupTemplate")

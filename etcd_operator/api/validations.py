@@ -40,7 +40,8 @@ def _name_validations(longest: int) -> tuple[Validation, ...]:
     )
 
 
-def _storage_size(claim: str) -> Validation:
+def storage_size(claim: str) -> Validation:
+    """The size that the claim at this path requests."""
     return Validation(
         name="storage-size",
         at=f"{claim}.resources.requests",
@@ -74,7 +75,7 @@ IMPROBABLE_CLUSTER = (
         immutable(field, changeable="spec.replicas and spec.version")
         for field in ("storage", "podTemplate", "affinity")
     ),
-    _storage_size(_CLAIM),
+    storage_size(_CLAIM),
     *_RESERVED_NAMES,
     Validation(
         name="one-affinity",

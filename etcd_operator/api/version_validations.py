@@ -6,7 +6,7 @@
 from etcd_operator.api.cel import Validation
 from etcd_operator.api.limits import NEWEST_MINOR, OLDEST_MINOR, PATCH_FLOORS, VERSION_PATTERN
 
-_SUPPORTED = (
+SUPPORTED = (
     f"is not a supported version: use a full version from 3.{OLDEST_MINOR}.0 to 3.{NEWEST_MINOR}.x, "
     "like 3.6.16 or v3.6.16"
 )
@@ -15,8 +15,8 @@ SUPPORTED_VERSION = Validation(
     name="version-supported",
     at="spec.version",
     holds=f"self.matches('{VERSION_PATTERN}')",
-    message=f"the version {_SUPPORTED}",
-    explain=f"""'"' + self + '" {_SUPPORTED}'""",
+    message=f"the version {SUPPORTED}",
+    explain=f"""'"' + self + '" {SUPPORTED}'""",
 )
 
 

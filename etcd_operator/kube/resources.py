@@ -93,6 +93,7 @@ SCHEDULES = Resource(
     plural="etcdbackupschedules",
     kind="EtcdBackupSchedule",
 )
+RESTORES = Resource(group="etcd.improbable.io", version="v1alpha1", plural="etcdrestores", kind="EtcdRestore")
 PEERS = Resource(group="etcd.improbable.io", version="v1alpha1", plural="etcdpeers", kind="EtcdPeer")
 MUTATING_POLICIES = _admission("mutatingadmissionpolicies", "MutatingAdmissionPolicy")
 MUTATING_POLICY_BINDINGS = _admission("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding")

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from etcd_operator.api import backup_schedules, backups, coreos, improbable
+from etcd_operator.api import backup_schedules, backups, coreos, improbable, restores
 from etcd_operator.api.crd import CATEGORY, Manifest, crds
 from etcd_operator.api.limits import UNSUPPORTED_FIELDS
 from etcd_operator.api.schema import Schema, at, fields, of_type, piece
@@ -15,6 +15,7 @@ PERSISTENT = CRDS["etcdclusters.etcd.improbable.io"]
 PEER = CRDS["etcdpeers.etcd.improbable.io"]
 BACKUP = CRDS["etcdbackups.etcd.improbable.io"]
 SCHEDULE = CRDS["etcdbackupschedules.etcd.improbable.io"]
+RESTORE = CRDS["etcdrestores.etcd.improbable.io"]
 EPHEMERAL = CRDS["etcdclusters.coreos.com"]
 FRAME = {"apiVersion", "kind", "metadata", "metadata.name", "spec", "status"}
 RAW = "raw"
@@ -53,6 +54,7 @@ def _declared(kind: Any, path: str) -> Iterator[tuple[str, str]]:
         (PEER, improbable.PeerSpec, improbable.PeerStatus, set()),
         (BACKUP, backups.BackupSpec, backups.BackupStatus, set()),
         (SCHEDULE, backup_schedules.ScheduleSpec, backup_schedules.ScheduleStatus, set()),
+        (RESTORE, restores.RestoreSpec, restores.RestoreStatus, set()),
         (
             EPHEMERAL,
             coreos.ClusterSpec,
@@ -75,7 +77,8 @@ def test_the_schema_has_every_field_of_the_types_and_no_other(
 
 @pytest.mark.parametrize("crd", CRDS.values(), ids=CRDS)
 def test_only_wanted_defaults_are_in_the_schema(crd: Manifest) -> None:
-    claim = "spec.storage.volumeClaimTemplate"
+    spec = "spec.clusterTemplate.spec" if crd == RESTORE else "spec"
+    claim = f"{spec}.storage.volumeClaimTemplate"
     found = {path for path in fields(_schema(crd)) if "default" in at(_schema(crd), path)}
     without = (EPHEMERAL, BACKUP, SCHEDULE)
     assert found == (set() if crd in without else {f"{claim}.accessModes", f"{claim}.volumeMode"})
@@ -145,6 +148,7 @@ def test_etcdcluster_is_the_singular_of_one_group_only() -> None:
         "etcdpeers.etcd.improbable.io": "etcdpeer",
         "etcdbackups.etcd.improbable.io": "etcdbackup",
         "etcdbackupschedules.etcd.improbable.io": "etcdbackupschedule",
+        "etcdrestores.etcd.improbable.io": "etcdrestore",
         "etcdclusters.coreos.com": "coreosetcdcluster",
     }
 

@@ -2,7 +2,13 @@ import re
 
 import pytest
 
-from etcd_operator.api import backup_validations, limits, schedule_validations, validations
+from etcd_operator.api import (
+    backup_validations,
+    limits,
+    restore_validations,
+    schedule_validations,
+    validations,
+)
 from etcd_operator.api.cel import Validation
 from etcd_operator.api.crd import crds
 from etcd_operator.api.schema import at
@@ -11,6 +17,7 @@ from unit.api.contract.case import Case
 from unit.api.contract.cases import EPHEMERAL_CASES
 from unit.api.contract.peer_cases import PEER_CASES
 from unit.api.contract.persistent_cases import PERSISTENT_CASES
+from unit.api.contract.restore_cases import RESTORE_CASES
 from unit.api.contract.schedule_cases import SCHEDULE_CASES
 
 TABLES = {
@@ -18,6 +25,7 @@ TABLES = {
     "etcdpeers.etcd.improbable.io": (validations.PEER, PEER_CASES),
     "etcdbackups.etcd.improbable.io": (backup_validations.BACKUP, BACKUP_CASES),
     "etcdbackupschedules.etcd.improbable.io": (schedule_validations.SCHEDULE, SCHEDULE_CASES),
+    "etcdrestores.etcd.improbable.io": (restore_validations.RESTORE, RESTORE_CASES),
     "etcdclusters.coreos.com": (validations.COREOS_CLUSTER, EPHEMERAL_CASES),
 }
 

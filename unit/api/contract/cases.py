@@ -16,6 +16,7 @@ from unit.api.contract.case import (
 from unit.api.contract.coreos_backup_cases import COREOS_BACKUP_CASES
 from unit.api.contract.peer_cases import PEER_CASES
 from unit.api.contract.persistent_cases import PERSISTENT_CASES
+from unit.api.contract.restore_cases import RESTORE_CASES
 from unit.api.contract.schedule_cases import OWN_CASES as SCHEDULE_CASES
 from unit.commands.cases import rows as command_rows
 
@@ -82,6 +83,7 @@ GROUPS = {
     "EtcdCluster of `coreos.com/v1`": EPHEMERAL_CASES,
     "EtcdBackup": BACKUP_CASES,
     "EtcdBackupSchedule": SCHEDULE_CASES,
+    "EtcdRestore": RESTORE_CASES,
     "EtcdPeer": PEER_CASES,
 }
 INTRODUCTION = """\

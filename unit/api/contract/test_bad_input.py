@@ -6,6 +6,7 @@ from unit.api.contract.cases import EPHEMERAL_CASES
 from unit.api.contract.conftest import Kubectl
 from unit.api.contract.peer_cases import PEER_CASES
 from unit.api.contract.persistent_cases import PERSISTENT_CASES
+from unit.api.contract.restore_cases import RESTORE_CASES
 from unit.api.contract.schedule_cases import SCHEDULE_CASES
 
 pytestmark = pytest.mark.cluster
@@ -16,7 +17,16 @@ def _identity(case: Case) -> str:
 
 
 @pytest.mark.parametrize(
-    "case", [*PERSISTENT_CASES, *EPHEMERAL_CASES, *PEER_CASES, *BACKUP_CASES, *SCHEDULE_CASES], ids=_identity
+    "case",
+    [
+        *PERSISTENT_CASES,
+        *EPHEMERAL_CASES,
+        *PEER_CASES,
+        *BACKUP_CASES,
+        *SCHEDULE_CASES,
+        *RESTORE_CASES,
+    ],
+    ids=_identity,
 )
 def test_invalid_input_is_refused_with_the_documented_message(kubectl: Kubectl, case: Case) -> None:
     if case.edits:

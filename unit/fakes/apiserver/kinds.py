@@ -98,6 +98,7 @@ OPERATOR_KINDS = (
     custom_kind("etcd.improbable.io", "v1alpha1", "etcdpeers", "EtcdPeer"),
     custom_kind("etcd.improbable.io", "v1alpha1", "etcdbackups", "EtcdBackup"),
     custom_kind("etcd.improbable.io", "v1alpha1", "etcdbackupschedules", "EtcdBackupSchedule"),
+    custom_kind("etcd.improbable.io", "v1alpha1", "etcdrestores", "EtcdRestore"),
 )
 
 

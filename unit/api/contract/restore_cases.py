@@ -1,0 +1,174 @@
+"""EtcdRestores that are refused."""
+
+from unit.api.contract.case import ABSENT, NO_VERSION, PERSISTENT, Case, Changes, Manifest
+
+RESTORE: Manifest = {
+    "apiVersion": "etcd.improbable.io/v1alpha1",
+    "kind": "EtcdRestore",
+    "metadata": {"name": "my-restore"},
+    "spec": {
+        "source": {"objectURL": "s3://my-bucket/one.db"},
+        "clusterTemplate": {
+            "clusterName": "my-cluster",
+            "spec": {"replicas": 3, "storage": PERSISTENT["spec"]["storage"]},
+        },
+    },
+}
+_URL = "spec/source/objectURL"
+_TEMPLATE = "spec/clusterTemplate/spec"
+_AT = "spec.clusterTemplate.spec"
+_ONE = (
+    "spec.source: Invalid value: bucket, objectURL and backupName are alternatives: set exactly one of them"
+)
+_OBJECT = (
+    "must name a bucket and an object in it, like s3://my-bucket/my-backup.db, or a file, like file:///my.db"
+)
+_OPTIONS = (
+    "has an unknown option after '?': s3:// has region, endpoint, s3ForcePathStyle, disableSSL, sse, "
+    "sseKMSKeyID; gs:// and file:// have none"
+)
+_BUCKET = "must name a bucket only, like gs://my-bucket or s3://my-bucket?region=eu-west-1"
+_PATH = "must be the path of an object in the bucket, like backups/my-backup.db"
+_NAME = (
+    "must be the name of the new EtcdCluster: it starts with a letter, contains only lower-case letters, "
+    "digits and '-', and has at most 58 characters"
+)
+_FIT = (
+    "credentials must fit the URL: aws belongs to s3://, googleCloud to gs://, environment to both, none to "
+    "file://"
+)
+_URLS = (
+    ("scheme", "http://my-bucket/one.db", "must start with s3://, gs:// or file://"),
+    (
+        "no-credentials",
+        "s3://key:secret@my-bucket/one.db",
+        "must not contain credentials: remove what is before '@', and set source.credentials",
+    ),
+    (
+        "object",
+        "s3://my-bucket",
+        _OBJECT,
+    ),
+    (
+        "no-dots",
+        "s3://my-bucket/../one.db",
+        "must not contain '.' or '..' as a folder, nor %2E or %2F: write the name itself",
+    ),
+    (
+        "options",
+        "gs://my-bucket/one.db?region=eu-west-1",
+        _OPTIONS,
+    ),
+)
+_KEY = {"secretKeyRef": {"name": "my-secret", "key": "credentials"}}
+
+
+def _refused(typed: str, rule: str, changes: Changes, sees: str) -> Case:
+    return Case(typed=typed, base=RESTORE, changes=changes, rule=rule, sees=sees)
+
+
+def _bucket(rule: str, field: str, value: str, message: str) -> Case:
+    bucket = {"bucketURL": "gs://my-bucket", "objectPath": "one.db", field: value}
+    sees = f'spec.source.bucket.{field}: Invalid value: "{value}": {message}'
+    return _refused(f"{field}: {value}", rule, {"spec/source": {"bucket": bucket}}, sees)
+
+
+RESTORE_CASES = (
+    _refused("no source", "one-source", {"spec/source": {}}, _ONE),
+    _refused("objectURL and backupName", "one-source", {"spec/source/backupName": "my-backup"}, _ONE),
+    _refused(
+        "credentials beside backupName",
+        "access-of-url",
+        {"spec/source": {"backupName": "my-backup", "credentials": {"aws": _KEY}}},
+        "spec.source: Invalid value: credentials and persistentVolumeClaim belong to objectURL: a bucket has "
+        "its own credentials",
+    ),
+    *(
+        _refused(
+            f"objectURL: {url}",
+            rule,
+            {_URL: url},
+            f'spec.source.objectURL: Invalid value: "{url}": {message}',
+        )
+        for rule, url, message in _URLS
+    ),
+    _bucket("bucket-url", "bucketURL", "http://my-bucket", _BUCKET),
+    _bucket("bucket-url", "bucketURL", "gs://my-bucket/folder", _BUCKET),
+    _bucket("object-path", "objectPath", "/one.db", _PATH),
+    _bucket("object-path", "objectPath", "../one.db", _PATH),
+    _refused(
+        "aws credentials for gs://",
+        "bucket-credentials",
+        {
+            "spec/source": {
+                "bucket": {"bucketURL": "gs://b", "objectPath": "one.db", "credentials": {"aws": _KEY}}
+            }
+        },
+        f"spec.source.bucket: Invalid value: {_FIT}",
+    ),
+    _refused(
+        "googleCloud credentials for s3://",
+        "credentials-fit",
+        {"spec/source/credentials": {"googleCloud": _KEY}},
+        f"spec.source: Invalid value: {_FIT}",
+    ),
+    _refused(
+        "file:// without persistentVolumeClaim",
+        "claim",
+        {_URL: "file:///one.db"},
+        "spec.source: Invalid value: persistentVolumeClaim belongs to file:// URLs: set it for them, and "
+        "only for them",
+    ),
+    _refused(
+        "clusterName: My-Cluster",
+        "cluster-name",
+        {"spec/clusterTemplate/clusterName": "My-Cluster"},
+        f'spec.clusterTemplate.clusterName: Invalid value: "My-Cluster": {_NAME}',
+    ),
+    _refused(
+        "a name of 64 characters",
+        "name-length",
+        {"metadata/name": "n" * 64},
+        "metadata.name: Invalid value: must have at most 63 characters, because it is the value of a label: "
+        "choose a shorter name",
+    ),
+    _refused(
+        "version: 3.3.0",
+        "version-supported",
+        {f"{_TEMPLATE}/version": "3.3.0"},
+        f'{_AT}.version: Invalid value: "3.3.0": the version {NO_VERSION}',
+    ),
+    _refused(
+        "storage: 0",
+        "storage-size",
+        {f"{_TEMPLATE}/storage/volumeClaimTemplate/resources/requests/storage": 0},
+        f"{_AT}.storage.volumeClaimTemplate.resources.requests: Invalid value: storage must be greater than "
+        "0: set the size of each member's volume, like 8Gi",
+    ),
+    *(
+        _refused(
+            f"a reserved name in {field}",
+            f"reserved-{field}",
+            {f"{_TEMPLATE}/podTemplate/metadata/{field}": {"etcd.improbable.io/x": "y"}},
+            f"{_AT}.podTemplate.metadata.{field}: Invalid value: {what} that begin with etcd.improbable.io/ "
+            "are reserved for the operator: remove them",
+        )
+        for field, what in (("annotations", "annotations"), ("labels", "app.kubernetes.io/name and labels"))
+    ),
+    _refused(
+        "affinity in both places",
+        "one-affinity",
+        {f"{_TEMPLATE}/affinity": {}, f"{_TEMPLATE}/podTemplate/affinity": {}},
+        f"{_AT}: Invalid value: affinity and podTemplate.affinity are alternatives: set one of them",
+    ),
+    _refused("no storage", "", {f"{_TEMPLATE}/storage": ABSENT}, f"{_AT}.storage: Required value"),
+    Case(
+        typed="another source of an existing EtcdRestore",
+        base=RESTORE,
+        changes={_URL: "s3://my-bucket/two.db"},
+        edits=True,
+        rule="immutable",
+        sees="spec: Invalid value: Unsupported changes: an EtcdRestore is carried out once: create another "
+        "EtcdRestore",
+    ),
+)
