@@ -1,0 +1,1 @@
+"""EtcdRestores: what is decided about one, without I/O."""

@@ -1,0 +1,296 @@
+"""The ordered rules for one EtcdRestore. The first with an opinion wins.
+
+Everything is verified before anything is made. Then each member has a claim and a Job that restores to it.
+When all of them have succeeded, the claims are marked as those of one cluster, and the EtcdCluster is
+created, which resumes on them. Until the first claim is marked, a failure removes everything.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum
+
+from etcd_operator.api.restores import RestoreFailure, Verified
+from etcd_operator.core.restores.result import failure
+from etcd_operator.core.restores.state import (
+    COMPLETED,
+    FAILED,
+    PENDING,
+    ClaimState,
+    ClusterState,
+    JobEnd,
+    JobState,
+    RestoreState,
+)
+from etcd_operator.core.restores.versions import version_problem
+
+SOURCE_PATIENCE = 60.0
+"""Seconds for which the EtcdBackup may be missing: it may be created with its EtcdRestore."""
+
+START_PATIENCE = 600.0
+"""Seconds for which nothing of a Job may run: a person may have to make a Secret, or a node may be lost."""
+
+RECHECK = 10.0
+"""Seconds; the events of what a restore waits for come first."""
+
+SOON = 1.0
+"""Seconds; for what has no event here: claims, clusters, EtcdBackups."""
+
+
+class Act(Enum):
+    """What is done for a restore, after its status was written."""
+
+    NOTHING = "nothing"
+    CREATE_CHECK = "create the Job that verifies the backup"
+    CREATE_CLAIMS = "create the claims that are missing"
+    CREATE_JOBS = "create the Jobs that are missing"
+    MARK = "mark the claims as those of one cluster"
+    CREATE_CLUSTER = "create the EtcdCluster"
+    CLEAN_UP = "remove what was made"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestorePlan:
+    """What the status reports, what to do, and when to observe again at the latest (seconds).
+
+    snapshot, failure: to be recorded. requeue_after: None for an event.
+    """
+
+    phase: str
+    reason: str
+    message: str
+    act: Act = Act.NOTHING
+    snapshot: Verified | None = None
+    failure: RestoreFailure | None = None
+    requeue_after: float | None = None
+
+
+RestoreRule = Callable[[RestoreState], RestorePlan | None]
+
+
+def accept(state: RestoreState) -> RestorePlan | None:
+    """Write that it has begun before anything is made."""
+    if state.phase == PENDING:
+        return None
+    if state.problem:
+        return _ended(RestoreFailure(reason="InvalidSpec", message=state.problem))
+    return _going("Accepted", f"the backup will be restored to the EtcdCluster {state.cluster_name}")
+
+
+def clean_up(state: RestoreState) -> RestorePlan | None:
+    """After a failure: remove what was made, then report the end."""
+    if state.failure is None:
+        return None
+    if state.has_leftovers:
+        message = f"removing what was made, because of: {state.failure.message}"
+        return _going("CleaningUp", message, act=Act.CLEAN_UP, requeue_after=SOON)
+    return _ended(state.failure)
+
+
+def finish(state: RestoreState) -> RestorePlan | None:
+    """All claims are handed over: the cluster resumes on them."""
+    if state.cluster is ClusterState.OURS:
+        return RestorePlan(phase=COMPLETED, reason="Restored", message=_restored(state))
+    if not state.members or any(member.claim is not ClaimState.MARKED for member in state.members):
+        return None
+    name = state.cluster_name
+    match state.cluster:
+        case ClusterState.ABSENT:
+            message = f"all members are restored; creating the EtcdCluster {name}"
+            return _going("CreatingCluster", message, act=Act.CREATE_CLUSTER, requeue_after=SOON)
+        case ClusterState.TERMINATING:
+            return _going("WaitingForDeletion", _waiting(f"EtcdCluster {name}"), requeue_after=SOON)
+        case _:
+            message = (
+                f"somebody else created an EtcdCluster {name} at the last moment: it resumes on the restored "
+                "claims, which are kept"
+            )
+            return _ended(RestoreFailure(reason="ClusterExists", message=message))
+
+
+def refuse(state: RestoreState) -> RestorePlan | None:
+    """Report an invalid spec that an operator of another version accepted."""
+    return _fail("InvalidSpec", state.problem) if state.problem else None
+
+
+def require_free_name(state: RestoreState) -> RestorePlan | None:
+    """Nothing that exists is touched."""
+    if state.is_marking:
+        return None
+    name = state.cluster_name
+    if state.cluster is ClusterState.FOREIGN:
+        message = f"there is an EtcdCluster {name} already: delete it and its claims, or choose another name"
+        return _fail("ClusterExists", message)
+    if state.in_the_way:
+        message = (
+            f"there are claims of a cluster {name} already: {', '.join(state.in_the_way)}: delete them if "
+            "their data is not needed, or choose another name"
+        )
+        return _fail("ClaimsExist", message)
+    going = (*state.going, *([f"EtcdCluster {name}"] if state.cluster is ClusterState.TERMINATING else []))
+    if going:
+        return _going("WaitingForDeletion", _waiting(", ".join(going)), requeue_after=SOON)
+    return None
+
+
+def await_source(state: RestoreState) -> RestorePlan | None:
+    """Wait for the EtcdBackup; it does not matter any more once every member has its Job."""
+    source = state.source
+    if source.url or (state.snapshot is not None and all(m.job is not None for m in state.members)):
+        return None
+    if source.is_final or (source.is_missing and state.waited >= SOURCE_PATIENCE):
+        return _fail(source.reason, source.message)
+    return _going(source.reason, source.message, requeue_after=SOON)
+
+
+def verify(state: RestoreState) -> RestorePlan | None:
+    """One Job reads the whole backup before anything is made for the cluster."""
+    if state.snapshot is not None:
+        return None
+    job = state.check
+    if job is None:
+        message = f"creating the Job that verifies {state.source.url}"
+        return _going("Verifying", message, act=Act.CREATE_CHECK, requeue_after=RECHECK)
+    if job.end is JobEnd.SUCCEEDED and job.report is not None and job.report.snapshot is not None:
+        snapshot = job.report.snapshot
+        return _going("Verified", f"verified: {_contents(snapshot)}", snapshot=snapshot, requeue_after=0.0)
+    return _await((job,), "Verifying", f"verifying {state.source.url}")
+
+
+def judge(state: RestoreState) -> RestorePlan | None:
+    """Whether the cluster that is asked for can start with this snapshot."""
+    snapshot = state.snapshot
+    if snapshot is None or any(member.claim is not ClaimState.ABSENT for member in state.members):
+        return None
+    problem = version_problem(snapshot, state.template_version)
+    if problem:
+        return _fail("VersionNotPossible", problem)
+    if state.storage is not None and state.storage < snapshot.size:
+        message = f"the database has {snapshot.size} bytes, and each claim requests only {state.storage}: "
+        return _fail("VolumeTooSmall", f"{message}request more in spec.clusterTemplate.spec.storage")
+    return None
+
+
+def create_claims(state: RestoreState) -> RestorePlan | None:
+    """Make the claims; one that was deleted since then takes its data with it."""
+    missing = [member for member in state.members if member.claim is ClaimState.ABSENT]
+    gone = [m.name for m in state.members if m.claim is ClaimState.TERMINATING] + [
+        member.name for member in missing if member.job is not None or state.is_marking
+    ]
+    if gone:
+        return _fail("ClaimDeleted", f"somebody deleted the claim {', '.join(gone)} of the new cluster")
+    if not missing:
+        return None
+    return _going("CreatingClaims", "creating the claims", act=Act.CREATE_CLAIMS, requeue_after=0.0)
+
+
+def create_jobs(state: RestoreState) -> RestorePlan | None:
+    """Make the Jobs. To repeat one does no harm: complete data is left alone."""
+    if all(member.job is not None or member.is_restored for member in state.members):
+        return None
+    message = f"creating the Jobs that restore {state.source.url}"
+    return _going("Restoring", message, act=Act.CREATE_JOBS, requeue_after=RECHECK)
+
+
+def await_jobs(state: RestoreState) -> RestorePlan | None:
+    """Report what the Jobs do."""
+    jobs = [member.job for member in state.members if member.job is not None and not member.is_restored]
+    if not jobs:
+        return None
+    restored = sum(member.is_restored for member in state.members)
+    return _await(tuple(jobs), "Restoring", f"restored {restored} of {len(state.members)} members")
+
+
+def mark(_state: RestoreState) -> RestorePlan | None:
+    """All data is complete."""
+    message = "all members are restored; marking their claims as those of one cluster"
+    return _going("Marking", message, act=Act.MARK, requeue_after=0.0)
+
+
+RULES: tuple[RestoreRule, ...] = (
+    accept,
+    clean_up,
+    finish,
+    refuse,
+    require_free_name,
+    await_source,
+    verify,
+    judge,
+    create_claims,
+    create_jobs,
+    await_jobs,
+    mark,
+)
+
+
+def plan(state: RestoreState) -> RestorePlan | None:
+    """What to do for a restore; None for one that has ended: total, deterministic, without side effects."""
+    if state.is_final:
+        return None
+    return next(opinion for rule in RULES if (opinion := rule(state)))
+
+
+def _await(jobs: tuple[JobState, ...], reason: str, message: str) -> RestorePlan:
+    """Jobs of which at least one has not succeeded with a report."""
+    for job in jobs:
+        if job.end is not JobEnd.RUNS:
+            why = failure(job.report, why=job.why or "it was deleted", job=job.name)
+            return _fail(why.reason, why.message)
+    waiting = [job for job in jobs if not job.is_running]
+    late = [job for job in waiting if job.waited >= START_PATIENCE]
+    if late:
+        minutes = round(START_PATIENCE / 60)
+        message = f"no pod of the Job {late[0].name} ran for {minutes} minutes: {late[0].waits_for}"
+        return _fail("NotStarted", message)
+    if waiting:
+        left = max(min(START_PATIENCE - job.waited for job in waiting), SOON)
+        return _going("PodPending", f"{message}; {waiting[0].waits_for}", requeue_after=min(left, 60.0))
+    return _going(reason, message, requeue_after=60.0)
+
+
+def _going(
+    reason: str,
+    message: str,
+    *,
+    act: Act = Act.NOTHING,
+    snapshot: Verified | None = None,
+    requeue_after: float | None = None,
+) -> RestorePlan:
+    return RestorePlan(
+        phase=PENDING, reason=reason, message=message, act=act, snapshot=snapshot, requeue_after=requeue_after
+    )
+
+
+def _fail(reason: str, message: str) -> RestorePlan:
+    """Record why first; what was made is removed after that."""
+    return RestorePlan(
+        phase=PENDING,
+        reason="CleaningUp",
+        message=f"removing what was made, because of: {message}",
+        failure=RestoreFailure(reason=reason, message=message),
+        requeue_after=0.0,
+    )
+
+
+def _ended(why: RestoreFailure) -> RestorePlan:
+    return RestorePlan(phase=FAILED, reason=why.reason, message=why.message)
+
+
+def _waiting(what: str) -> str:
+    return f"waiting until what has the name is deleted: {what}"
+
+
+def _contents(snapshot: Verified) -> str:
+    checked = {
+        "manifest": "all hashes match",
+        "hash": "there is no manifest, etcd's hash matches",
+        "none": "there is neither a manifest nor etcd's hash, only the structure was checked",
+    }
+    keys = f"{snapshot.keys} key{'s' * (snapshot.keys != 1)}"
+    return f"revision {snapshot.revision}, {keys}, {checked.get(snapshot.check, snapshot.check)}"
+
+
+def _restored(state: RestoreState) -> str:
+    contents = f" ({_contents(state.snapshot)})" if state.snapshot is not None else ""
+    count = len(state.members)
+    members = f"{count} member{'s' * (count != 1)}"
+    return f"restored {members}, on which the EtcdCluster {state.cluster_name} resumes{contents}"

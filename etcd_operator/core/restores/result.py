@@ -1,0 +1,57 @@
+"""What the command `etcd-operator restore` reported in the termination message of its container."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from etcd_operator.api.restores import RestoreFailure, Verified
+from etcd_operator.decoding import decoder
+
+LONGEST_MESSAGE = 1000
+"""Characters of a message in the status."""
+
+REASONS: Mapping[str, str] = {
+    "BucketMissing": "BucketMissing",
+    "AccessDenied": "AccessDenied",
+    "Unreachable": "StoreUnreachable",
+    "Stalled": "StoreStalled",
+    "InvalidURL": "InvalidURL",
+    "MissingSDK": "InvalidURL",
+    "NotABackup": "BackupMissing",
+    "NotFound": "BackupMissing",
+    "Damaged": "BackupDamaged",
+    "DamagedManifest": "BackupDamaged",
+    "UnknownFormat": "UnknownFormat",
+    "WrongKey": "WrongKey",
+    "BadKey": "BadKey",
+    "RestoreError": "VolumeFailed",
+    "ProgramFailed": "RestoreFailed",
+    "ProgramMissing": "RestoreFailed",
+}
+"""The reason in the status, by the kind of error that the command reported."""
+
+
+class Report(msgspec.Struct, frozen=True, kw_only=True):
+    """The JSON document of the command: the snapshot, or an error and the kind of it."""
+
+    snapshot: Verified | None = None
+    error: str = ""
+    reason: str = ""
+
+
+def read(message: str) -> Report | None:
+    """The report in a termination message; None if there is none."""
+    try:
+        return decoder(Report).decode(message)
+    except msgspec.DecodeError:
+        return None
+
+
+def failure(report: Report | None, *, why: str, job: str) -> RestoreFailure:
+    """Why a Job failed. why: what Kubernetes gives as the reason."""
+    if report is not None and report.error:
+        reason = REASONS.get(report.reason, "RestoreFailed")
+        return RestoreFailure(reason=reason, message=report.error[:LONGEST_MESSAGE])
+    because = f": {why}" if why else ""
+    message = f"the pod of the Job {job} failed without a report{because}"
+    return RestoreFailure(reason="PodFailed", message=message[:LONGEST_MESSAGE])

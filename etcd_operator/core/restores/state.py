@@ -1,0 +1,141 @@
+"""The observed state of an EtcdRestore: all that a decision about it may rest on."""
+
+from dataclasses import dataclass
+from enum import Enum
+
+from etcd_operator.api.restores import MemberRestore, RestoreFailure, Verified
+from etcd_operator.core.restores.result import Report
+
+PENDING, COMPLETED, FAILED = "Pending", "Completed", "Failed"
+"""The phases. The last two are final."""
+
+
+class JobEnd(Enum):
+    """Whether Kubernetes counts a Job as ended."""
+
+    RUNS = "runs"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobState:
+    """A Job of this very EtcdRestore, and its newest pod.
+
+    waited: seconds for which passes have seen that nothing of it runs. waits_for: why, as Kubernetes says it.
+    report: of its newest pod that reported. why: why it failed, as Kubernetes says it.
+    """
+
+    name: str
+    end: JobEnd = JobEnd.RUNS
+    is_terminating: bool = False
+    is_running: bool = False
+    waited: float = 0.0
+    waits_for: str = ""
+    report: Report | None = None
+    why: str = ""
+
+
+class ClaimState(Enum):
+    """The claim of a member, as far as this EtcdRestore made it."""
+
+    ABSENT = "absent"
+    OURS = "ours"  # made for this EtcdRestore, and not marked
+    MARKED = "marked"  # its data is complete, and it belongs to the cluster from now on
+    TERMINATING = "terminating"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberState:
+    """A member of the new cluster."""
+
+    name: str
+    claim: ClaimState = ClaimState.ABSENT
+    job: JobState | None = None
+
+    @property
+    def is_restored(self) -> bool:
+        """Whether its data is complete."""
+        is_done = self.job is not None and self.job.end is JobEnd.SUCCEEDED
+        return self.claim is ClaimState.MARKED or (self.claim is ClaimState.OURS and is_done)
+
+    @property
+    def progress(self) -> MemberRestore:
+        """How far it is, for the status."""
+        if self.is_restored:
+            return MemberRestore(name=self.name, phase="Restored")
+        is_running = self.job is not None and self.job.is_running
+        return MemberRestore(name=self.name, phase="Restoring" if is_running else "Pending")
+
+
+class ClusterState(Enum):
+    """The EtcdCluster of the name of the new one, of either group."""
+
+    ABSENT = "absent"
+    OURS = "ours"
+    FOREIGN = "foreign"
+    TERMINATING = "terminating"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceState:
+    """Where the backup is: its URL, or why there is none yet.
+
+    is_missing: there is no such EtcdBackup. is_final: waiting does not help.
+    """
+
+    url: str = ""
+    reason: str = ""
+    message: str = ""
+    is_missing: bool = False
+    is_final: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreState:
+    """What was observed of one EtcdRestore.
+
+    problem: what is wrong with its spec. template_version: of etcd, as the template has it; may be empty.
+    storage: bytes that each claim requests; None for a quantity that is not a whole number of a unit.
+    in_the_way: claims of the new cluster's name that are somebody else's; going: those that are being
+    deleted. snapshot, failure: of the status. waited: seconds for which passes have seen the restore.
+    """
+
+    name: str
+    cluster_name: str = ""
+    phase: str = ""
+    is_deleting: bool = False
+    problem: str = ""
+    template_version: str = ""
+    storage: int | None = None
+    source: SourceState = SourceState()
+    waited: float = 0.0
+    cluster: ClusterState = ClusterState.ABSENT
+    in_the_way: tuple[str, ...] = ()
+    going: tuple[str, ...] = ()
+    snapshot: Verified | None = None
+    failure: RestoreFailure | None = None
+    check: JobState | None = None
+    members: tuple[MemberState, ...] = ()
+
+    @property
+    def is_final(self) -> bool:
+        """Whether nothing is ever done for it again."""
+        return self.is_deleting or self.phase in (COMPLETED, FAILED)
+
+    @property
+    def is_marking(self) -> bool:
+        """Whether a claim has been handed over to the cluster: from then on there is no way back."""
+        return any(member.claim is ClaimState.MARKED for member in self.members)
+
+    @property
+    def jobs(self) -> tuple[JobState, ...]:
+        """All Jobs that exist."""
+        found = (self.check, *(member.job for member in self.members))
+        return tuple(job for job in found if job is not None)
+
+    @property
+    def has_leftovers(self) -> bool:
+        """Whether something exists that it made, is not handed over, and is not being deleted."""
+        has_job = any(not job.is_terminating for job in self.jobs)
+        return has_job or any(member.claim is ClaimState.OURS for member in self.members)

@@ -1,0 +1,58 @@
+"""The status of an EtcdRestore, from what was planned."""
+
+import msgspec
+
+from etcd_operator.api.meta import Condition, merge_conditions
+from etcd_operator.api.restores import RestoreStatus
+from etcd_operator.core.restores.plan import RestorePlan
+from etcd_operator.core.restores.state import COMPLETED, FAILED, PENDING, RestoreState
+
+COMPLETE, FAILURE = "Complete", "Failed"
+CONDITIONS = frozenset({COMPLETE, FAILURE})
+"""The conditions; a restore that has not ended has neither true."""
+
+
+def status(
+    previous: RestoreStatus,
+    state: RestoreState,
+    plan: RestorePlan,
+    *,
+    cluster_id: str,
+    generation: int,
+    now: str,
+) -> RestoreStatus:
+    """What is to be written; equal to `previous` if nothing is new. now: RFC 3339."""
+    snapshot = plan.snapshot or previous.snapshot
+    written = msgspec.structs.replace(
+        previous,
+        observed_generation=generation,
+        phase=plan.phase,
+        start_time=previous.start_time or now,
+        url=previous.url or state.source.url,
+        snapshot=snapshot,
+        failure=plan.failure or previous.failure,
+        members=() if plan.phase == FAILED else tuple(member.progress for member in state.members),
+        conditions=merge_conditions(previous.conditions, _conditions(plan, generation), now, own=CONDITIONS),
+    )
+    if snapshot is not None:
+        version = previous.version or state.template_version or snapshot.etcd_version
+        written = msgspec.structs.replace(written, version=version)
+    if plan.phase == COMPLETED:
+        written = msgspec.structs.replace(written, cluster_id=cluster_id)
+    if plan.phase != PENDING:
+        written = msgspec.structs.replace(written, completion_time=now)
+    return written
+
+
+def _conditions(plan: RestorePlan, generation: int) -> tuple[Condition, ...]:
+    verdicts = {COMPLETE: plan.phase == COMPLETED, FAILURE: plan.phase == FAILED}
+    return tuple(
+        Condition(
+            type=kind,
+            status="True" if holds else "False",
+            reason=plan.reason,
+            message=plan.message,
+            observed_generation=generation,
+        )
+        for kind, holds in verdicts.items()
+    )

@@ -1,0 +1,28 @@
+"""Which versions of etcd start on a restored snapshot: its own minor version, and the next one."""
+
+from semver import Version
+
+from etcd_operator.api.restores import Verified
+from etcd_operator.core.versions import can_restore
+
+
+def version_problem(snapshot: Verified, wanted: str) -> str:
+    """Why a cluster of the version `wanted` (empty: that of the backup) cannot start; empty if it can."""
+    found = snapshot.etcd_version if Version.is_valid(snapshot.etcd_version) else ""
+    if not wanted and (snapshot.check != "manifest" or not found):
+        return (
+            "the exact version of the snapshot is not known, because it has no manifest: set "
+            f"spec.clusterTemplate.spec.version{f' to one of {_minors(found)}' if found else ''}"
+        )
+    version = wanted or found
+    if not can_restore(version):
+        field = "spec.clusterTemplate.spec.version"
+        return f"etcdutl {version} cannot raise revisions: set {field} to 3.5.10 or later"
+    if found and not 0 <= Version.parse(version).minor - Version.parse(found).minor <= 1:
+        return f"a backup of etcd {found} can be restored as {_minors(found)}, not as {version}"
+    return ""
+
+
+def _minors(version: str) -> str:
+    found = Version.parse(version)
+    return f"{found.major}.{found.minor} or {found.major}.{found.minor + 1}"

@@ -1,0 +1,293 @@
+"""What is decided about an EtcdRestore: the rules that no scenario of `unit/reconcile` shows."""
+
+from dataclasses import replace
+
+import pytest
+
+from etcd_operator.api.restores import RestoreFailure, RestoreStatus, Verified
+from etcd_operator.core.restores import result
+from etcd_operator.core.restores.identity import identity
+from etcd_operator.core.restores.plan import START_PATIENCE, Act, RestorePlan, plan
+from etcd_operator.core.restores.result import Report
+from etcd_operator.core.restores.state import (
+    ClaimState,
+    ClusterState,
+    JobEnd,
+    JobState,
+    MemberState,
+    RestoreState,
+    SourceState,
+)
+from etcd_operator.core.restores.status import status
+from etcd_operator.core.restores.versions import version_problem
+
+SNAPSHOT = Verified(revision=7, keys=3, size=100, sha256="ab" * 32, check="manifest", etcd_version="3.6.16")
+DONE = JobState(name="j", end=JobEnd.SUCCEEDED)
+RUNS = JobState(name="j", is_running=True)
+NAMES = ("c-0", "c-1")
+
+
+def members(claim: ClaimState, job: JobState | None = None) -> tuple[MemberState, ...]:
+    return tuple(MemberState(name=name, claim=claim, job=job) for name in NAMES)
+
+
+BEGUN = RestoreState(
+    name="r",
+    cluster_name="c",
+    phase="Pending",
+    source=SourceState(url="s3://b/one.db"),
+    storage=1000,
+    members=members(ClaimState.ABSENT),
+)
+VERIFIED = replace(BEGUN, snapshot=SNAPSHOT)
+MARKED = replace(VERIFIED, members=members(ClaimState.MARKED))
+
+
+def planned(state: RestoreState) -> RestorePlan:
+    made = plan(state)
+    assert made is not None
+    return made
+
+
+def failure(state: RestoreState) -> str:
+    """The reason of the failure that is recorded."""
+    made = planned(state)
+    assert made.failure is not None, made
+    assert made.act is Act.NOTHING, "it is recorded before anything is removed"
+    return made.failure.reason
+
+
+@pytest.mark.parametrize("phase", ["Completed", "Failed"])
+def test_what_has_ended_is_left_alone(phase: str) -> None:
+    assert plan(replace(VERIFIED, phase=phase)) is None
+    assert plan(replace(VERIFIED, is_deleting=True)) is None
+
+
+def test_an_accepted_restore_of_another_version_may_be_invalid() -> None:
+    assert failure(replace(BEGUN, problem="spec.x: wrong")) == "InvalidSpec"
+
+
+@pytest.mark.parametrize(
+    ("cluster", "phase", "reason"),
+    [
+        (ClusterState.OURS, "Completed", "Restored"),
+        (ClusterState.ABSENT, "Pending", "CreatingCluster"),
+        (ClusterState.TERMINATING, "Pending", "WaitingForDeletion"),
+        (ClusterState.FOREIGN, "Failed", "ClusterExists"),
+    ],
+)
+def test_when_all_claims_are_handed_over(cluster: ClusterState, phase: str, reason: str) -> None:
+    made = planned(replace(MARKED, cluster=cluster))
+    assert (made.phase, made.reason) == (phase, reason)
+
+
+def test_a_former_cluster_that_is_being_deleted_is_waited_for() -> None:
+    made = planned(replace(BEGUN, cluster=ClusterState.TERMINATING))
+    assert (made.reason, made.act) == ("WaitingForDeletion", Act.NOTHING)
+    assert "EtcdCluster c" in made.message
+
+
+def test_from_the_first_handed_over_claim_on_there_is_no_way_back() -> None:
+    first, second = members(ClaimState.OURS, DONE)
+    halfway = replace(VERIFIED, members=(replace(first, claim=ClaimState.MARKED), second))
+    for cluster in (ClusterState.ABSENT, ClusterState.FOREIGN):
+        assert planned(replace(halfway, cluster=cluster)).act is Act.MARK
+    gone = replace(halfway, members=(halfway.members[0], replace(second, claim=ClaimState.ABSENT, job=None)))
+    assert failure(gone) == "ClaimDeleted"
+
+
+def test_a_claim_that_is_being_deleted_is_not_restored_to() -> None:
+    assert failure(replace(VERIFIED, members=members(ClaimState.TERMINATING, RUNS))) == "ClaimDeleted"
+
+
+def test_an_etcdbackup_does_not_matter_once_every_member_has_its_job() -> None:
+    gone = SourceState(reason="UnknownBackup", message="gone", is_missing=True)
+    late = replace(VERIFIED, source=gone, waited=100.0)
+    assert failure(replace(late, members=members(ClaimState.OURS))) == "UnknownBackup"
+    assert planned(replace(late, members=members(ClaimState.OURS, RUNS))).reason == "Restoring"
+    assert (
+        failure(replace(late, snapshot=None, waited=0.0, source=replace(gone, is_final=True)))
+        == "UnknownBackup"
+    )
+
+
+def test_a_job_without_a_report_verifies_nothing() -> None:
+    assert failure(replace(BEGUN, check=DONE)) == "PodFailed"
+    assert failure(replace(BEGUN, check=replace(DONE, report=Report()))) == "PodFailed"
+    why = replace(DONE, end=JobEnd.FAILED, why="OOMKilled")
+    made = planned(replace(BEGUN, check=why))
+    assert made.failure == RestoreFailure(
+        reason="PodFailed", message="the pod of the Job j failed without a report: OOMKilled"
+    )
+
+
+def test_what_was_verified_is_recorded() -> None:
+    made = planned(replace(BEGUN, check=replace(DONE, report=Report(snapshot=SNAPSHOT))))
+    assert made.snapshot == SNAPSHOT
+    assert made.message == "verified: revision 7, 3 keys, all hashes match"
+
+
+def test_a_pod_that_never_runs_is_given_up() -> None:
+    waiting = JobState(name="j", waited=START_PATIENCE - 1, waits_for="no node fits")
+    made = planned(replace(BEGUN, check=waiting))
+    assert (made.reason, made.requeue_after) == ("PodPending", 1.0)
+    assert failure(replace(BEGUN, check=replace(waiting, waited=START_PATIENCE))) == "NotStarted"
+
+
+def test_the_jobs_of_restored_members_do_not_matter() -> None:
+    ready, other = members(ClaimState.OURS, DONE)
+    state = replace(VERIFIED, members=(ready, replace(other, job=RUNS)))
+    assert planned(state).message == "restored 1 of 2 members"
+    assert planned(replace(state, members=(ready, replace(other, job=None)))).act is Act.CREATE_JOBS
+    assert planned(replace(state, members=(ready, ready))).act is Act.MARK
+
+
+@pytest.mark.parametrize("storage", [None, 100])
+def test_a_size_that_is_not_read_here_is_for_the_volume_to_refuse(storage: int | None) -> None:
+    assert planned(replace(VERIFIED, storage=storage)).act is Act.CREATE_CLAIMS
+    assert failure(replace(VERIFIED, storage=99)) == "VolumeTooSmall"
+
+
+@pytest.mark.parametrize(
+    ("found", "wanted", "problem"),
+    [
+        ("3.6.16", "", ""),
+        ("3.6.16", "3.6.1", ""),
+        ("3.6.16", "3.7.3", ""),
+        ("3.6.16", "3.5.35", "a backup of etcd 3.6.16 can be restored as 3.6 or 3.7, not as 3.5.35"),
+        ("3.4.0", "3.5.10", ""),
+        (
+            "3.4.0",
+            "",
+            "etcdutl 3.4.0 cannot raise revisions: set spec.clusterTemplate.spec.version",
+        ),
+        ("banana", "3.6.16", ""),
+        ("banana", "", "the exact version of the snapshot is not known"),
+        ("", "", "the exact version of the snapshot is not known"),
+    ],
+)
+def test_versions(found: str, wanted: str, problem: str) -> None:
+    snapshot = Verified(revision=7, keys=3, size=1, sha256="", check="manifest", etcd_version=found)
+    said = version_problem(snapshot, wanted)
+    assert said.startswith(problem)
+    assert bool(said) == bool(problem)
+
+
+def test_a_plain_snapshot_does_not_name_its_exact_version() -> None:
+    snapshot = Verified(revision=7, keys=3, size=1, sha256="", check="hash", etcd_version="3.6.0")
+    assert version_problem(snapshot, "").endswith(
+        "set spec.clusterTemplate.spec.version to one of 3.6 or 3.7"
+    )
+    assert version_problem(snapshot, "3.6.16") == ""
+
+
+def test_after_a_failure_what_was_made_is_removed_first() -> None:
+    why = RestoreFailure(reason="BackupDamaged", message="it is damaged")
+    for leftover in (
+        replace(VERIFIED, members=members(ClaimState.OURS)),
+        replace(VERIFIED, check=DONE),
+        replace(VERIFIED, members=members(ClaimState.ABSENT, RUNS)),
+    ):
+        made = planned(replace(leftover, failure=why))
+        assert (made.act, made.phase) == (Act.CLEAN_UP, "Pending")
+    gone = members(ClaimState.TERMINATING, replace(RUNS, is_terminating=True))
+    for clean in (VERIFIED, MARKED, replace(VERIFIED, members=gone)):
+        made = planned(replace(clean, failure=why))
+        assert (made.phase, made.reason, made.message) == ("Failed", "BackupDamaged", "it is damaged")
+
+
+def test_a_report_that_is_none() -> None:
+    assert result.read("") is None
+    assert result.read("[]") is None
+
+
+def test_ids_are_those_that_etcd_computes() -> None:
+    """As `etcdutl snapshot restore` of 3.5.35, 3.6.16 and 3.7.3 logs them for these flags."""
+    made = identity({"m0": "http://10.0.0.1:2380", "m1": "http://10.0.0.2:2380"}, "token-1")
+    assert made.cluster_id == "90bbcda9199e0b0a"
+    assert made.voters == ("m0=330c38826758b78a", "m1=93c9cf4c239c59ff")
+
+
+def test_it_is_accepted_or_refused_before_anything_is_made() -> None:
+    new = replace(BEGUN, phase="")
+    made = planned(new)
+    assert (made.phase, made.reason, made.act) == ("Pending", "Accepted", Act.NOTHING)
+    made = planned(replace(new, problem="spec.x: wrong"))
+    assert (made.phase, made.reason, made.message) == ("Failed", "InvalidSpec", "spec.x: wrong")
+
+
+def test_what_exists_is_not_touched() -> None:
+    assert failure(replace(BEGUN, cluster=ClusterState.FOREIGN)) == "ClusterExists"
+    assert failure(replace(BEGUN, in_the_way=("c-0", "c-7"))) == "ClaimsExist"
+    made = planned(replace(BEGUN, going=("c-0",)))
+    assert (made.reason, made.requeue_after) == ("WaitingForDeletion", 1.0)
+
+
+def test_an_etcdbackup_is_waited_for() -> None:
+    missing = SourceState(reason="UnknownBackup", message="there is none", is_missing=True)
+    assert planned(replace(BEGUN, source=missing, waited=59.0)).reason == "UnknownBackup"
+    runs = SourceState(reason="BackupNotReady", message="it runs")
+    assert planned(replace(BEGUN, source=runs, waited=1e6)).reason == "BackupNotReady"
+
+
+def test_the_backup_is_verified_by_one_job() -> None:
+    assert planned(BEGUN).act is Act.CREATE_CHECK
+    assert planned(replace(BEGUN, check=RUNS)).reason == "Verifying"
+
+
+def test_a_version_that_cannot_start() -> None:
+    assert failure(replace(VERIFIED, template_version="3.4.1")) == "VersionNotPossible"
+
+
+def test_an_error_that_the_command_reported() -> None:
+    why = result.failure(Report(error="no bucket", reason="BucketMissing"), why="", job="j")
+    assert (why.reason, why.message) == ("BucketMissing", "no bucket")
+    assert result.failure(Report(error="x" * 9999, reason="New"), why="", job="j").reason == "RestoreFailed"
+
+
+def test_a_plain_snapshot_is_named_as_one() -> None:
+    def says(check: str) -> str:
+        snapshot = Verified(revision=7, keys=1, size=1, sha256="", check=check)
+        return planned(replace(BEGUN, check=replace(DONE, report=Report(snapshot=snapshot)))).message
+
+    assert says("hash") == "verified: revision 7, 1 key, there is no manifest, etcd's hash matches"
+    assert "only the structure was checked" in says("none")
+    assert says("later") == "verified: revision 7, 1 key, later"
+
+
+def written(state: RestoreState, previous: RestoreStatus | None = None) -> RestoreStatus:
+    made = planned(state)
+    return status(
+        previous or RestoreStatus(),
+        state,
+        made,
+        cluster_id="c0ffee",
+        generation=2,
+        now="2026-11-22T14:00:00Z",
+    )
+
+
+def test_the_status_of_a_restore_that_goes_on() -> None:
+    found = written(replace(BEGUN, check=replace(DONE, report=Report(snapshot=SNAPSHOT))))
+    assert (found.phase, found.start_time, found.completion_time) == ("Pending", "2026-11-22T14:00:00Z", "")
+    assert (found.snapshot, found.version, found.url) == (SNAPSHOT, "3.6.16", "s3://b/one.db")
+    assert [member.phase for member in found.members] == ["Pending", "Pending"]
+    assert {condition.status for condition in found.conditions} == {"False"}
+    state = replace(VERIFIED, template_version="3.7.3", members=members(ClaimState.OURS, RUNS))
+    assert [member.phase for member in written(state, found).members] == ["Restoring", "Restoring"]
+    assert written(state, found).version == "3.6.16", "what was recorded first counts"
+    assert written(state, RestoreStatus(snapshot=SNAPSHOT)).version == "3.7.3"
+
+
+def test_the_status_at_the_end() -> None:
+    found = written(replace(MARKED, cluster=ClusterState.OURS))
+    assert (found.phase, found.cluster_id, found.observed_generation) == ("Completed", "c0ffee", 2)
+    assert [member.phase for member in found.members] == ["Restored", "Restored"]
+    alone = replace(MARKED, cluster=ClusterState.OURS, snapshot=None, members=MARKED.members[:1])
+    message = written(alone).conditions[0].message
+    assert message == "restored 1 member, on which the EtcdCluster c resumes"
+    why = RestoreFailure(reason="BackupDamaged", message="it is damaged")
+    failed = written(replace(VERIFIED, failure=why), RestoreStatus(failure=why))
+    assert (failed.phase, failed.completion_time) == ("Failed", "2026-11-22T14:00:00Z")
+    assert (failed.members, failed.failure, failed.cluster_id) == ((), why, "")
+    assert {each.type: each.status for each in failed.conditions} == {"Complete": "False", "Failed": "True"}
