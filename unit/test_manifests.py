@@ -8,13 +8,14 @@ import pytest
 import yaml
 
 from etcd_operator import health
-from etcd_operator.api import backup_schedules, backups, coreos, improbable
+from etcd_operator.api import backup_schedules, backups, coreos, improbable, restores
 from etcd_operator.api.crd import crds
 from etcd_operator.api.policies import policies
 from etcd_operator.app import LEASE_NAME
 from etcd_operator.core.backup_tool.policy import wanted
 from etcd_operator.core.backups.schedules.spec import checked
 from etcd_operator.core.backups.spec import problem
+from etcd_operator.core.restores.spec import problem as restore_problem
 from etcd_operator.dialects.base import Defaults
 from etcd_operator.dialects.coreos import CoreosDialect
 from etcd_operator.dialects.improbable import ImprobableDialect
@@ -26,8 +27,9 @@ from unit.rights import DEFINITIONS, MANIFESTS, Document, documents, granted, ri
 EXAMPLES = MANIFESTS / "examples"
 BACKUP = EXAMPLES / "etcd_v1alpha1_etcdbackup.yaml"
 SCHEDULE = EXAMPLES / "etcd_v1alpha1_etcdbackupschedule.yaml"
+RESTORE = EXAMPLES / "etcd_v1alpha1_etcdrestore.yaml"
 AWS = EXAMPLES / "deployment-aws.yaml"
-CLUSTERS = sorted(set(EXAMPLES.rglob("*.yaml")) - {BACKUP, SCHEDULE, AWS})
+CLUSTERS = sorted(set(EXAMPLES.rglob("*.yaml")) - {BACKUP, SCHEDULE, RESTORE, AWS})
 DEFAULTS = Defaults(repository=DEFAULT_ETCD_REPOSITORY, version=DEFAULT_ETCD_VERSION)
 
 
@@ -164,6 +166,7 @@ def test_the_examples_have_the_names_of_the_walkthroughs() -> None:
         "etcd_v1alpha1_etcdbackup.yaml",
         "etcd_v1alpha1_etcdbackupschedule.yaml",
         "etcd_v1alpha1_etcdcluster.yaml",
+        "etcd_v1alpha1_etcdrestore.yaml",
         "example-etcd-cluster-nodeport-service.json",
         "example-etcd-cluster-with-backup.yaml",
         "example-etcd-cluster-with-s3-backup.yaml",
@@ -209,6 +212,12 @@ def test_the_example_of_a_schedule_backs_up_what_the_example_of_a_backup_does() 
     assert document["kind"] == backup_schedules.KIND
     checked(document["metadata"]["name"], msgspec.convert(document["spec"], backup_schedules.ScheduleSpec))
     assert document["spec"]["backupTemplate"] == yaml.safe_load(BACKUP.read_text())["spec"]
+
+
+def test_the_example_of_a_restore_is_valid() -> None:
+    document = yaml.safe_load(RESTORE.read_text())
+    assert (document["apiVersion"], document["kind"]) == (restores.API_VERSION, restores.KIND)
+    assert restore_problem(msgspec.convert(document["spec"], restores.RestoreSpec)) == ""
 
 
 def test_the_oldest_form_means_the_same_as_its_successor() -> None:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 
 from etcd_operator.api.backups import API_VERSION, KIND, UID_LABEL, BackupSpec, SecretKey
 from etcd_operator.api.meta import ObjectMeta, RawObject
+from etcd_operator.api.restores import OptionalSecretKey
 from etcd_operator.core.backups.schedules.retention import series_of
 from etcd_operator.core.backups.spec import CLAIM_FOLDER, url_in_pod
 from etcd_operator.render.owner import owned_by
@@ -38,7 +39,7 @@ STOP_SECONDS = 60
 
 _LONGEST_JOB_NAME = 63  # of the label with the name of a Job that pods carry
 _READ_ONLY_BY_OWNER = 0o440
-_REPORT = ("--json", f"--report={REPORT_PATH}")
+REPORT = ("--json", f"--report={REPORT_PATH}")
 
 RESOURCES: RawObject = {
     "requests": {"cpu": "100m", "memory": "128Mi"},
@@ -65,24 +66,24 @@ def job(
     metadata: ObjectMeta, spec: BackupSpec, *, image: str, url: str, endpoints: Sequence[str]
 ) -> RawObject:
     """The Job. url: the rendered one. endpoints: `host:port` of each member that may be the source."""
-    container = _container(spec, CONTAINER, image, _arguments(spec, url, endpoints, series_of(metadata)))
-    return _job(metadata, job_name(metadata), NAME_LABELS, _pod(spec, container))
+    runs = container(spec, CONTAINER, image, _arguments(spec, url, endpoints, series_of(metadata)))
+    return _job(metadata, job_name(metadata), NAME_LABELS, pod(spec, runs))
 
 
 def verification_job(
     metadata: ObjectMeta, spec: BackupSpec, *, image: str, url: str, etcd_image: str
 ) -> RawObject:
     """The Job that verifies what is stored at `url`. etcd_image: for a test restore, empty for none."""
-    container = _container(spec, VERIFY_CONTAINER, image, _verify_arguments(spec, url, etcd_image))
-    for mount in container["volumeMounts"]:
+    runs = container(spec, VERIFY_CONTAINER, image, _verify_arguments(spec, url, etcd_image))
+    for mount in runs["volumeMounts"]:
         if mount["mountPath"] == CLAIM_FOLDER:
             mount["readOnly"] = True
-    pod = _pod(spec, container)
+    made = pod(spec, runs)
     if etcd_image:
-        container["resources"] = TRIAL_RESOURCES
-        pod["shareProcessNamespace"] = True
-        pod["initContainers"] = [_programs(etcd_image)]
-    return _job(metadata, job_name(metadata, is_verification=True), VERIFY_NAME_LABELS, pod)
+        runs["resources"] = TRIAL_RESOURCES
+        made["shareProcessNamespace"] = True
+        made["initContainers"] = [_programs(etcd_image)]
+    return _job(metadata, job_name(metadata, is_verification=True), VERIFY_NAME_LABELS, made)
 
 
 def _programs(image: str) -> RawObject:
@@ -131,7 +132,7 @@ def _arguments(spec: BackupSpec, url: str, endpoints: Sequence[str], series: str
         arguments.append(f"--encryption-keys={SECRETS}/encryption")
     if series:
         arguments.append(f"--series={series}")
-    return [*arguments, *_REPORT]
+    return [*arguments, *REPORT]
 
 
 def _verify_arguments(spec: BackupSpec, url: str, etcd_image: str) -> list[str]:
@@ -140,13 +141,14 @@ def _verify_arguments(spec: BackupSpec, url: str, etcd_image: str) -> list[str]:
         arguments += ["--restore", "--etcd-in-pod", f"--scratch-dir={SCRATCH}"]
     if spec.encryption is not None:
         arguments.append(f"--encryption-keys={SECRETS}/encryption")
-    return [*arguments, *_REPORT]
+    return [*arguments, *REPORT]
 
 
-def _container(spec: BackupSpec, name: str, image: str, arguments: list[str]) -> RawObject:
+def container(spec: BackupSpec, name: str, image: str, arguments: list[str]) -> RawObject:
+    """The container that runs a command of the operator with access to what `spec` names."""
     mounts: list[RawObject] = [{"name": "scratch", "mountPath": SCRATCH}]
     mounts += [{"name": volume, **mount} for volume, (mount, _) in _mounts(spec)]
-    container: RawObject = {
+    made: RawObject = {
         "name": name,
         "image": image,
         "imagePullPolicy": "IfNotPresent",
@@ -161,14 +163,15 @@ def _container(spec: BackupSpec, name: str, image: str, arguments: list[str]) ->
     }
     environment = spec.destination.credentials.environment
     if environment is not None:
-        container["envFrom"] = [{"secretRef": {"name": environment.secret_name}}]
-    return container
+        made["envFrom"] = [{"secretRef": {"name": environment.secret_name}}]
+    return made
 
 
-def _pod(spec: BackupSpec, container: RawObject) -> RawObject:
+def pod(spec: BackupSpec, container: RawObject) -> RawObject:
+    """The spec of the pod of that container."""
     volumes: list[RawObject] = [{"name": "scratch", "emptyDir": {}}]
     volumes += [{"name": name, **volume} for name, (_, volume) in _mounts(spec)]
-    pod: RawObject = {
+    made: RawObject = {
         "containers": [container],
         "volumes": volumes,
         "restartPolicy": "Never",
@@ -178,8 +181,8 @@ def _pod(spec: BackupSpec, container: RawObject) -> RawObject:
         "securityContext": RESTRICTED.pod,
     }
     if spec.service_account_name:
-        pod["serviceAccountName"] = spec.service_account_name
-    return pod
+        made["serviceAccountName"] = spec.service_account_name
+    return made
 
 
 def _env(spec: BackupSpec) -> Iterator[RawObject]:
@@ -209,9 +212,11 @@ def _mounts(spec: BackupSpec) -> Iterator[tuple[str, tuple[RawObject, RawObject]
 
 def _file(folder: str, path: str, key: SecretKey) -> tuple[RawObject, RawObject]:
     """One key of a Secret as a file."""
-    secret = {
+    secret: RawObject = {
         "secretName": key.name,
         "items": [{"key": key.key, "path": path}],
         "defaultMode": _READ_ONLY_BY_OWNER,
     }
+    if isinstance(key, OptionalSecretKey) and key.optional:
+        secret["optional"] = True
     return {"mountPath": f"{SECRETS}/{folder}", "readOnly": True}, {"secret": secret}

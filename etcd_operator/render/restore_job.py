@@ -1,0 +1,188 @@
+"""The Jobs of an EtcdRestore: one that verifies the backup, and one for each member that restores it.
+
+Their pods have no rights, as those of an EtcdBackup (see `render.backup_job`). A pod that was killed is
+repeated: complete data is left alone, and incomplete data has another name. What the command itself reports
+fails the Job at once: it has retried what is worth it.
+
+etcdutl is not in the operator's image, and etcd's images have no shell and no program that copies a file. So
+a second container runs a program of such an image that does nothing, and the containers of the pod share
+their processes: the command finds etcdutl in `/proc/PID/root`.
+"""
+
+import hashlib
+
+from etcd_operator.api.backups import BackupSpec
+from etcd_operator.api.meta import ObjectMeta, RawObject
+from etcd_operator.api.podtemplate import PodTemplate
+from etcd_operator.api.restores import API_VERSION, KIND, UID_LABEL
+from etcd_operator.core.backups.spec import CLAIM_FOLDER, url_in_pod
+from etcd_operator.render.backup_job import REPORT, SCRATCH, SECRETS, container, pod
+from etcd_operator.render.owner import owned_by
+from etcd_operator.render.pod import DATA_VOLUME
+from etcd_operator.render.restored import DATA_FOLDER, MOUNT_PATH, Member
+from etcd_operator.render.security import RESTRICTED, security
+
+CHECK_CONTAINER = "verify"
+CONTAINER = "restore"
+PROGRAMS_CONTAINER = "etcd"
+NAME_LABELS = {"app.kubernetes.io/name": "etcd-restore"}
+
+_LONGEST_JOB_NAME = 63  # of the label with the name of a Job that pods carry
+_RETRIES = 3
+_NOT_REPEATED = [1, 2, 3]
+"""Exit codes of the command's own failures, not those of signals."""
+
+PROGRAMS_RESOURCES: RawObject = {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "128Mi"}}
+RESOURCES: RawObject = {"requests": {"cpu": "100m", "memory": "128Mi"}}
+"""etcdutl maps the whole database, which counts as memory of the container: there is no limit."""
+
+IDLE = ["/usr/local/bin/etcd", "gateway", "start", "--endpoints=127.0.0.1:1", "--listen-addr=127.0.0.1:23790"]
+"""A proxy that nobody connects to, and that has nothing to connect to."""
+
+
+def check_name(metadata: ObjectMeta) -> str:
+    """The name of the Job that verifies the backup: another one for another EtcdRestore of the same name."""
+    return _named(metadata, "verify")
+
+
+def job_name(metadata: ObjectMeta, ordinal: int) -> str:
+    """The name of the Job that restores a member."""
+    return _named(metadata, str(ordinal))
+
+
+def _named(metadata: ObjectMeta, which: str) -> str:
+    digest = f"{which}-{hashlib.sha256(metadata.uid.encode()).hexdigest()[:10]}"
+    stem = metadata.name.replace(".", "-")[: _LONGEST_JOB_NAME - len(digest) - 1].rstrip("-")
+    return f"{stem}-{digest}"
+
+
+def check_job(metadata: ObjectMeta, access: BackupSpec, *, image: str, url: str) -> RawObject:
+    """The Job that reads the whole backup at `url`, and reports what it is."""
+    arguments = ["restore", url_in_pod(url), "--check", *_keys(access), *REPORT]
+    return _job(
+        metadata, check_name(metadata), CHECK_CONTAINER, _pod(access, CHECK_CONTAINER, image, arguments)
+    )
+
+
+def job(  # noqa: PLR0913 -- all that a Job depends on
+    metadata: ObjectMeta,
+    access: BackupSpec,
+    member: Member,
+    template: PodTemplate,
+    *,
+    image: str,
+    etcd_image: str,
+    url: str,
+    sha256: str,
+) -> RawObject:
+    """The Job that restores `member` to its claim. sha256: of the snapshot that was verified."""
+    arguments = ["restore", url_in_pod(url), *_keys(access), *_flags(member, sha256), *REPORT]
+    spec = _pod(access, CONTAINER, image, arguments)
+    (main,) = spec["containers"]
+    main["resources"] = RESOURCES
+    main["volumeMounts"].append({"name": DATA_VOLUME, "mountPath": MOUNT_PATH})
+    spec["volumes"].append({"name": DATA_VOLUME, "persistentVolumeClaim": {"claimName": member.name}})
+    spec["initContainers"] = [_programs(etcd_image)]
+    spec["shareProcessNamespace"] = True
+    # The member reads what this pod writes, and runs where its volume is.
+    spec["securityContext"] = security(template).pod
+    spec |= _placement(metadata, template)
+    return _job(metadata, job_name(metadata, member.ordinal), CONTAINER, spec)
+
+
+def _keys(access: BackupSpec) -> list[str]:
+    return [f"--encryption-keys={SECRETS}/encryption"] if access.encryption is not None else []
+
+
+def _flags(member: Member, sha256: str) -> list[str]:
+    peers = ",".join(f"{name}={url}" for name, url in member.peer_urls.items())
+    return [
+        f"--data-dir={DATA_FOLDER}",
+        f"--scratch-dir={SCRATCH}",
+        "--skip-existing",
+        "--etcd-in-pod",
+        f"--sha256={sha256}",
+        f"--name={member.name}",
+        f"--initial-cluster={peers}",
+        f"--initial-cluster-token={member.token}",
+        f"--initial-advertise-peer-urls={member.peer_urls[member.name]}",
+    ]
+
+
+def _pod(access: BackupSpec, name: str, image: str, arguments: list[str]) -> RawObject:
+    spec = pod(access, container(access, name, image, arguments))
+    for mount in spec["containers"][0]["volumeMounts"]:
+        if mount["mountPath"] == CLAIM_FOLDER:
+            mount["readOnly"] = True
+    return spec
+
+
+def _programs(image: str) -> RawObject:
+    """A container that exists as long as the one that uses its programs."""
+    return {
+        "name": PROGRAMS_CONTAINER,
+        "image": image,
+        "imagePullPolicy": "IfNotPresent",
+        "restartPolicy": "Always",
+        "command": IDLE,
+        "resources": PROGRAMS_RESOURCES,
+        "securityContext": RESTRICTED.container,
+    }
+
+
+def _placement(metadata: ObjectMeta, template: PodTemplate) -> RawObject:
+    """Where the pods run: as the members, as far as that does not depend on labels of members' pods.
+
+    The first pod on a volume may decide for ever on which node or in which zone it is; so the pods spread.
+    """
+    terms = [
+        {
+            "weight": weight,
+            "podAffinityTerm": {
+                "labelSelector": {"matchLabels": {UID_LABEL: metadata.uid}},
+                "topologyKey": key,
+            },
+        }
+        for key, weight in (("topology.kubernetes.io/zone", 100), ("kubernetes.io/hostname", 50))
+    ]
+    affinity: RawObject = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}}
+    if "nodeAffinity" in template.affinity:
+        affinity["nodeAffinity"] = template.affinity["nodeAffinity"]
+    placement: RawObject = {"affinity": affinity}
+    if template.node_selector:
+        placement["nodeSelector"] = template.node_selector
+    if template.tolerations:
+        placement["tolerations"] = list(template.tolerations)
+    if template.priority_class_name:
+        placement["priorityClassName"] = template.priority_class_name
+    return placement
+
+
+def _job(metadata: ObjectMeta, name: str, container_name: str, spec: RawObject) -> RawObject:
+    labels = {**NAME_LABELS, UID_LABEL: metadata.uid}
+    on_exit = {"containerName": container_name, "operator": "In", "values": _NOT_REPEATED}
+    disrupted = [{"type": "DisruptionTarget", "status": "True"}]
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {
+            "name": name,
+            "namespace": metadata.namespace,
+            "labels": labels,
+            "ownerReferences": owned_by(API_VERSION, KIND, name=metadata.name, uid=metadata.uid),
+        },
+        "spec": {
+            "backoffLimit": _RETRIES,
+            "completions": 1,
+            "parallelism": 1,
+            # Never two pods at once on one claim, also while the first one is being deleted.
+            "podReplacementPolicy": "Failed",
+            "podFailurePolicy": {
+                "rules": [
+                    {"action": "FailJob", "onExitCodes": on_exit},
+                    {"action": "Ignore", "onPodConditions": disrupted},
+                ]
+            },
+            "template": {"metadata": {"labels": labels}, "spec": spec},
+        },
+    }
