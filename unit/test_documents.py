@@ -12,6 +12,7 @@ from etcd_operator.api.backups import KIND, PLACEHOLDERS
 from etcd_operator.core.backups.result import REASONS, VERIFY_REASONS
 from etcd_operator.core.backups.schedules.status import CONDITIONS
 from etcd_operator.core.backups.state import BACKING_UP, COMPLETED, FAILED
+from etcd_operator.core.restores.result import REASONS as RESTORE_REASONS
 from etcd_operator.core.status import QUIET_HOLDS
 
 PHASES = (BACKING_UP, COMPLETED, FAILED)
@@ -92,6 +93,23 @@ def test_the_guide_to_backups_explains_every_reason() -> None:
     reasons = (found - others - events) | {*REASONS.values(), *VERIFY_REASONS.values()}
     assert len(reasons) > 25
     assert reasons - explained == set()
+
+
+def test_the_guide_to_restores_explains_every_reason() -> None:
+    text = (ROOT / "docs/backup.md").read_text()
+    section = text.partition("### Restore to a new cluster")[2].partition("## On a schedule")[0]
+    reason = r"([A-Z][a-z]+){2,}|Accepted|Verif\w+|Restoring|Restored|Marking|Invalid"
+    found = {
+        node.value
+        for path in SOURCES
+        if str(path.relative_to(PACKAGE)).startswith(("core/restores", "reconcile/restores"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and re.fullmatch(reason, node.value)
+    }
+    others = {*RESTORE_REASONS, "PodScheduled", "Foreground", "RestoreStarted", "RestoreCompleted"}
+    reasons = (found - others) | set(RESTORE_REASONS.values())
+    assert len(reasons) > 25
+    assert reasons - set(re.findall(r"`(\w+)`", section)) == set()
 
 
 def test_the_guide_to_backups_explains_every_reason_of_backup_healthy() -> None:

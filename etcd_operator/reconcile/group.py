@@ -33,13 +33,14 @@ from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.quorum_check import QuorumCheck
 from etcd_operator.reconcile.readiness import ReadinessWriter
 from etcd_operator.reconcile.reporters import cluster_reporter, peer_reporter
+from etcd_operator.reconcile.restores.group import restore_group
 from etcd_operator.reconcile.upgrade import UpgradeWatch
 from etcd_operator.reconcile.wiring import ClusterGroup, Group, Later, Wiring
 from etcd_operator.reconcile.writes import Writes
 
 
 def build_groups(wiring: Wiring, source: Source) -> tuple[Group, ...]:
-    """The groups of clusters, backup tools, backups and their schedules, wired but not started."""
+    """The groups of clusters, backup tools, backups, their schedules and restores, wired but not started."""
     of_improbable, of_coreos = improbable_caches(source), coreos_caches(source)
     return (
         # Of two that are equally old, the one with persistent members is served.
@@ -47,6 +48,7 @@ def build_groups(wiring: Wiring, source: Source) -> tuple[Group, ...]:
         _coreos(wiring, of_coreos, of_improbable),
         tool_group(wiring, source, of_coreos),
         *backup_groups(wiring, source, of_improbable, of_coreos),
+        restore_group(wiring, source),
     )
 
 

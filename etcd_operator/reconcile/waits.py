@@ -21,6 +21,10 @@ class Waits:
         now = self.clock.monotonic()
         return now - self._since.setdefault(key, {}).setdefault(what, now)
 
+    def end(self, key: Key, what: str) -> None:
+        """This has come; it may have to be waited for again."""
+        self._since.get(key, {}).pop(what, None)
+
     def forget(self, key: Key) -> None:
         """There is nothing left to wait for."""
         self._since.pop(key, None)

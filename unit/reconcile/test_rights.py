@@ -22,10 +22,11 @@ from unit.fakes.clock import FakeClock
 from unit.operators import running, until
 from unit.reconcile import manual_recoveries, test_quorum_lost
 from unit.reconcile.bench import Bench, bench
-from unit.reconcile.bodies import BACKUPS, COREOS, PEERS, SCHEDULES, ephemeral, persistent
+from unit.reconcile.bodies import BACKUPS, COREOS, PEERS, RESTORES, SCHEDULES, ephemeral, persistent
 from unit.reconcile.harness import TIMEOUTS, objects_of
 from unit.reconcile.jobs import Jobs, backup, schedule
 from unit.reconcile.mortality import Mortality, MortalTransport
+from unit.reconcile.restoring import Restoring, restore
 from unit.reconcile.test_backup_tool import BACKUP, backed_up
 from unit.rights import DEFINITIONS, UNASKED, Right, all_taken, granted
 
@@ -122,6 +123,25 @@ def a_life_of_a_schedule() -> frozenset[Right]:
         return all_taken(exchange.request for exchange in made.api.log)
 
 
+def a_life_of_a_restore() -> frozenset[Right]:
+    """One that is completed, and one that is not: what it made is removed."""
+    with bench() as made:
+        made.start()
+        restoring = Restoring(made)
+        made.create(*backup())
+        Jobs(made).until(lambda: made.status(BACKUPS, "one").get("phase") == "Completed")
+        made.create(*restore(source={"backupName": "one"}))
+        restoring.until_ended()
+        restoring.answers["s-0-"] = {"error": "it is damaged", "reason": "Damaged"}, 3
+        kind, body = restore("s")
+        body["spec"]["clusterTemplate"]["clusterName"] = "d"
+        made.create(kind, body)
+        restoring.until(lambda: made.status(RESTORES, "s").get("phase") == "Failed")
+        make_again(made, *set(MADE.values()) - {JOBS, CLAIMS})
+        made.events()
+        return all_taken(exchange.request for exchange in made.api.log)
+
+
 def a_life_of_a_backup_tool() -> frozenset[Right]:
     """Its claim grows, and is deleted with its cluster."""
     with bench() as made:
@@ -180,6 +200,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, frozenset[Right
         "backup": a_life_of_a_backup(),
         "backup of nothing": a_backup_of_nothing(),
         "schedule": a_life_of_a_schedule(),
+        "restore": a_life_of_a_restore(),
         "backup tool": a_life_of_a_backup_tool(),
         "storage class": the_storage_class(),
         "leader": a_leader(tmp_path_factory.mktemp("home")),

@@ -1,0 +1,1 @@
+"""EtcdRestores at work: observe, plan, act."""

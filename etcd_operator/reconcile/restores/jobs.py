@@ -1,0 +1,118 @@
+"""A Job of an EtcdRestore and its pods, as values."""
+
+from dataclasses import dataclass
+
+from etcd_operator.core.restores import result
+from etcd_operator.core.restores.result import Report
+from etcd_operator.core.restores.state import JobEnd, JobState
+from etcd_operator.keys import Key
+from etcd_operator.kube import resources
+from etcd_operator.kube.views import ContainerStatus, Job, Pod
+from etcd_operator.reconcile.backups.caches import in_order
+from etcd_operator.reconcile.objects import Objects
+from etcd_operator.reconcile.restores.caches import RestoreCaches
+from etcd_operator.reconcile.waits import Waits
+from etcd_operator.render.restore_job import CHECK_CONTAINER, CONTAINER
+
+_ENDS = {"Complete": JobEnd.SUCCEEDED, "Failed": JobEnd.FAILED}
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobReader:
+    """Reads Jobs from the caches, and live what seems to be missing where a decision rests on it."""
+
+    caches: RestoreCaches
+    waits: Waits
+
+    def read(self, key: Key, uid: str, name: str, objects: Objects) -> JobState | None:
+        """The Job of this name of the EtcdRestore with this UID; anybody else's is none."""
+        job = self.caches.jobs.store.get(Key(key.namespace, name))
+        if job is None:
+            job = objects.find(resources.JOBS, name, Job)
+        if job is None or job.metadata.controller_uid != uid:
+            return None
+        pods = self.caches.pods_of(job)
+        if _end_of(job) is not JobEnd.RUNS and _report_of(pods) is None:
+            pods = _live_pods(job, objects)
+        return self._state(key, job, pods)
+
+    def _state(self, key: Key, job: Job, pods: tuple[Pod, ...]) -> JobState:
+        is_running = any(_is_running(pod) for pod in pods)
+        what = f"{job.metadata.uid} to run"
+        if is_running:
+            self.waits.end(key, what)
+        ended = next(
+            (each for each in job.status.conditions if each.status == "True" and each.type in _ENDS), None
+        )
+        return JobState(
+            name=job.metadata.name,
+            end=_end_of(job),
+            is_terminating=job.metadata.deletion_timestamp is not None,
+            is_running=is_running,
+            waited=0.0 if is_running else self.waits.seconds(key, what),
+            waits_for=_waits_for(job, pods),
+            report=_report_of(pods),
+            why=_why(pods) or (ended.message if ended is not None else ""),
+        )
+
+
+def _end_of(job: Job) -> JobEnd:
+    ends = [
+        _ENDS[each.type] for each in job.status.conditions if each.status == "True" and each.type in _ENDS
+    ]
+    return ends[0] if ends else JobEnd.RUNS
+
+
+def _live_pods(job: Job, objects: Objects) -> tuple[Pod, ...]:
+    listed = objects.client.list(resources.PODS, Pod, namespace=objects.namespace)
+    return in_order(pod for pod in listed.items if pod.metadata.controller_uid == job.metadata.uid)
+
+
+def _container(pod: Pod) -> ContainerStatus | None:
+    names = (CHECK_CONTAINER, CONTAINER)
+    return next((each for each in pod.status.container_statuses if each.name in names), None)
+
+
+def _is_running(pod: Pod) -> bool:
+    """Whether its command runs, or has just succeeded, on a node that has not been given up."""
+    container = _container(pod)
+    if container is None or pod.metadata.deletion_timestamp is not None:
+        return False
+    ended = container.state.terminated
+    return container.state.running is not None or (ended is not None and ended.exit_code == 0)
+
+
+def _report_of(pods: tuple[Pod, ...]) -> Report | None:
+    """What the newest pod that reported has reported."""
+    for pod in reversed(pods):
+        container = _container(pod)
+        ended = container.state.terminated if container is not None else None
+        report = result.read(ended.message) if ended is not None else None
+        if report is not None:
+            return report
+    return None
+
+
+def _why(pods: tuple[Pod, ...]) -> str:
+    """How the newest pod failed, as Kubernetes says it."""
+    if not pods:
+        return ""
+    status, container = pods[-1].status, _container(pods[-1])
+    ended = container.state.terminated if container is not None else None
+    reason = (ended.reason if ended is not None else "") or status.reason
+    return ": ".join(filter(None, (reason if reason != "Error" else "", status.message)))
+
+
+def _waits_for(job: Job, pods: tuple[Pod, ...]) -> str:
+    """Why nothing of a Job runs."""
+    if not pods:
+        return f"its pod does not exist yet, see `kubectl describe job {job.metadata.name}`"
+    pod = pods[-1]
+    states = (*pod.status.init_container_statuses, *pod.status.container_statuses)
+    for waiting in (each.state.waiting for each in states):
+        if waiting is not None and waiting.message:
+            return f"{waiting.reason}: {waiting.message}"
+    for condition in pod.status.conditions:
+        if condition.type == "PodScheduled" and condition.status == "False":
+            return f"{condition.reason}: {condition.message}"
+    return f"waiting for the pod {pod.metadata.name} to start"

@@ -1,0 +1,189 @@
+"""Joins caches and live reads into one `RestoreState`.
+
+Claims, clusters and EtcdBackups are always read live: a restore is rare and short, and nothing that exists
+may be touched because a cache did not show it.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from etcd_operator.api.backups import BackupSpec, EtcdBackup
+from etcd_operator.api.meta import ObjectMeta
+from etcd_operator.api.restores import UID_ANNOTATION, EtcdRestore, RestoreSpec
+from etcd_operator.core.backups.state import COMPLETED as STORED
+from etcd_operator.core.backups.state import FAILED as NOT_STORED
+from etcd_operator.core.restores import spec as specs
+from etcd_operator.core.restores.state import (
+    ClaimState,
+    ClusterState,
+    MemberState,
+    RestoreState,
+    SourceState,
+)
+from etcd_operator.decoding import convert
+from etcd_operator.keys import Key
+from etcd_operator.kube import resources
+from etcd_operator.kube.views import Claim, Written
+from etcd_operator.reconcile.objects import Objects
+from etcd_operator.reconcile.restores.jobs import JobReader
+from etcd_operator.reconcile.waits import Waits
+from etcd_operator.render import restored
+from etcd_operator.render.restore_job import check_name, job_name
+from etcd_operator.render.restored import Member
+
+
+@dataclass(frozen=True, kw_only=True)
+class ObservedRestore:
+    """An EtcdRestore as stored, and its state.
+
+    spec: None for an invalid one. access: how the backup is reached, None while that is not known.
+    claims: the metadata of the claims of its members that are its own, by name.
+    """
+
+    key: Key
+    restore: EtcdRestore
+    spec: RestoreSpec | None
+    state: RestoreState
+    access: BackupSpec | None = None
+    members: tuple[Member, ...] = ()
+    claims: dict[str, ObjectMeta]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RestoreObserver:
+    """Observes EtcdRestores."""
+
+    jobs: JobReader
+    waits: Waits
+
+    def observe(self, key: Key, restore: EtcdRestore, objects: Objects) -> ObservedRestore:
+        """The world of one restore. objects: reads live. Raises the errors of `Client`."""
+        spec, wrong = _parsed(restore)
+        status, metadata = restore.status, restore.metadata
+        state = RestoreState(
+            name=key.name,
+            phase=status.phase,
+            is_deleting=metadata.deletion_timestamp is not None,
+            problem=wrong,
+            snapshot=status.snapshot,
+            failure=status.failure,
+        )
+        if spec is None or state.is_final:
+            return ObservedRestore(key=key, restore=restore, spec=spec, state=state, claims={})
+        return self._observed(key, restore, spec, state, objects)
+
+    def _observed(
+        self, key: Key, restore: EtcdRestore, spec: RestoreSpec, state: RestoreState, objects: Objects
+    ) -> ObservedRestore:
+        metadata, template = restore.metadata, spec.cluster_template
+        members = restored.members(metadata, template)
+        claims = _claims(objects, template.cluster_name, members)
+        source, access = _source(spec, objects)
+        ours = {
+            m.name: claims[m.name]
+            for m in members
+            if m.name in claims and _is_ours(claims[m.name], metadata, m)
+        }
+        others = [each for name, each in claims.items() if name not in ours]
+        state = replace(
+            state,
+            cluster_name=template.cluster_name,
+            template_version=specs.template_version(spec),
+            storage=specs.storage(spec),
+            source=source,
+            waited=self.waits.seconds(key, f"{metadata.uid} for its backup"),
+            cluster=_cluster(objects, template.cluster_name, metadata.uid),
+            in_the_way=_names(each for each in others if each.deletion_timestamp is None),
+            going=_names(each for each in others if each.deletion_timestamp is not None),
+            check=self.jobs.read(key, metadata.uid, check_name(metadata), objects),
+            members=tuple(
+                self._member(key, metadata, member, ours.get(member.name), objects) for member in members
+            ),
+        )
+        return ObservedRestore(
+            key=key, restore=restore, spec=spec, state=state, access=access, members=members, claims=ours
+        )
+
+    def _member(
+        self, key: Key, metadata: ObjectMeta, member: Member, claim: ObjectMeta | None, objects: Objects
+    ) -> MemberState:
+        name = job_name(metadata, member.ordinal)
+        return MemberState(
+            name=member.name,
+            claim=_claim_state(claim, member),
+            job=self.jobs.read(key, metadata.uid, name, objects),
+        )
+
+
+def _claims(objects: Objects, cluster: str, members: Iterable[Member]) -> dict[str, ObjectMeta]:
+    """All claims that a cluster of this name has, or would have."""
+    names = {member.name for member in members}
+    listed = objects.client.list(resources.CLAIMS, Claim, namespace=objects.namespace)
+    return {
+        claim.metadata.name: claim.metadata
+        for claim in listed.items
+        if claim.metadata.name in names or restored.is_of_cluster(claim.metadata, cluster)
+    }
+
+
+def _is_ours(claim: ObjectMeta, restore: ObjectMeta, member: Member) -> bool:
+    return claim.controller_uid == restore.uid or restored.is_marked(claim, member)
+
+
+def _claim_state(claim: ObjectMeta | None, member: Member) -> ClaimState:
+    if claim is None:
+        return ClaimState.ABSENT
+    if claim.deletion_timestamp is not None:
+        return ClaimState.TERMINATING
+    return ClaimState.MARKED if restored.is_marked(claim, member) else ClaimState.OURS
+
+
+def _names(found: Iterable[ObjectMeta]) -> tuple[str, ...]:
+    return tuple(sorted(each.name for each in found))
+
+
+def _cluster(objects: Objects, name: str, uid: str) -> ClusterState:
+    """Of both groups: their Services have the same name."""
+    clusters = (resources.IMPROBABLE_CLUSTERS, resources.COREOS_CLUSTERS)
+    found = [
+        each for each in (objects.find(cluster, name, Written) for cluster in clusters) if each is not None
+    ]
+    if any(each.metadata.annotations.get(UID_ANNOTATION) == uid for each in found):
+        return ClusterState.OURS
+    if any(each.metadata.deletion_timestamp is None for each in found):
+        return ClusterState.FOREIGN
+    return ClusterState.TERMINATING if found else ClusterState.ABSENT
+
+
+def _source(spec: RestoreSpec, objects: Objects) -> tuple[SourceState, BackupSpec | None]:
+    if not spec.source.backup_name:
+        return SourceState(url=specs.url_of(spec.source)), specs.access(spec)
+    name = spec.source.backup_name
+    backup = objects.find(resources.BACKUPS, name, EtcdBackup)
+    if backup is None:
+        message = f"there is no EtcdBackup {name} in this namespace: check spec.source.backupName"
+        return SourceState(reason="UnknownBackup", message=message, is_missing=True), None
+    if backup.status.phase == STORED and backup.status.url:
+        try:
+            stored = convert(backup.spec, BackupSpec)
+        except msgspec.ValidationError as error:
+            return SourceState(
+                reason="UnknownBackup", message=f"EtcdBackup {name}: {error}", is_final=True
+            ), None
+        return SourceState(url=backup.status.url), specs.access_of_backup(spec, stored)
+    if backup.status.phase == NOT_STORED:
+        message = f"EtcdBackup {name} has failed: choose another one"
+        return SourceState(reason="BackupFailed", message=message, is_final=True), None
+    return SourceState(reason="BackupNotReady", message=f"EtcdBackup {name} is not completed yet"), None
+
+
+def _parsed(restore: EtcdRestore) -> tuple[RestoreSpec | None, str]:
+    """The spec, or what is wrong with it."""
+    try:
+        spec = convert(restore.spec, RestoreSpec)
+    except msgspec.ValidationError as error:
+        return None, f"spec: {error}"
+    wrong = specs.problem(spec)
+    return (None, wrong) if wrong else (spec, "")

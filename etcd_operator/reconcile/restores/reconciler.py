@@ -1,0 +1,243 @@
+"""One pass over one EtcdRestore: observe, plan, write the status, act.
+
+The EtcdRestore is read live, and its status is written before each act, with the resourceVersion of what was
+decided on: of two operators, one fails there. What each act makes has a name that follows from
+the EtcdRestore, and is proven to be its own by its UID. So each act may be repeated.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, assert_never
+
+import msgspec
+import structlog
+
+from etcd_operator.api.restores import API_VERSION, KIND, EtcdRestore, RestoreFailure
+from etcd_operator.clock import Clock
+from etcd_operator.core.restores.plan import RECHECK, Act, RestorePlan, plan
+from etcd_operator.core.restores.state import COMPLETED, FAILED, ClaimState
+from etcd_operator.core.restores.status import status
+from etcd_operator.core.status import CATCH_UP, RETRY_HELD
+from etcd_operator.core.versions import image_of
+from etcd_operator.engine.controller import Result
+from etcd_operator.errors import Invalid, NotFound, OperatorError, TerminalError
+from etcd_operator.keys import Key
+from etcd_operator.kube import resources
+from etcd_operator.kube.client import Client
+from etcd_operator.kube.events import EventType, Recorder, Reference
+from etcd_operator.kube.views import Job, Written
+from etcd_operator.reconcile.expectations import Expectations
+from etcd_operator.reconcile.failures import REQUEST_FAILED, Failures
+from etcd_operator.reconcile.objects import NameTaken, Objects
+from etcd_operator.reconcile.restores.caches import RestoreCaches
+from etcd_operator.reconcile.restores.observe import ObservedRestore, RestoreObserver
+from etcd_operator.render import restore_job, restored
+from etcd_operator.timestamps import timestamp
+
+log = structlog.get_logger()
+
+
+@dataclass(frozen=True, kw_only=True)
+class RestoreReconciler:
+    """Carries out EtcdRestores.
+
+    image: of the Jobs; may raise, see `OwnImage`. repository: of etcd's images.
+    """
+
+    client: Client
+    caches: RestoreCaches
+    observer: RestoreObserver
+    expectations: Expectations
+    recorder: Recorder
+    clock: Clock
+    image: Callable[[], str]
+    repository: str
+    failures: Failures
+
+    def reconcile(self, key: Key) -> Result:
+        """One pass. Raises the errors of the API server that are worth another try."""
+        restore = self.caches.restores.store.get(key)
+        if restore is None or restore.status.phase in (COMPLETED, FAILED):
+            return self._over(key)
+        if not self.expectations.are_met(key):
+            return Result(requeue_after=CATCH_UP, is_done=False)
+        try:
+            return self._pass(key)
+        except TerminalError as error:
+            # No event leads to the next pass: time does.
+            log.error("restore_pass_failed", key=str(key), error=str(error))
+            return Result(requeue_after=RETRY_HELD)
+
+    def _pass(self, key: Key) -> Result:
+        objects = self._objects(key)
+        restore = objects.find(resources.RESTORES, key.name, EtcdRestore)
+        if restore is None:
+            return self._over(key)
+        observed = self.observer.observe(key, restore, objects)
+        made = plan(observed.state)
+        if made is None:
+            return self._over(key)
+        self._write(observed, made, objects)
+        return self._carry_out(observed, made, objects)
+
+    def _objects(self, key: Key) -> Objects:
+        wrote = self.expectations.noting(key, self.caches.of_resource)
+        return Objects(client=self.client, namespace=key.namespace, wrote=wrote)
+
+    def _over(self, key: Key) -> Result:
+        self.failures.passed(key)
+        self.observer.waits.forget(key)
+        return Result()
+
+    def _carry_out(self, observed: ObservedRestore, made: RestorePlan, objects: Objects) -> Result:
+        """Act; or report why that is not possible."""
+        try:
+            self._act(observed, made.act, objects)
+        except NameTaken as error:
+            if error.is_passing:
+                return Result(requeue_after=CATCH_UP)
+            return self._fail(observed, made, RestoreFailure(reason="NameConflict", message=str(error)))
+        except Invalid as error:
+            return self._fail(observed, made, RestoreFailure(reason="Invalid", message=str(error)))
+        except TerminalError as error:
+            self._report(observed, made, type(error).__name__, error)
+            return Result(requeue_after=RECHECK)
+        except OperatorError as error:
+            self._report(observed, made, REQUEST_FAILED, error)
+            raise
+        self.failures.passed(observed.key)
+        return Result(requeue_after=made.requeue_after)
+
+    def _act(self, observed: ObservedRestore, act: Act, objects: Objects) -> None:
+        match act:
+            case Act.NOTHING:
+                pass
+            case Act.CREATE_CHECK:
+                self._create_check(observed, objects)
+            case Act.CREATE_CLAIMS:
+                self._create_claims(observed, objects)
+            case Act.CREATE_JOBS:
+                self._create_jobs(observed, objects)
+            case Act.MARK:
+                self._mark(observed, objects)
+            case Act.CREATE_CLUSTER:
+                self._create_cluster(observed, objects)
+            case Act.CLEAN_UP:
+                self._clean_up(observed, objects)
+            case _:
+                assert_never(act)
+
+    def _create_check(self, observed: ObservedRestore, objects: Objects) -> None:
+        if observed.access is None:
+            return
+        metadata, url = observed.restore.metadata, observed.state.source.url
+        body = restore_job.check_job(metadata, observed.access, image=self.image(), url=url)
+        if objects.create(resources.JOBS, body):
+            self._event(observed.restore, "Normal", "RestoreStarted", f"verifying {url}")
+
+    def _create_claims(self, observed: ObservedRestore, objects: Objects) -> None:
+        """In order: of two restores to one name, the one with the first claim goes on."""
+        if observed.spec is None:
+            return
+        restore, template = observed.restore, observed.spec.cluster_template
+        for member in observed.members:
+            if member.name not in observed.claims:
+                body = restored.claim(restore.metadata, template, member, restore.status.version)
+                objects.create(resources.CLAIMS, body)
+
+    def _create_jobs(self, observed: ObservedRestore, objects: Objects) -> None:
+        snapshot, spec, access = observed.state.snapshot, observed.spec, observed.access
+        if snapshot is None or spec is None or access is None:
+            return
+        states = {member.name: member for member in observed.state.members}
+        for member in observed.members:
+            if states[member.name].job is not None or states[member.name].is_restored:
+                continue
+            body = restore_job.job(
+                observed.restore.metadata,
+                access,
+                member,
+                spec.cluster_template.spec.pod_template,
+                image=self.image(),
+                etcd_image=image_of(self.repository, observed.restore.status.version),
+                url=observed.state.source.url,
+                sha256=snapshot.sha256,
+            )
+            objects.create(resources.JOBS, body)
+
+    def _mark(self, observed: ObservedRestore, objects: Objects) -> None:
+        """Hand the claims over. From the first one on there is no way back, and none is needed."""
+        for member, state in zip(observed.members, observed.state.members, strict=True):
+            if state.claim is ClaimState.OURS:
+                change = {"metadata": restored.mark(member)}
+                objects.merge(resources.CLAIMS, observed.claims[member.name], change)
+
+    def _create_cluster(self, observed: ObservedRestore, objects: Objects) -> None:
+        restore = observed.restore
+        body = restored.cluster(restore.metadata, restore.spec["clusterTemplate"], restore.status.version)
+        objects.client.create(resources.IMPROBABLE_CLUSTERS, objects.namespace, body, Written)
+
+    def _clean_up(self, observed: ObservedRestore, objects: Objects) -> None:
+        """Remove Jobs and claims, each by the UID that was seen, but no claim that was handed over."""
+        for job in observed.state.jobs:
+            found = objects.find(resources.JOBS, job.name, Job)
+            if found is not None and found.metadata.controller_uid == observed.restore.metadata.uid:
+                objects.remove(resources.JOBS, found.metadata, propagation="Foreground")
+        for state in observed.state.members:
+            if state.claim is ClaimState.OURS:
+                objects.remove(resources.CLAIMS, observed.claims[state.name])
+
+    def _fail(self, observed: ObservedRestore, made: RestorePlan, why: RestoreFailure) -> Result:
+        """Record a failure that an act has met; the next pass removes what was made."""
+        message = f"removing what was made, because of: {why.message}"
+        self._rewrite(observed, replace(made, reason="CleaningUp", message=message, failure=why))
+        return Result(requeue_after=CATCH_UP)
+
+    def _report(self, observed: ObservedRestore, made: RestorePlan, reason: str, error: Exception) -> None:
+        """Write why something cannot be made, as soon as it is worth a message."""
+        message = self.failures.failed(observed.key, error)
+        if message:
+            self._rewrite(observed, replace(made, reason=reason, message=message))
+
+    def _rewrite(self, observed: ObservedRestore, made: RestorePlan) -> None:
+        """Write the status once more in this pass: on what the first write has left."""
+        objects = self._objects(observed.key)
+        found = objects.find(resources.RESTORES, observed.key.name, EtcdRestore)
+        if found is not None and found.metadata.uid == observed.restore.metadata.uid:
+            self._write(replace(observed, restore=found), made, objects)
+
+    def _write(self, observed: ObservedRestore, made: RestorePlan, objects: Objects) -> None:
+        """Write the status if it is new, with the Event of an end. Raises Conflict on an outdated cache."""
+        restore, spec = observed.restore, observed.spec
+        identity = restored.identity_of(restore.metadata, spec.cluster_template) if spec is not None else None
+        wanted = status(
+            restore.status,
+            observed.state,
+            made,
+            cluster_id=identity.cluster_id if identity is not None else "",
+            generation=restore.metadata.generation,
+            now=timestamp(self.clock.now()),
+        )
+        if wanted == restore.status:
+            return
+        with suppress(NotFound):  # deleted meanwhile
+            objects.write_status(resources.RESTORES, restore.metadata, msgspec.to_builtins(wanted), Written)
+            self._record_end(restore, made)
+
+    def _record_end(self, restore: EtcdRestore, made: RestorePlan) -> None:
+        if made.phase == COMPLETED:
+            self._event(restore, "Normal", "RestoreCompleted", made.message)
+        elif made.phase == FAILED:
+            self._event(restore, "Warning", "RestoreFailed", made.message)
+
+    def _event(self, restore: EtcdRestore, kind: EventType, reason: str, message: str) -> None:
+        metadata: Any = restore.metadata
+        about = Reference(
+            api_version=API_VERSION,
+            kind=KIND,
+            namespace=metadata.namespace,
+            name=metadata.name,
+            uid=metadata.uid,
+        )
+        self.recorder.record(about, kind, reason, message)
