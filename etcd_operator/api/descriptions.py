@@ -60,6 +60,22 @@ _PERSISTED = {
     "status.recovery.replaces": "etcd's ID of the cluster that was given up, in hexadecimal; "
     "empty if its quorum returned in time.",
 }
+_ADOPTION = {
+    "spec.adopt": "A running etcd cluster that the members of this resource join. Its own members, the "
+    "external ones, are removed afterwards. Instead of a bootstrap, so only at the creation.",
+    "spec.adopt.endpoints": "The client URL of each member of that cluster.",
+    "spec.adopt.mode": "Complete (the default): until the external members are removed. Join: the external "
+    "members are kept. Leave: the members of this resource leave that cluster again, possible until the "
+    "first external member is removed.",
+    "status.adoption": "The adoption of a running cluster, in progress or finished. Persisted state of the "
+    "operator.",
+    "status.adoption.members": "The external members, when it began.",
+    "status.adoption.members[].id": "etcd's ID of the member, in hexadecimal.",
+    "status.adoption.members[].endpoint": "Where it serves clients.",
+    "status.adoption.members[].peerURLs": "Its peer URLs.",
+    "status.adoption.members[].removed": "Whether its removal has begun.",
+    "status.adoption.finished": "Whether only members of this resource are left.",
+}
 OBSERVED = {"status.observedGeneration": "The generation of the spec that this status is based on."}
 
 PARTS = {"spec": "The desired state.", "status": "The observed state, written by the operator."}
@@ -71,6 +87,7 @@ IMPROBABLE_CLUSTER = {
     "spec.version": "The version of etcd, like 3.6.16.",
     **STORAGE,
     **POD_TEMPLATE,
+    **_ADOPTION,
     "spec.affinity": "An alternative to spec.podTemplate.affinity, from earlier versions of this API.",
     **OBSERVED,
     "status.replicas": "The number of EtcdPeers.",
@@ -104,6 +121,9 @@ PEER = {
     "spec.bootstrap.static.initialCluster[].name": "The name of the member.",
     "spec.bootstrap.static.initialCluster[].host": "The DNS name of the member, without a port.",
     "spec.bootstrap.initialClusterToken": "etcd's initial cluster token.",
+    "spec.bootstrap.external": "The members of an adopted cluster that were there when this one joined.",
+    "spec.bootstrap.external[].id": "etcd's ID of the member, in hexadecimal.",
+    "spec.bootstrap.external[].url": "A peer URL of the member.",
     "spec.bootstrap.survivor": "The host of the member whose data is fetched and restored before the start; "
     "only for the seed of a recovery.",
     **STORAGE,
@@ -233,6 +253,9 @@ COREOS_CLUSTER = {
     "spec.antiAffinity": "While true, two members of the cluster never run on the same node.",
     "spec.pod": "Settings of the members' pods.",
     "spec.pod.securityContext": _SECURITY,
+    **_ADOPTION,
+    "spec.selfHosted": "The form of spec.adopt for a cluster of one member; alternatives.",
+    "spec.selfHosted.bootMemberClientEndpoint": "The client URL of that member.",
     "spec.backup": "Regular backups of the cluster. Without it, or with maxBackups: 0, there are none.",
     "spec.backup.backupIntervalInSecond": "The seconds between two backups; 1800 by default.",
     "spec.backup.maxBackups": "How many backups are kept. 0: no backups are taken.",

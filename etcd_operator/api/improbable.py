@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from etcd_operator.api import persisted
+from etcd_operator.api.adoption import Adopt
 from etcd_operator.api.meta import Condition, ObjectMeta, RawObject, Value
 from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.api.podtemplate import PodTemplate
@@ -85,6 +86,7 @@ class ClusterSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     storage: Storage
     pod_template: PodTemplate = PodTemplate()
     affinity: RawObject = {}
+    adopt: Adopt | None = None
 
 
 class MemberStatus(Value, frozen=True, kw_only=True):
@@ -129,6 +131,13 @@ class StaticBootstrap(Value, frozen=True, kw_only=True):
     initial_cluster: tuple[InitialMember, ...]
 
 
+class ExternalMember(Value, frozen=True, kw_only=True):
+    """A peer URL of a member of an adopted cluster, which the operator did not create; id: hexadecimal."""
+
+    id: str
+    url: str
+
+
 class PeerBootstrap(Value, frozen=True, kw_only=True):
     """How this member's etcd starts.
 
@@ -136,12 +145,14 @@ class PeerBootstrap(Value, frozen=True, kw_only=True):
     data on its volume and refuses an empty one. `Existing` with a complete list joins an existing cluster.
     survivor: host of a member whose data is fetched and restored first, into a cluster of one (see
     `render.steps`); empty except for the seed of a recovery, and for the seed once it serves.
+    external: the members of an adopted cluster that were listed when this member joined it.
     """
 
     initial_cluster_state: Literal["New", "Existing"]
     static: StaticBootstrap
     initial_cluster_token: str
     survivor: str = ""
+    external: tuple[ExternalMember, ...] = ()
 
 
 class PeerSpec(Value, frozen=True, kw_only=True):

@@ -71,6 +71,12 @@ BOUNDS = {
     "spec.bootstrap.static.initialCluster": {"maxItems": _MOST_MEMBERS},
     "spec.bootstrap.static.initialCluster[].name": {"maxLength": LONGEST_LABEL},
     "spec.bootstrap.static.initialCluster[].host": {"maxLength": 253},
+    "spec.bootstrap.external": {"maxItems": 28},
+    "spec.bootstrap.external[].id": {"maxLength": 16},
+    "spec.bootstrap.external[].url": {"maxLength": 253},
+    "spec.adopt.endpoints": {"minItems": 1, "maxItems": 7},
+    "spec.adopt.endpoints[]": {"maxLength": 128},
+    "spec.selfHosted.bootMemberClientEndpoint": {"maxLength": 253},
     "spec.podTemplate.metadata.annotations": {"maxProperties": 64},
     "spec.podTemplate.metadata.labels": {"maxProperties": 64},
     "spec.schedule": {"maxLength": 256},
@@ -92,7 +98,7 @@ BOUNDS = {
 
 UNSUPPORTED_FIELDS = {
     "restore": "object",
-    "selfHosted": "object",
+    "selfHosted.skipBootMemberRemoval": "boolean",
     "pod.labels": "object",
     "pod.annotations": "object",
     "pod.nodeSelector": "object",

@@ -81,10 +81,33 @@ class Upgrade(Value, frozen=True, kw_only=True):
     since: str = ""
 
 
+class AdoptedMember(Value, frozen=True, kw_only=True):
+    """A member of the adopted cluster that the operator did not create.
+
+    id: hexadecimal. endpoint: where it serves clients, `host:port`. peer_urls: as etcd lists them.
+    removed: its removal has begun, written before etcd is asked for it; from then on it is not probed.
+    """
+
+    id: str
+    endpoint: str
+    peer_urls: tuple[str, ...] = msgspec.field(name="peerURLs")
+    removed: bool = False
+
+
+class Adoption(Value, frozen=True, kw_only=True):
+    """The adoption of a running etcd cluster, in progress or finished.
+
+    Written together with the ID of that cluster, before the first object is created.
+    """
+
+    members: tuple[AdoptedMember, ...]
+    finished: bool = False
+
+
 class ClusterStatus(Value, frozen=True, kw_only=True):
     """What the status of a cluster has in both groups.
 
-    `bootstrap`, `cluster_id`, `recovery`, `upgrade` are the operator's persisted state.
+    `bootstrap`, `cluster_id`, `recovery`, `upgrade`, `adoption` are the operator's persisted state.
 
     current_version: the lowest that a voter runs. selector: of the pods, for `kubectl scale`.
     endpoints: the client URL of each member that etcd lists, for clients that fail over by themselves.
@@ -98,4 +121,5 @@ class ClusterStatus(Value, frozen=True, kw_only=True):
     bootstrap: Bootstrap | None = None
     recovery: Recovery | None = None
     upgrade: Upgrade | None = None
+    adoption: Adoption | None = None
     conditions: tuple[Condition, ...] = ()

@@ -4,6 +4,7 @@ One tuple per resource. Each rule has a name, a path, a CEL expression, and a me
 """
 
 from etcd_operator.api import improbable
+from etcd_operator.api.adoption_validations import COREOS_ADOPTION, IMPROBABLE_ADOPTION
 from etcd_operator.api.cel import Validation, immutable, reserved
 from etcd_operator.api.coreos_backup_validations import BACKUP_POLICY
 from etcd_operator.api.limits import (
@@ -77,6 +78,7 @@ IMPROBABLE_CLUSTER = (
     ),
     storage_size(_CLAIM),
     *_RESERVED_NAMES,
+    *IMPROBABLE_ADOPTION,
     Validation(
         name="one-affinity",
         at="spec",
@@ -133,6 +135,18 @@ PEER = (
         f"my-cluster-0.my-cluster.my-namespace.svc; {OPERATOR_CREATES_PEERS}",
     ),
     Validation(
+        name="external-id",
+        at="spec.bootstrap.external[].id",
+        holds="self.matches('^[0-9a-f]+$')",
+        message=f"must be a member ID in hexadecimal; {OPERATOR_CREATES_PEERS}",
+    ),
+    Validation(
+        name="external-url",
+        at="spec.bootstrap.external[].url",
+        holds="self.matches('^http://[^,=]+$')",
+        message=f"must be one peer URL; {OPERATOR_CREATES_PEERS}",
+    ),
+    Validation(
         name="survivor-host",
         at="spec",
         field=".bootstrap.survivor",
@@ -168,6 +182,7 @@ COREOS_CLUSTER = (
     SUPPORTED_VERSION,
     *VERSION_CHANGES,
     *BACKUP_POLICY,
+    *COREOS_ADOPTION,
     *(
         Validation(
             name=f"unsupported-{field}",

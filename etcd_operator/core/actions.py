@@ -134,6 +134,10 @@ class RemoveMember(_OnEntry):
     """Take a member out of etcd's list for good; its data is never used again."""
 
 
+class RemoveExternal(_OnEntry):
+    """Take a member of an adopted cluster, which the operator did not make, out of etcd's list for good."""
+
+
 class RemoveCorrupt(_OnEntry):
     """Take a member with corrupt data out of etcd's list, if a quorum of others has equal data, live."""
 
@@ -207,7 +211,9 @@ class OpenSeed(_OnMember):
     """Let clients reach the seed."""
 
 
-MembershipAction = AddLearner | Promote | MoveLeader | RemoveMember | RemoveCorrupt | DisarmCorrupt
+MembershipAction = (
+    AddLearner | Promote | MoveLeader | RemoveMember | RemoveExternal | RemoveCorrupt | DisarmCorrupt
+)
 """Changes of etcd's own list of members and alarms."""
 
 RecoveryAction = ConfirmLoss | ConfirmSilence | DropSeed | SetSeedExistingOnly | RetireMember | OpenSeed

@@ -6,8 +6,9 @@ this value only.
 
 from dataclasses import dataclass, field, replace
 
+from etcd_operator.api.adoption import Mode
 from etcd_operator.api.meta import RawObject
-from etcd_operator.api.persisted import Bootstrap, Recovery, Upgrade
+from etcd_operator.api.persisted import Adoption, Bootstrap, Recovery, Upgrade
 from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.core.kinds.protocol import Kind
 from etcd_operator.core.versions import image_of
@@ -21,7 +22,7 @@ class PersistedState:
     cluster_id: hexadecimal, recorded once a quorum has answered; empty until then.
     next_ordinal: the number that the next new ephemeral member takes; it only grows.
     recovery: the last one, under way or finished; None for a cluster that never had one.
-    upgrade: the one under way.
+    upgrade: the one under way. adoption: the one under way or finished.
     """
 
     bootstrap: Bootstrap | None = None
@@ -29,6 +30,7 @@ class PersistedState:
     next_ordinal: int = 0
     recovery: Recovery | None = None
     upgrade: Upgrade | None = None
+    adoption: Adoption | None = None
 
     @property
     def is_bootstrapped(self) -> bool:
@@ -40,6 +42,19 @@ class PersistedState:
         """Whether a recovery is under way: the ID of its new cluster is not recorded yet."""
         return self.recovery is not None and self.recovery.replaces == self.cluster_id
 
+    @property
+    def is_adopting(self) -> bool:
+        """Whether external members may still be in the cluster."""
+        return self.adoption is not None and not self.adoption.finished
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Adopt:
+    """The running etcd cluster that a resource names: where each of its members serves (`host:port`)."""
+
+    endpoints: tuple[str, ...]
+    mode: Mode = "Complete"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DesiredCluster:
@@ -48,6 +63,7 @@ class DesiredCluster:
     problem: why the spec cannot be acted on, in one sentence; empty when it can.
     repository: of etcd's images, without a tag. version: of etcd, `X.Y.Z` without `v`. kind: of member.
     recover: the name of the recovery that its user requests; empty for none.
+    adopt: the running cluster that its members join; None for a cluster of its own.
     unavailable_since: since when its status reports that (RFC 3339); empty while it is available.
     cluster_version: etcd's own, as its status last had it; None where the status has no such field.
     """
@@ -69,6 +85,7 @@ class DesiredCluster:
     is_deleting: bool = False
     problem: str = ""
     recover: str = ""
+    adopt: Adopt | None = None
     unavailable_since: str = ""
     cluster_version: str | None = None
 

@@ -153,6 +153,7 @@ class Member:
     silent_for: seconds since it was heard, or first asked; 0 while it answers, and where it is not asked.
     problem: what keeps it from running.
     snapshots: raft snapshots that its process has saved; None where that was not needed, or not readable.
+    endpoint: where a member that has no pod of ours serves clients (`host:port`).
     """
 
     name: str
@@ -168,6 +169,7 @@ class Member:
     silent_for: float = 0.0
     problem: PodProblem | None = None
     snapshots: int | None = None
+    endpoint: str = ""
 
     @property
     def may_have_served(self) -> bool:

@@ -8,8 +8,9 @@ Where members report different lists, `authoritative` and `listed` decide which 
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 
-from etcd_operator.core import metrics_pages
+from etcd_operator.core import adoption, metrics_pages
 from etcd_operator.core.desired import DesiredCluster, PersistedState
 from etcd_operator.core.members import Member, is_member_name, ordinal_of
 from etcd_operator.core.replies import Answer, EtcdMember, Refusal, Reply, Silence
@@ -18,6 +19,8 @@ from etcd_operator.pages import MetricsPage
 
 NEEDED_REPORTS = 2
 """How many members have to list a voter as such; all of them, where fewer report a list."""
+
+NOBODY: Mapping[str, Reply] = MappingProxyType({})
 
 NameAt = Callable[[str], str]
 """The name of the member that peers reach at that URL; empty if no member can be there."""
@@ -29,6 +32,7 @@ def observed(
     replies: Mapping[str, Reply],
     pages: Mapping[str, MetricsPage],
     *,
+    external: Mapping[str, Reply] = NOBODY,
     url_of: Callable[[str], str],
     name_at: NameAt,
 ) -> ClusterState:
@@ -36,12 +40,17 @@ def observed(
 
     objects: members with their Kubernetes objects only.
     replies: of those that were asked. pages: those that were read (see `metrics_pages.needed`).
+    external: what was replied by external members, by endpoint (see `core.adoption`).
     url_of: the peer URL of the member with that name.
     """
     answers = _own_answers(desired.persisted, replies, url_of)
     # A learner reports no list, so it cannot be authoritative however far its log has come.
-    reporting = [answer for answer in answers.values() if answer.members]
-    entries, unknown = _named(desired, listed(authoritative(desired.persisted, reporting)), name_at)
+    theirs = adoption.own_answers(desired, external)
+    reporting = [answer for answer in (*answers.values(), *theirs.values()) if answer.members]
+    found = listed(authoritative(desired.persisted, reporting))
+    others = adoption.external(desired, found, theirs)
+    ids = {member.id for member in others}
+    entries, unknown = _named(desired, tuple(entry for entry in found if entry.id not in ids), name_at)
     names = sorted({*objects, *entries}, key=ordinal_of)
     members = tuple(
         _joined(
@@ -53,9 +62,21 @@ def observed(
         desired=desired,
         members=metrics_pages.with_pages(desired, members, pages),
         unknown_members=unknown,
+        external=others,
+        endpoints=tuple(external.items()),
+        clashes=_clashes(desired, external.values(), name_at),
         cluster_version=metrics_pages.cluster_version(desired, pages),
         is_version_hidden=metrics_pages.is_version_hidden(pages),
     )
+
+
+def _clashes(desired: DesiredCluster, replies: Iterable[Reply], name_at: NameAt) -> tuple[str, ...]:
+    """The peer URLs in a cluster to be adopted that members of this one would have, too."""
+    if desired.persisted.is_bootstrapped:
+        return ()
+    entries = (entry for reply in replies if isinstance(reply, Answer) for entry in reply.members)
+    urls = {url for entry in entries for url in entry.peer_urls}
+    return tuple(sorted(url for url in urls if is_member_name(name_at(url), desired.name)))
 
 
 def conflict(desired: DesiredCluster) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.rules import (
+    adopt,
     bootstrap,
     claims,
     data_corrupt,
@@ -42,11 +43,13 @@ RULES: tuple[Rule, ...] = (
     objects.repair,  # needs neither a user nor a quorum, and may bring a quorum back
     guard.locked,  # all that follows reads or changes members, which etcd allows to users only
     # Until the cluster ID is recorded.
+    adopt.begin,  # a cluster that is to be adopted is never bootstrapped
     resume.resume,  # data on the claims of a former cluster comes before an empty cluster
     bootstrap.bootstrap,  # no other rule applies to a cluster that has never served
     # Data that may be lost.
     claims.set_existing_only,  # protects data before any rule lets a member restart
     guard.unknown_members,  # from here on rules count members, and an unknown one makes the count wrong
+    adopt.hold,  # no recovery below knows of external members
     quorum_lost.recover,  # without a quorum no rule below can change the members
     manual_recovery.recover,  # the same where a person requests it
     replace.remount,  # loses nothing: it comes before a loss is believed
@@ -56,7 +59,9 @@ RULES: tuple[Rule, ...] = (
     # Planned changes of members and version, one at a time.
     scale.orphaned_objects,  # frees the names that new members take
     data_corrupt.replace,  # no learner copies data, and no member is removed, while members disagree
+    adopt.leave,  # before the pending learner is promoted
     learner.finish,  # the pending change comes before the next one
+    adopt.proceed,  # no rule below knows of external members
     scale.down,  # a member that is to be removed is not upgraded first
     state_machine.roll,  # members that are added later start at the new version at once
     scale.up,  # needs every voter healthy, and no other change

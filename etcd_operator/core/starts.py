@@ -23,10 +23,15 @@ class Resuming:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Joining:
-    """Start as a member that etcd's list already names: `existing`, with that whole list."""
+    """Start as a member that etcd's list already names: `existing`, with that whole list.
+
+    external: ID and peer URL of the members that the operator did not create; one with two URLs is in it
+    twice.
+    """
 
     token: str
     members: tuple[str, ...]
+    external: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

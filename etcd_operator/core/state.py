@@ -8,7 +8,7 @@ from semver import Version
 from etcd_operator.core.desired import DesiredCluster, PersistedState
 from etcd_operator.core.kinds.protocol import Kind
 from etcd_operator.core.members import ClaimFacts, Member, Unlabelled, quorum
-from etcd_operator.core.replies import EtcdMember
+from etcd_operator.core.replies import EtcdMember, Reply
 
 IN_STEP = 10
 """Entries of the log by which members may differ only because they were not asked at the same moment."""
@@ -19,7 +19,10 @@ class ClusterState:
     """Everything observed about one cluster at one moment.
 
     members: every member known to Kubernetes or to etcd, by number.
-    unknown_members: entries of etcd's list that the operator did not make.
+    unknown_members: entries of etcd's list that the operator did not make, and that no adoption explains.
+    external: the listed members of a cluster that is being adopted; the operator did not make them.
+    endpoints: what was replied at the endpoints of a cluster that is, or is to be, adopted (`host:port`).
+    clashes: peer URLs of that cluster's members that those of this resource would have, too.
     unlabelled: pods of its members that lack labels.
     kept: claims of members that a recovery gave up. They belong to no member and are kept until a person
     deletes them; their numbers are not used again.
@@ -36,6 +39,9 @@ class ClusterState:
     desired: DesiredCluster
     members: tuple[Member, ...] = ()
     unknown_members: tuple[EtcdMember, ...] = ()
+    external: tuple[Member, ...] = ()
+    endpoints: tuple[tuple[str, Reply], ...] = ()
+    clashes: tuple[str, ...] = ()
     unlabelled: tuple[Unlabelled, ...] = ()
     kept: tuple[ClaimFacts, ...] = ()
     has_client_service: bool = False
@@ -95,8 +101,8 @@ class ClusterState:
     @cached_property
     def etcd_members(self) -> tuple[EtcdMember, ...]:
         """etcd's member list, as it is believed (see `core.observation`)."""
-        ours = (member.entry for member in self.members if member.entry is not None)
-        return (*ours, *self.unknown_members)
+        known = (m.entry for m in (*self.members, *self.external) if m.entry is not None)
+        return (*known, *self.unknown_members)
 
     @cached_property
     def voters(self) -> tuple[Member, ...]:
@@ -108,6 +114,23 @@ class ClusterState:
         """The voters found healthy."""
         return tuple(member for member in self.voters if member.is_healthy)
 
+    @cached_property
+    def all_voters(self) -> tuple[Member, ...]:
+        """The voters, those of a cluster that is being adopted included."""
+        return (*self.voters, *self.external)
+
+    @cached_property
+    def all_healthy_voters(self) -> tuple[Member, ...]:
+        """Those of them that were found healthy."""
+        return tuple(member for member in self.all_voters if member.is_healthy)
+
+    @cached_property
+    def leaving(self) -> tuple[Member, ...]:
+        """The external members whose removal has begun: they are not asked any more."""
+        adoption = self.persisted.adoption
+        removed = {member.id for member in adoption.members if member.removed} if adoption is not None else ()
+        return tuple(member for member in self.external if member.id in removed)
+
     @property
     def serving(self) -> tuple[Member, ...]:
         """The voters that serve clients, those that the operator may not ask included."""
@@ -116,12 +139,12 @@ class ClusterState:
     @property
     def is_out_of_space(self) -> bool:
         """Whether etcd takes no puts because a quota is used up."""
-        return any(v.answer is not None and v.answer.is_out_of_space for v in self.voters)
+        return any(v.answer is not None and v.answer.is_out_of_space for v in self.all_voters)
 
     @cached_property
     def corrupt(self) -> frozenset[str]:
         """IDs of the members whose data etcd found to differ (see `Answer.corrupt`)."""
-        answers = (voter.answer for voter in self.voters)
+        answers = (voter.answer for voter in self.all_voters)
         return frozenset(named for answer in answers if answer is not None for named in answer.corrupt)
 
     @cached_property
@@ -130,7 +153,7 @@ class ClusterState:
 
         A voter that is silent during an upgrade may still run what ran when the upgrade began.
         """
-        answers = [voter.answer for voter in self.voters]
+        answers = [voter.answer for voter in self.all_voters]
         running = [answer.version for answer in answers if answer is not None]
         upgrade = self.persisted.upgrade
         if upgrade is not None and (None in answers or not answers):
@@ -149,14 +172,14 @@ class ClusterState:
     @property
     def leader(self) -> Member | None:
         """The member that the healthy ones follow."""
-        ids = [m.answer.leader for m in self.healthy_voters if m.answer is not None]
+        ids = [m.answer.leader for m in self.all_healthy_voters if m.answer is not None]
         named = max(set(ids), key=ids.count, default="")
-        return next((m for m in self.voters if m.entry is not None and m.entry.id == named), None)
+        return next((m for m in self.all_voters if m.entry is not None and m.entry.id == named), None)
 
     @cached_property
     def committed(self) -> int:
         """The raft index of the voter that has the most of the log; 0 without an answer."""
-        return max((v.answer.committed for v in self.voters if v.answer is not None), default=0)
+        return max((v.answer.committed for v in self.all_voters if v.answer is not None), default=0)
 
     def must_catch_up(self, member: Member) -> bool:
         """Whether clients would have to wait if it were to lead now: etcd takes no write meanwhile."""
@@ -165,7 +188,7 @@ class ClusterState:
     @property
     def quorum(self) -> int:
         """How many voters must agree."""
-        return quorum(len(self.voters))
+        return quorum(len(self.all_voters))
 
     def is_attempt(self, claim: ClaimFacts) -> bool:
         """Whether a claim was made for a seed, of the recovery under way or before, that never served."""

@@ -16,6 +16,8 @@ MILESTONES = {
     "ClusterCreated": "ClusterCreated",
     "Recovering": "RecoveryStarted",
     "Recovered": "Recovered",
+    "Adopting": "AdoptionStarted",
+    "Adopted": "Adopted",
     "QuorumReturned": "QuorumReturned",
 }
 """Plans that are reported by an Event once they are carried out: the plan's reason, the Event's reason."""
@@ -26,7 +28,7 @@ WARNINGS = frozenset({"CleanupGivenUp", "LabelsRestored", "QuorumLost", "Recover
 CONDITIONS = frozenset({"Available", "Progressing", "Degraded", "DataLossPossible"})
 """The types of conditions that `conditions` returns; others in a status belong to somebody else."""
 
-QUIET_HOLDS = frozenset({"Paused", "Deleting"})
+QUIET_HOLDS = frozenset({"Paused", "Deleting", "TurnedBack"})
 """Holds that the user requested: nothing is wrong."""
 
 RETRY_HELD = 10.0
@@ -108,11 +110,19 @@ MISSING = "writes that only lost members had are missing"
 def _available(state: ClusterState) -> Verdict:
     if state.persisted.is_recovering:
         return False, "QuorumLost", "recovering: neither writes nor consistent reads are possible"
+    if is_adopting(state) and not state.healthy_voters:
+        return False, "Adopting", "no member of this resource serves yet, only those of the adopted cluster"
     if state.has_quorum:
         return True, "QuorumHealthy", "a quorum answers"
     if not state.persisted.is_bootstrapped:
         return False, "Creating", "the cluster has not served yet"
     return False, "QuorumLost", "no quorum answers: neither writes nor consistent reads are possible"
+
+
+def is_adopting(state: ClusterState) -> bool:
+    """Whether members of another cluster serve, or are to serve, until those of this resource do."""
+    is_next = state.desired.adopt is not None and not state.persisted.is_bootstrapped
+    return is_next or state.persisted.is_adopting
 
 
 def _loss(state: ClusterState) -> Verdict | None:
@@ -144,7 +154,8 @@ def _degraded(state: ClusterState, plan: Plan) -> Verdict:
         return True, *data_corrupt(state)
     upgrade = state.persisted.upgrade
     on_purpose = upgrade.member if upgrade is not None else ""
-    unhealthy = [v.name for v in state.voters if not v.is_healthy and v.name != on_purpose]
+    expected = [v for v in state.all_voters if v.name != on_purpose and v not in state.leaving]
+    unhealthy = [v.name for v in expected if not v.is_healthy]
     if unhealthy and plan.reason != "Creating":
         return True, "MemberUnhealthy", f"unhealthy or not answering: {', '.join(unhealthy)}"
     if state.is_out_of_space:
@@ -178,5 +189,5 @@ def awaits_cluster_version(state: ClusterState) -> bool:
     """
     if state.desired.cluster_version is None or not state.has_quorum or state.is_version_hidden:
         return False
-    running = (voter.answer.version for voter in state.voters if voter.answer is not None)
+    running = (voter.answer.version for voter in state.all_voters if voter.answer is not None)
     return not is_agreed(state.cluster_version, running)

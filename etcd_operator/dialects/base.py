@@ -3,14 +3,16 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
+from urllib.parse import urlsplit
 
 import msgspec
 
+from etcd_operator.api import adoption
 from etcd_operator.api.meta import Condition, HasMetadata, RawObject
 from etcd_operator.api.persisted import ClusterStatus
 from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.core.actions import Plan
-from etcd_operator.core.desired import DesiredCluster, PersistedState
+from etcd_operator.core.desired import Adopt, DesiredCluster, PersistedState
 from etcd_operator.core.kinds.protocol import Kind
 from etcd_operator.core.starts import Start
 from etcd_operator.core.state import ClusterState
@@ -115,6 +117,7 @@ def desired_of(
             next_ordinal=next_ordinal,
             recovery=status.recovery,
             upgrade=status.upgrade,
+            adoption=status.adoption,
         ),
         unavailable_since=unavailable_since(status.conditions),
         cluster_version=cluster_version,
@@ -129,6 +132,25 @@ def parse_spec(raw: dict[str, Any], kind: type[Spec]) -> Spec:
         return convert(raw, kind)
     except msgspec.ValidationError as error:
         raise InvalidSpec(f"spec: {error}") from error
+
+
+def adopt_of(spec: adoption.Adopt | None, namespace: str) -> Adopt | None:
+    """The cluster to be adopted. Raises InvalidSpec for an endpoint that cannot be used."""
+    if spec is None:
+        return None
+    at = tuple(_endpoint(url, namespace) for url in spec.endpoints)
+    if not at:
+        raise InvalidSpec("spec.adopt.endpoints: name the client URL of each member of the cluster")
+    return Adopt(endpoints=at, mode=spec.mode)
+
+
+def _endpoint(url: str, namespace: str) -> str:
+    """`host:port`; a name without dots is that of a Service in the namespace of the resource."""
+    if adoption.ENDPOINT.fullmatch(url) is None:
+        raise InvalidSpec(f"spec.adopt: the endpoint {url!r} {adoption.ENDPOINT_FORM}")
+    host, _, port = urlsplit(url).netloc.rpartition(":")
+    is_name = "." not in host and not host.startswith("[")
+    return f"{host}.{namespace}.svc:{port}" if is_name else f"{host}:{port}"
 
 
 def version_for(defaults: Defaults, version: str) -> str:
@@ -146,6 +168,7 @@ def persisted_fields(persisted: PersistedState, *, now: str) -> dict[str, Any]:
         "cluster_id": persisted.cluster_id,
         "recovery": persisted.recovery,
         "upgrade": upgrade,
+        "adoption": persisted.adoption,
     }
 
 

@@ -5,6 +5,8 @@ from typing import Any
 import msgspec
 
 from etcd_operator.api import coreos
+from etcd_operator.api.adoption import Adopt
+from etcd_operator.api.adoption_validations import ALTERNATIVES
 from etcd_operator.api.coreos import ClusterSpec, ClusterStatus, EtcdCluster, MembersStatus
 from etcd_operator.api.meta import RawObject, merge_conditions
 from etcd_operator.api.podtemplate import PodTemplate
@@ -14,7 +16,14 @@ from etcd_operator.core.kinds.ephemeral import EPHEMERAL
 from etcd_operator.core.starts import Resuming, Seeding, Start
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import CONDITIONS, conditions, current_version, member_names
-from etcd_operator.dialects.base import Defaults, desired_of, parse_spec, persisted_fields, version_for
+from etcd_operator.dialects.base import (
+    Defaults,
+    adopt_of,
+    desired_of,
+    parse_spec,
+    persisted_fields,
+    version_for,
+)
 from etcd_operator.errors import InvalidSpec
 from etcd_operator.render import ephemeral, seed
 from etcd_operator.render.urls import CLIENT_PORT, url
@@ -58,6 +67,7 @@ class CoreosDialect:
             "version": version,
             "is_paused": spec.paused,
             "pod_template": _pod_template(cluster.metadata.name, spec),
+            "adopt": adopt_of(_adopt(spec, cluster.spec), cluster.metadata.namespace),
         }
 
     def status(self, cluster: EtcdCluster, state: ClusterState, plan: Plan, *, now: str) -> RawObject:
@@ -120,6 +130,14 @@ def _pod_template(name: str, spec: ClusterSpec) -> PodTemplate:
     }
     affinity: RawObject = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     return msgspec.structs.replace(template, affinity=affinity)
+
+
+def _adopt(spec: ClusterSpec, raw: RawObject) -> Adopt | None:
+    if sum(field in raw for field in ("adopt", "selfHosted", "restore")) > 1:
+        raise InvalidSpec(ALTERNATIVES)
+    if spec.self_hosted is None:
+        return spec.adopt
+    return Adopt(endpoints=(spec.self_hosted.boot_member_client_endpoint,))
 
 
 def _pods(state: ClusterState) -> int:

@@ -14,7 +14,14 @@ from etcd_operator.core.kinds.persistent import PERSISTENT
 from etcd_operator.core.replies import EtcdMember
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import CONDITIONS, conditions, current_version, member_names
-from etcd_operator.dialects.base import Defaults, desired_of, parse_spec, persisted_fields, version_for
+from etcd_operator.dialects.base import (
+    Defaults,
+    adopt_of,
+    desired_of,
+    parse_spec,
+    persisted_fields,
+    version_for,
+)
 from etcd_operator.errors import InvalidSpec
 from etcd_operator.render import persistent
 from etcd_operator.render.urls import CLIENT_PORT, url
@@ -65,6 +72,7 @@ class ImprobableDialect:
             "is_paused": cluster.metadata.annotations.get(improbable.PAUSED_ANNOTATION) == "true",
             "recover": cluster.metadata.annotations.get(improbable.RECOVER_ANNOTATION, "")[:LONGEST_REQUEST],
             "pod_template": template,
+            "adopt": adopt_of(spec.adopt, cluster.metadata.namespace),
             "claim_template": spec.storage.volume_claim_template,
         }
 
@@ -73,6 +81,7 @@ class ImprobableDialect:
         previous, desired = cluster.status, state.desired
         members = _members(state) or _last_known(previous.members, state)
         leader = state.leader
+        theirs = {member.id for member in state.external}
         status = ClusterStatus(
             observed_generation=desired.generation,
             replicas=_peers(state),
@@ -83,7 +92,11 @@ class ImprobableDialect:
             cluster_version=state.cluster_version or previous.cluster_version,
             current_version=current_version(state) or previous.current_version,
             kept_claims=tuple(claim.name for claim in state.kept),
-            endpoints=tuple(url(self.member_host(desired, member.name), CLIENT_PORT) for member in members),
+            endpoints=tuple(
+                url(self.member_host(desired, member.name), CLIENT_PORT)
+                for member in members
+                if member.id not in theirs
+            ),
             conditions=merge_conditions(previous.conditions, conditions(state, plan), now, own=CONDITIONS),
             **persisted_fields(state.persisted, now=now),
         )
@@ -143,7 +156,8 @@ def _last_known(members: tuple[MemberStatus, ...], state: ClusterState) -> tuple
 
 
 def _member(state: ClusterState, entry: EtcdMember, *, is_leader: bool) -> MemberStatus:
-    member = next((m for m in state.members if m.entry is not None and m.entry.id == entry.id), None)
+    known = (*state.members, *state.external)
+    member = next((m for m in known if m.entry is not None and m.entry.id == entry.id), None)
     answer = member.answer if member is not None else None
     return MemberStatus(
         name=entry.name or (member.name if member is not None else ""),

@@ -50,6 +50,8 @@ def _differences(peer: EtcdPeer, cluster: EtcdCluster) -> Iterator[str]:
     for member in bootstrap.static.initial_cluster:
         if member.host != _host(cluster, member.name):
             yield f"spec.bootstrap.static.initialCluster: {member.name!r} at {member.host!r} is no member"
+    for url in {member.url for member in bootstrap.external} - _adopted_urls(cluster):
+        yield f"spec.bootstrap.external: {url!r} is no peer URL of the cluster that is adopted"
     survivor = bootstrap.survivor
     if survivor and survivor != _host(cluster, survivor.partition(".")[0]):
         yield f"spec.bootstrap.survivor: {survivor!r} is no member of its EtcdCluster"
@@ -67,6 +69,11 @@ def _host(cluster: EtcdCluster, name: str) -> str | None:
     if not is_member(cluster, name):
         return None
     return persistent.member_host(cluster.metadata.name, cluster.metadata.namespace, name)
+
+
+def _adopted_urls(cluster: EtcdCluster) -> set[str]:
+    adoption = cluster.status.adoption
+    return {url for member in adoption.members for url in member.peer_urls} if adoption is not None else set()
 
 
 def _is_token(cluster: EtcdCluster, token: str) -> bool:

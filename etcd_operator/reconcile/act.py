@@ -28,6 +28,7 @@ from etcd_operator.core.actions import (
     RecoveryAction,
     Remember,
     RemoveCorrupt,
+    RemoveExternal,
     RemoveMember,
     ReplaceMember,
     RestoreLabels,
@@ -131,19 +132,26 @@ class Actor(Generic[Cluster]):
                 case DisarmCorrupt():
                     membership.disarm_corrupt(action.member_id)
                     report("AlarmDisarmed", f"disarmed the alarm CORRUPT of {action.member_id}")
-                case RemoveMember() | RemoveCorrupt():
-                    if isinstance(action, RemoveCorrupt):
-                        membership.assert_corrupt(action.member_id)
-                    labels = self.dialect.member_labels(scope.desired, action.name)
-                    assert_gone_as_seen(scope, self.members(scope), action.name, labels)
-                    _assert_still_there(scope, action.name, scope.state.kind.storage_of)
-                    if membership.remove(action.name, action.member_id):
-                        report("MemberRemoved", f"removed member {action.name}, ID {action.member_id}")
-                    removed = frozenset(client_endpoints([scope.member(action.name)]).values())
+                case RemoveMember() | RemoveCorrupt() | RemoveExternal():
+                    self._remove(scope, membership, action)
+                    removed = frozenset(client_endpoints([_member_of(scope, action)]).values())
                 case _:
                     assert_never(action)
         finally:
             self.prober.invalidate(scope.desired.key, removed=removed)
+
+    def _remove(
+        self, scope: Scope, membership: Membership, action: RemoveMember | RemoveCorrupt | RemoveExternal
+    ) -> None:
+        """Take a member out of etcd's list, after what the plan rests on is confirmed live."""
+        if isinstance(action, RemoveCorrupt):
+            membership.assert_corrupt(action.member_id)
+        if not isinstance(action, RemoveExternal):
+            labels = self.dialect.member_labels(scope.desired, action.name)
+            assert_gone_as_seen(scope, self.members(scope), action.name, labels)
+        _assert_still_there(scope, action.name, scope.state.kind.storage_of)
+        if membership.remove(action.name, action.member_id):
+            scope.report("MemberRemoved", f"removed member {action.name}, ID {action.member_id}")
 
     def _recover(self, scope: Scope, action: RecoveryAction) -> None:
         Recoverer(
@@ -194,6 +202,11 @@ class Actor(Generic[Cluster]):
             return  # deleted meanwhile: the watch will report it
         if not budget.is_as_desired(stored.spec, body):
             raise Overridden(f"PodDisruptionBudget {desired.name} is not stored as requested: {CHANGED}")
+
+
+def _member_of(scope: Scope, action: RemoveMember | RemoveCorrupt | RemoveExternal) -> Member:
+    external = {member.name: member for member in scope.state.external}
+    return external.get(action.name) or scope.member(action.name)
 
 
 def _assert_still_there(

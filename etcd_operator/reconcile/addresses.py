@@ -12,11 +12,13 @@ from etcd_operator.render.urls import CLIENT_PORT, PEER_PORT, endpoint, url
 
 def client_endpoints(members: Iterable[Member]) -> dict[str, str]:
     """Where those members that have an address serve clients (`host:port`), by name."""
-    return {
-        member.name: endpoint(member.pod.ip, CLIENT_PORT)
-        for member in members
-        if member.pod is not None and member.pod.ip
-    }
+    found = {member.name: _endpoint(member) for member in members}
+    return {name: at for name, at in found.items() if at}
+
+
+def _endpoint(member: Member) -> str:
+    pod = member.pod
+    return endpoint(pod.ip, CLIENT_PORT) if pod is not None and pod.ip else member.endpoint
 
 
 def client_endpoint(member: Member) -> str:

@@ -156,7 +156,7 @@ class Membership:
 
     def _able(self, but: str) -> list[Member]:
         """The healthy voters, the leader first: what it does not have to forward takes less time."""
-        able = [v for v in self.state.healthy_voters if v.name != but]
+        able = [v for v in self.state.all_healthy_voters if v.name != but]
         able.sort(key=lambda voter: voter is not self.state.leader)
         return able
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Generic
 
 from etcd_operator.clock import Clock
+from etcd_operator.core import adoption
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import ClaimFacts, Member, PeerFacts, PodFacts, PodProblem, is_member_name
 from etcd_operator.core.metrics_pages import needed
@@ -66,7 +67,7 @@ class Observer(Generic[Cluster]):
         running = client_endpoints(m for m in objects.values() if m.pod is not None and m.pod.is_running)
         probe = self.prober.collect(
             key,
-            frozenset(running.values()),
+            frozenset([*running.values(), *adoption.endpoints(desired)]),
             frozenset(at for name, at in running.items() if _is_leaving(objects[name])),
             _pages_needed(desired, objects),
         )
@@ -77,6 +78,7 @@ class Observer(Generic[Cluster]):
             objects,
             _replies(objects, probe),
             _pages(objects, probe),
+            external=_external(desired, probe),
             url_of=lambda name: peer_url(self.dialect, desired, name),
             name_at=lambda url: self.dialect.member_at(desired, host_of(url)),
         )
@@ -91,7 +93,7 @@ class Observer(Generic[Cluster]):
             budget=self._budget(desired),
             conflict=conflict(desired) if self.conflicting_cluster(key, desired.created) else "",
             is_fresh=self.expectations.are_met(key),
-            has_quorum=probe.quorum is True,
+            has_quorum=probe.quorum is True and not adoption.strangers(desired, dict(found.endpoints)),
             age=(now - instant(desired.created)).total_seconds(),
             unavailable_for=(now - instant(since)).total_seconds() if since else 0.0,
         )
@@ -216,6 +218,12 @@ def _replies(objects: Mapping[str, Member], probe: Probe) -> dict[str, Reply]:
         name: reply_of(probe.replies[at], probe.silent_for.get(at, 0.0))
         for name, at in client_endpoints(objects.values()).items()
         if at in probe.replies
+    }
+
+
+def _external(desired: DesiredCluster, probe: Probe) -> dict[str, Reply]:
+    return {
+        at: reply_of(probe.replies[at], probe.silent_for.get(at, 0.0)) for at in adoption.endpoints(desired)
     }
 
 

@@ -100,6 +100,7 @@ def _options(name: str, start: Bootstrapping | Joining) -> Options:
         initial_cluster={member: member for member in start.members},
         state="new" if isinstance(start, Bootstrapping) else "existing",
         token=start.token,
+        external=start.external if isinstance(start, Joining) else (),
     )
 
 

@@ -1,6 +1,6 @@
 """The configuration of etcd, in its forms: flags, environment, and annotations of the pod."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.podkeys import PodKeys
@@ -18,13 +18,22 @@ DOWNWARD_API_OPTIONS = ("initial-cluster", "initial-cluster-state")
 
 
 def etcd_options(
-    *, name: str, host: str, data_dir: str, initial_cluster: Mapping[str, str], state: str, token: str
+    *,
+    name: str,
+    host: str,
+    data_dir: str,
+    initial_cluster: Mapping[str, str],
+    state: str,
+    token: str,
+    external: Iterable[tuple[str, str]] = (),
 ) -> Options:
     """The options of a member, by flag name.
 
     host: DNS name of the member for peers and clients.
     initial_cluster: host by member name. state: `new` or `existing`.
+    external: a name and a peer URL for each member of a cluster that is adopted (see `core.starts.Joining`).
     """
+    own = ((member, url(at, PEER_PORT)) for member, at in initial_cluster.items())
     return {
         "name": name,
         "data-dir": data_dir,
@@ -33,9 +42,7 @@ def etcd_options(
         "listen-metrics-urls": url(ALL_ADDRESSES, METRICS_PORT),
         "initial-advertise-peer-urls": url(host, PEER_PORT),
         "advertise-client-urls": url(host, CLIENT_PORT),
-        "initial-cluster": ",".join(
-            f"{member}={url(at, PEER_PORT)}" for member, at in initial_cluster.items()
-        ),
+        "initial-cluster": ",".join(f"{member}={at}" for member, at in (*own, *external)),
         "initial-cluster-state": state,
         "initial-cluster-token": token,
     }

@@ -7,7 +7,13 @@ claim has no owner: it outlives everything except a deliberate removal of the me
 import msgspec
 
 from etcd_operator.api import improbable
-from etcd_operator.api.improbable import EtcdPeer, InitialMember, PeerBootstrap, StaticBootstrap
+from etcd_operator.api.improbable import (
+    EtcdPeer,
+    ExternalMember,
+    InitialMember,
+    PeerBootstrap,
+    StaticBootstrap,
+)
 from etcd_operator.api.meta import RawObject
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.starts import Bootstrapping, Joining, Resuming, Seeding, Start
@@ -89,6 +95,7 @@ def peer(cluster: DesiredCluster, name: str, start: Start) -> RawObject:
 def peer_bootstrap(cluster: DesiredCluster, name: str, start: Start) -> PeerBootstrap:
     """How etcd of the member starts: see `api.improbable.PeerBootstrap`."""
     survivor = ""
+    external = start.external if isinstance(start, Joining) else ()
     match start:
         case Bootstrapping() | Joining():
             members = start.members
@@ -106,6 +113,7 @@ def peer_bootstrap(cluster: DesiredCluster, name: str, start: Start) -> PeerBoot
         initial_cluster_token=start.token,
         static=StaticBootstrap(initial_cluster=hosts),
         survivor=survivor,
+        external=tuple(ExternalMember(id=member, url=at) for member, at in external),
     )
 
 
@@ -223,6 +231,7 @@ def _options(peer: EtcdPeer, host: str, data_dir: str) -> Options:
         initial_cluster={member.name: member.host for member in bootstrap.static.initial_cluster},
         state=bootstrap.initial_cluster_state.lower(),
         token=bootstrap.initial_cluster_token,
+        external=((member.id, member.url) for member in bootstrap.external),
     )
 
 

@@ -31,6 +31,7 @@ from etcd_operator.core.actions import (
     RemakePod,
     Remember,
     RemoveCorrupt,
+    RemoveExternal,
     RemoveMember,
     ReplaceMember,
     RestoreLabels,
@@ -71,6 +72,8 @@ def apply(world: World, cache: Cache, state: ClusterState, action: Action) -> se
             | PadLog()
         ):
             change(world, state, action)
+        case RemoveExternal():
+            raise AssertionError("nothing is adopted in the simulation")
         case DeleteMember() | DropPod():
             take_away(world, cache, state, action)
         case _:

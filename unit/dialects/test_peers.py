@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from etcd_operator.api.improbable import EtcdCluster, EtcdPeer
-from etcd_operator.api.persisted import Bootstrap, Recovery
+from etcd_operator.api.persisted import AdoptedMember, Adoption, Bootstrap, Recovery
 from etcd_operator.core.starts import Bootstrapping, Joining, Resuming, Seeding, Start
 from etcd_operator.dialects.improbable import ImprobableDialect
 from etcd_operator.dialects.peers import content_problem, is_member, ownership_problem
@@ -21,7 +21,12 @@ CLUSTER = improbable_cluster()
 RESUMED = msgspec.structs.replace(
     CLUSTER,
     status=msgspec.structs.replace(
-        CLUSTER.status, bootstrap=Bootstrap(members=("db-0",), token=TOKEN), recovery=RECOVERY
+        CLUSTER.status,
+        bootstrap=Bootstrap(members=("db-0",), token=TOKEN),
+        recovery=RECOVERY,
+        adoption=Adoption(
+            members=(AdoptedMember(id="c0de", endpoint="old:2379", peer_urls=("http://old:2380",)),)
+        ),
     ),
 )
 BOOTSTRAPPING = Bootstrapping(members=("db-0", "db-1", "db-2"), token="uid-1")
@@ -45,6 +50,7 @@ def stored(body: dict[str, Any]) -> EtcdPeer:
         Resuming(token="uid-1"),
         Resuming(token=TOKEN),
         Seeding(survivor="db-0", token=RECOVERY.token),
+        Joining(members=("db-1",), token=TOKEN, external=(("c0de", "http://old:2380"),)),
         pytest.param(Resuming(token="uid-1-1"), id="a recovery that a later one has replaced"),
     ],
 )
@@ -108,6 +114,10 @@ def with_spec(**changes: Any) -> dict[str, Any]:
     [
         (with_spec(clusterName="other"), "spec.clusterName"),
         (with_spec(version="latest"), "spec.version"),
+        (
+            with_bootstrap(external=[{"id": "c0de", "url": "http://elsewhere:2380"}]),
+            "spec.bootstrap.external",
+        ),
         *(
             (with_bootstrap(initialClusterToken=token), "initialClusterToken")
             for token in ("", "uid-2", "uid-1-", "uid-1-x", "uid-10")

@@ -53,7 +53,7 @@ def _annotations(
     state: ClusterState, voters: tuple[str, ...], revision: int, done: set[str]
 ) -> list[AnnotateVoters]:
     """For the claims of voters that record other voters than a quorum reports now."""
-    if not state.has_quorum or state.unknown_members:
+    if not state.has_quorum or state.unknown_members or state.external:
         return []
     return [
         AnnotateVoters(name=voter.name, voters=voters, revision=revision)

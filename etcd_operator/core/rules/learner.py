@@ -38,19 +38,19 @@ def remove_outdated(state: ClusterState) -> Plan | None:
     Its flags list the members as they were. etcd compares them with the list before it writes
     anything, and refuses for ever once a member is gone (`member count is unequal`).
     """
-    learner = _learner(state)
+    learner = pending(state)
     if learner is None or learner.entry is None or learner.entry.name:
         return None
     if removable(state) is None and removable_corrupt(state) is None:
         return None
-    return _remove(
+    return remove(
         state, learner.name, learner.id, f"{learner.name} has not started, and a voter has to be removed"
     )
 
 
 def finish(state: ClusterState) -> Plan | None:
     """Start the pending learner, promote it, or remove it again."""
-    learner = _learner(state)
+    learner = pending(state)
     if not may_change(state) or learner is None or learner.entry is None:
         return None
     name, entry = learner.name, learner.entry
@@ -60,11 +60,11 @@ def finish(state: ClusterState) -> Plan | None:
     )
     if len(state.voters) >= state.desired.size or was_lost:
         why = f"{name} was lost while it joined" if was_lost else f"{name} is not needed"
-        return _remove(state, name, entry.id, why)
+        return remove(state, name, entry.id, why)
     if not has_objects:
         return join(state, name, ())
     if not entry.name and learner.pod is not None and learner.pod.can_never_join:
-        return _remove(state, name, entry.id, f"{name} can never start as it is: removing it to begin again")
+        return remove(state, name, entry.id, f"{name} can never start as it is: removing it to begin again")
     if learner.problem is not None:
         return start_again(state, learner) or Plan.hold(
             learner.problem.reason, f"{name}: {learner.problem.message}", requeue_after=1.0
@@ -85,7 +85,7 @@ def may_change(state: ClusterState) -> bool:
 
     Without one, as where an alarm names the only voter, other rules report the reason.
     """
-    return state.persisted.is_bootstrapped and state.has_quorum and bool(state.healthy_voters)
+    return state.persisted.is_bootstrapped and state.has_quorum and bool(state.all_healthy_voters)
 
 
 def is_losing_data(state: ClusterState, voter: Member) -> bool:
@@ -105,7 +105,7 @@ def _await_answer(state: ClusterState, learner: Member) -> Plan:
     if learner.silent_for < LONG_SILENCE:
         return Plan.wait("ScalingUp", f"waiting for {name} to start", requeue_after=STEP)
     if learner.silent_for >= TOO_LONG or _is_wanted_otherwise(state):
-        return _remove(
+        return remove(
             state, name, learner.id, f"{name} runs, but does not answer: removing it to begin again"
         )
     return Plan.hold(
@@ -118,14 +118,16 @@ def _await_answer(state: ClusterState, learner: Member) -> Plan:
 
 def _is_wanted_otherwise(state: ClusterState) -> bool:
     versions = {voter.requested_version for voter in state.voters} - {"", state.desired.version}
-    return bool(versions) or any(not voter.is_healthy for voter in state.voters)
+    is_upgrade_due = bool(versions) and not state.persisted.is_adopting
+    return is_upgrade_due or any(not voter.is_healthy for voter in state.voters)
 
 
-def _learner(state: ClusterState) -> Member | None:
+def pending(state: ClusterState) -> Member | None:
+    """The learner among our members."""
     return next((m for m in state.members if m.entry is not None and m.entry.is_learner), None)
 
 
-def _remove(state: ClusterState, name: str, member_id: str, why: str) -> Plan:
+def remove(state: ClusterState, name: str, member_id: str, why: str) -> Plan:
     """Remove a learner: it has no vote, and no data that others lack."""
     return Plan.act(
         *_use_number(state, name),

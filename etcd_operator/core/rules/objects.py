@@ -88,7 +88,9 @@ def _start(state: ClusterState, member: Member) -> Resuming | Joining:
 def joining(state: ClusterState, name: str, token: str) -> Joining:
     """How a new member starts: with all that etcd lists, and itself."""
     others = (m.name for m in state.members if m.entry is not None and m.name != name)
-    return Joining(members=(*others, name), token=token)
+    entries = (member.entry for member in state.external if member.entry is not None)
+    external = tuple((entry.id, url) for entry in entries for url in entry.peer_urls)
+    return Joining(members=(*others, name), token=token, external=external)
 
 
 def _token(state: ClusterState, member: Member) -> str:

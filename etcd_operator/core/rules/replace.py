@@ -41,8 +41,8 @@ def removable(state: ClusterState) -> Member | None:
     lost = next((voter for voter in state.voters if is_lost(state, voter)), None)
     if lost is None:
         return None
-    rest = len(state.voters) - 1
-    if sum(voter.is_healthy for voter in state.voters if voter is not lost) < quorum(rest):
+    rest = [voter for voter in state.all_voters if voter is not lost]
+    if sum(voter.is_healthy for voter in rest) < quorum(len(rest)):
         return None
     return lost
 
@@ -51,7 +51,7 @@ def removable_corrupt(state: ClusterState) -> Member | None:
     """A listed member whose data etcd found to differ, while a quorum of all voters is not named."""
     if not state.persisted.is_bootstrapped or not state.has_quorum:
         return None
-    trusted = sum(voter.is_healthy and voter.id not in state.corrupt for voter in state.voters)
+    trusted = sum(voter.is_healthy and voter.id not in state.corrupt for voter in state.all_voters)
     named = next((member for member in state.members if member.id in state.corrupt), None)
     return named if trusted >= state.quorum else None
 

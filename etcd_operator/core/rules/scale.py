@@ -61,7 +61,7 @@ def up(state: ClusterState) -> Plan | None:
     """Add one learner, when every voter is healthy."""
     if not may_change(state) or len(state.voters) >= state.desired.size:
         return None
-    if any(not voter.is_healthy for voter in state.voters):
+    if any(not voter.is_healthy for voter in state.all_voters):
         return None  # upkeep reports which
     name = _next_name(state)
     former = state.by_name.get(name)

@@ -58,10 +58,11 @@ def peer_facts(peer: EtcdPeer) -> PeerFacts:
     """What matters of a peer."""
     bootstrap = peer.spec.bootstrap
     alone = tuple(member.name for member in bootstrap.static.initial_cluster) == (peer.metadata.name,)
+    others = bootstrap.survivor or bootstrap.external
     return PeerFacts(
         name=peer.metadata.name,
         uid=peer.metadata.uid,
-        is_existing_only=bootstrap.initial_cluster_state == "Existing" and alone and not bootstrap.survivor,
+        is_existing_only=bootstrap.initial_cluster_state == "Existing" and alone and not others,
         is_for_cleanup=improbable.CLEANUP_FINALIZER in peer.metadata.finalizers,
         is_terminating=peer.metadata.deletion_timestamp is not None,
         version=peer.spec.version,

@@ -142,8 +142,9 @@ class PersistentMembers:
         if peer is None:
             raise Unavailable(f"{name} has no EtcdPeer")
         bootstrap = persistent.peer_bootstrap(desired, name, Resuming(token=desired.token))
-        # A merge keeps what is left out of it, and a peer with a survivor does not count as existing-only.
-        spec = {"bootstrap": {"survivor": None, **msgspec.to_builtins(bootstrap)}}
+        # A merge keeps what is left out of it, and with either a peer does not count as existing-only.
+        outdated = {"survivor": None, "external": None}
+        spec = {"bootstrap": {**outdated, **msgspec.to_builtins(bootstrap)}}
         self.scope.objects.merge(resources.PEERS, peer, {"spec": spec})
 
     def _remake_pod(self, name: str) -> None:

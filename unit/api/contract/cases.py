@@ -1,5 +1,6 @@
 """Invalid input and the exact message for it: tested on a real API server, listed in docs/bad-input.md."""
 
+from unit.api.contract.adoption_cases import SELF_HOSTED_CASES, adoptions
 from unit.api.contract.backup_cases import BACKUP_CASES
 from unit.api.contract.case import (
     ABSENT,
@@ -44,7 +45,6 @@ EPHEMERAL_CASES = (
         )
         for field, value in (
             ("restore", {"backupClusterName": "other", "storageType": "PersistentVolume"}),
-            ("selfHosted", {"bootMemberClientEndpoint": "http://10.0.0.1:2379"}),
             ("pod.labels", {"team": "storage"}),
             ("pod.annotations", {"team": "storage"}),
             ("pod.nodeSelector", {"disk": "ssd"}),
@@ -68,6 +68,8 @@ EPHEMERAL_CASES = (
         sees='unknown field "spec.replicas"',
     ),
     *COREOS_BACKUP_CASES,
+    *adoptions(EPHEMERAL),
+    *SELF_HOSTED_CASES,
     *version_changes(running_ephemeral),
     Case(
         typed='version: "3.5.35", where none was set',

@@ -77,6 +77,20 @@ PEER_CASES = (
     ),
     *(
         Case(
+            typed=f"external: {member}",
+            base=PEER,
+            changes={f"{BOOTSTRAP}/external": [member]},
+            rule=rule,
+            sees=f'spec.bootstrap.external[0].{field}: Invalid value: "{member[field]}": must be {what}; '
+            f"{OPERATOR_CREATES_PEERS}",
+        )
+        for member, field, rule, what in (
+            ({"id": "old", "url": "http://old:2380"}, "id", "external-id", "a member ID in hexadecimal"),
+            ({"id": "c0de", "url": "http://old:2380,b=http://c:2380"}, "url", "external-url", "one peer URL"),
+        )
+    ),
+    *(
+        Case(
             typed=f"survivor: {host}",
             base=PEER,
             changes={f"{BOOTSTRAP}/survivor": host},

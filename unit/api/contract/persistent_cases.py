@@ -1,5 +1,6 @@
 """EtcdClusters of etcd.improbable.io that are refused."""
 
+from unit.api.contract.adoption_cases import adoptions
 from unit.api.contract.case import (
     ABSENT,
     CLAIM,
@@ -91,6 +92,7 @@ PERSISTENT_CASES = (
         changes={"spec/affinity/podAntiAfinity": {}},
         sees='unknown field "spec.affinity.podAntiAfinity"',
     ),
+    *adoptions(PERSISTENT),
     *version_changes(running_persistent),
     Case(
         typed="larger storage of an existing cluster",

@@ -103,12 +103,23 @@ class Launcher:
             raise StartRefused("cannot fetch cluster info from peer urls")
         token = options["initial-cluster-token"]
         token = next((known for known in self.by_token if known.partition(" of ")[0] == token), token)
+        if token not in self.by_token and not is_new:
+            token = self._token_of(options)
         if token not in self.by_token:
-            if not is_new:
-                raise StartRefused("cannot fetch cluster info from peer urls")
             self.by_token[token] = self._bootstrapped(options)
         self._begin_empty(self.by_token[token], directory, options)
         return self.by_token[token]
+
+    def _token_of(self, options: Options) -> str:
+        """Of the cluster that a process with another token joins: etcd compares peer URLs, and no names."""
+        urls = {entry.split("=", 1)[1] for entry in options["initial-cluster"].split(",")}
+        for token, cluster in self.by_token.items():
+            listed = {url for member in cluster.etcd.members for url in member.peer_urls}
+            if options["initial-advertise-peer-urls"] in listed:
+                if listed != urls:
+                    raise StartRefused("member count is unequal")
+                return token
+        raise StartRefused("cannot fetch cluster info from peer urls")
 
     def _begin_empty(self, cluster: Bootstrapped, directory: str, options: Options) -> None:
         peer_url = options["initial-advertise-peer-urls"]

@@ -1,0 +1,59 @@
+"""The rules of `spec.adopt` and `spec.selfHosted`, as the API server applies them (see `api.cel`)."""
+
+from etcd_operator.api.adoption import ENDPOINT_FORM
+from etcd_operator.api.cel import Validation
+
+# Not the whole pattern, which `dialects.base` applies: the API server would estimate its cost as too high.
+_IS_ENDPOINT = "self.startsWith('http://') && self.matches(':[0-9]+/?$')"
+_HAS_ADOPT = "self.?spec.?adopt.hasValue()"
+_HAD_ADOPT = "oldSelf.?spec.?adopt.hasValue()"
+_HAD_ANY = f"({_HAD_ADOPT} || oldSelf.?spec.?selfHosted.hasValue())"
+_HAS_ANY = f"({_HAS_ADOPT} || self.?spec.?selfHosted.hasValue())"
+_BEGUN = "(oldSelf.?status.?clusterID.orValue('') != '' || oldSelf.?status.?bootstrap.hasValue())"
+_ADOPTING = "(oldSelf.?status.?adoption.hasValue() && !oldSelf.?status.?adoption.?finished.orValue(false))"
+
+
+def _rules(*, has_self_hosted: bool) -> tuple[Validation, ...]:
+    had, has = (_HAD_ANY, _HAS_ANY) if has_self_hosted else (_HAD_ADOPT, _HAS_ADOPT)
+    return (
+        Validation(
+            name="adopt-endpoint", at="spec.adopt.endpoints[]", holds=_IS_ENDPOINT, message=ENDPOINT_FORM
+        ),
+        Validation(
+            name="adopt-at-creation",
+            at="",
+            field=".spec",
+            holds=f"!{has} || {had} || !{_BEGUN}",
+            message="a cluster that has been bootstrapped cannot adopt another one: create another resource",
+        ),
+        Validation(
+            name="adopt-kept",
+            at="",
+            field=".spec",
+            holds=f"!{_ADOPTING} || ({has} && (!{_HAS_ADOPT} || !{_HAD_ADOPT} || "
+            "self.spec.adopt.endpoints == oldSelf.spec.adopt.endpoints))",
+            message="the adoption is in progress: keep spec.adopt with its endpoints until "
+            "status.adoption is finished; its mode Leave turns back",
+        ),
+    )
+
+
+ALTERNATIVES = "spec.adopt, spec.selfHosted and spec.restore are alternatives: set one of them"
+
+IMPROBABLE_ADOPTION = _rules(has_self_hosted=False)
+
+COREOS_ADOPTION = (
+    *_rules(has_self_hosted=True),
+    Validation(
+        name="boot-member-endpoint",
+        at="spec.selfHosted.bootMemberClientEndpoint",
+        holds=_IS_ENDPOINT,
+        message=ENDPOINT_FORM,
+    ),
+    Validation(
+        name="one-adoption",
+        at="spec",
+        holds="[has(self.adopt), has(self.selfHosted), has(self.restore)].filter(x, x).size() < 2",
+        message=ALTERNATIVES,
+    ),
+)

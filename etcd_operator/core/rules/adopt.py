@@ -1,0 +1,215 @@
+"""Adoption: our members join a running etcd cluster, then its own (external) members are removed.
+
+    endpoints in the spec -> its ID and members are recorded -> ours join as learners, one at a time, and are
+    promoted -> the leadership moves to one of ours -> each removal is recorded, then requested -> finished
+
+Nothing is ever bootstrapped (I4). From the record until the end, the external members count as voters
+(`ClusterState.all_voters`), and the rules for learners and lost members apply as in any cluster. The other
+planned changes wait. Until the first removal the adoption can be turned back: ours leave again.
+"""
+
+from dataclasses import replace
+
+import msgspec
+
+from etcd_operator.api.persisted import AdoptedMember, Adoption
+from etcd_operator.core.actions import Action, MoveLeader, Plan, Remember, RemoveExternal, RemoveMember
+from etcd_operator.core.members import Member, quorum
+from etcd_operator.core.observation import listed
+from etcd_operator.core.replies import Answer
+from etcd_operator.core.rules import adoptable, learner, scale
+from etcd_operator.core.rules.learner import STEP
+from etcd_operator.core.state import ClusterState
+from etcd_operator.core.status import RETRY_HELD
+
+RECHECK = 2.0
+"""Seconds between observations while somebody else has to act."""
+
+
+def begin(state: ClusterState) -> Plan | None:
+    """Record the cluster that is adopted, or report why it cannot be."""
+    asked = state.desired.adopt
+    if asked is None or state.persisted.is_bootstrapped or _may_resume(state):
+        return None
+    if asked.mode == "Leave":
+        return _turned_back()
+    refused = _in_the_way(state) or adoptable.refusal(state)
+    if refused:
+        return Plan.hold("AdoptionRefused", refused, requeue_after=RECHECK)
+    answers = dict(adoptable.answers(state))
+    (cluster_id,) = {answer.cluster_id for answer in answers.values()}
+    adoption = Adoption(members=_members(answers))
+    persisted = replace(state.persisted, cluster_id=cluster_id, adoption=adoption)
+    return Plan.act(
+        Remember(persisted=persisted),
+        reason="Adopting",
+        message=f"adopting the cluster {cluster_id}, with {len(adoption.members)} members",
+        requeue_after=STEP,
+    )
+
+
+def _members(answers: dict[str, Answer]) -> tuple[AdoptedMember, ...]:
+    at = {answer.member_id: endpoint for endpoint, answer in answers.items()}
+    return tuple(
+        AdoptedMember(id=entry.id, endpoint=at[entry.id], peer_urls=entry.peer_urls)
+        for entry in listed(list(answers.values()))
+    )
+
+
+def _may_resume(state: ClusterState) -> bool:
+    """Whether there are claims of a cluster that has served: its data comes first, and is never replaced."""
+    return state.persisted.bootstrap is None and any(
+        member.claim is not None and member.claim.cluster_id for member in state.members
+    )
+
+
+def _in_the_way(state: ClusterState) -> str:
+    if state.persisted.bootstrap is not None:
+        return "the bootstrap of this cluster has begun: delete it and create it again"
+    if not state.members:
+        return ""
+    names = ", ".join(member.name for member in state.members)
+    return f"there are objects of former members ({names}): delete them"
+
+
+def hold(state: ClusterState) -> Plan | None:
+    """Report what stops an adoption: nothing is done then, not even a recovery."""
+    if not state.persisted.is_adopting:
+        return None
+    if state.desired.adopt is None:
+        return Plan.hold(
+            "AdoptionStopped",
+            "spec.adopt was removed before the adoption ended: put it back, with the mode Leave to turn back",
+            requeue_after=RETRY_HELD,
+        )
+    if not state.has_quorum or not state.all_healthy_voters:
+        return Plan.hold("QuorumLost", f"no quorum answers: {_troubled(state)}", requeue_after=RECHECK)
+    return None
+
+
+def _troubled(state: ClusterState) -> str:
+    return adoptable.troubled(state) or ", ".join(_unhealthy(state)) or "no member reports the members"
+
+
+def _unhealthy(state: ClusterState) -> list[str]:
+    return [f"{v.name} ({v.health.value})" for v in state.all_voters if not v.is_healthy]
+
+
+def leave(state: ClusterState) -> Plan | None:
+    """Turn back: remove our learner, then our voters one at a time, while no external member was removed."""
+    adoption, asked = state.persisted.adoption, state.desired.adopt
+    if not state.persisted.is_adopting or adoption is None or asked is None or asked.mode != "Leave":
+        return None
+    if any(member.removed for member in adoption.members):
+        return Plan.hold(
+            "TooLateToLeave",
+            "external members have been removed already: set spec.adopt.mode to Complete",
+            requeue_after=RETRY_HELD,
+        )
+    pending = learner.pending(state)
+    if pending is not None:
+        return learner.remove(state, pending.name, pending.id, f"turning back: removing {pending.name}")
+    if not state.voters:
+        return _turned_back()
+    return _leave(state, _leaving(state))
+
+
+def _leaving(state: ClusterState) -> Member:
+    """An unhealthy member first."""
+    ours = [voter for voter in state.voters if not voter.is_healthy] or state.voters
+    return min(ours, key=state.kind.departure)
+
+
+def _leave(state: ClusterState, victim: Member) -> Plan:
+    """Our unhealthy members leave first. So the rest has a quorum while the external ones have one."""
+    heirs = [member for member in state.external if member.is_healthy]
+    if len(heirs) < quorum(len(state.external)):
+        return _at_risk(state)
+    actions: list[Action] = []
+    if state.leader is victim:
+        heir = max(heirs, key=lambda member: member.answer.committed if member.answer is not None else 0)
+        actions.append(MoveLeader(name=heir.name, member_id=heir.id))
+    actions.append(RemoveMember(name=victim.name, member_id=victim.id))
+    return Plan.act(
+        *actions, reason="TurningBack", message=f"turning back: removing {victim.name}", requeue_after=STEP
+    )
+
+
+def _turned_back() -> Plan:
+    return Plan.hold(
+        "TurnedBack",
+        "no member of this resource is in the cluster that was to be adopted: delete this resource, or set "
+        "spec.adopt.mode to Complete",
+        requeue_after=RETRY_HELD,
+    )
+
+
+def _at_risk(state: ClusterState) -> Plan:
+    waits = ", ".join(_unhealthy(state)) or "more members of this resource"
+    return Plan.hold(
+        "QuorumAtRisk", f"not removing a member, to keep a quorum: waiting for {waits}", requeue_after=RECHECK
+    )
+
+
+def proceed(state: ClusterState) -> Plan | None:
+    """Add ours, move the leadership to one of them, remove the external members, end. In this order."""
+    adoption, asked = state.persisted.adoption, state.desired.adopt
+    if not state.persisted.is_adopting or adoption is None or asked is None:
+        return None
+    if not state.external:
+        return _finish(state, adoption)
+    if len(state.voters) < state.desired.size:
+        return scale.up(state) or _await_health(state)
+    if asked.mode == "Join":
+        return Plan.wait(
+            "Joined",
+            "all members have joined; the external members are kept until spec.adopt.mode is Complete",
+            requeue_after=RETRY_HELD,
+        )
+    return _shed(state, adoption)
+
+
+def _await_health(state: ClusterState) -> Plan:
+    waits = f"adding a member when all are healthy: waiting for {', '.join(_unhealthy(state))}"
+    return Plan.hold("MemberUnhealthy", waits, requeue_after=RECHECK)
+
+
+def _finish(state: ClusterState, adoption: Adoption) -> Plan:
+    finished = msgspec.structs.replace(adoption, finished=True)
+    return Plan.act(
+        Remember(persisted=replace(state.persisted, adoption=finished)),
+        reason="Adopted",
+        message="all members of the adopted cluster are this resource's",
+        requeue_after=STEP,
+    )
+
+
+def _shed(state: ClusterState, adoption: Adoption) -> Plan:
+    """Remove an external member if ours alone are a quorum of those that are left."""
+    ours = list(state.healthy_voters)
+    losing = [voter for voter in ours if learner.is_losing_data(state, voter)]
+    if len(ours) - len(losing) < quorum(len(state.all_voters) - 1) or len(ours) < len(state.voters):
+        return _at_risk(state)
+    leader = state.leader
+    if leader in state.external:
+        return _plan(f"moving the leadership from {leader.name}", *scale.lead_elsewhere(state, leader, ours))
+    victim = min(state.external, key=lambda member: (member not in state.leaving, member.is_healthy))
+    removal = RemoveExternal(name=victim.name, member_id=victim.id)
+    return _plan(f"removing {victim.name}", *_record(state, adoption, victim), removal)
+
+
+def _plan(message: str, *actions: Action) -> Plan:
+    return Plan.act(*actions, reason="RemovingExternal", message=message, requeue_after=STEP)
+
+
+def _record(state: ClusterState, adoption: Adoption, victim: Member) -> list[Action]:
+    """That the removal has begun, once: from then on there is no way back."""
+    if victim in state.leaving:
+        return []
+    members = tuple(_with_removal(member, victim.id) for member in adoption.members)
+    adoption = msgspec.structs.replace(adoption, members=members)
+    return [Remember(persisted=replace(state.persisted, adoption=adoption))]
+
+
+def _with_removal(member: AdoptedMember, removed: str) -> AdoptedMember:
+    return msgspec.structs.replace(member, removed=member.removed or member.id == removed)

@@ -1,0 +1,160 @@
+"""Why a running cluster cannot be adopted: one sentence with what to do, the first reason that applies."""
+
+from collections.abc import Callable
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from semver import Version
+
+from etcd_operator.api.limits import OLDEST_MINOR
+from etcd_operator.core.observation import listed
+from etcd_operator.core.replies import Answer, EtcdMember, Refusal, Silence
+from etcd_operator.core.state import ClusterState
+from etcd_operator.core.upgrade.skew import refusal as skew
+
+Answers = tuple[tuple[str, Answer], ...]
+
+
+def answers(state: ClusterState) -> Answers:
+    """The answers of the cluster's members, by endpoint."""
+    return tuple((at, reply) for at, reply in state.endpoints if isinstance(reply, Answer))
+
+
+def refusal(state: ClusterState) -> str:
+    """Why; empty if nothing speaks against it."""
+    found = answers(state)
+    return (
+        troubled(state)
+        or next((reason for check in _CHECKS if (reason := check(found))), "")
+        or _without_quorum(state)
+        or _too_few(state, found)
+        or _skewed(state, found)
+        or _clashing(state)
+    )
+
+
+def troubled(state: ClusterState) -> str:
+    """Which endpoints gave no answer of a member."""
+    for at, reply in state.endpoints:
+        if isinstance(reply, Silence):
+            return f"no member of etcd answers at {at} over plain HTTP (TLS is not supported)"
+        if isinstance(reply, Refusal):
+            return (
+                f"the member at {at} requires authentication, and the operator is not a user: run "
+                "`etcdctl auth disable` as root"
+            )
+    return ""
+
+
+def _of_several(found: Answers) -> str:
+    ids = {answer.cluster_id for _, answer in found}
+    return f"the endpoints are of different clusters ({', '.join(sorted(ids))})" if len(ids) > 1 else ""
+
+
+def _with_learner(found: Answers) -> str:
+    is_learning = any(answer.is_learner for _, answer in found)
+    if not is_learning and not any(entry.is_learner for entry in _listed(found)):
+        return ""
+    return "the cluster has a learner: promote or remove it with `etcdctl member`"
+
+
+def _in_disagreement(found: Answers) -> str:
+    lists = {frozenset(entry.id for entry in answer.members) for _, answer in found}
+    return "its members list different members: wait until they agree" if len(lists) != 1 else ""
+
+
+def _incomplete(found: Answers) -> str:
+    """Each member is probed and asked at an endpoint of its own, which must not lead to another one."""
+    answered = [answer.member_id for _, answer in found]
+    if len(set(answered)) < len(answered):
+        return "several endpoints lead to the same member: name each member once"
+    missing = [entry.name or entry.id for entry in _listed(found) if entry.id not in answered]
+    if not missing:
+        return ""
+    return f"no endpoint leads to {', '.join(missing)}: name the client URL of each member of the cluster"
+
+
+def _unhealthy(found: Answers) -> str:
+    ill = [at for at, answer in found if answer.is_unhealthy or answer.corrupt]
+    return f"the members at {', '.join(ill)} report errors or an alarm" if ill else ""
+
+
+def _unreachable(found: Answers) -> str:
+    """Peer URLs that only their own machine can use, or that need TLS."""
+    urls = [url for entry in _listed(found) for url in entry.peer_urls]
+    local = [url for url in urls if _is_local(urlsplit(url).hostname or "")]
+    if local:
+        return (
+            f"other machines cannot reach the peer URL {local[0]}: change it with `etcdctl member update`, "
+            "to one that pods can reach"
+        )
+    secured = [url for url in urls if not url.startswith("http://")]
+    return f"the peer URL {secured[0]} is not plain HTTP: TLS is not supported" if secured else ""
+
+
+def _unknown_version(found: Answers) -> str:
+    versions = {answer.version for _, answer in found}
+    strange = [text for text in sorted(versions) if not _is_known(text)]
+    if strange:
+        return f"its version {strange[0]} is not supported: etcd 3.{OLDEST_MINOR} or later is"
+    if len({Version.parse(text).minor for text in versions}) > 1:
+        return f"its members run different versions ({', '.join(sorted(versions))}): finish its upgrade first"
+    return ""
+
+
+_CHECKS: tuple[Callable[[Answers], str], ...] = (
+    _of_several,
+    _with_learner,
+    _in_disagreement,
+    _incomplete,
+    _unhealthy,
+    _unknown_version,
+    _unreachable,
+)
+
+
+def _without_quorum(state: ClusterState) -> str:
+    return "" if state.has_quorum else "no quorum of its members answers"
+
+
+def _too_few(state: ClusterState, found: Answers) -> str:
+    """With fewer members, ours would not be a quorum when the first external one is removed."""
+    count = len(_listed(found))
+    if state.desired.size >= count:
+        return ""
+    return (
+        f"it has {count} members, and this resource asks for {state.desired.size}: ask for {count} or more, "
+        "and reduce the number after the adoption"
+    )
+
+
+def _skewed(state: ClusterState, found: Answers) -> str:
+    lowest = min(Version.parse(answer.version) for _, answer in found)
+    return skew(lowest, Version.parse(state.desired.version))
+
+
+def _clashing(state: ClusterState) -> str:
+    if not state.clashes:
+        return ""
+    return (
+        f"its peer URL {state.clashes[0]} is one that a member of this resource would have: create the "
+        "resource under another name"
+    )
+
+
+def _listed(found: Answers) -> tuple[EtcdMember, ...]:
+    return listed([answer for _, answer in found])
+
+
+def _is_known(version: str) -> bool:
+    return Version.is_valid(version) and Version.parse(version).minor >= OLDEST_MINOR
+
+
+def _is_local(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        address = ip_address(host)
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_unspecified

@@ -1,0 +1,118 @@
+"""`spec.adopt` and `spec.selfHosted` of EtcdClusters that are refused."""
+
+from typing import Any
+
+from unit.api.contract.case import ABSENT, EPHEMERAL, Case, Manifest, changed
+
+ADOPT = "spec/adopt"
+GOOD = {"endpoints": ["http://10.0.0.1:2379"]}
+_FORM = (
+    "must be the client URL of a member, with its port and without TLS, like "
+    "http://my-etcd-0.my-etcd.ns.svc:2379"
+)
+_RECORDED = {"members": [{"id": "c0de", "endpoint": "10.0.0.1:2379", "peerURLs": ["http://10.0.0.1:2380"]}]}
+_KEEP = (
+    "spec: Invalid value: the adoption is in progress: keep spec.adopt with its endpoints until "
+    "status.adoption is finished; its mode Leave turns back"
+)
+
+
+def _adopting(base: Manifest) -> Manifest:
+    return changed(base, {ADOPT: GOOD, "status/adoption": _RECORDED, "status/clusterID": "ada"})
+
+
+def _edit(typed: str, base: Manifest, value: Any, *, rule: str, sees: str) -> Case:
+    return Case(typed=typed, base=base, changes={ADOPT: value}, edits=True, rule=rule, sees=sees)
+
+
+def adoptions(base: Manifest) -> tuple[Case, ...]:
+    """For a resource of either group."""
+    return (
+        *(
+            Case(
+                typed=f"adopt.endpoints: [{url}]",
+                base=base,
+                changes={ADOPT: {"endpoints": [url]}},
+                rule="adopt-endpoint",
+                sees=f'spec.adopt.endpoints[0]: Invalid value: "{url}": {_FORM}',
+            )
+            for url in ("https://10.0.0.1:2379", "10.0.0.1:2379", "http://10.0.0.1")
+        ),
+        Case(
+            typed="adopt.endpoints: []",
+            base=base,
+            changes={ADOPT: {"endpoints": []}},
+            sees="spec.adopt.endpoints: Invalid value: 0: spec.adopt.endpoints in body should have at least "
+            "1 items",
+        ),
+        Case(
+            typed="adopt without endpoints",
+            base=base,
+            changes={ADOPT: {}},
+            sees="spec.adopt.endpoints: Required value",
+        ),
+        Case(
+            typed="adopt.mode: Forever",
+            base=base,
+            changes={ADOPT: {**GOOD, "mode": "Forever"}},
+            sees='spec.adopt.mode: Unsupported value: "Forever": supported values: "Complete", "Join", '
+            '"Leave"',
+        ),
+        _edit(
+            "adopt, for a cluster that has been bootstrapped",
+            changed(base, {"status/clusterID": "ada"}),
+            GOOD,
+            rule="adopt-at-creation",
+            sees="spec: Invalid value: a cluster that has been bootstrapped cannot adopt another one: create "
+            "another resource",
+        ),
+        _edit("no adopt, during the adoption", _adopting(base), ABSENT, rule="adopt-kept", sees=_KEEP),
+        _edit(
+            "other adopt.endpoints, during the adoption",
+            _adopting(base),
+            {"endpoints": ["http://10.0.0.2:2379"]},
+            rule="adopt-kept",
+            sees=_KEEP,
+        ),
+    )
+
+
+SELF_HOSTED_CASES = (
+    Case(
+        typed="selfHosted without bootMemberClientEndpoint",
+        base=EPHEMERAL,
+        changes={"spec/selfHosted": {}},
+        sees="spec.selfHosted.bootMemberClientEndpoint: Required value",
+    ),
+    Case(
+        typed="selfHosted.bootMemberClientEndpoint: https://10.0.0.1:2379",
+        base=EPHEMERAL,
+        changes={"spec/selfHosted": {"bootMemberClientEndpoint": "https://10.0.0.1:2379"}},
+        rule="boot-member-endpoint",
+        sees='spec.selfHosted.bootMemberClientEndpoint: Invalid value: "https://10.0.0.1:2379": ' + _FORM,
+    ),
+    Case(
+        typed="selfHosted.skipBootMemberRemoval",
+        base=EPHEMERAL,
+        changes={
+            "spec/selfHosted": {
+                "bootMemberClientEndpoint": "http://10.0.0.1:2379",
+                "skipBootMemberRemoval": True,
+            }
+        },
+        rule="unsupported-selfHosted.skipBootMemberRemoval",
+        sees="spec.selfHosted.skipBootMemberRemoval: Invalid value: spec.selfHosted.skipBootMemberRemoval "
+        "is not supported yet: remove it",
+    ),
+    Case(
+        typed="adopt and selfHosted",
+        base=EPHEMERAL,
+        changes={
+            ADOPT: GOOD,
+            "spec/selfHosted": {"bootMemberClientEndpoint": "http://10.0.0.1:2379"},
+        },
+        rule="one-adoption",
+        sees="spec: Invalid value: spec.adopt, spec.selfHosted and spec.restore are alternatives: set one of "
+        "them",
+    ),
+)

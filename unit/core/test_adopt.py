@@ -1,0 +1,278 @@
+"""The steps of an adoption, from the first learner to the last external member."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from etcd_operator.core.actions import (
+    AddLearner,
+    CreateMember,
+    DeleteMember,
+    MoveLeader,
+    Promote,
+    Remember,
+    RemoveExternal,
+    RemoveMember,
+    Stage,
+)
+from etcd_operator.core.members import Member
+from etcd_operator.core.plan import plan
+from etcd_operator.core.replies import EtcdMember
+from etcd_operator.core.starts import Joining
+from etcd_operator.core.state import ClusterState
+from etcd_operator.core.status import conditions
+from unit.core.adoptions import adopting, led_by, silent_external, theirs
+from unit.core.builders import (
+    answer,
+    changed,
+    down,
+    entry,
+    ephemeral,
+    old_claim,
+    peer,
+    pod,
+)
+
+OURS = "id-db-0"
+
+
+def removed(state: ClusterState) -> list[str]:
+    """The IDs of the external members that the plan removes."""
+    return [action.member_id for action in plan(state).actions if isinstance(action, RemoveExternal)]
+
+
+def test_the_first_of_ours_joins_with_the_peer_urls_of_all_external_members() -> None:
+    made = plan(adopting(ours=0))
+
+    add, create = made.actions
+    assert add == AddLearner(name="db-0")
+    assert isinstance(create, CreateMember)
+    assert isinstance(create.start, Joining)
+    assert create.start.members == ("db-0",)
+    assert create.start.external == tuple((f"id-old-{n}", f"http://old-{n}.there:2380") for n in range(3))
+    assert create.version == "3.6.16"
+
+
+def test_an_external_member_with_two_peer_urls_is_listed_with_both() -> None:
+    state = adopting(ours=0, count=1)
+    urls = ("http://10.0.0.1:2380", "http://10.1.0.1:2380")
+    (other,) = state.external
+    assert other.entry is not None
+    state = replace(state, external=(replace(other, entry=replace(other.entry, peer_urls=urls)),))
+
+    (_, create) = plan(state).actions
+    assert isinstance(create, CreateMember)
+    assert isinstance(create.start, Joining)
+    assert create.start.external == tuple(("id-old-0", url) for url in urls)
+
+
+@pytest.mark.parametrize("ours", [1, 2])
+def test_ours_join_one_after_the_other_before_any_external_one_is_removed(ours: int) -> None:
+    made = plan(adopting(ours=ours))
+
+    assert made.actions[0] == AddLearner(name=f"db-{ours}")
+    assert not removed(adopting(ours=ours))
+
+
+def test_a_learner_of_ours_that_has_caught_up_is_promoted() -> None:
+    state = with_learner(adopting(ours=0))
+
+    assert plan(state).actions == (Promote(name="db-0", member_id="id-db-0"),)
+
+
+def with_learner(state: ClusterState, **changes: Any) -> ClusterState:
+    learner = Member(
+        name="db-0",
+        peer=peer("db-0", is_existing_only=True),
+        claim=old_claim("db-0"),
+        pod=pod("db-0"),
+        entry=entry("db-0", is_learner=True),
+        answer=answer("db-0", is_learner=True),
+    )
+    return replace(state, members=(replace(learner, **changes),))
+
+
+def test_a_learner_that_receives_much_data_is_not_removed_because_an_upgrade_is_due() -> None:
+    """Ours join at the version that runs; the upgrade comes after the adoption."""
+    late = {"answer": None, "silent_for": 300.0}
+    state = with_learner(adopting(ours=0), **late)
+    outdated = replace(state, desired=replace(state.desired, version="3.6.17"))
+    assert plan(outdated).reason == "LearnerSilent"
+
+
+def test_no_member_joins_while_an_external_one_is_silent() -> None:
+    made = plan(silent_external(adopting(ours=1), 2))
+
+    assert (made.actions, made.reason) == ((), "MemberUnhealthy")
+    assert "old-2 (id-old-2) (no answer)" in made.message
+
+
+def test_the_leadership_moves_to_one_of_ours_before_the_first_removal() -> None:
+    (move,) = plan(adopting()).actions
+
+    assert isinstance(move, MoveLeader)
+    assert move.name.startswith("db-")
+
+
+def test_an_external_member_is_removed_after_that_is_recorded() -> None:
+    record, removal = plan(led_by(adopting(), OURS)).actions
+
+    assert removal == RemoveExternal(name="old-0 (id-old-0)", member_id="id-old-0")
+    assert isinstance(record, Remember)
+    assert record.persisted.adoption is not None
+    assert [m.removed for m in record.persisted.adoption.members] == [True, False, False]
+
+
+def test_a_silent_external_member_is_removed_first() -> None:
+    assert removed(led_by(silent_external(adopting(), 1), OURS)) == ["id-old-1"]
+
+
+def test_a_removal_that_has_begun_is_finished_before_the_next_one_and_recorded_once() -> None:
+    state = led_by(adopting(), OURS)
+    adoption = state.persisted.adoption
+    assert adoption is not None
+    members = tuple(
+        type(m)(id=m.id, endpoint=m.endpoint, peer_urls=m.peer_urls, removed=m.id == "id-old-2")
+        for m in adoption.members
+    )
+    persisted = replace(state.persisted, adoption=type(adoption)(members=members))
+    begun = silent_external(replace(state, desired=replace(state.desired, persisted=persisted)), 2)
+
+    assert plan(begun).actions == (RemoveExternal(name="old-2 (id-old-2)", member_id="id-old-2"),)
+    degraded = next(c for c in conditions(begun, plan(begun)) if c.type == "Degraded")
+    assert degraded.status == "False"
+
+
+AT_RISK = [
+    pytest.param(down(adopting(), "db-1"), id="one of ours is silent"),
+    pytest.param(down(adopting(count=1), "db-1"), id="one is silent that the quorum does not need"),
+    pytest.param(
+        changed(adopting(), "db-1", claim=old_claim("db-1", is_terminating=True)), id="one loses its data"
+    ),
+    pytest.param(adopting(count=5), id="ours are not a quorum of the rest"),
+]
+
+
+@pytest.mark.parametrize("state", AT_RISK)
+def test_no_external_member_is_removed_before_ours_are_a_healthy_quorum(state: ClusterState) -> None:
+    made = plan(led_by(state, OURS))
+
+    assert not any(isinstance(action, RemoveExternal) for action in made.actions)
+    assert made.reason == "QuorumAtRisk"
+
+
+def test_where_it_is_to_stop_after_joining_all_members_are_kept() -> None:
+    made = plan(adopting(mode="Join"))
+
+    assert (made.actions, made.reason, made.stage) == ((), "Joined", Stage.WORKING)
+
+
+def test_it_ends_when_no_external_member_is_left() -> None:
+    (remember,) = plan(adopting(count=0, removed=3)).actions
+
+    assert isinstance(remember, Remember)
+    assert remember.persisted.adoption is not None
+    assert remember.persisted.adoption.finished
+    ended = adopting(count=0, removed=3)
+    ended = replace(ended, desired=replace(ended.desired, persisted=remember.persisted))
+    assert plan(ended).stage is Stage.SETTLED
+
+
+def test_an_external_member_that_somebody_added_meanwhile_stops_everything() -> None:
+    stranger = EtcdMember(id="id-new", name="new", peer_urls=("http://new:2380",))
+
+    assert plan(adopting(unknown_members=(stranger,))).reason == "UnknownMember"
+
+
+def test_a_lost_voter_of_ours_is_removed_while_the_others_have_a_quorum() -> None:
+    state = changed(down(adopting(), "db-1"), "db-1", claim=None, peer=None, pod=None)
+
+    assert RemoveMember(name="db-1", member_id="id-db-1") in plan(state).actions
+
+
+def test_a_lost_voter_of_ours_is_kept_while_external_members_are_needed_for_the_quorum() -> None:
+    state = changed(down(adopting(ours=2), "db-1"), "db-1", claim=None, peer=None, pod=None)
+    state = silent_external(silent_external(state, 0), 1)
+
+    assert plan(state).actions == ()
+
+
+STOPPED = [
+    pytest.param(adopting(has_quorum=False), "QuorumLost", id="no quorum"),
+    pytest.param(silent_external(adopting(ours=0, count=1), 0), "QuorumLost", id="nobody to ask"),
+]
+
+
+@pytest.mark.parametrize(("state", "reason"), STOPPED)
+def test_nothing_is_done_without_a_quorum(state: ClusterState, reason: str) -> None:
+    made = plan(state)
+
+    assert (made.actions, made.reason) == ((), reason)
+
+
+def test_no_recovery_begins_while_external_members_may_return() -> None:
+    lost = adopting(ours=3, desired=replace(adopting().desired, kind=ephemeral().kind), has_quorum=False)
+    for name in ("db-0001", "db-0002"):
+        lost = changed(lost, name, pod=None, answer=None)
+
+    assert (plan(lost).actions, plan(lost).reason) == ((), "QuorumLost")
+
+
+def test_without_its_endpoints_an_adoption_stops() -> None:
+    state = adopting()
+    made = plan(replace(state, desired=replace(state.desired, adopt=None)))
+
+    assert (made.actions, made.reason) == ((), "AdoptionStopped")
+
+
+# Turning back
+
+
+def test_the_pending_learner_leaves_first() -> None:
+    state = with_learner(adopting(ours=0, mode="Leave"))
+
+    assert plan(state).actions == (
+        RemoveMember(name="db-0", member_id="id-db-0"),
+        DeleteMember(name="db-0"),
+    )
+
+
+def test_ours_leave_one_at_a_time_as_when_a_cluster_shrinks() -> None:
+    assert plan(adopting(mode="Leave")).actions == (RemoveMember(name="db-2", member_id="id-db-2"),)
+
+
+def test_an_unhealthy_member_of_ours_leaves_first() -> None:
+    assert plan(down(adopting(mode="Leave"), "db-0")).actions == (
+        RemoveMember(name="db-0", member_id="id-db-0"),
+    )
+
+
+def test_a_member_of_ours_that_leads_gives_the_leadership_to_an_external_one() -> None:
+    move, removal = plan(led_by(adopting(mode="Leave"), "id-db-2")).actions
+
+    assert isinstance(move, MoveLeader)
+    assert move.member_id.startswith("id-old")
+    assert removal == RemoveMember(name="db-2", member_id="id-db-2")
+
+
+def test_ours_stay_while_the_external_members_are_no_quorum_without_them() -> None:
+    state = adopting(mode="Leave")
+
+    assert plan(silent_external(silent_external(state, 0), 1)).reason == "QuorumAtRisk"
+
+
+def test_after_the_first_removal_there_is_no_way_back() -> None:
+    made = plan(adopting(mode="Leave", count=2, removed=1))
+
+    assert (made.actions, made.reason) == ((), "TooLateToLeave")
+
+
+def test_when_all_have_left_nothing_is_done_any_more_and_nothing_is_wrong() -> None:
+    state = adopting(ours=0, mode="Leave")
+    made = plan(state)
+
+    assert (made.actions, made.reason) == ((), "TurnedBack")
+    assert theirs(3) == tuple(member.entry for member in state.external)
+    degraded = next(c for c in conditions(state, made) if c.type == "Degraded")
+    assert degraded.status == "False"

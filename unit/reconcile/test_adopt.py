@@ -1,0 +1,186 @@
+"""Adoptions of running clusters, from the resource to the last member that is removed."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from unit.fakes.apiserver import Json, Kind
+from unit.reconcile.bench import Bench, bench
+from unit.reconcile.bodies import COREOS, MAKERS, ephemeral, persistent
+from unit.reconcile.expected import assert_finished
+from unit.reconcile.externals import Externals, externals
+
+Make = Callable[..., tuple[Kind, Json]]
+
+
+def adopt(theirs: Externals, mode: str = "Complete") -> Json:
+    """The part of a spec that names them."""
+    return {"endpoints": list(theirs.endpoints), "mode": mode}
+
+
+def joined(made: Bench, make: Make, theirs: Externals, mode: str = "Join", **spec: Any) -> Kind:
+    """A resource whose members have all joined; the external ones are kept."""
+    kind, body = make(adopt=adopt(theirs, mode), version="3.6.16", **spec)
+    made.start()
+    made.create(kind, body)
+    made.run_until(lambda: made.condition(kind, "Progressing").get("reason") == "Joined")
+    return kind
+
+
+def assert_adopted(made: Bench, kind: Kind, theirs: Externals, size: int = 3) -> None:
+    """Only our members are left, of the same cluster, with its data."""
+    assert theirs.left == []
+    assert made.status(kind)["clusterID"] == "ada"
+    assert made.status(kind)["adoption"]["finished"] is True
+    assert theirs.etcd.keys[b"key"][0] == b"value"
+    assert_finished(made, kind, size)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+@MAKERS
+def test_our_members_take_the_place_of_the_external_ones(make: Make, count: int) -> None:
+    with bench() as made:
+        theirs = externals(made, count)
+        kind, body = make(adopt=adopt(theirs), version="3.6.16")
+        made.start()
+        made.create(kind, body)
+        made.settle()
+        assert_adopted(made, kind, theirs)
+        assert "AdoptionStarted" in made.event_reasons()
+        assert "Adopted" in made.event_reasons()
+
+
+def test_the_documents_boot_member_is_replaced() -> None:
+    with bench() as made:
+        theirs = externals(made, 1)
+        made.start()
+        kind, body = ephemeral(selfHosted={"bootMemberClientEndpoint": theirs.endpoints[0]})
+        made.create(kind, body)
+        made.settle()
+        assert_adopted(made, kind, theirs)
+
+
+@MAKERS
+def test_the_leadership_moves_to_a_member_of_ours_before_any_external_one_is_removed(make: Make) -> None:
+    with bench() as made:
+        theirs = externals(made)
+        kind = joined(made, make, theirs)
+        assert theirs.etcd.leader is not None
+        assert theirs.etcd.leader.name == "old-0"
+        made.edit(kind, "c", {"spec": {"adopt": adopt(theirs)}})
+        made.run_until(lambda: len(theirs.left) < 3)
+        assert theirs.etcd.leader.name.startswith("c-")
+        made.settle()
+        assert_adopted(made, kind, theirs)
+
+
+@MAKERS
+def test_before_the_first_removal_an_adoption_can_be_turned_back_and_begun_again(make: Make) -> None:
+    with bench() as made:
+        theirs = externals(made)
+        kind = joined(made, make, theirs)
+        made.edit(kind, "c", {"spec": {"adopt": adopt(theirs, "Leave")}})
+        made.run_until(lambda: [m.name for m in theirs.etcd.members] == ["old-0", "old-1", "old-2"])
+        made.wait(30.0)
+        assert made.objects()["pods"] == []
+        assert made.objects()["claims"] == []
+        assert made.condition(kind, "Progressing")["reason"] == "TurnedBack"
+        made.rest()
+
+        made.edit(kind, "c", {"spec": {"adopt": adopt(theirs)}})
+        made.settle()
+        assert theirs.left == []
+        if kind is not COREOS:
+            assert_adopted(made, kind, theirs)
+
+
+@MAKERS
+def test_a_paused_adoption_changes_nothing(make: Make) -> None:
+    with bench() as made:
+        theirs = externals(made)
+        kind = joined(made, make, theirs)
+        pause(made, kind, "true")
+        made.edit(kind, "c", {"spec": {"adopt": adopt(theirs)}})
+        made.wait(60.0)
+        assert len(theirs.left) == 3
+        pause(made, kind, "false")
+        made.settle()
+        assert_adopted(made, kind, theirs)
+
+
+def pause(made: Bench, kind: Kind, value: str) -> None:
+    """As both groups have it."""
+    if kind is COREOS:
+        made.edit(kind, "c", {"spec": {"paused": value == "true"}})
+    else:
+        made.edit(kind, "c", {"metadata": {"annotations": {"etcd.improbable.io/paused": value}}})
+
+
+@MAKERS
+def test_without_a_quorum_of_the_external_members_nothing_is_made(make: Make) -> None:
+    with bench() as made:
+        theirs = externals(made)
+        theirs.etcd.stop("old-1")
+        theirs.etcd.stop("old-2")
+        kind, body = make(adopt=adopt(theirs), version="3.6.16")
+        made.start()
+        made.create(kind, body)
+        made.run_until(lambda: made.reason(kind) == "AdoptionRefused")
+        made.wait(60.0)
+        assert made.objects() == {word: [] for word in made.objects()}
+        assert "bootstrap" not in made.status(kind)
+
+
+@MAKERS
+def test_a_member_of_ours_that_is_lost_before_the_first_removal_is_replaced(make: Make) -> None:
+    with bench() as made:
+        theirs = externals(made)
+        kind = joined(made, make, theirs)
+        if kind is COREOS:
+            made.delete(made_pods(), "c-0001")
+        else:
+            made.lose_claim("c-1")
+        made.run_until(lambda: len(theirs.etcd.members) == 5)
+        made.run_until(lambda: len(theirs.etcd.voters) == 6)
+        made.edit(kind, "c", {"spec": {"adopt": adopt(theirs)}})
+        made.settle()
+        assert theirs.left == []
+        assert len(theirs.etcd.voters) == 3
+        assert theirs.etcd.keys[b"key"][0] == b"value"
+
+
+def made_pods() -> Kind:
+    """Of members."""
+    from unit.fakes.apiserver.kinds import PODS
+
+    return PODS
+
+
+@MAKERS
+def test_an_adopted_cluster_is_resized_and_upgraded_like_any_other(make: Make) -> None:
+    with bench() as made:
+        theirs = externals(made, 1, version="3.6.11")
+        kind, body = make(size=1, adopt=adopt(theirs), version="3.6.16")
+        made.start()
+        made.create(kind, body)
+        made.settle()
+        assert_adopted(made, kind, theirs, 1)
+        made.edit(kind, "c", {"spec": {"size" if kind is COREOS else "replicas": 3}})
+        made.settle()
+        assert_finished(made, kind, 3)
+
+
+def test_a_persistent_cluster_that_was_adopted_resumes_on_its_claims() -> None:
+    with bench() as made:
+        theirs = externals(made)
+        kind, body = persistent(adopt=adopt(theirs))
+        made.start()
+        made.create(kind, body)
+        made.settle()
+        made.delete(kind, "c")
+        made.run_until(lambda: not made.etcd_runs())
+        made.create(kind, body)
+        made.settle()
+        assert made.status(kind)["clusterID"] == "ada"
+        assert theirs.etcd.keys[b"key"][0] == b"value"
