@@ -27,7 +27,7 @@ Not promised: a limit on how long a pass takes. A pass that hangs keeps its work
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Protocol
 
 import structlog
@@ -76,46 +76,40 @@ class ControllerMetrics(QueueMetrics, Protocol):
         """A pass ended: "success", "requeue_after", "error", "terminal" or "panic"."""
 
 
+@dataclass(eq=False)
 class Controller:
     """The queue, its delays and its workers, from `start` to `stop`."""
 
-    def __init__(  # noqa: PLR0913 - wiring: each part can be exchanged, all but two by keyword
-        self,
-        name: str,
-        reconcile: Reconcile,
-        *,
-        workers: int,
-        clock: Clock,
-        backoff: Backoff[Key],
-        on_crash: OnCrash,
-        around: Around = nullcontext,
-        metrics: ControllerMetrics | None = None,
-    ) -> None:
-        self.name = name
-        self._reconcile = reconcile
-        self._clock = clock
-        self._backoff = backoff
-        self._around = around
-        self._metrics = metrics
+    name: str
+    reconcile: Reconcile
+    _: KW_ONLY
+    workers: int
+    clock: Clock
+    backoff: Backoff[Key]
+    on_crash: OnCrash
+    around: Around = nullcontext
+    metrics: ControllerMetrics | None = None
+
+    def __post_init__(self) -> None:
         self._is_started = self._is_stopping = False
-        self._queue: WorkQueue[Key] = WorkQueue(clock, metrics)
-        self._delay = DelayQueue(f"{name}-delay", self.resume, clock=clock, on_crash=on_crash)
-        self._crew = Crew(name, self._queue, self._work, workers=workers, on_crash=on_crash)
-        if metrics is not None:
-            metrics.observe(self._queue)
+        self._queue: WorkQueue[Key] = WorkQueue(self.clock, self.metrics)
+        self._delay = DelayQueue(f"{self.name}-delay", self.resume, clock=self.clock, on_crash=self.on_crash)
+        self._crew = Crew(self.name, self._queue, self._work, workers=self.workers, on_crash=self.on_crash)
+        if self.metrics is not None:
+            self.metrics.observe(self._queue)
 
     def enqueue(self, key: Key) -> None:
         """Reconcile `key` as soon as a worker is free: something about it has changed."""
-        self._run_in(self._backoff.hurry(key), key)
+        self._run_in(self.backoff.hurry(key), key)
 
     def restart(self, key: Key) -> None:
         """Reconcile `key` as soon as a worker is free: its desired state has changed."""
-        self._backoff.forget(key)
+        self.backoff.forget(key)
         self._run_in(0.0, key)
 
     def resume(self, key: Key) -> None:
         """Reconcile `key` now unless it waits for a retry: its last pass waited for this."""
-        self._run_in(self._backoff.left(key), key)
+        self._run_in(self.backoff.left(key), key)
 
     def start(self) -> None:
         """Start the workers; a second time is a `RuntimeError`."""
@@ -156,7 +150,7 @@ class Controller:
         if seconds > 0:
             self._delay.add_after(key, seconds)
         else:
-            self._queue.add(key, is_late=self._backoff.failures(key) > 0)
+            self._queue.add(key, is_late=self.backoff.failures(key) > 0)
 
     def _work(self, timeout: float | None) -> bool:
         """Take one key and run its pass; false if there was none in time, or the queue is shut down."""
@@ -172,19 +166,19 @@ class Controller:
         return True
 
     def _process(self, key: Key) -> None:
-        started = self._clock.monotonic()
-        self._backoff.begin(key)
+        started = self.clock.monotonic()
+        self.backoff.begin(key)
         try:
-            with self._around(key):
+            with self.around(key):
                 outcome = self._settle(key, self._attempt(key))
         except Exception as error:  # noqa: BLE001 - the hook failed: a bug like any other
             outcome = self._settle(key, error)
-        if self._metrics is not None:
-            self._metrics.reconciled(outcome, self._clock.monotonic() - started)
+        if self.metrics is not None:
+            self.metrics.reconciled(outcome, self.clock.monotonic() - started)
 
     def _attempt(self, key: Key) -> Result | Exception:
         try:
-            return self._reconcile(key)
+            return self.reconcile(key)
         except Exception as error:  # noqa: BLE001 - the worker's edge: no pass may stop the others
             return error
 
@@ -193,7 +187,7 @@ class Controller:
         match ending:
             case Result(requeue_after=seconds, is_done=is_done):
                 if is_done:
-                    self._backoff.forget(key)
+                    self.backoff.forget(key)
                 if seconds is None:
                     return "success"
                 self._again(key, seconds)
@@ -215,21 +209,21 @@ class Controller:
 
     def _retry(self, key: Key, error: OperatorError, *, at_least: float = 0.0) -> None:
         delay = self._failed(key, at_least=at_least)
-        failures = self._backoff.failures(key)
+        failures = self.backoff.failures(key)
         log.warning("reconcile_failed", **_about(key, error), retry_in=round(delay, 3), failures=failures)
         self._again(key, delay)
 
     def _failed(self, key: Key, *, at_least: float = 0.0) -> float:
         """Count the failure; an event during the pass must not run the key at once."""
-        delay = self._backoff.failed(key, at_least=at_least)
+        delay = self.backoff.failed(key, at_least=at_least)
         if self._queue.retract(key):
             self.enqueue(key)
         return delay
 
     def _again(self, key: Key, seconds: float) -> None:
         self._delay.add_after(key, seconds)
-        if self._metrics is not None:
-            self._metrics.retried()
+        if self.metrics is not None:
+            self.metrics.retried()
 
 
 def _about(key: Key, error: Exception) -> dict[str, str]:

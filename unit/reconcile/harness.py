@@ -102,7 +102,7 @@ class Passes(Controller):
 
     def run(self, key: Key) -> None:
         """One pass, unless the key waits for its retry and was only due for another reason."""
-        if left := self._backoff.left(key):
+        if left := self.backoff.left(key):
             self._schedule.after(self, key, left)
             return
         self.passes += 1

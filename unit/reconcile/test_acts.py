@@ -31,7 +31,7 @@ class Acts:
     def __init__(self, made: Bench, kind: Kind) -> None:
         assert made.operator is not None
         group = next(group for group in made.operator.groups if group.name == kind.group)
-        reconciler: Any = group.controllers[0]._reconcile
+        reconciler: Any = group.controllers[0].reconcile
         self._of = reconciler.__self__
         made.operator.catch_up()
         cluster = self._of.caches.clusters.store.get(KEY)

@@ -230,7 +230,7 @@ def test_a_bug_in_an_act_is_reported_and_harms_nothing_else(monkeypatch: pytest.
     with bootstrapped(*ephemeral()) as made:
         assert made.operator is not None
         controller: Any = next(g for g in made.operator.groups if g.name == COREOS.group).controllers[0]
-        actor = controller._reconcile.__self__.actor
+        actor = controller.reconcile.__self__.actor
         monkeypatch.setattr(type(actor), "_write", lambda *_: dict[str, str]()["no such key"])
         made.delete(PODS, "c-0001")
         with pytest.raises(AssertionError, match="panicked"):
@@ -243,7 +243,7 @@ def test_who_may_not_act_reports_nothing_either() -> None:
     with bootstrapped(*ephemeral()) as made:
         assert made.operator is not None
         controller: Any = next(g for g in made.operator.groups if g.name == COREOS.group).controllers[0]
-        reconciler = controller._reconcile.__self__
+        reconciler = controller.reconcile.__self__
         for part in (reconciler.actor, reconciler.readiness_writer):
             object.__setattr__(part, "may_act", lambda: False)
         made.delete(PODS, "c-0001")
