@@ -3,8 +3,11 @@
 import pytest
 
 from etcd_operator.api.backups import BackupStatus
-from etcd_operator.core.backups.result import Report, failure, read
+from etcd_operator.backup.errors import SourceError
+from etcd_operator.core.backups.plan import size_of
+from etcd_operator.core.backups.result import REASONS, Report, failure, read
 from etcd_operator.core.backups.status import status
+from etcd_operator.storage.errors import StoreError
 from unit.core.test_backups import STORED, URL, job, planned, pod, state
 
 
@@ -107,3 +110,18 @@ def test_no_message_is_longer_than_a_status_should_have() -> None:
 @pytest.mark.parametrize("text", ["", "Traceback ...", "[]", "{}", '{"manifest": {"revision": "many"}}'])
 def test_what_is_no_report_is_none(text: str) -> None:
     assert read(text) is None
+
+
+def test_every_kind_of_error_of_stores_and_sources_has_a_reason() -> None:
+    found = (*StoreError.__subclasses__(), *SourceError.__subclasses__())
+    modules = {StoreError.__module__, SourceError.__module__}  # stores handle others of their own
+    kinds = {kind.__name__ for kind in found if kind.__module__ in modules}
+    assert len(kinds) > 10
+    assert kinds - set(REASONS) <= {"NotFound"}, "a backup reads nothing that it did not store"
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (5 << 40, "5.0 TiB")]
+)
+def test_sizes_for_people(count: int, text: str) -> None:
+    assert size_of(count) == text

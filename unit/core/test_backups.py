@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.backup.errors import SourceError
 from etcd_operator.core.backups.plan import (
     NOT_STARTED,
     NOT_STOPPED,
@@ -16,11 +15,9 @@ from etcd_operator.core.backups.plan import (
     gives_up_source,
     plan,
     rests_on_absence,
-    size_of,
 )
-from etcd_operator.core.backups.result import REASONS, Report, StoredManifest
+from etcd_operator.core.backups.result import Report, StoredManifest
 from etcd_operator.core.backups.state import BackupState, JobEnd, JobState, PodState, SourceState
-from etcd_operator.storage.errors import StoreError
 
 URL = "s3://bucket/one.db"
 MANIFEST = StoredManifest(
@@ -273,21 +270,6 @@ def test_who_waits_says_for_what() -> None:
     assert waits in planned(state(job(pod(waits_for=waits), age=START_PATIENCE))).message
     assert "kubectl describe job one" in planned(state(job())).message
     assert "kubectl describe pod one-x" in planned(state(job(pod()))).message
-
-
-def test_every_kind_of_error_of_stores_and_sources_has_a_reason() -> None:
-    found = (*StoreError.__subclasses__(), *SourceError.__subclasses__())
-    modules = {StoreError.__module__, SourceError.__module__}  # stores handle others of their own
-    kinds = {kind.__name__ for kind in found if kind.__module__ in modules}
-    assert len(kinds) > 10
-    assert kinds - set(REASONS) <= {"NotFound"}, "a backup reads nothing that it did not store"
-
-
-@pytest.mark.parametrize(
-    ("count", "text"), [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (5 << 40, "5.0 TiB")]
-)
-def test_sizes_for_people(count: int, text: str) -> None:
-    assert size_of(count) == text
 
 
 @pytest.mark.parametrize(

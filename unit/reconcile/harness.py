@@ -129,10 +129,7 @@ def objects_of(api: ApiServer, namespace: str = "default") -> Objects:
 
 
 class Operator:
-    """One life of the operator; `dies_at` numbers its writes from 1: see `Mortality`.
-
-    only: the groups that it has, by name; all of them by default.
-    """
+    """One life of the operator; `dies_at`: see `Mortality`; `only`: its groups by name (default: all)."""
 
     def __init__(
         self,
