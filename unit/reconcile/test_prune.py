@@ -289,3 +289,21 @@ def test_a_report_that_only_the_api_server_shows_is_read(made: Made) -> None:
     jobs.end(job, "Complete")
     world.drain()
     assert status(world)["lastPrune"]["removed"] == 2
+
+
+def test_what_is_to_be_verified_is_verified_before_old_backups_are_removed(made: Made) -> None:
+    world, jobs = made
+    template = {**schedule()[1]["spec"]["backupTemplate"], "verify": "Hash"}
+    world.create(*schedule(**KEEP_TWO, backupTemplate=template))
+    world.run_until(lambda: bool(jobs.all()))
+    world.drain()
+    jobs.run_all()
+    world.drain()
+    assert "lastSuccessfulURL" in status(world)
+    world.wait(20.0)
+    assert prunes(made) == [], "the verification has not ended"
+    jobs.run_all()
+    world.run_until(lambda: bool(prunes(made)))
+    assert status(world)["lastVerifiedURL"] == URL
+    (job,) = prunes(made)
+    assert f"--keep={FIRST}.db" in arguments(job)
