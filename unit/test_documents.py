@@ -97,7 +97,7 @@ def test_the_guide_to_backups_explains_every_reason() -> None:
 
 def test_the_guide_to_restores_explains_every_reason() -> None:
     text = (ROOT / "docs/backup.md").read_text()
-    section = text.partition("### Restore to a new cluster")[2].partition("## On a schedule")[0]
+    section = text.partition("## Restore to a new cluster")[2].partition("## On a schedule")[0]
     reason = r"([A-Z][a-z]+){2,}|Accepted|Verif\w+|Restoring|Restored|Marking|Invalid"
     found = {
         node.value

@@ -26,6 +26,7 @@ def test_the_version_that_restores(version: str, image: str | None) -> None:
 def test_every_error_that_means_damage_has_a_reason_of_its_own() -> None:
     assert {kind.__name__ for kind in BackupError.__subclasses__()} - set(VERIFY_REASONS) <= {
         "FetchError",
+        "RestoreError",
         "ProgramMissing",
         "ProgramFailed",
     }, "these say nothing about the backup"
