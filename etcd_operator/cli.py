@@ -5,7 +5,7 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from etcd_operator.commands import backup, backup_tool, fetch, listing, prune, restore, run, verify
+from etcd_operator.commands import backup, backup_tool, fetch, listing, prune, restore, run, seed, verify
 
 
 class Command(Protocol):
@@ -26,6 +26,7 @@ COMMANDS: Mapping[str, Command] = {
     "run": run,
     "backup": backup,
     "backup-tool": backup_tool,
+    "seed": seed,
     "list": listing,
     "fetch": fetch,
     "verify": verify,

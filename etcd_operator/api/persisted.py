@@ -4,6 +4,8 @@ Everything else is read live. These facts are in the status of the resources of 
 are written before the act that they describe.
 """
 
+from typing import Literal
+
 import msgspec
 
 from etcd_operator.api.meta import Condition, Value
@@ -37,6 +39,26 @@ AGAIN = "."
 """Separates the UID of the resource, which does not contain it, from the number of the attempt."""
 
 
+Via = Literal["Tool", "Claim", "Bucket"]
+"""How a seed gets a backup: from a backup tool, or directly from where it is stored."""
+
+
+class BackupSource(Value, frozen=True, kw_only=True):
+    """The backup that a recovery restores.
+
+    cluster: whose backup (the name of a `coreos.com` cluster in the same namespace).
+    name: of the file; empty while the seed has not fetched the newest one yet. sha256: of its bytes.
+    time: when it was taken (RFC 3339). age: seconds that it was old when it was chosen.
+    """
+
+    cluster: str
+    via: Via
+    name: str = ""
+    sha256: str = ""
+    time: str = ""
+    age: int = 0
+
+
 class Recovery(Value, frozen=True, kw_only=True):
     """The last recovery of a cluster that lost its quorum permanently, in progress or finished.
 
@@ -44,10 +66,11 @@ class Recovery(Value, frozen=True, kw_only=True):
     the one that it replaces.
 
     generation: counts the recoveries of this resource, from 1; token: of the new cluster.
-    survivor: the member whose data is restored; revision: its latest etcd revision; version: the version that
-    it ran, with which the seed starts, whatever version is desired by then.
+    survivor: the member whose data is restored, empty for a backup; revision: its latest etcd revision, or
+    that of the backup; version: the version that it ran, with which the seed starts, whatever version is
+    desired by then.
     seed: the first member of the new cluster. replaces: ID of the cluster that is given up; empty
-    if its quorum returned in time, so nothing was given up.
+    if its quorum returned in time, so nothing was given up, and for a backup that is restored at creation.
     """
 
     generation: int
@@ -57,6 +80,7 @@ class Recovery(Value, frozen=True, kw_only=True):
     seed: str
     token: str
     replaces: str
+    backup: BackupSource | None = None
 
 
 REVISION_BUMP = 1_000_000_000

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from etcd_operator.backup_tool.inventory import Inventory
+from etcd_operator.backup_tool.stock import StockKeeper
 from etcd_operator.backup_tool.worker import Worker
 from etcd_operator.storage.protocol import Store
 
@@ -18,6 +19,7 @@ class Api:
     """What the server serves. load: the inventory, read anew. load and open_store: safe from any thread."""
 
     worker: Worker
+    stock: StockKeeper
     load: Callable[[], Inventory]
     open_store: Callable[[], Store]
     token_file: Path

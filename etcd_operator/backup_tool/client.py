@@ -6,11 +6,14 @@ HTTP/1.0 by hand: `http.client` limits each read of the socket, but not all of t
 import re
 import socket
 import time
+from typing import TypeVar
 
 import msgspec
 
-from etcd_operator.core.backup_tool.report import ToolReport
+from etcd_operator.core.backup_tool.report import Stock, ToolReport
 from etcd_operator.decoding import decoder
+
+Document = TypeVar("Document", ToolReport, Stock)
 
 DEADLINE = 5.0
 CLEANUP_DEADLINE = 30.0
@@ -31,15 +34,21 @@ class TokenRefused(NoReport):
 
 def ask(address: tuple[str, int], token: str) -> ToolReport:
     """The report of the tool at (host, port). Raises `NoReport`."""
-    return _call("GET /v1/status", address, token, DEADLINE)
+    return _call("GET /v1/status", address, token, DEADLINE, ToolReport)
+
+
+def restorable(address: tuple[str, int], token: str, cluster_id: str) -> Stock:
+    """What the tool can restore, backups of the etcd cluster with this ID first. Raises `NoReport`."""
+    path = f"GET /v1/restorable?clusterID={cluster_id}"
+    return _call(path, address, token, DEADLINE, Stock)
 
 
 def clean_up(address: tuple[str, int], token: str) -> ToolReport:
     """Have the tool delete all backups of its cluster; its report then. Raises `NoReport`."""
-    return _call("DELETE /v1/backups", address, token, CLEANUP_DEADLINE)
+    return _call("DELETE /v1/backups", address, token, CLEANUP_DEADLINE, ToolReport)
 
 
-def _call(what: str, address: tuple[str, int], token: str, deadline: float) -> ToolReport:
+def _call(what: str, address: tuple[str, int], token: str, deadline: float, kind: type[Document]) -> Document:
     end = time.monotonic() + deadline
     host, port = address
     request = f"{what} HTTP/1.0\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n\r\n"
@@ -49,10 +58,10 @@ def _call(what: str, address: tuple[str, int], token: str, deadline: float) -> T
             reply = _all_of(connection, end)
     except OSError as error:
         raise NoReport(error.strerror or "no answer in time") from error
-    return _report(reply)
+    return _report(reply, kind)
 
 
-def _report(reply: bytes) -> ToolReport:
+def _report(reply: bytes, kind: type[Document]) -> Document:
     head, _, body = reply.partition(b"\r\n\r\n")
     status = _STATUS.match(head)
     if status is None:
@@ -63,7 +72,7 @@ def _report(reply: bytes) -> ToolReport:
         said = body[:LONGEST_QUOTE].decode("utf-8", "replace").strip()
         raise NoReport(f"it answered with {status[1].decode()}" + f" ({said})" * bool(said))
     try:
-        return decoder(ToolReport).decode(body)
+        return decoder(kind).decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise NoReport("its report cannot be read") from error
 

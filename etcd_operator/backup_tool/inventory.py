@@ -50,6 +50,10 @@ class Inventory:
         """The newest backup of one etcd cluster (16 hexadecimal digits)."""
         return next((each for each in self.backups if each.manifest.cluster_id == cluster_id), None)
 
+    def named(self, name: str) -> StoredBackup | None:
+        """The complete backup of this name."""
+        return next((each for each in self.backups if str(each.name) == name), None)
+
     def surplus(self, keep: int) -> tuple[StoredBackup, ...]:
         """Those after the newest `keep`, the oldest first."""
         return self.backups[keep:][::-1]

@@ -13,6 +13,7 @@ from etcd_operator.backup_tool.api import Api
 from etcd_operator.backup_tool.inventory import load
 from etcd_operator.backup_tool.runner import STALL_SECONDS, Runner
 from etcd_operator.backup_tool.server import ApiServer
+from etcd_operator.backup_tool.stock import StockKeeper
 from etcd_operator.backup_tool.worker import Worker
 from etcd_operator.clock import Clock, SystemClock
 from etcd_operator.errors import OperatorError
@@ -60,8 +61,15 @@ def running(config: Config, clock: Clock | None = None) -> Iterator[tuple[Worker
     )
     worker = Worker(runner, interval=config.interval, clock=clock)
     thread = threading.Thread(target=worker.run, name="backups")
+    stock = StockKeeper(
+        load=lambda cluster_id: load(opened(), folder, running=cluster_id or worker.cluster_id),
+        open_store=opened,
+        is_busy=lambda: worker.is_backing_up,
+        clock=clock,
+    )
     api = Api(
         worker=worker,
+        stock=stock,
         load=lambda: load(opened(), folder, running=worker.cluster_id),
         open_store=opened,
         token_file=config.token_file,
@@ -79,6 +87,7 @@ def running(config: Config, clock: Clock | None = None) -> Iterator[tuple[Worker
         stopping.set()
         worker.stop()
         server.stop()
+        stock.stop()
         thread.join()
 
 

@@ -1,6 +1,8 @@
 """The HTTP API of the backup tool.
 
     GET, HEAD  /backup, /v1/backup?etcdVersion=VERSION   the newest backup, or its headers
+                                                         &name=NAME: this one
+    GET        /v1/restorable?clusterID=ID               the newest backup that is whole, for a recovery
     GET        /backupnow, /v1/backupnow                 take a backup now
     GET        /v1/status                                what is stored, and how the last try went
     DELETE     /v1/backups                               remove all backups, and take no more
@@ -176,13 +178,15 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self._authorize()
         if path in ("/backup", "/v1/backup"):
-            self._backup(_one(query, "etcdVersion"), has_body=has_body)
-        elif path not in ("/backupnow", "/v1/backupnow", "/v1/status"):
+            self._backup(_one(query, "etcdVersion"), _one(query, "name"), has_body=has_body)
+        elif path not in ("/backupnow", "/v1/backupnow", "/v1/status", "/v1/restorable"):
             raise Refused(HTTPStatus.NOT_FOUND, "not found")
         elif not has_body:
             raise Refused(HTTPStatus.METHOD_NOT_ALLOWED, "use GET")
         elif path == "/v1/status":
             self._document(self.server.api.worker.report())
+        elif path == "/v1/restorable":
+            self._document(self.server.api.stock.report(_one(query, "clusterID")))
         else:
             self._wait_for(self.server.api.worker.ask())
 
@@ -201,10 +205,13 @@ class _Handler(BaseHTTPRequestHandler):
             raise Refused(HTTPStatus.BAD_GATEWAY, ticket.failure)
         self._document(worker.report())
 
-    def _backup(self, version: str, *, has_body: bool) -> None:
-        newest = self.server.api.load().newest
+    def _backup(self, version: str, name: str, *, has_body: bool) -> None:
+        found = self.server.api.load()
+        newest = found.named(name) if name else found.newest
         if newest is None:
-            raise Refused(HTTPStatus.NOT_FOUND, "there is no backup yet")
+            raise Refused(
+                HTTPStatus.NOT_FOUND, f"there is no backup {name}" if name else "there is no backup yet"
+            )
         try:
             check_usable(newest.name.etcd_version, version)
         except NotUsable as error:

@@ -171,6 +171,17 @@ class ConfirmLoss:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmNothingLeft:
+    """Make sure, live, that no pod of the cluster may have data: nothing that follows may happen otherwise.
+
+    seeds: pods of seeds of earlier attempts that never got any data.
+    """
+
+    message: str
+    seeds: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmSilence:
     """Make sure, live, that no survivor follows a leader: nothing that follows may happen otherwise.
 
@@ -216,7 +227,15 @@ MembershipAction = (
 )
 """Changes of etcd's own list of members and alarms."""
 
-RecoveryAction = ConfirmLoss | ConfirmSilence | DropSeed | SetSeedExistingOnly | RetireMember | OpenSeed
+RecoveryAction = (
+    ConfirmLoss
+    | ConfirmNothingLeft
+    | ConfirmSilence
+    | DropSeed
+    | SetSeedExistingOnly
+    | RetireMember
+    | OpenSeed
+)
 """The steps of a recovery."""
 
 KindAction = DropPod | SetExistingOnly | AnnotateVoters | RemakePod | ClearMissing

@@ -5,6 +5,8 @@ token: `--initial-cluster-token`.
 
 from dataclasses import dataclass
 
+from etcd_operator.api.persisted import BackupSource
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bootstrapping:
@@ -36,10 +38,14 @@ class Joining:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seeding:
-    """Start as the only member of a new cluster, from a snapshot of a survivor of the old one."""
+    """Start as the only member of a new cluster, from a snapshot of a survivor of the old one, or a backup.
+
+    survivor: empty for a backup.
+    """
 
     token: str
-    survivor: str
+    survivor: str = ""
+    backup: BackupSource | None = None
 
 
 Start = Bootstrapping | Resuming | Joining | Seeding

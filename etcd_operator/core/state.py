@@ -9,6 +9,7 @@ from etcd_operator.core.desired import DesiredCluster, PersistedState
 from etcd_operator.core.kinds.protocol import Kind
 from etcd_operator.core.members import ClaimFacts, Member, Unlabelled, quorum
 from etcd_operator.core.replies import EtcdMember, Reply
+from etcd_operator.core.stock import NO_STOCK, StockSight
 
 IN_STEP = 10
 """Entries of the log by which members may differ only because they were not asked at the same moment."""
@@ -34,6 +35,7 @@ class ClusterState:
     unavailable_for: seconds since status reports that no quorum answers; 0 while one does.
     cluster_version: etcd's own, as it reports it now or as last known; empty while it is not known.
     is_version_hidden: no page that has it could be read.
+    stock: its backups; known only where a recovery chooses its source.
     """
 
     desired: DesiredCluster
@@ -53,6 +55,7 @@ class ClusterState:
     unavailable_for: float = 0.0
     cluster_version: str = ""
     is_version_hidden: bool = False
+    stock: StockSight = NO_STOCK
 
     @property
     def persisted(self) -> PersistedState:

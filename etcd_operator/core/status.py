@@ -8,6 +8,7 @@ Degraded, so that `kubectl describe` shows what the operator waits for.
 from etcd_operator.api.meta import Condition
 from etcd_operator.api.persisted import is_repeated
 from etcd_operator.core.actions import Plan, Stage
+from etcd_operator.core.recoveries import ONLY_LOST, missing, source_of
 from etcd_operator.core.replies import ANYBODY
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.versions import is_agreed
@@ -104,8 +105,6 @@ def conditions(state: ClusterState, plan: Plan) -> tuple[Condition, ...]:
 
 Verdict = tuple[bool, str, str]
 
-MISSING = "writes that only lost members had are missing"
-
 
 def _available(state: ClusterState) -> Verdict:
     if state.persisted.is_recovering:
@@ -133,16 +132,17 @@ def _loss(state: ClusterState) -> Verdict | None:
         # Not needed in the end; but the cluster itself may be the result of an earlier one.
         if bootstrap is None or not bootstrap.token.startswith(f"{state.desired.uid}-"):
             return _first_loss(state)
-        return True, "RecoveredFromSurvivor", f"recovered as {bootstrap.members[0]} once: {MISSING}"
-    data = f"the data of {recovery.survivor} at revision {recovery.revision}"
-    return True, "RecoveredFromSurvivor", f"recovery {recovery.generation} restored {data}: {MISSING}"
+        return True, "RecoveredFromSurvivor", f"recovered as {bootstrap.members[0]} once: {ONLY_LOST}"
+    reason = "RecoveredFromSurvivor" if recovery.backup is None else "RecoveredFromBackup"
+    restored = f"recovery {recovery.generation} restored the data of {source_of(recovery)}"
+    return True, reason, f"{restored}: {missing(recovery)}"
 
 
 def _first_loss(state: ClusterState) -> Verdict | None:
     bootstrap = state.persisted.bootstrap
     if bootstrap is None or not is_repeated(bootstrap.token):
         return None
-    return True, "BootstrapRepeated", f"all members failed before the cluster ID was recorded: {MISSING}"
+    return True, "BootstrapRepeated", f"all members failed before the cluster ID was recorded: {ONLY_LOST}"
 
 
 def _degraded(state: ClusterState, plan: Plan) -> Verdict:

@@ -1,5 +1,6 @@
 """`coreos.com/v1`: ephemeral members, each a pod with its own Service."""
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -41,8 +42,9 @@ class CoreosDialect:
     member_service = staticmethod(ephemeral.member_service)
     budget = staticmethod(ephemeral.budget)
 
-    def __init__(self, defaults: Defaults) -> None:
+    def __init__(self, defaults: Defaults, own_image: Callable[[], str] = str) -> None:
         self._defaults = defaults
+        self._own_image = own_image
 
     def desired(self, cluster: EtcdCluster) -> DesiredCluster:
         """The desired state; a problem of the spec is in `problem`."""
@@ -106,11 +108,14 @@ class CoreosDialect:
         return host
 
     def member(self, cluster: DesiredCluster, name: str, start: Start) -> RawObject:
-        """The pod. Raises TypeError for a start from existing data: an ephemeral member has none."""
+        """The pod. Raises TypeError for a start from existing data: an ephemeral member has none.
+
+        For a seed that restores a backup it raises what `own_image` raises.
+        """
         if isinstance(start, Resuming):
             raise TypeError(f"{name}: an ephemeral member cannot resume")
         if isinstance(start, Seeding):
-            return seed.pod(cluster, name, start)
+            return seed.pod(cluster, name, start, image=self._own_image)
         return ephemeral.pod(cluster, name, start)
 
 

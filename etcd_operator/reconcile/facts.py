@@ -92,7 +92,7 @@ def pod_facts(pod: Pod, *, now: datetime) -> PodFacts:
         has_no_data=has_no_data,
         has_broken_data=status is not None and _reports(status, BROKEN_DATA),
         can_never_join=status is not None and _reports(status, NEVER_LET_IN),
-        has_fetched=_has_fetched(pod),
+        has_fetched=has_fetched(pod),
         started_lately=_started_lately(state, now),
         problem=_REFUSAL if has_no_data and state.running is None else _problem(pod, state, now),
         version=pod.metadata.annotations.get(coreos.VERSION_ANNOTATION, ""),
@@ -129,7 +129,7 @@ def _failure_tail(status: ContainerStatus) -> str:
     return ending.message if ending is not None and ending.exit_code != 0 else ""
 
 
-def _has_fetched(pod: Pod) -> bool:
+def has_fetched(pod: Pod) -> bool:
     """Whether the first step of a seed has ended well (see `render.steps`)."""
     step = next((c for c in pod.status.init_container_statuses if c.name == FETCH), None)
     ended = step.state.terminated if step is not None else None

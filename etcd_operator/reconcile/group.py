@@ -6,6 +6,8 @@ from typing import Any
 
 from etcd_operator.api import coreos, improbable
 from etcd_operator.clock import Clock
+from etcd_operator.core.state import ClusterState
+from etcd_operator.core.stock import StockSight
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.dialects.coreos import CoreosDialect
 from etcd_operator.dialects.improbable import ImprobableDialect
@@ -13,6 +15,8 @@ from etcd_operator.engine.backoff import Backoff
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.act import Actor
 from etcd_operator.reconcile.backup_tool.group import tool_group
+from etcd_operator.reconcile.backup_tool.inquiries import Inquiries
+from etcd_operator.reconcile.backup_tool.tokens import Tokens
 from etcd_operator.reconcile.backups.groups import backup_groups
 from etcd_operator.reconcile.caches import Caches, Cluster, Source, coreos_caches, improbable_caches
 from etcd_operator.reconcile.cluster import ClusterReconciler
@@ -23,7 +27,7 @@ from etcd_operator.reconcile.members.ephemeral import EphemeralMembers
 from etcd_operator.reconcile.members.persistent import PersistentMembers
 from etcd_operator.reconcile.members.protocol import NewMembers, OwnsPod
 from etcd_operator.reconcile.nodes import Nodes
-from etcd_operator.reconcile.observe import ConflictingCluster, Observer, PeerProblem
+from etcd_operator.reconcile.observe import ConflictingCluster, Observer, PeerProblem, no_stock
 from etcd_operator.reconcile.peer import PeerReconciler
 from etcd_operator.reconcile.peer_memory import PeerMemory
 from etcd_operator.reconcile.peer_observe import PeerObserver
@@ -34,7 +38,9 @@ from etcd_operator.reconcile.quorum_check import QuorumCheck
 from etcd_operator.reconcile.readiness import ReadinessWriter
 from etcd_operator.reconcile.reporters import cluster_reporter, peer_reporter
 from etcd_operator.reconcile.restores.group import restore_group
+from etcd_operator.reconcile.stocks import Stocks
 from etcd_operator.reconcile.upgrade import UpgradeWatch
+from etcd_operator.reconcile.waits import Waits
 from etcd_operator.reconcile.wiring import ClusterGroup, Group, Later, Wiring
 from etcd_operator.reconcile.writes import Writes
 
@@ -112,15 +118,29 @@ def _improbable(wiring: Wiring, caches: Caches[improbable.EtcdCluster], other: C
 
 def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], other: Caches[Any]) -> ClusterGroup:
     to_cluster, answered = Later(), Later()
+    writes = _writes(wiring, caches)
+    stocks = Stocks(
+        caches=caches,
+        writes=writes,
+        tokens=Tokens(clock=wiring.clock),
+        inquiries=Inquiries(
+            on_answer=to_cluster,
+            clock=wiring.clock,
+            ask_tool=lambda tool: wiring.ask_stock(tool.address, tool.token, tool.cluster_id),
+            submit=wiring.submit_inquiry,
+        ),
+        waits=Waits(clock=wiring.clock),
+    )
     reconciler = _reconciler(
         wiring,
         caches,
-        CoreosDialect(wiring.defaults),
-        _writes(wiring, caches),
+        CoreosDialect(wiring.defaults, wiring.backup_image),
+        writes,
         answered,
         members=EphemeralMembers,
         owns_pod=ephemeral.owns_pod,
         conflicting_cluster=_conflicting_cluster(other, or_equal=True),
+        stock_of=stocks,
     )
     clusters = wiring.new_controller("coreos-cluster", reconciler.reconcile)
     to_cluster.target, answered.target = clusters.enqueue, clusters.resume
@@ -130,7 +150,7 @@ def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], other: Caches[An
         informers=tuple(caches.all()),
         others=(other.clusters,),
         controllers=(clusters,),
-        closing=(reconciler.prober.stop,),
+        closing=(reconciler.prober.stop, stocks.inquiries.stop),
         prober=reconciler.prober,
         quorum_check=_quorum_check(wiring, reconciler.prober, to_cluster),
     )
@@ -160,6 +180,7 @@ def _reconciler(  # noqa: PLR0913 -- wiring: each part can be exchanged
     conflicting_cluster: ConflictingCluster,
     peer_problem: PeerProblem = lambda _: None,
     peer_status: PeerStatusWriter | None = None,
+    stock_of: Callable[[Cluster, ClusterState], StockSight] = no_stock,
 ) -> ClusterReconciler[Cluster]:
     prober = Prober(
         deadline=wiring.probe_deadline, on_done=answered, on_call=wiring.on_call, clock=wiring.clock
@@ -174,6 +195,7 @@ def _reconciler(  # noqa: PLR0913 -- wiring: each part can be exchanged
         peer_problem=peer_problem,
         is_node_lost=Nodes(wiring.client, wiring.clock).is_lost,
         owns_pod=owns_pod,
+        stock_of=stock_of,
     )
     actor = Actor(
         writes=writes,

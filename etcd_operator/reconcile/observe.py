@@ -17,6 +17,7 @@ from etcd_operator.core.observation import conflict, observed
 from etcd_operator.core.replies import Reply
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import PEER_REFUSED
+from etcd_operator.core.stock import NO_STOCK, StockSight
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.etcd.probe import Probe
 from etcd_operator.keys import Key
@@ -46,9 +47,14 @@ PeerProblem = Callable[[Key], PodProblem | None]
 """Why a peer's objects cannot be made."""
 
 
+def no_stock(_cluster: object, _state: ClusterState) -> StockSight:
+    """Of clusters without backups."""
+    return NO_STOCK
+
+
 @dataclass(frozen=True, kw_only=True)
 class Observer(Generic[Cluster]):
-    """Observes the clusters of one API group."""
+    """Observes the clusters of one API group. stock_of: what is known of a cluster's backups."""
 
     caches: Caches[Cluster]
     dialect: Dialect[Cluster]
@@ -59,6 +65,7 @@ class Observer(Generic[Cluster]):
     peer_problem: PeerProblem
     is_node_lost: IsNodeLost
     owns_pod: OwnsPod
+    stock_of: Callable[[Cluster, ClusterState], StockSight] = no_stock
 
     def observe(self, key: Key, cluster: Cluster) -> ClusterState | None:
         """The state of `cluster` now; None: members are being probed, and the key is queued after that."""
@@ -84,7 +91,7 @@ class Observer(Generic[Cluster]):
         )
         now = self.clock.now()
         since = desired.unavailable_since
-        return replace(
+        state = replace(
             found,
             members=tuple(self._with_node(desired, member) for member in found.members),
             unlabelled=unlabelled(self.caches, self.dialect, self.owns_pod, key, desired),
@@ -97,6 +104,7 @@ class Observer(Generic[Cluster]):
             age=(now - instant(desired.created)).total_seconds(),
             unavailable_for=(now - instant(since)).total_seconds() if since else 0.0,
         )
+        return replace(state, stock=self.stock_of(cluster, state))
 
     def _objects(self, key: Key, desired: DesiredCluster) -> dict[str, Member]:
         caches = self.caches

@@ -14,6 +14,7 @@ from typing import assert_never
 
 from etcd_operator.core.actions import (
     ConfirmLoss,
+    ConfirmNothingLeft,
     ConfirmSilence,
     DropSeed,
     OpenSeed,
@@ -22,7 +23,7 @@ from etcd_operator.core.actions import (
     SetSeedExistingOnly,
 )
 from etcd_operator.core.desired import DesiredCluster
-from etcd_operator.core.members import quorum
+from etcd_operator.core.members import is_member_name, quorum
 from etcd_operator.errors import Conflict
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient, OnCall
@@ -30,6 +31,7 @@ from etcd_operator.etcd.values import MemberEntry, MemberList, hex_id
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Pod
 from etcd_operator.reconcile.addresses import client_endpoint
+from etcd_operator.reconcile.facts import has_fetched
 from etcd_operator.reconcile.members.protocol import MarkSeed, Members, Scope
 from etcd_operator.reconcile.membership import DEADLINE
 from etcd_operator.render.steps import SKIP_STEPS
@@ -54,6 +56,8 @@ class Recoverer:
         match action:
             case ConfirmLoss():
                 self._confirm(action)
+            case ConfirmNothingLeft():
+                self._confirm_nothing_left(action)
             case ConfirmSilence():
                 self._confirm_silence(action)
             case SetSeedExistingOnly():
@@ -90,6 +94,20 @@ class Recoverer:
                 raise Conflict(f"{name} still exists: not recovering")
         for name, uid in action.survivors:
             self._assert_cannot_elect(name, self._endpoint_of(name, uid), action.gone)
+        self.scope.report("QuorumLost", action.message)
+
+    def _confirm_nothing_left(self, action: ConfirmNothingLeft) -> None:
+        """By a live list: not by labels, which may be lost, but by owner and by name."""
+        desired = self.scope.desired
+        listing = self.scope.objects.client.list(resources.PODS, Pod, namespace=desired.namespace)
+        if listing.unreadable:
+            raise Conflict(f"pods cannot be read: {listing.unreadable}: not recovering")
+        for pod in listing.items:
+            name = pod.metadata.name
+            is_ours = pod.metadata.controller_uid == desired.uid or is_member_name(name, desired.name)
+            is_empty_seed = name in action.seeds and not has_fetched(pod)
+            if is_ours and not is_empty_seed and pod.status.phase not in ("Failed", "Succeeded"):
+                raise Conflict(f"{name} still exists: not recovering from a backup")
         self.scope.report("QuorumLost", action.message)
 
     def _endpoint_of(self, name: str, uid: str) -> str:

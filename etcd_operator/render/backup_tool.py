@@ -212,14 +212,15 @@ def _env(policy: BackupPolicy) -> Iterator[RawObject]:
 def _volumes(tool: Tool) -> Iterator[tuple[str, RawObject, RawObject]]:
     """Name, source and mount of each volume."""
     yield "scratch", {"emptyDir": {}}, {"mountPath": SCRATCH}
-    yield "token", _secret(tool_name(tool.cluster.name)), {"mountPath": TOKEN_FOLDER, "readOnly": True}
+    yield "token", secret_volume(tool_name(tool.cluster.name)), {"mountPath": TOKEN_FOLDER, "readOnly": True}
     target = tool.policy.s3
     if target is None:
         source = {"persistentVolumeClaim": {"claimName": claim_name(tool.cluster.name)}}
         yield "backups", source, {"mountPath": FOLDER}
     elif target.aws_secret:
-        yield "aws", _secret(target.aws_secret), {"mountPath": AWS_FOLDER, "readOnly": True}
+        yield "aws", secret_volume(target.aws_secret), {"mountPath": AWS_FOLDER, "readOnly": True}
 
 
-def _secret(name: str) -> RawObject:
+def secret_volume(name: str) -> RawObject:
+    """The source of a volume with a Secret."""
     return {"secret": {"secretName": name, "defaultMode": _READ_ONLY_BY_OWNER}}

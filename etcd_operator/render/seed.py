@@ -1,9 +1,11 @@
-"""The pod of an ephemeral seed: a member that fetches its data from a survivor (see `render.steps`).
+"""The pod of an ephemeral seed: a member that fetches its data, see `render.steps`.
 
 Until it is **opened** to clients, the pod lacks the label `app`, by which the client Service selects:
 no client writes to a seed that may still be discarded. (The seed of a persistent cluster is an EtcdPeer
 with a survivor, see `render.persistent`.)
 """
+
+from collections.abc import Callable
 
 from etcd_operator.api import coreos
 from etcd_operator.api.meta import RawObject
@@ -11,18 +13,32 @@ from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.starts import Joining, Seeding
 from etcd_operator.render import ephemeral
 from etcd_operator.render.ephemeral import DATA_DIR
+from etcd_operator.render.fetch_backup import add_source
 from etcd_operator.render.steps import RUN_STEPS, add_steps
 from etcd_operator.render.urls import CLIENT_PORT, url
 
 
-def pod(cluster: DesiredCluster, name: str, start: Seeding) -> RawObject:
-    """The seed, with its steps active, and not open to clients."""
+def pod(cluster: DesiredCluster, name: str, start: Seeding, *, image: Callable[[], str] = str) -> RawObject:
+    """The seed, with its steps active, and not open to clients.
+
+    image: the operator's own, for what fetches a backup; raises what it raises.
+    """
     body = ephemeral.pod(cluster, name, Joining(members=(name,), token=start.token))
     metadata, spec = body["metadata"], body["spec"]
     del metadata["labels"][coreos.APP_LABEL]
     metadata["annotations"] |= RUN_STEPS
-    survivor = url(start.survivor, CLIENT_PORT)
-    add_steps(spec, survivor=survivor, name=name, host=name, data_dir=DATA_DIR, token=start.token)
+    fetch = None
+    if start.backup is not None:
+        fetch = add_source(spec, start.backup, image=image(), version=cluster.version)
+    add_steps(
+        spec,
+        survivor=url(start.survivor, CLIENT_PORT),
+        name=name,
+        host=name,
+        data_dir=DATA_DIR,
+        token=start.token,
+        fetch=fetch,
+    )
     return body
 
 

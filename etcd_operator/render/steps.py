@@ -1,6 +1,7 @@
 """The steps of a seed: init containers that copy the data of a survivor before etcd starts on it.
 
-    fetch     etcdctl snapshot save, from the survivor (which needs no quorum for it)
+    fetch     etcdctl snapshot save, from the survivor (which needs no quorum for it);
+              or a backup, see `render.fetch_backup`
     restore   etcdutl snapshot restore, into a new cluster of one, revisions far ahead
     etcd      starts from that data
 
@@ -27,16 +28,27 @@ SKIP_STEPS = {COMMAND_ANNOTATION: "version", OPTION_ANNOTATION: "--"}
 
 SNAPSHOT_VOLUME = "snapshot"
 SNAPSHOT_PATH = "/var/etcd-snapshot"
+SNAPSHOT_FILE = f"{SNAPSHOT_PATH}/survivor.db"
 
 
-def add_steps(spec: RawObject, *, survivor: str, name: str, host: str, data_dir: str, token: str) -> None:
+def add_steps(
+    spec: RawObject,
+    *,
+    survivor: str,
+    name: str,
+    host: str,
+    data_dir: str,
+    token: str,
+    fetch: RawObject | None = None,
+) -> None:
     """Add the steps to the pod of a member, which has one container.
 
-    survivor: client URL of the member whose data is copied. host: of the seed itself.
+    survivor: client URL of the member whose data is copied. host: of the seed itself. fetch: the first step,
+    where it does not copy from a survivor.
     """
     (main,) = spec["containers"]
     spec["initContainers"] = [
-        _step(main, FETCH, "etcdctl", "save", f"--endpoints={survivor}"),
+        fetch or _step(main, FETCH, "etcdctl", "save", f"--endpoints={survivor}"),
         _step(main, RESTORE, "etcdutl", "restore", *_restoring(name, url(host, PEER_PORT), data_dir, token)),
     ]
     spec["volumes"].append({"name": SNAPSHOT_VOLUME, "emptyDir": {}})
@@ -53,7 +65,7 @@ def _step(main: RawObject, step: str, tool: str, verb: str, *more: str) -> RawOb
             "$(SEED_COMMAND)",
             "$(SEED_OPTION)",
             verb,
-            f"{SNAPSHOT_PATH}/survivor.db",
+            SNAPSHOT_FILE,
             *more,
         ],
         "env": [from_annotation(*name) for name in names],

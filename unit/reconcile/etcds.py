@@ -9,7 +9,7 @@ from etcd_operator.render.urls import METRICS_PORT
 from unit.fakes.apiserver import ApiServer
 from unit.fakes.apiserver.kinds import CLAIMS, PODS
 from unit.fakes.etcd.cluster import FakeEtcdCluster
-from unit.fakes.etcd.launcher import REMOVED, Bootstrapped, Launcher
+from unit.fakes.etcd.launcher import REMOVED, Bootstrapped, Launcher, Saved
 from unit.fakes.etcd.member import FakeMember
 from unit.fakes.etcd.metrics import MetricsServer
 from unit.fakes.etcd.refusals import StartRefused
@@ -26,7 +26,8 @@ class Etcds(Launcher):
         self.serves_metrics = True
         self.broken_versions: set[str] = set()
         self.holds_seeds = ""
-        self.fetched: dict[str, FakeEtcdCluster] = {}
+        self.fetched: dict[str, FakeEtcdCluster | Saved] = {}
+        self.backups: dict[str, Saved] = {}
         self._api = api
         self._where: dict[str, tuple[Running, Bootstrapped, FakeMember]] = {}
         self._waiting: dict[str, Running] = {}
@@ -43,6 +44,9 @@ class Etcds(Launcher):
         return len(running.init), ""
 
     def _prepare(self, running: Running, words: tuple[str, ...]) -> None:
+        if words[0] == "etcd-operator":
+            self._fetch_backup(running, words)
+            return
         tool, command, _, verb = (words[0].rpartition("/")[2], *words[1:4])
         if command == "version":
             return
@@ -57,6 +61,23 @@ class Etcds(Launcher):
             assert "--mark-compacted" in words
             directory, old = self._directory(running, flags["data-dir"]), self.fetched[running.uid]
             self.restore(flags, directory=directory, old=old, unique=running.uid)
+
+    def _fetch_backup(self, running: Running, words: tuple[str, ...]) -> None:
+        """`etcd-operator seed`, as `render.fetch_backup` writes it."""
+        assert words[1] == "seed"
+        if self.holds_seeds == "save":
+            raise StartRefused("the test holds up save")
+        flags = dict(word[2:].split("=", 1) for word in words[2:] if "=" in word)
+        if running.uid in self.fetched:
+            return
+        saved = self.backups.get(flags["name"])
+        if saved is None:
+            raise StartRefused(f"there is no backup {flags['name']}")
+        self.fetched[running.uid] = saved
+
+    def save(self, name: str, etcd: FakeEtcdCluster) -> None:
+        """What this etcd has now is stored as a backup."""
+        self.backups[name] = Saved(dict(etcd.keys), etcd.revision, etcd.on_write)
 
     def _survivor(self, endpoint: str) -> FakeEtcdCluster:
         name = endpoint.removeprefix("http://").removesuffix(":2379").partition(".")[0]

@@ -170,6 +170,7 @@ class Operator:
             backup_image=lambda: "localhost/etcd-operator:test",
             ask_tool=tools.ask,
             clean_up_tool=tools.clean_up,
+            ask_stock=tools.ask_stock,
             submit_inquiry=lambda work: work(),
             leads_for=lambda seconds: seconds == MEMBERSHIP_DEADLINE and self.leads_for_long_enough,
         )

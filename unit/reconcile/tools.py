@@ -1,7 +1,7 @@
 """The backup tools of a scenario: what they would report, asked without a network."""
 
 from etcd_operator.backup_tool.client import NoReport, TokenRefused
-from etcd_operator.core.backup_tool.report import LastFailure, NewestBackup, ToolReport
+from etcd_operator.core.backup_tool.report import LastFailure, NewestBackup, Stock, ToolReport, VerifiedBackup
 
 Address = tuple[str, int]
 
@@ -20,16 +20,40 @@ def stored(revision: int = 7, count: int = 1, since: float = 0.0, **more: object
     return ToolReport(**fields)  # type: ignore[arg-type]
 
 
+def backup(revision: int = 7, *, cluster_id: str = "", version: str = "3.6.16") -> VerifiedBackup:
+    """A whole backup of a minute ago."""
+    return VerifiedBackup(
+        name=f"{version}_{revision:016x}_etcd.backup",
+        time="2026-01-01T00:00:00Z",
+        age=60.0,
+        revision=revision,
+        etcd_version=version,
+        cluster_id=cluster_id,
+        sha256="ab" * 32,
+    )
+
+
+def holding(newest: VerifiedBackup | None, *damaged: str) -> Stock:
+    """The report of a tool that has read all that it has."""
+    return Stock(is_listed=True, candidate=newest, is_checked=True, newest=newest, damaged=damaged)
+
+
 def failing(reason: str, message: str) -> LastFailure:
     """What a tool reports of its last try."""
     return LastFailure(time="2026-01-01T00:00:00Z", reason=reason, message=message)
 
 
 class Tools:
-    """All tools of the world. asked: address and token of each question."""
+    """All tools of the world.
+
+    asked: address and token of each question. stock: what they can restore. running: the IDs of the etcd
+    clusters for which that was asked.
+    """
 
     def __init__(self) -> None:
         self.report = stored()
+        self.stock = holding(None)
+        self.running: list[str] = []
         self.problem = ""
         self.refused_token = ""
         self.cannot_clean = ""
@@ -44,6 +68,16 @@ class Tools:
         if token == self.refused_token:
             raise TokenRefused("it refuses the token of its Secret")
         return self.report
+
+    def ask_stock(self, address: Address, token: str, cluster_id: str) -> Stock:
+        """As `client.restorable`."""
+        self.asked.append((address, token))
+        self.running.append(cluster_id)
+        if self.problem:
+            raise NoReport(self.problem)
+        if token == self.refused_token:
+            raise TokenRefused("it refuses the token of its Secret")
+        return self.stock
 
     def clean_up(self, address: Address, token: str) -> ToolReport:
         """As `client.clean_up`."""

@@ -22,6 +22,37 @@ class LastFailure(Value, frozen=True, kw_only=True, omit_defaults=False):
     message: str
 
 
+class VerifiedBackup(Value, frozen=True, kw_only=True, omit_defaults=False):
+    """A backup; of `Stock.newest` every byte was read and checked.
+
+    time: RFC 3339. age: seconds that it is old. cluster_id: of the etcd cluster that it was taken from.
+    sha256: of the stored object.
+    """
+
+    name: str
+    time: str
+    age: float
+    revision: int
+    etcd_version: str
+    cluster_id: str
+    sha256: str
+
+
+class Stock(Value, frozen=True, kw_only=True, omit_defaults=False):
+    """What can be restored, as the tool reports it at /v1/restorable.
+
+    is_listed: false while the tool takes a backup. candidate: the newest backup by its manifest.
+    is_checked: false while the tool still reads. newest: the newest backup that is whole.
+    damaged: names of newer ones that are not.
+    """
+
+    is_listed: bool = False
+    candidate: VerifiedBackup | None = None
+    is_checked: bool = False
+    newest: VerifiedBackup | None = None
+    damaged: tuple[str, ...] = ()
+
+
 class ToolReport(Value, frozen=True, kw_only=True, omit_defaults=False):
     """What is stored for a cluster, and how the last try went.
 

@@ -20,11 +20,22 @@ Persistent members can come back with their data, so no loss of them can be prov
 gives them up: see `rules.manual_recovery`. What both share is in `rules.seed`.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from etcd_operator.api.persisted import Recovery
-from etcd_operator.core.actions import Action, ConfirmLoss, CreateMemberService, Plan, Remember
-from etcd_operator.core.members import Member, ordinal_of, quorum
+from etcd_operator.core.actions import (
+    Action,
+    ConfirmLoss,
+    ConfirmNothingLeft,
+    CreateMemberService,
+    Plan,
+    Remember,
+)
+from etcd_operator.core.backup_tool.report import VerifiedBackup
+from etcd_operator.core.members import Member, ordinal_of
+from etcd_operator.core.recoveries import missing
+from etcd_operator.core.rules.from_backup import all_there_is, newer_than
+from etcd_operator.core.rules.loss import Left, is_gone, left_of
 from etcd_operator.core.rules.seed import (
     ELECTION,
     RECHECK,
@@ -33,10 +44,10 @@ from etcd_operator.core.rules.seed import (
     hand_over,
     held,
     newest,
+    next_from_backup,
     next_recovery,
     serves,
     under_way,
-    voters_of,
 )
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.member import is_blocked
@@ -48,6 +59,17 @@ LEARNER_GRACE = 10.0
 
 def recover(state: ClusterState) -> Plan | None:
     """Begin a recovery when there is no other way, or continue one."""
+    found = _situation(state)
+    return _choose(state, found) if isinstance(found, Left) else found
+
+
+def chooses_source(state: ClusterState) -> bool:
+    """Whether a recovery chooses its source now: what the backup tool has matters then, and only then."""
+    return isinstance(_situation(state), Left)
+
+
+def _situation(state: ClusterState) -> Plan | Left | None:
+    """What to do; or what is left, where a source is to be chosen."""
     if not state.persisted.is_bootstrapped or not state.kind.can_prove_loss:
         return None
     recovery = state.persisted.recovery
@@ -56,62 +78,20 @@ def recover(state: ClusterState) -> Plan | None:
     return None if state.has_quorum else _begin(state)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Left:
-    """What is left of the lost cluster.
-
-    remaining: members whose data may still exist. responders: those of them that report their member list.
-    """
-
-    remaining: dict[str, Member]
-    responders: tuple[Member, ...]
-    state: ClusterState
-
-    def may_elect(self, responder: Member) -> bool:
-        """Whether the voters that this member lists may still be a majority."""
-        voters = voters_of(self.state, responder)
-        able = [name for name in voters if not name or name in self.remaining]
-        return len(able) >= quorum(len(voters))
-
-    @property
-    def all_voters(self) -> tuple[str, ...]:
-        """Every voter that any responder lists, by number."""
-        names = {name for responder in self.responders for name in voters_of(self.state, responder) if name}
-        return tuple(sorted(names, key=ordinal_of))
-
-
-def _left(state: ClusterState) -> _Left:
-    recovery = state.persisted.recovery
-    seed = recovery.seed if recovery is not None and state.persisted.is_recovering else ""
-    remaining = {m.name: m for m in state.members if m.name != seed and not _is_gone(m)}
-    responders = [m for m in remaining.values() if m.answer is not None and m.answer.members]
-    return _Left(remaining=remaining, responders=tuple(responders), state=state)
-
-
-def _is_gone(member: Member) -> bool:
-    """Whether its data is certainly gone; a member that cannot be reached still has it."""
-    return member.pod is None or member.pod.is_finished
-
-
-def _begin(state: ClusterState) -> Plan | None:
-    """Recover from the best survivor, or report why not; None: a quorum may come back by itself."""
-    left = _left(state)
+def _begin(state: ClusterState) -> Plan | Left | None:
+    """What is left, if no quorum can return; or why that is not certain. None: a quorum may come back."""
+    left = left_of(state)
     if not left.remaining:
-        return held(
-            "NoBackup",
-            "no pod of a member is found by its labels (etcd_cluster, etcd_node): the data of all members is "
-            "lost, and no empty cluster is bootstrapped in its place; if pods run without these labels, "
-            "restore them; if not, delete the cluster and create it again to begin with an empty one",
-        )
+        return left
     if not left.responders:
         return None if _is_for_the_upgrade(state, left) else _unheard(left)
     electable = [responder for responder in left.responders if left.may_elect(responder)]
     if electable:
         return _await_election(left, electable)
-    return _wait_for_silent(left) or _recover_from(state, left)
+    return _wait_for_silent(left) or _wait_for_deletion(left) or left
 
 
-def _is_for_the_upgrade(state: ClusterState, left: _Left) -> bool:
+def _is_for_the_upgrade(state: ClusterState, left: Left) -> bool:
     """Whether the upgrade brings one back: it is stopped on purpose, or crashes at an undesired version."""
     upgrade = state.persisted.upgrade
     if upgrade is not None and upgrade.member in left.remaining:
@@ -119,7 +99,7 @@ def _is_for_the_upgrade(state: ClusterState, left: _Left) -> bool:
     return any(is_blocked(state, member) for member in left.remaining.values())
 
 
-def _unheard(left: _Left) -> Plan:
+def _unheard(left: Left) -> Plan:
     names = ", ".join(
         name if member.problem is None else f"{name} ({member.problem.reason})"
         for name, member in left.remaining.items()
@@ -137,7 +117,7 @@ def _unheard(left: _Left) -> Plan:
     )
 
 
-def _await_election(left: _Left, electable: list[Member]) -> Plan | None:
+def _await_election(left: Left, electable: list[Member]) -> Plan | None:
     """Members that answer are a majority by the list of one of them; None: they may be electing a leader.
 
     They cannot if they do not reach each other, or if that one missed the last change of members: it needs
@@ -159,7 +139,7 @@ def _await_election(left: _Left, electable: list[Member]) -> Plan | None:
     return held("QuorumLost", f"{names} answer, but do not elect a leader: nothing is changed; {step}")
 
 
-def _wait_for_silent(left: _Left) -> Plan | None:
+def _wait_for_silent(left: Left) -> Plan | None:
     """A silent voter may have data that the others lack: only a person can give it up."""
     silent = [name for name, member in left.remaining.items() if member.answer is None]
     voters = [name for name in silent if name in left.all_voters]
@@ -177,39 +157,60 @@ def _wait_for_silent(left: _Left) -> Plan | None:
     return None
 
 
-def _recover_from(state: ClusterState, left: _Left) -> Plan:
-    lost = ", ".join(name for name in left.all_voters if name not in left.remaining)
-    able = [m for m in left.responders if m.pod is not None and not m.pod.is_terminating]
-    if not able:
-        names = ", ".join(responder.name for responder in left.responders)
-        return held(
-            "QuorumLost",
-            f"{lost} lost for good, and {names} being deleted: no member is left to recover from",
-        )
-    survivor = max(able, key=newest)
-    recovery = next_recovery(state, survivor)
+def _wait_for_deletion(left: Left) -> Plan | None:
+    """What is being deleted may still have the newest data, and be needed by a person who stops the node."""
+    if left.able:
+        return None
+    lost, names = ", ".join(left.lost_voters), ", ".join(responder.name for responder in left.responders)
+    return held(
+        "QuorumLost",
+        f"{lost} lost for good, and {names} being deleted: no member is left to recover from",
+    )
+
+
+def _choose(state: ClusterState, left: Left) -> Plan:
+    """Recover from the newest of survivors and backups."""
+    if not left.remaining:
+        found = all_there_is(state)
+        return found if isinstance(found, Plan) else _restore_all(state, found)
+    survivor = max(left.able, key=newest)
+    chosen = newer_than(state, survivor)
+    if isinstance(chosen, Plan):
+        return chosen
+    recovery = next_recovery(state, survivor) if chosen is None else next_from_backup(state, chosen)
+    lost = ", ".join(left.lost_voters)
     if not can_restore(recovery.version):
         return held(
             "RecoveryUnsupported",
             f"{lost} lost for good: etcd {recovery.version} cannot restore a snapshot without hiding "
             "writes from watchers (3.5.10 and later can): save a snapshot from a survivor by hand",
         )
-    message = (
-        f"{lost} lost for good, no quorum can return: recovering from {survivor.name} at revision "
-        f"{recovery.revision} as {recovery.seed}; writes that only lost members had are missing"
-    )
+    message = f"{lost} lost for good, no quorum can return: {under_way(recovery)}; {missing(recovery)}"
     loss = ConfirmLoss(
-        gone=tuple(name for name in left.all_voters if name not in left.remaining),
-        survivors=tuple((m.name, m.pod.uid) for m in able if m.pod is not None),
+        gone=left.lost_voters,
+        survivors=tuple((m.name, m.pod.uid) for m in left.able if m.pod is not None),
         message=message,
     )
+    return start(state, recovery, loss)
+
+
+def _restore_all(state: ClusterState, backup: VerifiedBackup) -> Plan:
+    """Nothing is left of any member."""
+    recovery = next_from_backup(state, backup)
+    message = f"the data of all members is lost: {under_way(recovery)}; {missing(recovery)}"
+    seeds = tuple(member.name for member in state.members if not is_gone(member))
+    return start(state, recovery, ConfirmNothingLeft(message=message, seeds=seeds))
+
+
+def start(state: ClusterState, recovery: Recovery, proof: ConfirmLoss | ConfirmNothingLeft) -> Plan:
+    """Record the recovery after a proof, then create its seed."""
     persisted = replace(state.persisted, recovery=recovery, next_ordinal=ordinal_of(recovery.seed))
     return Plan.act(
-        loss,
+        proof,
         Remember(persisted=persisted),
         *_create(replace(state, desired=replace(state.desired, persisted=persisted)), recovery),
         reason="Recovering",
-        message=message,
+        message=proof.message,
         requeue_after=SEED_POLL,
     )
 
@@ -223,7 +224,7 @@ def _create(state: ClusterState, recovery: Recovery) -> list[Action]:
     ]
 
 
-def _go_on(state: ClusterState, recovery: Recovery) -> Plan | None:
+def _go_on(state: ClusterState, recovery: Recovery) -> Plan | Left | None:
     seed = state.by_name.get(recovery.seed)
     is_made = state.persisted.next_ordinal > ordinal_of(recovery.seed)
     if not is_made:
@@ -233,7 +234,7 @@ def _go_on(state: ClusterState, recovery: Recovery) -> Plan | None:
             message=under_way(recovery),
             requeue_after=SEED_POLL,
         )
-    if seed is None or _is_gone(seed):
+    if seed is None or is_gone(seed):
         return _begin(state)
     answer = seed.answer
     if state.has_quorum and answer is not None and serves(answer, recovery):
@@ -242,12 +243,12 @@ def _go_on(state: ClusterState, recovery: Recovery) -> Plan | None:
     return _await_seed(state, recovery, seed)
 
 
-def _await_seed(state: ClusterState, recovery: Recovery, seed: Member) -> Plan | None:
+def _await_seed(state: ClusterState, recovery: Recovery, seed: Member) -> Plan | Left | None:
     has_fetched = seed.pod is not None and seed.pod.has_fetched
     survivor = state.by_name.get(recovery.survivor)
     message, poll = under_way(recovery), SEED_POLL
-    if not has_fetched:
-        if survivor is None or _is_gone(survivor):
+    if not has_fetched and recovery.backup is None:
+        if survivor is None or is_gone(survivor):
             return _begin(state)  # it can never fetch: another survivor may be left
         if survivor.answer is None:
             # `etcdctl snapshot save` waits for ever, possibly in vain: see `_unheard`.
@@ -255,7 +256,7 @@ def _await_seed(state: ClusterState, recovery: Recovery, seed: Member) -> Plan |
     if seed.problem is not None:
         return held(
             seed.problem.reason,
-            f"recovering from {recovery.survivor}: {seed.name}: {seed.problem.message}; "
+            f"recovering from {recovery.survivor or 'a backup'}: {seed.name}: {seed.problem.message}; "
             "delete its pod to begin again",
         )
     return Plan.wait("Recovering", message, requeue_after=poll)

@@ -6,7 +6,7 @@ See `rules.quorum_lost` and `rules.manual_recovery`.
 from collections.abc import Collection
 from dataclasses import replace
 
-from etcd_operator.api.persisted import REVISION_BUMP, Bootstrap, Recovery
+from etcd_operator.api.persisted import REVISION_BUMP, BackupSource, Bootstrap, Recovery
 from etcd_operator.core.actions import (
     CreateMember,
     OpenSeed,
@@ -15,7 +15,9 @@ from etcd_operator.core.actions import (
     RetireMember,
     SetSeedExistingOnly,
 )
+from etcd_operator.core.backup_tool.report import VerifiedBackup
 from etcd_operator.core.members import Member, ordinal_of
+from etcd_operator.core.recoveries import missing, source_of
 from etcd_operator.core.replies import Answer
 from etcd_operator.core.starts import Seeding
 from etcd_operator.core.state import ClusterState
@@ -52,18 +54,48 @@ def newest(member: Member) -> tuple[int, int, int]:
 
 def next_recovery(state: ClusterState, survivor: Member) -> Recovery:
     """The entry of a recovery from `survivor`, with a seed, and a token, that were never used before."""
+    return _next(
+        state,
+        survivor=survivor.name,
+        revision=survivor.answer.revision if survivor.answer is not None else 0,
+        version=survivor.answer.version if survivor.answer is not None else state.desired.version,
+    )
+
+
+def next_from_backup(state: ClusterState, backup: VerifiedBackup) -> Recovery:
+    """The entry of a recovery that restores a backup of this cluster, with the version of etcd it is of."""
+    source = BackupSource(
+        cluster=state.desired.name,
+        via="Tool",
+        name=backup.name,
+        sha256=backup.sha256,
+        time=backup.time,
+        age=int(backup.age),
+    )
+    return _next(state, revision=backup.revision, version=backup.etcd_version, backup=source)
+
+
+def _next(
+    state: ClusterState,
+    *,
+    revision: int,
+    version: str,
+    survivor: str = "",
+    backup: BackupSource | None = None,
+) -> Recovery:
     former = state.persisted.recovery
     generation = former.generation + 1 if former is not None else 1
     names = [*(member.name for member in state.members), *(claim.name for claim in state.kept)]
     number = max([state.persisted.next_ordinal, *(ordinal_of(name) + 1 for name in names)])
     return Recovery(
         generation=generation,
-        survivor=survivor.name,
-        revision=survivor.answer.revision if survivor.answer is not None else 0,
-        version=survivor.answer.version if survivor.answer is not None else state.desired.version,
+        survivor=survivor,
+        revision=revision,
+        version=version,
         seed=state.desired.member_name(number),
         token=f"{state.desired.uid}-{generation}",
         replaces=state.persisted.cluster_id,
+        backup=backup,
     )
 
 
@@ -96,8 +128,8 @@ def hand_over(
         Remember(persisted=persisted),
         reason="Recovered",
         message=(
-            f"{recovery.seed} serves what {recovery.survivor} had at revision {recovery.revision}, in the "
-            f"new cluster {answer.cluster_id}; writes that only lost members had are missing"
+            f"{recovery.seed} serves the data of {source_of(recovery)}, in the new cluster "
+            f"{answer.cluster_id}; {missing(recovery)}"
         ),
         requeue_after=SEED_POLL,
     )
@@ -109,11 +141,11 @@ def held(reason: str, message: str) -> Plan:
 
 
 def create_seed(recovery: Recovery) -> CreateMember:
-    """The seed, with the version of its survivor."""
-    start = Seeding(survivor=recovery.survivor, token=recovery.token)
+    """The seed, with the version of its survivor or backup."""
+    start = Seeding(survivor=recovery.survivor, backup=recovery.backup, token=recovery.token)
     return CreateMember(name=recovery.seed, start=start, version=recovery.version)
 
 
 def under_way(recovery: Recovery) -> str:
     """One message for all steps of a recovery."""
-    return f"recovering from {recovery.survivor} at revision {recovery.revision} as {recovery.seed}"
+    return f"recovering from {source_of(recovery)} as {recovery.seed}"

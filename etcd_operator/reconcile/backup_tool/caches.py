@@ -57,7 +57,7 @@ class ToolCaches:
     def pods(self, key: Key) -> tuple[Pod, ...]:
         """The pods with the labels of a cluster's tool."""
         found = self.of_clusters.of_cluster(self.of_clusters.pods, key)
-        return tuple(pod for pod in found if _is_of_tool(pod))
+        return tuple(pod for pod in found if is_of_tool(pod))
 
     def wake(self, enqueue: Callable[[Key], None], restart: Callable[[Key], None]) -> None:
         """Queue a cluster that changed, or of which an object of its tool did."""
@@ -72,7 +72,7 @@ class ToolCaches:
         def on_part(old: HasMetadata | None, new: HasMetadata | None) -> None:
             for value in (old, new):
                 key = self.of_clusters.cluster_of(value.metadata) if value is not None else None
-                if key is not None and value is not None and _is_of_tool(value):
+                if key is not None and value is not None and is_of_tool(value):
                     enqueue(key)
 
         self.clusters.add_handler(on_cluster)
@@ -80,7 +80,8 @@ class ToolCaches:
             informer.add_handler(on_part)
 
 
-def _is_of_tool(value: HasMetadata) -> bool:
+def is_of_tool(value: HasMetadata) -> bool:
+    """Whether an object has the label of backup tools."""
     return value.metadata.labels.get(APP_LABEL) == TOOL_APP
 
 

@@ -6,10 +6,11 @@ A group of its own: what its controller waits for, or cannot do, stops no pass o
 from collections.abc import Callable
 
 from etcd_operator.api import coreos
+from etcd_operator.core.backup_tool.report import ToolReport
 from etcd_operator.dialects.coreos import CoreosDialect
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.backup_tool.caches import ToolCaches, tool_caches
-from etcd_operator.reconcile.backup_tool.inquiries import Inquiries
+from etcd_operator.reconcile.backup_tool.inquiries import Ask, Inquiries, Tool
 from etcd_operator.reconcile.backup_tool.observe import ToolObserver
 from etcd_operator.reconcile.backup_tool.reconciler import ToolReconciler
 from etcd_operator.reconcile.backup_tool.tokens import Tokens
@@ -41,8 +42,8 @@ def tool_group(wiring: Wiring, source: Source, of_clusters: Caches[coreos.EtcdCl
 def _reconciler(wiring: Wiring, caches: ToolCaches, answered: Callable[[Key], None]) -> ToolReconciler:
     """answered: called with the key when a tool has answered, or has not."""
     inquiries, cleanups = (
-        Inquiries(on_answer=answered, clock=wiring.clock, ask_tool=ask_tool, submit=wiring.submit_inquiry)
-        for ask_tool in (wiring.ask_tool, wiring.clean_up_tool)
+        Inquiries(on_answer=answered, clock=wiring.clock, ask_tool=_asking(ask), submit=wiring.submit_inquiry)
+        for ask in (wiring.ask_tool, wiring.clean_up_tool)
     )
     return ToolReconciler(
         client=wiring.client,
@@ -63,3 +64,7 @@ def _reconciler(wiring: Wiring, caches: ToolCaches, answered: Callable[[Key], No
         on_figures=wiring.on_figures,
         storage_class=class_name(wiring.pv_provisioner) if wiring.pv_provisioner else "",
     )
+
+
+def _asking(ask: Ask) -> Callable[[Tool], ToolReport]:
+    return lambda tool: ask(tool.address, tool.token)

@@ -8,18 +8,24 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import structlog
 
-from etcd_operator.backup_tool.client import NoReport, TokenRefused, ask
+from etcd_operator.backup_tool.client import NoReport, TokenRefused
 from etcd_operator.clock import Clock
-from etcd_operator.core.backup_tool.report import ToolReport
+from etcd_operator.core.backup_tool.report import Stock, ToolReport
 from etcd_operator.keys import Key
 
 THREADS = 8
 
+Report = TypeVar("Report", ToolReport, Stock)
+
 Ask = Callable[[tuple[str, int], str], ToolReport]
 """Asks the tool at (host, port) with a token. Raises `NoReport`."""
+
+AskStock = Callable[[tuple[str, int], str, str], Stock]
+"""Asks what can be restored, backups of the etcd cluster with this ID first. Raises `NoReport`."""
 
 Submit = Callable[[Callable[[], None]], None]
 """Runs something on another thread. Raises RuntimeError if it cannot."""
@@ -29,23 +35,24 @@ log = structlog.get_logger()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
-    """Whom to ask. uid: of the pod. owner: UID of the cluster."""
+    """Whom to ask. uid: of the pod. owner: UID of the cluster. cluster_id: etcd's, where it is asked for."""
 
     uid: str
     owner: str
     address: tuple[str, int]
     token: str
+    cluster_id: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
+class Heard(Generic[Report]):
     """What is known of one tool.
 
     report: the last one; age: seconds since it came. tool_age: seconds since this pod was first asked.
     problem: why the last question was not answered. is_token_refused: because of the token.
     """
 
-    report: ToolReport | None = None
+    report: Report | None = None
     age: float = 0.0
     tool_age: float = 0.0
     problem: str = ""
@@ -53,19 +60,19 @@ class Heard:
 
 
 @dataclass(slots=True)
-class _Slot:
+class _Slot(Generic[Report]):
     owner: str
     uid: str = ""
     since: float = 0.0
     asked_at: float = 0.0
     is_under_way: bool = False
-    report: ToolReport | None = None
+    report: Report | None = None
     heard_at: float = 0.0
     problem: str = ""
     is_token_refused: bool = False
 
 
-class Inquiries:
+class Inquiries(Generic[Report]):
     """One slot for each cluster. on_answer: called with the key when an answer, or none, has come."""
 
     def __init__(
@@ -73,18 +80,18 @@ class Inquiries:
         *,
         on_answer: Callable[[Key], None],
         clock: Clock,
-        ask_tool: Ask = ask,
+        ask_tool: Callable[[Tool], Report],
         submit: Submit | None = None,
     ) -> None:
         self._on_answer = on_answer
         self._clock = clock
-        self._ask = ask_tool
+        self._ask: Callable[[Tool], Report] = ask_tool
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="backup-tools")
         self._submit = submit or self._in_thread
         self._lock = threading.Lock()
-        self._slots: dict[Key, _Slot] = {}
+        self._slots: dict[Key, _Slot[Report]] = {}
 
-    def heard(self, key: Key, owner: str) -> Heard:
+    def heard(self, key: Key, owner: str) -> Heard[Report]:
         """What is known now of the tool of the cluster with the UID `owner`."""
         with self._lock:
             slot = self._slots.get(key)
@@ -125,7 +132,7 @@ class Inquiries:
         """End; questions under way end within their deadline."""
         self._threads.shutdown(wait=True, cancel_futures=True)
 
-    def _begin(self, key: Key, slot: _Slot, tool: Tool) -> None:
+    def _begin(self, key: Key, slot: _Slot[Report], tool: Tool) -> None:
         try:
             self._submit(lambda: self._inquire(key, slot, tool))
         except RuntimeError as error:
@@ -134,9 +141,9 @@ class Inquiries:
     def _in_thread(self, work: Callable[[], None]) -> None:
         self._threads.submit(work)
 
-    def _inquire(self, key: Key, slot: _Slot, tool: Tool) -> None:
+    def _inquire(self, key: Key, slot: _Slot[Report], tool: Tool) -> None:
         try:
-            self._finish(slot, self._ask(tool.address, tool.token), "")
+            self._finish(slot, self._ask(tool), "")
         except NoReport as error:
             self._finish(slot, None, str(error), is_token_refused=isinstance(error, TokenRefused))
         except Exception as error:  # the slot must become free
@@ -145,7 +152,7 @@ class Inquiries:
         self._on_answer(key)
 
     def _finish(
-        self, slot: _Slot, report: ToolReport | None, problem: str, *, is_token_refused: bool = False
+        self, slot: _Slot[Report], report: Report | None, problem: str, *, is_token_refused: bool = False
     ) -> None:
         with self._lock:
             slot.is_under_way = False

@@ -17,6 +17,7 @@ from etcd_operator.core.backup_tool import health
 from etcd_operator.core.backup_tool.figures import figures
 from etcd_operator.core.backup_tool.health import Problem, Sight
 from etcd_operator.core.backup_tool.plan import plan
+from etcd_operator.core.backup_tool.report import ToolReport
 from etcd_operator.core.backup_tool.state import CleanupState
 from etcd_operator.core.status import CATCH_UP, RETRY_HELD
 from etcd_operator.engine.controller import Result
@@ -58,8 +59,8 @@ class ToolReconciler:
     client: Client
     caches: ToolCaches
     observer: ToolObserver
-    inquiries: Inquiries
-    cleanups: Inquiries
+    inquiries: Inquiries[ToolReport]
+    cleanups: Inquiries[ToolReport]
     expectations: Expectations
     failures: Failures
     waits: Waits
@@ -182,7 +183,7 @@ class ToolReconciler:
             refused=refused,
         )
 
-    def _since_success(self, cluster: EtcdCluster, heard: Heard) -> float | None:
+    def _since_success(self, cluster: EtcdCluster, heard: Heard[ToolReport]) -> float | None:
         """By the last report; before the first one, by the newest backup in the status."""
         if heard.report is not None and heard.report.since_success is not None:
             return heard.report.since_success + heard.age
@@ -226,7 +227,7 @@ def _every(policy: BackupPolicy) -> float:
     return min(SLOWEST_QUESTIONS, max(FASTEST_QUESTIONS, policy.backup_interval_in_second / 2))
 
 
-def _unheard(heard: Heard) -> str:
+def _unheard(heard: Heard[ToolReport]) -> str:
     return "TokenRefused" if heard.is_token_refused else "ToolUnreachable"
 
 

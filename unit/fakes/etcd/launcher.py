@@ -5,7 +5,7 @@ words. A member that is started without data after it has served is noted in `un
 A directory is any name that is unique; whoever calls knows what it lies on and how long that lives.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from etcd_operator.clock import Clock
@@ -19,6 +19,15 @@ Options = Mapping[str, str]
 REMOVED = (
     "the member has been permanently removed from the cluster\ndata-dir used by this member must be removed"
 )
+
+
+@dataclass(frozen=True)
+class Saved:
+    """A snapshot of a cluster."""
+
+    keys: dict[bytes, tuple[bytes, int]]
+    revision: int
+    on_write: Callable[[str, bool], None] | None
 
 
 @dataclass(eq=False)
@@ -66,7 +75,7 @@ class Launcher:
         cluster.served.update(each.id for each in cluster.etcd.members if each.is_answering)
         return cluster, member
 
-    def restore(self, options: Options, *, directory: str, old: FakeEtcdCluster, unique: str) -> None:
+    def restore(self, options: Options, *, directory: str, old: FakeEtcdCluster | Saved, unique: str) -> None:
         """As `etcdutl snapshot restore`, of a snapshot of `old`: a cluster of one. Raises StartRefused."""
         if self.has_data(directory):
             raise StartRefused("data-dir is not empty")

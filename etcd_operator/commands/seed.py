@@ -1,0 +1,85 @@
+"""`etcd-operator seed`: fetch the backup that the first member of a recovered cluster starts from."""
+
+import argparse
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from etcd_operator.commands import outcome
+from etcd_operator.commands.outcome import Outcome
+
+if TYPE_CHECKING:
+    from etcd_operator.backup_tool.seed import Fetched, Wish
+
+HELP = "fetch a backup for the first member of a restored cluster (runs in pods that the operator creates)"
+DESCRIPTION = """\
+Fetch a backup of a coreos.com cluster, from its backup tool or from where it is stored, into a file that
+`etcdutl snapshot restore` reads. The operator runs this as the first init container of a seed. With the
+variable SEED_COMMAND=version it does nothing: the kubelet may run init containers again when all is done.
+"""
+EXAMPLES = """\
+Example:
+  etcd-operator seed --tool db-backup-tool:19999 --token-file token --etcd-version 3.6.16 --file snapshot.db
+"""
+
+SKIPPED = "version"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags."""
+    parser.add_argument("--tool", metavar="HOST:PORT", default="", help="a backup tool")
+    parser.add_argument("--token-file", type=Path, metavar="FILE", help="file with the token of the tool")
+    parser.add_argument("--from", dest="source", metavar="URL", default="", help="or the store, with / ")
+    parser.add_argument("--folder", default="", help="the folder of the cluster, below --from")
+    parser.add_argument("--name", default="", help="the backup (default: the newest that is whole)")
+    parser.add_argument("--sha256", default="", help="of its bytes")
+    parser.add_argument("--etcd-version", required=True, help="version of etcd that starts on it")
+    parser.add_argument("--file", required=True, type=Path, help="the file to be written")
+    outcome.add_arguments(parser)
+    outcome.add_report_argument(parser)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run the command; the exit code."""
+    return outcome.conclude(options, lambda: _seed(options))
+
+
+def _seed(options: argparse.Namespace) -> Outcome:
+    if os.environ.get("SEED_COMMAND") == SKIPPED:
+        return Outcome(text="the data is restored already", document={"name": ""})
+    import msgspec
+
+    from etcd_operator.backup_tool.seed import Wish
+
+    wish = Wish(etcd_version=options.etcd_version, name=options.name, sha256=options.sha256)
+    fetched = _from_tool(options, wish) if options.tool else _from_store(options, wish)
+    text = f"fetched {fetched.name}"
+    return Outcome(text=text, document=msgspec.to_builtins(fetched))
+
+
+def _from_tool(options: argparse.Namespace, wish: "Wish") -> "Fetched":
+    from etcd_operator.backup_tool.seed import FromTool
+    from etcd_operator.clock import SystemClock
+
+    host, _, port = options.tool.rpartition(":")
+    if not port.isdecimal() or options.token_file is None:
+        raise outcome.UsageError("--tool is HOST:PORT, like db-backup-tool:19999, and needs --token-file")
+    try:
+        token = options.token_file.read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise outcome.UsageError(f"{options.token_file}: {error.strerror}") from error
+    tool = FromTool(address=(host, int(port)), token=token, clock=SystemClock(), wait=time.sleep)
+    return tool.fetch(wish, options.file)
+
+
+def _from_store(options: argparse.Namespace, wish: "Wish") -> "Fetched":
+    from etcd_operator.backup_tool.inventory import load
+    from etcd_operator.backup_tool.process import place
+    from etcd_operator.backup_tool.seed import from_store
+
+    if not options.source.partition("?")[0].endswith("/") or not options.folder:
+        raise outcome.UsageError("either --tool, or --from with / at its end and --folder")
+    opened, folder = place(options.source, options.folder)
+    store = opened()
+    return from_store(store, load(store, folder), wish, options.file)

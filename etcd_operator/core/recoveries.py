@@ -1,0 +1,36 @@
+"""A recovery in words, for status and Events."""
+
+from etcd_operator.api.persisted import Recovery
+
+ONLY_LOST = "writes that only lost members had are missing"
+SINCE_BACKUP = "writes since then are missing"
+
+_UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
+
+
+def source_of(recovery: Recovery) -> str:
+    """What is restored: a member's data or a backup, with its revision, and how old a backup was."""
+    backup = recovery.backup
+    if backup is None:
+        return f"{recovery.survivor} at revision {recovery.revision}"
+    if not backup.name:
+        return f"the newest backup of {backup.cluster}"
+    return (
+        f"the backup {backup.name} of {backup.cluster}, taken at {backup.time} "
+        f"({duration(backup.age)} before), revision {recovery.revision}"
+    )
+
+
+def missing(recovery: Recovery) -> str:
+    """What a recovery can have lost."""
+    return ONLY_LOST if recovery.backup is None else SINCE_BACKUP
+
+
+def duration(seconds: int) -> str:
+    """A time for people: its two largest units, like `1 h 5 min`."""
+    parts = []
+    for unit, size in _UNITS:
+        count, seconds = divmod(seconds, size)
+        if count:
+            parts.append(f"{count} {unit}")
+    return " ".join(parts[:2]) or "0 s"

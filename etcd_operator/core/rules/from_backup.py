@@ -1,0 +1,101 @@
+"""Whether a recovery restores a backup: which one is newer than every survivor, or is all that is left.
+
+A backup counts only as its tool has verified it since the loss: no backup of this cluster can be begun
+without a quorum, so what is found then is final. It is newer than a survivor if it is of the same etcd
+cluster and has a higher revision. Every survivor has more than any backup of an earlier etcd cluster.
+"""
+
+from etcd_operator.core.actions import Plan
+from etcd_operator.core.backup_tool.report import VerifiedBackup
+from etcd_operator.core.members import Member
+from etcd_operator.core.rules.seed import held
+from etcd_operator.core.state import ClusterState
+from etcd_operator.core.versions import can_restore
+
+TOOL_GRACE = 30.0
+"""Seconds for a backup tool to answer where a survivor has all that is known to be stored."""
+
+ASK_AGAIN = 0.5
+"""Seconds until a tool that is reading its backups is asked again."""
+
+EMPTY = "no empty cluster is bootstrapped in its place"
+
+
+def newer_than(state: ClusterState, survivor: Member) -> VerifiedBackup | Plan | None:
+    """A backup that has more than this survivor; None if there is none; a plan where that is not known."""
+    stock = state.stock
+    if not stock.is_kept:
+        return None
+    revision = survivor.answer.revision if survivor.answer is not None else 0
+    report = stock.report
+    if report is None or not report.is_listed:
+        return _wait_beside(state, survivor.name, revision)
+    if not _has_more(state, report.candidate, revision):
+        return None  # so has no other: there is no need to wait until it is read
+    if not report.is_checked:
+        return _wait_beside(state, survivor.name, revision)
+    return report.newest if _has_more(state, report.newest, revision) else None
+
+
+def _has_more(state: ClusterState, backup: VerifiedBackup | None, revision: int) -> bool:
+    if backup is None or backup.cluster_id != state.persisted.cluster_id:
+        return False
+    return backup.revision > revision and can_restore(backup.etcd_version)
+
+
+def _wait_beside(state: ClusterState, name: str, revision: int) -> Plan | None:
+    stock = state.stock
+    why = f" ({stock.problem})" if stock.problem else ""
+    candidate = stock.report.candidate if stock.report is not None else None
+    known = max(stock.known_revision, candidate.revision if candidate is not None else 0)
+    if known > revision:
+        return held(
+            "BackupPending",
+            f"no quorum can return; a backup has revision {known}, more than {name} with "
+            f"{revision}: waiting for the backup tool{why}; remove spec.backup to recover from {name}",
+        )
+    if stock.waited < TOOL_GRACE:
+        return Plan.wait(
+            "QuorumLost", "no quorum can return; asking the backup tool what it has", requeue_after=ASK_AGAIN
+        )
+    return None
+
+
+def all_there_is(state: ClusterState) -> VerifiedBackup | Plan:
+    """The backup to restore where no member is left; a plan where there is none, or it is not known."""
+    stock = state.stock
+    if not stock.is_kept:
+        return held(
+            "NoBackup",
+            "no pod of a member is found by its labels (etcd_cluster, etcd_node): the data of all members is "
+            f"lost, and {EMPTY}; if pods run without these labels, restore them; if there are backups, set "
+            "spec.backup to where they are; if not, delete the cluster and create it again to begin with an "
+            "empty one",
+        )
+    if stock.report is None or not stock.report.is_checked:
+        why = stock.problem or "it is asked what it has"
+        return Plan.hold(
+            "BackupPending",
+            f"the data of all members is lost: waiting for the backup tool to restore a backup: {why}",
+            requeue_after=ASK_AGAIN,
+        )
+    newest = stock.report.newest
+    if newest is None:
+        return _none(stock.report.damaged)
+    if not can_restore(newest.etcd_version):
+        return held(
+            "RecoveryUnsupported",
+            f"the data of all members is lost: the newest backup {newest.name} is of etcd "
+            f"{newest.etcd_version}, which cannot restore it without hiding writes from watchers (3.5.10 and "
+            "later can): restore it by hand",
+        )
+    return newest
+
+
+def _none(damaged: tuple[str, ...]) -> Plan:
+    what = f"no backup is whole (damaged: {', '.join(damaged)})" if damaged else "there is no backup"
+    return held(
+        "NoBackup",
+        f"the data of all members is lost, and {what}: {EMPTY}; delete the cluster and create it again to "
+        "begin with an empty one",
+    )

@@ -1,0 +1,55 @@
+"""What is left of a cluster that has no quorum, and whether it may elect a leader."""
+
+from dataclasses import dataclass
+
+from etcd_operator.core.members import Member, ordinal_of, quorum
+from etcd_operator.core.rules.seed import voters_of
+from etcd_operator.core.state import ClusterState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """What is left of the lost cluster.
+
+    remaining: members whose data may still exist. responders: those of them that report their member list.
+    """
+
+    remaining: dict[str, Member]
+    responders: tuple[Member, ...]
+    state: ClusterState
+
+    def may_elect(self, responder: Member) -> bool:
+        """Whether the voters that this member lists may still be a majority."""
+        voters = voters_of(self.state, responder)
+        able = [name for name in voters if not name or name in self.remaining]
+        return len(able) >= quorum(len(voters))
+
+    @property
+    def all_voters(self) -> tuple[str, ...]:
+        """Every voter that any responder lists, by number."""
+        names = {name for responder in self.responders for name in voters_of(self.state, responder) if name}
+        return tuple(sorted(names, key=ordinal_of))
+
+    @property
+    def lost_voters(self) -> tuple[str, ...]:
+        """Those of them whose data is gone for good."""
+        return tuple(name for name in self.all_voters if name not in self.remaining)
+
+    @property
+    def able(self) -> tuple[Member, ...]:
+        """Those from which data can be fetched: a pod that is being deleted may end at any moment."""
+        return tuple(m for m in self.responders if m.pod is not None and not m.pod.is_terminating)
+
+
+def left_of(state: ClusterState) -> Left:
+    """What is left, but for the seed of a recovery under way."""
+    recovery = state.persisted.recovery
+    seed = recovery.seed if recovery is not None and state.persisted.is_recovering else ""
+    remaining = {m.name: m for m in state.members if m.name != seed and not is_gone(m)}
+    responders = [m for m in remaining.values() if m.answer is not None and m.answer.members]
+    return Left(remaining=remaining, responders=tuple(responders), state=state)
+
+
+def is_gone(member: Member) -> bool:
+    """Whether its data is certainly gone; a member that cannot be reached still has it."""
+    return member.pod is None or member.pod.is_finished

@@ -1,0 +1,95 @@
+"""What the backup tool of a cluster has, asked when a recovery chooses its source, and only then.
+
+No backup can be begun without a quorum, so what a tool reports since the loss is final. A tool is asked on
+threads of its own; no pass waits for it.
+"""
+
+from dataclasses import dataclass
+
+from etcd_operator.api.coreos import EtcdCluster
+from etcd_operator.core.backup_tool.policy import wanted
+from etcd_operator.core.backup_tool.report import Stock
+from etcd_operator.core.rules.from_backup import ASK_AGAIN
+from etcd_operator.core.rules.quorum_lost import chooses_source
+from etcd_operator.core.state import ClusterState
+from etcd_operator.core.stock import NO_STOCK, StockSight
+from etcd_operator.errors import OperatorError
+from etcd_operator.keys import Key
+from etcd_operator.kube.views import Pod
+from etcd_operator.reconcile.backup_tool.caches import is_of_tool
+from etcd_operator.reconcile.backup_tool.inquiries import Inquiries, Tool
+from etcd_operator.reconcile.backup_tool.tokens import Tokens
+from etcd_operator.reconcile.caches import Caches
+from etcd_operator.reconcile.waits import Waits
+from etcd_operator.reconcile.writes import Writes
+from etcd_operator.render.backup_tool import PORT
+
+NOT_RUNNING = "its pod is not ready"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stocks:
+    """Of the clusters of `coreos.com`."""
+
+    caches: Caches[EtcdCluster]
+    writes: Writes
+    tokens: Tokens
+    inquiries: Inquiries[Stock]
+    waits: Waits
+
+    def __call__(self, cluster: EtcdCluster, state: ClusterState) -> StockSight:
+        """What is known now; nothing where no recovery chooses its source."""
+        key = cluster.metadata.key
+        if not chooses_source(state):
+            self._forget(key)
+            return NO_STOCK
+        asked = wanted(cluster.spec.get("backup"))
+        if asked.policy is None:
+            return StockSight(is_kept=bool(asked.problem), problem=asked.problem)
+        problem = self._ask(key, state)
+        heard = self.inquiries.heard(key, state.desired.uid)
+        known = cluster.status.backup
+        return StockSight(
+            is_kept=True,
+            report=heard.report if not heard.problem else None,
+            waited=self.waits.seconds(key, state.desired.uid),
+            problem=problem or heard.problem,
+            known_revision=known.revision if known is not None else 0,
+        )
+
+    def _forget(self, key: Key) -> None:
+        self.inquiries.forget(key)
+        self.waits.forget(key)
+
+    def _ask(self, key: Key, state: ClusterState) -> str:
+        """Have the tool asked when it is time; why it cannot be asked."""
+        pod = self._pod(key)
+        if pod is None:
+            return NOT_RUNNING
+        try:
+            token = self.tokens.get(key, state.desired.uid, self.writes.of(key))
+        except OperatorError as error:
+            return f"its token cannot be read: {error}"
+        if self.inquiries.heard(key, state.desired.uid).is_token_refused:
+            self.tokens.forget(key)
+        # While a recovery is under way the newest etcd cluster may be one that is not on record yet.
+        running = "" if state.persisted.is_recovering else state.persisted.cluster_id
+        tool = Tool(
+            uid=pod.metadata.uid,
+            owner=state.desired.uid,
+            address=(pod.status.pod_ip, PORT),
+            token=token,
+            cluster_id=running,
+        )
+        self.inquiries.renew(key, tool, ASK_AGAIN)
+        return ""
+
+    def _pod(self, key: Key) -> Pod | None:
+        """The tool's pod, if it is ready."""
+        pods = self.caches.of_cluster(self.caches.pods, key)
+        return next((pod for pod in pods if is_of_tool(pod) and _is_ready(pod)), None)
+
+
+def _is_ready(pod: Pod) -> bool:
+    ready = any(each.type == "Ready" and each.status == "True" for each in pod.status.conditions)
+    return ready and pod.metadata.deletion_timestamp is None and bool(pod.status.pod_ip)
