@@ -10,7 +10,7 @@ import msgspec
 
 from etcd_operator.api import persisted
 from etcd_operator.api.adoption import Adopt, SelfHosted
-from etcd_operator.api.coreos_backup import BackupStatus
+from etcd_operator.api.coreos_backup import BackupStatus, RestorePolicy
 from etcd_operator.api.meta import ObjectMeta, RawObject, Value
 from etcd_operator.api.podkeys import PodKeys
 
@@ -37,7 +37,8 @@ class PodPolicy(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
 class ClusterSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The spec of an EtcdCluster. Only the size is required, here or at the top level.
 
-    backup: raw, see `api.coreos_backup`. adopt, self_hosted: alternatives, see `api.adoption`.
+    backup: raw, see `api.coreos_backup`. restore: the backup that a new cluster begins with.
+    adopt, self_hosted: alternatives, see `api.adoption`.
     """
 
     size: Annotated[int, msgspec.Meta(ge=1)] | None = None
@@ -49,6 +50,7 @@ class ClusterSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     backup: RawObject | None = None
     adopt: Adopt | None = None
     self_hosted: SelfHosted | None = None
+    restore: RestorePolicy | None = None
 
 
 class MembersStatus(Value, frozen=True, kw_only=True, omit_defaults=False):

@@ -30,6 +30,7 @@ LARGEST_VOLUME = 1 << 30
 BUCKET_PATTERN = "[A-Za-z0-9][A-Za-z0-9._-]{1,220}[A-Za-z0-9]"
 _FOLDER = "[A-Za-z0-9_-][A-Za-z0-9._-]*"
 PREFIX_PATTERN = f"{_FOLDER}(/{_FOLDER})*/?"
+CLUSTER_PATTERN = "[a-z]([-a-z0-9]*[a-z0-9])?"
 REGION_PATTERN = "[a-z0-9-]+"
 ENDPOINT_PATTERN = r"https?://([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?/?"
 
@@ -63,6 +64,17 @@ class BackupPolicy(Value, frozen=True, kw_only=True, forbid_unknown_fields=True)
     )
     s3: S3Target | None = None
     cleanup_backups_on_cluster_delete: bool = False
+
+
+class RestorePolicy(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The backups from which a new cluster is restored.
+
+    backup_cluster_name: of the cluster whose backups they are, in the same namespace; it need not exist.
+    storage_type: where they are: on its claim, or in the bucket of `spec.backup.s3` of the new cluster.
+    """
+
+    backup_cluster_name: str
+    storage_type: Literal["PersistentVolume", "S3"] = "PersistentVolume"
 
 
 class BackupStatus(Value, frozen=True, kw_only=True):

@@ -4,7 +4,13 @@
 """
 
 from etcd_operator.api.cel import Validation
-from etcd_operator.api.coreos_backup import BUCKET_PATTERN, ENDPOINT_PATTERN, PREFIX_PATTERN, REGION_PATTERN
+from etcd_operator.api.coreos_backup import (
+    BUCKET_PATTERN,
+    CLUSTER_PATTERN,
+    ENDPOINT_PATTERN,
+    PREFIX_PATTERN,
+    REGION_PATTERN,
+)
 from etcd_operator.api.limits import LONGEST_BACKED_UP_NAME
 
 VOLUME_SIZE = "volumeSizeInMB is missing: set the size of the volume for backups, like 1024"
@@ -13,6 +19,13 @@ BUCKET = "must be the name of a bucket: letters, digits, '-', '.' and '_'"
 PREFIX = "must consist of folders like backups/etcd, without '.' or '/' at the beginning"
 REGION = "must be the name of a region, like eu-west-1"
 ENDPOINT = "must be the URL of an S3 service without credentials, like https://s3.example.com:9000"
+CLUSTER = "must be the name of an EtcdCluster: lower-case letters, digits and '-'"
+RESTORE_S3 = (
+    "storageType S3 needs spec.backup with storageType S3: backups are restored from the bucket that it names"
+)
+RESTORE_ONCE = (
+    "a cluster is restored when it is created: keep or remove the field, or create another cluster with it"
+)
 NO_SHRINKING = "the volume cannot become smaller: keep the earlier value"
 
 
@@ -50,6 +63,28 @@ BACKUP_POLICY = (
     Validation(name="region", at="spec.backup.s3.region", holds=_whole(REGION_PATTERN), message=REGION),
     Validation(
         name="endpoint", at="spec.backup.s3.endpoint", holds=_whole(ENDPOINT_PATTERN), message=ENDPOINT
+    ),
+    Validation(
+        name="restore-name",
+        at="spec.restore.backupClusterName",
+        holds=_whole(CLUSTER_PATTERN),
+        message=CLUSTER,
+    ),
+    Validation(
+        name="restore-s3",
+        at="",
+        field=".spec.restore",
+        holds="self.?spec.?restore.?storageType.orValue('') != 'S3' || "
+        "self.?spec.?backup.?storageType.orValue('') == 'S3'",
+        message=RESTORE_S3,
+    ),
+    Validation(
+        name="restore-once",
+        at="",
+        field=".spec.restore",
+        holds="!has(self.spec) || !has(self.spec.restore) || "
+        "(has(oldSelf.spec) && has(oldSelf.spec.restore) && self.spec.restore == oldSelf.spec.restore)",
+        message=RESTORE_ONCE,
     ),
     Validation(
         name="volume-grows",

@@ -263,6 +263,11 @@ COREOS_CLUSTER = {
     **_ADOPTION,
     "spec.selfHosted": "The form of spec.adopt for a cluster of one member; alternatives.",
     "spec.selfHosted.bootMemberClientEndpoint": "The client URL of that member.",
+    "spec.restore": "The backup with which a new cluster begins.",
+    "spec.restore.backupClusterName": "The EtcdCluster in the same namespace whose newest backup is "
+    "restored. It need not exist any more.",
+    "spec.restore.storageType": "Where the backups are: PersistentVolume (default), the claim "
+    "`NAME-pvc` of that cluster, or S3, the bucket of spec.backup.s3 of the new cluster.",
     "spec.backup": "Regular backups of the cluster. Without it, or with maxBackups: 0, there are none.",
     "spec.backup.backupIntervalInSecond": "The seconds between two backups; 1800 by default.",
     "spec.backup.maxBackups": "How many backups are kept. 0: no backups are taken.",

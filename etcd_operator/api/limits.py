@@ -82,6 +82,7 @@ BOUNDS = {
     "spec.schedule": {"maxLength": 256},
     "spec.timeZone": {"maxLength": 64},
     "spec.retention.maxAge": {"maxLength": 64},
+    "spec.restore.backupClusterName": {"maxLength": LONGEST_LABEL},
     "spec.backup.s3.s3Bucket": {"maxLength": 222},
     "spec.backup.s3.prefix": {"maxLength": 512},
     "spec.backup.s3.awsSecret": {"maxLength": 253},
@@ -97,7 +98,6 @@ BOUNDS = {
 """Bounds by path, because the API server can estimate the cost of a CEL rule only for bounded input."""
 
 UNSUPPORTED_FIELDS = {
-    "restore": "object",
     "selfHosted.skipBootMemberRemoval": "boolean",
     "pod.labels": "object",
     "pod.annotations": "object",

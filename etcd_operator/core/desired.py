@@ -7,6 +7,7 @@ this value only.
 from dataclasses import dataclass, field, replace
 
 from etcd_operator.api.adoption import Mode
+from etcd_operator.api.coreos_backup import S3Target
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.persisted import Adoption, Bootstrap, Recovery, Upgrade
 from etcd_operator.api.podtemplate import PodTemplate
@@ -47,6 +48,19 @@ class PersistedState:
         """Whether external members may still be in the cluster."""
         return self.adoption is not None and not self.adoption.finished
 
+    @property
+    def is_restoring(self) -> bool:
+        """Whether a new cluster is being made from a backup."""
+        return self.is_recovering and not self.is_bootstrapped
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreFrom:
+    """The backups that a new cluster begins with: of a cluster, on its claim, or in a bucket."""
+
+    cluster: str
+    s3: S3Target | None = None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adopt:
@@ -64,6 +78,7 @@ class DesiredCluster:
     repository: of etcd's images, without a tag. version: of etcd, `X.Y.Z` without `v`. kind: of member.
     recover: the name of the recovery that its user requests; empty for none.
     adopt: the running cluster that its members join; None for a cluster of its own.
+    restore: what a new cluster begins with; None for nothing.
     unavailable_since: since when its status reports that (RFC 3339); empty while it is available.
     cluster_version: etcd's own, as its status last had it; None where the status has no such field.
     """
@@ -86,6 +101,7 @@ class DesiredCluster:
     problem: str = ""
     recover: str = ""
     adopt: Adopt | None = None
+    restore: RestoreFrom | None = None
     unavailable_since: str = ""
     cluster_version: str | None = None
 

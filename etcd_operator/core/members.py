@@ -47,6 +47,17 @@ class PodProblem:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FetchedBackup:
+    """The backup that a seed has fetched. time: RFC 3339. age: seconds that it was old then."""
+
+    name: str
+    time: str
+    revision: int
+    sha256: str
+    age: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PodFacts:
     """A member's pod.
 
@@ -57,7 +68,8 @@ class PodFacts:
     is_existing_only: a new process in it starts from its data only. has_no_data: its last process reported
     that it found none. has_broken_data: its last process reported that it cannot read what it found.
     can_never_join: its last process reported that its flags or its data do not let it join.
-    has_fetched: the seed of a recovery has all of its survivor's data.
+    has_fetched: the seed of a recovery has all of its survivor's data, or its backup. fetched: that backup,
+    as far as the pod still shows it.
     started_lately: its process is so young that clients may not have reconnected to it yet.
     is_routed: the Service for clients selects it.
     version: of etcd, the one in the pod of an ephemeral member.
@@ -81,6 +93,7 @@ class PodFacts:
     has_broken_data: bool = False
     can_never_join: bool = False
     has_fetched: bool = False
+    fetched: FetchedBackup | None = None
     started_lately: bool = False
     is_routed: bool = True
     problem: PodProblem | None = None

@@ -21,6 +21,7 @@ from etcd_operator.core.rules import (
     protect,
     quorum_lost,
     replace,
+    restore,
     resume,
     scale,
     upkeep,
@@ -45,6 +46,7 @@ RULES: tuple[Rule, ...] = (
     # Until the cluster ID is recorded.
     adopt.begin,  # a cluster that is to be adopted is never bootstrapped
     resume.resume,  # data on the claims of a former cluster comes before an empty cluster
+    restore.restore,  # a backup comes before an empty cluster
     bootstrap.bootstrap,  # no other rule applies to a cluster that has never served
     # Data that may be lost.
     claims.set_existing_only,  # protects data before any rule lets a member restart

@@ -20,6 +20,8 @@ MILESTONES = {
     "Adopting": "AdoptionStarted",
     "Adopted": "Adopted",
     "QuorumReturned": "QuorumReturned",
+    "Restoring": "RestoreStarted",
+    "Restored": "Restored",
 }
 """Plans that are reported by an Event once they are carried out: the plan's reason, the Event's reason."""
 
@@ -107,6 +109,8 @@ Verdict = tuple[bool, str, str]
 
 
 def _available(state: ClusterState) -> Verdict:
+    if state.persisted.is_restoring:
+        return False, "Creating", "a backup is being restored: the cluster has not served yet"
     if state.persisted.is_recovering:
         return False, "QuorumLost", "recovering: neither writes nor consistent reads are possible"
     if is_adopting(state) and not state.healthy_voters:
@@ -128,6 +132,8 @@ def _loss(state: ClusterState) -> Verdict | None:
     recovery, bootstrap = state.persisted.recovery, state.persisted.bootstrap
     if recovery is None:
         return _first_loss(state)
+    if recovery.backup is not None and not recovery.replaces:
+        return None  # restored on request
     if not recovery.replaces:
         # Not needed in the end; but the cluster itself may be the result of an earlier one.
         if bootstrap is None or not bootstrap.token.startswith(f"{state.desired.uid}-"):
@@ -148,7 +154,7 @@ def _first_loss(state: ClusterState) -> Verdict | None:
 def _degraded(state: ClusterState, plan: Plan) -> Verdict:
     if plan.stage is Stage.HELD and plan.reason not in QUIET_HOLDS:
         return True, plan.reason, plan.message
-    if state.persisted.is_recovering:
+    if state.persisted.is_recovering and not state.persisted.is_restoring:
         return True, "Recovering", plan.message
     if state.corrupt:
         return True, *data_corrupt(state)

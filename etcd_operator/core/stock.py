@@ -11,7 +11,8 @@ class StockSight:
 
     is_kept: the cluster has backups. report: the tool's, asked for since the loss; None if there is none yet.
     waited: seconds since it was first asked for. problem: why it is missing, as far as that is
-    known. known_revision: of the newest backup, as it was known before the loss.
+    known. known_revision: of the newest backup, as it was known before the loss. has_source_tool: the cluster
+    from whose backups a new cluster is restored has a backup tool, which uses its claim.
     """
 
     is_kept: bool = False
@@ -19,6 +20,7 @@ class StockSight:
     waited: float = 0.0
     problem: str = ""
     known_revision: int = 0
+    has_source_tool: bool = False
 
 
 NO_STOCK = StockSight()

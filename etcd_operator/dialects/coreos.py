@@ -1,5 +1,6 @@
 """`coreos.com/v1`: ephemeral members, each a pod with its own Service."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -9,10 +10,13 @@ from etcd_operator.api import coreos
 from etcd_operator.api.adoption import Adopt
 from etcd_operator.api.adoption_validations import ALTERNATIVES
 from etcd_operator.api.coreos import ClusterSpec, ClusterStatus, EtcdCluster, MembersStatus
+from etcd_operator.api.coreos_backup import CLUSTER_PATTERN, S3
+from etcd_operator.api.coreos_backup_validations import CLUSTER, RESTORE_S3
 from etcd_operator.api.meta import RawObject, merge_conditions
 from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.core.actions import Plan, Stage
-from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.core.backup_tool.policy import wanted
+from etcd_operator.core.desired import DesiredCluster, RestoreFrom
 from etcd_operator.core.kinds.ephemeral import EPHEMERAL
 from etcd_operator.core.starts import Resuming, Seeding, Start
 from etcd_operator.core.state import ClusterState
@@ -70,6 +74,7 @@ class CoreosDialect:
             "is_paused": spec.paused,
             "pod_template": _pod_template(cluster.metadata.name, spec),
             "adopt": adopt_of(_adopt(spec, cluster.spec), cluster.metadata.namespace),
+            "restore": _restore(spec),
         }
 
     def status(self, cluster: EtcdCluster, state: ClusterState, plan: Plan, *, now: str) -> RawObject:
@@ -143,6 +148,20 @@ def _adopt(spec: ClusterSpec, raw: RawObject) -> Adopt | None:
     if spec.self_hosted is None:
         return spec.adopt
     return Adopt(endpoints=(spec.self_hosted.boot_member_client_endpoint,))
+
+
+def _restore(spec: ClusterSpec) -> RestoreFrom | None:
+    """Raises InvalidSpec for a name that is none, and where no bucket is given."""
+    if spec.restore is None:
+        return None
+    if not re.fullmatch(CLUSTER_PATTERN, spec.restore.backup_cluster_name):
+        raise InvalidSpec(f"spec.restore.backupClusterName: {CLUSTER}")
+    if spec.restore.storage_type != S3:
+        return RestoreFrom(cluster=spec.restore.backup_cluster_name)
+    policy = wanted(spec.backup).policy
+    if policy is None or policy.s3 is None:
+        raise InvalidSpec(f"spec.restore: {RESTORE_S3}")
+    return RestoreFrom(cluster=spec.restore.backup_cluster_name, s3=policy.s3)
 
 
 def _pods(state: ClusterState) -> int:

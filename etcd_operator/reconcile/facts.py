@@ -6,8 +6,9 @@ from typing import Any
 import msgspec
 
 from etcd_operator.api import coreos, improbable
+from etcd_operator.api.meta import Value
 from etcd_operator.api.podkeys import PodKeys
-from etcd_operator.core.members import PodFacts, PodProblem
+from etcd_operator.core.members import FetchedBackup, PodFacts, PodProblem
 from etcd_operator.decoding import decoder
 from etcd_operator.kube.views import ContainerState, ContainerStatus, Pod
 from etcd_operator.render.steps import FETCH
@@ -93,6 +94,7 @@ def pod_facts(pod: Pod, *, now: datetime) -> PodFacts:
         has_broken_data=status is not None and _reports(status, BROKEN_DATA),
         can_never_join=status is not None and _reports(status, NEVER_LET_IN),
         has_fetched=has_fetched(pod),
+        fetched=_fetched(pod, now),
         started_lately=_started_lately(state, now),
         problem=_REFUSAL if has_no_data and state.running is None else _problem(pod, state, now),
         version=pod.metadata.annotations.get(coreos.VERSION_ANNOTATION, ""),
@@ -136,6 +138,46 @@ def has_fetched(pod: Pod) -> bool:
     return ended is not None and ended.reason == "Completed"
 
 
+def _fetched(pod: Pod, now: datetime) -> FetchedBackup | None:
+    """What the first step of a seed reported, if it has fetched a backup (see `commands.seed`)."""
+    step = next((c for c in pod.status.init_container_statuses if c.name == FETCH), None)
+    ended = step.state.terminated if step is not None else None
+    report = _report_of(ended.message) if ended is not None else _StepReport()
+    if not report.name:
+        return None
+    return FetchedBackup(
+        name=report.name,
+        time=report.time,
+        revision=report.revision,
+        sha256=report.sha256,
+        age=max(0, int((now - instant(report.time)).total_seconds())) if report.time else 0,
+    )
+
+
+class _StepReport(Value, frozen=True, kw_only=True):
+    """As `etcd-operator seed` writes it."""
+
+    name: str = ""
+    time: str = ""
+    revision: int = 0
+    sha256: str = ""
+    error: str = ""
+
+
+def _report_of(message: str) -> _StepReport:
+    try:
+        return decoder(_StepReport).decode(message)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return _StepReport()
+
+
+def _step_failure(pod: Pod) -> str:
+    """Why the first step of a seed failed, as it reported it; empty where it reports nothing."""
+    step = next((c for c in pod.status.init_container_statuses if c.name == FETCH), None)
+    ended = (step.state.terminated or step.last_state.terminated) if step is not None else None
+    return _report_of(ended.message).error[:QUOTED] if ended is not None else ""
+
+
 def _started_lately(state: ContainerState, now: datetime) -> bool:
     """Whether its process has just been started; by a clock that is ahead of ours nobody waits."""
     if state.running is None:
@@ -164,7 +206,7 @@ def _problem(pod: Pod, state: ContainerState, now: datetime) -> PodProblem | Non
         )
     for waiting in (*(c.state.waiting for c in pod.status.init_container_statuses), state.waiting):
         if waiting is not None and waiting.reason not in PASSING_REASONS:
-            last = _last_failure(pod)
+            last = _step_failure(pod) or _last_failure(pod)
             if last.endswith(NO_RIGHTS):
                 return PodProblem(reason="PermissionDenied", message=f"{last}: {NOT_ITS_OWN}")
             return PodProblem(reason=waiting.reason, message=last or waiting.message or waiting.reason)

@@ -108,7 +108,8 @@ class Recoverer:
             is_empty_seed = name in action.seeds and not has_fetched(pod)
             if is_ours and not is_empty_seed and pod.status.phase not in ("Failed", "Succeeded"):
                 raise Conflict(f"{name} still exists: not recovering from a backup")
-        self.scope.report("QuorumLost", action.message)
+        if action.is_loss:
+            self.scope.report("QuorumLost", action.message)
 
     def _endpoint_of(self, name: str, uid: str) -> str:
         """Where a survivor serves clients, if it still is the pod that was seen."""

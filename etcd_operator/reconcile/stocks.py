@@ -39,7 +39,9 @@ class Stocks:
 
     def __call__(self, cluster: EtcdCluster, state: ClusterState) -> StockSight:
         """What is known now; nothing where no recovery chooses its source."""
-        key = cluster.metadata.key
+        key, restore = cluster.metadata.key, state.desired.restore
+        if restore is not None and not state.persisted.is_bootstrapped:
+            return StockSight(has_source_tool=self._uses_claim(Key(key.namespace, restore.cluster)))
         if not chooses_source(state):
             self._forget(key)
             return NO_STOCK
@@ -56,6 +58,12 @@ class Stocks:
             problem=problem or heard.problem,
             known_revision=known.revision if known is not None else 0,
         )
+
+    def _uses_claim(self, key: Key) -> bool:
+        """Whether a cluster has a backup tool that uses its claim for backups."""
+        found = self.caches.clusters.store.get(key)
+        policy = wanted(found.spec.get("backup")).policy if found is not None else None
+        return policy is not None and policy.s3 is None
 
     def _forget(self, key: Key) -> None:
         self.inquiries.forget(key)

@@ -131,9 +131,9 @@ def digest(template: RawObject) -> str:
     return hashlib.sha256(msgspec.json.encode(template, order="sorted")).hexdigest()[:16]
 
 
-def folder_of(cluster: DesiredCluster) -> str:
+def folder_of(namespace: str, cluster: str) -> str:
     """The folder of a cluster's backups, below the claim or the prefix in the bucket."""
-    return f"v1/{cluster.namespace}/{cluster.name}"
+    return f"v1/{namespace}/{cluster}"
 
 
 def _pod(tool: Tool) -> RawObject:
@@ -176,7 +176,7 @@ def _arguments(tool: Tool) -> list[str]:
         "backup-tool",
         f"--endpoint={endpoint(f'{cluster.name}.{cluster.namespace}.svc', CLIENT_PORT)}",
         f"--to={_url(policy)}",
-        f"--folder={folder_of(cluster)}",
+        f"--folder={folder_of(cluster.namespace, cluster.name)}",
         f"--interval={policy.backup_interval_in_second}",
         f"--max-backups={policy.max_backups}",
         f"--token-file={TOKEN_FOLDER}/{TOKEN_KEY}",
@@ -187,9 +187,11 @@ def _arguments(tool: Tool) -> list[str]:
 
 
 def _url(policy: BackupPolicy) -> str:
-    target = policy.s3
-    if target is None:
-        return f"file://{FOLDER}/"
+    return f"file://{FOLDER}/" if policy.s3 is None else s3_url(policy.s3)
+
+
+def s3_url(target: S3Target) -> str:
+    """The URL of the store, with `/` at the end of its path."""
     path = quote(target.prefix.strip("/"))
     query = "&".join(_options(target))
     return f"s3://{target.s3_bucket}/{path}{'/' if path else ''}{'?' if query else ''}{query}"
@@ -204,7 +206,13 @@ def _options(target: S3Target) -> Iterator[str]:
 
 def _env(policy: BackupPolicy) -> Iterator[RawObject]:
     yield {"name": "HOME", "value": SCRATCH}
-    if policy.s3 is not None and policy.s3.aws_secret:
+    if policy.s3 is not None:
+        yield from s3_env(policy.s3)
+
+
+def s3_env(target: S3Target) -> Iterator[RawObject]:
+    """Where the SDK finds the credentials."""
+    if target.aws_secret:
         yield {"name": "AWS_SHARED_CREDENTIALS_FILE", "value": f"{AWS_FOLDER}/credentials"}
         yield {"name": "AWS_CONFIG_FILE", "value": f"{AWS_FOLDER}/config"}
 
@@ -217,7 +225,13 @@ def _volumes(tool: Tool) -> Iterator[tuple[str, RawObject, RawObject]]:
     if target is None:
         source = {"persistentVolumeClaim": {"claimName": claim_name(tool.cluster.name)}}
         yield "backups", source, {"mountPath": FOLDER}
-    elif target.aws_secret:
+    else:
+        yield from s3_volumes(target)
+
+
+def s3_volumes(target: S3Target) -> Iterator[tuple[str, RawObject, RawObject]]:
+    """The credentials, as `_volumes`."""
+    if target.aws_secret:
         yield "aws", secret_volume(target.aws_secret), {"mountPath": AWS_FOLDER, "readOnly": True}
 
 

@@ -1,11 +1,29 @@
 """The first step of a seed that restores a backup: it runs the operator's own image (`etcd-operator seed`).
 
-The backup comes from the backup tool of a cluster, with the token in its Secret. The pod has no rights.
+The backup comes from the backup tool of a cluster, with the token in its Secret, or directly from where it is
+stored: the claim, or the bucket with the credentials of the backup tool. The pod itself has no rights.
 """
 
+from dataclasses import dataclass, field
+
+from etcd_operator.api.coreos_backup_validations import RESTORE_S3
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.persisted import BackupSource
-from etcd_operator.render.backup_tool import PORT, TOKEN_FOLDER, TOKEN_KEY, secret_volume, tool_name
+from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.errors import InvalidSpec
+from etcd_operator.render.backup_tool import (
+    FOLDER,
+    PORT,
+    TOKEN_FOLDER,
+    TOKEN_KEY,
+    claim_name,
+    folder_of,
+    s3_env,
+    s3_url,
+    s3_volumes,
+    secret_volume,
+    tool_name,
+)
 from etcd_operator.render.options import from_annotation
 from etcd_operator.render.steps import (
     COMMAND_ANNOTATION,
@@ -16,34 +34,73 @@ from etcd_operator.render.steps import (
 )
 
 REPORT_PATH = "/dev/termination-log"
-TOKEN_VOLUME = "backup-token"  # noqa: S105 -- the name of a volume
 
 
-def add_source(spec: RawObject, backup: BackupSource, *, image: str, version: str) -> RawObject:
-    """The step; what it reads is added to the volumes of the pod. version: of etcd, which starts on it."""
+def add_source(spec: RawObject, cluster: DesiredCluster, backup: BackupSource, *, image: str) -> RawObject:
+    """The step; what it reads is added to the volumes of the pod. Raises InvalidSpec without a bucket."""
     (main,) = spec["containers"]
-    spec["volumes"].append({"name": TOKEN_VOLUME, **secret_volume(tool_name(backup.cluster))})
+    source = _SOURCES[backup.via](cluster, backup)
+    spec["volumes"] += [{"name": name, **volume} for name, volume, _ in source.volumes]
     arguments = [
         "seed",
-        f"--tool={tool_name(backup.cluster)}:{PORT}",
-        f"--token-file={TOKEN_FOLDER}/{TOKEN_KEY}",
-        f"--etcd-version={version}",
+        *source.arguments,
+        f"--etcd-version={cluster.version}",
         f"--file={SNAPSHOT_FILE}",
         f"--report={REPORT_PATH}",
         "--json",
     ]
     if backup.name:
         arguments += [f"--name={backup.name}", f"--sha256={backup.sha256}"]
+    mounts = [{"name": name, **mount} for name, _, mount in source.volumes]
     return {
         "name": FETCH,
         "image": image,
         "imagePullPolicy": "IfNotPresent",
         "command": ["etcd-operator"],
-        "args": arguments,
-        "env": [from_annotation("SEED_COMMAND", COMMAND_ANNOTATION)],
-        "volumeMounts": [
-            {"name": SNAPSHOT_VOLUME, "mountPath": SNAPSHOT_PATH},
-            {"name": TOKEN_VOLUME, "mountPath": TOKEN_FOLDER, "readOnly": True},
-        ],
+        # Kubernetes replaces $(NAME) by a variable.
+        "args": [argument.replace("$", "$$") for argument in arguments],
+        "env": [from_annotation("SEED_COMMAND", COMMAND_ANNOTATION), *source.env],
+        "volumeMounts": [{"name": SNAPSHOT_VOLUME, "mountPath": SNAPSHOT_PATH}, *mounts],
         **{field: main[field] for field in ("resources", "securityContext") if field in main},
     }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Source:
+    """Where a backup comes from. volumes: name, source and mount of each."""
+
+    arguments: list[str]
+    volumes: list[tuple[str, RawObject, RawObject]]
+    env: list[RawObject] = field(default_factory=list)
+
+
+def _tool(cluster: DesiredCluster, backup: BackupSource) -> _Source:
+    del cluster
+    name = tool_name(backup.cluster)
+    token = ("backup-token", secret_volume(name), {"mountPath": TOKEN_FOLDER, "readOnly": True})
+    return _Source(
+        arguments=[f"--tool={name}:{PORT}", f"--token-file={TOKEN_FOLDER}/{TOKEN_KEY}"], volumes=[token]
+    )
+
+
+def _claim(cluster: DesiredCluster, backup: BackupSource) -> _Source:
+    volume = {"persistentVolumeClaim": {"claimName": claim_name(backup.cluster)}}
+    return _Source(
+        arguments=[f"--from=file://{FOLDER}/", f"--folder={folder_of(cluster.namespace, backup.cluster)}"],
+        volumes=[("backups", volume, {"mountPath": FOLDER, "readOnly": True})],
+    )
+
+
+def _bucket(cluster: DesiredCluster, backup: BackupSource) -> _Source:
+    target = cluster.restore.s3 if cluster.restore is not None else None
+    if target is None:
+        raise InvalidSpec(f"spec.restore: {RESTORE_S3}")
+    folder = folder_of(cluster.namespace, backup.cluster)
+    return _Source(
+        arguments=[f"--from={s3_url(target)}", f"--folder={folder}"],
+        volumes=list(s3_volumes(target)),
+        env=list(s3_env(target)),
+    )
+
+
+_SOURCES = {"Tool": _tool, "Claim": _claim, "Bucket": _bucket}

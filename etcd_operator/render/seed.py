@@ -29,7 +29,7 @@ def pod(cluster: DesiredCluster, name: str, start: Seeding, *, image: Callable[[
     metadata["annotations"] |= RUN_STEPS
     fetch = None
     if start.backup is not None:
-        fetch = add_source(spec, start.backup, image=image(), version=cluster.version)
+        fetch = add_source(spec, cluster, start.backup, image=image())
     add_steps(
         spec,
         survivor=url(start.survivor, CLIENT_PORT),

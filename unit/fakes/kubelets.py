@@ -82,6 +82,7 @@ class Kubelets:
         self._objects = api.objects
         self._nodes = nodes
         self._on_start, self._on_stop, self._on_init = on_start, on_stop, on_init
+        self.reports: dict[str, str] = {}
         self._running: dict[str, Running] = {}
         self._addresses = addresses or Addresses()
 
@@ -147,7 +148,7 @@ class Kubelets:
         ip = pod["status"].get("podIP") or self._addresses.new()
         running = rendered(pod, ip, node, 0)
         done, failure = self._on_init(running)
-        prepared = _init_status(pod, done, failure)
+        prepared = _init_status(pod, done, failure, self.reports.get(running.uid, ""))
         placed = self._objects.get(PODS, meta["namespace"], meta["name"])
         if failure:
             self._report(placed, {"phase": "Pending", "podIP": ip, **prepared})
@@ -231,6 +232,13 @@ def claims_of(pod: Json) -> tuple[str, ...]:
     return tuple(v["persistentVolumeClaim"]["claimName"] for v in volumes if "persistentVolumeClaim" in v)
 
 
+def _mounted(pod: Json, main: Json) -> tuple[str, ...]:
+    """Those of them that the main container uses."""
+    names = {mount["name"] for mount in main.get("volumeMounts") or ()}
+    volumes = [volume for volume in pod["spec"].get("volumes") or () if volume["name"] in names]
+    return claims_of({"spec": {"volumes": volumes}})
+
+
 def rendered(pod: Json, ip: str, node: str, restarts: int) -> Running:
     """What the kubelet makes of a pod."""
     meta, main = pod["metadata"], _main(pod)
@@ -262,17 +270,21 @@ def rendered(pod: Json, ip: str, node: str, restarts: int) -> Running:
         image=main["image"],
         command=words(main),
         env=environment(main),
-        claims=claims_of(pod),
+        claims=_mounted(pod, main),
         restarts=restarts,
         init=tuple(words(step) for step in pod["spec"].get("initContainers") or ()),
     )
 
 
-def _init_status(pod: Json, done: int, failure: str) -> Json:
-    """How far the init containers are: those before `done` have ended, the next one has crashed."""
+def _init_status(pod: Json, done: int, failure: str, report: str) -> Json:
+    """How far the init containers are: those before `done` have ended, the next one has crashed.
+
+    report: what the first one wrote as its termination message.
+    """
     steps = pod["spec"].get("initContainers") or ()
     waiting = {"waiting": {"reason": "CrashLoopBackOff", "message": failure}}
-    states: list[Json] = [{"terminated": {"reason": "Completed"}}] * done + [waiting] * bool(failure)
+    ended: Json = {"terminated": {"reason": "Completed", "message": report}}
+    states: list[Json] = [ended] * done + [waiting] * bool(failure)
     found = [
         {"name": step["name"], "state": state} for step, state in zip(steps, states, strict=False)
     ]  # those that come later have no status yet

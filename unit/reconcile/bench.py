@@ -51,6 +51,7 @@ class Bench:
             on_init=self.etcds.prepare,
             addresses=network(),
         )
+        self.world.reports = self.etcds.reports
         self.tools = Tools()
         self.operator: Operator | None = None
         self._only = only

@@ -4,6 +4,8 @@ Promises: data is bound to a claim, or to a pod without one; a second process on
 A start that etcd refuses leaves the container in a crash loop.
 """
 
+import json
+
 from etcd_operator.clock import Clock
 from etcd_operator.render.urls import METRICS_PORT
 from unit.fakes.apiserver import ApiServer
@@ -27,6 +29,7 @@ class Etcds(Launcher):
         self.broken_versions: set[str] = set()
         self.holds_seeds = ""
         self.fetched: dict[str, FakeEtcdCluster | Saved] = {}
+        self.reports: dict[str, str] = {}
         self.backups: dict[str, Saved] = {}
         self._api = api
         self._where: dict[str, tuple[Running, Bootstrapped, FakeMember]] = {}
@@ -70,10 +73,14 @@ class Etcds(Launcher):
         flags = dict(word[2:].split("=", 1) for word in words[2:] if "=" in word)
         if running.uid in self.fetched:
             return
-        saved = self.backups.get(flags["name"])
+        saved = self.backups.get(flags.get("name", "newest"))
         if saved is None:
-            raise StartRefused(f"there is no backup {flags['name']}")
+            raise StartRefused("there is no backup")
         self.fetched[running.uid] = saved
+        if "name" not in flags:
+            self.reports[running.uid] = json.dumps(
+                {"name": "newest", "time": "2026-01-01T00:00:00Z", "revision": saved.revision, "sha256": "cd"}
+            )
 
     def save(self, name: str, etcd: FakeEtcdCluster) -> None:
         """What this etcd has now is stored as a backup."""

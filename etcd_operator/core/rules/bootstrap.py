@@ -34,7 +34,7 @@ LONG_BOOTSTRAP = 60.0
 
 def bootstrap(state: ClusterState) -> Plan | None:
     """Begin the bootstrap, or continue the one that status records."""
-    if state.persisted.is_bootstrapped:
+    if state.persisted.is_bootstrapped or state.persisted.is_restoring:
         return None
     bootstrap = state.persisted.bootstrap
     if bootstrap is None:

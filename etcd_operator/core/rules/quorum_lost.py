@@ -43,9 +43,11 @@ from etcd_operator.core.rules.seed import (
     create_seed,
     hand_over,
     held,
+    learned,
     newest,
     next_from_backup,
     next_recovery,
+    reason_of,
     serves,
     under_way,
 )
@@ -74,14 +76,14 @@ def _situation(state: ClusterState) -> Plan | Left | None:
         return None
     recovery = state.persisted.recovery
     if recovery is not None and state.persisted.is_recovering:
-        return _go_on(state, recovery)
+        return go_on(state, recovery)
     return None if state.has_quorum else _begin(state)
 
 
 def _begin(state: ClusterState) -> Plan | Left | None:
     """What is left, if no quorum can return; or why that is not certain. None: a quorum may come back."""
     left = left_of(state)
-    if not left.remaining:
+    if not left.remaining or state.persisted.is_restoring:
         return left
     if not left.responders:
         return None if _is_for_the_upgrade(state, left) else _unheard(left)
@@ -209,7 +211,7 @@ def start(state: ClusterState, recovery: Recovery, proof: ConfirmLoss | ConfirmN
         proof,
         Remember(persisted=persisted),
         *_create(replace(state, desired=replace(state.desired, persisted=persisted)), recovery),
-        reason="Recovering",
+        reason=reason_of(recovery),
         message=proof.message,
         requeue_after=SEED_POLL,
     )
@@ -224,13 +226,14 @@ def _create(state: ClusterState, recovery: Recovery) -> list[Action]:
     ]
 
 
-def _go_on(state: ClusterState, recovery: Recovery) -> Plan | Left | None:
+def go_on(state: ClusterState, recovery: Recovery) -> Plan | Left | None:
+    """Continue a recovery; or what is left, where it has to begin again."""
     seed = state.by_name.get(recovery.seed)
     is_made = state.persisted.next_ordinal > ordinal_of(recovery.seed)
     if not is_made:
         return Plan.act(
             *_create(state, recovery),
-            reason="Recovering",
+            reason=reason_of(recovery),
             message=under_way(recovery),
             requeue_after=SEED_POLL,
         )
@@ -239,7 +242,7 @@ def _go_on(state: ClusterState, recovery: Recovery) -> Plan | Left | None:
     answer = seed.answer
     if state.has_quorum and answer is not None and serves(answer, recovery):
         left = [m for m in state.members if m.name != recovery.seed and not m.is_terminating]
-        return hand_over(state, recovery, answer, left)
+        return hand_over(state, learned(recovery, seed), answer, left)
     return _await_seed(state, recovery, seed)
 
 
@@ -259,4 +262,4 @@ def _await_seed(state: ClusterState, recovery: Recovery, seed: Member) -> Plan |
             f"recovering from {recovery.survivor or 'a backup'}: {seed.name}: {seed.problem.message}; "
             "delete its pod to begin again",
         )
-    return Plan.wait("Recovering", message, requeue_after=poll)
+    return Plan.wait(reason_of(recovery), message, requeue_after=poll)

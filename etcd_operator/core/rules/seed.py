@@ -6,6 +6,8 @@ See `rules.quorum_lost` and `rules.manual_recovery`.
 from collections.abc import Collection
 from dataclasses import replace
 
+import msgspec
+
 from etcd_operator.api.persisted import REVISION_BUMP, BackupSource, Bootstrap, Recovery
 from etcd_operator.core.actions import (
     CreateMember,
@@ -72,7 +74,30 @@ def next_from_backup(state: ClusterState, backup: VerifiedBackup) -> Recovery:
         time=backup.time,
         age=int(backup.age),
     )
-    return _next(state, revision=backup.revision, version=backup.etcd_version, backup=source)
+    return next_recovery_of(state, source, revision=backup.revision, version=backup.etcd_version)
+
+
+def next_recovery_of(state: ClusterState, backup: BackupSource, *, revision: int, version: str) -> Recovery:
+    """The entry of a recovery that restores this backup, with this version of etcd."""
+    return _next(state, revision=revision, version=version, backup=backup)
+
+
+def learned(recovery: Recovery, seed: Member) -> Recovery:
+    """With what the seed has fetched, where only it knows that."""
+    backup, fetched = recovery.backup, seed.pod.fetched if seed.pod is not None else None
+    if backup is None or backup.name or fetched is None:
+        return recovery
+    known = msgspec.structs.replace(
+        backup, name=fetched.name, sha256=fetched.sha256, time=fetched.time, age=fetched.age
+    )
+    return msgspec.structs.replace(recovery, backup=known, revision=fetched.revision)
+
+
+def reason_of(recovery: Recovery, *, is_done: bool = False) -> str:
+    """What is done: a new cluster is restored, or a lost one recovered."""
+    if recovery.backup is not None and not recovery.replaces:
+        return "Restored" if is_done else "Restoring"
+    return "Recovered" if is_done else "Recovering"
 
 
 def _next(
@@ -120,13 +145,14 @@ def hand_over(
         state.persisted,
         cluster_id=answer.cluster_id,
         bootstrap=Bootstrap(members=(recovery.seed,), token=recovery.token, version=recovery.version),
+        recovery=recovery,
     )
     return Plan.act(
         SetSeedExistingOnly(name=recovery.seed, revision=recovery.revision + MOVED_ON),
         *(RetireMember(name=m.name, seed=recovery.seed, keeps_claim=m.name in kept) for m in left),
         OpenSeed(name=recovery.seed),
         Remember(persisted=persisted),
-        reason="Recovered",
+        reason=reason_of(recovery, is_done=True),
         message=(
             f"{recovery.seed} serves the data of {source_of(recovery)}, in the new cluster "
             f"{answer.cluster_id}; {missing(recovery)}"

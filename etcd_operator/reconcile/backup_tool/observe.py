@@ -86,7 +86,8 @@ class ToolObserver:
             wanted=asked,
             is_deleting=desired.is_deleting,
             is_paused=desired.is_paused,
-            is_bootstrapped=desired.persisted.is_bootstrapped,
+            # A new cluster may be restored from its own backups.
+            is_bootstrapped=desired.persisted.is_bootstrapped or desired.persisted.is_restoring,
             template=_template(replica_set(tool)["metadata"]["annotations"]) if tool is not None else "",
             size=(size or 0) * MIB,
             has_secret=has_secret,

@@ -14,7 +14,7 @@ from unit.api.contract.case import (
     version_changes,
     versions,
 )
-from unit.api.contract.coreos_backup_cases import COREOS_BACKUP_CASES
+from unit.api.contract.coreos_backup_cases import COREOS_BACKUP_CASES, COREOS_RESTORE_CASES
 from unit.api.contract.peer_cases import PEER_CASES
 from unit.api.contract.persistent_cases import PERSISTENT_CASES
 from unit.api.contract.restore_cases import RESTORE_CASES
@@ -44,7 +44,6 @@ EPHEMERAL_CASES = (
             sees=f"spec.{field}: Invalid value: spec.{field} is not supported yet: remove it",
         )
         for field, value in (
-            ("restore", {"backupClusterName": "other", "storageType": "PersistentVolume"}),
             ("pod.labels", {"team": "storage"}),
             ("pod.annotations", {"team": "storage"}),
             ("pod.nodeSelector", {"disk": "ssd"}),
@@ -70,6 +69,7 @@ EPHEMERAL_CASES = (
     *COREOS_BACKUP_CASES,
     *adoptions(EPHEMERAL),
     *SELF_HOSTED_CASES,
+    *COREOS_RESTORE_CASES,
     *version_changes(running_ephemeral),
     Case(
         typed='version: "3.5.35", where none was set',

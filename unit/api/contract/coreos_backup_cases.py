@@ -1,4 +1,4 @@
-"""`spec.backup` of EtcdClusters of coreos.com that is refused."""
+"""`spec.backup` and `spec.restore` of EtcdClusters of coreos.com that is refused."""
 
 from typing import Any
 
@@ -7,6 +7,7 @@ from unit.api.contract.case import ABSENT, EPHEMERAL, Case, Changes, changed
 BACKUP = "spec/backup"
 ON_VOLUME = changed(EPHEMERAL, {BACKUP: {"maxBackups": 3, "volumeSizeInMB": 1024}})
 IN_S3 = changed(EPHEMERAL, {BACKUP: {"maxBackups": 3, "storageType": "S3", "s3": {"s3Bucket": "my-bucket"}}})
+RESTORED = changed(EPHEMERAL, {"spec/restore": {"backupClusterName": "other"}})
 _FITS = "spec.backup: Invalid value: s3 belongs to storageType S3: set it for that type, and only for it"
 _PREFIX = "must consist of folders like backups/etcd, without '.' or '/' at the beginning"
 _ENDPOINT = "must be the URL of an S3 service without credentials, like https://s3.example.com:9000"
@@ -108,5 +109,48 @@ COREOS_BACKUP_CASES = (
         rule="volume-grows",
         sees="spec.backup.volumeSizeInMB: Invalid value: the volume cannot become smaller: keep the earlier "
         "value",
+    ),
+)
+
+COREOS_RESTORE_CASES = (
+    Case(
+        typed="restore.backupClusterName: ../other",
+        base=RESTORED,
+        changes={"spec/restore/backupClusterName": "../other"},
+        rule="restore-name",
+        sees='spec.restore.backupClusterName: Invalid value: "../other": must be the name of an EtcdCluster: '
+        "lower-case letters, digits and '-'",
+    ),
+    Case(
+        typed="restore.storageType: S3 without backup.s3",
+        base=RESTORED,
+        changes={"spec/restore/storageType": "S3"},
+        rule="restore-s3",
+        sees="spec.restore: Invalid value: storageType S3 needs spec.backup with storageType S3: backups are "
+        "restored from the bucket that it names",
+    ),
+    Case(
+        typed="restore.storageType: GCS",
+        base=RESTORED,
+        changes={"spec/restore/storageType": "GCS"},
+        sees='spec.restore.storageType: Unsupported value: "GCS": supported values: "PersistentVolume", "S3"',
+    ),
+    Case(
+        typed="restore of a cluster that exists",
+        base=EPHEMERAL,
+        changes={"spec/restore": {"backupClusterName": "other"}},
+        edits=True,
+        rule="restore-once",
+        sees="spec.restore: Invalid value: a cluster is restored when it is created: keep or remove the "
+        "field, or create another cluster with it",
+    ),
+    Case(
+        typed="another restore.backupClusterName",
+        base=RESTORED,
+        changes={"spec/restore/backupClusterName": "third"},
+        edits=True,
+        rule="restore-once",
+        sees="spec.restore: Invalid value: a cluster is restored when it is created: keep or remove the "
+        "field, or create another cluster with it",
     ),
 )
