@@ -6,6 +6,7 @@ import pytest
 
 from e2e.support.checks import assert_at_rest, assert_consistent, assert_nothing_doubled
 from e2e.support.clusters import Document, ephemeral
+from e2e.support.members import Members
 from e2e.support.shell import NAME as SHELL
 from e2e.support.shell import etcdctl_in_shell, start_shell
 from e2e.support.space import Space
@@ -13,6 +14,7 @@ from e2e.support.status import condition
 from e2e.support.testbed import ROOT
 from e2e.support.waiting import LONG, answered, wait_until
 from e2e.test_backup_tool import token_of, wait_healthy
+from etcd_operator.kube import resources
 
 EXAMPLE = ROOT / "manifests" / "examples" / "example-etcd-cluster-with-backup.yaml"
 NAME = "etcd-cluster-with-backup"
@@ -73,6 +75,7 @@ def await_members(space: Space, document: Document, *numbers: int) -> None:
     assert found.strip() == "bar"
 
 
+@pytest.mark.unrestricted
 def test_all_pods_deleted_together_are_restored_from_the_newest_backup(space: Space) -> None:
     document = created(space)
     revision = back_up(space)
@@ -96,6 +99,7 @@ def test_all_pods_deleted_together_are_restored_from_the_newest_backup(space: Sp
 
 
 @pytest.mark.long
+@pytest.mark.unrestricted
 def test_two_of_three_pods_deleted_as_the_document_does(space: Space) -> None:
     document = created(space)
     space.kubectl("delete", "pod", *names(0, 1), "--now")
@@ -103,3 +107,39 @@ def test_two_of_three_pods_deleted_as_the_document_does(space: Space) -> None:
     await_members(space, document, 3, 4, 5)
     loss = condition(space.stored(document), "DataLossPossible")
     assert (loss["status"], loss["reason"]) == ("True", "RecoveredFromSurvivor")
+
+
+def test_a_new_cluster_begins_with_the_newest_backup_of_a_deleted_one(space: Space) -> None:
+    """First under another name from the claim; then under the same name, through its own tool."""
+    backup = {"backupIntervalInSecond": 2, "maxBackups": 3, "volumeSizeInMB": 50}
+    old = space.created(ephemeral("old", size=1, backup=backup))
+    wait_healthy(space, old)
+    with Members(deadline=LONG) as members:
+        revision = members.client(space.addresses(old)[0]).put(b"foo", b"bar")
+    wait_until(lambda: space.status(old)["backup"]["revision"] == revision, LONG, "the write is backed up")
+    space.kubectl("delete", "etcdclusters.coreos.com", "old")
+    wait_until(lambda: not space.names(resources.PODS), LONG, "its pods are gone")
+
+    for document in (
+        ephemeral("new", size=1, restore={"backupClusterName": "old"}),
+        ephemeral("old", size=2, backup=backup, restore={"backupClusterName": "old"}),
+    ):
+        name = document["metadata"]["name"]
+        space.created(document)
+        space.wait_settled(document)
+        assert_consistent(space, document)
+        with Members(deadline=LONG) as members:
+            found = members.client(space.addresses(document)[0]).get(b"foo")
+        assert found is not None
+        assert found.value == b"bar"
+        recovery = space.status(document)["recovery"]
+        assert (recovery["revision"], recovery["replaces"], recovery["seed"]) == (
+            revision,
+            "",
+            f"{name}-0000",
+        )
+        space.wait_events(name, ("Normal", "RestoreStarted"), ("Normal", "Restored"))
+        if name == "new":
+            space.kubectl("delete", "etcdclusters.coreos.com", name)
+            wait_until(lambda: not space.names(resources.PODS), LONG, "its pods are gone")
+    assert recovery["backup"]["via"] == "Tool"

@@ -1,0 +1,188 @@
+"""Which source a recovery has: the newest of survivors and backups, and nothing while that is not known."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from etcd_operator.api.persisted import BackupSource
+from etcd_operator.core.actions import ConfirmLoss, ConfirmNothingLeft, CreateMember, Remember, Stage
+from etcd_operator.core.backup_tool.report import Stock, VerifiedBackup
+from etcd_operator.core.desired import RestoreFrom
+from etcd_operator.core.plan import plan
+from etcd_operator.core.recoveries import duration
+from etcd_operator.core.rules.from_backup import TOOL_GRACE
+from etcd_operator.core.rules.quorum_lost import chooses_source
+from etcd_operator.core.state import ClusterState
+from etcd_operator.core.status import conditions
+from etcd_operator.core.stock import StockSight
+from unit.core.builders import CLUSTER_ID, TOKEN, bootstrapped, ephemeral, persistent
+from unit.core.quorum_losses import lost, recovering
+
+OTHER = "0badcafe"
+
+
+def backup(revision: int = 9, cluster_id: str = CLUSTER_ID, version: str = "3.6.16") -> VerifiedBackup:
+    return VerifiedBackup(
+        name=f"r{revision}",
+        time="2026-01-01T00:00:00Z",
+        age=61.5,
+        revision=revision,
+        etcd_version=version,
+        cluster_id=cluster_id,
+        sha256="ab",
+    )
+
+
+def having(found: VerifiedBackup | None, **more: Any) -> Stock:
+    report: dict[str, Any] = {"is_listed": True, "candidate": found, "is_checked": True, "newest": found}
+    return Stock(**{**report, **more})
+
+
+def beside(report: Stock | None, **more: Any) -> ClusterState:
+    """db-0002 is left, at revision 7."""
+    return replace(lost(3, 0, 1), stock=StockSight(is_kept=True, report=report, **more))
+
+
+def alone(report: Stock | None, **more: Any) -> ClusterState:
+    """Nothing is left."""
+    return replace(lost(3, 0, 1, 2), stock=StockSight(is_kept=True, report=report, **more))
+
+
+def source_of(state: ClusterState) -> str:
+    """The survivor or the backup that the plan begins with; its reason where it begins none."""
+    made = plan(state)
+    for action in made.actions:
+        if isinstance(action, Remember) and action.persisted.recovery is not None:
+            found = action.persisted.recovery
+            return found.survivor or (found.backup.name if found.backup is not None else "")
+    return made.reason
+
+
+@pytest.mark.parametrize(
+    ("state", "source"),
+    [
+        pytest.param(beside(having(backup(8))), "r8", id="a higher revision"),
+        pytest.param(beside(having(backup(7))), "db-0002", id="the same revision"),
+        pytest.param(beside(having(None)), "db-0002", id="none stored"),
+        pytest.param(beside(having(backup(8, OTHER))), "db-0002", id="of another etcd cluster"),
+        pytest.param(beside(having(backup(8, version="3.5.9"))), "db-0002", id="of too old an etcd"),
+        pytest.param(
+            beside(having(backup(7), is_checked=False, newest=None)), "db-0002", id="not read, not newer"
+        ),
+        pytest.param(
+            beside(having(backup(8), newest=None, damaged=("r8",))), "db-0002", id="the newer one is damaged"
+        ),
+        pytest.param(
+            beside(having(backup(8), is_checked=False, newest=None)), "BackupPending", id="newer, not read"
+        ),
+        pytest.param(beside(None), "QuorumLost", id="not asked"),
+        pytest.param(beside(Stock()), "QuorumLost", id="a backup is being taken"),
+        pytest.param(beside(None, waited=TOOL_GRACE), "db-0002", id="silent for too long"),
+        pytest.param(
+            beside(None, waited=9e9, known_revision=8), "BackupPending", id="silent, was known to have more"
+        ),
+        pytest.param(beside(None, waited=TOOL_GRACE, known_revision=7), "db-0002", id="silent, had no more"),
+        pytest.param(alone(having(backup(3, OTHER))), "r3", id="all there is"),
+        pytest.param(alone(having(None)), "NoBackup", id="nothing at all"),
+        pytest.param(alone(having(None, damaged=("r9",))), "NoBackup", id="nothing that is whole"),
+        pytest.param(alone(having(backup(9, version="3.4.3"))), "RecoveryUnsupported", id="only too old"),
+        pytest.param(alone(None, waited=9e9), "BackupPending", id="nothing known, for ever"),
+        pytest.param(alone(having(backup(), is_checked=False)), "BackupPending", id="nothing read"),
+        pytest.param(replace(lost(3, 0, 1, 2)), "NoBackup", id="no backups are kept"),
+    ],
+)
+def test_the_newest_source_is_taken_and_none_while_it_is_not_known(state: ClusterState, source: str) -> None:
+    assert chooses_source(state)
+    assert source_of(state) == source
+
+
+def test_a_newer_backup_is_restored_after_the_same_proof_as_a_survivor() -> None:
+    made = plan(beside(having(backup(8, version="3.5.30"))))
+    proof, remembered, seed, *_ = made.actions
+    assert isinstance(proof, ConfirmLoss)
+    assert (proof.gone, proof.survivors) == (("db-0000", "db-0001"), (("db-0002", "pod-db-0002"),))
+    assert isinstance(remembered, Remember)
+    recovery = remembered.persisted.recovery
+    assert recovery is not None
+    assert (recovery.survivor, recovery.revision, recovery.version) == ("", 8, "3.5.30")
+    assert recovery.backup == BackupSource(
+        cluster="db", via="Tool", name="r8", sha256="ab", time="2026-01-01T00:00:00Z", age=61
+    )
+    assert isinstance(seed, CreateMember)
+    assert (seed.name, seed.version) == ("db-0003", "3.5.30")
+    assert "the backup r8 of db, taken at 2026-01-01T00:00:00Z (1 min 1 s before), revision 8" in made.message
+
+
+def test_when_nothing_is_left_that_is_proven_first() -> None:
+    proof = plan(alone(having(backup()))).actions[0]
+    assert isinstance(proof, ConfirmNothingLeft)
+    assert (proof.seeds, proof.is_loss) == ((), True)
+
+
+def test_a_backup_pending_asks_a_person_nothing_but_what_helps() -> None:
+    made = plan(beside(None, known_revision=8, problem="no route"))
+    assert made.stage is Stage.HELD
+    assert "(no route); remove spec.backup to recover from db-0002" in made.message
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        bootstrapped(ephemeral()),
+        replace(lost(3, 0), unavailable_for=60.0),
+        replace(bootstrapped(persistent()), has_quorum=False),
+        recovering(),
+    ],
+)
+def test_the_stock_matters_only_where_a_source_is_chosen(state: ClusterState) -> None:
+    assert not chooses_source(state)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(0, "0 s"), (59, "59 s"), (61, "1 min 1 s"), (3600, "1 h"), (90_061, "1 d 1 h"), (86_400, "1 d")],
+)
+def test_an_age_is_told_in_its_two_largest_units(seconds: int, text: str) -> None:
+    assert duration(seconds) == text
+
+
+# a new cluster
+
+
+def new(**changes: Any) -> ClusterState:
+    desired = replace(ephemeral(), restore=RestoreFrom(cluster="old"), **changes)
+    return ClusterState(desired=desired)
+
+
+def test_a_new_cluster_begins_with_a_seed_of_its_first_number() -> None:
+    made = plan(new())
+    proof, remembered, seed, *_ = made.actions
+    assert isinstance(proof, ConfirmNothingLeft)
+    assert not proof.is_loss
+    assert isinstance(remembered, Remember)
+    recovery = remembered.persisted.recovery
+    assert recovery is not None
+    assert (recovery.seed, recovery.token, recovery.replaces) == ("db-0000", f"{TOKEN}-1", "")
+    assert remembered.persisted.is_restoring
+    assert recovery.backup == BackupSource(cluster="old", via="Claim")
+    assert isinstance(seed, CreateMember)
+    assert made.reason == "Restoring"
+    state = replace(new(), desired=replace(new().desired, persisted=remembered.persisted))
+    found = {each.type: (each.status, each.reason) for each in conditions(state, plan(state))}
+    assert found["Available"] == ("False", "Creating")
+    assert found["Degraded"] == ("False", "AsExpected")
+    assert "DataLossPossible" not in found
+
+
+@pytest.mark.parametrize("version", ["3.4.35", "3.5.9"])
+def test_a_new_cluster_of_too_old_an_etcd_is_not_begun(version: str) -> None:
+    made = plan(new(version=version))
+    assert (made.stage, made.reason, made.actions) == (Stage.HELD, "RecoveryUnsupported", ())
+
+
+def test_a_backup_is_fetched_through_the_tool_that_uses_its_claim() -> None:
+    remembered = plan(replace(new(), stock=StockSight(has_source_tool=True))).actions[1]
+    assert isinstance(remembered, Remember)
+    assert remembered.persisted.recovery is not None
+    assert remembered.persisted.recovery.backup == BackupSource(cluster="old", via="Tool")
