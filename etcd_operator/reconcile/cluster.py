@@ -159,8 +159,8 @@ class _Pass(Generic[Cluster]):
                 self._of.actor.act(self._state, action, self._report)
         if self._plan.actions:
             log.info("acted", reason=self._plan.reason, message=self._plan.message)
-        if self._plan.reason in MILESTONES:
-            self._report(MILESTONES[self._plan.reason], self._plan.message)
+            if self._plan.reason in MILESTONES:
+                self._report(MILESTONES[self._plan.reason], self._plan.message)
 
     def _remember(self, action: Remember) -> None:
         earlier, before = self._state, self._state.persisted.upgrade

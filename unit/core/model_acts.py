@@ -15,6 +15,7 @@ from etcd_operator.core.actions import (
     AnnotateVoters,
     ClearMissing,
     ConfirmLoss,
+    ConfirmNothingLeft,
     ConfirmSilence,
     CreateClientService,
     CreateMember,
@@ -86,6 +87,8 @@ def _recover(world: World, state: ClusterState, action: RecoveryAction) -> set[s
         case ConfirmLoss():
             confirm(world, state, action)
             return set()
+        case ConfirmNothingLeft():
+            raise TypeError("the clusters of the model have no backups")
         case ConfirmSilence() | DropSeed():
             return recover(world, state, action)
         case _:

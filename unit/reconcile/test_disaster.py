@@ -19,9 +19,9 @@ LOST = ("it dies after the reply", "the reply is lost and it dies")
 
 
 @contextmanager
-def backed_up(size: int = 3, **spec: object) -> Iterator[Bench]:
+def backed_up(size: int = 3) -> Iterator[Bench]:
     """A cluster with an acknowledged key, and a tool at work."""
-    with bootstrapped(*ephemeral(size=size, backup=BACKUP, **spec)) as made:
+    with bootstrapped(*ephemeral(size=size, backup=BACKUP)) as made:
         made.run_until(lambda: made.condition(COREOS, "BackupHealthy").get("status") == "True")
         made.settle()
         yield made
@@ -99,6 +99,8 @@ def test_the_seed_has_two_steps_and_only_the_token_of_the_tool() -> None:
         assert "app" not in seed["metadata"]["labels"]
         made.wait(30.0)
         assert members(made) == ["c-0003"]
+        started = [each for each in made.event_reasons() if each.startswith("RecoveryStarted")]
+        assert started == ["RecoveryStarted"], "waiting is no Event: too many would hide later ones"
 
 
 def test_a_survivor_that_has_as_much_is_preferred() -> None:
