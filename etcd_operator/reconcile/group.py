@@ -16,6 +16,7 @@ from etcd_operator.keys import Key
 from etcd_operator.reconcile.act import Actor
 from etcd_operator.reconcile.backup_tool.group import tool_group
 from etcd_operator.reconcile.backup_tool.inquiries import Inquiries
+from etcd_operator.reconcile.backup_tool.stocks import Stocks
 from etcd_operator.reconcile.backup_tool.tokens import Tokens
 from etcd_operator.reconcile.backups.groups import backup_groups
 from etcd_operator.reconcile.caches import Caches, Cluster, Source, coreos_caches, improbable_caches
@@ -38,7 +39,6 @@ from etcd_operator.reconcile.quorum_check import QuorumCheck
 from etcd_operator.reconcile.readiness import ReadinessWriter
 from etcd_operator.reconcile.reporters import cluster_reporter, peer_reporter
 from etcd_operator.reconcile.restores.group import restore_group
-from etcd_operator.reconcile.stocks import Stocks
 from etcd_operator.reconcile.upgrade import UpgradeWatch
 from etcd_operator.reconcile.waits import Waits
 from etcd_operator.reconcile.wiring import ClusterGroup, Group, Later, Wiring

@@ -173,7 +173,17 @@ BAD_EPHEMERAL = [
     pytest.param({"size": 3, "nodeSelector": {"a": 1}}, "$.nodeSelector", id="a selector of numbers"),
     pytest.param({"size": 3, "antiAffinity": {}}, "$.antiAffinity", id="an affinity instead of a boolean"),
     pytest.param({"size": 3, "version": 3.6}, "$.version", id="version as a number"),
-    pytest.param({"size": 3, "restore": {}}, "unknown field `restore`", id="restore"),
+    pytest.param({"size": 3, "restore": {}}, "$.restore", id="restore of nothing"),
+    pytest.param(
+        {"size": 3, "restore": {"backupClusterName": "../other"}},
+        "spec.restore.backupClusterName: must be the name",
+        id="restore of no name",
+    ),
+    pytest.param(
+        {"size": 3, "restore": {"backupClusterName": "other", "storageType": "S3"}},
+        "spec.restore: storageType S3 needs spec.backup",
+        id="restore from no bucket",
+    ),
     *(pytest.param({"size": 3, "version": text}, repr(text), id=f"version {text}") for text in VERSIONS),
 ]
 

@@ -28,7 +28,7 @@ class Bed:
         self.problem: Exception | None = None
         self.inquiries = Inquiries(on_answer=self.answered.append, clock=self.clock, ask_tool=self.ask)
 
-    def ask(self, address: tuple[str, int], token: str) -> ToolReport:
+    def ask(self, _: Tool) -> ToolReport:
         self.asked.append(threading.current_thread().name)
         assert self.gate.wait(20)
         if self.problem is not None:

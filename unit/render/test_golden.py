@@ -1,12 +1,18 @@
 """Every manifest of both groups, compared with a golden file."""
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import msgspec
 import pytest
 
 from etcd_operator.api.backup_schedules import Retention
+from etcd_operator.api.persisted import BackupSource, Via
+from etcd_operator.core.backup_tool.policy import wanted
+from etcd_operator.core.desired import RestoreFrom
+from etcd_operator.core.starts import Seeding
+from etcd_operator.errors import InvalidSpec
 from etcd_operator.render import backup_tool, ephemeral, persistent, seed
 from etcd_operator.render.options import ALL_ADDRESSES
 from etcd_operator.render.storage_class import storage_class
@@ -33,6 +39,10 @@ from unit.render.cases import (
 )
 from unit.render.conftest import GOLDEN, Compare
 from unit.render.tools import IN_S3, ON_VOLUME, tool_of
+
+POLICY = wanted(IN_S3).policy
+TARGET = POLICY.s3 if POLICY is not None else None
+VIAS: tuple[Via, ...] = ("Tool", "Claim", "Bucket")
 
 MANIFESTS = {
     "backup-job-s3": backup_job_of("s3://my-bucket/{{ .Namespace }}/{{ .Name }}.db?region=eu-west-1"),
@@ -72,6 +82,15 @@ MANIFESTS = {
         "file:///nightly-20261122-0330.db",
         persistentVolumeClaim={"claimName": "backups"},
     ),
+    **{
+        f"ephemeral-seed-from-{via.lower()}": seed.pod(
+            replace(PLAIN_EPHEMERAL, restore=RestoreFrom(cluster="old", s3=TARGET)),
+            "db-0003",
+            Seeding(token="t", backup=BackupSource(cluster="old", via=via)),
+            image=lambda: "localhost/etcd-operator:test",
+        )
+        for via in VIAS
+    },
     "backup-of-schedule": backup_of_schedule(
         source={"clusterName": "db"},
         destination={"objectURLTemplate": "s3://my-bucket/{{ .Name }}.db"},
@@ -142,3 +161,9 @@ def test_no_manifest_has_an_address_of_only_one_family() -> None:
 
 def test_no_golden_file_is_unused() -> None:
     assert {path.stem for path in GOLDEN.glob("*.yaml")} == set(MANIFESTS)
+
+
+def test_a_seed_from_a_bucket_needs_the_bucket() -> None:
+    start = Seeding(token="t", backup=BackupSource(cluster="old", via="Bucket"))
+    with pytest.raises(InvalidSpec, match="needs spec.backup with storageType S3"):
+        seed.pod(PLAIN_EPHEMERAL, "db-0003", start)
