@@ -1,7 +1,7 @@
 """Fetches the backup that a seed starts from: from a backup tool, or from where it is stored.
 
 Promises: the file appears under its name only when every byte is checked; a file of that name is replaced;
-a tool that is not there yet, or ends in the middle, is asked again for `PATIENCE` without progress.
+a tool that is not there yet, or ends in the middle, is asked again until `PATIENCE` is over.
 """
 
 import hashlib
