@@ -15,7 +15,7 @@ from typing import BinaryIO
 from urllib.parse import quote
 
 from etcd_operator.api.meta import Value
-from etcd_operator.backup.errors import BackupError, Damaged, NotABackup
+from etcd_operator.backup.errors import Damaged, NotABackup
 from etcd_operator.backup.fetch import fetch
 from etcd_operator.backup.keys import KeyRing
 from etcd_operator.backup_tool import client
@@ -23,6 +23,7 @@ from etcd_operator.backup_tool.client import NoReport, TokenRefused
 from etcd_operator.backup_tool.inventory import Inventory, StoredBackup
 from etcd_operator.backup_tool.versions import NotUsable, check_usable
 from etcd_operator.clock import Clock
+from etcd_operator.errors import TerminalError
 from etcd_operator.storage.protocol import Store
 from etcd_operator.timestamps import timestamp
 
@@ -32,7 +33,7 @@ STALL_SECONDS = 60.0
 _BLOCK = 1 << 18
 
 
-class SeedError(BackupError):
+class SeedError(TerminalError):
     """There is no backup that the seed can start from."""
 
 
