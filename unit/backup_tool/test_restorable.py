@@ -251,5 +251,5 @@ def test_a_backup_of_a_later_etcd_is_not_passed_over_for_an_older_one(
 ) -> None:
     put(store, 5)
     put(store, 6, minutes=1, version="3.7.3")
-    with pytest.raises(SeedError, match="set spec.version"):
+    with pytest.raises(SeedError, match=r"set spec\.version"):
         from_store(store, load(store, FOLDER), WISH, tmp_path / "one.db")

@@ -165,5 +165,5 @@ def test_no_golden_file_is_unused() -> None:
 
 def test_a_seed_from_a_bucket_needs_the_bucket() -> None:
     start = Seeding(token="t", backup=BackupSource(cluster="old", via="Bucket"))
-    with pytest.raises(InvalidSpec, match="needs spec.backup with storageType S3"):
+    with pytest.raises(InvalidSpec, match=r"needs spec\.backup with storageType S3"):
         seed.pod(PLAIN_EPHEMERAL, "db-0003", start)
