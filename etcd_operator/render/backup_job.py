@@ -82,11 +82,11 @@ def verification_job(
     if etcd_image:
         runs["resources"] = TRIAL_RESOURCES
         made["shareProcessNamespace"] = True
-        made["initContainers"] = [_programs(etcd_image)]
+        made["initContainers"] = [programs(etcd_image)]
     return _job(metadata, job_name(metadata, is_verification=True), VERIFY_NAME_LABELS, made)
 
 
-def _programs(image: str) -> RawObject:
+def programs(image: str) -> RawObject:
     """A container that exists as long as the one that uses its programs."""
     return {
         "name": PROGRAMS_CONTAINER,

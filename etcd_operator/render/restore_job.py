@@ -16,15 +16,14 @@ from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.api.restores import API_VERSION, KIND, UID_LABEL
 from etcd_operator.core.backups.spec import CLAIM_FOLDER, url_in_pod
-from etcd_operator.render.backup_job import REPORT, SCRATCH, SECRETS, container, pod
+from etcd_operator.render.backup_job import REPORT, SCRATCH, SECRETS, container, pod, programs
 from etcd_operator.render.owner import owned_by
 from etcd_operator.render.pod import DATA_VOLUME
 from etcd_operator.render.restored import DATA_FOLDER, MOUNT_PATH, Member
-from etcd_operator.render.security import RESTRICTED, security
+from etcd_operator.render.security import security
 
 CHECK_CONTAINER = "verify"
 CONTAINER = "restore"
-PROGRAMS_CONTAINER = "etcd"
 NAME_LABELS = {"app.kubernetes.io/name": "etcd-restore"}
 
 _LONGEST_JOB_NAME = 63  # of the label with the name of a Job that pods carry
@@ -32,12 +31,8 @@ _RETRIES = 3
 _NOT_REPEATED = [1, 2, 3]
 """Exit codes of the command's own failures, not those of signals."""
 
-PROGRAMS_RESOURCES: RawObject = {"requests": {"cpu": "10m", "memory": "32Mi"}, "limits": {"memory": "128Mi"}}
 RESOURCES: RawObject = {"requests": {"cpu": "100m", "memory": "128Mi"}}
 """etcdutl maps the whole database, which counts as memory of the container: there is no limit."""
-
-IDLE = ["/usr/local/bin/etcd", "gateway", "start", "--endpoints=127.0.0.1:1", "--listen-addr=127.0.0.1:23790"]
-"""A proxy that nobody connects to, and that has nothing to connect to."""
 
 
 def check_name(metadata: ObjectMeta) -> str:
@@ -82,7 +77,7 @@ def job(  # noqa: PLR0913 -- all that a Job depends on
     main["resources"] = RESOURCES
     main["volumeMounts"].append({"name": DATA_VOLUME, "mountPath": MOUNT_PATH})
     spec["volumes"].append({"name": DATA_VOLUME, "persistentVolumeClaim": {"claimName": member.name}})
-    spec["initContainers"] = [_programs(etcd_image)]
+    spec["initContainers"] = [programs(etcd_image)]
     spec["shareProcessNamespace"] = True
     # The member reads what this pod writes, and runs where its volume is.
     spec["securityContext"] = security(template).pod
@@ -115,19 +110,6 @@ def _pod(access: BackupSpec, name: str, image: str, arguments: list[str]) -> Raw
         if mount["mountPath"] == CLAIM_FOLDER:
             mount["readOnly"] = True
     return spec
-
-
-def _programs(image: str) -> RawObject:
-    """A container that exists as long as the one that uses its programs."""
-    return {
-        "name": PROGRAMS_CONTAINER,
-        "image": image,
-        "imagePullPolicy": "IfNotPresent",
-        "restartPolicy": "Always",
-        "command": IDLE,
-        "resources": PROGRAMS_RESOURCES,
-        "securityContext": RESTRICTED.container,
-    }
 
 
 def _placement(metadata: ObjectMeta, template: PodTemplate) -> RawObject:
