@@ -27,6 +27,7 @@ def test_every_error_that_means_damage_has_a_reason_of_its_own() -> None:
     assert {kind.__name__ for kind in BackupError.__subclasses__()} - set(VERIFY_REASONS) <= {
         "FetchError",
         "RestoreError",
+        "ScratchFailed",
         "ProgramMissing",
         "ProgramFailed",
     }, "these say nothing about the backup"

@@ -25,7 +25,9 @@ class Bench:
     def pod(self, name: str = "p", **spec: object) -> Json:
         name_of_pod = {"name": "NAME", "valueFrom": {"fieldRef": {"fieldPath": "metadata.name"}}}
         command = ["etcd", "--name=$(NAME)"]
-        container = {"name": "etcd", "image": "etcd:1", "command": command, "env": [name_of_pod]}
+        mounts = [{"name": "data", "mountPath": "/data"}] if "volumes" in spec else []
+        container: Json = {"name": "etcd", "image": "etcd:1", "command": command, "env": [name_of_pod]}
+        container["volumeMounts"] = mounts
         body = {"metadata": {"name": name}, "spec": {"containers": [container], **spec}}
         return self.api.objects.create(PODS, "default", body)
 
