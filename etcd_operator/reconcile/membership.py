@@ -66,6 +66,7 @@ class Membership:
         if int(member_id, 16) not in {member.id for member in listed.members}:
             return False
         self._assert_as_planned(listed)
+        self._assert_leads_as_planned(name, member_id)
         return self._of_any_voter(lambda voter: voter.member_remove(int(member_id, 16)), but=name)
 
     def move_leader(self, action: MoveLeader) -> None:
@@ -125,6 +126,12 @@ class Membership:
         planned = {(entry.id, entry.is_learner) for entry in self.state.etcd_members}
         if {(hex_id(member.id), member.is_learner) for member in listed.members} != planned:
             raise Conflict("etcd's members have changed since they were observed: trying again")
+
+    def _assert_leads_as_planned(self, name: str, member_id: str) -> None:
+        """A member that was silent may have come back, and have won an election, since the observation."""
+        known = {member.answer.leader for member in self.state.members if member.answer is not None}
+        if member_id not in known and hex_id(self._voter(name).status().leader) == member_id:
+            raise Conflict(f"{name} leads now: it is removed when another member leads")
 
     def _listed(self, but: str = "") -> MemberList:
         return self._voter(but).member_list(linearizable=True)

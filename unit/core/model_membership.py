@@ -83,7 +83,15 @@ def _remove(world: World, state: ClusterState, action: RemoveMember | RemoveCorr
         _assert_missing_as_observed(world, state, action.name)
         _assert_as_planned(world, state, asked)
         _assert_others_are_kept(world, state, action.name)
+        _assert_leads_as_planned(world, state, asked, action.member_id)
         world.remove(asked, action.member_id)
+
+
+def _assert_leads_as_planned(world: World, state: ClusterState, asked: Process, member_id: str) -> None:
+    known = {member.answer.leader for member in state.members if member.answer is not None}
+    group = world.group_of(asked)
+    if member_id not in known and group is not None and group.leader.disk.member_id == member_id:
+        raise Refused("it leads now")
 
 
 def _assert_corrupt(world: World, state: ClusterState, member_id: str) -> None:

@@ -142,3 +142,10 @@ def test_a_seed_that_serves_is_not_given_up_because_its_claim_is_being_deleted()
     machine.controllers_act()
     machine.a_claim_is_deleted(how="kubectl", which=0)
     machine.teardown()
+
+
+def test_a_member_that_has_come_back_and_leads_is_not_removed_by_an_outdated_decision() -> None:
+    """It was silent when the removal was decided: its leadership is moved first."""
+    machine = ManualRecoveries()
+    machine.begin(size=3, asked=1, left={1, 2}, is_silent=True, passes=0, is_slow=True)
+    machine.teardown()

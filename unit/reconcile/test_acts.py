@@ -84,6 +84,22 @@ def test_no_second_member_is_removed_before_the_first_removal_was_seen(
 
 
 @pytest.mark.parametrize(
+    ("kind", "body"), [persistent(size=3), ephemeral(size=3)], ids=["persistent", "ephemeral"]
+)
+def test_no_member_is_removed_that_leads_since_the_observation(kind: Kind, body: Any) -> None:
+    """It was silent, came back and won an election: its leadership is moved first."""
+    with bootstrapped(kind, body) as made:
+        acts = Acts(made, kind)
+        etcd = made.etcd.etcd
+        with etcd.changed:
+            victim = next(member for member in etcd.members if member is not etcd.leader)
+            etcd.leader = victim
+        with pytest.raises(Conflict, match=f"{victim.name} leads now"):
+            acts.remove(victim.name)
+        assert victim.name in _names(made)
+
+
+@pytest.mark.parametrize(
     ("kind", "body", "victim", "holder"),
     [
         pytest.param(*persistent(size=3), "c-2", CLAIMS, id="persistent"),
