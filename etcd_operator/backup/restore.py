@@ -4,6 +4,7 @@ Promises:
 - the data directory appears under its name only when it is complete, and never replaces one with data;
 - the snapshot is checked while it is fetched, and `etcdutl` runs only on one that passed;
 - an error leaves nothing; what a killed process left is removed by the next restore to the same directory;
+- with a mark beside it, a data directory is recognized as that of this very member of this very cluster;
 - nobody else may read what is restored: it contains all keys and values.
 
 Everything is prepared beside the data directory, in a folder that is removed at the end.
@@ -54,12 +55,14 @@ def restore(  # noqa: PLR0913 -- what, where, for whom, with what
     tool: Tool,
     *,
     scratch: Path | None = None,
+    is_marked: bool = False,
     on_stage: Callable[[str], None] = lambda _verb: None,
     on_progress: OnProgress = ignore_progress,
 ) -> Snapshot:
     """Restore `source` to `data_dir`, which does not exist or is empty; what was restored.
 
     scratch: a folder for the snapshot until it is restored; None for a place beside the data directory.
+    is_marked: write whose data it is beside the data directory, for `is_restored`.
     on_stage: called with what begins, `fetching` and `restoring`. on_progress: with the bytes of the snapshot
     that have arrived, then with those of the new database.
     Raises `RestoreError`, `Damaged`, `WrongKey`, `ProgramFailed`, and the store's errors.
@@ -79,6 +82,8 @@ def restore(  # noqa: PLR0913 -- what, where, for whom, with what
             file.unlink()
             _sync(made)
             require_absent(target)
+            if is_marked:
+                _mark(target, member)
             made.rename(target)  # replaces an empty folder, and nothing else
             sync_folder(target.parent)
     except OSError as error:
@@ -100,6 +105,44 @@ def is_filled(data_dir: Path) -> bool:
         return os.path.lexists(data_dir) and (not data_dir.is_dir() or any(data_dir.iterdir()))
     except OSError as error:
         raise RestoreError(f"cannot read {data_dir}: {error.strerror}") from error
+
+
+def is_restored(data_dir: Path, member: Member) -> bool:
+    """Whether `data_dir` was restored, with a mark, for this member of this cluster.
+
+    Raises `RestoreError` if it has other data, which nothing may be started on.
+    """
+    target = data_dir.resolve()
+    if not is_filled(target):
+        return False
+    try:
+        if _mark_of(target).read_text(errors="replace") == _marked(member):
+            return True
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise RestoreError(f"cannot read {_mark_of(target)}: {error.strerror}") from error
+    raise RestoreError(
+        f"the volume was not empty: {data_dir} has data that this restore has not written, and that is left "
+        "as it is: use another volume, or empty this one"
+    )
+
+
+def _mark(target: Path, member: Member) -> None:
+    """Write and sync the mark while there is no data yet: data that was there before never gets one."""
+    with _mark_of(target).open("w") as file:
+        file.write(_marked(member))
+        file.flush()
+        os.fsync(file.fileno())
+    sync_folder(target.parent)
+
+
+def _mark_of(target: Path) -> Path:
+    return target.with_name(f".{target.name}.restored")
+
+
+def _marked(member: Member) -> str:
+    return f"{member.token} {member.name}\n"
 
 
 @contextmanager

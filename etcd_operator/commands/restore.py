@@ -63,7 +63,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="where the snapshot is kept until it is restored (default: beside the data directory)",
     )
-    # For the pod that the operator makes: see `programs.folder_in_pod`.
+    # For the pod that the operator makes: a volume may come with data that another restore has left.
+    parser.add_argument("--skip-restored", action="store_true", help=argparse.SUPPRESS)
+    # The same: see `programs.folder_in_pod`.
     parser.add_argument("--etcd-in-pod", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--sha256", metavar="HEX", default="", help="what the snapshot's SHA-256 has to be")
     parser.add_argument(
@@ -83,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
 def _restore(options: argparse.Namespace) -> Outcome:
     from etcd_operator.backup import programs
     from etcd_operator.backup.restorable import find
-    from etcd_operator.backup.restore import is_filled, require_absent, restore
+    from etcd_operator.backup.restore import is_filled, is_restored, require_absent, restore
 
     begin = time.monotonic()
     if options.sha256 and not _SHA256.fullmatch(options.sha256):
@@ -93,7 +95,10 @@ def _restore(options: argparse.Namespace) -> Outcome:
     if options.check:
         return _check(options)
     member = members.of(options)
-    if options.skip_existing and is_filled(options.data_dir):
+    is_done = (options.skip_existing and is_filled(options.data_dir)) or (
+        options.skip_restored and is_restored(options.data_dir, member)
+    )
+    if is_done:
         return Outcome(
             text=f"{options.data_dir} has data already: nothing was done",
             document={"dataDir": str(options.data_dir), "skipped": True},
@@ -116,6 +121,7 @@ def _restore(options: argparse.Namespace) -> Outcome:
             ring,
             tool,
             scratch=scratch,
+            is_marked=options.skip_restored,
             on_stage=shown.restart,
             on_progress=shown,
         )

@@ -1,8 +1,8 @@
 """The Jobs of an EtcdRestore: one that verifies the backup, and one for each member that restores it.
 
 Their pods have no rights, as those of an EtcdBackup (see `render.backup_job`). A pod that was killed is
-repeated: complete data is left alone, and incomplete data has another name. What the command itself reports
-fails the Job at once: it has retried what is worth it.
+repeated: complete data of this very restore is left alone, and incomplete data has another name. What the
+command itself reports fails the Job at once: it has retried what is worth it.
 
 etcdutl is not in the operator's image, and etcd's images have no shell and no program that copies a file. So
 a second container runs a program of such an image that does nothing, and the containers of the pod share
@@ -94,7 +94,7 @@ def _flags(member: Member, sha256: str) -> list[str]:
     return [
         f"--data-dir={DATA_FOLDER}",
         f"--scratch-dir={SCRATCH}",
-        "--skip-existing",
+        "--skip-restored",
         "--etcd-in-pod",
         f"--sha256={sha256}",
         f"--name={member.name}",

@@ -81,9 +81,27 @@ def test_a_backup_is_checked_and_restored(
     ran, report = carried_out(run, job_of(report.snapshot.sha256), backups, tmp_path)
     assert ran.code == 0, ran.err
     assert (tmp_path / "volume" / "restored" / "member" / "snap" / "db").read_bytes() == stored.read_bytes()
-    assert [each.name for each in (tmp_path / "volume").iterdir()] == ["restored"]
+    assert {each.name for each in (tmp_path / "volume").iterdir()} == {"restored", ".restored.restored"}
     again, _ = carried_out(run, job_of("ab" * 32), backups, tmp_path)
     assert (again.code, again.document["skipped"]) == (0, True), "a repetition leaves complete data alone"
+
+
+@pytest.mark.parametrize("mark", [None, "another my-cluster-1\n", "uid my-cluster-0\n"])
+def test_a_volume_that_comes_with_the_data_of_another_restore(
+    run: Run, stored: Path, backups: Path, tmp_path: Path, etcdutl: None, mark: str | None
+) -> None:
+    database = tmp_path / "volume" / "restored" / "member" / "snap" / "db"
+    database.parent.mkdir(parents=True)
+    database.write_bytes(b"old")
+    if mark is not None:
+        (tmp_path / "volume" / ".restored.restored").write_text(mark)
+    for _ in range(2):
+        ran, report = carried_out(run, job_of("ab" * 32), backups, tmp_path)
+        assert ran.code == 1
+        why = result.failure(report, why="", job="j")
+        assert why.reason == "VolumeFailed"
+        assert "the volume was not empty" in why.message
+    assert database.read_bytes() == b"old"
 
 
 def test_a_backup_that_was_replaced_in_between(

@@ -98,7 +98,7 @@ def test_the_command_understands_its_arguments() -> None:
     assert member.initial_cluster == {
         f"my-cluster-{n}": (f"http://my-cluster-{n}.my-cluster.default.svc:2380",) for n in range(3)
     }
-    assert options.skip_existing
+    assert (options.skip_restored, options.skip_existing) == (True, False)
     mounts = {mount["mountPath"]: mount for mount in container["volumeMounts"]}
     assert str(options.data_dir.parent) in mounts, "a folder in the volume, not the volume itself"
     assert {str(options.scratch_dir), str(options.encryption_keys)} < set(mounts)
