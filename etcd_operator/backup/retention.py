@@ -2,6 +2,11 @@
 
 A backup is surplus if there are `max_count` newer ones, or if it is more than `max_age` older than the newest
 one. The newest is never surplus, and neither is one that is named.
+
+Where a person restores a member in place, with the same URLs and token, revisions go back and the ID of the
+etcd cluster stays the same; and clocks of nodes are wrong. Then the order is wrong, and would make each new
+backup surplus. So the `max_count` backups that were written last are never surplus by count, and the last one
+not by age: by the clock of the store, which has nothing to do with either.
 """
 
 from collections.abc import Collection, Iterable
@@ -44,17 +49,22 @@ def surplus(
     if not placed:
         return ()
     newest = placed[0].backup
+    written = sorted(placed, key=lambda each: each.backup.modified, reverse=True)
+    places = {each.backup.name: number for number, each in enumerate(written)}
     reference = min(now, newest.manifest.time, newest.modified)
     old = [
         each.backup
         for number, each in enumerate(placed)
-        if number and each.backup.name not in keep and _is_surplus(policy, number, reference - each.time)
+        if each.backup.name not in keep
+        and _is_surplus(policy, min(number, places[each.backup.name]), reference - each.time)
     ]
     return tuple(reversed(old))
 
 
 def _is_surplus(policy: Policy, newer: int, age: timedelta) -> bool:
-    """newer: the number of backups that are newer."""
+    """newer: the number of backups that are newer without any doubt; 0 for the newest."""
+    if newer == 0:
+        return False
     if policy.max_count is not None and newer >= policy.max_count:
         return True
     return policy.max_age is not None and age.total_seconds() > policy.max_age
