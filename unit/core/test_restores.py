@@ -100,6 +100,13 @@ def test_a_claim_that_is_being_deleted_is_not_restored_to() -> None:
     assert failure(replace(VERIFIED, members=members(ClaimState.TERMINATING, RUNS))) == "ClaimDeleted"
 
 
+def test_claims_that_are_handed_over_need_neither_their_jobs_nor_the_backup() -> None:
+    gone = SourceState(reason="UnknownBackup", message="gone", is_missing=True)
+    first = MemberState(name="c-0", claim=ClaimState.MARKED)
+    rest = MemberState(name="c-1", claim=ClaimState.OURS, job=DONE)
+    assert planned(replace(VERIFIED, members=(first, rest), source=gone, waited=9999.0)).act is Act.MARK
+
+
 def test_an_etcdbackup_does_not_matter_once_every_member_has_its_job() -> None:
     gone = SourceState(reason="UnknownBackup", message="gone", is_missing=True)
     late = replace(VERIFIED, source=gone, waited=100.0)

@@ -133,9 +133,10 @@ def require_free_name(state: RestoreState) -> RestorePlan | None:
 
 
 def await_source(state: RestoreState) -> RestorePlan | None:
-    """Wait for the EtcdBackup; it does not matter any more once every member has its Job."""
+    """Wait for the EtcdBackup; it does not matter any more once every member has its Job, or its data."""
     source = state.source
-    if source.url or (state.snapshot is not None and all(m.job is not None for m in state.members)):
+    is_needed = state.snapshot is None or any(m.job is None and not m.is_restored for m in state.members)
+    if source.url or not is_needed:
         return None
     if source.is_final or (source.is_missing and state.waited >= SOURCE_PATIENCE):
         return _fail(source.reason, source.message)
