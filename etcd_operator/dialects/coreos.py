@@ -74,7 +74,8 @@ class CoreosDialect:
             "is_paused": spec.paused,
             "pod_template": _pod_template(cluster.metadata.name, spec),
             "adopt": adopt_of(_adopt(spec, cluster.spec), cluster.metadata.namespace),
-            "restore": _restore(spec),
+            # Nothing reads it later, so nothing that spec.backup is edited to can make it a problem.
+            "restore": _restore(spec) if not cluster.status.cluster_id else None,
         }
 
     def status(self, cluster: EtcdCluster, state: ClusterState, plan: Plan, *, now: str) -> RawObject:

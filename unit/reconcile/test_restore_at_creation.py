@@ -86,6 +86,17 @@ def test_from_the_bucket_of_spec_backup(made: Bench) -> None:
     made.run_until(lambda: len(members(made)) == 3)
 
 
+def test_its_repairs_go_on_when_spec_backup_names_no_bucket_any_more(made: Bench) -> None:
+    made.create(*ephemeral(backup=IN_S3, restore={**FROM_OLD, "storageType": "S3"}))
+    made.settle()
+    made.edit(COREOS, "c", {"spec": {"backup": {"maxBackups": 0}}})
+    made.delete(PODS, "c-0001")
+    made.world.settle()
+    made.settle()
+    assert members(made) == ["c-0000", "c-0002", "c-0003"]
+    assert made.reason(COREOS) != "InvalidSpec"
+
+
 def test_under_the_same_name_its_own_tool_serves_the_backup(made: Bench) -> None:
     """It uses the claim: a pod of a member that mounts it would keep it from another node."""
     made.create(*ephemeral(backup=ON_VOLUME, restore={"backupClusterName": "c"}))
