@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from unit.fakes.apiserver.kinds import CLAIMS, REPLICA_SETS, SECRETS, SERVICES
+from unit.fakes.apiserver.kinds import CLAIMS, PODS, REPLICA_SETS, SECRETS, SERVICES
 from unit.reconcile.bench import Bench, bench
 from unit.reconcile.bodies import COREOS, ephemeral
 from unit.reconcile.test_backup_tool import (
@@ -107,6 +107,23 @@ def test_an_invalid_policy_is_reported_and_changes_nothing(made: Bench) -> None:
     assert runs(made)
     made.settle()
     made.rest()
+
+
+def test_a_recovery_beside_an_invalid_policy_takes_the_survivor(made: Bench) -> None:
+    """No tool will answer: the definition of another version of the operator let the policy in."""
+    made.edit(COREOS, "c", {"spec": {"size": 3}})
+    made.settle()
+    made.edit(COREOS, "c", {"spec": {"backup": {"maxBackups": 3, "storageType": "S3"}}})
+    made.edit(COREOS, "c", {"status": {"backup": None}}, subresource="status")
+    made.run_until(lambda: health(made) == ("False", "InvalidSpec"))
+    for member in ("c-0000", "c-0001"):
+        made.delete(PODS, member)
+    made.world.settle()
+    made.wait(20.0)
+    assert "recovery" not in made.status(COREOS)
+    made.wait(15.0)
+    made.settle()
+    assert made.status(COREOS)["recovery"]["survivor"] == "c-0002"
 
 
 def test_a_spec_that_is_wrong_elsewhere_changes_nothing(made: Bench) -> None:

@@ -46,14 +46,14 @@ class Stocks:
             self._forget(key)
             return NO_STOCK
         asked = wanted(cluster.spec.get("backup"))
-        if asked.policy is None:
-            return StockSight(is_kept=bool(asked.problem), problem=asked.problem)
-        problem = self._ask(key, state)
+        if asked.policy is None and not asked.problem:
+            return NO_STOCK
+        problem = asked.problem or self._ask(key, state)
         heard = self.inquiries.heard(key, state.desired.uid)
         known = cluster.status.backup
         return StockSight(
             is_kept=True,
-            report=heard.report if not heard.problem else None,
+            report=heard.report if not (heard.problem or asked.problem) else None,
             waited=self.waits.seconds(key, state.desired.uid),
             problem=problem or heard.problem,
             known_revision=known.revision if known is not None else 0,
