@@ -224,6 +224,8 @@ def test_a_seed_whose_survivor_is_lost_before_it_fetched_is_followed_by_one_from
         lose(made, 0, 1)
         made.run_until(lambda: "c-0003" in members(made))
         lose(made, 2)
+        made.wait(20.0)
+        assert "c-0004" not in members(made), "it may have fetched more, and not be seen to have done so"
         made.run_until(lambda: "c-0004" in members(made))
         made.etcds.holds_seeds = ""
         made.settle()

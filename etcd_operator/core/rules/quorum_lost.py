@@ -34,7 +34,7 @@ from etcd_operator.core.actions import (
 from etcd_operator.core.backup_tool.report import VerifiedBackup
 from etcd_operator.core.members import Member, ordinal_of
 from etcd_operator.core.recoveries import missing
-from etcd_operator.core.rules.from_backup import all_there_is, newer_than
+from etcd_operator.core.rules.from_backup import TOOL_GRACE, all_there_is, newer_than
 from etcd_operator.core.rules.loss import Left, is_gone, left_of
 from etcd_operator.core.rules.seed import (
     ELECTION,
@@ -201,6 +201,10 @@ def _restore_all(state: ClusterState, backup: VerifiedBackup) -> Plan:
     recovery = next_from_backup(state, backup)
     message = f"the data of all members is lost: {under_way(recovery)}; {missing(recovery)}"
     seeds = tuple(member.name for member in state.members if not is_gone(member))
+    if seeds and state.stock.waited < TOOL_GRACE:
+        # It may have fetched all that the survivor had: the kubelet reports that a moment later.
+        found = f"waiting whether {', '.join(seeds)} has fetched its data, before a backup is restored"
+        return Plan.wait("QuorumLost", f"the survivor is lost: {found}", requeue_after=RECHECK)
     return start(state, recovery, ConfirmNothingLeft(message=message, seeds=seeds))
 
 
