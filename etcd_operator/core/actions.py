@@ -162,12 +162,14 @@ class ConfirmLoss:
     """Make sure, live, that no quorum can ever return: nothing that follows may happen otherwise.
 
     gone: members whose pods must be missing. survivors: names and pod UIDs of the members that
-    answer; none of them may know of a quorum that could still come about.
+    answer; none of them may know of a quorum that could still come about. backup: the revision of the
+    backup that is restored instead of their data, which none of them may have reached; 0 without one.
     """
 
     gone: tuple[str, ...]
     survivors: tuple[tuple[str, str], ...]
     message: str
+    backup: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -93,7 +93,11 @@ class Recoverer:
             if found is not None and found.status.phase not in ("Failed", "Succeeded"):
                 raise Conflict(f"{name} still exists: not recovering")
         for name, uid in action.survivors:
-            self._assert_cannot_elect(name, self._endpoint_of(name, uid), action.gone)
+            at = self._endpoint_of(name, uid)
+            self._assert_cannot_elect(name, at, action.gone)
+            # It may have applied more of its log since it was observed.
+            if action.backup and self._etcd(at).status().revision >= action.backup:
+                raise Conflict(f"{name} has all that the backup has: not recovering from it")
         self.scope.report("QuorumLost", action.message)
 
     def _confirm_nothing_left(self, action: ConfirmNothingLeft) -> None:

@@ -78,9 +78,9 @@ class Acts:
             member_at=dialect.member_at,
         )
 
-    def confirm(self, *gone: str) -> None:
+    def confirm(self, *gone: str, backup: int = 0) -> None:
         survivors = tuple((name, uid) for name, uid in self.uids.items() if name not in gone)
-        self._recoverer.act(ConfirmLoss(gone=gone, survivors=survivors, message="lost"))
+        self._recoverer.act(ConfirmLoss(gone=gone, survivors=survivors, message="lost", backup=backup))
 
     def act(self, action: Any) -> None:
         self._recoverer.act(action)
@@ -110,6 +110,17 @@ def test_a_pod_that_the_cache_had_not_seen_is_no_loss(made: Bench, channels: Cha
     with pytest.raises(Conflict, match="c-0001 still exists"):
         acts.confirm("c-0000", "c-0001")
     assert acts.reported == []
+
+
+def test_a_survivor_that_has_caught_up_with_the_backup_is_not_given_up(
+    made: Bench, channels: Channels
+) -> None:
+    lose(made, 0, 1)
+    acts, revision = Acts(made, channels), made.etcd.etcd.revision
+    with pytest.raises(Conflict, match="c-0002 has all that the backup has"):
+        acts.confirm("c-0000", "c-0001", backup=revision)
+    acts.confirm("c-0000", "c-0001", backup=revision + 1)
+    assert acts.reported == ["QuorumLost"]
 
 
 def test_a_survivor_that_is_going_is_none(made: Bench, channels: Channels) -> None:

@@ -192,6 +192,7 @@ def _choose(state: ClusterState, left: Left) -> Plan:
         gone=left.lost_voters,
         survivors=tuple((m.name, m.pod.uid) for m in left.able if m.pod is not None),
         message=message,
+        backup=chosen.revision if chosen is not None else 0,
     )
     return start(state, recovery, loss)
 
