@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from localcluster.console import RefusalError
 
 from . import options, suite
-from .deployment import deploy
+from .deployment import deploy, withdraw
 from .kubernetes import Kubernetes
 
 DESCRIPTION = """\
@@ -95,6 +95,7 @@ class Run:
 
     def _prepare(self) -> bool:
         self._kubernetes = options.prepared(self._options)
+        withdraw(self._kubernetes)
         loader = self._kubernetes.store_loader
         if loader and suite.ON_OPERATOR.intersection(self._wanted):
             self._stores = self._ending.enter_context(suite.Beside(loader, os.environ))

@@ -51,6 +51,14 @@ def deploy(kubernetes: Kubernetes, image: str | None) -> None:
     progress("the operator runs: deployment etcd-operator in namespace default")
 
 
+def withdraw(kubernetes: Kubernetes) -> None:
+    """End the operator of an earlier run: it writes the status of all objects, also of those of API tests."""
+    kubernetes.kubectl(
+        *("delete", "deployment", "etcd-operator", "--namespace=default"),
+        *("--ignore-not-found", "--cascade=foreground", "--timeout=120s"),
+    )
+
+
 def image_of(manifest: str) -> str:
     """The image that a manifest names."""
     found = re.findall(r"^ *image: (\S+)$", manifest, flags=re.MULTILINE)

@@ -154,6 +154,17 @@ def test_the_manifest_gets_the_image_and_a_digest_that_stays_text() -> None:
     assert deployment.rendered(manifest, IMAGE, "") == manifest
 
 
+def test_the_operator_of_an_earlier_run_is_ended(tmp_path: Path) -> None:
+    """It may be of another version, and drops what it does not know from the status of objects."""
+    program = tmp_path / "kubectl"
+    program.write_text(f'#!/bin/sh\necho "$@" > {tmp_path}/arguments\n')
+    program.chmod(0o755)
+    deployment.withdraw(Kubernetes(kubeconfig=tmp_path / "kubeconfig", tools=tmp_path))
+    words = (tmp_path / "arguments").read_text()
+    assert "delete deployment etcd-operator --namespace=default --ignore-not-found" in words
+    assert "--cascade=foreground" in words
+
+
 class WithStores(Kubernetes):
     """One into which stores can be loaded: by a program that says so."""
 
@@ -181,9 +192,12 @@ def test_the_stores_are_built_beside_unit_tests_and_awaited_before_system_tests(
     monkeypatch.setattr(suite, "tox", lambda *_: True)
     monkeypatch.setattr(options, "prepared", lambda _: kubernetes)
     monkeypatch.setattr(checks, "deploy", lambda *_: None)
+    withdrawn: list[Kubernetes] = []
+    monkeypatch.setattr(checks, "withdraw", withdrawn.append)
     run = checks.Run(chosen(*wanted))
     assert run.run() == ("FAILED" in " ".join(steps))
     assert [name if passed else f"{name} FAILED" for name, _, passed in run._times.rows] == steps
+    assert withdrawn == [kubernetes]
 
 
 def test_stores_are_loaded_into_the_local_kubernetes_only(tmp_path: Path) -> None:
