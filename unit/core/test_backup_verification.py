@@ -17,9 +17,10 @@ from etcd_operator.core.backups.plan import (
 )
 from etcd_operator.core.backups.plan import plan as plan_to_store
 from etcd_operator.core.backups.result import Report, Trial
-from etcd_operator.core.backups.state import BackupState, JobEnd, JobState
+from etcd_operator.core.backups.state import BackupState, JobState
 from etcd_operator.core.backups.status import status
 from etcd_operator.core.backups.verification import plan
+from etcd_operator.core.jobs import JobEnd
 from unit.core.test_backups import MANIFEST, URL, job, pod
 from unit.core.test_backups import state as any_state
 

@@ -17,7 +17,8 @@ from etcd_operator.core.backups.plan import (
     rests_on_absence,
 )
 from etcd_operator.core.backups.result import Report, StoredManifest
-from etcd_operator.core.backups.state import BackupState, JobEnd, JobState, PodState, SourceState
+from etcd_operator.core.backups.state import BackupState, JobState, PodState, SourceState
+from etcd_operator.core.jobs import JobEnd
 
 URL = "s3://bucket/one.db"
 MANIFEST = StoredManifest(

@@ -19,7 +19,7 @@ from etcd_operator.core.backups.schedules.prune import (
 )
 from etcd_operator.core.backups.schedules.state import ScheduleState
 from etcd_operator.core.backups.schedules.status import PRUNED, status
-from etcd_operator.core.backups.state import JobEnd
+from etcd_operator.core.jobs import JobEnd
 from unit.core.schedules import planned, state, taken
 
 ONE, TWO = "maxCount 3 after s3://b/one", "maxCount 3 after s3://b/two"

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from etcd_operator.api.restores import RestoreFailure, RestoreStatus, Verified
+from etcd_operator.core.jobs import JobEnd
 from etcd_operator.core.restores import result
 from etcd_operator.core.restores.identity import identity
 from etcd_operator.core.restores.plan import START_PATIENCE, Act, RestorePlan, plan
@@ -12,7 +13,6 @@ from etcd_operator.core.restores.result import Report
 from etcd_operator.core.restores.state import (
     ClaimState,
     ClusterState,
-    JobEnd,
     JobState,
     MemberState,
     RestoreState,

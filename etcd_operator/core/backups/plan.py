@@ -14,10 +14,10 @@ from etcd_operator.core.backups.state import (
     COMPLETED,
     FAILED,
     BackupState,
-    JobEnd,
     JobState,
     PodState,
 )
+from etcd_operator.core.jobs import JobEnd
 
 SOURCE_PATIENCE = 60.0
 """Seconds for which the cluster may be missing, or not have served yet: it may be created with its backup."""

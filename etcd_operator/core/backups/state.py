@@ -1,23 +1,15 @@
 """The observed state of an EtcdBackup: all that a decision about it may rest on."""
 
 from dataclasses import dataclass
-from enum import Enum
 
 from etcd_operator.core.backups.result import Report
+from etcd_operator.core.jobs import JobEnd
 
 BACKING_UP, COMPLETED, FAILED = "BackingUp", "Completed", "Failed"
 """The phases. The last two are final."""
 
 HASH, RESTORE = "Hash", "Restore"
 """The levels of a verification: everything is read back; it is also restored."""
-
-
-class JobEnd(Enum):
-    """Whether Kubernetes counts a Job as ended."""
-
-    RUNS = "runs"
-    SUCCEEDED = "succeeded"
-    FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

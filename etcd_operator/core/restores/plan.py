@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from etcd_operator.api.restores import RestoreFailure, Verified
+from etcd_operator.core.jobs import JobEnd
 from etcd_operator.core.restores.result import failure
 from etcd_operator.core.restores.state import (
     COMPLETED,
@@ -17,7 +18,6 @@ from etcd_operator.core.restores.state import (
     PENDING,
     ClaimState,
     ClusterState,
-    JobEnd,
     JobState,
     RestoreState,
 )

@@ -4,18 +4,11 @@ from dataclasses import dataclass
 from enum import Enum
 
 from etcd_operator.api.restores import MemberRestore, RestoreFailure, Verified
+from etcd_operator.core.jobs import JobEnd
 from etcd_operator.core.restores.result import Report
 
 PENDING, COMPLETED, FAILED = "Pending", "Completed", "Failed"
 """The phases. The last two are final."""
-
-
-class JobEnd(Enum):
-    """Whether Kubernetes counts a Job as ended."""
-
-    RUNS = "runs"
-    SUCCEEDED = "succeeded"
-    FAILED = "failed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,20 +1,19 @@
 """What the operator keeps of Kubernetes for EtcdBackups, and which changes queue which of them."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 from etcd_operator.api.backups import UID_LABEL, EtcdBackup
-from etcd_operator.api.meta import HasMetadata, ObjectMeta
+from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.informer import Informer
 from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Job, Pod
 from etcd_operator.reconcile.caches import Source
+from etcd_operator.reconcile.jobs import BY_UID, job_informers, pods_of, uid_of, wake_itself, wake_owner
 
-BY_UID = "uid"
-BY_JOB = "job"
 BY_OWNER = "owner"
 
 
@@ -40,49 +39,20 @@ class BackupCaches:
 
     def pods_of(self, job: ObjectMeta) -> tuple[Pod, ...]:
         """The pods that Kubernetes made for a Job, by its UID, the oldest first."""
-        return in_order(self.pods.store.by_index(BY_JOB, job.uid))
+        return pods_of(self.pods, job)
 
     def wake(self, enqueue: Callable[[Key], None], restart: Callable[[Key], None]) -> None:
-        """Queue the EtcdBackup that changed, or whose Job or pod did; labels say only whom to look at."""
-
-        def on_backup(old: EtcdBackup | None, new: EtcdBackup | None) -> None:
-            value = new or old
-            if value is not None:
-                again = restart if old is None or new is None else enqueue
-                again(Key(value.metadata.namespace, value.metadata.name))
-
-        def on_part(old: HasMetadata | None, new: HasMetadata | None) -> None:
-            for value in (old, new):
-                uid = value.metadata.labels.get(UID_LABEL, "") if value is not None else ""
-                for backup in self.backups.store.by_index(BY_UID, uid) if uid else ():
-                    enqueue(Key(backup.metadata.namespace, backup.metadata.name))
-
-        self.backups.add_handler(on_backup)
-        self.jobs.add_handler(on_part)
-        self.pods.add_handler(on_part)
-
-
-def in_order(pods: Iterable[Pod]) -> tuple[Pod, ...]:
-    """The oldest first."""
-    return tuple(sorted(pods, key=lambda pod: (pod.metadata.creation_timestamp, pod.metadata.name)))
+        """Queue the EtcdBackup that changed, or whose Job or pod did."""
+        wake_itself(self.backups, enqueue, restart)
+        wake_owner(self.backups, (self.jobs, self.pods), UID_LABEL, enqueue)
 
 
 def backup_caches(source: Source) -> BackupCaches:
     """The informers, not yet started."""
-    return BackupCaches(
-        backups=source.of(
-            resources.BACKUPS,
-            EtcdBackup,
-            indexes={
-                BY_UID: lambda backup: (backup.metadata.uid,),
-                BY_OWNER: lambda backup: (backup.metadata.controller_uid,),
-            },
-        ),
-        jobs=source.of(resources.JOBS, Job, selector=UID_LABEL),
-        pods=source.of(
-            resources.PODS,
-            Pod,
-            selector=UID_LABEL,
-            indexes={BY_JOB: lambda pod: (pod.metadata.controller_uid,)},
-        ),
+    jobs, pods = job_informers(source, UID_LABEL)
+    backups = source.of(
+        resources.BACKUPS,
+        EtcdBackup,
+        indexes={BY_UID: uid_of, BY_OWNER: lambda backup: (backup.metadata.controller_uid,)},
     )
+    return BackupCaches(backups=backups, jobs=jobs, pods=pods)

@@ -10,19 +10,18 @@ from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.core.backups import result
 from etcd_operator.core.backups.plan import NOT_STARTED, gives_up_source, rests_on_absence
 from etcd_operator.core.backups.spec import problem, rendered_url
-from etcd_operator.core.backups.state import COMPLETED, BackupState, JobEnd, JobState, PodState, SourceState
+from etcd_operator.core.backups.state import COMPLETED, BackupState, JobState, PodState, SourceState
 from etcd_operator.core.backups.status import COMPLETE, VERIFIED
 from etcd_operator.decoding import convert
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import ContainerStatus, Job, Pod
-from etcd_operator.reconcile.backups.caches import BackupCaches, in_order
+from etcd_operator.reconcile.backups.caches import BackupCaches
 from etcd_operator.reconcile.backups.source import Sources
+from etcd_operator.reconcile.jobs import end_of, live_pods
 from etcd_operator.reconcile.objects import Objects
 from etcd_operator.reconcile.waits import Waits
 from etcd_operator.render.backup_job import CONTAINER, VERIFY_CONTAINER, job_name
-
-_ENDS = {"Complete": JobEnd.SUCCEEDED, "Failed": JobEnd.FAILED}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,15 +97,15 @@ class BackupObserver:
         state = self._job_state(key, found, self.caches.pods_of(found.metadata))
         if not rests_on_absence(state):
             return state
-        return self._job_state(key, found, _live_pods(found, objects))
+        return self._job_state(key, found, live_pods(found, objects))
 
     def _job_state(self, key: Key, job: Job, pods: Iterable[Pod]) -> JobState:
-        ended = [each for each in job.status.conditions if each.status == "True" and each.type in _ENDS]
+        end, message = end_of(job)
         state = JobState(
             name=job.metadata.name,
             uid=job.metadata.uid,
-            end=_ENDS[ended[0].type] if ended else JobEnd.RUNS,
-            message=ended[0].message if ended else "",
+            end=end,
+            message=message,
             is_terminating=job.metadata.deletion_timestamp is not None,
             age=self.waits.seconds(key, job.metadata.uid),
             pods=tuple(map(pod_state, pods)),
@@ -114,12 +113,6 @@ class BackupObserver:
         if not state.is_stopping:
             return state
         return replace(state, stopping=self.waits.seconds(key, f"{job.metadata.uid} to stop"))
-
-
-def _live_pods(job: Job, objects: Objects) -> tuple[Pod, ...]:
-    """The pods of a Job by their owner: they may have lost their label."""
-    listed = objects.client.list(resources.PODS, Pod, namespace=objects.namespace)
-    return in_order(pod for pod in listed.items if pod.metadata.controller_uid == job.metadata.uid)
 
 
 def pod_state(pod: Pod) -> PodState:

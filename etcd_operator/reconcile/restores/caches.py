@@ -4,18 +4,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from etcd_operator.api.meta import HasMetadata
+from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.api.restores import UID_LABEL, EtcdRestore
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.informer import Informer
 from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Job, Pod
-from etcd_operator.reconcile.backups.caches import in_order
 from etcd_operator.reconcile.caches import Source
-
-BY_UID = "uid"
-BY_JOB = "job"
+from etcd_operator.reconcile.jobs import BY_UID, job_informers, pods_of, uid_of, wake_itself, wake_owner
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,41 +35,18 @@ class RestoreCaches:
         }
         return by_resource.get(resource)
 
-    def pods_of(self, job: HasMetadata) -> tuple[Pod, ...]:
-        """The pods that Kubernetes made for a Job, the oldest first."""
-        return in_order(self.pods.store.by_index(BY_JOB, job.metadata.uid))
+    def pods_of(self, job: ObjectMeta) -> tuple[Pod, ...]:
+        """The pods that Kubernetes made for a Job, by its UID, the oldest first."""
+        return pods_of(self.pods, job)
 
     def wake(self, enqueue: Callable[[Key], None], restart: Callable[[Key], None]) -> None:
         """Queue the EtcdRestore that changed, or whose Job or pod did."""
-
-        def on_restore(old: EtcdRestore | None, new: EtcdRestore | None) -> None:
-            value = new or old
-            if value is not None:
-                again = restart if old is None or new is None else enqueue
-                again(value.metadata.key)
-
-        def on_part(old: HasMetadata | None, new: HasMetadata | None) -> None:
-            for value in (old, new):
-                uid = value.metadata.labels.get(UID_LABEL, "") if value is not None else ""
-                for restore in self.restores.store.by_index(BY_UID, uid) if uid else ():
-                    enqueue(restore.metadata.key)
-
-        self.restores.add_handler(on_restore)
-        self.jobs.add_handler(on_part)
-        self.pods.add_handler(on_part)
+        wake_itself(self.restores, enqueue, restart)
+        wake_owner(self.restores, (self.jobs, self.pods), UID_LABEL, enqueue)
 
 
 def restore_caches(source: Source) -> RestoreCaches:
     """The informers, not yet started."""
-    return RestoreCaches(
-        restores=source.of(
-            resources.RESTORES, EtcdRestore, indexes={BY_UID: lambda restore: (restore.metadata.uid,)}
-        ),
-        jobs=source.of(resources.JOBS, Job, selector=UID_LABEL),
-        pods=source.of(
-            resources.PODS,
-            Pod,
-            selector=UID_LABEL,
-            indexes={BY_JOB: lambda pod: (pod.metadata.controller_uid,)},
-        ),
-    )
+    jobs, pods = job_informers(source, UID_LABEL)
+    restores = source.of(resources.RESTORES, EtcdRestore, indexes={BY_UID: uid_of})
+    return RestoreCaches(restores=restores, jobs=jobs, pods=pods)

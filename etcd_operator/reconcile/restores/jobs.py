@@ -2,19 +2,18 @@
 
 from dataclasses import dataclass
 
+from etcd_operator.core.jobs import JobEnd
 from etcd_operator.core.restores import result
 from etcd_operator.core.restores.result import Report
-from etcd_operator.core.restores.state import JobEnd, JobState
+from etcd_operator.core.restores.state import JobState
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import ContainerStatus, Job, Pod
-from etcd_operator.reconcile.backups.caches import in_order
+from etcd_operator.reconcile.jobs import end_of, live_pods
 from etcd_operator.reconcile.objects import Objects
 from etcd_operator.reconcile.restores.caches import RestoreCaches
 from etcd_operator.reconcile.waits import Waits
 from etcd_operator.render.restore_job import CHECK_CONTAINER, CONTAINER
-
-_ENDS = {"Complete": JobEnd.SUCCEEDED, "Failed": JobEnd.FAILED}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,9 +30,9 @@ class JobReader:
             job = objects.find(resources.JOBS, name, Job)
         if job is None or job.metadata.controller_uid != uid:
             return None
-        pods = self.caches.pods_of(job)
-        if _end_of(job) is not JobEnd.RUNS and _report_of(pods) is None:
-            pods = _live_pods(job, objects)
+        pods = self.caches.pods_of(job.metadata)
+        if end_of(job)[0] is not JobEnd.RUNS and _report_of(pods) is None:
+            pods = live_pods(job, objects)
         return self._state(key, job, pods)
 
     def _state(self, key: Key, job: Job, pods: tuple[Pod, ...]) -> JobState:
@@ -41,31 +40,17 @@ class JobReader:
         what = f"{job.metadata.uid} to run"
         if is_running:
             self.waits.end(key, what)
-        ended = next(
-            (each for each in job.status.conditions if each.status == "True" and each.type in _ENDS), None
-        )
+        end, message = end_of(job)
         return JobState(
             name=job.metadata.name,
-            end=_end_of(job),
+            end=end,
             is_terminating=job.metadata.deletion_timestamp is not None,
             is_running=is_running,
             waited=0.0 if is_running else self.waits.seconds(key, what),
             waits_for=_waits_for(job, pods),
             report=_report_of(pods),
-            why=_why(pods) or (ended.message if ended is not None else ""),
+            why=_why(pods) or message,
         )
-
-
-def _end_of(job: Job) -> JobEnd:
-    ends = [
-        _ENDS[each.type] for each in job.status.conditions if each.status == "True" and each.type in _ENDS
-    ]
-    return ends[0] if ends else JobEnd.RUNS
-
-
-def _live_pods(job: Job, objects: Objects) -> tuple[Pod, ...]:
-    listed = objects.client.list(resources.PODS, Pod, namespace=objects.namespace)
-    return in_order(pod for pod in listed.items if pod.metadata.controller_uid == job.metadata.uid)
 
 
 def _container(pod: Pod) -> ContainerStatus | None:

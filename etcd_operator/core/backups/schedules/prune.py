@@ -14,7 +14,7 @@ import msgspec
 
 from etcd_operator.core.backups.result import LONGEST_MESSAGE
 from etcd_operator.core.backups.result import REASONS as STORE_REASONS
-from etcd_operator.core.backups.state import JobEnd
+from etcd_operator.core.jobs import JobEnd
 from etcd_operator.decoding import decoder
 
 PRUNED_REASON, FAILED_REASON = "BackupsPruned", "PruneFailed"

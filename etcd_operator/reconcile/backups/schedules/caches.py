@@ -8,7 +8,7 @@ import msgspec
 
 from etcd_operator.api.backup_schedules import KIND, EtcdBackupSchedule, ScheduleSpec
 from etcd_operator.api.backups import UID_LABEL, EtcdBackup
-from etcd_operator.api.meta import HasMetadata, ObjectMeta
+from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.core.backups.spec import named_cluster
 from etcd_operator.decoding import convert
 from etcd_operator.keys import Key
@@ -16,8 +16,9 @@ from etcd_operator.kube import resources
 from etcd_operator.kube.informer import Informer
 from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Job, Pod
-from etcd_operator.reconcile.backups.caches import BY_OWNER, BY_UID, BackupCaches
+from etcd_operator.reconcile.backups.caches import BY_OWNER, BackupCaches
 from etcd_operator.reconcile.caches import Source
+from etcd_operator.reconcile.jobs import BY_UID, uid_of, wake_itself, wake_owner
 
 BY_CLUSTER = "cluster"
 
@@ -77,28 +78,15 @@ class ScheduleCaches:
     def wake(self, enqueue: Callable[[Key], None], restart: Callable[[Key], None]) -> None:
         """Queue the EtcdBackupSchedule that changed, or whose EtcdBackup, Job or pod did."""
 
-        def on_schedule(old: EtcdBackupSchedule | None, new: EtcdBackupSchedule | None) -> None:
-            value = new or old
-            if value is not None:
-                again = restart if old is None or new is None else enqueue
-                again(value.metadata.key)
-
         def on_backup(old: EtcdBackup | None, new: EtcdBackup | None) -> None:
             for value in filter(None, (old, new)):
                 for owner in value.metadata.owner_references:
                     if owner.controller and owner.kind == KIND:
                         enqueue(Key(value.metadata.namespace, owner.name))
 
-        def on_part(old: HasMetadata | None, new: HasMetadata | None) -> None:
-            for value in filter(None, (old, new)):
-                uid = value.metadata.labels.get(UID_LABEL, "")
-                for schedule in self.schedules.store.by_index(BY_UID, uid) if uid else ():
-                    enqueue(schedule.metadata.key)
-
-        self.schedules.add_handler(on_schedule)
+        wake_itself(self.schedules, enqueue, restart)
         self.backups.add_handler(on_backup)
-        self.jobs.add_handler(on_part)
-        self.of_backups.pods.add_handler(on_part)
+        wake_owner(self.schedules, (self.jobs, self.of_backups.pods), UID_LABEL, enqueue)
 
 
 def schedule_caches(source: Source, backups: BackupCaches) -> ScheduleCaches:
@@ -111,6 +99,6 @@ def schedule_caches(source: Source, backups: BackupCaches) -> ScheduleCaches:
     schedules = source.of(
         resources.SCHEDULES,
         EtcdBackupSchedule,
-        indexes={BY_CLUSTER: by_cluster, BY_UID: lambda schedule: (schedule.metadata.uid,)},
+        indexes={BY_CLUSTER: by_cluster, BY_UID: uid_of},
     )
     return ScheduleCaches(schedules=schedules, of_backups=backups)

@@ -18,23 +18,22 @@ from etcd_operator.core.backups.schedules import prune
 from etcd_operator.core.backups.schedules.prune import PruneAct, PruneJob, PrunePlan, PruneReport, PruneState
 from etcd_operator.core.backups.schedules.retention import described
 from etcd_operator.core.backups.schedules.status import PRUNED
-from etcd_operator.core.backups.state import COMPLETED, JobEnd
+from etcd_operator.core.backups.state import COMPLETED
+from etcd_operator.core.jobs import JobEnd
 from etcd_operator.core.status import BEHIND, RETRY_HELD
 from etcd_operator.decoding import convert
 from etcd_operator.errors import OperatorError, TerminalError
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Job, Pod
-from etcd_operator.reconcile.backups.caches import in_order
 from etcd_operator.reconcile.backups.observe import pod_state
 from etcd_operator.reconcile.backups.schedules.caches import ScheduleCaches
 from etcd_operator.reconcile.failures import REQUEST_FAILED, Failures
+from etcd_operator.reconcile.jobs import end_of, live_pods
 from etcd_operator.reconcile.objects import NameTaken, Objects
 from etcd_operator.render import prune_job
 
 log = structlog.get_logger()
-
-_ENDS = {"Complete": JobEnd.SUCCEEDED, "Failed": JobEnd.FAILED}
 
 
 def observe_prune(
@@ -140,17 +139,17 @@ def _job(
     made = _with_pods(job, pods)
     if job.end is JobEnd.RUNS or made.report is not None or job.request == done:
         return made
-    return _with_pods(job, _live_pods(found, objects))  # not in a cache is not absent
+    return _with_pods(job, live_pods(found, objects))  # not in a cache is not absent
 
 
 def _without_pods(job: Job) -> PruneJob:
-    ended = [each for each in job.status.conditions if each.status == "True" and each.type in _ENDS]
+    end, message = end_of(job)
     return PruneJob(
         name=job.metadata.name,
         uid=job.metadata.uid,
         request=job.metadata.annotations.get(PRUNE_ANNOTATION, ""),
-        end=_ENDS[ended[0].type] if ended else JobEnd.RUNS,
-        message=ended[0].message if ended else "",
+        end=end,
+        message=message,
         is_terminating=job.metadata.deletion_timestamp is not None,
     )
 
@@ -165,8 +164,3 @@ def _with_pods(job: PruneJob, pods: Iterable[Pod]) -> PruneJob:
 def _report(pod: Pod) -> PruneReport | None:
     ended = (each.state.terminated for each in pod.status.container_statuses)
     return next((report for each in ended if each is not None and (report := prune.read(each.message))), None)
-
-
-def _live_pods(job: Job, objects: Objects) -> tuple[Pod, ...]:
-    listed = objects.client.list(resources.PODS, Pod, namespace=objects.namespace)
-    return in_order(pod for pod in listed.items if pod.metadata.controller_uid == job.metadata.uid)

@@ -1,0 +1,91 @@
+"""The Jobs that objects of ours own, and their pods: how they are watched, found, and found to have ended.
+
+A label with the UID of the owner selects what is watched. It only says which owner is to be processed:
+an owner reference proves to whom a Job, or a pod, belongs.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from etcd_operator.api.meta import HasMetadata, ObjectMeta
+from etcd_operator.core.jobs import JobEnd
+from etcd_operator.keys import Key
+from etcd_operator.kube import resources
+from etcd_operator.kube.informer import Informer
+from etcd_operator.kube.views import Job, Pod
+from etcd_operator.reconcile.caches import Source
+from etcd_operator.reconcile.objects import Objects
+
+BY_UID = "uid"
+_BY_JOB = "job"
+_ENDS = {"Complete": JobEnd.SUCCEEDED, "Failed": JobEnd.FAILED}
+
+
+def uid_of(owner: HasMetadata) -> tuple[str, ...]:
+    """What the index `BY_UID` of owners contains."""
+    return (owner.metadata.uid,)
+
+
+def job_informers(source: Source, label: str) -> tuple[Informer[Job], Informer[Pod]]:
+    """Jobs and pods with a label, not yet started."""
+    return (
+        source.of(resources.JOBS, Job, selector=label),
+        source.of(
+            resources.PODS,
+            Pod,
+            selector=label,
+            indexes={_BY_JOB: lambda pod: (pod.metadata.controller_uid,)},
+        ),
+    )
+
+
+def wake_itself(
+    owners: Informer[Any], enqueue: Callable[[Key], None], restart: Callable[[Key], None]
+) -> None:
+    """Queue an owner that changed; one that appeared or went without the back-off of the one before."""
+
+    def on_owner(old: HasMetadata | None, new: HasMetadata | None) -> None:
+        value = new or old
+        if value is not None:
+            again = restart if old is None or new is None else enqueue
+            again(value.metadata.key)
+
+    owners.add_handler(on_owner)
+
+
+def wake_owner(
+    owners: Informer[Any], parts: Iterable[Informer[Any]], label: str, enqueue: Callable[[Key], None]
+) -> None:
+    """Queue the owner that the label of a changed part names; owners have the index `BY_UID`."""
+
+    def on_part(old: HasMetadata | None, new: HasMetadata | None) -> None:
+        for value in filter(None, (old, new)):
+            uid = value.metadata.labels.get(label, "")
+            for owner in owners.store.by_index(BY_UID, uid) if uid else ():
+                enqueue(owner.metadata.key)
+
+    for part in parts:
+        part.add_handler(on_part)
+
+
+def pods_of(pods: Informer[Pod], job: ObjectMeta) -> tuple[Pod, ...]:
+    """The pods that Kubernetes made for a Job, by its UID, the oldest first."""
+    return _in_order(pods.store.by_index(_BY_JOB, job.uid))
+
+
+def live_pods(job: Job, objects: Objects) -> tuple[Pod, ...]:
+    """The same from the API server: pods may have lost their label. Raises the errors of `Client`."""
+    listed = objects.client.list(resources.PODS, Pod, namespace=objects.namespace)
+    return _in_order(pod for pod in listed.items if pod.metadata.controller_uid == job.metadata.uid)
+
+
+def _in_order(pods: Iterable[Pod]) -> tuple[Pod, ...]:
+    return tuple(sorted(pods, key=lambda pod: (pod.metadata.creation_timestamp, pod.metadata.name)))
+
+
+def end_of(job: Job) -> tuple[JobEnd, str]:
+    """Whether a Job has ended, and Kubernetes' message about that."""
+    for condition in job.status.conditions:
+        if condition.status == "True" and condition.type in _ENDS:
+            return _ENDS[condition.type], condition.message
+    return JobEnd.RUNS, ""
