@@ -31,14 +31,17 @@ class ScheduleObserver:
 
     def observe(self, schedule: EtcdBackupSchedule, objects: Objects) -> ScheduleState:
         """What is observed of one schedule. objects: reads live. Raises the errors of `Client`."""
-        spec, _, _ = _parsed(schedule)
-        state = self.observe_backups(schedule)
+        state, spec = self._observe(schedule)
         if spec is None:
             return state
         return replace(state, prune=observe_prune(self.caches, schedule, spec, objects))
 
     def observe_backups(self, schedule: EtcdBackupSchedule) -> ScheduleState:
         """The same without the Job that removes old backups: from the caches alone."""
+        state, _ = self._observe(schedule)
+        return state
+
+    def _observe(self, schedule: EtcdBackupSchedule) -> tuple[ScheduleState, ScheduleSpec | None]:
         metadata, previous = schedule.metadata, schedule.status
         spec, times, wrong = _parsed(schedule)
         state = ScheduleState(
@@ -52,7 +55,7 @@ class ScheduleObserver:
             since=moment(previous.since),
             backups=tuple(map(scheduled_backup, self.caches.backups_of(metadata.uid))),
         )
-        return _with_spec(state, spec) if spec is not None else state
+        return (_with_spec(state, spec) if spec is not None else state), spec
 
 
 def scheduled_backup(backup: EtcdBackup) -> ScheduledBackup:
