@@ -9,15 +9,14 @@ no program that copies a file. So a second container runs a program of such an i
 the containers of the pod share their processes: the command finds the programs in `/proc/PID/root`.
 """
 
-import hashlib
 from collections.abc import Iterator, Sequence
 
-from etcd_operator.api.backups import API_VERSION, KIND, UID_LABEL, BackupSpec, SecretKey
+from etcd_operator.api.backups import KIND, UID_LABEL, BackupSpec, SecretKey
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.api.restores import OptionalSecretKey
 from etcd_operator.core.backups.schedules.retention import series_of
 from etcd_operator.core.backups.spec import CLAIM_FOLDER, url_in_pod
-from etcd_operator.render.owner import owned_by
+from etcd_operator.render import job as job_of
 from etcd_operator.render.security import RESTRICTED
 
 CONTAINER = "backup"
@@ -37,7 +36,6 @@ UNDISTURBED = {
 STOP_SECONDS = 60
 """For a pod that is deleted: it aborts uploads, so that nothing unfinished is left in the store."""
 
-_LONGEST_JOB_NAME = 63  # of the label with the name of a Job that pods carry
 _READ_ONLY_BY_OWNER = 0o440
 REPORT = ("--json", f"--report={REPORT_PATH}")
 
@@ -57,9 +55,7 @@ IDLE = ["/usr/local/bin/etcd", "gateway", "start", "--endpoints=localhost:1", "-
 
 def job_name(metadata: ObjectMeta, *, is_verification: bool = False) -> str:
     """The name of a Job of an EtcdBackup: another one for another object of the same name."""
-    digest = "verify-" * is_verification + hashlib.sha256(metadata.uid.encode()).hexdigest()[:10]
-    stem = metadata.name.replace(".", "-")[: _LONGEST_JOB_NAME - len(digest) - 1].rstrip("-")
-    return f"{stem}-{digest}"
+    return job_of.job_name(metadata, "verify" if is_verification else "")
 
 
 def job(
@@ -100,28 +96,14 @@ def programs(image: str) -> RawObject:
 
 
 def _job(metadata: ObjectMeta, name: str, name_labels: dict[str, str], pod: RawObject) -> RawObject:
-    labels = {**name_labels, UID_LABEL: metadata.uid}
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {
-            "name": name,
-            "namespace": metadata.namespace,
-            "labels": labels,
-            "ownerReferences": owned_by(API_VERSION, KIND, name=metadata.name, uid=metadata.uid),
-        },
-        "spec": {
-            "backoffLimit": 0,
-            "completions": 1,
-            "parallelism": 1,
-            # Never two pods at once, also while the first one is being deleted.
-            "podReplacementPolicy": "Failed",
-            "template": {
-                "metadata": {"labels": labels, "annotations": UNDISTURBED},
-                "spec": pod,
-            },
-        },
-    }
+    return job_of.job(
+        metadata,
+        kind=KIND,
+        name=name,
+        labels={**name_labels, UID_LABEL: metadata.uid},
+        pod=pod,
+        annotations=UNDISTURBED,
+    )
 
 
 def _arguments(spec: BackupSpec, url: str, endpoints: Sequence[str], series: str) -> list[str]:

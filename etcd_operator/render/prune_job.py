@@ -4,31 +4,26 @@ Unlike a backup it can be stopped and repeated anywhere. Kubernetes repeats it a
 takes too long: a store that is gone must not leave it behind for ever.
 """
 
-import hashlib
 from collections.abc import Sequence
 
 import msgspec
 
 from etcd_operator.api.backup_schedules import KIND, PRUNE_ANNOTATION, Retention
-from etcd_operator.api.backups import API_VERSION, UID_LABEL, BackupSpec
+from etcd_operator.api.backups import UID_LABEL, BackupSpec
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.core.backups.schedules.retention import place, series
 from etcd_operator.core.backups.spec import url_in_pod
-from etcd_operator.render import backup_job
-from etcd_operator.render.owner import owned_by
+from etcd_operator.render import job as job_of
+from etcd_operator.render.backup_job import CONTAINER, REPORT, UNDISTURBED, container, pod
 
 NAME_LABELS = {"app.kubernetes.io/name": "etcd-backup-prune"}
 RETRIES = 2
 SECONDS = 1800
 
-_LONGEST_NAME = 63
-
 
 def job_name(schedule: ObjectMeta) -> str:
     """The name of the Job of a schedule: always the same, so that there are never two."""
-    end = f"-prune-{hashlib.sha256(schedule.uid.encode()).hexdigest()[:10]}"
-    stem = schedule.name.replace(".", "-")[: _LONGEST_NAME - len(end)].rstrip("-")
-    return stem + end
+    return job_of.job_name(schedule, "prune")
 
 
 def job(
@@ -46,19 +41,18 @@ def job(
     """
     # Names, sizes and manifests are not encrypted.
     plain = msgspec.structs.replace(spec, encryption=None)
-    body = backup_job.job(schedule, plain, image=image, url="", endpoints=())
-    labels = {**NAME_LABELS, UID_LABEL: schedule.uid}
-    body["metadata"] |= {
-        "name": job_name(schedule),
-        "labels": labels,
-        "annotations": {PRUNE_ANNOTATION: request},
-        "ownerReferences": owned_by(API_VERSION, KIND, name=schedule.name, uid=schedule.uid),
-    }
-    body["spec"] |= {"backoffLimit": RETRIES, "activeDeadlineSeconds": SECONDS}
-    template = body["spec"]["template"]
-    template["metadata"]["labels"] = labels
-    (container,) = template["spec"]["containers"]
-    container["args"] = _arguments(schedule, spec, retention, keep)
+    arguments = _arguments(schedule, spec, retention, keep)
+    body = job_of.job(
+        schedule,
+        kind=KIND,
+        name=job_name(schedule),
+        labels={**NAME_LABELS, UID_LABEL: schedule.uid},
+        pod=pod(plain, container(plain, CONTAINER, image, arguments)),
+        retries=RETRIES,
+        annotations=UNDISTURBED,
+    )
+    body["metadata"]["annotations"] = {PRUNE_ANNOTATION: request}
+    body["spec"]["activeDeadlineSeconds"] = SECONDS
     return body
 
 
@@ -72,6 +66,4 @@ def _arguments(
     if retention.max_age:
         arguments.append(f"--max-age={retention.max_age}")
     arguments += [f"--keep={name}" for name in where.names(keep)]
-    arguments += ["--json", f"--report={backup_job.REPORT_PATH}"]
-    # Kubernetes replaces $(NAME) by a variable, which may be a credential.
-    return [argument.replace("$", "$$") for argument in arguments]
+    return [*arguments, *REPORT]

@@ -9,15 +9,13 @@ a second container runs a program of such an image that does nothing, and the co
 their processes: the command finds etcdutl in `/proc/PID/root`.
 """
 
-import hashlib
-
 from etcd_operator.api.backups import BackupSpec
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.api.podtemplate import PodTemplate
-from etcd_operator.api.restores import API_VERSION, KIND, UID_LABEL
+from etcd_operator.api.restores import KIND, UID_LABEL
 from etcd_operator.core.backups.spec import CLAIM_FOLDER, url_in_pod
+from etcd_operator.render import job as job_of
 from etcd_operator.render.backup_job import REPORT, SCRATCH, SECRETS, container, pod, programs
-from etcd_operator.render.owner import owned_by
 from etcd_operator.render.pod import DATA_VOLUME
 from etcd_operator.render.restored import DATA_FOLDER, MOUNT_PATH, Member
 from etcd_operator.render.security import security
@@ -26,7 +24,6 @@ CHECK_CONTAINER = "verify"
 CONTAINER = "restore"
 NAME_LABELS = {"app.kubernetes.io/name": "etcd-restore"}
 
-_LONGEST_JOB_NAME = 63  # of the label with the name of a Job that pods carry
 _RETRIES = 3
 _NOT_REPEATED = [1, 2, 3]
 """Exit codes of the command's own failures, not those of signals."""
@@ -37,18 +34,12 @@ RESOURCES: RawObject = {"requests": {"cpu": "100m", "memory": "128Mi"}}
 
 def check_name(metadata: ObjectMeta) -> str:
     """The name of the Job that verifies the backup: another one for another EtcdRestore of the same name."""
-    return _named(metadata, "verify")
+    return job_of.job_name(metadata, "verify")
 
 
 def job_name(metadata: ObjectMeta, ordinal: int) -> str:
     """The name of the Job that restores a member."""
-    return _named(metadata, str(ordinal))
-
-
-def _named(metadata: ObjectMeta, which: str) -> str:
-    digest = f"{which}-{hashlib.sha256(metadata.uid.encode()).hexdigest()[:10]}"
-    stem = metadata.name.replace(".", "-")[: _LONGEST_JOB_NAME - len(digest) - 1].rstrip("-")
-    return f"{stem}-{digest}"
+    return job_of.job_name(metadata, str(ordinal))
 
 
 def check_job(metadata: ObjectMeta, access: BackupSpec, *, image: str, url: str) -> RawObject:
@@ -141,30 +132,20 @@ def _placement(metadata: ObjectMeta, template: PodTemplate) -> RawObject:
 
 
 def _job(metadata: ObjectMeta, name: str, container_name: str, spec: RawObject) -> RawObject:
-    labels = {**NAME_LABELS, UID_LABEL: metadata.uid}
     on_exit = {"containerName": container_name, "operator": "In", "values": _NOT_REPEATED}
     disrupted = [{"type": "DisruptionTarget", "status": "True"}]
-    return {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {
-            "name": name,
-            "namespace": metadata.namespace,
-            "labels": labels,
-            "ownerReferences": owned_by(API_VERSION, KIND, name=metadata.name, uid=metadata.uid),
-        },
-        "spec": {
-            "backoffLimit": _RETRIES,
-            "completions": 1,
-            "parallelism": 1,
-            # Never two pods at once on one claim, also while the first one is being deleted.
-            "podReplacementPolicy": "Failed",
-            "podFailurePolicy": {
-                "rules": [
-                    {"action": "FailJob", "onExitCodes": on_exit},
-                    {"action": "Ignore", "onPodConditions": disrupted},
-                ]
-            },
-            "template": {"metadata": {"labels": labels}, "spec": spec},
-        },
+    body = job_of.job(
+        metadata,
+        kind=KIND,
+        name=name,
+        labels={**NAME_LABELS, UID_LABEL: metadata.uid},
+        pod=spec,
+        retries=_RETRIES,
+    )
+    body["spec"]["podFailurePolicy"] = {
+        "rules": [
+            {"action": "FailJob", "onExitCodes": on_exit},
+            {"action": "Ignore", "onPodConditions": disrupted},
+        ]
     }
+    return body
