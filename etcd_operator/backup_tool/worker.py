@@ -88,7 +88,7 @@ class Worker:
                 ticket.has_ended.set()
 
     def stop(self) -> None:
-        """End `run` after the turn under way; who waits for one is told."""
+        """End `run` after the turn under way; waiting requests fail."""
         with self._changed:
             self._is_stopping = True
             self._changed.notify_all()
@@ -246,7 +246,7 @@ class Worker:
             return None
 
     def _dismiss(self) -> None:
-        """Tell all that wait that no turn will come."""
+        """Fail all waiting requests: no turn will come."""
         with self._changed:
             tickets, self._tickets = self._tickets, []
         for ticket in tickets:

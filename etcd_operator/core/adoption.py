@@ -41,7 +41,7 @@ def own_answers(desired: DesiredCluster, replies: Mapping[str, Reply]) -> dict[s
     return found
 
 
-def strangers(desired: DesiredCluster, replies: Mapping[str, Reply]) -> tuple[str, ...]:
+def conflicting_endpoints(desired: DesiredCluster, replies: Mapping[str, Reply]) -> tuple[str, ...]:
     """The endpoints at which something else than the recorded member answers."""
     found = ((member, replies.get(member.endpoint)) for member in recorded(desired))
     return tuple(

@@ -1,4 +1,4 @@
-"""When backups are taken, and what is told about them; time is a fake clock's."""
+"""When backups are taken, and what is reported about them; time is a fake clock's."""
 
 import threading
 from collections.abc import Callable, Iterator

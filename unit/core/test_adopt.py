@@ -180,9 +180,9 @@ def test_it_ends_when_no_external_member_is_left() -> None:
 
 
 def test_an_external_member_that_somebody_added_meanwhile_stops_everything() -> None:
-    stranger = EtcdMember(id="id-new", name="new", peer_urls=("http://new:2380",))
+    unknown = EtcdMember(id="id-new", name="new", peer_urls=("http://new:2380",))
 
-    assert plan(adopting(unknown_members=(stranger,))).reason == "UnknownMember"
+    assert plan(adopting(unknown_members=(unknown,))).reason == "UnknownMember"
 
 
 def test_a_lost_voter_of_ours_is_removed_while_the_others_have_a_quorum() -> None:

@@ -63,14 +63,14 @@ def test_what_else_answers_at_an_endpoint_is_no_answer_of_its_member(changes: di
     state = join(DESIRED, replies, {})
 
     assert [member.answer is None for member in state.external] == [True, False]
-    assert adoption.strangers(DESIRED, replies) == (endpoint(0),)
+    assert adoption.conflicting_endpoints(DESIRED, replies) == (endpoint(0),)
 
 
 def test_a_silent_external_member_is_listed_by_the_others() -> None:
     state = join(DESIRED, BOTH | {endpoint(1): Silence(seconds=3.0)}, {})
 
     assert [member.is_healthy for member in state.external] == [True, False]
-    assert adoption.strangers(DESIRED, dict(state.endpoints)) == ()
+    assert adoption.conflicting_endpoints(DESIRED, dict(state.endpoints)) == ()
 
 
 def test_before_the_record_no_member_is_known_and_peer_urls_are_compared_with_ours() -> None:

@@ -213,9 +213,11 @@ class ToolReconciler:
             objects.write_status(
                 resources.COREOS_CLUSTERS, cluster.metadata, msgspec.to_builtins(status), Written
             )
-            self._tell(cluster, before.conditions, wanted)
+            self._report_change(cluster, before.conditions, wanted)
 
-    def _tell(self, cluster: EtcdCluster, before: tuple[Condition, ...], wanted: Condition | None) -> None:
+    def _report_change(
+        self, cluster: EtcdCluster, before: tuple[Condition, ...], wanted: Condition | None
+    ) -> None:
         """An Event when backups begin to fail, and when they work again."""
         event = health.change(before, wanted)
         if wanted is not None and event is not None:
