@@ -5,7 +5,7 @@ from typing import Any
 
 from etcd_operator.api.persisted import REVISION_BUMP, Recovery
 from etcd_operator.core.members import ClaimFacts
-from etcd_operator.core.rules.manual_recovery import SILENCE
+from etcd_operator.core.rules.recovery_request import SILENCE
 from etcd_operator.core.state import ClusterState
 from unit.core.builders import (
     CLUSTER_ID,

@@ -11,7 +11,7 @@ from etcd_operator.api.improbable import DELETE_CLAIMS
 from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.actions import ConfirmSilence, DropSeed, OpenSeed, RetireMember, SetSeedExistingOnly
 from etcd_operator.core.members import Member
-from etcd_operator.core.rules.manual_recovery import name_of
+from etcd_operator.core.rules.recovery_request import name_of
 from etcd_operator.core.starts import Resuming
 from etcd_operator.core.state import ClusterState
 from unit.core.model import Refused, World

@@ -10,7 +10,8 @@ from etcd_operator.api.persisted import Recovery, Upgrade
 from etcd_operator.core.actions import ConfirmSilence, CreateMember, Remember, Stage
 from etcd_operator.core.members import PodProblem
 from etcd_operator.core.plan import plan
-from etcd_operator.core.rules.manual_recovery import SILENCE, name_of, offer, recover, refused
+from etcd_operator.core.rules.manual_recovery import offer, recover, refused
+from etcd_operator.core.rules.recovery_request import SILENCE, name_of
 from etcd_operator.core.starts import Seeding
 from etcd_operator.core.state import ClusterState
 from unit.core.builders import (

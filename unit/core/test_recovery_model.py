@@ -16,7 +16,7 @@ from hypothesis.stateful import initialize, rule
 
 from etcd_operator.api.improbable import DELETE_CLAIMS, RECOVER_ANNOTATION
 from etcd_operator.core.actions import Plan
-from etcd_operator.core.rules.manual_recovery import SILENCE
+from etcd_operator.core.rules.recovery_request import SILENCE
 from etcd_operator.core.starts import Seeding
 from unit.core.model import World
 from unit.core.model_life import INITIAL_SIZES, SIZES, WHICH, Life

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from etcd_operator.api.persisted import REVISION_BUMP
-from etcd_operator.core.rules.manual_recovery import SILENCE
+from etcd_operator.core.rules.recovery_request import SILENCE
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, SERVICES
 from unit.reconcile.bench import Bench, bootstrapped
 from unit.reconcile.bodies import IMPROBABLE, persistent

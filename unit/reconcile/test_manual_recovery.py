@@ -2,7 +2,7 @@
 
 import pytest
 
-from etcd_operator.core.rules.manual_recovery import SILENCE
+from etcd_operator.core.rules.recovery_request import SILENCE
 from unit.fakes.apiserver import Kind
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, SERVICES
 from unit.reconcile.bench import PEER_LABEL, bootstrapped

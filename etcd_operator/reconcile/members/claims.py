@@ -6,7 +6,7 @@ Each claim is annotated by its UID, so that another one of its name is left alon
 from etcd_operator.api import improbable
 from etcd_operator.core.actions import AnnotateVoters, SetExistingOnly
 from etcd_operator.core.members import ClaimFacts
-from etcd_operator.core.rules.manual_recovery import name_of
+from etcd_operator.core.rules.recovery_request import name_of
 from etcd_operator.etcd.values import MemberList, hex_id
 from etcd_operator.kube import resources
 from etcd_operator.reconcile.members.protocol import Scope

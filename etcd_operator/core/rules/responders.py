@@ -1,0 +1,53 @@
+"""Which members of a persistent cluster without a quorum answer, and which are silent.
+
+Their data is on volumes, so whoever is silent may come back with it (see `rules.manual_recovery`).
+"""
+
+from etcd_operator.core.members import Member, quorum
+from etcd_operator.core.rules.seed import ELECTION, voters_of
+from etcd_operator.core.state import ClusterState
+
+
+def responders(state: ClusterState) -> list[Member]:
+    """The voters of the old cluster that report their list: a learner may have only a part of the data."""
+    old = state.persisted.cluster_id
+    return [
+        m for m in state.answers if m.answer is not None and m.answer.cluster_id == old and m.answer.members
+    ]
+
+
+def may_elect(state: ClusterState, left: list[Member]) -> bool:
+    """Whether those that answer may be electing a leader.
+
+    Not after a while where one missed the last change of members and counts a majority that is none by the
+    list of another (see `quorum_lost`). With the same list for all they merely do not reach each other.
+    """
+    judged = [is_majority(state, responder) for responder in left]
+    return any(judged) and (all(judged) or state.unavailable_for < ELECTION)
+
+
+def is_majority(state: ClusterState, responder: Member, *, led: bool = False) -> bool:
+    """Whether most of the voters that a responder lists answer, and (led) follow a leader."""
+    voters = voters_of(state, responder)
+    found = [state.by_name[name] for name in voters if name in state.by_name]
+    there = [m for m in found if (m.is_healthy if led else m.answer is not None)]
+    return len(there) >= quorum(len(voters))
+
+
+def remains(member: Member) -> bool:
+    """Whether nothing of a member is being deleted: its data can be fetched."""
+    parts = (member.peer, member.claim, member.pod)
+    return all(part is not None and not part.is_terminating for part in parts)
+
+
+def silent_among(state: ClusterState, left: list[Member]) -> str:
+    """The voters that those who answer list and that do not answer, each with what is known of it."""
+    names = {name for responder in left for name in voters_of(state, responder)}
+    missing = [m for m in state.members if m.name in names and m.answer is None]
+    return ", ".join(f"{member.name} ({_state_of(member)})" for member in missing)
+
+
+def _state_of(member: Member) -> str:
+    if member.claim is None:
+        return "its claim is missing"
+    return member.problem.reason if member.problem is not None else "silent"
