@@ -19,15 +19,16 @@ import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import structlog
 
+from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.clock import Clock
 from etcd_operator.errors import AlreadyExists, NotFound, OperatorError, RetryableError
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client, PatchKind
-from etcd_operator.kube.resources import EVENTS
+from etcd_operator.kube.resources import EVENTS, Resource
 from etcd_operator.pacing import Exponential, TokenBuckets
 from etcd_operator.timestamps import timestamp
 
@@ -52,6 +53,17 @@ class Reference:
     namespace: str
     name: str
     uid: str
+
+    @classmethod
+    def to(cls, resource: Resource, metadata: ObjectMeta) -> Self:
+        """A stored object of a resource."""
+        return cls(
+            api_version=resource.api_version,
+            kind=resource.kind,
+            namespace=metadata.namespace,
+            name=metadata.name,
+            uid=metadata.uid,
+        )
 
 
 @dataclass(frozen=True, slots=True)

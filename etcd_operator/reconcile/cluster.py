@@ -8,7 +8,6 @@ any write continues from what it finds.
 """
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Generic
@@ -24,7 +23,7 @@ from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import MILESTONES, QUIET_HOLDS, RETRY_HELD, WARNINGS, awaits_cluster_version
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.engine.controller import Result
-from etcd_operator.errors import Forbidden, Invalid, NotFound, NotLeading, OperatorError
+from etcd_operator.errors import Forbidden, Invalid, NotLeading, OperatorError
 from etcd_operator.etcd.errors import Corrupt, NotInSync, UnhealthyCluster
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.act import Actor
@@ -194,10 +193,8 @@ class _Pass(Generic[Cluster]):
             return
         self._warn(before)
         objects, resource = self._of.writes.of(self._key), self._of.caches.resource
-        with suppress(NotFound):  # deleted meanwhile: the watch will report it
-            self._cluster = objects.write_status(
-                resource, self._cluster.metadata, status, type(self._cluster)
-            )
+        written = objects.write_status(resource, self._cluster.metadata, status, type(self._cluster))
+        self._cluster = written or self._cluster  # deleted meanwhile: the watch will report it
 
     def _warn(self, before: RawObject) -> None:
         """An Event when something begins to hold the cluster, not at every pass."""

@@ -76,6 +76,19 @@ def describe(error: Exception) -> str:
     return str(error) if isinstance(error, OperatorError) else f"{type(error).__name__}: {error}"
 
 
+def reason_of(error: Exception) -> str:
+    """The reason under which a failure is reported."""
+    match error:
+        case NameTaken():
+            return "NameConflict"
+        case TerminalError():
+            return type(error).__name__
+        case OperatorError():
+            return REQUEST_FAILED
+        case _:
+            return "InternalError"
+
+
 def attempt(call: Callable[[], None]) -> Exception | None:
     """Call it; why it failed, whatever that is: the other writes must not depend on it."""
     try:

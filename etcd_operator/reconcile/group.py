@@ -21,7 +21,6 @@ from etcd_operator.reconcile.backup_tool.tokens import Tokens
 from etcd_operator.reconcile.backups.groups import backup_groups
 from etcd_operator.reconcile.caches import Caches, Cluster, Source, coreos_caches, improbable_caches
 from etcd_operator.reconcile.cluster import ClusterReconciler
-from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.failures import Failures
 from etcd_operator.reconcile.members import ephemeral, persistent
 from etcd_operator.reconcile.members.ephemeral import EphemeralMembers
@@ -70,7 +69,7 @@ def _improbable(wiring: Wiring, caches: Caches[improbable.EtcdCluster], other: C
     peers = caches.peers
     if peers is None:
         raise TypeError("persistent members need a cache of peers")
-    of_clusters, of_peers = _writes(wiring, caches), _writes(wiring, caches)
+    of_clusters, of_peers = wiring.writes(caches), wiring.writes(caches)
     to_cluster, answered = Later(), Later()
     writer, for_peers = (
         PeerStatusWriter(writes=writes, peers=peers, clock=wiring.clock) for writes in (of_clusters, of_peers)
@@ -118,7 +117,7 @@ def _improbable(wiring: Wiring, caches: Caches[improbable.EtcdCluster], other: C
 
 def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], other: Caches[Any]) -> ClusterGroup:
     to_cluster, answered = Later(), Later()
-    writes = _writes(wiring, caches)
+    writes = wiring.writes(caches)
     stocks = Stocks(
         caches=caches,
         writes=writes,
@@ -154,10 +153,6 @@ def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], other: Caches[An
         prober=reconciler.prober,
         quorum_check=_quorum_check(wiring, reconciler.prober, to_cluster),
     )
-
-
-def _writes(wiring: Wiring, caches: Caches[Any]) -> Writes:
-    return Writes(client=wiring.client, caches=caches, expectations=Expectations())
 
 
 def _quorum_check(wiring: Wiring, prober: Prober, wake: Callable[[Key], None]) -> QuorumCheck:

@@ -4,16 +4,19 @@ A label with the UID of the owner selects what is watched. It only says which ow
 an owner reference proves to whom a Job, or a pod, belongs.
 """
 
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic
 
 from etcd_operator.api.meta import HasMetadata, ObjectMeta
 from etcd_operator.core.jobs import JobEnd
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.informer import Informer
+from etcd_operator.kube.resources import Resource
+from etcd_operator.kube.store import Index
 from etcd_operator.kube.views import Job, Pod
-from etcd_operator.reconcile.caches import Source
+from etcd_operator.reconcile.caches import Object, Source
 from etcd_operator.reconcile.objects import Objects
 
 BY_UID = "uid"
@@ -21,22 +24,55 @@ _BY_JOB = "job"
 _ENDS = {"Complete": JobEnd.SUCCEEDED, "Failed": JobEnd.FAILED}
 
 
+@dataclass(frozen=True, kw_only=True)
+class JobCaches(Generic[Object]):
+    """Objects that own Jobs, and the Jobs and pods with the label of one."""
+
+    owners: Informer[Object]
+    jobs: Informer[Job]
+    pods: Informer[Pod]
+    label: str
+
+    def all(self) -> tuple[Informer[Any], ...]:
+        """Every informer."""
+        return self.owners, self.jobs, self.pods
+
+    def of_resource(self, resource: Resource) -> Informer[Any] | None:
+        """The informer of a resource that is written."""
+        return next(
+            (informer for informer in (self.owners, self.jobs) if informer.resource == resource), None
+        )
+
+    def pods_of(self, job: ObjectMeta) -> tuple[Pod, ...]:
+        """The pods that Kubernetes made for a Job, by its UID, the oldest first."""
+        return _in_order(self.pods.store.by_index(_BY_JOB, job.uid))
+
+    def wake(self, enqueue: Callable[[Key], None], restart: Callable[[Key], None]) -> None:
+        """Queue the owner that changed, or whose Job or pod did."""
+        wake_itself(self.owners, enqueue, restart)
+        wake_owner(self.owners, (self.jobs, self.pods), self.label, enqueue)
+
+
+def job_caches(
+    source: Source,
+    resource: Resource,
+    kind: type[Object],
+    label: str,
+    indexes: Mapping[str, Index[Object]] | None = None,
+) -> JobCaches[Object]:
+    """The informers, not yet started. indexes: more of the owners."""
+    by_job: Mapping[str, Index[Pod]] = {_BY_JOB: lambda pod: (pod.metadata.controller_uid,)}
+    return JobCaches(
+        owners=source.of(resource, kind, indexes={BY_UID: uid_of, **(indexes or {})}),
+        jobs=source.of(resources.JOBS, Job, selector=label),
+        pods=source.of(resources.PODS, Pod, selector=label, indexes=by_job),
+        label=label,
+    )
+
+
 def uid_of(owner: HasMetadata) -> tuple[str, ...]:
     """What the index `BY_UID` of owners contains."""
     return (owner.metadata.uid,)
-
-
-def job_informers(source: Source, label: str) -> tuple[Informer[Job], Informer[Pod]]:
-    """Jobs and pods with a label, not yet started."""
-    return (
-        source.of(resources.JOBS, Job, selector=label),
-        source.of(
-            resources.PODS,
-            Pod,
-            selector=label,
-            indexes={_BY_JOB: lambda pod: (pod.metadata.controller_uid,)},
-        ),
-    )
 
 
 def wake_itself(
@@ -66,11 +102,6 @@ def wake_owner(
 
     for part in parts:
         part.add_handler(on_part)
-
-
-def pods_of(pods: Informer[Pod], job: ObjectMeta) -> tuple[Pod, ...]:
-    """The pods that Kubernetes made for a Job, by its UID, the oldest first."""
-    return _in_order(pods.store.by_index(_BY_JOB, job.uid))
 
 
 def live_pods(job: Job, objects: Objects) -> tuple[Pod, ...]:

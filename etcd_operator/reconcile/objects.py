@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
+import msgspec
 import structlog
 
 from etcd_operator.api import improbable
-from etcd_operator.api.meta import HasMetadata, ObjectMeta, RawObject
+from etcd_operator.api.meta import HasMetadata, ObjectMeta, RawObject, Value
 from etcd_operator.decoding import convert
 from etcd_operator.errors import AlreadyExists, NotFound, RetryableError
 from etcd_operator.keys import Key
@@ -144,12 +145,18 @@ class Objects:
         return written
 
     def write_status(
-        self, resource: Resource, read: ObjectMeta, status: RawObject, kind: type[Stored]
-    ) -> Stored:
-        """Replace the status of an object as it was read. Raises Conflict if it has changed since."""
-        change = {"op": "add", "path": "/status", "value": status}
+        self, resource: Resource, read: ObjectMeta, status: Value | RawObject, kind: type[Stored]
+    ) -> Stored | None:
+        """Replace the status of an object as it was read; what is stored then, None if it was deleted.
+
+        Raises Conflict if it has changed since.
+        """
+        change = {"op": "add", "path": "/status", "value": msgspec.to_builtins(status)}
         version = read.resource_version
-        return self.change(resource, read, change, kind=kind, version=version, subresource="status")
+        try:
+            return self.change(resource, read, change, kind=kind, version=version, subresource="status")
+        except NotFound:
+            return None
 
     def write_finalizers(self, resource: Resource, read: ObjectMeta, finalizers: Iterable[str]) -> None:
         """Replace the finalizers of an object as it was read. Raises Conflict if it has changed since."""

@@ -4,7 +4,6 @@ The cluster's pass queries etcd, so it knows version and ID of each member; a pe
 objects.
 """
 
-from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,7 +14,6 @@ from etcd_operator.api.meta import Condition, merge_conditions
 from etcd_operator.clock import Clock
 from etcd_operator.core.members import Member
 from etcd_operator.core.state import ClusterState
-from etcd_operator.errors import NotFound
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.informer import Informer
@@ -62,9 +60,7 @@ class PeerStatusWriter:
     def _replace(self, noted_for: Key, peer: EtcdPeer, status: PeerStatus) -> None:
         if status == peer.status:
             return
-        written = msgspec.to_builtins(status)
-        with suppress(NotFound):  # deleted meanwhile
-            self.writes.of(noted_for).write_status(resources.PEERS, peer.metadata, written, Written)
+        self.writes.of(noted_for).write_status(resources.PEERS, peer.metadata, status, Written)
 
 
 def _status(peer: EtcdPeer, member: Member, now: str) -> PeerStatus:

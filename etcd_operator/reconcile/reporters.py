@@ -16,7 +16,7 @@ def cluster_reporter(recorder: Recorder, caches: Caches[Cluster]) -> Callable[[A
 
     def report(cluster: Any, reason: str, message: str, is_warning: bool) -> None:  # noqa: FBT001 -- see `cluster.ReportEvent`
         kind: EventType = "Warning" if is_warning else "Normal"
-        recorder.record(_reference(caches, cluster), kind, reason, message)
+        recorder.record(Reference.to(caches.resource, cluster.metadata), kind, reason, message)
 
     return report
 
@@ -30,16 +30,6 @@ def peer_reporter(
         cluster = caches.clusters.store.get(Key(peer.metadata.namespace, peer.spec.cluster_name))
         if cluster is not None:
             kind: EventType = "Warning" if reason in WARNINGS else "Normal"
-            recorder.record(_reference(caches, cluster), kind, reason, message)
+            recorder.record(Reference.to(caches.resource, cluster.metadata), kind, reason, message)
 
     return report
-
-
-def _reference(caches: Caches[Any], cluster: Any) -> Reference:
-    return Reference(
-        api_version=caches.resource.api_version,
-        kind=caches.resource.kind,
-        namespace=cluster.metadata.namespace,
-        name=cluster.metadata.name,
-        uid=cluster.metadata.uid,
-    )

@@ -19,9 +19,11 @@ from etcd_operator.kube.client import Client
 from etcd_operator.kube.events import Recorder
 from etcd_operator.kube.informer import Informer
 from etcd_operator.reconcile.backup_tool.inquiries import Ask, AskStock, Submit
+from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.quorum_check import QuorumCheck
 from etcd_operator.reconcile.upgrade import Seconds
+from etcd_operator.reconcile.writes import Writes
 
 NewController = Callable[[str, Reconcile], Controller]
 
@@ -56,6 +58,10 @@ class Wiring:
     submit_inquiry: Submit | None = None
     may_act: Callable[[], bool] = lambda: True
     leads_for: Callable[[float], bool] = lambda _seconds: True
+
+    def writes(self, caches: Any) -> Writes:
+        """What the passes of one controller write with. caches: see `Writes`."""
+        return Writes(client=self.client, caches=caches, expectations=Expectations())
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,6 @@ from etcd_operator.reconcile.backup_tool.observe import ToolObserver
 from etcd_operator.reconcile.backup_tool.reconciler import ToolReconciler
 from etcd_operator.reconcile.backup_tool.tokens import Tokens
 from etcd_operator.reconcile.caches import Caches, Source
-from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.failures import Failures
 from etcd_operator.reconcile.reporters import cluster_reporter
 from etcd_operator.reconcile.waits import Waits
@@ -46,7 +45,7 @@ def _reconciler(wiring: Wiring, caches: ToolCaches, answered: Callable[[Key], No
         for ask in (wiring.ask_tool, wiring.clean_up_tool)
     )
     return ToolReconciler(
-        client=wiring.client,
+        writes=wiring.writes(caches),
         caches=caches,
         observer=ToolObserver(
             caches=caches,
@@ -56,7 +55,6 @@ def _reconciler(wiring: Wiring, caches: ToolCaches, answered: Callable[[Key], No
         ),
         inquiries=inquiries,
         cleanups=cleanups,
-        expectations=Expectations(),
         failures=Failures(wiring.clock),
         waits=Waits(clock=wiring.clock),
         clock=wiring.clock,

@@ -4,7 +4,6 @@ It is a controller of its own: whatever fails here delays no pass over the membe
 the cluster, each its own part of it, as it was read: a write on an outdated cache is refused.
 """
 
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -21,21 +20,20 @@ from etcd_operator.core.backup_tool.report import ToolReport
 from etcd_operator.core.backup_tool.state import CleanupState
 from etcd_operator.core.status import CATCH_UP, RETRY_HELD
 from etcd_operator.engine.controller import Result
-from etcd_operator.errors import NotFound, OperatorError, TerminalError
+from etcd_operator.errors import TerminalError
 from etcd_operator.figures import OnFigures
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
-from etcd_operator.kube.client import Client
 from etcd_operator.kube.views import Written
 from etcd_operator.reconcile.backup_tool.act import ToolActor
 from etcd_operator.reconcile.backup_tool.caches import ToolCaches
 from etcd_operator.reconcile.backup_tool.inquiries import Heard, Inquiries, Tool
 from etcd_operator.reconcile.backup_tool.observe import ObservedTool, ToolObserver
 from etcd_operator.reconcile.cluster import ReportEvent
-from etcd_operator.reconcile.expectations import Expectations
-from etcd_operator.reconcile.failures import REQUEST_FAILED, Failures, attempt
+from etcd_operator.reconcile.failures import Failures, attempt, reason_of
 from etcd_operator.reconcile.objects import NameTaken, Objects
 from etcd_operator.reconcile.waits import Waits
+from etcd_operator.reconcile.writes import Writes
 from etcd_operator.render.backup_tool import PORT
 from etcd_operator.timestamps import instant, timestamp
 
@@ -56,12 +54,11 @@ class ToolReconciler:
     cleanups: ask tools to remove all backups. storage_class: of new claims, empty for the default one.
     """
 
-    client: Client
+    writes: Writes
     caches: ToolCaches
     observer: ToolObserver
     inquiries: Inquiries[ToolReport]
     cleanups: Inquiries[ToolReport]
-    expectations: Expectations
     failures: Failures
     waits: Waits
     clock: Clock
@@ -75,10 +72,9 @@ class ToolReconciler:
         if cluster is None:
             self._forget(key)
             return Result()
-        if not self.expectations.are_met(key):
+        if not self.writes.expectations.are_met(key):
             return Result(requeue_after=CATCH_UP, is_done=False)
-        wrote = self.expectations.noting(key, self.caches.of_resource)
-        objects = Objects(client=self.client, namespace=key.namespace, wrote=wrote)
+        objects = self.writes.of(key)
         observed = self.observer.observe(key, cluster, objects)
         if observed.state.is_deleting:
             return self._delete(key, observed, objects)
@@ -145,7 +141,7 @@ class ToolReconciler:
             self.failures.passed(key)
             return None
         message = self.failures.failed(key, failure)
-        return Problem(reason=_reason(failure), message=message) if message else None
+        return Problem(reason=reason_of(failure), message=message) if message else None
 
     def _ask(self, key: Key, observed: ObservedTool) -> float | None:
         """Have the tool asked when it is time; seconds until it is time again."""
@@ -209,10 +205,7 @@ class ToolReconciler:
         )
         if status == before:
             return
-        with suppress(NotFound):  # deleted meanwhile
-            objects.write_status(
-                resources.COREOS_CLUSTERS, cluster.metadata, msgspec.to_builtins(status), Written
-            )
+        if objects.write_status(resources.COREOS_CLUSTERS, cluster.metadata, status, Written):
             self._report_change(cluster, before.conditions, wanted)
 
     def _report_change(
@@ -231,15 +224,3 @@ def _every(policy: BackupPolicy) -> float:
 
 def _unheard(heard: Heard[ToolReport]) -> str:
     return "TokenRefused" if heard.is_token_refused else "ToolUnreachable"
-
-
-def _reason(failure: Exception) -> str:
-    match failure:
-        case NameTaken():
-            return "NameConflict"
-        case TerminalError():
-            return type(failure).__name__
-        case OperatorError():
-            return REQUEST_FAILED
-        case _:
-            return "InternalError"

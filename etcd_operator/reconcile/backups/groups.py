@@ -3,13 +3,16 @@
 Groups of their own: without a definition or a right of theirs, clusters are served as before.
 """
 
+from collections.abc import Mapping
 from typing import Any
 
+from etcd_operator.api.backups import UID_LABEL, EtcdBackup
+from etcd_operator.kube import resources
 from etcd_operator.kube.informer import Informer
-from etcd_operator.reconcile.backups.caches import BackupCaches, backup_caches
+from etcd_operator.kube.store import Index
 from etcd_operator.reconcile.backups.observe import BackupObserver
 from etcd_operator.reconcile.backups.reconciler import BackupReconciler
-from etcd_operator.reconcile.backups.schedules.caches import ScheduleCaches, schedule_caches
+from etcd_operator.reconcile.backups.schedules.caches import BY_OWNER, ScheduleCaches, schedule_caches
 from etcd_operator.reconcile.backups.schedules.figures import ScheduleFigures
 from etcd_operator.reconcile.backups.schedules.health import HealthReconciler
 from etcd_operator.reconcile.backups.schedules.observe import ScheduleObserver
@@ -17,8 +20,8 @@ from etcd_operator.reconcile.backups.schedules.pruner import Pruner
 from etcd_operator.reconcile.backups.schedules.reconciler import ScheduleReconciler
 from etcd_operator.reconcile.backups.source import Sources
 from etcd_operator.reconcile.caches import Caches, Source
-from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.failures import Failures
+from etcd_operator.reconcile.jobs import JobCaches, job_caches
 from etcd_operator.reconcile.reporters import cluster_reporter
 from etcd_operator.reconcile.waits import Waits
 from etcd_operator.reconcile.wiring import Group, Wiring
@@ -31,7 +34,8 @@ def backup_groups(
     wiring: Wiring, source: Source, of_improbable: Caches[Any], of_coreos: Caches[Any]
 ) -> tuple[Group, ...]:
     """All groups, wired but not started."""
-    backups = backup_caches(source)
+    by_owner: Mapping[str, Index[EtcdBackup]] = {BY_OWNER: lambda backup: (backup.metadata.controller_uid,)}
+    backups = job_caches(source, resources.BACKUPS, EtcdBackup, UID_LABEL, by_owner)
     schedules = schedule_caches(source, backups)
     return (
         _backups(wiring, backups, (of_improbable.clusters, of_coreos.clusters)),
@@ -40,14 +44,13 @@ def backup_groups(
     )
 
 
-def _backups(wiring: Wiring, caches: BackupCaches, clusters: Clusters) -> Group:
+def _backups(wiring: Wiring, caches: JobCaches[EtcdBackup], clusters: Clusters) -> Group:
     reconciler = BackupReconciler(
-        client=wiring.client,
         caches=caches,
+        writes=wiring.writes(caches),
         observer=BackupObserver(
             caches=caches, sources=Sources(clusters=clusters), waits=Waits(clock=wiring.clock)
         ),
-        expectations=Expectations(),
         recorder=wiring.recorder,
         clock=wiring.clock,
         image=wiring.backup_image,
@@ -61,10 +64,9 @@ def _backups(wiring: Wiring, caches: BackupCaches, clusters: Clusters) -> Group:
 
 def _schedules(wiring: Wiring, caches: ScheduleCaches) -> Group:
     reconciler = ScheduleReconciler(
-        client=wiring.client,
         caches=caches,
+        writes=wiring.writes(caches),
         observer=ScheduleObserver(caches=caches, clock=wiring.clock),
-        expectations=Expectations(),
         recorder=wiring.recorder,
         failures=Failures(wiring.clock),
         figures=ScheduleFigures(on_figures=wiring.on_figures),
@@ -82,11 +84,10 @@ def _schedules(wiring: Wiring, caches: ScheduleCaches) -> Group:
 
 def _health(wiring: Wiring, caches: ScheduleCaches, of_clusters: Caches[Any]) -> Group:
     reconciler = HealthReconciler(
-        client=wiring.client,
+        writes=wiring.writes(of_clusters),
         clusters=of_clusters.clusters,
         caches=caches,
         observer=ScheduleObserver(caches=caches, clock=wiring.clock),
-        expectations=Expectations(),
         report=cluster_reporter(wiring.recorder, of_clusters),
     )
     controller = wiring.new_controller("improbable-backup-health", reconciler.reconcile)

@@ -16,9 +16,8 @@ from etcd_operator.decoding import convert
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import ContainerStatus, Job, Pod
-from etcd_operator.reconcile.backups.caches import BackupCaches
 from etcd_operator.reconcile.backups.source import Sources
-from etcd_operator.reconcile.jobs import end_of, live_pods
+from etcd_operator.reconcile.jobs import JobCaches, end_of, live_pods
 from etcd_operator.reconcile.objects import Objects
 from etcd_operator.reconcile.waits import Waits
 from etcd_operator.render.backup_job import CONTAINER, VERIFY_CONTAINER, job_name
@@ -42,7 +41,7 @@ class BackupObserver:
     start of its pod, the cluster.
     """
 
-    caches: BackupCaches
+    caches: JobCaches[EtcdBackup]
     sources: Sources
     waits: Waits
 

@@ -6,38 +6,31 @@ operator may have finished it meanwhile.
 """
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-import msgspec
-import structlog
-
-from etcd_operator.api.backups import API_VERSION, KIND, EtcdBackup
+from etcd_operator.api.backups import EtcdBackup
 from etcd_operator.api.meta import RawObject
 from etcd_operator.clock import Clock
 from etcd_operator.core.backups import verification
 from etcd_operator.core.backups.plan import Act, BackupPlan, plan
 from etcd_operator.core.backups.state import BACKING_UP, COMPLETED, FAILED, RESTORE
 from etcd_operator.core.backups.status import status
-from etcd_operator.core.status import BEHIND, CATCH_UP, RETRY_HELD
+from etcd_operator.core.status import BEHIND, RETRY_HELD
 from etcd_operator.core.versions import image_of, restoring
 from etcd_operator.engine.controller import Result
-from etcd_operator.errors import NotFound, OperatorError, TerminalError
+from etcd_operator.errors import OperatorError, TerminalError
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
-from etcd_operator.kube.client import Client
 from etcd_operator.kube.events import EventType, Recorder, Reference
 from etcd_operator.kube.views import Written
-from etcd_operator.reconcile.backups.caches import BackupCaches
 from etcd_operator.reconcile.backups.observe import BackupObserver, ObservedBackup
-from etcd_operator.reconcile.expectations import Expectations
-from etcd_operator.reconcile.failures import REQUEST_FAILED, Failures
+from etcd_operator.reconcile.failures import Failures, reason_of
+from etcd_operator.reconcile.jobs import JobCaches
 from etcd_operator.reconcile.objects import NameTaken, Objects
+from etcd_operator.reconcile.writes import Writes
 from etcd_operator.render import backup_job
 from etcd_operator.timestamps import timestamp
-
-log = structlog.get_logger()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,10 +40,9 @@ class BackupReconciler:
     image: of the Jobs; may raise, see `OwnImage`. repository: of etcd's images.
     """
 
-    client: Client
-    caches: BackupCaches
+    caches: JobCaches[EtcdBackup]
+    writes: Writes
     observer: BackupObserver
-    expectations: Expectations
     recorder: Recorder
     clock: Clock
     image: Callable[[], str]
@@ -59,20 +51,12 @@ class BackupReconciler:
 
     def reconcile(self, key: Key) -> Result:
         """One pass. Raises the errors of the API server that are worth another try."""
-        backup = self.caches.backups.store.get(key)
+        backup = self.caches.owners.store.get(key)
         if backup is None:
             return self._over(key)
-        if not self.expectations.are_met(key):
-            return Result(requeue_after=CATCH_UP, is_done=False)
-        try:
-            return self._pass(key, backup)
-        except TerminalError as error:
-            # No event leads to the next pass: time does.
-            log.error("backup_pass_failed", key=str(key), error=str(error))
-            return Result(requeue_after=RETRY_HELD)
+        return self.writes.pass_over(key, lambda objects: self._pass(key, backup, objects))
 
-    def _pass(self, key: Key, backup: EtcdBackup) -> Result:
-        objects = self._objects(key)
+    def _pass(self, key: Key, backup: EtcdBackup, objects: Objects) -> Result:
         observed = self.observer.observe(key, backup, objects)
         made = plan(observed.state) or verification.plan(observed.state)
         return self._carry_out(observed, made, objects) if made is not None else self._over(key)
@@ -81,10 +65,6 @@ class BackupReconciler:
         self.failures.passed(key)
         self.observer.waits.forget(key)
         return Result()
-
-    def _objects(self, key: Key) -> Objects:
-        wrote = self.expectations.noting(key, self.caches.of_resource)
-        return Objects(client=self.client, namespace=key.namespace, wrote=wrote)
 
     def _carry_out(self, observed: ObservedBackup, made: BackupPlan, objects: Objects) -> Result:
         match made.act:
@@ -106,14 +86,10 @@ class BackupReconciler:
             if not self._is_still_wanted(observed, objects):
                 return Result(requeue_after=BEHIND)
             self._make(observed, objects)
-        except NameTaken as error:
-            self._report(observed, made, "NameConflict", error, objects)
-            return Result(requeue_after=RETRY_HELD)
-        except TerminalError as error:
-            self._report(observed, made, type(error).__name__, error, objects)
-            return Result(requeue_after=RETRY_HELD)
         except OperatorError as error:
-            self._report(observed, made, REQUEST_FAILED, error, objects)
+            self._report(observed, made, error, objects)
+            if isinstance(error, (NameTaken, TerminalError)):
+                return Result(requeue_after=RETRY_HELD)
             raise
         self.failures.passed(observed.key)
         return Result(requeue_after=made.requeue_after)
@@ -155,12 +131,12 @@ class BackupReconciler:
             objects.remove(resources.JOBS, job, propagation="Foreground")
 
     def _report(
-        self, observed: ObservedBackup, made: BackupPlan, reason: str, error: Exception, objects: Objects
+        self, observed: ObservedBackup, made: BackupPlan, error: OperatorError, objects: Objects
     ) -> None:
         """Write why the Job cannot be made, as soon as it is worth a message."""
         message = self.failures.failed(observed.key, error)
         if message:
-            self._write(observed, replace(made, reason=reason, message=message), objects)
+            self._write(observed, replace(made, reason=reason_of(error), message=message), objects)
 
     def _write(self, observed: ObservedBackup, made: BackupPlan, objects: Objects) -> None:
         """Write the status if it is new, with the Event of an end. Raises Conflict on an outdated cache."""
@@ -170,8 +146,7 @@ class BackupReconciler:
         wanted = status(backup.status, observed.state, made, generation=generation, now=now)
         if wanted == backup.status:
             return
-        with suppress(NotFound):  # deleted meanwhile
-            objects.write_status(resources.BACKUPS, backup.metadata, msgspec.to_builtins(wanted), Written)
+        if objects.write_status(resources.BACKUPS, backup.metadata, wanted, Written):
             self._record_end(backup, made)
 
     def _record_end(self, backup: EtcdBackup, made: BackupPlan) -> None:
@@ -189,11 +164,4 @@ class BackupReconciler:
             self._event(backup, "Warning", "VerificationFailed", made.message)
 
     def _event(self, backup: EtcdBackup, kind: EventType, reason: str, message: str) -> None:
-        about = Reference(
-            api_version=API_VERSION,
-            kind=KIND,
-            namespace=backup.metadata.namespace,
-            name=backup.metadata.name,
-            uid=backup.metadata.uid,
-        )
-        self.recorder.record(about, kind, reason, message)
+        self.recorder.record(Reference.to(resources.BACKUPS, backup.metadata), kind, reason, message)

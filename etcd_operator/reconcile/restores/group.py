@@ -1,9 +1,10 @@
 """The group of EtcdRestores: without its definition or a right of its own, clusters are served as before."""
 
+from etcd_operator.api.restores import UID_LABEL, EtcdRestore
+from etcd_operator.kube import resources
 from etcd_operator.reconcile.caches import Source
-from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.failures import Failures
-from etcd_operator.reconcile.restores.caches import restore_caches
+from etcd_operator.reconcile.jobs import job_caches
 from etcd_operator.reconcile.restores.jobs import JobReader
 from etcd_operator.reconcile.restores.observe import RestoreObserver
 from etcd_operator.reconcile.restores.reconciler import RestoreReconciler
@@ -13,12 +14,12 @@ from etcd_operator.reconcile.wiring import Group, Wiring
 
 def restore_group(wiring: Wiring, source: Source) -> Group:
     """The group, wired but not started."""
-    caches, waits = restore_caches(source), Waits(clock=wiring.clock)
+    caches = job_caches(source, resources.RESTORES, EtcdRestore, UID_LABEL)
+    waits = Waits(clock=wiring.clock)
     reconciler = RestoreReconciler(
-        client=wiring.client,
         caches=caches,
+        writes=wiring.writes(caches),
         observer=RestoreObserver(jobs=JobReader(caches=caches, waits=waits), waits=waits),
-        expectations=Expectations(),
         recorder=wiring.recorder,
         clock=wiring.clock,
         image=wiring.backup_image,

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from etcd_operator.api.restores import EtcdRestore
 from etcd_operator.core.jobs import JobEnd
 from etcd_operator.core.restores import result
 from etcd_operator.core.restores.result import Report
@@ -9,9 +10,8 @@ from etcd_operator.core.restores.state import JobState
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import ContainerStatus, Job, Pod
-from etcd_operator.reconcile.jobs import end_of, live_pods
+from etcd_operator.reconcile.jobs import JobCaches, end_of, live_pods
 from etcd_operator.reconcile.objects import Objects
-from etcd_operator.reconcile.restores.caches import RestoreCaches
 from etcd_operator.reconcile.waits import Waits
 from etcd_operator.render.restore_job import CHECK_CONTAINER, CONTAINER
 
@@ -20,7 +20,7 @@ from etcd_operator.render.restore_job import CHECK_CONTAINER, CONTAINER
 class JobReader:
     """Reads Jobs from the caches, and live what seems to be missing where a decision rests on it."""
 
-    caches: RestoreCaches
+    caches: JobCaches[EtcdRestore]
     waits: Waits
 
     def read(self, key: Key, uid: str, name: str, objects: Objects) -> JobState | None:

@@ -6,36 +6,29 @@ the EtcdRestore, and is proven to be its own by its UID. So each act may be repe
 """
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, assert_never
+from typing import assert_never
 
-import msgspec
-import structlog
-
-from etcd_operator.api.restores import API_VERSION, KIND, EtcdRestore, RestoreFailure
+from etcd_operator.api.restores import EtcdRestore, RestoreFailure
 from etcd_operator.clock import Clock
 from etcd_operator.core.restores.plan import RECHECK, Act, RestorePlan, plan
 from etcd_operator.core.restores.state import COMPLETED, FAILED, ClaimState
 from etcd_operator.core.restores.status import status
-from etcd_operator.core.status import CATCH_UP, RETRY_HELD
+from etcd_operator.core.status import CATCH_UP
 from etcd_operator.core.versions import image_of
 from etcd_operator.engine.controller import Result
-from etcd_operator.errors import Invalid, NotFound, OperatorError, TerminalError
+from etcd_operator.errors import Invalid, OperatorError, TerminalError
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
-from etcd_operator.kube.client import Client
 from etcd_operator.kube.events import EventType, Recorder, Reference
 from etcd_operator.kube.views import Job, Written
-from etcd_operator.reconcile.expectations import Expectations
-from etcd_operator.reconcile.failures import REQUEST_FAILED, Failures
+from etcd_operator.reconcile.failures import Failures, reason_of
+from etcd_operator.reconcile.jobs import JobCaches
 from etcd_operator.reconcile.objects import NameTaken, Objects
-from etcd_operator.reconcile.restores.caches import RestoreCaches
 from etcd_operator.reconcile.restores.observe import ObservedRestore, RestoreObserver
+from etcd_operator.reconcile.writes import Writes
 from etcd_operator.render import restore_job, restored
 from etcd_operator.timestamps import timestamp
-
-log = structlog.get_logger()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,10 +38,9 @@ class RestoreReconciler:
     image: of the Jobs; may raise, see `OwnImage`. repository: of etcd's images.
     """
 
-    client: Client
-    caches: RestoreCaches
+    caches: JobCaches[EtcdRestore]
+    writes: Writes
     observer: RestoreObserver
-    expectations: Expectations
     recorder: Recorder
     clock: Clock
     image: Callable[[], str]
@@ -57,20 +49,12 @@ class RestoreReconciler:
 
     def reconcile(self, key: Key) -> Result:
         """One pass. Raises the errors of the API server that are worth another try."""
-        restore = self.caches.restores.store.get(key)
+        restore = self.caches.owners.store.get(key)
         if restore is None or restore.status.phase in (COMPLETED, FAILED):
             return self._over(key)
-        if not self.expectations.are_met(key):
-            return Result(requeue_after=CATCH_UP, is_done=False)
-        try:
-            return self._pass(key)
-        except TerminalError as error:
-            # No event leads to the next pass: time does.
-            log.error("restore_pass_failed", key=str(key), error=str(error))
-            return Result(requeue_after=RETRY_HELD)
+        return self.writes.pass_over(key, lambda objects: self._pass(key, objects))
 
-    def _pass(self, key: Key) -> Result:
-        objects = self._objects(key)
+    def _pass(self, key: Key, objects: Objects) -> Result:
         restore = objects.find(resources.RESTORES, key.name, EtcdRestore)
         if restore is None:
             return self._over(key)
@@ -80,10 +64,6 @@ class RestoreReconciler:
             return self._over(key)
         self._write(observed, made, objects)
         return self._carry_out(observed, made, objects)
-
-    def _objects(self, key: Key) -> Objects:
-        wrote = self.expectations.noting(key, self.caches.of_resource)
-        return Objects(client=self.client, namespace=key.namespace, wrote=wrote)
 
     def _over(self, key: Key) -> Result:
         self.failures.passed(key)
@@ -100,11 +80,10 @@ class RestoreReconciler:
             return self._fail(observed, made, RestoreFailure(reason="NameConflict", message=str(error)))
         except Invalid as error:
             return self._fail(observed, made, RestoreFailure(reason="Invalid", message=str(error)))
-        except TerminalError as error:
-            self._report(observed, made, type(error).__name__, error)
-            return Result(requeue_after=RECHECK)
         except OperatorError as error:
-            self._report(observed, made, REQUEST_FAILED, error)
+            self._report(observed, made, error)
+            if isinstance(error, TerminalError):
+                return Result(requeue_after=RECHECK)
             raise
         self.failures.passed(observed.key)
         return Result(requeue_after=made.requeue_after)
@@ -194,15 +173,15 @@ class RestoreReconciler:
         self._rewrite(observed, replace(made, reason="CleaningUp", message=message, failure=why))
         return Result(requeue_after=CATCH_UP)
 
-    def _report(self, observed: ObservedRestore, made: RestorePlan, reason: str, error: Exception) -> None:
+    def _report(self, observed: ObservedRestore, made: RestorePlan, error: OperatorError) -> None:
         """Write why something cannot be made, as soon as it is worth a message."""
         message = self.failures.failed(observed.key, error)
         if message:
-            self._rewrite(observed, replace(made, reason=reason, message=message))
+            self._rewrite(observed, replace(made, reason=reason_of(error), message=message))
 
     def _rewrite(self, observed: ObservedRestore, made: RestorePlan) -> None:
         """Write the status once more in this pass: on what the first write has left."""
-        objects = self._objects(observed.key)
+        objects = self.writes.of(observed.key)
         found = objects.find(resources.RESTORES, observed.key.name, EtcdRestore)
         if found is not None and found.metadata.uid == observed.restore.metadata.uid:
             self._write(replace(observed, restore=found), made, objects)
@@ -221,8 +200,7 @@ class RestoreReconciler:
         )
         if wanted == restore.status:
             return
-        with suppress(NotFound):  # deleted meanwhile
-            objects.write_status(resources.RESTORES, restore.metadata, msgspec.to_builtins(wanted), Written)
+        if objects.write_status(resources.RESTORES, restore.metadata, wanted, Written):
             self._record_end(restore, made)
 
     def _record_end(self, restore: EtcdRestore, made: RestorePlan) -> None:
@@ -232,12 +210,4 @@ class RestoreReconciler:
             self._event(restore, "Warning", "RestoreFailed", made.message)
 
     def _event(self, restore: EtcdRestore, kind: EventType, reason: str, message: str) -> None:
-        metadata: Any = restore.metadata
-        about = Reference(
-            api_version=API_VERSION,
-            kind=KIND,
-            namespace=metadata.namespace,
-            name=metadata.name,
-            uid=metadata.uid,
-        )
-        self.recorder.record(about, kind, reason, message)
+        self.recorder.record(Reference.to(resources.RESTORES, restore.metadata), kind, reason, message)

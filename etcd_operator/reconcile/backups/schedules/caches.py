@@ -16,11 +16,11 @@ from etcd_operator.kube import resources
 from etcd_operator.kube.informer import Informer
 from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Job, Pod
-from etcd_operator.reconcile.backups.caches import BY_OWNER, BackupCaches
 from etcd_operator.reconcile.caches import Source
-from etcd_operator.reconcile.jobs import BY_UID, uid_of, wake_itself, wake_owner
+from etcd_operator.reconcile.jobs import BY_UID, JobCaches, uid_of, wake_itself, wake_owner
 
 BY_CLUSTER = "cluster"
+BY_OWNER = "owner"
 
 
 def cluster_of(schedule: EtcdBackupSchedule) -> Key | None:
@@ -39,12 +39,12 @@ class ScheduleCaches:
     """EtcdBackupSchedules; and all EtcdBackups, their Jobs and pods, which are another group's informers."""
 
     schedules: Informer[EtcdBackupSchedule]
-    of_backups: BackupCaches
+    of_backups: JobCaches[EtcdBackup]
 
     @property
     def backups(self) -> Informer[EtcdBackup]:
         """All EtcdBackups."""
-        return self.of_backups.backups
+        return self.of_backups.owners
 
     @property
     def jobs(self) -> Informer[Job]:
@@ -89,7 +89,7 @@ class ScheduleCaches:
         wake_owner(self.schedules, (self.jobs, self.of_backups.pods), UID_LABEL, enqueue)
 
 
-def schedule_caches(source: Source, backups: BackupCaches) -> ScheduleCaches:
+def schedule_caches(source: Source, backups: JobCaches[EtcdBackup]) -> ScheduleCaches:
     """The informer of schedules, not yet started, beside those of EtcdBackups."""
 
     def by_cluster(schedule: EtcdBackupSchedule) -> tuple[str, ...]:

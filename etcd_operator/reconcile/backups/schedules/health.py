@@ -5,13 +5,10 @@ cluster, each its own part of it, as it was read: a write on an outdated cache i
 """
 
 from collections.abc import Callable, Iterable
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import msgspec
-import structlog
 
 from etcd_operator.api.backup_schedules import EtcdBackupSchedule
 from etcd_operator.api.improbable import EtcdCluster
@@ -19,34 +16,27 @@ from etcd_operator.api.meta import Condition
 from etcd_operator.core.backup_tool.health import change, merged
 from etcd_operator.core.backups.schedules.health import Verdict, condition, judge
 from etcd_operator.core.backups.schedules.plan import sleep
-from etcd_operator.core.status import CATCH_UP, RETRY_HELD
 from etcd_operator.engine.controller import Result
-from etcd_operator.errors import NotFound, TerminalError
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
-from etcd_operator.kube.client import Client
 from etcd_operator.kube.informer import Informer
-from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Written
 from etcd_operator.reconcile.backups.schedules.caches import ScheduleCaches, cluster_of
 from etcd_operator.reconcile.backups.schedules.observe import ScheduleObserver
 from etcd_operator.reconcile.cluster import ReportEvent
-from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.objects import Objects
+from etcd_operator.reconcile.writes import Writes
 from etcd_operator.timestamps import timestamp
-
-log = structlog.get_logger()
 
 
 @dataclass(frozen=True, kw_only=True)
 class HealthReconciler:
     """Reports whether clusters are backed up. report: an Event on a cluster."""
 
-    client: Client
+    writes: Writes
     clusters: Informer[EtcdCluster]
     caches: ScheduleCaches
     observer: ScheduleObserver
-    expectations: Expectations
     report: ReportEvent
 
     def reconcile(self, key: Key) -> Result:
@@ -54,19 +44,16 @@ class HealthReconciler:
         cluster = self.clusters.store.get(key)
         if cluster is None or cluster.metadata.deletion_timestamp is not None:
             return Result()
-        if not self.expectations.are_met(key):
-            return Result(requeue_after=CATCH_UP, is_done=False)
+        return self.writes.pass_over(key, lambda objects: self._pass(cluster, objects))
+
+    def _pass(self, cluster: EtcdCluster, objects: Objects) -> Result:
         now = self.observer.clock.now()
         verdicts = {
             schedule.metadata.name: judge(self.observer.observe_backups(schedule), schedule.status)
-            for schedule in self.caches.naming(key)
+            for schedule in self.caches.naming(cluster.metadata.key)
         }
         wanted = condition(verdicts, generation=cluster.metadata.generation)
-        try:
-            self._write(cluster, wanted, now)
-        except TerminalError as error:
-            log.error("backup_health_not_written", key=str(key), error=str(error))
-            return Result(requeue_after=RETRY_HELD)
+        self._write(cluster, wanted, now, objects)
         return Result(requeue_after=_next(verdicts.values(), now))
 
     def wake(self, enqueue: Callable[[Key], None]) -> None:
@@ -86,18 +73,14 @@ class HealthReconciler:
         self.clusters.add_handler(on_cluster)
         self.caches.schedules.add_handler(on_schedule)
 
-    def _write(self, cluster: EtcdCluster, wanted: Condition | None, now: datetime) -> None:
+    def _write(self, cluster: EtcdCluster, wanted: Condition | None, now: datetime, objects: Objects) -> None:
         """Write our condition if it is new. Raises Conflict on an outdated cache."""
         before = cluster.status
         conditions = merged(before.conditions, wanted, timestamp(now))
         if conditions == before.conditions:
             return
-        key = cluster.metadata.key
-        wrote = self.expectations.noting(key, self._of_resource)
-        objects = Objects(client=self.client, namespace=key.namespace, wrote=wrote)
-        status = msgspec.to_builtins(msgspec.structs.replace(before, conditions=conditions))
-        with suppress(NotFound):  # deleted meanwhile
-            objects.write_status(resources.IMPROBABLE_CLUSTERS, cluster.metadata, status, Written)
+        status = msgspec.structs.replace(before, conditions=conditions)
+        if objects.write_status(resources.IMPROBABLE_CLUSTERS, cluster.metadata, status, Written):
             self._report(cluster, wanted)
 
     def _report(self, cluster: EtcdCluster, wanted: Condition | None) -> None:
@@ -105,9 +88,6 @@ class HealthReconciler:
         if wanted is not None and event is not None:
             reason, is_warning = event
             self.report(cluster, reason, wanted.message, is_warning)
-
-    def _of_resource(self, resource: Resource) -> Informer[Any] | None:
-        return self.clusters if resource == resources.IMPROBABLE_CLUSTERS else None
 
 
 def _next(verdicts: Iterable[Verdict], now: datetime) -> float | None:

@@ -22,15 +22,15 @@ from etcd_operator.core.backups.state import COMPLETED
 from etcd_operator.core.jobs import JobEnd
 from etcd_operator.core.status import BEHIND, RETRY_HELD
 from etcd_operator.decoding import convert
-from etcd_operator.errors import OperatorError, TerminalError
+from etcd_operator.errors import OperatorError
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Job, Pod
 from etcd_operator.reconcile.backups.observe import pod_state
 from etcd_operator.reconcile.backups.schedules.caches import ScheduleCaches
-from etcd_operator.reconcile.failures import REQUEST_FAILED, Failures
+from etcd_operator.reconcile.failures import Failures, reason_of
 from etcd_operator.reconcile.jobs import end_of, live_pods
-from etcd_operator.reconcile.objects import NameTaken, Objects
+from etcd_operator.reconcile.objects import Objects
 from etcd_operator.render import prune_job
 
 log = structlog.get_logger()
@@ -106,10 +106,7 @@ class Pruner:
         message = self.failures.failed(key, error)
         if not message:
             return prune.UNCHANGED
-        reason = type(error).__name__ if isinstance(error, TerminalError) else REQUEST_FAILED
-        if isinstance(error, NameTaken):
-            reason = "NameConflict"
-        return PrunePlan(verdict="False", reason=reason, message=message)
+        return PrunePlan(verdict="False", reason=reason_of(error), message=message)
 
 
 def _is_current(schedule: EtcdBackupSchedule, objects: Objects) -> bool:

@@ -5,55 +5,46 @@ the same object; and if the status is never written, the next pass knows from th
 over. Caches may be behind: right before it is created, the schedule and its EtcdBackups are read live.
 """
 
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-import msgspec
-import structlog
-
 from etcd_operator.api.backup_schedules import (
-    KIND,
     SCHEDULE_LABEL,
     EtcdBackupSchedule,
     LastBackup,
     ScheduleStatus,
 )
-from etcd_operator.api.backups import API_VERSION, EtcdBackup
+from etcd_operator.api.backups import EtcdBackup
 from etcd_operator.api.meta import Condition
 from etcd_operator.core.backups.schedules.plan import INVALID, SchedulePlan, plan
 from etcd_operator.core.backups.schedules.prune import FAILED_REASON, PRUNED_REASON
 from etcd_operator.core.backups.schedules.state import ScheduleState
 from etcd_operator.core.backups.schedules.status import PRUNED, SUCCEEDED, VERIFIED, status
 from etcd_operator.core.backups.state import COMPLETED, FAILED
-from etcd_operator.core.status import BEHIND, CATCH_UP, RETRY_HELD
+from etcd_operator.core.status import BEHIND, RETRY_HELD
 from etcd_operator.engine.controller import Result
-from etcd_operator.errors import NotFound, OperatorError, TerminalError
+from etcd_operator.errors import OperatorError, TerminalError
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
-from etcd_operator.kube.client import Client
 from etcd_operator.kube.events import EventType, Recorder, Reference
 from etcd_operator.kube.views import Written
 from etcd_operator.reconcile.backups.schedules.caches import ScheduleCaches
 from etcd_operator.reconcile.backups.schedules.figures import ScheduleFigures
 from etcd_operator.reconcile.backups.schedules.observe import ScheduleObserver, scheduled_backup
 from etcd_operator.reconcile.backups.schedules.pruner import Pruner
-from etcd_operator.reconcile.expectations import Expectations
-from etcd_operator.reconcile.failures import REQUEST_FAILED, Failures
+from etcd_operator.reconcile.failures import Failures, reason_of
 from etcd_operator.reconcile.objects import NameTaken, Objects
+from etcd_operator.reconcile.writes import Writes
 from etcd_operator.render import scheduled_backup as render
-
-log = structlog.get_logger()
 
 
 @dataclass(frozen=True, kw_only=True)
 class ScheduleReconciler:
     """Creates the EtcdBackups of EtcdBackupSchedules."""
 
-    client: Client
     caches: ScheduleCaches
+    writes: Writes
     observer: ScheduleObserver
-    expectations: Expectations
     recorder: Recorder
     failures: Failures
     figures: ScheduleFigures
@@ -67,16 +58,7 @@ class ScheduleReconciler:
             self.figures.forget(key)
             self.pruner.failures.passed(key)
             return Result()
-        if not self.expectations.are_met(key):
-            return Result(requeue_after=CATCH_UP, is_done=False)
-        wrote = self.expectations.noting(key, self.caches.of_resource)
-        objects = Objects(client=self.client, namespace=key.namespace, wrote=wrote)
-        try:
-            return self._pass(schedule, objects)
-        except TerminalError as error:
-            # No event leads to the next pass: time does.
-            log.error("schedule_pass_failed", key=str(key), error=str(error))
-            return Result(requeue_after=RETRY_HELD)
+        return self.writes.pass_over(key, lambda objects: self._pass(schedule, objects))
 
     def _pass(self, schedule: EtcdBackupSchedule, objects: Objects) -> Result:
         state = self.observer.observe(schedule, objects)
@@ -116,14 +98,10 @@ class _Pass:
             if not self._is_still_due():
                 return Result(requeue_after=BEHIND)
             self._create(due)
-        except NameTaken as error:
-            self._hold(made, "NameConflict", error)
-            return Result(requeue_after=RETRY_HELD)
-        except TerminalError as error:
-            self._hold(made, type(error).__name__, error)
-            return Result(requeue_after=RETRY_HELD)
         except OperatorError as error:
-            self._hold(made, REQUEST_FAILED, error)
+            self._hold(made, error)
+            if isinstance(error, (NameTaken, TerminalError)):
+                return Result(requeue_after=RETRY_HELD)
             raise
         return None
 
@@ -142,7 +120,7 @@ class _Pass:
 
     def _live_backups(self) -> tuple[EtcdBackup, ...]:
         metadata = self.schedule.metadata
-        listed = self.reconciler.client.list(
+        listed = self.objects.client.list(
             resources.BACKUPS,
             EtcdBackup,
             namespace=metadata.namespace,
@@ -156,9 +134,9 @@ class _Pass:
         if self.objects.create(resources.BACKUPS, body):
             self._event("Normal", "BackupStarted", f"created EtcdBackup {body['metadata']['name']}")
 
-    def _hold(self, made: SchedulePlan, reason: str, error: Exception) -> None:
+    def _hold(self, made: SchedulePlan, error: OperatorError) -> None:
         """Write why the EtcdBackup cannot be created, as soon as it is worth a message."""
-        message = self.reconciler.failures.failed(self._key, error)
+        reason, message = reason_of(error), self.reconciler.failures.failed(self._key, error)
         if message:
             held = replace(
                 made, is_ready=False, reason=reason, message=message, start=None, warning=(reason, message)
@@ -172,8 +150,7 @@ class _Pass:
         self.reconciler.figures.observed(self.schedule, self.state, wanted)
         if wanted == previous:
             return
-        with suppress(NotFound):  # deleted meanwhile
-            self.objects.write_status(resources.SCHEDULES, metadata, msgspec.to_builtins(wanted), Written)
+        if self.objects.write_status(resources.SCHEDULES, metadata, wanted, Written):
             self._record_events(previous, wanted, made)
 
     def _record_events(self, previous: ScheduleStatus, wanted: ScheduleStatus, made: SchedulePlan) -> None:
@@ -202,14 +179,7 @@ class _Pass:
             self._event("Warning", "VerificationFailed", verdict.message)
 
     def _event(self, kind: EventType, reason: str, message: str) -> None:
-        metadata = self.schedule.metadata
-        about = Reference(
-            api_version=API_VERSION,
-            kind=KIND,
-            namespace=metadata.namespace,
-            name=metadata.name,
-            uid=metadata.uid,
-        )
+        about = Reference.to(resources.SCHEDULES, self.schedule.metadata)
         self.reconciler.recorder.record(about, kind, reason, message)
 
     @property
