@@ -40,106 +40,88 @@ def crds() -> tuple[Manifest, ...]:
 
 
 def _improbable_cluster() -> Manifest:
-    schema = _object(of_type(improbable.ClusterSpec), of_type(improbable.ClusterStatus))
+    schema = _with_spec(improbable.ClusterSpec, improbable.ClusterStatus)
     _fill_storage(schema)
     _fill_pod_template(schema)
     at(schema, "spec")["properties"]["affinity"] = piece("Affinity")
-    schema["required"] = ["spec"]
-    return _definition(
-        group=improbable.GROUP,
-        version=improbable.VERSION,
-        names=_names("EtcdCluster", shortNames=["etcd"]),
-        schema=_finished(schema, validations.IMPROBABLE_CLUSTER, descriptions.IMPROBABLE_CLUSTER),
-        columns=[
-            _column("Replicas", ".spec.replicas", kind="integer"),
-            _column("Ready", ".status.readyReplicas", kind="integer"),
-            _column("Version", ".status.currentVersion"),
-            _column("Status", '.status.conditions[?(@.type=="Available")].reason'),
-            _AGE,
-        ],
-        scale=_scale("replicas"),
+    schema = _finished(schema, validations.IMPROBABLE_CLUSTER, descriptions.IMPROBABLE_CLUSTER)
+    columns = (
+        _column("Replicas", ".spec.replicas", kind="integer"),
+        _column("Ready", ".status.readyReplicas", kind="integer"),
+        _column("Version", ".status.currentVersion"),
+        _column("Status", '.status.conditions[?(@.type=="Available")].reason'),
     )
+    return _improbable(_names("EtcdCluster", shortNames=["etcd"]), schema, *columns, scale=_scale("replicas"))
 
 
 def _peer() -> Manifest:
-    schema = _object(of_type(improbable.PeerSpec), of_type(improbable.PeerStatus))
+    schema = _with_spec(improbable.PeerSpec, improbable.PeerStatus)
     _fill_storage(schema)
     _fill_pod_template(schema)
-    schema["required"] = ["spec"]
-    return _definition(
-        group=improbable.GROUP,
-        version=improbable.VERSION,
-        names=_names("EtcdPeer"),
-        schema=_finished(schema, validations.PEER, descriptions.PEER),
-        columns=[
-            _column("Cluster", ".spec.clusterName"),
-            _column("Version", ".status.serverVersion"),
-            _column("Member ID", ".status.memberID", priority=1),
-            _AGE,
-        ],
+    return _improbable(
+        _names("EtcdPeer"),
+        _finished(schema, validations.PEER, descriptions.PEER),
+        _column("Cluster", ".spec.clusterName"),
+        _column("Version", ".status.serverVersion"),
+        _column("Member ID", ".status.memberID", priority=1),
     )
 
 
 def _backup() -> Manifest:
-    schema = _object(of_type(backups.BackupSpec), of_type(backups.BackupStatus))
-    schema["required"] = ["spec"]
-    return _definition(
-        group=improbable.GROUP,
-        version=improbable.VERSION,
-        names=_names(backups.KIND),
-        schema=_finished(schema, backup_validations.BACKUP, descriptions.BACKUP),
-        columns=[
-            _column("Phase", ".status.phase"),
-            _column("Reason", '.status.conditions[?(@.type=="Complete")].reason'),
-            _column("Revision", ".status.revision", kind="integer"),
-            _column("Size", ".status.size", kind="integer"),
-            _column("Verified", '.status.conditions[?(@.type=="Verified")].status'),
-            _column("URL", ".status.url", priority=1),
-            _AGE,
-        ],
+    schema = _with_spec(backups.BackupSpec, backups.BackupStatus)
+    return _improbable(
+        _names(backups.KIND),
+        _finished(schema, backup_validations.BACKUP, descriptions.BACKUP),
+        _column("Phase", ".status.phase"),
+        _column("Reason", '.status.conditions[?(@.type=="Complete")].reason'),
+        _column("Revision", ".status.revision", kind="integer"),
+        _column("Size", ".status.size", kind="integer"),
+        _column("Verified", '.status.conditions[?(@.type=="Verified")].status'),
+        _column("URL", ".status.url", priority=1),
     )
 
 
 def _schedule() -> Manifest:
-    schema = _object(of_type(backup_schedules.ScheduleSpec), of_type(backup_schedules.ScheduleStatus))
-    schema["required"] = ["spec"]
-    return _definition(
-        group=improbable.GROUP,
-        version=improbable.VERSION,
-        names=_names(backup_schedules.KIND),
-        schema=_finished(schema, schedule_validations.SCHEDULE, descriptions.SCHEDULE),
-        columns=[
-            _column("Schedule", ".spec.schedule"),
-            _column("Status", '.status.conditions[?(@.type=="Ready")].reason'),
-            _column("Last Backup", ".status.lastBackup.phase"),
-            _column("Last Success", ".status.lastSuccessfulTime", kind="date"),
-            _column("Last Verified", ".status.lastVerifiedTime", kind="date"),
-            _column("Next", ".status.nextScheduleTime", priority=1),
-            _column("URL", ".status.lastSuccessfulURL", priority=1),
-            _AGE,
-        ],
+    schema = _with_spec(backup_schedules.ScheduleSpec, backup_schedules.ScheduleStatus)
+    return _improbable(
+        _names(backup_schedules.KIND),
+        _finished(schema, schedule_validations.SCHEDULE, descriptions.SCHEDULE),
+        _column("Schedule", ".spec.schedule"),
+        _column("Status", '.status.conditions[?(@.type=="Ready")].reason'),
+        _column("Last Backup", ".status.lastBackup.phase"),
+        _column("Last Success", ".status.lastSuccessfulTime", kind="date"),
+        _column("Last Verified", ".status.lastVerifiedTime", kind="date"),
+        _column("Next", ".status.nextScheduleTime", priority=1),
+        _column("URL", ".status.lastSuccessfulURL", priority=1),
     )
 
 
 def _restore() -> Manifest:
-    schema = _object(of_type(restores.RestoreSpec), of_type(restores.RestoreStatus))
+    schema = _with_spec(restores.RestoreSpec, restores.RestoreStatus)
     _fill_storage(schema, restore_validations.TEMPLATE)
     _fill_pod_template(schema, restore_validations.TEMPLATE)
     at(schema, restore_validations.TEMPLATE)["properties"]["affinity"] = piece("Affinity")
-    schema["required"] = ["spec"]
+    return _improbable(
+        _names(restores.KIND),
+        _finished(schema, restore_validations.RESTORE, restore_descriptions.RESTORE),
+        _column("Cluster", ".spec.clusterTemplate.clusterName"),
+        _column("Phase", ".status.phase"),
+        _column("Reason", '.status.conditions[?(@.type=="Complete")].reason'),
+        _column("Revision", ".status.snapshot.revision", kind="integer"),
+        _column("URL", ".status.url", priority=1),
+    )
+
+
+def _improbable(
+    names: Manifest, schema: Schema, *columns: Manifest, scale: Manifest | None = None
+) -> Manifest:
     return _definition(
         group=improbable.GROUP,
         version=improbable.VERSION,
-        names=_names(restores.KIND),
-        schema=_finished(schema, restore_validations.RESTORE, restore_descriptions.RESTORE),
-        columns=[
-            _column("Cluster", ".spec.clusterTemplate.clusterName"),
-            _column("Phase", ".status.phase"),
-            _column("Reason", '.status.conditions[?(@.type=="Complete")].reason'),
-            _column("Revision", ".status.snapshot.revision", kind="integer"),
-            _column("URL", ".status.url", priority=1),
-            _AGE,
-        ],
+        names=names,
+        schema=schema,
+        columns=[*columns, _AGE],
+        scale=scale,
     )
 
 
@@ -176,6 +158,11 @@ def _refused(kind: str) -> Schema:
     anything = {"x-kubernetes-preserve-unknown-fields": True}
     inside: dict[str, Schema] = {"object": anything, "array": {"items": {"type": "object", **anything}}}
     return {"type": kind, **inside.get(kind, {})}
+
+
+def _with_spec(spec: type, status: type) -> Schema:
+    """No object of etcd.improbable.io is valid without a spec."""
+    return _object(of_type(spec), of_type(status)) | {"required": ["spec"]}
 
 
 def _object(spec: Schema, status: Schema) -> Schema:
