@@ -65,12 +65,38 @@ def url_in_pod(url: str) -> str:
     return f"{_FILE}{CLAIM_FOLDER}{url.removeprefix(_FILE)}" if url.startswith(_FILE) else url
 
 
+def url_problems(url: str, *, no_credentials: str, an_object: str) -> Iterator[str]:
+    """What is wrong with the URL of an object in a store, with two of the messages."""
+    checks = (
+        (SCHEME_PATTERN, True, rules.SCHEME),
+        (CREDENTIALS_PATTERN, False, no_credentials),
+        (OBJECT_PATTERN, True, an_object),
+        (DOTS_PATTERN, False, rules.DOTS),
+        (OPTIONS_PATTERN, True, rules.OPTIONS),
+    )
+    return (text for pattern, wanted, text in checks if bool(re.fullmatch(pattern, url)) is not wanted)
+
+
+def access_problems(destination: BackupDestination) -> Iterator[str]:
+    """What does not fit the URL: the claim, the credentials."""
+    url, credentials = destination.object_url_template, destination.credentials
+    if url.startswith(_FILE) != (destination.persistent_volume_claim is not None):
+        yield rules.CLAIM
+    fits = (
+        (credentials.aws is None or url.startswith("s3://"))
+        and (credentials.google_cloud is None or url.startswith("gs://"))
+        and (credentials.environment is None or not url.startswith(_FILE))
+    )
+    if not fits:
+        yield rules.CREDENTIALS_FIT
+
+
 def _problems(spec: BackupSpec) -> Iterator[str]:
     for text in _source_problems(spec.source):
         yield f"source: {text}"
     for text in _url_problems(spec.destination.object_url_template):
         yield f"destination.objectURLTemplate: {text}"
-    for text in _destination_problems(spec.destination):
+    for text in access_problems(spec.destination):
         yield f"destination: {text}"
 
 
@@ -99,26 +125,4 @@ def _url_problems(url: str) -> Iterator[str]:
             if not re.fullmatch(PLACEHOLDER_PATTERN, each.group())
         ]
         yield f"{', '.join(wrong)}: {rules.UNKNOWN_PLACEHOLDER}"
-    if not re.fullmatch(SCHEME_PATTERN, url):
-        yield rules.SCHEME
-    if re.fullmatch(CREDENTIALS_PATTERN, url):
-        yield rules.NO_CREDENTIALS
-    if not re.fullmatch(OBJECT_PATTERN, url):
-        yield rules.OBJECT
-    if re.fullmatch(DOTS_PATTERN, url):
-        yield rules.DOTS
-    if not re.fullmatch(OPTIONS_PATTERN, url):
-        yield rules.OPTIONS
-
-
-def _destination_problems(destination: BackupDestination) -> Iterator[str]:
-    url, credentials = destination.object_url_template, destination.credentials
-    if url.startswith(_FILE) != (destination.persistent_volume_claim is not None):
-        yield rules.CLAIM
-    fits = (
-        (credentials.aws is None or url.startswith("s3://"))
-        and (credentials.google_cloud is None or url.startswith("gs://"))
-        and (credentials.environment is None or not url.startswith(_FILE))
-    )
-    if not fits:
-        yield rules.CREDENTIALS_FIT
+    yield from url_problems(url, no_credentials=rules.NO_CREDENTIALS, an_object=rules.OBJECT)

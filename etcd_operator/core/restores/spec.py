@@ -5,20 +5,12 @@ from collections.abc import Iterator
 
 import msgspec
 
-from etcd_operator.api import backup_validations, restore_validations
-from etcd_operator.api.backups import (
-    CREDENTIALS_PATTERN,
-    DOTS_PATTERN,
-    OBJECT_PATTERN,
-    OPTIONS_PATTERN,
-    SCHEME_PATTERN,
-    BackupDestination,
-    BackupSource,
-    BackupSpec,
-)
+from etcd_operator.api import restore_validations
+from etcd_operator.api.backups import BackupDestination, BackupSource, BackupSpec
 from etcd_operator.api.limits import LONGEST_IMPROBABLE_NAME, NAME_PATTERN
 from etcd_operator.api.restores import BUCKET_PATTERN, OBJECT_PATH_PATTERN, RestoreSource, RestoreSpec
 from etcd_operator.core.backup_tool.quantity import bytes_of
+from etcd_operator.core.backups.spec import access_problems, url_problems
 from etcd_operator.core.versions import parse_version
 from etcd_operator.errors import InvalidSpec
 
@@ -100,24 +92,9 @@ def _source_problems(source: RestoreSource) -> Iterator[str]:
 
 
 def _access_problems(access: BackupSpec) -> Iterator[str]:
-    destination = access.destination
-    url, credentials = destination.object_url_template, destination.credentials
-    if not url:
-        return
-    checks = (
-        (SCHEME_PATTERN, True, backup_validations.SCHEME),
-        (CREDENTIALS_PATTERN, False, restore_validations.NO_CREDENTIALS),
-        (OBJECT_PATTERN, True, restore_validations.OBJECT),
-        (DOTS_PATTERN, False, backup_validations.DOTS),
-        (OPTIONS_PATTERN, True, backup_validations.OPTIONS),
-    )
-    yield from (text for pattern, wanted, text in checks if bool(re.fullmatch(pattern, url)) is not wanted)
-    if url.startswith("file://") != (destination.persistent_volume_claim is not None):
-        yield backup_validations.CLAIM
-    fits = (
-        (credentials.aws is None or url.startswith("s3://"))
-        and (credentials.google_cloud is None or url.startswith("gs://"))
-        and (credentials.environment is None or not url.startswith("file://"))
-    )
-    if not fits:
-        yield backup_validations.CREDENTIALS_FIT
+    url = access.destination.object_url_template
+    if url:
+        yield from url_problems(
+            url, no_credentials=restore_validations.NO_CREDENTIALS, an_object=restore_validations.OBJECT
+        )
+        yield from access_problems(access.destination)
