@@ -14,7 +14,7 @@ from etcd_operator.api.backups import (
     SCHEME_PATTERN,
     TEMPLATE_PATTERN,
 )
-from etcd_operator.api.cel import Validation
+from etcd_operator.api.cel import Validation, final, whole
 from etcd_operator.api.limits import NAME_PATTERN
 
 _EXAMPLE = "s3://my-bucket/{{ .Namespace }}/{{ .Name }}.db"
@@ -38,20 +38,19 @@ CREDENTIALS_FIT = (
 IMMUTABLE = "Unsupported changes: an EtcdBackup is taken once: create another EtcdBackup"
 
 
-def whole(pattern: str, text: str = "self") -> str:
-    """CEL that is true if the pattern matches all of `text`."""
-    literal = pattern.replace("\\", "\\\\")
-    return f"{text}.matches('^({literal})$')"
-
-
-_STARTS = "self.objectURLTemplate.startsWith"
-
-
 def of_template(at: str) -> tuple[Validation, ...]:
     """The rules of an EtcdBackup's spec, which is at the path `at`."""
     destination = f"{at}.destination"
     url = f"{destination}.objectURLTemplate"
-    return *_of_source(f"{at}.source"), *_of_url(url), *_of_destination(destination)
+    placeholders = Validation(
+        name="placeholders", at=url, holds=whole(TEMPLATE_PATTERN), message=UNKNOWN_PLACEHOLDER
+    )
+    return (
+        *_of_source(f"{at}.source"),
+        placeholders,
+        *of_url(url, no_credentials=NO_CREDENTIALS, an_object=OBJECT),
+        *of_access(destination, "objectURLTemplate"),
+    )
 
 
 def _of_source(at: str) -> tuple[Validation, ...]:
@@ -77,45 +76,45 @@ def _of_source(at: str) -> tuple[Validation, ...]:
     )
 
 
-def _of_url(at: str) -> tuple[Validation, ...]:
+def of_url(at: str, *, no_credentials: str, an_object: str) -> tuple[Validation, ...]:
+    """The rules of the URL of an object in a store, which is at the path `at`, with two of their messages."""
     return (
-        Validation(
-            name="placeholders",
-            at=at,
-            holds=whole(TEMPLATE_PATTERN),
-            message=UNKNOWN_PLACEHOLDER,
-        ),
         Validation(name="scheme", at=at, holds=whole(SCHEME_PATTERN), message=SCHEME),
         Validation(
-            name="no-credentials", at=at, holds=f"!{whole(CREDENTIALS_PATTERN)}", message=NO_CREDENTIALS
+            name="no-credentials", at=at, holds=f"!{whole(CREDENTIALS_PATTERN)}", message=no_credentials
         ),
         Validation(
             name="object",
             at=at,
             # The other rules say more about these.
             holds=f"!{whole(SCHEME_PATTERN)} || {whole(CREDENTIALS_PATTERN)} || {whole(OBJECT_PATTERN)}",
-            message=OBJECT,
+            message=an_object,
         ),
         Validation(name="no-dots", at=at, holds=f"!{whole(DOTS_PATTERN)}", message=DOTS),
         Validation(name="options", at=at, holds=whole(OPTIONS_PATTERN), message=OPTIONS),
     )
 
 
-def _of_destination(at: str) -> tuple[Validation, ...]:
+def of_access(at: str, url: str, unless: str = "") -> tuple[Validation, ...]:
+    """The rules of the claim and the credentials at the path `at`; they fit the URL in the field `url`.
+
+    unless: CEL before `||`, for what has no such field.
+    """
+    starts = f"self.{url}.startsWith"
     return (
         Validation(
             name="claim",
             at=at,
-            holds=f"{_STARTS}('file://') == has(self.persistentVolumeClaim)",
+            holds=f"{unless}{starts}('file://') == has(self.persistentVolumeClaim)",
             message=CLAIM,
         ),
         Validation(
             name="credentials-fit",
             at=at,
-            holds="!has(self.credentials) || ("
-            f"(!has(self.credentials.aws) || {_STARTS}('s3://')) && "
-            f"(!has(self.credentials.googleCloud) || {_STARTS}('gs://')) && "
-            f"(!has(self.credentials.environment) || !{_STARTS}('file://')))",
+            holds=f"{unless}!has(self.credentials) || ("
+            f"(!has(self.credentials.aws) || {starts}('s3://')) && "
+            f"(!has(self.credentials.googleCloud) || {starts}('gs://')) && "
+            f"(!has(self.credentials.environment) || !{starts}('file://')))",
             message=CREDENTIALS_FIT,
         ),
     )
@@ -123,5 +122,5 @@ def _of_destination(at: str) -> tuple[Validation, ...]:
 
 BACKUP = (
     *of_template("spec"),
-    Validation(name="immutable", at="spec", holds="self == oldSelf", message=IMMUTABLE),
+    final(IMMUTABLE),
 )

@@ -37,6 +37,34 @@ class Validation:
         return entry
 
 
+def whole(pattern: str, text: str = "self") -> str:
+    """CEL that is true if the pattern matches all of `text`."""
+    literal = pattern.replace("\\", "\\\\")
+    return f"{text}.matches('^({literal})$')"
+
+
+def name_length(longest: int, message: str) -> Validation:
+    """A rule about the number of characters of the object's name."""
+    return Validation(
+        name="name-length",
+        at="",
+        field=".metadata.name",
+        holds=f"self.metadata.name.size() <= {longest}",
+        message=message,
+    )
+
+
+def final(message: str) -> Validation:
+    """A rule: nothing in the spec changes once the object exists."""
+    return Validation(name="immutable", at="spec", holds="self == oldSelf", message=message)
+
+
+def one_affinity(at: str, message: str) -> Validation:
+    """A rule at a spec that has an affinity of its own, beside that of its pod template."""
+    holds = "!has(self.affinity) || !has(self.podTemplate) || !has(self.podTemplate.affinity)"
+    return Validation(name="one-affinity", at=at, holds=holds, message=message)
+
+
 def immutable(field: str, *, changeable: str) -> Validation:
     """A rule at `spec`: `field` keeps its value, or remains absent, once the object exists."""
     return Validation(

@@ -3,7 +3,7 @@
 `core.backup_tool.policy` has the same rules in Python, for objects stored under another definition.
 """
 
-from etcd_operator.api.cel import Validation
+from etcd_operator.api.cel import Validation, whole
 from etcd_operator.api.coreos_backup import (
     BUCKET_PATTERN,
     CLUSTER_PATTERN,
@@ -29,12 +29,6 @@ RESTORE_ONCE = (
 NO_SHRINKING = "the volume cannot become smaller: keep the earlier value"
 
 
-def _whole(pattern: str) -> str:
-    """CEL that is true if the pattern matches all of `self`."""
-    literal = pattern.replace("\\", "\\\\")
-    return f"self.matches('^({literal})$')"
-
-
 BACKUP_POLICY = (
     Validation(
         name="backup-name-length",
@@ -58,16 +52,16 @@ BACKUP_POLICY = (
         holds="has(self.s3) == (has(self.storageType) && self.storageType == 'S3')",
         message=S3_FITS,
     ),
-    Validation(name="bucket", at="spec.backup.s3.s3Bucket", holds=_whole(BUCKET_PATTERN), message=BUCKET),
-    Validation(name="prefix", at="spec.backup.s3.prefix", holds=_whole(PREFIX_PATTERN), message=PREFIX),
-    Validation(name="region", at="spec.backup.s3.region", holds=_whole(REGION_PATTERN), message=REGION),
+    Validation(name="bucket", at="spec.backup.s3.s3Bucket", holds=whole(BUCKET_PATTERN), message=BUCKET),
+    Validation(name="prefix", at="spec.backup.s3.prefix", holds=whole(PREFIX_PATTERN), message=PREFIX),
+    Validation(name="region", at="spec.backup.s3.region", holds=whole(REGION_PATTERN), message=REGION),
     Validation(
-        name="endpoint", at="spec.backup.s3.endpoint", holds=_whole(ENDPOINT_PATTERN), message=ENDPOINT
+        name="endpoint", at="spec.backup.s3.endpoint", holds=whole(ENDPOINT_PATTERN), message=ENDPOINT
     ),
     Validation(
         name="restore-name",
         at="spec.restore.backupClusterName",
-        holds=_whole(CLUSTER_PATTERN),
+        holds=whole(CLUSTER_PATTERN),
         message=CLUSTER,
     ),
     Validation(

@@ -10,6 +10,9 @@ PATCH_FLOORS = {6: 32, 7: 11}
 """
 
 LONGEST_LABEL = 63  # also the limit of a host name and of the name of a Service
+NAME_LENGTH = (
+    f"must have at most {LONGEST_LABEL} characters, because it is the value of a label: choose a shorter name"
+)
 LONGEST_IMPROBABLE_NAME = LONGEST_LABEL - len("-9999")
 LONGEST_COREOS_NAME = LONGEST_LABEL - len("-99999")
 LONGEST_BACKED_UP_NAME = LONGEST_LABEL - len("-backup-tool")
@@ -24,15 +27,22 @@ LABEL_PATTERN = "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
 _MOST_MEMBERS = 100
 _NAME = {"minLength": 1, "maxLength": 253}
 
+_CREDENTIALS = {
+    f"credentials.{field}": _NAME
+    for field in (
+        "aws.secretKeyRef.name",
+        "aws.secretKeyRef.key",
+        "googleCloud.secretKeyRef.name",
+        "googleCloud.secretKeyRef.key",
+        "environment.secretName",
+    )
+}
+
 _OF_BACKUPS = {
     "source.clusterURL": {"maxLength": 512},
     "source.clusterName": {"maxLength": LONGEST_LABEL},
     "destination.objectURLTemplate": {"maxLength": 1024},
-    "destination.credentials.aws.secretKeyRef.name": _NAME,
-    "destination.credentials.aws.secretKeyRef.key": _NAME,
-    "destination.credentials.googleCloud.secretKeyRef.name": _NAME,
-    "destination.credentials.googleCloud.secretKeyRef.key": _NAME,
-    "destination.credentials.environment.secretName": _NAME,
+    **{f"destination.{path}": bound for path, bound in _CREDENTIALS.items()},
     "destination.persistentVolumeClaim.claimName": _NAME,
     "encryption.secretName": _NAME,
     "serviceAccountName": {"maxLength": 253},
@@ -44,17 +54,7 @@ _OF_RESTORES = {
     "source.objectURL": {"maxLength": 1024},
     "source.backupName": {"maxLength": 253},
     "source.persistentVolumeClaim.claimName": _NAME,
-    **{
-        f"{at}.credentials.{field}": _NAME
-        for at in ("source", "source.bucket")
-        for field in (
-            "aws.secretKeyRef.name",
-            "aws.secretKeyRef.key",
-            "googleCloud.secretKeyRef.name",
-            "googleCloud.secretKeyRef.key",
-            "environment.secretName",
-        )
-    },
+    **{f"{at}.{path}": bound for at in ("source", "source.bucket") for path, bound in _CREDENTIALS.items()},
     "clusterTemplate.clusterName": {"maxLength": LONGEST_LABEL},
     "clusterTemplate.spec.version": {"maxLength": 64},
     "clusterTemplate.spec.replicas": {"maximum": _MOST_MEMBERS},

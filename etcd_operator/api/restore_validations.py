@@ -3,19 +3,17 @@
 `core.restores.spec` has the same rules in Python, for objects that were stored under another definition.
 """
 
-from etcd_operator.api import improbable
-from etcd_operator.api.backup_validations import CLAIM, CREDENTIALS_FIT, DOTS, OPTIONS, SCHEME, whole
-from etcd_operator.api.backups import (
-    CREDENTIALS_PATTERN,
-    DOTS_PATTERN,
-    OBJECT_PATTERN,
-    OPTIONS_PATTERN,
-    SCHEME_PATTERN,
+from etcd_operator.api.backup_validations import CREDENTIALS_FIT, of_access, of_url
+from etcd_operator.api.cel import Validation, final, name_length, one_affinity, whole
+from etcd_operator.api.limits import (
+    LONGEST_IMPROBABLE_NAME,
+    LONGEST_LABEL,
+    NAME_LENGTH,
+    NAME_PATTERN,
+    VERSION_PATTERN,
 )
-from etcd_operator.api.cel import Validation, reserved
-from etcd_operator.api.limits import LONGEST_IMPROBABLE_NAME, LONGEST_LABEL, NAME_PATTERN, VERSION_PATTERN
 from etcd_operator.api.restores import BUCKET_PATTERN, OBJECT_PATH_PATTERN
-from etcd_operator.api.validations import storage_size
+from etcd_operator.api.validations import reserved_names, storage_size
 from etcd_operator.api.version_validations import SUPPORTED
 
 ONE_SOURCE = "bucket, objectURL and backupName are alternatives: set exactly one of them"
@@ -30,15 +28,10 @@ CLUSTER_NAME = (
     "must be the name of the new EtcdCluster: it starts with a letter, contains only lower-case letters, "
     f"digits and '-', and has at most {LONGEST_IMPROBABLE_NAME} characters"
 )
-NAME_LENGTH = (
-    f"must have at most {LONGEST_LABEL} characters, because it is the value of a label: choose a shorter name"
-)
 IMMUTABLE = "Unsupported changes: an EtcdRestore is carried out once: create another EtcdRestore"
 
 TEMPLATE = "spec.clusterTemplate.spec"
 _CLAIM_TEMPLATE = f"{TEMPLATE}.storage.volumeClaimTemplate"
-_PREFIX = f"k.startsWith('{improbable.RESERVED_PREFIX}')"
-_STARTS = "self.objectURL.startsWith"
 
 _SOURCE = (
     Validation(
@@ -70,45 +63,12 @@ _SOURCE = (
         "(!has(self.credentials.googleCloud) || self.bucketURL.startsWith('gs://')))",
         message=CREDENTIALS_FIT,
     ),
-    *(
-        Validation(name=name, at="spec.source.objectURL", holds=holds, message=message)
-        for name, holds, message in (
-            ("scheme", whole(SCHEME_PATTERN), SCHEME),
-            ("no-credentials", f"!{whole(CREDENTIALS_PATTERN)}", NO_CREDENTIALS),
-            (
-                "object",
-                f"!{whole(SCHEME_PATTERN)} || {whole(CREDENTIALS_PATTERN)} || {whole(OBJECT_PATTERN)}",
-                OBJECT,
-            ),
-            ("no-dots", f"!{whole(DOTS_PATTERN)}", DOTS),
-            ("options", whole(OPTIONS_PATTERN), OPTIONS),
-        )
-    ),
-    Validation(
-        name="claim",
-        at="spec.source",
-        holds=f"!has(self.objectURL) || {_STARTS}('file://') == has(self.persistentVolumeClaim)",
-        message=CLAIM,
-    ),
-    Validation(
-        name="credentials-fit",
-        at="spec.source",
-        holds="!has(self.objectURL) || !has(self.credentials) || ("
-        f"(!has(self.credentials.aws) || {_STARTS}('s3://')) && "
-        f"(!has(self.credentials.googleCloud) || {_STARTS}('gs://')) && "
-        f"(!has(self.credentials.environment) || !{_STARTS}('file://')))",
-        message=CREDENTIALS_FIT,
-    ),
+    *of_url("spec.source.objectURL", no_credentials=NO_CREDENTIALS, an_object=OBJECT),
+    *of_access("spec.source", "objectURL", unless="!has(self.objectURL) || "),
 )
 
 RESTORE = (
-    Validation(
-        name="name-length",
-        at="",
-        field=".metadata.name",
-        holds=f"self.metadata.name.size() <= {LONGEST_LABEL}",
-        message=NAME_LENGTH,
-    ),
+    name_length(LONGEST_LABEL, NAME_LENGTH),
     *_SOURCE,
     Validation(
         name="cluster-name",
@@ -123,21 +83,7 @@ RESTORE = (
         message=f"the version {SUPPORTED}",
     ),
     storage_size(_CLAIM_TEMPLATE),
-    reserved(
-        f"{TEMPLATE}.podTemplate.metadata.annotations",
-        _PREFIX,
-        f"annotations that begin with {improbable.RESERVED_PREFIX} are",
-    ),
-    reserved(
-        f"{TEMPLATE}.podTemplate.metadata.labels",
-        f"{_PREFIX} || k == 'app.kubernetes.io/name'",
-        f"app.kubernetes.io/name and labels that begin with {improbable.RESERVED_PREFIX} are",
-    ),
-    Validation(
-        name="one-affinity",
-        at=TEMPLATE,
-        holds="!has(self.affinity) || !has(self.podTemplate) || !has(self.podTemplate.affinity)",
-        message="affinity and podTemplate.affinity are alternatives: set one of them",
-    ),
-    Validation(name="immutable", at="spec", holds="self == oldSelf", message=IMMUTABLE),
+    *reserved_names(f"{TEMPLATE}.podTemplate"),
+    one_affinity(TEMPLATE, "affinity and podTemplate.affinity are alternatives: set one of them"),
+    final(IMMUTABLE),
 )

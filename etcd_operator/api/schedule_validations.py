@@ -11,9 +11,9 @@ from etcd_operator.api.backup_schedules import (
     SCHEDULE_PATTERN,
     TIME_ZONE_PATTERN,
 )
-from etcd_operator.api.backup_validations import of_template, whole
-from etcd_operator.api.cel import Validation
-from etcd_operator.api.limits import LONGEST_LABEL
+from etcd_operator.api.backup_validations import of_template
+from etcd_operator.api.cel import Validation, name_length, whole
+from etcd_operator.api.limits import LONGEST_LABEL, NAME_LENGTH
 from etcd_operator.durations import DURATION_HELP, DURATION_PATTERN
 
 DIFFERS = (
@@ -25,10 +25,6 @@ CRON = (
     f"'30 3 * * *' for 03:30 of each day, or one of {', '.join(MACROS)}"
 )
 TIME_ZONE = "must be the name of a time zone, like Europe/Berlin; without it the schedule is in UTC"
-NAME_LENGTH = (
-    f"must have at most {LONGEST_LABEL} characters, because it is the value of a label: choose a shorter name"
-)
-
 RETENTION = "requires maxCount, maxAge or both: which backups are kept?"
 MAX_AGE = f"must be a duration: {DURATION_HELP}"
 FIXED_PLACE = (
@@ -40,13 +36,7 @@ TEMPLATE = "spec.backupTemplate"
 _URL_TEMPLATE = "self.backupTemplate.destination.objectURLTemplate"
 
 SCHEDULE = (
-    Validation(
-        name="name-length",
-        at="",
-        field=".metadata.name",
-        holds=f"self.metadata.name.size() <= {LONGEST_LABEL}",
-        message=NAME_LENGTH,
-    ),
+    name_length(LONGEST_LABEL, NAME_LENGTH),
     Validation(name="schedule", at="spec.schedule", holds=whole(SCHEDULE_PATTERN), message=CRON),
     Validation(
         name="time-zone",

@@ -5,7 +5,7 @@ One tuple per resource. Each rule has a name, a path, a CEL expression, and a me
 
 from etcd_operator.api import improbable
 from etcd_operator.api.adoption_validations import COREOS_ADOPTION, IMPROBABLE_ADOPTION
-from etcd_operator.api.cel import Validation, immutable, reserved
+from etcd_operator.api.cel import Validation, immutable, name_length, one_affinity, reserved
 from etcd_operator.api.coreos_backup_validations import BACKUP_POLICY
 from etcd_operator.api.limits import (
     LABEL_PATTERN,
@@ -26,9 +26,8 @@ def _of_name(name: str, holds: str, message: str) -> Validation:
 
 def _name_validations(longest: int) -> tuple[Validation, ...]:
     return (
-        _of_name(
-            "name-length",
-            f"size() <= {longest}",
+        name_length(
+            longest,
             f"must have at most {longest} characters, because the host names of members are derived "
             f"from it and limited to {LONGEST_LABEL}: choose a shorter name",
         ),
@@ -53,20 +52,24 @@ def storage_size(claim: str) -> Validation:
     )
 
 
+def reserved_names(template: str) -> tuple[Validation, ...]:
+    """The annotations and labels that the pod template at this path may not have."""
+    return (
+        reserved(
+            f"{template}.metadata.annotations",
+            _HAS_PREFIX,
+            f"annotations that begin with {improbable.RESERVED_PREFIX} are",
+        ),
+        reserved(
+            f"{template}.metadata.labels",
+            f"{_HAS_PREFIX} || k == 'app.kubernetes.io/name'",
+            f"app.kubernetes.io/name and labels that begin with {improbable.RESERVED_PREFIX} are",
+        ),
+    )
+
+
 _CLAIM = "spec.storage.volumeClaimTemplate"
 _HAS_PREFIX = f"k.startsWith('{improbable.RESERVED_PREFIX}')"
-_RESERVED_NAMES = (
-    reserved(
-        "spec.podTemplate.metadata.annotations",
-        _HAS_PREFIX,
-        f"annotations that begin with {improbable.RESERVED_PREFIX} are",
-    ),
-    reserved(
-        "spec.podTemplate.metadata.labels",
-        f"{_HAS_PREFIX} || k == 'app.kubernetes.io/name'",
-        f"app.kubernetes.io/name and labels that begin with {improbable.RESERVED_PREFIX} are",
-    ),
-)
 
 IMPROBABLE_CLUSTER = (
     *_name_validations(LONGEST_IMPROBABLE_NAME),
@@ -77,14 +80,9 @@ IMPROBABLE_CLUSTER = (
         for field in ("storage", "podTemplate", "affinity")
     ),
     storage_size(_CLAIM),
-    *_RESERVED_NAMES,
+    *reserved_names("spec.podTemplate"),
     *IMPROBABLE_ADOPTION,
-    Validation(
-        name="one-affinity",
-        at="spec",
-        holds="!has(self.affinity) || !has(self.podTemplate) || !has(self.podTemplate.affinity)",
-        message="spec.affinity and spec.podTemplate.affinity are alternatives: set one of them",
-    ),
+    one_affinity("spec", "spec.affinity and spec.podTemplate.affinity are alternatives: set one of them"),
 )
 
 OPERATOR_CREATES_PEERS = "the operator creates EtcdPeers: create an EtcdCluster instead"
@@ -99,11 +97,7 @@ def _host_of(member: str) -> str:
 # write; an admission policy can (`api.policies`). Nor can it see the namespace or the status of the cluster:
 # `dialects.peers` compares with both.
 PEER = (
-    _of_name(
-        "name-length",
-        f"size() <= {LONGEST_LABEL}",
-        f"must have at most {LONGEST_LABEL} characters; {OPERATOR_CREATES_PEERS}",
-    ),
+    name_length(LONGEST_LABEL, f"must have at most {LONGEST_LABEL} characters; {OPERATOR_CREATES_PEERS}"),
     _of_name(
         "name-of-member",
         # Not one pattern that contains the name: the API server would estimate the cost of that as too high.
@@ -156,7 +150,7 @@ PEER = (
         f"my-cluster-0.my-cluster.my-namespace.svc; {OPERATOR_CREATES_PEERS}",
     ),
     SUPPORTED_VERSION,
-    *_RESERVED_NAMES,
+    *reserved_names("spec.podTemplate"),
     *(
         immutable(field, changeable="spec.version and spec.bootstrap")
         for field in ("clusterName", "storage", "podTemplate")
