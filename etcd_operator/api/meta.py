@@ -74,6 +74,17 @@ class Condition(Value, frozen=True, kw_only=True, omit_defaults=False):
     observed_generation: int = 0
 
 
+def condition(kind: str, *, holds: bool | None, reason: str, message: str, generation: int) -> Condition:
+    """A condition, not yet stamped with its time. holds: None for unknown."""
+    return Condition(
+        type=kind,
+        status="Unknown" if holds is None else "True" if holds else "False",
+        reason=reason,
+        message=message,
+        observed_generation=generation,
+    )
+
+
 def merge_conditions(
     previous: Iterable[Condition], wanted: Iterable[Condition], now: str, *, own: Collection[str]
 ) -> tuple[Condition, ...]:

@@ -5,7 +5,7 @@ something needs attention. The reason and message of a plan that holds become th
 Degraded, so that `kubectl describe` shows what the operator waits for.
 """
 
-from etcd_operator.api.meta import Condition
+from etcd_operator.api.meta import Condition, condition
 from etcd_operator.api.persisted import is_repeated
 from etcd_operator.core.actions import Plan, Stage
 from etcd_operator.core.recoveries import ONLY_LOST, missing, source_of
@@ -94,13 +94,7 @@ def conditions(state: ClusterState, plan: Plan) -> tuple[Condition, ...]:
     if loss is not None:
         verdicts["DataLossPossible"] = loss
     return tuple(
-        Condition(
-            type=kind,
-            status="True" if holds else "False",
-            reason=reason,
-            message=message,
-            observed_generation=state.desired.generation,
-        )
+        condition(kind, holds=holds, reason=reason, message=message, generation=state.desired.generation)
         for kind, (holds, reason, message) in verdicts.items()
     )
 

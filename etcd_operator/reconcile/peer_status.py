@@ -10,7 +10,7 @@ from functools import partial
 import msgspec
 
 from etcd_operator.api.improbable import EtcdPeer, PeerStatus
-from etcd_operator.api.meta import Condition, merge_conditions
+from etcd_operator.api.meta import condition, merge_conditions
 from etcd_operator.clock import Clock
 from etcd_operator.core.members import Member
 from etcd_operator.core.state import ClusterState
@@ -81,12 +81,6 @@ def _status(peer: EtcdPeer, member: Member, now: str) -> PeerStatus:
 
 def _available(peer: EtcdPeer, now: str, *, serves: bool, reason: str, message: str) -> PeerStatus:
     generation = peer.metadata.generation
-    wanted = Condition(
-        type="Available",
-        status="True" if serves else "False",
-        reason=reason,
-        message=message,
-        observed_generation=generation,
-    )
+    wanted = condition("Available", holds=serves, reason=reason, message=message, generation=generation)
     conditions = merge_conditions(peer.status.conditions, [wanted], now, own={wanted.type})
     return msgspec.structs.replace(peer.status, observed_generation=generation, conditions=conditions)

@@ -3,7 +3,7 @@
 import msgspec
 
 from etcd_operator.api.backups import BackupStatus, Verification
-from etcd_operator.api.meta import Condition, merge_conditions
+from etcd_operator.api.meta import Condition, condition, merge_conditions
 from etcd_operator.core.backups.plan import BackupPlan
 from etcd_operator.core.backups.state import BACKING_UP, COMPLETED, FAILED, BackupState
 from etcd_operator.core.backups.verification import PENDING
@@ -60,37 +60,24 @@ def _verified(
     if plan.trial is not None:
         verification = msgspec.structs.replace(verification, etcd_version=plan.trial.etcd_version)
     others = [each for each in previous.conditions if each.type in CONDITIONS - {VERIFIED}]
-    wanted = (*others, _condition(VERIFIED, plan.verdict, plan.reason, plan.message, generation))
+    verdict = condition(
+        VERIFIED, holds=plan.verdict, reason=plan.reason, message=plan.message, generation=generation
+    )
     return msgspec.structs.replace(
         previous,
         observed_generation=generation,
         verification=verification,
-        conditions=merge_conditions(previous.conditions, wanted, now, own=CONDITIONS),
+        conditions=merge_conditions(previous.conditions, (*others, verdict), now, own=CONDITIONS),
     )
 
 
 def _conditions(state: BackupState, plan: BackupPlan, generation: int) -> tuple[Condition, ...]:
     verdicts = {COMPLETE: plan.phase == COMPLETED, FAILURE: plan.phase == FAILED}
     found = [
-        _condition(kind, holds, plan.reason, plan.message, generation) for kind, holds in verdicts.items()
+        condition(kind, holds=holds, reason=plan.reason, message=plan.message, generation=generation)
+        for kind, holds in verdicts.items()
     ]
     if plan.phase == COMPLETED and state.verify:
         message = f"the backup is stored, and not yet verified (spec.verify: {state.verify})"
-        found.append(_condition(VERIFIED, None, PENDING, message, generation))
+        found.append(condition(VERIFIED, holds=None, reason=PENDING, message=message, generation=generation))
     return tuple(found)
-
-
-def _condition(
-    kind: str,
-    verdict: bool | None,  # noqa: FBT001 -- None: unknown
-    reason: str,
-    message: str,
-    generation: int,
-) -> Condition:
-    return Condition(
-        type=kind,
-        status="Unknown" if verdict is None else "True" if verdict else "False",
-        reason=reason,
-        message=message,
-        observed_generation=generation,
-    )

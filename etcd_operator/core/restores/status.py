@@ -2,7 +2,7 @@
 
 import msgspec
 
-from etcd_operator.api.meta import Condition, merge_conditions
+from etcd_operator.api.meta import Condition, condition, merge_conditions
 from etcd_operator.api.restores import RestoreStatus
 from etcd_operator.core.restores.plan import RestorePlan
 from etcd_operator.core.restores.state import COMPLETED, FAILED, PENDING, RestoreState
@@ -47,12 +47,6 @@ def status(
 def _conditions(plan: RestorePlan, generation: int) -> tuple[Condition, ...]:
     verdicts = {COMPLETE: plan.phase == COMPLETED, FAILURE: plan.phase == FAILED}
     return tuple(
-        Condition(
-            type=kind,
-            status="True" if holds else "False",
-            reason=plan.reason,
-            message=plan.message,
-            observed_generation=generation,
-        )
+        condition(kind, holds=holds, reason=plan.reason, message=plan.message, generation=generation)
         for kind, holds in verdicts.items()
     )

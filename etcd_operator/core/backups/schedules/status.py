@@ -5,7 +5,7 @@ from datetime import datetime
 import msgspec
 
 from etcd_operator.api.backup_schedules import LastBackup, LastPrune, ScheduleStatus
-from etcd_operator.api.meta import Condition, merge_conditions
+from etcd_operator.api.meta import Condition, condition, merge_conditions
 from etcd_operator.core.backups.schedules.plan import AHEAD, SchedulePlan
 from etcd_operator.core.backups.schedules.prune import PrunePlan
 from etcd_operator.core.backups.schedules.spec import backup_name
@@ -81,12 +81,8 @@ def _last(previous: ScheduleStatus, state: ScheduleState, created: datetime | No
 
 
 def _ready(plan: SchedulePlan, generation: int) -> Condition:
-    return Condition(
-        type=READY,
-        status="True" if plan.is_ready else "False",
-        reason=plan.reason,
-        message=plan.message,
-        observed_generation=generation,
+    return condition(
+        READY, holds=plan.is_ready, reason=plan.reason, message=plan.message, generation=generation
     )
 
 
@@ -94,12 +90,12 @@ def _succeeded(previous: ScheduleStatus, last: ScheduledBackup | None, generatio
     """From the last EtcdBackup, if it has ended; earlier ones were reported when they were the last."""
     if last is None or not last.has_ended:
         return next((each for each in previous.conditions if each.type == SUCCEEDED), NEVER)
-    return Condition(
-        type=SUCCEEDED,
-        status="True" if last.phase == COMPLETED else "False",
+    return condition(
+        SUCCEEDED,
+        holds=last.phase == COMPLETED,
         reason=last.reason or last.phase,
         message=f"EtcdBackup {last.name}: {last.message}",
-        observed_generation=generation,
+        generation=generation,
     )
 
 
