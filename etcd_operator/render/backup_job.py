@@ -16,15 +16,22 @@ from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.api.restores import OptionalSecretKey
 from etcd_operator.core.backups.schedules.retention import series_of
 from etcd_operator.core.backups.spec import CLAIM_FOLDER, url_in_pod
+from etcd_operator.render import command
 from etcd_operator.render import job as job_of
+from etcd_operator.render.command import (
+    READ_ONLY_BY_OWNER,
+    REPORT_PATH,
+    SCRATCH,
+    SCRATCH_VOLUME,
+    SECRETS,
+    Volume,
+    secret_volume,
+)
 from etcd_operator.render.security import RESTRICTED
 
 CONTAINER = "backup"
 VERIFY_CONTAINER = "verify"
 PROGRAMS_CONTAINER = "etcd"
-REPORT_PATH = "/dev/termination-log"
-SCRATCH = "/tmp"  # noqa: S108 -- an emptyDir of this pod alone
-SECRETS = "/var/run/secrets/etcd-backup"
 NAME_LABELS = {"app.kubernetes.io/name": "etcd-backup"}
 VERIFY_NAME_LABELS = {"app.kubernetes.io/name": "etcd-backup-verification"}
 UNDISTURBED = {
@@ -33,10 +40,6 @@ UNDISTURBED = {
 }
 """Annotations that keep autoscalers from evicting a pod: a backup that is evicted has failed."""
 
-STOP_SECONDS = 60
-"""For a pod that is deleted: it aborts uploads, so that nothing unfinished is left in the store."""
-
-_READ_ONLY_BY_OWNER = 0o440
 REPORT = ("--json", f"--report={REPORT_PATH}")
 
 RESOURCES: RawObject = {
@@ -70,21 +73,18 @@ def verification_job(
     metadata: ObjectMeta, spec: BackupSpec, *, image: str, url: str, etcd_image: str
 ) -> RawObject:
     """The Job that verifies what is stored at `url`. etcd_image: for a test restore, empty for none."""
-    runs = container(spec, VERIFY_CONTAINER, image, _verify_arguments(spec, url, etcd_image))
-    for mount in runs["volumeMounts"]:
-        if mount["mountPath"] == CLAIM_FOLDER:
-            mount["readOnly"] = True
+    arguments = _verify_arguments(spec, url, etcd_image)
+    runs = container(spec, VERIFY_CONTAINER, image, arguments, reads_only=True)
     made = pod(spec, runs)
     if etcd_image:
         runs["resources"] = TRIAL_RESOURCES
-        made["shareProcessNamespace"] = True
-        made["initContainers"] = [programs(etcd_image)]
+        made |= programs(etcd_image)
     return _job(metadata, job_name(metadata, is_verification=True), VERIFY_NAME_LABELS, made)
 
 
 def programs(image: str) -> RawObject:
-    """A container that exists as long as the one that uses its programs."""
-    return {
+    """The fields of a pod with a container that exists as long as the one that uses its programs."""
+    container = {
         "name": PROGRAMS_CONTAINER,
         "image": image,
         "imagePullPolicy": "IfNotPresent",
@@ -93,6 +93,7 @@ def programs(image: str) -> RawObject:
         "resources": PROGRAMS_RESOURCES,
         "securityContext": RESTRICTED.container,
     }
+    return {"shareProcessNamespace": True, "initContainers": [container]}
 
 
 def _job(metadata: ObjectMeta, name: str, name_labels: dict[str, str], pod: RawObject) -> RawObject:
@@ -110,8 +111,7 @@ def _arguments(spec: BackupSpec, url: str, endpoints: Sequence[str], series: str
     arguments = ["backup", f"--endpoints={','.join(endpoints)}", f"--to={url_in_pod(url)}"]
     if spec.compression is not None:
         arguments.append("--compress")
-    if spec.encryption is not None:
-        arguments.append(f"--encryption-keys={SECRETS}/encryption")
+    arguments += keys_flag(spec)
     if series:
         arguments.append(f"--series={series}")
     return [*arguments, *REPORT]
@@ -121,24 +121,21 @@ def _verify_arguments(spec: BackupSpec, url: str, etcd_image: str) -> list[str]:
     arguments = ["verify", url_in_pod(url)]
     if etcd_image:
         arguments += ["--restore", "--etcd-in-pod", f"--scratch-dir={SCRATCH}"]
-    if spec.encryption is not None:
-        arguments.append(f"--encryption-keys={SECRETS}/encryption")
-    return [*arguments, *REPORT]
+    return [*arguments, *keys_flag(spec), *REPORT]
 
 
-def container(spec: BackupSpec, name: str, image: str, arguments: list[str]) -> RawObject:
+def keys_flag(spec: BackupSpec) -> list[str]:
+    """The flag with the keys of an encrypted backup, if it is one."""
+    return [f"--encryption-keys={SECRETS}/encryption"] if spec.encryption is not None else []
+
+
+def container(
+    spec: BackupSpec, name: str, image: str, arguments: list[str], *, reads_only: bool = False
+) -> RawObject:
     """The container that runs a command of the operator with access to what `spec` names."""
-    mounts: list[RawObject] = [{"name": "scratch", "mountPath": SCRATCH}]
-    mounts += [{"name": volume, **mount} for volume, (mount, _) in _mounts(spec)]
+    volumes = _volumes(spec, reads_only=reads_only)
     made: RawObject = {
-        "name": name,
-        "image": image,
-        "imagePullPolicy": "IfNotPresent",
-        "command": ["etcd-operator"],
-        # Kubernetes replaces $(NAME) by a variable, which may be a credential.
-        "args": [argument.replace("$", "$$") for argument in arguments],
-        "env": list(_env(spec)),
-        "volumeMounts": mounts,
+        **command.container(name, image, arguments, _env(spec), volumes),
         "resources": RESOURCES,
         "terminationMessagePath": REPORT_PATH,
         "securityContext": RESTRICTED.container,
@@ -151,17 +148,7 @@ def container(spec: BackupSpec, name: str, image: str, arguments: list[str]) -> 
 
 def pod(spec: BackupSpec, container: RawObject) -> RawObject:
     """The spec of the pod of that container."""
-    volumes: list[RawObject] = [{"name": "scratch", "emptyDir": {}}]
-    volumes += [{"name": name, **volume} for name, (_, volume) in _mounts(spec)]
-    made: RawObject = {
-        "containers": [container],
-        "volumes": volumes,
-        "restartPolicy": "Never",
-        "terminationGracePeriodSeconds": STOP_SECONDS,
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "securityContext": RESTRICTED.pod,
-    }
+    made = command.pod(container, _volumes(spec), RESTRICTED) | {"restartPolicy": "Never"}
     if spec.service_account_name:
         made["serviceAccountName"] = spec.service_account_name
     return made
@@ -176,29 +163,30 @@ def _env(spec: BackupSpec) -> Iterator[RawObject]:
         yield {"name": "GOOGLE_APPLICATION_CREDENTIALS", "value": f"{SECRETS}/google/credentials.json"}
 
 
-def _mounts(spec: BackupSpec) -> Iterator[tuple[str, tuple[RawObject, RawObject]]]:
-    """Mount and source of each volume, by its name."""
+def _volumes(spec: BackupSpec, *, reads_only: bool = False) -> Iterator[Volume]:
+    """reads_only: the claim with backups is mounted for reading only."""
+    yield SCRATCH_VOLUME
     destination = spec.destination
     if destination.credentials.aws is not None:
-        yield "aws", _file("aws", "credentials", destination.credentials.aws.secret_key_ref)
+        yield _file("aws", "credentials", destination.credentials.aws.secret_key_ref)
     if destination.credentials.google_cloud is not None:
-        key = destination.credentials.google_cloud.secret_key_ref
-        yield "google", _file("google", "credentials.json", key)
+        yield _file("google", "credentials.json", destination.credentials.google_cloud.secret_key_ref)
     if spec.encryption is not None:
-        secret = {"secretName": spec.encryption.secret_name, "defaultMode": _READ_ONLY_BY_OWNER}
-        yield "encryption", ({"mountPath": f"{SECRETS}/encryption", "readOnly": True}, {"secret": secret})
+        source = secret_volume(spec.encryption.secret_name)
+        yield "encryption", source, {"mountPath": f"{SECRETS}/encryption", "readOnly": True}
     if destination.persistent_volume_claim is not None:
         claim = {"claimName": destination.persistent_volume_claim.claim_name}
-        yield "backups", ({"mountPath": CLAIM_FOLDER}, {"persistentVolumeClaim": claim})
+        mount = {"mountPath": CLAIM_FOLDER} | ({"readOnly": True} if reads_only else {})
+        yield "backups", {"persistentVolumeClaim": claim}, mount
 
 
-def _file(folder: str, path: str, key: SecretKey) -> tuple[RawObject, RawObject]:
+def _file(name: str, path: str, key: SecretKey) -> Volume:
     """One key of a Secret as a file."""
     secret: RawObject = {
         "secretName": key.name,
         "items": [{"key": key.key, "path": path}],
-        "defaultMode": _READ_ONLY_BY_OWNER,
+        "defaultMode": READ_ONLY_BY_OWNER,
     }
     if isinstance(key, OptionalSecretKey) and key.optional:
         secret["optional"] = True
-    return {"mountPath": f"{SECRETS}/{folder}", "readOnly": True}, {"secret": secret}
+    return name, {"secret": secret}, {"mountPath": f"{SECRETS}/{name}", "readOnly": True}

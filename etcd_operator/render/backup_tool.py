@@ -16,6 +16,8 @@ from etcd_operator.api import coreos
 from etcd_operator.api.coreos_backup import TOOL_APP, BackupPolicy, S3Target
 from etcd_operator.api.meta import RawObject
 from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.render import command
+from etcd_operator.render.command import SCRATCH, SCRATCH_VOLUME, SECRETS, Volume, secret_volume
 from etcd_operator.render.owner import metadata_of
 from etcd_operator.render.security import security
 from etcd_operator.render.service import service
@@ -24,17 +26,12 @@ from etcd_operator.render.urls import CLIENT_PORT, endpoint
 CONTAINER = "backup"
 PORT_NAME, PORT = "backup-service", 19999
 FOLDER = "/var/etcd-backup"
-SCRATCH = "/tmp"  # noqa: S108 -- an emptyDir of this pod alone
-TOKEN_FOLDER = "/var/run/secrets/etcd-backup/token"  # noqa: S105 -- a path
+TOKEN_FOLDER = f"{SECRETS}/token"
 TOKEN_KEY = "token"  # noqa: S105 -- the key in the Secret
-AWS_FOLDER = "/var/run/secrets/etcd-backup/aws"
+AWS_FOLDER = f"{SECRETS}/aws"
 TEMPLATE_ANNOTATION = f"{coreos.GROUP}/backup-template"
 """On the ReplicaSet and its pods: the digest of the template that they were made from."""
 
-STOP_SECONDS = 60
-"""For a pod that is deleted: it aborts uploads, so that nothing unfinished is left in the store."""
-
-_READ_ONLY_BY_OWNER = 0o440
 _RESOURCES: RawObject = {
     "requests": {"cpu": "50m", "memory": "128Mi"},
     "limits": {"memory": "512Mi"},
@@ -138,14 +135,7 @@ def folder_of(namespace: str, cluster: str) -> str:
 
 def _pod(tool: Tool) -> RawObject:
     contexts = security(tool.cluster.pod_template)
-    pod: RawObject = {
-        "containers": [_container(tool, contexts.container)],
-        "volumes": [{"name": name, **source} for name, source, _ in _volumes(tool)],
-        "terminationGracePeriodSeconds": STOP_SECONDS,
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "securityContext": contexts.pod,
-    }
+    pod = command.pod(_container(tool, contexts.container), _volumes(tool), contexts)
     if tool.cluster.pod_template.node_selector:
         pod["nodeSelector"] = tool.cluster.pod_template.node_selector
     return pod
@@ -154,17 +144,11 @@ def _pod(tool: Tool) -> RawObject:
 def _container(tool: Tool, context: RawObject) -> RawObject:
     probe: RawObject = {"httpGet": {"path": "/healthz", "port": PORT_NAME}}
     return {
-        "name": CONTAINER,
-        "image": tool.image,
-        "imagePullPolicy": "IfNotPresent",
-        "command": ["etcd-operator"],
-        "args": _arguments(tool),
-        "env": list(_env(tool.policy)),
+        **command.container(CONTAINER, tool.image, _arguments(tool), _env(tool.policy), _volumes(tool)),
         "ports": [{"name": PORT_NAME, "containerPort": PORT}],
         "readinessProbe": {**probe, "initialDelaySeconds": 2, "periodSeconds": 5},
         # It fails only if the thread that takes backups is dead, never because of etcd or the store.
         "livenessProbe": {**probe, "periodSeconds": 20, "timeoutSeconds": 10, "failureThreshold": 3},
-        "volumeMounts": [{"name": name, **mount} for name, _, mount in _volumes(tool)],
         "resources": _RESOURCES,
         "securityContext": context,
     }
@@ -172,7 +156,7 @@ def _container(tool: Tool, context: RawObject) -> RawObject:
 
 def _arguments(tool: Tool) -> list[str]:
     cluster, policy = tool.cluster, tool.policy
-    arguments = [
+    return [
         "backup-tool",
         f"--endpoint={endpoint(f'{cluster.name}.{cluster.namespace}.svc', CLIENT_PORT)}",
         f"--to={_url(policy)}",
@@ -182,8 +166,6 @@ def _arguments(tool: Tool) -> list[str]:
         f"--token-file={TOKEN_FOLDER}/{TOKEN_KEY}",
         f"--scratch-dir={SCRATCH}",
     ]
-    # Kubernetes replaces $(NAME) by a variable.
-    return [argument.replace("$", "$$") for argument in arguments]
 
 
 def _url(policy: BackupPolicy) -> str:
@@ -217,9 +199,8 @@ def s3_env(target: S3Target) -> Iterator[RawObject]:
         yield {"name": "AWS_CONFIG_FILE", "value": f"{AWS_FOLDER}/config"}
 
 
-def _volumes(tool: Tool) -> Iterator[tuple[str, RawObject, RawObject]]:
-    """Name, source and mount of each volume."""
-    yield "scratch", {"emptyDir": {}}, {"mountPath": SCRATCH}
+def _volumes(tool: Tool) -> Iterator[Volume]:
+    yield SCRATCH_VOLUME
     yield "token", secret_volume(tool_name(tool.cluster.name)), {"mountPath": TOKEN_FOLDER, "readOnly": True}
     target = tool.policy.s3
     if target is None:
@@ -229,12 +210,7 @@ def _volumes(tool: Tool) -> Iterator[tuple[str, RawObject, RawObject]]:
         yield from s3_volumes(target)
 
 
-def s3_volumes(target: S3Target) -> Iterator[tuple[str, RawObject, RawObject]]:
+def s3_volumes(target: S3Target) -> Iterator[Volume]:
     """The credentials, as `_volumes`."""
     if target.aws_secret:
         yield "aws", secret_volume(target.aws_secret), {"mountPath": AWS_FOLDER, "readOnly": True}
-
-
-def secret_volume(name: str) -> RawObject:
-    """The source of a volume with a Secret."""
-    return {"secret": {"secretName": name, "defaultMode": _READ_ONLY_BY_OWNER}}

@@ -21,9 +21,9 @@ from etcd_operator.render.backup_tool import (
     s3_env,
     s3_url,
     s3_volumes,
-    secret_volume,
     tool_name,
 )
+from etcd_operator.render.command import REPORT_PATH, Volume, container, secret_volume
 from etcd_operator.render.options import from_annotation
 from etcd_operator.render.steps import (
     COMMAND_ANNOTATION,
@@ -32,8 +32,6 @@ from etcd_operator.render.steps import (
     SNAPSHOT_PATH,
     SNAPSHOT_VOLUME,
 )
-
-REPORT_PATH = "/dev/termination-log"
 
 
 def add_source(spec: RawObject, cluster: DesiredCluster, backup: BackupSource, *, image: str) -> RawObject:
@@ -51,33 +49,27 @@ def add_source(spec: RawObject, cluster: DesiredCluster, backup: BackupSource, *
     ]
     if backup.name:
         arguments += [f"--name={backup.name}", f"--sha256={backup.sha256}"]
-    mounts = [{"name": name, **mount} for name, _, mount in source.volumes]
+    env = [from_annotation("SEED_COMMAND", COMMAND_ANNOTATION), *source.env]
+    snapshot: Volume = (SNAPSHOT_VOLUME, {}, {"mountPath": SNAPSHOT_PATH})
     return {
-        "name": FETCH,
-        "image": image,
-        "imagePullPolicy": "IfNotPresent",
-        "command": ["etcd-operator"],
-        # Kubernetes replaces $(NAME) by a variable.
-        "args": [argument.replace("$", "$$") for argument in arguments],
-        "env": [from_annotation("SEED_COMMAND", COMMAND_ANNOTATION), *source.env],
-        "volumeMounts": [{"name": SNAPSHOT_VOLUME, "mountPath": SNAPSHOT_PATH}, *mounts],
+        **container(FETCH, image, arguments, env, [snapshot, *source.volumes]),
         **{field: main[field] for field in ("resources", "securityContext") if field in main},
     }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Source:
-    """Where a backup comes from. volumes: name, source and mount of each."""
+    """Where a backup comes from."""
 
     arguments: list[str]
-    volumes: list[tuple[str, RawObject, RawObject]]
+    volumes: list[Volume]
     env: list[RawObject] = field(default_factory=list)
 
 
 def _tool(cluster: DesiredCluster, backup: BackupSource) -> _Source:
     del cluster
     name = tool_name(backup.cluster)
-    token = ("backup-token", secret_volume(name), {"mountPath": TOKEN_FOLDER, "readOnly": True})
+    token: Volume = ("backup-token", secret_volume(name), {"mountPath": TOKEN_FOLDER, "readOnly": True})
     return _Source(
         arguments=[f"--tool={name}:{PORT}", f"--token-file={TOKEN_FOLDER}/{TOKEN_KEY}"], volumes=[token]
     )

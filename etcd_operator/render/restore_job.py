@@ -13,9 +13,10 @@ from etcd_operator.api.backups import BackupSpec
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.api.restores import KIND, UID_LABEL
-from etcd_operator.core.backups.spec import CLAIM_FOLDER, url_in_pod
+from etcd_operator.core.backups.spec import url_in_pod
 from etcd_operator.render import job as job_of
-from etcd_operator.render.backup_job import REPORT, SCRATCH, SECRETS, container, pod, programs
+from etcd_operator.render.backup_job import REPORT, container, keys_flag, pod, programs
+from etcd_operator.render.command import SCRATCH
 from etcd_operator.render.pod import DATA_VOLUME
 from etcd_operator.render.restored import DATA_FOLDER, MOUNT_PATH, Member
 from etcd_operator.render.security import security
@@ -44,7 +45,7 @@ def job_name(metadata: ObjectMeta, ordinal: int) -> str:
 
 def check_job(metadata: ObjectMeta, access: BackupSpec, *, image: str, url: str) -> RawObject:
     """The Job that reads the whole backup at `url`, and reports what it is."""
-    arguments = ["restore", url_in_pod(url), "--check", *_keys(access), *REPORT]
+    arguments = ["restore", url_in_pod(url), "--check", *keys_flag(access), *REPORT]
     return _job(
         metadata, check_name(metadata), CHECK_CONTAINER, _pod(access, CHECK_CONTAINER, image, arguments)
     )
@@ -62,22 +63,17 @@ def job(  # noqa: PLR0913 -- all that a Job depends on
     sha256: str,
 ) -> RawObject:
     """The Job that restores `member` to its claim. sha256: of the snapshot that was verified."""
-    arguments = ["restore", url_in_pod(url), *_keys(access), *_flags(member, sha256), *REPORT]
+    arguments = ["restore", url_in_pod(url), *keys_flag(access), *_flags(member, sha256), *REPORT]
     spec = _pod(access, CONTAINER, image, arguments)
     (main,) = spec["containers"]
     main["resources"] = RESOURCES
     main["volumeMounts"].append({"name": DATA_VOLUME, "mountPath": MOUNT_PATH})
     spec["volumes"].append({"name": DATA_VOLUME, "persistentVolumeClaim": {"claimName": member.name}})
-    spec["initContainers"] = [programs(etcd_image)]
-    spec["shareProcessNamespace"] = True
+    spec |= programs(etcd_image)
     # The member reads what this pod writes, and runs where its volume is.
     spec["securityContext"] = security(template).pod
     spec |= _placement(metadata, template)
     return _job(metadata, job_name(metadata, member.ordinal), CONTAINER, spec)
-
-
-def _keys(access: BackupSpec) -> list[str]:
-    return [f"--encryption-keys={SECRETS}/encryption"] if access.encryption is not None else []
 
 
 def _flags(member: Member, sha256: str) -> list[str]:
@@ -96,11 +92,7 @@ def _flags(member: Member, sha256: str) -> list[str]:
 
 
 def _pod(access: BackupSpec, name: str, image: str, arguments: list[str]) -> RawObject:
-    spec = pod(access, container(access, name, image, arguments))
-    for mount in spec["containers"][0]["volumeMounts"]:
-        if mount["mountPath"] == CLAIM_FOLDER:
-            mount["readOnly"] = True
-    return spec
+    return pod(access, container(access, name, image, arguments, reads_only=True))
 
 
 def _placement(metadata: ObjectMeta, template: PodTemplate) -> RawObject:

@@ -8,7 +8,7 @@ from etcd_operator.core.backups import result, verification
 from etcd_operator.core.backups.plan import BackupPlan, plan
 from etcd_operator.core.backups.spec import CLAIM_FOLDER
 from etcd_operator.core.backups.state import BackupState, JobState, PodState
-from etcd_operator.render.backup_job import REPORT_PATH
+from etcd_operator.render.command import REPORT_PATH
 from unit.commands.conftest import Run
 from unit.render.backups import ENDPOINTS, METADATA, backup_job_of, verification_job_of
 

@@ -9,7 +9,7 @@ from etcd_operator.api.backup_schedules import Retention
 from etcd_operator.backup.manifest import SUFFIX
 from etcd_operator.core.backups.schedules import prune
 from etcd_operator.core.backups.spec import CLAIM_FOLDER
-from etcd_operator.render.backup_job import REPORT_PATH
+from etcd_operator.render.command import REPORT_PATH
 from etcd_operator.storage.directory import Directory
 from etcd_operator.storage.errors import AccessDenied
 from unit.backup.samples import counted

@@ -13,7 +13,7 @@ from etcd_operator.core.restores import result
 from etcd_operator.core.restores.result import Report
 from etcd_operator.core.restores.spec import access
 from etcd_operator.render import restore_job, restored
-from etcd_operator.render.backup_job import REPORT_PATH, SCRATCH
+from etcd_operator.render.command import REPORT_PATH, SCRATCH
 from unit.api.contract.case import changed
 from unit.api.contract.restore_cases import RESTORE
 from unit.backup.test_programs import program

@@ -8,7 +8,8 @@ import pytest
 from etcd_operator.api.backups import UID_LABEL
 from etcd_operator.api.improbable import CLUSTER_LABEL, TOKEN_LABEL
 from etcd_operator.cli import _parser
-from etcd_operator.render.backup_job import REPORT_PATH, job_name
+from etcd_operator.render.backup_job import job_name
+from etcd_operator.render.command import REPORT_PATH
 from unit.render.backups import FILE, METADATA, backup_job_of, verification_job_of
 
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from etcd_operator.api import schedule_validations as rules
 from etcd_operator.api.backup_schedules import DIFFERS_PATTERN, ScheduleSpec
-from etcd_operator.api.limits import LONGEST_LABEL
+from etcd_operator.api.limits import LONGEST_LABEL, NAME_LENGTH
 from etcd_operator.core.backups.schedules import retention
 from etcd_operator.core.backups.schedules.cron import Cron, cron
 from etcd_operator.core.backups.spec import problem
@@ -15,7 +15,7 @@ from etcd_operator.errors import InvalidSpec
 def checked(name: str, spec: ScheduleSpec) -> Cron:
     """The times of a valid spec. Raises `InvalidSpec` with what is wrong, as the API server would say it."""
     if len(name) > LONGEST_LABEL:
-        raise InvalidSpec(f"metadata.name: {rules.NAME_LENGTH}")
+        raise InvalidSpec(f"metadata.name: {NAME_LENGTH}")
     times = cron(spec.schedule, spec.time_zone)
     wrong = problem(spec.backup_template, rules.TEMPLATE)
     if wrong:
