@@ -5,7 +5,7 @@ Only the fields that the operator reads are declared. It never writes back the r
 """
 
 from collections.abc import Collection, Iterable
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
 
@@ -50,9 +50,18 @@ class ObjectMeta(Value, frozen=True, kw_only=True):
         return Key(self.namespace, self.name)
 
     @property
+    def is_deleting(self) -> bool:
+        """Whether its deletion has begun."""
+        return self.deletion_timestamp is not None
+
+    @property
     def controller_uid(self) -> str:
         """The UID of the controlling owner; empty if there is none."""
         return next((owner.uid for owner in self.owner_references if owner.controller), "")
+
+
+AnyCondition = TypeVar("AnyCondition", bound=Any)
+"""A condition of any object; of those of one object, no two have the same type."""
 
 
 class HasMetadata(Protocol):
@@ -72,6 +81,11 @@ class Condition(Value, frozen=True, kw_only=True, omit_defaults=False):
     message: str = ""
     last_transition_time: str = ""
     observed_generation: int = 0
+
+
+def condition_of(conditions: Iterable[AnyCondition], kind: str) -> AnyCondition | None:
+    """The condition of that type, if there is one."""
+    return next((each for each in conditions if each.type == kind), None)
 
 
 def condition(kind: str, *, holds: bool | None, reason: str, message: str, generation: int) -> Condition:

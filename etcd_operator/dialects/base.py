@@ -121,7 +121,7 @@ def desired_of(
         ),
         unavailable_since=unavailable_since(status.conditions),
         cluster_version=cluster_version,
-        is_deleting=metadata.deletion_timestamp is not None,
+        is_deleting=metadata.is_deleting,
         **fields,
     )
 

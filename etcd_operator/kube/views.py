@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from etcd_operator.api.meta import ObjectMeta, Value
+from etcd_operator.api.meta import ObjectMeta, Value, condition_of
 
 
 class StateReason(Value, frozen=True, kw_only=True):
@@ -46,6 +46,12 @@ class PodCondition(Value, frozen=True, kw_only=True):
     last_transition_time: str = ""
 
 
+def is_true(conditions: tuple[PodCondition, ...], kind: str) -> PodCondition | None:
+    """The condition of that type, if it is true."""
+    found = condition_of(conditions, kind)
+    return found if found is not None and found.status == "True" else None
+
+
 class PodStatus(Value, frozen=True, kw_only=True):
     """A pod's status."""
 
@@ -79,6 +85,25 @@ class Pod(Value, frozen=True, kw_only=True):
     metadata: ObjectMeta
     spec: PodSpec = PodSpec()
     status: PodStatus = PodStatus()
+
+    def container(self, *names: str) -> ContainerStatus | None:
+        """The status of the first container with one of these names."""
+        return next((each for each in self.status.container_statuses if each.name in names), None)
+
+    def init_container(self, name: str) -> ContainerStatus | None:
+        """The same of an init container."""
+        return next((each for each in self.status.init_container_statuses if each.name == name), None)
+
+    @property
+    def is_ready(self) -> bool:
+        """Its `Ready` condition."""
+        return is_true(self.status.conditions, "Ready") is not None
+
+    @property
+    def unscheduled(self) -> PodCondition | None:
+        """Why it has no node."""
+        found = condition_of(self.status.conditions, "PodScheduled")
+        return found if found is not None and found.status == "False" else None
 
     @property
     def claims(self) -> frozenset[str]:
@@ -153,7 +178,7 @@ class Node(Value, frozen=True, kw_only=True):
     @property
     def is_ready(self) -> bool:
         """Its `Ready` condition, as the control plane reports it."""
-        return any(each.type == "Ready" and each.status == "True" for each in self.status.conditions)
+        return is_true(self.status.conditions, "Ready") is not None
 
 
 class ReplicaSetSpec(Value, frozen=True, kw_only=True):
@@ -168,6 +193,11 @@ class ReplicaSet(Value, frozen=True, kw_only=True):
     metadata: ObjectMeta
     spec: ReplicaSetSpec = ReplicaSetSpec()
     status: Conditions = Conditions()
+
+    @property
+    def failure(self) -> PodCondition | None:
+        """Why it cannot make its pod: quota, admission, missing rights."""
+        return is_true(self.status.conditions, "ReplicaFailure")
 
 
 class Job(Value, frozen=True, kw_only=True):

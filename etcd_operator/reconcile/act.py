@@ -225,5 +225,5 @@ def _assert_still_there(
             continue
         resource = resources.PODS if isinstance(seen, PodFacts) else resources.CLAIMS
         found = scope.objects.find(resource, seen.name, Written)
-        if found is None or found.metadata.uid != seen.uid or found.metadata.deletion_timestamp is not None:
+        if found is None or found.metadata.uid != seen.uid or found.metadata.is_deleting:
             raise Conflict(f"{voter.name} is being deleted since it was observed: trying again")

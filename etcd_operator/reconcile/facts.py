@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from etcd_operator.api import coreos, improbable
-from etcd_operator.api.meta import Value
+from etcd_operator.api.meta import Value, condition_of
 from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.core.members import FetchedBackup, PodFacts, PodProblem
 from etcd_operator.decoding import decoder
@@ -69,7 +69,7 @@ NOT_ITS_OWN = (
 
 def pod_facts(pod: Pod, *, now: datetime) -> PodFacts:
     """What matters of a member's pod."""
-    status = next((c for c in pod.status.container_statuses if c.name == CONTAINER), None)
+    status = pod.container(CONTAINER)
     state = status.state if status is not None else ContainerState()
     has_ended = status is not None and (status.restart_count > 0 or state.terminated is not None)
     keys = next((m for m in KEYS if _is_gated(pod, m)), None)
@@ -86,7 +86,7 @@ def pod_facts(pod: Pod, *, now: datetime) -> PodFacts:
         is_finished=pod.status.phase in ("Failed", "Succeeded"),
         is_on_lost_node=state.running is not None and _is_forsaken(pod, now),
         node=pod.spec.node_name if now - instant(pod.metadata.creation_timestamp) > LOST_NODE_GRACE else "",
-        is_terminating=pod.metadata.deletion_timestamp is not None,
+        is_terminating=pod.metadata.is_deleting,
         is_gated=keys is not None,
         serves=_serves(pod, keys) if keys is not None else None,
         is_existing_only=is_existing_only,
@@ -106,7 +106,7 @@ def _is_gated(pod: Pod, keys: PodKeys) -> bool:
 
 
 def _serves(pod: Pod, keys: PodKeys) -> bool | None:
-    found = next((c for c in pod.status.conditions if c.type == keys.serves), None)
+    found = condition_of(pod.status.conditions, keys.serves)
     return found.status == "True" if found is not None else None
 
 
@@ -133,14 +133,14 @@ def _failure_tail(status: ContainerStatus) -> str:
 
 def has_fetched(pod: Pod) -> bool:
     """Whether the first step of a seed has ended well (see `render.steps`)."""
-    step = next((c for c in pod.status.init_container_statuses if c.name == FETCH), None)
+    step = pod.init_container(FETCH)
     ended = step.state.terminated if step is not None else None
     return ended is not None and ended.reason == "Completed"
 
 
 def _fetched(pod: Pod, now: datetime) -> FetchedBackup | None:
     """What the first step of a seed reported, if it has fetched a backup (see `commands.seed`)."""
-    step = next((c for c in pod.status.init_container_statuses if c.name == FETCH), None)
+    step = pod.init_container(FETCH)
     ended = step.state.terminated if step is not None else None
     report = _report_of(ended.message) if ended is not None else _StepReport()
     if not report.name:
@@ -173,7 +173,7 @@ def _report_of(message: str) -> _StepReport:
 
 def _step_failure(pod: Pod) -> str:
     """Why the first step of a seed failed, as it reported it; empty where it reports nothing."""
-    step = next((c for c in pod.status.init_container_statuses if c.name == FETCH), None)
+    step = pod.init_container(FETCH)
     ended = (step.state.terminated or step.last_state.terminated) if step is not None else None
     return _report_of(ended.message).error[:QUOTED] if ended is not None else ""
 
@@ -193,7 +193,7 @@ def _is_forsaken(pod: Pod, now: datetime) -> bool:
     the kubelet gives one, ReadinessGatesNotReady for a member that does not serve. A pod that was not
     ready then shows nothing: see `reconcile.nodes`.
     """
-    ready = next((c for c in pod.status.conditions if c.type == "Ready"), None)
+    ready = condition_of(pod.status.conditions, "Ready")
     if ready is None or ready.status != "False" or ready.reason:
         return False
     return now - instant(ready.last_transition_time) > LOST_NODE_GRACE
@@ -210,9 +210,7 @@ def _problem(pod: Pod, state: ContainerState, now: datetime) -> PodProblem | Non
             if last.endswith(NO_RIGHTS):
                 return PodProblem(reason="PermissionDenied", message=f"{last}: {NOT_ITS_OWN}")
             return PodProblem(reason=waiting.reason, message=last or waiting.message or waiting.reason)
-    unscheduled = next(
-        (c for c in pod.status.conditions if c.type == "PodScheduled" and c.status == "False"), None
-    )
+    unscheduled = pod.unscheduled
     if unscheduled is not None and now - instant(pod.metadata.creation_timestamp) > SCHEDULING_GRACE:
         return PodProblem(reason=unscheduled.reason or "Unschedulable", message=unscheduled.message)
     return None
@@ -223,7 +221,7 @@ def _last_failure(pod: Pod) -> str:
 
     Without what differs each time (times, addresses): the same reason must give the same sentence.
     """
-    status = next((c for c in pod.status.container_statuses if c.name == CONTAINER), None)
+    status = pod.container(CONTAINER)
     ended = status.last_state.terminated if status is not None else None
     lines = ended.message.splitlines() if ended is not None else []
     panics = [line for line in lines if line.startswith("panic: ")]

@@ -23,7 +23,7 @@ def unlabelled(
 
     def is_unlabelled(pod: Pod) -> bool:
         meta, member = pod.metadata, member_of(pod)
-        if meta.deletion_timestamp is not None or not is_member_name(member, desired.name):
+        if meta.is_deleting or not is_member_name(member, desired.name):
             return False
         is_complete = dialect.member_labels(desired, member).items() <= meta.labels.items()
         return not is_complete and owns_pod(desired, pod)
@@ -57,4 +57,4 @@ def assert_gone_as_seen(scope: Scope, members: Members, name: str, labels: dict[
 
 def _is_what_was_seen(seen: ClaimFacts | PodFacts | None, found: ObjectMeta) -> bool:
     """A deletion that has begun does not end otherwise: there is nothing to try again."""
-    return found.deletion_timestamp is not None or (seen is not None and seen.uid == found.uid)
+    return found.is_deleting or (seen is not None and seen.uid == found.uid)

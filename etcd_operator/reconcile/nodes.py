@@ -11,6 +11,7 @@ import threading
 
 import structlog
 
+from etcd_operator.api.meta import condition_of
 from etcd_operator.clock import Clock
 from etcd_operator.errors import Forbidden, NotFound, OperatorError
 from etcd_operator.keys import Key
@@ -42,7 +43,7 @@ class Nodes:
     def is_lost(self, name: str) -> bool:
         """Whether its kubelet has been silent for longer than members on it are waited for."""
         node = self._read(name)
-        ready = next((c for c in node.status.conditions if c.type == "Ready"), None) if node else None
+        ready = condition_of(node.status.conditions, "Ready") if node else None
         if ready is None or ready.status != "Unknown":
             return False
         return self._clock.now() - instant(ready.last_transition_time) > LOST_NODE_GRACE

@@ -133,13 +133,9 @@ class Objects:
         patch: list[RawObject] = [{"op": "test", "path": "/metadata/uid", "value": seen.uid}]
         if version:
             patch.append({"op": "replace", "path": "/metadata/resourceVersion", "value": version})
+        key, operations = self.key(seen.name), [*patch, *changes]
         written = self.client.patch(
-            resource,
-            self.key(seen.name),
-            [*patch, *changes],
-            kind,
-            kind=PatchKind.JSON,
-            subresource=subresource,
+            resource, key, operations, kind, kind=PatchKind.JSON, subresource=subresource
         )
         self._note(resource, seen.name, written)
         return written
@@ -191,7 +187,7 @@ class Objects:
         found = self.find(resource, wanted.name, Written)
         if found is None:
             return False
-        if found.metadata.deletion_timestamp is not None or not _is_ours(found.metadata, wanted):
+        if found.metadata.is_deleting or not _is_ours(found.metadata, wanted):
             return False
         self._note(resource, wanted.name, self._labelled(resource, found, wanted))
         return True
@@ -209,12 +205,12 @@ class Objects:
         found = self.find(resource, wanted.name, Written)
         if found is None:
             raise NameTaken(f"{name} is being deleted", is_passing=True)
-        if found.metadata.deletion_timestamp is None and _is_ours(found.metadata, wanted):
+        if not found.metadata.is_deleting and _is_ours(found.metadata, wanted):
             return self._labelled(resource, found, wanted)
         is_predecessor = {(o.kind, o.name) for o in found.metadata.owner_references} == {
             (o.kind, o.name) for o in wanted.owner_references
         }
-        if found.metadata.deletion_timestamp is not None or (wanted.controller_uid and is_predecessor):
+        if found.metadata.is_deleting or (wanted.controller_uid and is_predecessor):
             raise NameTaken(f"waiting until the former {name} is deleted", is_passing=True)
         raise NameTaken(
             f"{name} belongs to somebody else: delete it, or give the cluster another name", is_passing=False

@@ -246,6 +246,6 @@ def _is_newer(pod: Pod, other: Pod) -> bool:
     """Of two pods of one member the one that is not being deleted counts, then the younger."""
 
     def rank(value: Pod) -> tuple[bool, str]:
-        return value.metadata.deletion_timestamp is None, value.metadata.creation_timestamp
+        return not value.metadata.is_deleting, value.metadata.creation_timestamp
 
     return rank(pod) > rank(other)

@@ -126,7 +126,7 @@ class PeerActor:
 
     def _delete(self, resource: Resource, is_ours: Callable[[ObjectMeta], bool]) -> bool:
         found = self.objects.find(resource, self.state.name, Written)
-        if found is None or found.metadata.deletion_timestamp is not None or not is_ours(found.metadata):
+        if found is None or found.metadata.is_deleting or not is_ours(found.metadata):
             return False
         return self.objects.remove(resource, found.metadata)
 

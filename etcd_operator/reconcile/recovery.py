@@ -121,7 +121,7 @@ class Recoverer:
         if (
             found is None
             or found.metadata.uid != uid
-            or found.metadata.deletion_timestamp is not None
+            or found.metadata.is_deleting
             or not found.status.pod_ip
         ):
             raise Conflict(f"{name} has changed since it was observed: not recovering")

@@ -7,7 +7,7 @@ from typing import Literal
 import msgspec
 
 from etcd_operator.api.coreos_backup import BackupStatus
-from etcd_operator.api.meta import Condition, merge_conditions
+from etcd_operator.api.meta import Condition, condition_of, merge_conditions
 from etcd_operator.core.backup_tool.report import LastFailure, ToolReport
 from etcd_operator.core.backup_tool.state import ToolState
 from etcd_operator.core.backups.result import LONGEST_MESSAGE, REASONS
@@ -98,7 +98,7 @@ def condition(
         return None
     interval = policy.backup_interval_in_second
     limit = OVERDUE_INTERVALS * interval
-    before = next((each for each in previous if each.type == HEALTHY), None)
+    before = condition_of(previous, HEALTHY)
     if before is not None and before.status == "True" and sight.is_settling:
         return msgspec.structs.replace(before, observed_generation=generation)
     why = _why(state, sight)

@@ -126,9 +126,7 @@ class ToolActor:
         labels = render.tool_labels(self.observed.desired.name)
         if found is None or not labels.items() <= found.metadata.labels.items():
             return
-        if found.metadata.deletion_timestamp is None and self.objects.remove(
-            resources.CLAIMS, found.metadata
-        ):
+        if not found.metadata.is_deleting and self.objects.remove(resources.CLAIMS, found.metadata):
             self.report("PVCRemoved", f"removed PersistentVolumeClaim {name} with its backups")
 
     def _write_finalizers(self, *added: str) -> None:

@@ -109,31 +109,28 @@ class ToolObserver:
             name=found.metadata.name,
             uid=found.metadata.uid,
             size=bytes_of(str(found.spec.resources.requests.get("storage", ""))),
-            is_terminating=found.metadata.deletion_timestamp is not None,
+            is_terminating=found.metadata.is_deleting,
         )
 
 
 def _replica_set(found: ReplicaSet) -> ReplicaSetState:
-    failure = (each for each in found.status.conditions if each.type == "ReplicaFailure")
     return ReplicaSetState(
         name=found.metadata.name,
         uid=found.metadata.uid,
         template=_template(found.metadata.annotations),
         replicas=found.spec.replicas,
-        is_terminating=found.metadata.deletion_timestamp is not None,
-        problem=next((each.message for each in failure if each.status == "True"), ""),
+        is_terminating=found.metadata.is_deleting,
+        problem=found.failure.message if found.failure is not None else "",
     )
 
 
 def _pod(pod: Pod) -> PodState:
-    conditions = {each.type: each for each in pod.status.conditions}
-    ready = conditions.get("Ready")
     return PodState(
         name=pod.metadata.name,
         uid=pod.metadata.uid,
         template=_template(pod.metadata.annotations),
-        is_ready=ready is not None and ready.status == "True",
-        is_terminating=pod.metadata.deletion_timestamp is not None or pod.status.phase == "Failed",
+        is_ready=pod.is_ready,
+        is_terminating=pod.metadata.is_deleting or pod.status.phase == "Failed",
         address=pod.status.pod_ip,
         waits_for=_waits_for(pod),
     )
@@ -148,10 +145,7 @@ def _waits_for(pod: Pod) -> str:
             return (
                 f"it ended with exit code {last.exit_code}, see `kubectl logs {pod.metadata.name} --previous`"
             )
-    for condition in pod.status.conditions:
-        if condition.type == "PodScheduled" and condition.status == "False":
-            return f"{condition.reason}: {condition.message}"
-    return ""
+    return f"{pod.unscheduled.reason}: {pod.unscheduled.message}" if pod.unscheduled is not None else ""
 
 
 def _template(annotations: dict[str, str]) -> str:

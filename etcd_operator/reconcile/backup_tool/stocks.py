@@ -99,5 +99,4 @@ class Stocks:
 
 
 def _is_ready(pod: Pod) -> bool:
-    ready = any(each.type == "Ready" and each.status == "True" for each in pod.status.conditions)
-    return ready and pod.metadata.deletion_timestamp is None and bool(pod.status.pod_ip)
+    return pod.is_ready and not pod.metadata.is_deleting and bool(pod.status.pod_ip)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import msgspec
 
 from etcd_operator.api.backups import BackupSpec, EtcdBackup
-from etcd_operator.api.meta import ObjectMeta
+from etcd_operator.api.meta import Condition, ObjectMeta, condition_of
 from etcd_operator.core.backups import result
 from etcd_operator.core.backups.plan import NOT_STARTED, gives_up_source, rests_on_absence
 from etcd_operator.core.backups.spec import problem, rendered_url
@@ -52,7 +52,7 @@ class BackupObserver:
         state = BackupState(
             name=key.name,
             phase=status.phase,
-            is_deleting=backup.metadata.deletion_timestamp is not None,
+            is_deleting=backup.metadata.is_deleting,
             problem=wrong,
             url=status.url or _url(spec, backup.metadata),
             source=self.sources.find(spec.source, key.namespace) if spec else SourceState(),
@@ -75,11 +75,12 @@ class BackupObserver:
             recorded, about = verification.job_name, VERIFIED
         else:
             recorded, about = backup.status.job_name, COMPLETE
+        verdict = condition_of(backup.status.conditions, about)
         return replace(
             state,
             is_job_recorded=bool(recorded),
-            stopped=_stopped(backup, about),
-            said=next((each.message for each in backup.status.conditions if each.type == about), ""),
+            stopped=_stopped(verdict),
+            said=verdict.message if verdict is not None else "",
             job=self._job(key, backup, objects, is_verification=about == VERIFIED),
         )
 
@@ -105,7 +106,7 @@ class BackupObserver:
             uid=job.metadata.uid,
             end=end,
             message=message,
-            is_terminating=job.metadata.deletion_timestamp is not None,
+            is_terminating=job.metadata.is_deleting,
             age=self.waits.seconds(key, job.metadata.uid),
             pods=tuple(map(pod_state, pods)),
         )
@@ -116,13 +117,12 @@ class BackupObserver:
 
 def pod_state(pod: Pod) -> PodState:
     """What Kubernetes says of the pod of a backup, and what its command reported."""
-    ours = (each for each in pod.status.container_statuses if each.name in (CONTAINER, VERIFY_CONTAINER))
-    container = next(ours, None)
+    container = pod.container(CONTAINER, VERIFY_CONTAINER)
     ended = container.state.terminated if container is not None else None
     return PodState(
         name=pod.metadata.name,
         has_started=container is not None and (ended is not None or container.state.running is not None),
-        is_terminating=pod.metadata.deletion_timestamp is not None,
+        is_terminating=pod.metadata.is_deleting,
         has_failed=pod.status.phase == "Failed",
         waits_for=_waits_for(pod, container),
         exit_code=ended.exit_code if ended is not None else None,
@@ -138,9 +138,8 @@ def _waits_for(pod: Pod, container: ContainerStatus | None) -> str:
     for each in (waiting, *others):
         if each is not None and each.message:
             return f"{each.reason}: {each.message}"
-    for condition in pod.status.conditions:
-        if condition.type == "PodScheduled" and condition.status == "False":
-            return f"{condition.reason}: {condition.message}"
+    if pod.unscheduled is not None:
+        return f"{pod.unscheduled.reason}: {pod.unscheduled.message}"
     return f"{waiting.reason}, see `kubectl describe pod {pod.metadata.name}`" if waiting is not None else ""
 
 
@@ -166,9 +165,8 @@ def _level(spec: BackupSpec | None, backup: EtcdBackup) -> str:
     return verification.level if verification is not None else ""
 
 
-def _stopped(backup: EtcdBackup, about: str) -> tuple[str, str]:
-    """Why the operator stopped the Job, as it wrote before in the condition `about`."""
-    for condition in backup.status.conditions:
-        if condition.type == about and condition.reason == NOT_STARTED:
-            return condition.reason, condition.message
-    return "", ""
+def _stopped(verdict: Condition | None) -> tuple[str, str]:
+    """Why the operator stopped the Job, as it wrote before."""
+    if verdict is None or verdict.reason != NOT_STARTED:
+        return "", ""
+    return verdict.reason, verdict.message

@@ -98,7 +98,7 @@ class BackupReconciler:
         """Whether the API server shows the same: caches may be behind what another operator did."""
         name, uid = observed.key.name, observed.backup.metadata.uid
         found = objects.find(resources.BACKUPS, name, EtcdBackup)
-        if found is None or found.metadata.uid != uid or found.metadata.deletion_timestamp is not None:
+        if found is None or found.metadata.uid != uid or found.metadata.is_deleting:
             return False
         if not observed.state.is_to_be_verified:
             return found.status.phase == BACKING_UP and not found.status.job_name

@@ -62,7 +62,7 @@ def _state(key: Key, found: Any) -> SourceState:
             message=f"there is no EtcdCluster {key.name} in the namespace {key.namespace}: check "
             "spec.source.clusterName",
         )
-    if found.metadata.deletion_timestamp is not None:
+    if found.metadata.is_deleting:
         return SourceState(reason="UnknownCluster", message=f"EtcdCluster {key.name} is being deleted")
     if not found.status.cluster_id or not found.status.endpoints:
         return SourceState(reason="SourceNotReady", message=f"EtcdCluster {key.name} has not served yet")

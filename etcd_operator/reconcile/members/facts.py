@@ -8,9 +8,7 @@ from etcd_operator.kube.views import Claim, ReplicaSet
 
 def replica_set_problem(replica_set: ReplicaSet) -> PodProblem | None:
     """Why a ReplicaSet cannot make its pod: quota, admission, missing rights."""
-    failure = next(
-        (c for c in replica_set.status.conditions if c.type == "ReplicaFailure" and c.status == "True"), None
-    )
+    failure = replica_set.failure
     if failure is None:
         return None
     return PodProblem(reason=failure.reason or "ReplicaFailure", message=failure.message)
@@ -27,7 +25,7 @@ def claim_facts(claim: Claim) -> ClaimFacts:
         uid=claim.metadata.uid,
         is_bound=claim.status.phase == "Bound",
         is_lost=claim.status.phase == "Lost",
-        is_terminating=claim.metadata.deletion_timestamp is not None,
+        is_terminating=claim.metadata.is_deleting,
         is_started=STARTED.get(annotations.get(improbable.STARTED_ANNOTATION, "")),
         cluster_uid=annotations.get(improbable.CLUSTER_UID_ANNOTATION, ""),
         token=annotations.get(improbable.TOKEN_ANNOTATION, ""),
@@ -64,6 +62,6 @@ def peer_facts(peer: EtcdPeer) -> PeerFacts:
         uid=peer.metadata.uid,
         is_existing_only=bootstrap.initial_cluster_state == "Existing" and alone and not others,
         is_for_cleanup=improbable.CLEANUP_FINALIZER in peer.metadata.finalizers,
-        is_terminating=peer.metadata.deletion_timestamp is not None,
+        is_terminating=peer.metadata.is_deleting,
         version=peer.spec.version,
     )

@@ -44,7 +44,7 @@ class JobReader:
         return JobState(
             name=job.metadata.name,
             end=end,
-            is_terminating=job.metadata.deletion_timestamp is not None,
+            is_terminating=job.metadata.is_deleting,
             is_running=is_running,
             waited=0.0 if is_running else self.waits.seconds(key, what),
             waits_for=_waits_for(job, pods),
@@ -54,14 +54,13 @@ class JobReader:
 
 
 def _container(pod: Pod) -> ContainerStatus | None:
-    names = (CHECK_CONTAINER, CONTAINER)
-    return next((each for each in pod.status.container_statuses if each.name in names), None)
+    return pod.container(CHECK_CONTAINER, CONTAINER)
 
 
 def _is_running(pod: Pod) -> bool:
     """Whether its command runs, or has just succeeded, on a node that has not been given up."""
     container = _container(pod)
-    if container is None or pod.metadata.deletion_timestamp is not None:
+    if container is None or pod.metadata.is_deleting:
         return False
     ended = container.state.terminated
     return container.state.running is not None or (ended is not None and ended.exit_code == 0)
@@ -97,7 +96,6 @@ def _waits_for(job: Job, pods: tuple[Pod, ...]) -> str:
     for waiting in (each.state.waiting for each in states):
         if waiting is not None and waiting.message:
             return f"{waiting.reason}: {waiting.message}"
-    for condition in pod.status.conditions:
-        if condition.type == "PodScheduled" and condition.status == "False":
-            return f"{condition.reason}: {condition.message}"
+    if pod.unscheduled is not None:
+        return f"{pod.unscheduled.reason}: {pod.unscheduled.message}"
     return f"waiting for the pod {pod.metadata.name} to start"

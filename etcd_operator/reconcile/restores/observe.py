@@ -65,7 +65,7 @@ class RestoreObserver:
         state = RestoreState(
             name=key.name,
             phase=status.phase,
-            is_deleting=metadata.deletion_timestamp is not None,
+            is_deleting=metadata.is_deleting,
             problem=wrong,
             snapshot=status.snapshot,
             failure=status.failure,
@@ -95,8 +95,8 @@ class RestoreObserver:
             source=source,
             waited=self.waits.seconds(key, f"{metadata.uid} for its backup"),
             cluster=_cluster(objects, template.cluster_name, metadata.uid),
-            in_the_way=_names(each for each in others if each.deletion_timestamp is None),
-            going=_names(each for each in others if each.deletion_timestamp is not None),
+            in_the_way=_names(each for each in others if not each.is_deleting),
+            going=_names(each for each in others if each.is_deleting),
             check=self.jobs.read(key, metadata.uid, check_name(metadata), objects),
             members=tuple(
                 self._member(key, metadata, member, ours.get(member.name), objects) for member in members
@@ -135,7 +135,7 @@ def _is_ours(claim: ObjectMeta, restore: ObjectMeta, member: Member) -> bool:
 def _claim_state(claim: ObjectMeta | None, member: Member) -> ClaimState:
     if claim is None:
         return ClaimState.ABSENT
-    if claim.deletion_timestamp is not None:
+    if claim.is_deleting:
         return ClaimState.TERMINATING
     return ClaimState.MARKED if restored.is_marked(claim, member) else ClaimState.OURS
 
@@ -152,7 +152,7 @@ def _cluster(objects: Objects, name: str, uid: str) -> ClusterState:
     ]
     if any(each.metadata.annotations.get(UID_ANNOTATION) == uid for each in found):
         return ClusterState.OURS
-    if any(each.metadata.deletion_timestamp is None for each in found):
+    if any(not each.metadata.is_deleting for each in found):
         return ClusterState.FOREIGN
     return ClusterState.TERMINATING if found else ClusterState.ABSENT
 

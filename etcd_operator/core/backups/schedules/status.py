@@ -5,7 +5,7 @@ from datetime import datetime
 import msgspec
 
 from etcd_operator.api.backup_schedules import LastBackup, LastPrune, ScheduleStatus
-from etcd_operator.api.meta import Condition, condition, merge_conditions
+from etcd_operator.api.meta import Condition, condition, condition_of, merge_conditions
 from etcd_operator.core.backups.schedules.plan import AHEAD, SchedulePlan
 from etcd_operator.core.backups.schedules.prune import PrunePlan
 from etcd_operator.core.backups.schedules.spec import backup_name
@@ -89,7 +89,7 @@ def _ready(plan: SchedulePlan, generation: int) -> Condition:
 def _succeeded(previous: ScheduleStatus, last: ScheduledBackup | None, generation: int) -> Condition:
     """From the last EtcdBackup, if it has ended; earlier ones were reported when they were the last."""
     if last is None or not last.has_ended:
-        return next((each for each in previous.conditions if each.type == SUCCEEDED), NEVER)
+        return condition_of(previous.conditions, SUCCEEDED) or NEVER
     return condition(
         SUCCEEDED,
         holds=last.phase == COMPLETED,
@@ -108,7 +108,7 @@ def _verified(previous: ScheduleStatus, state: ScheduleState, generation: int) -
             return msgspec.structs.replace(
                 backup.verdict, type=VERIFIED, message=message, observed_generation=generation
             )
-    return next((each for each in previous.conditions if each.type == VERIFIED), NEVER_VERIFIED)
+    return condition_of(previous.conditions, VERIFIED) or NEVER_VERIFIED
 
 
 def _pruned(previous: ScheduleStatus, plan: PrunePlan, generation: int) -> tuple[Condition, ...]:

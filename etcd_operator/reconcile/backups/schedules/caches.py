@@ -72,7 +72,7 @@ class ScheduleCaches:
     def naming(self, cluster: Key) -> tuple[EtcdBackupSchedule, ...]:
         """The schedules that name a cluster, by name; not those that are being deleted."""
         found = self.schedules.store.by_index(BY_CLUSTER, str(cluster))
-        kept = (each for each in found if each.metadata.deletion_timestamp is None)
+        kept = (each for each in found if not each.metadata.is_deleting)
         return tuple(sorted(kept, key=lambda each: each.metadata.name))
 
     def wake(self, enqueue: Callable[[Key], None], restart: Callable[[Key], None]) -> None:

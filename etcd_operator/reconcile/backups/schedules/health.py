@@ -42,7 +42,7 @@ class HealthReconciler:
     def reconcile(self, key: Key) -> Result:
         """One pass. Raises the errors of the API server that are worth another try."""
         cluster = self.clusters.store.get(key)
-        if cluster is None or cluster.metadata.deletion_timestamp is not None:
+        if cluster is None or cluster.metadata.is_deleting:
             return Result()
         return self.writes.pass_over(key, lambda objects: self._pass(cluster, objects))
 

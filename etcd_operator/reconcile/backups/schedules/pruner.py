@@ -14,6 +14,7 @@ from etcd_operator.api.backup_schedules import (
     ScheduleSpec,
     ScheduleStatus,
 )
+from etcd_operator.api.meta import condition_of
 from etcd_operator.core.backups.schedules import prune
 from etcd_operator.core.backups.schedules.prune import PruneAct, PruneJob, PrunePlan, PruneReport, PruneState
 from etcd_operator.core.backups.schedules.retention import described
@@ -41,7 +42,7 @@ def observe_prune(
 ) -> PruneState:
     """What is known of one schedule, whose spec is valid. Raises the errors of `Client`."""
     status = schedule.status
-    said = next((each for each in status.conditions if each.type == PRUNED), None)
+    said = condition_of(status.conditions, PRUNED)
     done = status.last_prune.request if status.last_prune is not None else ""
     return PruneState(
         retention=described(spec.retention) if spec.retention is not None else "",
@@ -147,7 +148,7 @@ def _without_pods(job: Job) -> PruneJob:
         request=job.metadata.annotations.get(PRUNE_ANNOTATION, ""),
         end=end,
         message=message,
-        is_terminating=job.metadata.deletion_timestamp is not None,
+        is_terminating=job.metadata.is_deleting,
     )
 
 

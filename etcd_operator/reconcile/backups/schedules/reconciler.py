@@ -15,7 +15,7 @@ from etcd_operator.api.backup_schedules import (
     ScheduleStatus,
 )
 from etcd_operator.api.backups import EtcdBackup
-from etcd_operator.api.meta import Condition
+from etcd_operator.api.meta import Condition, condition_of
 from etcd_operator.core.backups.schedules.plan import INVALID, SchedulePlan, plan
 from etcd_operator.core.backups.schedules.prune import FAILED_REASON, PRUNED_REASON
 from etcd_operator.core.backups.schedules.state import ScheduleState
@@ -112,7 +112,7 @@ class _Pass:
         return (
             found is not None
             and found.metadata.uid == metadata.uid
-            and found.metadata.deletion_timestamp is None
+            and not found.metadata.is_deleting
             and found.metadata.generation == metadata.generation
             and found.status.since == previous.since
             and not any(scheduled_backup(backup).is_active for backup in self._live_backups())
@@ -154,11 +154,12 @@ class _Pass:
             self._record_events(previous, wanted, made)
 
     def _record_events(self, previous: ScheduleStatus, wanted: ScheduleStatus, made: SchedulePlan) -> None:
+        pruned = condition_of(previous.conditions, PRUNED)
         if made.warning is not None:
             self._event("Warning", *made.warning)
         if made.reason == INVALID:
             self._event("Warning", INVALID, made.message)
-        if made.prune.verdict == "False" and _pruned(previous) != _pruned(wanted):
+        if made.prune.verdict == "False" and pruned != condition_of(wanted.conditions, PRUNED):
             self._event("Warning", FAILED_REASON, made.prune.message)
         elif made.prune.removed:
             self._event("Normal", PRUNED_REASON, made.prune.message)
@@ -168,7 +169,8 @@ class _Pass:
                 self._event("Normal", "BackupCompleted", verdict.message)
             else:
                 self._event("Warning", "BackupFailed", verdict.message)
-        self._record_verdict(_verdict(previous), _verdict(wanted))
+        verdicts = (condition_of(status.conditions, VERIFIED) for status in (previous, wanted))
+        self._record_verdict(*verdicts)
 
     def _record_verdict(self, before: Condition | None, verdict: Condition | None) -> None:
         if verdict is None or (before is not None and before.message == verdict.message):
@@ -185,14 +187,6 @@ class _Pass:
     @property
     def _key(self) -> Key:
         return self.schedule.metadata.key
-
-
-def _verdict(status: ScheduleStatus) -> Condition | None:
-    return next((each for each in status.conditions if each.type == VERIFIED), None)
-
-
-def _pruned(status: ScheduleStatus) -> Condition | None:
-    return next((each for each in status.conditions if each.type == PRUNED), None)
 
 
 def _has_just_ended(before: LastBackup | None, last: LastBackup | None) -> bool:
