@@ -12,7 +12,7 @@ Encoding builds nothing and is not restricted.
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import msgspec
@@ -50,6 +50,16 @@ def convert(value: Any, kind: type[T]) -> T:
     """The value in JSON that was read already. Raises `msgspec.ValidationError`."""
     decoder(kind)
     return msgspec.convert(value, kind)
+
+
+def parsed(spec: Any, kind: type[T], problem: Callable[[T], str]) -> tuple[T, str] | tuple[None, str]:
+    """A spec in JSON that was read already, or what is wrong with it; problem: with what its type allows."""
+    try:
+        value = convert(spec, kind)
+    except msgspec.ValidationError as error:
+        return None, f"spec: {error}"
+    wrong = problem(value)
+    return (None, wrong) if wrong else (value, "")
 
 
 def _build(kind: Any) -> msgspec.json.Decoder[Any]:

@@ -3,8 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-import msgspec
-
 from etcd_operator.api.backups import BackupSpec, EtcdBackup
 from etcd_operator.api.meta import Condition, ObjectMeta, condition_of
 from etcd_operator.core.backups import result
@@ -12,7 +10,7 @@ from etcd_operator.core.backups.plan import NOT_STARTED, gives_up_source, rests_
 from etcd_operator.core.backups.spec import problem, rendered_url
 from etcd_operator.core.backups.state import COMPLETED, BackupState, JobState, PodState, SourceState
 from etcd_operator.core.backups.status import COMPLETE, VERIFIED
-from etcd_operator.decoding import convert
+from etcd_operator.decoding import parsed
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import ContainerStatus, Job, Pod
@@ -47,7 +45,7 @@ class BackupObserver:
 
     def observe(self, key: Key, backup: EtcdBackup, objects: Objects) -> ObservedBackup:
         """The world of one backup. objects: reads live. Raises the errors of `Client`."""
-        spec, wrong = _parsed(backup)
+        spec, wrong = parsed(backup.spec, BackupSpec, problem)
         status = backup.status
         state = BackupState(
             name=key.name,
@@ -141,16 +139,6 @@ def _waits_for(pod: Pod, container: ContainerStatus | None) -> str:
     if pod.unscheduled is not None:
         return f"{pod.unscheduled.reason}: {pod.unscheduled.message}"
     return f"{waiting.reason}, see `kubectl describe pod {pod.metadata.name}`" if waiting is not None else ""
-
-
-def _parsed(backup: EtcdBackup) -> tuple[BackupSpec | None, str]:
-    """The spec, or what is wrong with it."""
-    try:
-        spec = convert(backup.spec, BackupSpec)
-    except msgspec.ValidationError as error:
-        return None, f"spec: {error}"
-    wrong = problem(spec)
-    return (None, wrong) if wrong else (spec, "")
 
 
 def _url(spec: BackupSpec | None, metadata: ObjectMeta) -> str:

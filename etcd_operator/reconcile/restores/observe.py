@@ -7,8 +7,6 @@ may be touched because a cache did not show it.
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-import msgspec
-
 from etcd_operator.api.backups import BackupSpec, EtcdBackup
 from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.api.restores import UID_ANNOTATION, EtcdRestore, RestoreSpec
@@ -22,7 +20,7 @@ from etcd_operator.core.restores.state import (
     RestoreState,
     SourceState,
 )
-from etcd_operator.decoding import convert
+from etcd_operator.decoding import parsed
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Claim, Written
@@ -60,7 +58,7 @@ class RestoreObserver:
 
     def observe(self, key: Key, restore: EtcdRestore, objects: Objects) -> ObservedRestore:
         """The world of one restore. objects: reads live. Raises the errors of `Client`."""
-        spec, wrong = _parsed(restore)
+        spec, wrong = parsed(restore.spec, RestoreSpec, specs.problem)
         status, metadata = restore.status, restore.metadata
         state = RestoreState(
             name=key.name,
@@ -166,24 +164,12 @@ def _source(spec: RestoreSpec, objects: Objects) -> tuple[SourceState, BackupSpe
         message = f"there is no EtcdBackup {name} in this namespace: check spec.source.backupName"
         return SourceState(reason="UnknownBackup", message=message, is_missing=True), None
     if backup.status.phase == STORED and backup.status.url:
-        try:
-            stored = convert(backup.spec, BackupSpec)
-        except msgspec.ValidationError as error:
-            return SourceState(
-                reason="UnknownBackup", message=f"EtcdBackup {name}: {error}", is_final=True
-            ), None
+        stored, wrong = parsed(backup.spec, BackupSpec, lambda _: "")
+        if stored is None:
+            message = f"EtcdBackup {name}: {wrong}"
+            return SourceState(reason="UnknownBackup", message=message, is_final=True), None
         return SourceState(url=backup.status.url), specs.access_of_backup(spec, stored)
     if backup.status.phase == NOT_STORED:
         message = f"EtcdBackup {name} has failed: choose another one"
         return SourceState(reason="BackupFailed", message=message, is_final=True), None
     return SourceState(reason="BackupNotReady", message=f"EtcdBackup {name} is not completed yet"), None
-
-
-def _parsed(restore: EtcdRestore) -> tuple[RestoreSpec | None, str]:
-    """The spec, or what is wrong with it."""
-    try:
-        spec = convert(restore.spec, RestoreSpec)
-    except msgspec.ValidationError as error:
-        return None, f"spec: {error}"
-    wrong = specs.problem(spec)
-    return (None, wrong) if wrong else (spec, "")
