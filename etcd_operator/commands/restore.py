@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from etcd_operator.commands import keys, members, outcome, progress
+from etcd_operator.commands import etcd_programs, keys, members, outcome, progress
 from etcd_operator.commands.outcome import Outcome, UsageError
 from etcd_operator.commands.places import PLACES, open_backup
 
@@ -65,12 +65,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     # For the pod that the operator makes: a volume may come with data that another restore has left.
     parser.add_argument("--skip-restored", action="store_true", help=argparse.SUPPRESS)
-    # The same: see `programs.folder_in_pod`.
-    parser.add_argument("--etcd-in-pod", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--sha256", metavar="HEX", default="", help="what the snapshot's SHA-256 has to be")
-    parser.add_argument(
-        "--etcd-bin", type=Path, metavar="DIR", help="folder with etcdutl (default: the PATH)"
-    )
+    etcd_programs.add_arguments(parser, "etcdutl")
     keys.add_arguments(parser, "the keys of encrypted backups: a file with one key, or a folder of them")
     members.add_arguments(parser)
     outcome.add_arguments(parser)
@@ -105,7 +101,7 @@ def _restore(options: argparse.Namespace) -> Outcome:
         )
     require_absent(options.data_dir)
     ring = keys.read(options)
-    tool = programs.find_tool(programs.folder_in_pod() if options.etcd_in_pod else options.etcd_bin)
+    tool = programs.find_tool(etcd_programs.folder(options))
     place = open_backup(options.url)
     source = find(place.store, place.name, sha256=options.sha256)
     if source.manifest is not None:

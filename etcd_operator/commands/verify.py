@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from etcd_operator.commands import keys, outcome, progress
+from etcd_operator.commands import etcd_programs, keys, outcome, progress
 from etcd_operator.commands.outcome import Outcome, UsageError
 from etcd_operator.commands.places import PLACES, open_backup
 
@@ -35,20 +35,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--restore", action="store_true", help="also test a restore; requires etcd and etcdutl"
     )
-    parser.add_argument(
-        "--etcd-bin",
-        type=Path,
-        metavar="DIR",
-        help="folder with etcd and etcdutl, of the minor version of the backup or newer (default: the PATH)",
-    )
+    etcd_programs.add_arguments(parser, "etcd and etcdutl, of the minor version of the backup or newer")
     parser.add_argument(
         "--scratch-dir",
         type=Path,
         metavar="DIR",
         help="where to restore (default: the folder for temporary files)",
     )
-    # For the pod that the operator makes: see `programs.folder_in_pod`.
-    parser.add_argument("--etcd-in-pod", action="store_true", help=argparse.SUPPRESS)
     keys.add_arguments(parser, "the keys of encrypted backups: a file with one key, or a folder of them")
     outcome.add_arguments(parser)
     outcome.add_report_argument(parser)
@@ -83,8 +76,7 @@ def _restore(options: argparse.Namespace, store: "Store", name: str, ring: "KeyR
 
     begin = time.monotonic()
     manifest = load(store, name)
-    folder = programs.folder_in_pod() if options.etcd_in_pod else options.etcd_bin
-    found = programs.find(folder, manifest.etcd_version)
+    found = programs.find(etcd_programs.folder(options), manifest.etcd_version)
     with (
         trial.scratch(options.scratch_dir, manifest) as scratch,
         progress.of(options, "verifying", manifest.size) as on_progress,
