@@ -22,8 +22,6 @@ PLACEHOLDERS = ("Name", "Namespace", "UID", "CreationTimestamp")
 S3_OPTIONS = ("region", "endpoint", "s3ForcePathStyle", "disableSSL", "sse", "sseKMSKeyID")
 """The query of `s3://`, as `storage.urls` reads it."""
 
-LONGEST_URL = 1024
-
 # Patterns match a whole text; Python's `re` and RE2 read them alike.
 PLACEHOLDER_PATTERN = f"[{{][{{] *[.]({'|'.join(PLACEHOLDERS)}) *[}}][}}]"
 TEMPLATE_PATTERN = f"([^{{}}]|{PLACEHOLDER_PATTERN})*"

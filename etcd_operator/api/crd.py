@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from etcd_operator.api import (
+    backup_descriptions,
     backup_schedules,
     backup_validations,
     backups,
@@ -71,7 +72,7 @@ def _backup() -> Manifest:
     schema = _with_spec(backups.BackupSpec, backups.BackupStatus)
     return _improbable(
         _names(backups.KIND),
-        _finished(schema, backup_validations.BACKUP, descriptions.BACKUP),
+        _finished(schema, backup_validations.BACKUP, backup_descriptions.BACKUP),
         _column("Phase", ".status.phase"),
         _column("Reason", '.status.conditions[?(@.type=="Complete")].reason'),
         _column("Revision", ".status.revision", kind="integer"),
@@ -85,7 +86,7 @@ def _schedule() -> Manifest:
     schema = _with_spec(backup_schedules.ScheduleSpec, backup_schedules.ScheduleStatus)
     return _improbable(
         _names(backup_schedules.KIND),
-        _finished(schema, schedule_validations.SCHEDULE, descriptions.SCHEDULE),
+        _finished(schema, schedule_validations.SCHEDULE, backup_descriptions.SCHEDULE),
         _column("Schedule", ".spec.schedule"),
         _column("Status", '.status.conditions[?(@.type=="Ready")].reason'),
         _column("Last Backup", ".status.lastBackup.phase"),

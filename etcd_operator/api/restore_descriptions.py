@@ -1,6 +1,7 @@
 """The text that `kubectl explain` shows for each field of an EtcdRestore, as `api.descriptions`."""
 
-from etcd_operator.api.descriptions import BACKUP, CONDITIONS, OBSERVED, PARTS, POD_TEMPLATE, STORAGE
+from etcd_operator.api.backup_descriptions import BACKUP
+from etcd_operator.api.descriptions import CONDITIONS, OBSERVED, PARTS, POD_TEMPLATE, STORAGE
 
 _CREDENTIALS = {
     path.replace("spec.destination.", "", 1): text
