@@ -9,21 +9,8 @@ from enum import Enum
 
 from etcd_operator.core.desired import PersistedState
 from etcd_operator.core.members import Unlabelled
+from etcd_operator.core.membership_actions import MembershipAction, OnMember
 from etcd_operator.core.starts import Start
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _OnMember:
-    """What is done to the member of this name."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _OnEntry(_OnMember):
-    """What is done to an entry of etcd's list."""
-
-    member_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +25,7 @@ class CreateClientService:
     """Make the Service for clients."""
 
 
-class CreateMemberService(_OnMember):
+class CreateMemberService(OnMember):
     """Make the Service of one member (ephemeral members only)."""
 
 
@@ -57,7 +44,7 @@ class KeepBudget:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CreateMember(_OnMember):
+class CreateMember(OnMember):
     """Make a member's objects: a pod, or an EtcdPeer that makes claim and ReplicaSet.
 
     version: of etcd; empty for the one in the spec.
@@ -68,7 +55,7 @@ class CreateMember(_OnMember):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReplaceMember(_OnMember):
+class ReplaceMember(OnMember):
     """Stop a member's process and start another version of etcd on the same data.
 
     An ephemeral member's container is restarted in its pod. A persistent member's EtcdPeer is
@@ -86,7 +73,7 @@ class PadLog:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetExistingOnly(_OnMember):
+class SetExistingOnly(OnMember):
     """From now on this member refuses to start without its data.
 
     Its claim is annotated with the identity of cluster and member first, and with the voters (as in
@@ -100,60 +87,29 @@ class SetExistingOnly(_OnMember):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnnotateVoters(_OnMember):
+class AnnotateVoters(OnMember):
     """Write on a member's claim who votes now (`name=ID` each), as something newer than smaller revisions."""
 
     voters: tuple[str, ...]
     revision: int
 
 
-class RemakePod(_OnMember):
+class RemakePod(OnMember):
     """Delete a persistent member's pod that reports that its data is missing; its ReplicaSet makes another.
 
     Its claim is annotated with that pod first: only another one that reports the same is believed.
     """
 
 
-class ClearMissing(_OnMember):
+class ClearMissing(OnMember):
     """Remove that annotation from a claim: its member runs on its data after all."""
 
 
-class AddLearner(_OnMember):
-    """Register a non-voting member: it cannot cost quorum while it catches up."""
-
-
-class Promote(_OnEntry):
-    """Let a learner that is in step vote."""
-
-
-class MoveLeader(_OnEntry):
-    """Transfer leadership to a member that is kept, before the leader is stopped."""
-
-
-class RemoveMember(_OnEntry):
-    """Take a member out of etcd's list for good; its data is never used again."""
-
-
-class RemoveExternal(_OnEntry):
-    """Take a member of an adopted cluster, which the operator did not make, out of etcd's list for good."""
-
-
-class RemoveCorrupt(_OnEntry):
-    """Take a member with corrupt data out of etcd's list, if a quorum of others has equal data, live."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DisarmCorrupt:
-    """Let etcd take writes again: the member with the corrupt data is out, and the others have equal data."""
-
-    member_id: str
-
-
-class DeleteMember(_OnMember):
+class DeleteMember(OnMember):
     """Remove the objects of a member that etcd no longer lists, its data included."""
 
 
-class DropPod(_OnMember):
+class DropPod(OnMember):
     """Delete the pod of an ephemeral member that has ended for good, before the cluster ever served."""
 
 
@@ -195,12 +151,12 @@ class ConfirmSilence:
     message: str
 
 
-class DropSeed(_OnMember):
+class DropSeed(OnMember):
     """Delete a persistent seed that never served, with its claim, if the old cluster has a quorum, live."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SetSeedExistingOnly(_OnMember):
+class SetSeedExistingOnly(OnMember):
     """The seed serves: make its pod keep its data when it is started again.
 
     Only if, live, it is the only member of its cluster and has data up to `revision` at least.
@@ -210,7 +166,7 @@ class SetSeedExistingOnly(_OnMember):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RetireMember(_OnMember):
+class RetireMember(OnMember):
     """Delete what is left of a member of the old cluster (ephemeral: pod and service; persistent: peer
     and claim), if the seed serves, live.
 
@@ -221,14 +177,9 @@ class RetireMember(_OnMember):
     keeps_claim: bool = False
 
 
-class OpenSeed(_OnMember):
+class OpenSeed(OnMember):
     """Let clients reach the seed."""
 
-
-MembershipAction = (
-    AddLearner | Promote | MoveLeader | RemoveMember | RemoveExternal | RemoveCorrupt | DisarmCorrupt
-)
-"""Changes of etcd's own list of members and alarms."""
 
 RecoveryAction = (
     ConfirmLoss

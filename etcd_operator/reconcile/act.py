@@ -12,28 +12,30 @@ from etcd_operator.api.meta import RawObject
 from etcd_operator.clock import Clock
 from etcd_operator.core.actions import (
     Action,
-    AddLearner,
     CommonAction,
     CreateClientService,
     CreateMember,
     CreateMemberService,
     DeleteMember,
-    DisarmCorrupt,
     KeepBudget,
     KindAction,
-    MembershipAction,
-    MoveLeader,
     PadLog,
-    Promote,
     RecoveryAction,
     Remember,
-    RemoveCorrupt,
-    RemoveExternal,
-    RemoveMember,
     ReplaceMember,
     RestoreLabels,
 )
 from etcd_operator.core.members import ClaimFacts, Member, PodFacts
+from etcd_operator.core.membership_actions import (
+    AddLearner,
+    DisarmCorrupt,
+    MembershipAction,
+    MoveLeader,
+    Promote,
+    RemoveCorrupt,
+    RemoveExternal,
+    RemoveMember,
+)
 from etcd_operator.core.state import ClusterState
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.errors import Conflict, NotFound, NotLeading

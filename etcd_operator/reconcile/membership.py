@@ -14,8 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
-from etcd_operator.core.actions import MoveLeader
 from etcd_operator.core.members import Member, quorum
+from etcd_operator.core.membership_actions import MoveLeader
 from etcd_operator.core.state import ClusterState
 from etcd_operator.errors import AlreadyExists, Conflict, Unavailable
 from etcd_operator.etcd.channel import Channels

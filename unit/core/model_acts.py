@@ -11,7 +11,6 @@ from typing import assert_never
 
 from etcd_operator.core.actions import (
     Action,
-    AddLearner,
     AnnotateVoters,
     ClearMissing,
     ConfirmLoss,
@@ -21,22 +20,25 @@ from etcd_operator.core.actions import (
     CreateMember,
     CreateMemberService,
     DeleteMember,
-    DisarmCorrupt,
     DropPod,
     DropSeed,
     KeepBudget,
-    MoveLeader,
     PadLog,
-    Promote,
     RecoveryAction,
     RemakePod,
     Remember,
-    RemoveCorrupt,
-    RemoveExternal,
-    RemoveMember,
     ReplaceMember,
     RestoreLabels,
     SetExistingOnly,
+)
+from etcd_operator.core.membership_actions import (
+    AddLearner,
+    DisarmCorrupt,
+    MoveLeader,
+    Promote,
+    RemoveCorrupt,
+    RemoveExternal,
+    RemoveMember,
 )
 from etcd_operator.core.starts import Bootstrapping, Resuming
 from etcd_operator.core.state import ClusterState

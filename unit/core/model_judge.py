@@ -8,7 +8,6 @@ of no quorum there is none.
 
 from etcd_operator.core.actions import (
     Action,
-    AddLearner,
     AnnotateVoters,
     ClearMissing,
     ConfirmLoss,
@@ -17,19 +16,14 @@ from etcd_operator.core.actions import (
     CreateMember,
     CreateMemberService,
     DeleteMember,
-    DisarmCorrupt,
     DropPod,
     DropSeed,
     KeepBudget,
-    MoveLeader,
     OpenSeed,
     PadLog,
     Plan,
-    Promote,
     RemakePod,
     Remember,
-    RemoveCorrupt,
-    RemoveMember,
     ReplaceMember,
     RestoreLabels,
     RetireMember,
@@ -37,6 +31,14 @@ from etcd_operator.core.actions import (
     SetSeedExistingOnly,
 )
 from etcd_operator.core.members import quorum
+from etcd_operator.core.membership_actions import (
+    AddLearner,
+    DisarmCorrupt,
+    MoveLeader,
+    Promote,
+    RemoveCorrupt,
+    RemoveMember,
+)
 from etcd_operator.core.state import ClusterState
 from unit.core.model import World
 from unit.core.model_disks import Group, Process

@@ -6,16 +6,16 @@
 from collections.abc import Callable, Mapping
 from typing import assert_never
 
-from etcd_operator.core.actions import (
+from etcd_operator.core.actions import PadLog
+from etcd_operator.core.members import ClaimFacts, Member, PodFacts, quorum
+from etcd_operator.core.membership_actions import (
     AddLearner,
     DisarmCorrupt,
     MoveLeader,
-    PadLog,
     Promote,
     RemoveCorrupt,
     RemoveMember,
 )
-from etcd_operator.core.members import ClaimFacts, Member, PodFacts, quorum
 from etcd_operator.core.state import ClusterState
 from unit.core.model import Refused, World
 from unit.core.model_disks import Process

@@ -5,18 +5,15 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.core.actions import (
+from etcd_operator.core.actions import CreateMember, DeleteMember, Remember, Stage
+from etcd_operator.core.members import Member
+from etcd_operator.core.membership_actions import (
     AddLearner,
-    CreateMember,
-    DeleteMember,
     MoveLeader,
     Promote,
-    Remember,
     RemoveExternal,
     RemoveMember,
-    Stage,
 )
-from etcd_operator.core.members import Member
 from etcd_operator.core.plan import plan
 from etcd_operator.core.replies import EtcdMember
 from etcd_operator.core.starts import Joining

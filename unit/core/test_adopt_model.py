@@ -6,18 +6,16 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from etcd_operator.api.adoption import Mode
-from etcd_operator.core.actions import (
-    Action,
+from etcd_operator.core.actions import Action, DeleteMember, Remember
+from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.core.members import Member, ordinal_of, quorum
+from etcd_operator.core.membership_actions import (
     AddLearner,
-    DeleteMember,
     MoveLeader,
     Promote,
-    Remember,
     RemoveExternal,
     RemoveMember,
 )
-from etcd_operator.core.desired import DesiredCluster
-from etcd_operator.core.members import Member, ordinal_of, quorum
 from etcd_operator.core.plan import plan
 from etcd_operator.core.replies import EtcdMember
 from etcd_operator.core.state import ClusterState

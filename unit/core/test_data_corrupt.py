@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from etcd_operator.core.actions import DisarmCorrupt, MoveLeader, RemoveCorrupt, RemoveMember, Stage
+from etcd_operator.core.actions import Stage
+from etcd_operator.core.membership_actions import DisarmCorrupt, MoveLeader, RemoveCorrupt, RemoveMember
 from etcd_operator.core.plan import plan
 from etcd_operator.core.readiness import readiness_updates
 from etcd_operator.core.replies import ANYBODY

@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.core.actions import CreateMember, DeleteMember, Promote, RemoveMember, Stage
+from etcd_operator.core.actions import CreateMember, DeleteMember, Stage
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.kinds.ephemeral import EPHEMERAL
 from etcd_operator.core.members import Member
+from etcd_operator.core.membership_actions import Promote, RemoveMember
 from etcd_operator.core.plan import plan
 from etcd_operator.core.replies import EtcdMember
 from etcd_operator.core.rules.learner import LONG_SILENCE, TOO_LONG, remove_outdated

@@ -6,8 +6,9 @@ import msgspec
 import pytest
 
 from etcd_operator.api.persisted import Bootstrap
-from etcd_operator.core.actions import AddLearner, CreateMember
+from etcd_operator.core.actions import CreateMember
 from etcd_operator.core.members import Member
+from etcd_operator.core.membership_actions import AddLearner
 from etcd_operator.core.plan import plan
 from etcd_operator.core.rules.claims import set_existing_only
 from etcd_operator.core.rules.objects import repair

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from etcd_operator.core.actions import AddLearner, KeepBudget, RemoveMember
+from etcd_operator.core.actions import KeepBudget
 from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.core.membership_actions import AddLearner, RemoveMember
 from etcd_operator.core.plan import plan
 from etcd_operator.core.rules.protect import budget, min_available
 from etcd_operator.core.state import ClusterState

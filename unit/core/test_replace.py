@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.core.actions import ClearMissing, RemakePod, RemoveMember
+from etcd_operator.core.actions import ClearMissing, RemakePod
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import PodProblem
+from etcd_operator.core.membership_actions import RemoveMember
 from etcd_operator.core.plan import plan
 from etcd_operator.core.replies import Answer
 from etcd_operator.core.rules.replace import CRASHES, lost_member, remount

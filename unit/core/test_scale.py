@@ -5,17 +5,9 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.core.actions import (
-    AddLearner,
-    CreateMember,
-    CreateMemberService,
-    DeleteMember,
-    MoveLeader,
-    Remember,
-    RemoveMember,
-    Stage,
-)
+from etcd_operator.core.actions import CreateMember, CreateMemberService, DeleteMember, Remember, Stage
 from etcd_operator.core.members import Member
+from etcd_operator.core.membership_actions import AddLearner, MoveLeader, RemoveMember
 from etcd_operator.core.plan import plan
 from etcd_operator.core.rules.learner import finish as finish_learner
 from etcd_operator.core.rules.scale import down as shrink

@@ -5,16 +5,10 @@ from dataclasses import replace
 import pytest
 
 from etcd_operator.api.persisted import Upgrade
-from etcd_operator.core.actions import (
-    AddLearner,
-    CreateMember,
-    MoveLeader,
-    RemoveMember,
-    ReplaceMember,
-    Stage,
-)
+from etcd_operator.core.actions import CreateMember, ReplaceMember, Stage
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import Member
+from etcd_operator.core.membership_actions import AddLearner, MoveLeader, RemoveMember
 from etcd_operator.core.plan import plan
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.state_machine import refused, roll

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from etcd_operator.api.persisted import Upgrade
-from etcd_operator.core.actions import AddLearner, PadLog, ReplaceMember, Stage
+from etcd_operator.core.actions import PadLog, ReplaceMember, Stage
+from etcd_operator.core.membership_actions import AddLearner
 from etcd_operator.core.plan import plan
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.preflight import LAG, PAD

@@ -5,15 +5,8 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.core.actions import (
-    Action,
-    AddLearner,
-    DeleteMember,
-    RemakePod,
-    RemoveMember,
-    ReplaceMember,
-    SetExistingOnly,
-)
+from etcd_operator.core.actions import Action, DeleteMember, RemakePod, ReplaceMember, SetExistingOnly
+from etcd_operator.core.membership_actions import AddLearner, RemoveMember
 from etcd_operator.core.state import ClusterState
 from etcd_operator.errors import Conflict
 from etcd_operator.keys import Key

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.core.actions import RemoveMember
+from etcd_operator.core.membership_actions import RemoveMember
 from etcd_operator.errors import Conflict
 from unit.fakes.apiserver import Json, Kind
 from unit.fakes.apiserver.kinds import BUDGETS, CLAIMS, PODS, REPLICA_SETS, SERVICES

@@ -13,8 +13,9 @@ from dataclasses import replace
 import msgspec
 
 from etcd_operator.api.persisted import AdoptedMember, Adoption
-from etcd_operator.core.actions import Action, MoveLeader, Plan, Remember, RemoveExternal, RemoveMember
+from etcd_operator.core.actions import Action, Plan, Remember
 from etcd_operator.core.members import Member, quorum
+from etcd_operator.core.membership_actions import MoveLeader, RemoveExternal, RemoveMember
 from etcd_operator.core.observation import listed
 from etcd_operator.core.replies import Answer
 from etcd_operator.core.rules import adoptable, learner, scale

@@ -7,7 +7,8 @@ live right before the removal (`reconcile.membership`). The alarm outlives the m
 once the member is removed, after another such read. Everything else is left to a person.
 """
 
-from etcd_operator.core.actions import DisarmCorrupt, Plan, RemoveCorrupt
+from etcd_operator.core.actions import Plan
+from etcd_operator.core.membership_actions import DisarmCorrupt, RemoveCorrupt
 from etcd_operator.core.replies import ANYBODY
 from etcd_operator.core.rules.learner import STEP
 from etcd_operator.core.rules.replace import removable_corrupt

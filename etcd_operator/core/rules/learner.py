@@ -2,17 +2,9 @@
 
 from dataclasses import replace
 
-from etcd_operator.core.actions import (
-    Action,
-    CreateMember,
-    CreateMemberService,
-    DeleteMember,
-    Plan,
-    Promote,
-    Remember,
-    RemoveMember,
-)
+from etcd_operator.core.actions import Action, CreateMember, CreateMemberService, DeleteMember, Plan, Remember
 from etcd_operator.core.members import Member, ordinal_of
+from etcd_operator.core.membership_actions import Promote, RemoveMember
 from etcd_operator.core.rules.objects import joining
 from etcd_operator.core.rules.replace import is_lost, removable, removable_corrupt
 from etcd_operator.core.state import ClusterState

@@ -9,8 +9,9 @@ While the others have no quorum nothing is removed, because etcd would refuse it
 needed.
 """
 
-from etcd_operator.core.actions import Plan, RemakePod, RemoveMember
+from etcd_operator.core.actions import Plan, RemakePod
 from etcd_operator.core.members import Member, quorum
+from etcd_operator.core.membership_actions import RemoveMember
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import CATCH_UP
 from etcd_operator.core.upgrade.member import may_fail_by_version

@@ -6,9 +6,10 @@ while a change is under way.
 
 from collections.abc import Iterable
 
-from etcd_operator.core.actions import Action, AddLearner, DeleteMember, MoveLeader, Plan, RemoveMember
+from etcd_operator.core.actions import Action, DeleteMember, Plan
 from etcd_operator.core.kinds.protocol import Numbers
 from etcd_operator.core.members import Member, ordinal_of, quorum
+from etcd_operator.core.membership_actions import AddLearner, MoveLeader, RemoveMember
 from etcd_operator.core.rules.learner import STEP, is_losing_data, join, may_change
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import RETRY_HELD

@@ -19,8 +19,9 @@ be away on purpose. What is true of every step:
 from dataclasses import replace
 
 from etcd_operator.api.persisted import Upgrade
-from etcd_operator.core.actions import Action, MoveLeader, Plan, Remember, ReplaceMember
+from etcd_operator.core.actions import Action, Plan, Remember, ReplaceMember
 from etcd_operator.core.members import Member, quorum
+from etcd_operator.core.membership_actions import MoveLeader
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.member import await_upgrading, is_blocked, restart
 from etcd_operator.core.upgrade.preflight import preflight, unhealthy
