@@ -1,16 +1,13 @@
 """A crash, a lost reply or a refusal at each write of an EtcdBackup: one Job, and the truth at the end."""
 
-from collections.abc import Callable
-
 import pytest
 
 from etcd_operator.keys import Key
 from unit.reconcile.bench import Bench, bench
 from unit.reconcile.bodies import BACKUPS
-from unit.reconcile.disturbance import DISTURBANCES, Disturbance, run_or_die, survives_lag
+from unit.reconcile.disturbance import DISTURBANCES, Disturbance
+from unit.reconcile.job_crashes import Errand
 from unit.reconcile.jobs import Jobs, backup
-
-Play = Callable[[Bench, Jobs], None]
 
 
 def is_completed(made: Bench) -> bool:
@@ -28,47 +25,22 @@ def assert_completed(made: Bench, jobs: Jobs) -> None:
     made.rest()
 
 
+ERRAND = Errand(
+    lambda made: made.create(*backup()),
+    is_completed,
+    lambda made: assert_completed(made, Jobs(made)),
+    writes=3,
+)
+
+
 @pytest.mark.parametrize("disturbance", DISTURBANCES.values(), ids=DISTURBANCES)
 def test_a_backup_is_taken_once_whatever_happens_at_any_write(disturbance: Disturbance) -> None:
-    write, goes_on = 1, True
-    while goes_on:
-        with bench() as made:
-            jobs = Jobs(made)
-            has_come = disturbance.arrange(made, write)
-            made.create(*backup())
-
-            def complete(made: Bench = made, jobs: Jobs = jobs) -> None:
-                jobs.until(lambda: is_completed(made))
-
-            if not run_or_die(made, complete):
-                if disturbance.world_goes_on:
-                    jobs.run_all()
-                made.start()
-                complete()
-            made.wait(5.0)
-            goes_on = has_come()
-            assert_completed(made, jobs)
-            write += 1
-    assert write > 3
+    ERRAND.disturbed_at_each_write(disturbance)
 
 
 @pytest.mark.parametrize("skips", [False, True])
 def test_a_backup_is_taken_once_on_caches_that_lag_behind(skips: bool) -> None:
-    write, goes_on = 1, True
-    while goes_on:
-        with bench() as made:
-            jobs = Jobs(made)
-            made.create(*backup())
-
-            def is_done(made: Bench = made, jobs: Jobs = jobs) -> bool:
-                jobs.run_all()
-                return is_completed(made)
-
-            goes_on = survives_lag(made, write, is_done, skips=skips)
-            jobs.until(lambda made=made: is_completed(made))  # type: ignore[misc]
-            assert_completed(made, jobs)
-            write += 1
-    assert write > 3
+    ERRAND.on_lagging_caches(skips=skips)
 
 
 def test_a_pass_waits_until_the_cache_shows_the_status_it_wrote() -> None:

@@ -6,7 +6,8 @@ import pytest
 
 from unit.fakes.apiserver.kinds import JOBS
 from unit.reconcile.bench import Bench, bench
-from unit.reconcile.disturbance import DISTURBANCES, Disturbance, run_or_die, survives_lag
+from unit.reconcile.disturbance import DISTURBANCES, Disturbance
+from unit.reconcile.job_crashes import Errand
 from unit.reconcile.jobs import PROVEN, STORED, Jobs, backup
 from unit.reconcile.verification_steps import Made, assert_stored, stored, verdict, verifying
 
@@ -66,44 +67,19 @@ def test_a_job_that_lost_its_label_is_still_known(made: Made) -> None:
     world.run_until(lambda: is_proven(world))
 
 
+ERRAND = Errand(
+    lambda world: world.create(*backup(verify="Restore")),
+    is_proven,
+    lambda world: assert_proven_once(world, Jobs(world)),
+    writes=6,
+)
+
+
 @pytest.mark.parametrize("disturbance", DISTURBANCES.values(), ids=DISTURBANCES)
 def test_a_backup_is_verified_once_whatever_happens_at_any_write(disturbance: Disturbance) -> None:
-    write, goes_on = 1, True
-    while goes_on:
-        with bench() as world:
-            jobs = Jobs(world)
-            has_come = disturbance.arrange(world, write)
-            world.create(*backup(verify="Restore"))
-
-            def complete(world: Bench = world, jobs: Jobs = jobs) -> None:
-                jobs.until(lambda: is_proven(world))
-
-            if not run_or_die(world, complete):
-                if disturbance.world_goes_on:
-                    jobs.run_all()
-                world.start()
-                complete()
-            world.wait(5.0)
-            goes_on = has_come()
-            assert_proven_once(world, jobs)
-            write += 1
-    assert write > 6
+    ERRAND.disturbed_at_each_write(disturbance)
 
 
 @pytest.mark.parametrize("skips", [False, True])
 def test_a_backup_is_verified_once_on_caches_that_lag_behind(skips: bool) -> None:
-    write, goes_on = 1, True
-    while goes_on:
-        with bench() as world:
-            jobs = Jobs(world)
-            world.create(*backup(verify="Restore"))
-
-            def is_done(world: Bench = world, jobs: Jobs = jobs) -> bool:
-                jobs.run_all()
-                return is_proven(world)
-
-            goes_on = survives_lag(world, write, is_done, skips=skips)
-            jobs.until(lambda world=world: is_proven(world))  # type: ignore[misc]
-            assert_proven_once(world, jobs)
-            write += 1
-    assert write > 6
+    ERRAND.on_lagging_caches(skips=skips)

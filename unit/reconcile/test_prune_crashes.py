@@ -5,8 +5,9 @@ import pytest
 from unit.fakes.apiserver import Json
 from unit.reconcile.bench import Bench, bench
 from unit.reconcile.bodies import BACKUPS, SCHEDULES
-from unit.reconcile.disturbance import DISTURBANCES, Disturbance, run_or_die, survives_lag
+from unit.reconcile.disturbance import DISTURBANCES, Disturbance
 from unit.reconcile.harness import Operator
+from unit.reconcile.job_crashes import Errand
 from unit.reconcile.jobs import Jobs, is_prune, schedule
 from unit.reconcile.schedule_steps import FIRST, created, status
 
@@ -36,47 +37,17 @@ def prunes_created(made: Bench) -> int:
     return len([w for w in jobs if w.applied and w.code != 409 and is_prune(w.request.body)])
 
 
+ERRAND = Errand(lambda made: made.create(*schedule(retention=RETENTION)), is_pruned, assert_pruned, writes=9)
+
+
 @pytest.mark.parametrize("disturbance", DISTURBANCES.values(), ids=DISTURBANCES)
 def test_each_backup_is_followed_by_one_prune_whatever_happens_at_any_write(disturbance: Disturbance) -> None:
-    write, goes_on = 1, True
-    while goes_on:
-        with bench() as made:
-            jobs = Jobs(made)
-            has_come = disturbance.arrange(made, write)
-            made.create(*schedule(retention=RETENTION))
-
-            def complete(made: Bench = made, jobs: Jobs = jobs) -> None:
-                jobs.until(lambda: is_pruned(made))
-                made.wait(5.0)
-
-            if not run_or_die(made, complete):
-                if disturbance.world_goes_on:
-                    jobs.run_all()
-                made.start()
-                complete()
-            goes_on = has_come()
-            assert_pruned(made)
-            write += 1
-    assert write > 9
+    ERRAND.disturbed_at_each_write(disturbance)
 
 
 @pytest.mark.parametrize("skips", [False, True])
 def test_each_backup_is_followed_by_one_prune_on_caches_that_lag_behind(skips: bool) -> None:
-    write, goes_on = 1, True
-    while goes_on:
-        with bench() as made:
-            jobs = Jobs(made)
-            made.create(*schedule(retention=RETENTION))
-
-            def is_done(made: Bench = made, jobs: Jobs = jobs) -> bool:
-                jobs.run_all()
-                return is_pruned(made)
-
-            goes_on = survives_lag(made, write, is_done, skips=skips)
-            jobs.until(lambda made=made: is_pruned(made))  # type: ignore[misc]
-            assert_pruned(made)
-            write += 1
-    assert write > 9
+    ERRAND.on_lagging_caches(skips=skips)
 
 
 def test_two_operators_at_once_never_run_two() -> None:

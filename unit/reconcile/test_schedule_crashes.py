@@ -9,14 +9,9 @@ from etcd_operator.kube import resources
 from unit.fakes.apiserver.kinds import JOBS
 from unit.reconcile.bench import Bench, bench
 from unit.reconcile.bodies import BACKUPS, SCHEDULES
-from unit.reconcile.disturbance import (
-    DISTURBANCES,
-    AtNthWrite,
-    Disturbance,
-    run_or_die,
-    survives_lag,
-)
+from unit.reconcile.disturbance import DISTURBANCES, AtNthWrite, Disturbance
 from unit.reconcile.harness import Operator, objects_of
+from unit.reconcile.job_crashes import Errand
 from unit.reconcile.jobs import Jobs, schedule
 from unit.reconcile.schedule_steps import FIRST, SECOND, created, let_run, status
 
@@ -51,53 +46,29 @@ def applied(made: Bench, plural: str) -> list[str]:
     ]
 
 
+def errand(kept: int) -> Errand:
+    return Errand(
+        lambda made: made.create(*schedule(successfulBackupsHistoryLimit=kept)),
+        is_completed,
+        lambda made: assert_completed(made, kept),
+        writes=6,
+    )
+
+
 @KEEPS
 @pytest.mark.parametrize("disturbance", DISTURBANCES.values(), ids=DISTURBANCES)
 def test_each_time_is_backed_up_once_whatever_happens_at_any_write(
     disturbance: Disturbance, kept: int
 ) -> None:
-    write, goes_on = 1, True
-    while goes_on:
-        with bench() as made:
-            jobs = Jobs(made)
-            has_come = disturbance.arrange(made, write)
-            made.create(*schedule(successfulBackupsHistoryLimit=kept))
-
-            def complete(made: Bench = made, jobs: Jobs = jobs) -> None:
-                jobs.until(lambda: is_completed(made))
-                made.wait(5.0)
-
-            if not run_or_die(made, complete):
-                if disturbance.world_goes_on:
-                    jobs.run_all()
-                made.start()
-                complete()
-            goes_on = has_come()
-            assert_completed(made, kept)
-            write += 1
-    assert write > 6
+    errand(kept).disturbed_at_each_write(disturbance)
 
 
 @pytest.mark.parametrize("skips", [False, True])
 def test_each_time_is_backed_up_once_on_caches_that_lag_behind(skips: bool) -> None:
-    write, goes_on = 1, True
-    while goes_on:
-        with bench() as made:
-            jobs = Jobs(made)
-            made.create(*schedule())
-
-            def is_done(made: Bench = made, jobs: Jobs = jobs) -> bool:
-                jobs.run_all()
-                return is_completed(made)
-
-            goes_on = survives_lag(made, write, is_done, skips=skips)
-            jobs.until(lambda made=made: is_completed(made))  # type: ignore[misc]
-            assert_completed(made, kept=3)
-            write += 1
-    assert write > 6
+    errand(kept=3).on_lagging_caches(skips=skips)
 
 
-@pytest.mark.parametrize("kept", [3, 0])
+@KEEPS
 def test_an_operator_with_an_outdated_cache_repeats_nothing(kept: int) -> None:
     """It sees the schedule as it was before its first time, which is over meanwhile."""
     with bench() as made:
