@@ -17,7 +17,7 @@ from etcd_operator.render.command import REPORT_PATH, SCRATCH
 from unit.api.contract.case import changed
 from unit.api.contract.restore_cases import RESTORE
 from unit.backup.test_programs import program
-from unit.backup.test_restore import COPY
+from unit.backup.restoring import COPY
 from unit.commands.conftest import Ran, Run
 
 METADATA = ObjectMeta(name="my-restore", namespace="default", uid="uid")

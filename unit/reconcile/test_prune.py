@@ -5,16 +5,13 @@ from collections.abc import Iterator
 import pytest
 
 from etcd_operator.api.backups import UID_LABEL
-from unit.fakes.apiserver import Answer, Json
-from unit.fakes.apiserver.faults import Request, no_fault
+from unit.fakes.apiserver import Json
 from unit.fakes.apiserver.kinds import JOBS, PODS
-from unit.reconcile.bench import Bench, bench
+from unit.reconcile.bench import bench
 from unit.reconcile.bodies import BACKUPS, SCHEDULES
-from unit.reconcile.jobs import PRUNED, Jobs, ended, is_prune, schedule
+from unit.reconcile.jobs import PRUNED, Jobs, ended, schedule
+from unit.reconcile.prune_steps import KEEP_TWO, URL, arguments, pruned, prunes, stored
 from unit.reconcile.schedule_steps import FIRST, SECOND, Made, created, let_run, messages, status
-
-KEEP_TWO: Json = {"retention": {"maxCount": 2}}
-URL = f"s3://bucket/default/{FIRST}.db"
 
 
 @pytest.fixture
@@ -22,38 +19,6 @@ def made() -> Iterator[Made]:
     with bench() as world:
         world.start()
         yield world, Jobs(world)
-
-
-def prunes(made: Made) -> list[Json]:
-    """The Jobs that remove old backups."""
-    return [job for job in made[1].all() if is_prune(job)]
-
-
-def arguments(job: Json) -> list[str]:
-    (container,) = job["spec"]["template"]["spec"]["containers"]
-    return [str(each) for each in container["args"]]
-
-
-def pruned(world: Bench) -> Json:
-    return world.condition(SCHEDULES, "Pruned", "s")
-
-
-def has_pruned(world: Bench) -> Json | None:
-    return status(world).get("lastPrune")
-
-
-def stored(made: Made, **spec: object) -> Json:
-    """A schedule whose first backup is stored; the Job that was made then."""
-    world, jobs = made
-    world.create(*schedule(**spec or KEEP_TWO))
-    world.run_until(lambda: bool(jobs.all()))
-    world.drain()
-    jobs.run(jobs.one(), {"name": "x", "source": "c:2379", "seconds": 1.0, "manifest": None})
-    world.drain()
-    world.run_until(lambda: bool(prunes(made)))
-    world.drain()
-    (job,) = prunes(made)
-    return job
 
 
 def test_old_backups_are_removed_after_each_backup_that_was_completed(made: Made) -> None:
@@ -106,55 +71,6 @@ def test_nothing_is_removed_before_the_first_backup_or_after_a_failure(made: Mad
     jobs.run(jobs.one(), {"error": "no bucket", "reason": "BucketMissing"}, exit_code=1)
     world.wait(60.0)
     assert prunes(made) == []
-
-
-def test_a_failure_is_reported_and_delays_no_backup(made: Made) -> None:
-    world, jobs = made
-    jobs.run(stored(made), {"error": "the bucket is gone", "reason": "BucketMissing"}, exit_code=1)
-    world.drain()
-    assert (pruned(world)["status"], pruned(world)["reason"]) == ("False", "BucketMissing")
-    said = "the bucket is gone; old backups remain until the next backup"
-    assert pruned(world)["message"] == said
-    assert messages(world, "PruneFailed") == [said]
-    assert world.condition(SCHEDULES, "Ready", "s")["status"] == "True"
-    world.wait(100.0)
-    assert len(prunes(made)) == 1, "it is not repeated before the next backup"
-    let_run(made, 200.0)
-    assert world.status(BACKUPS, SECOND)["phase"] == "Completed"
-    assert pruned(world)["status"] == "True"
-
-
-def test_a_job_that_hangs_delays_no_backup_and_there_is_never_a_second(made: Made) -> None:
-    world, jobs = made
-    job = stored(made)
-    pod = jobs.start(job)
-    let_run(made, 960.0)
-    assert [each["metadata"]["uid"] for each in prunes(made)] == [job["metadata"]["uid"]]
-    assert len(created(world)) == 4
-    assert world.status(BACKUPS, created(world)[-1])["phase"] == "Completed"
-    world.delete(PODS, pod, grace=0)
-    jobs.end(job, "Failed", "Job was active longer than specified deadline")
-    world.drain()
-    newest = created(world)[-1]
-    assert any("longer than specified deadline" in each for each in messages(world, "PruneFailed"))
-    let_run(made, 20.0)
-    assert status(world)["lastPrune"]["request"].endswith(f"{newest}.db")
-
-
-def test_a_pod_that_does_not_start_says_why_also_after_it_was_given_up(made: Made) -> None:
-    world, jobs = made
-    job = stored(made)
-    waiting = {"reason": "CreateContainerConfigError", "message": 'secret "s" not found'}
-    containers = [{"name": "backup", "state": {"waiting": waiting}}]
-    pod = jobs.start(job, phase="Pending", containerStatuses=containers)
-    world.drain()
-    assert pruned(world)["reason"] == "PodPending"
-    assert 'secret "s" not found' in pruned(world)["message"]
-    world.delete(PODS, pod, grace=0)
-    jobs.end(job, "Failed", "Job was active longer than specified deadline")
-    world.drain()
-    assert (pruned(world)["status"], pruned(world)["reason"]) == ("False", "NotStarted")
-    assert 'secret "s" not found' in pruned(world)["message"]
 
 
 def test_a_job_whose_pod_is_gone_has_done_what_it_was_asked(made: Made) -> None:
@@ -212,40 +128,6 @@ def test_the_newest_verified_backup_is_kept(made: Made) -> None:
     (job,) = prunes(made)
     kept = [each for each in arguments(job) if each.startswith("--keep")]
     assert kept == ["--keep=s-20251231-0005.db", f"--keep={SECOND}.db"]
-
-
-def test_a_job_of_somebody_else_is_in_the_way_and_delays_no_backup(made: Made) -> None:
-    world, _ = made
-    job = stored(made)
-    world.delete(JOBS, job["metadata"]["name"])
-    world.create(JOBS, {"metadata": {"name": job["metadata"]["name"]}, "spec": job["spec"]})
-    world.wait(15.0)
-    assert (pruned(world)["status"], pruned(world)["reason"]) == ("False", "NameConflict")
-    let_run(made, 360.0)
-    assert world.status(BACKUPS, SECOND)["phase"] == "Completed"
-
-
-@pytest.mark.parametrize(("code", "cause"), [(403, "Forbidden"), (422, "Invalid"), (500, "InternalError")])
-def test_a_job_that_cannot_be_created_delays_no_backup(made: Made, code: int, cause: str) -> None:
-    world, _ = made
-
-    def refuse(request: Request) -> Answer | None:
-        is_prune_job = (
-            request.plural == "jobs" and request.method == "POST" and "-prune-" in str(request.body)
-        )
-        return Answer(code=code, reason=cause, message="exceeded quota") if is_prune_job else None
-
-    world.api.before = refuse
-    world.create(*schedule(**KEEP_TWO))
-    let_run(made, 700.0)
-    assert created(world) == [FIRST, SECOND]
-    assert world.status(BACKUPS, SECOND)["phase"] == "Completed"
-    assert pruned(world)["status"] == "False"
-    assert "exceeded quota" in pruned(world)["message"]
-    assert len({*messages(world, "PruneFailed")}) == 1
-    world.api.before = no_fault
-    let_run(made, 60.0)
-    assert pruned(world)["status"] == "True"
 
 
 def test_a_schedule_is_deleted_while_a_job_hangs(made: Made) -> None:

@@ -1,6 +1,5 @@
 import json
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,10 +13,8 @@ from unit.api.contract.case import (
     Changes,
     Manifest,
     changed,
-    running_ephemeral,
-    running_persistent,
 )
-from unit.api.contract.conftest import Kubectl, Result, wait_for
+from unit.api.contract.conftest import Kubectl
 from unit.api.contract.coreos_backup_cases import IN_S3, ON_VOLUME
 from unit.api.contract.schedule_cases import SCHEDULE, TEMPLATE, VALID_SCHEDULES
 
@@ -178,92 +175,6 @@ def test_unsuitable_sizes_are_accepted_with_a_warning(
     assert message in answer.err
 
 
-@pytest.mark.parametrize(("base", "field"), [(PERSISTENT, "replicas"), (EPHEMERAL, "size"), (OLDEST, "size")])
-def test_kubectl_scale_works_warns_and_keeps_the_minimum(
-    kubectl: Kubectl, base: Manifest, field: str
-) -> None:
-    stored = kubectl.store(base)
-    target = f"{_resource(stored)}/{stored['metadata']['name']}"
-    scaled = kubectl("scale", target, "--replicas=2")
-    assert scaled.code == 0, scaled.err
-    assert "2 members tolerate the failure of none" in scaled.err
-    assert kubectl("get", target, "-o", f"jsonpath={{.spec.{field}}}").out == "2"
-    refused = kubectl("scale", target, "--replicas=0")
-    assert f"spec.{field} in body should be greater than or equal to 1" in refused.err
-
-
-def test_a_whole_put_needs_no_resource_version(kubectl: Kubectl) -> None:
-    stored = kubectl.store(EPHEMERAL)
-    body = changed(stored, {"spec": {"size": 3}})
-    answers = []
-
-    def accepted() -> bool:
-        answers.append(_put(kubectl, body))
-        return answers[-1].code == 0
-
-    wait_for(accepted, f"a PUT without a resource version: {answers}")
-    assert json.loads(answers[-1].out)["spec"] == {"size": 3}
-
-
-def test_a_status_put_needs_no_resource_version(kubectl: Kubectl) -> None:
-    body = changed(kubectl.store(EPHEMERAL), {"status": {"phase": "Running"}})
-    wait_for(lambda: _put(kubectl, body, "/status").code == 0, "a status PUT without a resource version")
-
-
-def test_a_put_with_a_stale_resource_version_conflicts(kubectl: Kubectl) -> None:
-    body = changed(kubectl.store(EPHEMERAL), {"metadata/resourceVersion": "1"})
-    assert "the object has been modified" in _put(kubectl, body).err
-
-
-def test_a_version_may_be_removed_and_set_again(kubectl: Kubectl) -> None:
-    stored = kubectl.store(changed(EPHEMERAL, {"status/currentVersion": "3.5.35"}))
-    without = changed(stored, {"spec/version": ABSENT})
-    with_v = changed(stored, {"spec/version": "v3.5.35"})
-    for edit in (without, with_v, changed(stored, {"spec/version": "3.5.35"})):
-        answer = kubectl.replace(edit)
-        assert answer.code == 0, answer.err
-
-
-MOVES = [
-    ("3.6.16", "3.6.99", "3.6.99"),
-    ("3.6.16", "3.6.99", "3.6.16"),
-    ("3.5.35", "3.6.16", "3.5.35"),
-    ("3.5.34", "3.5.35", "3.6.16"),
-    ("3.5.32", "3.5.32", "v3.6.0"),
-    ("3.6.11", "3.6.11", "3.7.0"),
-    ("3.6.16", "3.5.35", "3.5.35"),
-    ("", "3.6.99", "3.5.35"),
-]
-"""The running version, the previous desired version, and an accepted new one."""
-
-
-@pytest.mark.parametrize(("runs", "before", "desired"), MOVES)
-@pytest.mark.parametrize("base", [running_persistent, running_ephemeral])
-def test_a_version_change_is_judged_by_the_running_version(
-    kubectl: Kubectl, base: Callable[[str], Manifest], runs: str, before: str, desired: str
-) -> None:
-    served = base(runs) if runs else changed(base("3.6.16"), {"status": {}})
-    stored = kubectl.store(changed(served, {"spec/version": before}))
-
-    answer = kubectl.replace(changed(stored, {"spec/version": desired}))
-
-    assert answer.code == 0, answer.err
-
-
-def test_a_status_may_change_whatever_the_spec_is(kubectl: Kubectl) -> None:
-    stored = kubectl.store(changed(EPHEMERAL, {"status/currentVersion": "3.5.35"}))
-    patch = json.dumps({"status": {"currentVersion": "3.6.16", "phase": "Running"}})
-    name = stored["metadata"]["name"]
-    answer = kubectl("patch", _resource(stored), name, "--subresource=status", "--type=merge", "-p", patch)
-    assert answer.code == 0, answer.err
-
-
-def test_a_bootstrapping_member_can_get_an_existing_only_start(kubectl: Kubectl) -> None:
-    stored = kubectl.store(changed(PEER, {"spec/bootstrap/initialClusterState": "New"}))
-    existing_only = changed(stored, {"spec/bootstrap/initialClusterState": "Existing"})
-    assert kubectl.replace(existing_only).code == 0
-
-
 def test_columns_short_name_and_category_show_both_groups(kubectl: Kubectl) -> None:
     persistent, ephemeral = kubectl.store(PERSISTENT), kubectl.store(EPHEMERAL)
     short = kubectl("get", "etcd", persistent["metadata"]["name"])
@@ -273,14 +184,6 @@ def test_columns_short_name_and_category_show_both_groups(kubectl: Kubectl) -> N
     everything = kubectl("get", "etcd-operator").out
     assert f"etcdcluster.coreos.com/{ephemeral['metadata']['name']}" in everything
     assert f"etcdcluster.etcd.improbable.io/{persistent['metadata']['name']}" in everything
-
-
-def test_a_schedule_and_its_template_may_be_edited(kubectl: Kubectl) -> None:
-    stored = kubectl.store(SCHEDULE)
-    url = "gs://my-bucket/{{ .UID }}"
-    changes: Changes = {"spec/schedule": "@daily", f"{TEMPLATE}/destination/objectURLTemplate": url}
-    answer = kubectl.replace(changed(stored, changes))
-    assert answer.code == 0, answer.err
 
 
 def test_the_columns_of_a_schedule(kubectl: Kubectl) -> None:
@@ -295,13 +198,3 @@ def test_the_columns_of_a_schedule(kubectl: Kubectl) -> None:
         "LAST VERIFIED",
         "AGE",
     ]
-
-
-def _resource(manifest: Manifest) -> str:
-    return f"{manifest['kind']}s.{manifest['apiVersion'].partition('/')[0]}".lower()
-
-
-def _put(kubectl: Kubectl, body: Manifest, subresource: str = "") -> Result:
-    name = body["metadata"]["name"]
-    path = f"/apis/coreos.com/v1/namespaces/{kubectl.namespace}/etcdclusters/{name}{subresource}"
-    return kubectl("replace", "--raw", path, "-f", "-", given=body)
