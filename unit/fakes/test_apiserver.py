@@ -1,5 +1,6 @@
 """What the fake can be made to do that no real server does on demand: faults, stale views, restarts."""
 
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -164,6 +165,18 @@ def test_without_its_collector_dependents_stay(subject: Subject, api: ApiServer)
     api.objects.collector.enabled = True
     api.objects.collector.run()
     assert listed(subject) == []
+
+
+def test_all_objects_are_read_between_two_writes(api: ApiServer) -> None:
+    store, found = api.objects.store, list[str]()
+    reader = threading.Thread(target=lambda: found.extend(place.name for place, _ in store.everything()))
+    with store.changed:
+        reader.start()
+        reader.join(0.1)
+        assert reader.is_alive(), "it reads while a write is under way"
+        store.put(CONFIG_MAPS, config_map("a"))
+    reader.join(60.0)
+    assert "a" in found
 
 
 def test_a_crash_of_the_fake_itself_fails_the_test() -> None:

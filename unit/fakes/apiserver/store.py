@@ -66,7 +66,8 @@ class Store:
 
     def everything(self) -> Iterator[tuple[Place, Json]]:
         """All objects with their places, as of now."""
-        return iter(list(self._objects.items()))
+        with self.changed:  # a collection of garbage lets other threads in, even while a list is made
+            return iter(list(self._objects.items()))
 
     def put(self, kind: Kind, obj: Json) -> Json:
         """Store `obj` (which the store keeps) under the next revision."""
