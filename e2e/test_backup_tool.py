@@ -1,6 +1,5 @@
 """`spec.backup` of coreos.com on a real Kubernetes: the walkthrough, and "keep the last 3"."""
 
-import base64
 import json
 import os
 import socket
@@ -14,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from e2e.support import stores
+from e2e.support.backups import token_of
 from e2e.support.checks import assert_at_rest, assert_consistent
 from e2e.support.clusters import Document, ephemeral
 from e2e.support.members import Members
@@ -56,12 +56,6 @@ def wait_healthy(space: Space, document: Document) -> Document:
     )
     found: Document = space.status(document)["backup"]
     return found
-
-
-def token_of(space: Space, name: str) -> str:
-    """The token, as docs/backup.md says."""
-    encoded = space.kubectl("get", "secret", f"{name}-backup-tool", "-o", "jsonpath={.data.token}")
-    return base64.b64decode(encoded).decode()
 
 
 @contextmanager

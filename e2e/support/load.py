@@ -1,21 +1,33 @@
 """Puts under load, each of which can be found missing afterwards: for losses that a recovery permits."""
 
+import subprocess
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 
 from e2e.support.members import Members
 from e2e.support.resizing import RATE
+from e2e.support.testbed import Testbed
 from e2e.support.waiting import LONG, answered
 from etcd_operator.errors import OperatorError
-from etcd_operator.etcd.client import EtcdClient
+
+BUMP = 1_000_000_000
+"""What every restore adds to the revision of its source."""
+
+PREFIX = "load/"
 
 
 class Load:
-    """Puts each key once, through all members in turn, and remembers what was acknowledged."""
+    """Puts each key once, through all members in turn, and remembers what was acknowledged.
 
-    def __init__(self, addresses: list[str]) -> None:
-        self.acknowledged: dict[bytes, int] = {}
+    `addresses` is called again when a member does not answer. `acknowledged` has the revision of each key.
+    """
+
+    def __init__(self, addresses: Callable[[], list[str]], *, per_second: float = RATE) -> None:
+        self.acknowledged: dict[str, int] = {}
         self._addresses = addresses
+        self._known = addresses()
+        self._interval = 1.0 / per_second
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="load")
 
@@ -26,23 +38,61 @@ class Load:
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join(LONG)
+        assert not self._thread.is_alive(), "the load does not end"
 
-    def missing(self, address: str) -> list[bytes]:
-        """What was acknowledged and is not there."""
-        with Members() as members:
-            client = members.client(address)
-            return [key for key in self.acknowledged if _is_missing(client, key)]
+    @property
+    def newest(self) -> int:
+        """The highest revision that was acknowledged; 0 before the first."""
+        return max(list(self.acknowledged.values()), default=0)
+
+    def lost(self, revision: int) -> set[str]:
+        """What a recovery from a source of this revision loses: written later, but not since."""
+        return {key for key, at in self.acknowledged.items() if revision < at <= revision + BUMP}
+
+    def judge(self, testbed: Testbed, addresses: list[str], revision: int) -> int:
+        """See that every member has all but what a source of this revision lacks; how much that is."""
+        expected = self.lost(revision)
+        for address in addresses:
+            missing = set(self.acknowledged) - stored(testbed, address)
+            assert missing == expected, (
+                f"{address} lacks {_shown(self.acknowledged, missing - expected)}, though the source has it; "
+                f"it has {_shown(self.acknowledged, expected - missing)}, though the source lacks it "
+                f"(revision {revision})"
+            )
+        print(f"{len(self.acknowledged)} writes acknowledged, {len(expected)} missing, all after {revision}")
+        return len(expected)
 
     def _run(self) -> None:
         with Members(deadline=1.0) as members:
             number = 0
-            while not self._stop.wait(1.0 / RATE):
-                key = f"load/{number}".encode()
-                client = members.client(self._addresses[number % len(self._addresses)])
-                with suppress(OperatorError):  # unknown: may be there or not
-                    self.acknowledged[key] = client.put(key, b"value")
+            while not self._stop.wait(self._interval):
+                self._put(members, number)
                 number += 1
 
+    def _put(self, members: Members, number: int) -> None:
+        """One put. Without an answer it is unknown: may be there or not."""
+        key = f"{PREFIX}{number}"
+        try:
+            client = members.client(self._known[number % len(self._known)])
+            self.acknowledged[key] = client.put(key.encode(), b"value")
+        except (OperatorError, ZeroDivisionError):
+            with suppress(OperatorError):  # the API server is away
+                self._known = self._addresses()
 
-def _is_missing(client: EtcdClient, key: bytes) -> bool:
-    return answered(lambda: client.get(key), f"{key!r} is read") is None
+
+def stored(testbed: Testbed, address: str) -> set[str]:
+    """The keys of loads that a quorum has, read through the member at that address with etcdctl."""
+    command = ["etcdctl", f"--endpoints=http://{address}:2379", "get", PREFIX, "--prefix", "--keys-only"]
+
+    def read() -> set[str]:
+        done = subprocess.run(
+            command, env=testbed.environment(), capture_output=True, text=True, timeout=LONG, check=False
+        )
+        assert done.returncode == 0, done.stderr
+        return set(done.stdout.split())
+
+    return answered(read, f"the keys are read at {address}")
+
+
+def _shown(acknowledged: dict[str, int], keys: set[str]) -> dict[str, int]:
+    return {key: acknowledged[key] for key in sorted(keys)[:20]}

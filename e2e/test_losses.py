@@ -1,0 +1,93 @@
+"""A client writes all the time while members are lost: what is missing afterwards is what the status says."""
+
+from contextlib import ExitStack
+
+import pytest
+
+from e2e.support.backups import OF_ONE_CLUSTER, back_up
+from e2e.support.checks import assert_at_rest, assert_consistent
+from e2e.support.clusters import Document, ephemeral
+from e2e.support.load import Load
+from e2e.support.resizing import leaders_pod
+from e2e.support.space import Space
+from e2e.support.status import condition
+from e2e.support.waiting import LONG, wait_until
+from e2e.support.watching import watcher
+from e2e.test_quorum_lost import NAME, await_recovered, lose, names, pause
+from etcd_operator.kube import resources
+
+
+def writes(load: Load, number: int = 100) -> None:
+    """Wait for so many more acknowledged writes."""
+    before = len(load.acknowledged)
+    wait_until(lambda: len(load.acknowledged) >= before + number, LONG, "writes are acknowledged")
+
+
+def assert_said(space: Space, document: Document, load: Load, reason: str) -> None:
+    """The status names the source; each member has what that has, and what was written since."""
+    recovery = space.status(document)["recovery"]
+    reported = condition(space.stored(document), "DataLossPossible")
+    assert (reported["status"], reported["reason"]) == ("True", reason)
+    assert str(recovery["revision"]) in reported["message"], reported
+    load.judge(space.testbed, space.addresses(document), recovery["revision"])
+    assert recovery["replaces"] != assert_consistent(space, document)
+
+
+@pytest.mark.parametrize(
+    "is_survivor_newer",
+    [
+        pytest.param(True, id="newer-survivor", marks=pytest.mark.long),
+        pytest.param(False, id="newer-backup"),
+    ],
+)
+def test_the_newer_of_survivor_and_backup_is_the_source(space: Space, is_survivor_newer: bool) -> None:
+    """A backup is newer than a survivor that has hung while the others were written to."""
+    document = space.created(ephemeral(backup=OF_ONE_CLUSTER))
+    space.wait_settled(document)
+    leader = leaders_pod(space, document)
+    survivor = max(name for name in names(0, 1, 2) if name != leader)
+    lost = [number for number in (0, 1, 2) if names(number) != [survivor]]
+
+    def addresses() -> list[str]:
+        pods = [pod for pod in space.pods(document) if pod["metadata"]["name"] != survivor]
+        return [pod["status"]["podIP"] for pod in pods if pod["status"].get("podIP")]
+
+    with Load(addresses) as load, ExitStack() as stack:
+        watching = watcher(space, NAME)
+        watching.await_event()
+        if not is_survivor_newer:
+            pause(space, document, is_paused=True)
+            stack.enter_context(space.frozen(survivor))
+        writes(load)
+        revision = back_up(space, NAME)
+        writes(load)
+        if is_survivor_newer:
+            lose(space, document, *lost)
+        else:
+            delete(space, document, lost)
+            stack.close()  # it goes on, alone
+            pause(space, document, is_paused=False)
+        await_recovered(space, document)
+        writes(load)
+    recovery = space.status(document)["recovery"]
+    if is_survivor_newer:
+        assert (recovery["survivor"], recovery["revision"] > revision) == (survivor, True)
+    else:
+        assert (recovery["survivor"], recovery["revision"]) == ("", revision)
+    assert_said(
+        space, document, load, "RecoveredFromSurvivor" if is_survivor_newer else "RecoveredFromBackup"
+    )
+    watching.await_compacted()
+    assert_at_rest(space, 10)
+
+
+def delete(space: Space, document: Document, numbers: list[int]) -> None:
+    """Delete pods and wait until they are gone; their cluster is paused."""
+    space.kubectl("delete", "pod", *names(*numbers), "--now", "--wait=false")
+    deleted = set(names(*numbers))
+    wait_until(lambda: not deleted & set(space.names(resources.PODS)), LONG, "the pods are deleted")
+    wait_until(
+        lambda: condition(space.stored(document), "Available")["reason"] == "QuorumLost",
+        LONG,
+        lambda: f"the loss is reported: {space.status(document)}",
+    )
