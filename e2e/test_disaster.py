@@ -1,19 +1,20 @@
 """The documents' disaster recovery: most pods of a cluster with backups are deleted, then all of them."""
 
-import json
-
 import pytest
 
+from e2e.support import stores
+from e2e.support.backups import back_up
 from e2e.support.checks import assert_at_rest, assert_consistent
 from e2e.support.clusters import Document, ephemeral
+from e2e.support.load import BUMP, Load
 from e2e.support.members import Members
-from e2e.support.shell import NAME as SHELL
 from e2e.support.shell import etcdctl_in_shell, start_shell
 from e2e.support.space import Space
 from e2e.support.status import condition
 from e2e.support.testbed import ROOT
-from e2e.support.waiting import LONG, answered, wait_until
-from e2e.test_backup_tool import token_of, wait_healthy
+from e2e.support.waiting import LONG, wait_until
+from e2e.support.watching import watcher
+from e2e.test_backup_tool import wait_healthy
 from etcd_operator.kube import resources
 
 EXAMPLE = ROOT / "manifests" / "examples" / "example-etcd-cluster-with-backup.yaml"
@@ -46,15 +47,6 @@ def created(space: Space) -> Document:
     return document
 
 
-def back_up(space: Space) -> int:
-    """Take a backup; its revision."""
-    header = f"Authorization: Bearer {token_of(space, NAME)}"
-    url = f"http://{NAME}-backup-tool:19999/backupnow"
-    take = ("exec", SHELL, "--", "wget", "-q", "-O", "-", "--header", header, url)
-    taken = json.loads(answered(lambda: space.kubectl(*take), "a backup is taken"))
-    return int(taken["newest"]["revision"])
-
-
 def await_seed(space: Space, seed: str) -> None:
     """See the seed as the document shows it."""
     seen: list[tuple[str, str]] = []
@@ -78,11 +70,16 @@ def await_members(space: Space, document: Document, *numbers: int) -> None:
 @pytest.mark.unrestricted
 def test_all_pods_deleted_together_are_restored_from_the_newest_backup(space: Space) -> None:
     document = created(space)
-    revision = back_up(space)
     before = space.status(document)["clusterID"]
-    space.kubectl("delete", "pod", *names(0, 1, 2), "--now")
-    await_seed(space, names(3)[0])
-    await_members(space, document, 3, 4, 5)
+    with Load(lambda: space.addresses(document)) as load:
+        watching = watcher(space, NAME)
+        watching.await_event()
+        revision = back_up(space, NAME)
+        wait_until(lambda: load.newest > revision, LONG, "writes that no backup has")
+        space.kubectl("delete", "pod", *names(0, 1, 2), "--now")
+        await_seed(space, names(3)[0])
+        await_members(space, document, 3, 4, 5)
+        wait_until(lambda: load.newest > BUMP, LONG, "writes go on")
 
     status = space.status(document)
     recovery = status["recovery"]
@@ -91,9 +88,11 @@ def test_all_pods_deleted_together_are_restored_from_the_newest_backup(space: Sp
     assert (loss["status"], loss["reason"]) == ("True", "RecoveredFromBackup")
     assert recovery["backup"]["name"] in loss["message"]
     assert recovery["backup"]["time"] in loss["message"]
+    assert load.judge(space.testbed, space.addresses(document), revision) > 0
+    watching.await_compacted()
     warnings = ("QuorumLost", "RecoveryStarted", "Recovered")
     space.wait_events(NAME, *(("Warning", reason) for reason in warnings))
-    assert back_up(space) > 1_000_000_000
+    assert back_up(space, NAME) > 1_000_000_000
     assert_at_rest(space, 10)
 
 
@@ -142,3 +141,25 @@ def test_a_new_cluster_begins_with_the_newest_backup_of_a_deleted_one(space: Spa
             space.kubectl("delete", "etcdclusters.coreos.com", name)
             wait_until(lambda: not space.names(resources.PODS), LONG, "its pods are gone")
     assert recovery["backup"]["via"] == "Tool"
+
+
+@pytest.mark.long
+def test_a_new_cluster_begins_with_a_backup_in_a_real_bucket(space: Space) -> None:
+    store = stores.deploy(space, stores.S3)
+    target = {"s3Bucket": stores.BUCKET, "awsSecret": store.secret, "endpoint": store.endpoint}
+    backup = {"backupIntervalInSecond": 3600, "maxBackups": 3, "storageType": "S3", "s3": target}
+    old = space.created(ephemeral("old", size=1, backup=backup))
+    with Load(lambda: space.addresses(old)) as load:
+        wait_until(lambda: load.newest > 100, LONG, "writes are acknowledged")
+        revision = back_up(space, "old")
+        wait_until(lambda: load.newest > revision, LONG, "writes that no backup has")
+    space.kubectl("delete", "etcdclusters.coreos.com", "old")
+    document = space.created(
+        ephemeral("new", backup=backup, restore={"backupClusterName": "old", "storageType": "S3"})
+    )
+    space.wait_settled(document)
+    assert space.status(document)["recovery"]["revision"] == revision
+    assert_consistent(space, document)
+    assert load.judge(space.testbed, space.addresses(document), revision) > 0
+    everything = space.kubectl("get", "all,events,etcdclusters.coreos.com", "-o", "yaml")
+    assert not [planted for planted in stores.PLANTED if planted in everything]

@@ -1,30 +1,33 @@
 """EtcdRestores on a real Kubernetes: a cluster and its claims are lost, and come back from a backup."""
 
 import pytest
+import yaml
 
 from e2e.support import stores
+from e2e.support.checks import assert_consistent
 from e2e.support.clusters import Document, persistent
+from e2e.support.load import BUMP, Load
 from e2e.support.members import Members
 from e2e.support.space import Space
 from e2e.support.stores import GCS, S3, Kind
 from e2e.support.volumes import claim_folder
 from e2e.support.waiting import LONG, answered, wait_until
+from e2e.support.watching import watcher
 from e2e.test_backups import ON_CLAIM, VERSION, backup, credentials, wait_phase, with_a_key
 from etcd_operator.kube import resources
 
 STORAGE = persistent()["spec"]["storage"]
-BUMP = 1_000_000_000
 SELECTOR = "etcd.improbable.io/cluster-name=my-cluster"
 
 
-def restore(name: str, source: Document, **template: object) -> Document:
-    """An EtcdRestore to my-cluster, by default of three members."""
+def restore(name: str, source: Document, cluster: str = "my-cluster", **template: object) -> Document:
+    """An EtcdRestore, by default to my-cluster with three members."""
     spec = {"replicas": 3, "storage": STORAGE, **template}
     return {
         "apiVersion": VERSION,
         "kind": "EtcdRestore",
         "metadata": {"name": name},
-        "spec": {"source": source, "clusterTemplate": {"clusterName": "my-cluster", "spec": spec}},
+        "spec": {"source": source, "clusterTemplate": {"clusterName": cluster, "spec": spec}},
     }
 
 
@@ -50,40 +53,39 @@ def lose_everything(space: Space) -> None:
     space.kubectl("delete", "pvc", "--selector", SELECTOR)
 
 
-def assert_restored(space: Space, name: str, size: int, *, key: bytes = b"greeting") -> None:
-    """Every member serves the data, as one cluster."""
+def assert_restored(space: Space, name: str, size: int, cluster: str = "my-cluster") -> Document:
+    """Every member serves the data, as one cluster, above all revisions of before; the cluster."""
     status = space.kubectl.json("get", "etcdrestore", name)["status"]
-    document = persistent(replicas=size)
+    document = persistent(cluster, replicas=size)
     space.wait_settled(document)
-    assert space.status(document)["clusterID"] == status["clusterID"]
-    addresses = space.addresses(document)
-    assert len(addresses) == size
+    assert assert_consistent(space, document) == f"{int(status['clusterID'], 16):x}"
     with Members() as members:
-        clients = [members.client(address) for address in addresses]
-        values = [answered(lambda client=client: client.get(key), "a read") for client in clients]  # type: ignore[misc]
-        assert {value.value for value in values if value is not None} == {b"hello"}
-        assert None not in values
-        reports = [client.status() for client in clients]
-        assert len({report.cluster_id for report in reports}) == 1
-        assert all(report.revision > BUMP for report in reports)
-        assert (
-            len({client.hash_kv(status["snapshot"]["revision"] + 1_000_000_000).hash for client in clients})
-            == 1
-        )
-    claims = space.kubectl.json("get", "pvc", "--selector", f"etcd.improbable.io/restored-from={name}")[
-        "items"
-    ]
-    assert sorted(claim["metadata"]["name"] for claim in claims) == [f"my-cluster-{n}" for n in range(size)]
+        for address in space.addresses(document):
+            client = members.client(address)
+            found = answered(lambda client=client: client.get(b"greeting"), "a read")  # type: ignore[misc]
+            assert found is not None
+            assert found.value == b"hello"
+            assert client.status().revision >= status["snapshot"]["revision"] + BUMP
+    claims = space.names(resources.CLAIMS, f"etcd.improbable.io/restored-from={name}")
+    assert claims == [f"{cluster}-{n}" for n in range(size)]
+    return document
 
 
-def test_a_lost_cluster_comes_back_from_a_backup_with_three_members(space: Space) -> None:
+SIZES = {"back": ("my-cluster", 3), "to-one": ("single", 1), "to-five": ("large", 5)}
+
+
+def test_a_lost_cluster_comes_back_from_a_backup_with_one_three_and_five_members(space: Space) -> None:
+    """The backup is taken while a client writes; what it does not have is exactly what was written later."""
     with_a_key(space)
-    space.kubectl.create(backup("one", ON_CLAIM))
-    wait_phase(space, "one", "Completed")
-
-    space.kubectl.create(restore("too-early", {"backupName": "one"}))
-    phase, reason, _ = ended(space, "too-early")
-    assert (phase, reason) == ("Failed", "ClusterExists"), "nothing that exists is touched"
+    with Load(lambda: space.addresses(persistent(replicas=1))) as load:
+        watching = watcher(space, "my-cluster")
+        watching.await_event()
+        space.kubectl.create(backup("one", ON_CLAIM))
+        taken = wait_phase(space, "one", "Completed")["revision"]
+        wait_until(lambda: load.newest > taken + 10, LONG, "writes that the backup does not have")
+        space.kubectl.create(restore("too-early", {"backupName": "one"}))
+        phase, reason, _ = ended(space, "too-early")
+        assert (phase, reason) == ("Failed", "ClusterExists"), "nothing that exists is touched"
 
     lose_everything(space)
     stored = claim_folder(space, "my-backups") / "one.db"
@@ -92,21 +94,29 @@ def test_a_lost_cluster_comes_back_from_a_backup_with_three_members(space: Space
     space.kubectl.create(restore("damaged", {"backupName": "one"}))
     phase, reason, message = ended(space, "damaged")
     assert (phase, reason) == ("Failed", "BackupDamaged"), message
-    left = space.kubectl.json("get", "pvc,jobs,pods,etcd")["items"]
-    names = {
-        (each["kind"], each["metadata"]["name"]) for each in left if "one" not in each["metadata"]["name"]
-    }
-    assert {name for kind, name in names if kind != "PersistentVolumeClaim"} <= set()
-    assert ("PersistentVolumeClaim", "my-cluster-0") not in names
+    assert_nothing_left(space, "watcher")
 
     stored.write_bytes(content)
-    space.kubectl.create(restore("back", {"backupName": "one"}))
-    space.kubectl(
-        "wait", "etcdrestore/back", "--for=condition=Complete", f"--timeout={LONG:.0f}s", deadline=LONG + 30
-    )
-    assert_restored(space, "back", 3)
+    for name, (cluster, size) in SIZES.items():
+        space.kubectl.create(restore(name, {"backupName": "one"}, cluster, replicas=size))
+    complete = ("--for=condition=Complete", f"--timeout={LONG:.0f}s")
+    space.kubectl("wait", *(f"etcdrestore/{name}" for name in SIZES), *complete, deadline=LONG + 30)
+    for name, (cluster, size) in SIZES.items():
+        document = assert_restored(space, name, size, cluster)
+        revision = space.kubectl.json("get", "etcdrestore", name)["status"]["snapshot"]["revision"]
+        assert revision == taken
+        assert load.judge(space.testbed, space.addresses(document), revision) > 10
+    watching.await_compacted()
     (row,) = [each for each in space.kubectl.table("get", "etcdrestores") if each["NAME"] == "back"]
     assert (row["CLUSTER"], row["PHASE"], row["REASON"]) == ("my-cluster", "Completed", "Restored")
+
+
+def assert_nothing_left(space: Space, *others: str) -> None:
+    """Of a restore that failed: no object of the cluster, no Job and no pod but those of backups."""
+    assert space.names(resources.IMPROBABLE_CLUSTERS) == []
+    assert space.names(resources.CLAIMS) == ["my-backups"]
+    made = [*space.names(resources.JOBS), *space.names(resources.PODS)]
+    assert [name for name in made if not name.startswith(("one", *others))] == []
 
 
 @pytest.mark.long
@@ -137,24 +147,58 @@ def test_any_size_and_the_next_version_from_a_plain_snapshot(space: Space, size:
             assert found is not None
 
 
+GUIDE = """
+apiVersion: etcd.improbable.io/v1alpha1
+kind: EtcdRestore
+metadata:
+  name: e2e-restore
+spec:
+  source:
+    bucket:
+      bucketURL: gs://etcd-backup-test
+      objectPath: foo.db
+      credentials:
+        googleCloud:
+          secretKeyRef:
+            name: backup-gcs-cred
+            key: gcp.json
+            optional: false
+  clusterTemplate:
+    clusterName: e2e-backup-cluster
+    spec:
+      replicas: 3
+      storage:
+        volumeClaimTemplate:
+          storageClassName: standard
+          resources:
+            requests:
+              storage: 100Mi
+"""
+
+
 @pytest.mark.long
-@pytest.mark.unrestricted
 @pytest.mark.parametrize("kind", [S3, GCS], ids=lambda kind: kind.name)
 def test_the_bucket_of_the_guide(space: Space, kind: Kind) -> None:
-    """`spec.source.bucket`, from a real store."""
+    """Its document as it is for Google, beside the address of the emulator; for Amazon with that URL."""
     store = stores.deploy(space, kind)
+    store.bucket_named("etcd-backup-test").create()
     with_a_key(space)
-    access = credentials(space, store)
-    space.kubectl.create(backup("one", {"objectURLTemplate": store.url("foo.db"), "credentials": access}))
+    url = store.url("foo.db").replace(f"://{stores.BUCKET}/", "://etcd-backup-test/")
+    space.kubectl.create(backup("one", {"objectURLTemplate": url, "credentials": credentials(space, store)}))
     wait_phase(space, "one", "Completed")
-    lose_everything(space)
-    url, _, options = store.url("foo.db").partition("?")
-    bucket = url.removesuffix("/foo.db") + ("?" + options if options else "")
-    source = {"bucket": {"bucketURL": bucket, "objectPath": "foo.db", "credentials": access}}
-    space.kubectl.create(restore("e2e-restore", source))
+    document = yaml.safe_load(GUIDE)
+    found = document["spec"]["source"]["bucket"]
+    if kind is S3:
+        found["bucketURL"] = url.replace("/foo.db", "")
+        found["credentials"] = {"aws": {"secretKeyRef": {"name": store.secret, "key": "credentials"}}}
+    else:
+        file = f"--from-literal=gcp.json={kind.secret['credentials.json']}"
+        space.kubectl("create", "secret", "generic", "backup-gcs-cred", file)
+        found["credentials"]["environment"] = {"secretName": "emulator"}
+    space.kubectl.create(document)
     phase, _, message = ended(space, "e2e-restore")
     assert phase == "Completed", message
-    assert_restored(space, "e2e-restore", 3)
+    assert_restored(space, "e2e-restore", 3, "e2e-backup-cluster")
 
 
 @pytest.mark.long

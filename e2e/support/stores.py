@@ -129,8 +129,12 @@ class DeployedStore:
     @property
     def bucket(self) -> buckets.Bucket:
         """The bucket, read by other means than those of the operator."""
+        return self.bucket_named(BUCKET)
+
+    def bucket_named(self, name: str) -> buckets.Bucket:
+        """Another bucket of the store, which need not exist yet."""
         make = buckets.S3Bucket if self.kind is S3 else buckets.GCSBucket
-        return make(self.local_endpoint, BUCKET, self.environment)
+        return make(self.local_endpoint, name, self.environment)
 
     def file(self, key: str) -> Path:
         """Where an object lies on this machine, to damage it as a broken disk would; local clusters only."""
