@@ -1,0 +1,131 @@
+"""A kube-apiserver that stores its objects in a cluster of the operator, as a process of this machine.
+
+It is the client whose recovery matters most: it has watches and caches, and nobody restarts it.
+"""
+
+import json
+import socket
+import subprocess
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from e2e.support.waiting import LONG, wait_until
+from localcluster import tools
+from localcluster.kubectl import Kubectl
+from localcluster.paths import Cache
+
+_USER = "administrator"
+
+
+@dataclass(frozen=True)
+class ApiServer:
+    """One that serves; `folder` has its files and its log."""
+
+    folder: Path
+    process: "subprocess.Popen[bytes]" = field(repr=False)
+    environment: Mapping[str, str] = field(repr=False)
+
+    @property
+    def kubectl(self) -> Kubectl:
+        """kubectl that talks to it, in its namespace `default`."""
+        return Kubectl(
+            program="kubectl",
+            kubeconfig=self.folder / "kubeconfig",
+            namespace="default",
+            environment=lambda: dict(self.environment),
+            deadline=LONG,
+            is_echoed=True,
+        )
+
+    @property
+    def log(self) -> str:
+        """All that it has logged."""
+        return (self.folder / "kube-apiserver.log").read_text(errors="replace")
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it is the process that was started."""
+        return self.process.poll() is None
+
+
+@contextmanager
+def api_server(endpoint: str, folder: Path, environment: Mapping[str, str]) -> Iterator[ApiServer]:
+    """Run one with its data at an etcd endpoint; `environment` has a PATH with kubectl."""
+    port = _free_port()
+    key = folder / "accounts.key"
+    subprocess.run(["openssl", "genrsa", "-out", str(key), "2048"], check=True, capture_output=True)
+    (folder / "tokens.csv").write_text(f"{_USER},{_USER},{_USER},system:masters\n")
+    (folder / "kubeconfig").write_text(json.dumps(_kubeconfig(port)))
+    with _process("kube-apiserver", _flags(endpoint, port, folder), folder) as process:
+        server = ApiServer(folder, process, environment)
+        wait_until(server.kubectl.is_ready, LONG, lambda: f"a kube-apiserver is ready: {server.log[-2000:]}")
+        yield server
+
+
+@contextmanager
+def controllers(server: ApiServer, *names: str) -> Iterator[None]:
+    """Run these controllers of the kube-controller-manager: they see objects through informers."""
+    options = {
+        "kubeconfig": server.folder / "kubeconfig",
+        "controllers": ",".join(names),
+        "leader-elect": "false",
+        "secure-port": "0",
+    }
+    with _process("kube-controller-manager", options, server.folder) as process:
+        yield
+        assert process.poll() is None, "the controllers have ended"
+
+
+@contextmanager
+def _process(
+    program: str, options: Mapping[str, object], folder: Path
+) -> "Iterator[subprocess.Popen[bytes]]":
+    command = [str(Cache.of_user().tool(tools.KUBERNETES, program))]
+    command += [f"--{name}={value}" for name, value in options.items()]
+    with (folder / f"{program}.log").open("wb") as log:
+        process = subprocess.Popen(command, stdout=log, stderr=log)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait(20)
+
+
+def _flags(endpoint: str, port: int, folder: Path) -> dict[str, object]:
+    return {
+        "etcd-servers": f"http://{endpoint}",
+        "bind-address": "127.0.0.1",
+        "advertise-address": "127.0.0.1",
+        "endpoint-reconciler-type": "none",
+        "secure-port": str(port),
+        "cert-dir": folder / "certificates",
+        "token-auth-file": folder / "tokens.csv",
+        "authorization-mode": "RBAC",
+        "service-account-issuer": "https://kubernetes.default.svc",
+        "service-account-key-file": folder / "accounts.key",
+        "service-account-signing-key-file": folder / "accounts.key",
+        "service-cluster-ip-range": "10.250.0.0/24",
+        "disable-admission-plugins": "ServiceAccount",
+    }
+
+
+def _kubeconfig(port: int) -> dict[str, Any]:
+    cluster = {"server": f"https://127.0.0.1:{port}", "insecure-skip-tls-verify": True}
+    return {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "it",
+        "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+        "clusters": [{"name": "it", "cluster": cluster}],
+        "users": [{"name": "it", "user": {"token": _USER}}],
+    }
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address: Any = probe.getsockname()
+    return int(address[1])
