@@ -18,16 +18,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hypothesis import seed, settings
-from hypothesis.stateful import run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
-from unit.core.model_machine import Machine
+from unit.core.test_disaster_model import Disasters
 from unit.core.test_membership_model import Memberships
 from unit.core.test_model import Bootstraps
 from unit.core.test_recovery_model import ManualRecoveries, Recoveries
+from unit.core.test_restore_model import Restores
 from unit.core.test_upgrade_model import Upgrades
 
-MODELS: dict[str, type[Machine]] = {
-    model.__name__: model for model in (Bootstraps, Memberships, Upgrades, Recoveries, ManualRecoveries)
+MODELS: dict[str, type[RuleBasedStateMachine]] = {
+    model.__name__: model
+    for model in (Bootstraps, Memberships, Upgrades, Recoveries, Disasters, ManualRecoveries, Restores)
 }
 RUNS = 100
 """Runs with one seed."""
@@ -101,14 +103,14 @@ def explore(model: str, number: int, runs: int = RUNS) -> Outcome:
     return Outcome(model=model, seed=number, runs=made["runs"], steps=made["steps"], failure=failure)
 
 
-def _counted(model: type[Machine], made: Counter[str]) -> type[Machine]:
+def _counted(model: type[RuleBasedStateMachine], made: Counter[str]) -> type[RuleBasedStateMachine]:
     """The model, and how far it goes."""
 
-    def check_invariants(self: Machine, *args: Any, **kwargs: Any) -> None:
+    def check_invariants(self: RuleBasedStateMachine, *args: Any, **kwargs: Any) -> None:
         made["steps"] += 1
         model.check_invariants(self, *args, **kwargs)
 
-    def teardown(self: Machine) -> None:
+    def teardown(self: RuleBasedStateMachine) -> None:
         made["runs"] += 1
         model.teardown(self)
 

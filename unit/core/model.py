@@ -20,7 +20,10 @@ class Refused(Exception):
 
 @dataclass(frozen=True, kw_only=True)
 class Resource:
-    """The stored cluster resource; `writes` counts those to it. recover: the annotation of that name."""
+    """The stored cluster resource; `writes` counts those to it. recover: the annotation of that name.
+
+    keeps_backups: spec.backup; backup_revision: of the newest one that status has. restores: spec.restore.
+    """
 
     uid: str
     size: int
@@ -28,6 +31,9 @@ class Resource:
     writes: int
     persisted: PersistedState = field(default_factory=PersistedState)
     recover: str = ""
+    keeps_backups: bool = False
+    backup_revision: int = 0
+    restores: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,21 +52,36 @@ class Peer:
 class World(Nodes):
     """One namespace with at most one cluster resource."""
 
-    def __init__(self, *, is_persistent: bool, size: int, version: str = "3.6.16") -> None:
+    def __init__(
+        self,
+        *,
+        is_persistent: bool,
+        size: int,
+        version: str = "3.6.16",
+        keeps_backups: bool = False,
+        restores: bool = False,
+    ) -> None:
         super().__init__(is_persistent=is_persistent)
         self.peers: dict[str, Peer] = {}
         self.services: dict[str, str] = {}
         self.budget: int | None = None
         self.bootstrapped_twice = False
         self.resource: Resource | None = None
-        self.create_cluster(size, version)
+        self.create_cluster(size, version, keeps_backups=keeps_backups, restores=restores)
 
     # what a user does
 
-    def create_cluster(self, size: int, version: str = "3.6.16") -> None:
+    def create_cluster(
+        self, size: int, version: str = "3.6.16", *, keeps_backups: bool = False, restores: bool = False
+    ) -> None:
         """Create the resource."""
         self.resource = Resource(
-            uid=self.uid("cluster"), size=size, version=version, writes=next(self._numbers)
+            uid=self.uid("cluster"),
+            size=size,
+            version=version,
+            writes=next(self._numbers),
+            keeps_backups=keeps_backups,
+            restores=restores,
         )
 
     def resize(self, size: int) -> None:
@@ -77,6 +98,24 @@ class World(Nodes):
         """Set the annotation that names a recovery; empty: remove it."""
         if self.resource is not None:
             self.resource = replace(self.resource, recover=name, writes=next(self._numbers))
+
+    def keep_backups(self, is_kept: bool) -> None:
+        """Edit spec.backup."""
+        if self.resource is not None:
+            self.resource = replace(self.resource, keeps_backups=is_kept, writes=next(self._numbers))
+
+    def finish_backup(self) -> None:
+        """The backup under way is stored."""
+        self.tool.finish(self.resource.persisted.cluster_id if self.resource is not None else "")
+
+    def report_backups(self) -> None:
+        """The newest backup appears in the status."""
+        if self.resource is None or self.tool.is_silent:
+            return
+        newest = self.tool.newest_first(self.resource.persisted.cluster_id)
+        revision = newest[0].content.revision if newest else 0
+        if revision != self.resource.backup_revision:
+            self.resource = replace(self.resource, backup_revision=revision, writes=next(self._numbers))
 
     def delete_cluster(self) -> None:
         """Delete the resource: Kubernetes deletes what it owns, claims are kept."""

@@ -43,9 +43,10 @@ from etcd_operator.core.membership_actions import (
 from etcd_operator.core.starts import Bootstrapping, Resuming
 from etcd_operator.core.state import ClusterState
 from unit.core.model import Peer, Refused, Resource, World
+from unit.core.model_choice import judge_choice, judge_record
 from unit.core.model_manual_recovery import judge_survivor, recover
 from unit.core.model_membership import assert_others_run, change, lists
-from unit.core.model_recovery import confirm, hand_over
+from unit.core.model_recovery import confirm, confirm_nothing_left, hand_over
 from unit.core.model_removal import Cache, take_away
 
 
@@ -90,7 +91,8 @@ def _recover(world: World, state: ClusterState, action: RecoveryAction) -> set[s
             confirm(world, state, action)
             return set()
         case ConfirmNothingLeft():
-            raise TypeError("the clusters of the model have no backups")
+            confirm_nothing_left(world, action)
+            return set()
         case ConfirmSilence() | DropSeed():
             return recover(world, state, action)
         case _:
@@ -130,6 +132,8 @@ def _remember(world: World, resource: Resource, state: ClusterState, action: Rem
         former = resource.persisted.recovery
         if former is None or former.generation != recovery.generation:
             judge_survivor(world, recovery, "begins")
+    judge_choice(world, state, resource.persisted, action.persisted)
+    judge_record(world, state, action.persisted)
     world.resource = replace(resource, persisted=action.persisted, writes=resource.writes + 1)
     return {"resource"}
 
@@ -137,6 +141,8 @@ def _remember(world: World, resource: Resource, state: ClusterState, action: Rem
 def _create_member(world: World, resource: Resource, action: CreateMember) -> set[str]:
     if isinstance(action.start, Bootstrapping) and resource.persisted.is_bootstrapped:
         world.bootstrapped_twice = True
+    if isinstance(action.start, Bootstrapping) and resource.restores:
+        world.losses.append(f"{action.name} begins empty although a backup is to be restored")
     version = action.version or resource.version
     if world.is_persistent:
         if action.name in world.peers and world.peers[action.name].is_terminating:

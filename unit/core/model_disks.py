@@ -73,6 +73,7 @@ class Process:
 
     has_led: it has seen a leader since it started. is_seasoned: others have been connected to it for 5 s.
     is_cut_off: it reaches only others that are. is_unreachable: the operator does not reach it.
+    unapplied: newest writes in its log that it has not applied yet, and does not report.
     """
 
     name: str
@@ -85,6 +86,12 @@ class Process:
     is_frozen: bool = False
     is_cut_off: bool = False
     is_unreachable: bool = False
+    unapplied: int = 0
+
+    @property
+    def revision(self) -> int:
+        """As it reports it."""
+        return max(0, self.disk.revision - self.unapplied)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

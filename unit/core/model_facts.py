@@ -79,6 +79,7 @@ def pod_facts(pod: Pod) -> PodFacts:
         has_no_data=pod.has_no_data,
         can_never_join=pod.can_never_join,
         has_fetched=pod.has_fetched,
+        fetched=pod.fetched,
         problem=pod.problem,
         version=pod.version,
     )

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from etcd_operator.core.actions import Plan, Remember
-from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.core.desired import DesiredCluster, RestoreFrom
 from etcd_operator.core.kinds.ephemeral import EPHEMERAL
 from etcd_operator.core.kinds.persistent import PERSISTENT
 from etcd_operator.core.members import Member, PodFacts, PodProblem, Unlabelled
@@ -21,10 +21,13 @@ from etcd_operator.core.metrics_pages import needed
 from etcd_operator.core.observation import observed
 from etcd_operator.core.plan import plan
 from etcd_operator.core.replies import Answer, Refusal, Reply, Silence
+from etcd_operator.core.rules.quorum_lost import chooses_source
 from etcd_operator.core.state import ClusterState
+from etcd_operator.core.stock import NO_STOCK, StockSight
 from etcd_operator.pages import UNREAD, MetricsPage
 from unit.core.model import Refused, Resource, World
 from unit.core.model_acts import apply
+from unit.core.model_backups import Inquiry
 from unit.core.model_disks import Process
 from unit.core.model_facts import claim_facts, list_of, name_at, peer_facts, peer_url_of, pod_facts
 from unit.core.model_judge import judge
@@ -44,6 +47,7 @@ class Operator:
     acted: Counter[str] = field(default_factory=Counter)
     unavailable_for: float = 0.0
     silent: dict[str, tuple[str, float]] = field(default_factory=dict)
+    inquiry: Inquiry | None = None
 
     def __post_init__(self) -> None:
         self.restart()
@@ -52,6 +56,7 @@ class Operator:
         """Everything is forgotten; new caches begin with a list, which is never stale."""
         self.awaited.clear()
         self.silent.clear()
+        self.inquiry = None
         self.catch_up()
 
     def catch_up(self) -> None:
@@ -84,7 +89,7 @@ class Operator:
         replies |= {name: Silence(seconds=seconds) for name, seconds in self._silences(replies).items()}
         pages = {name: self._page(name) for name in needed(desired, objects, replies, has_quorum=has_quorum)}
         found = observed(desired, objects, replies, pages, url_of=peer_url_of, name_at=name_at)
-        return ClusterState(
+        state = ClusterState(
             desired=desired,
             members=found.members,
             unknown_members=found.unknown_members,
@@ -101,6 +106,25 @@ class Operator:
             has_quorum=has_quorum,
             unavailable_for=self.unavailable_for,
         )
+        return replace(state, stock=self._stock(state, resource))
+
+    def _stock(self, state: ClusterState, resource: Resource) -> StockSight:
+        """As `reconcile.backup_tool.stocks` has it."""
+        if resource.restores and not state.persisted.is_bootstrapped:
+            return StockSight(has_source_tool=not self.world.tool.is_direct)
+        if not chooses_source(state):
+            self.inquiry = None
+            return NO_STOCK
+        if not resource.keeps_backups:
+            return NO_STOCK
+        self.inquiry = self.inquiry or Inquiry()
+        running = "" if state.persisted.is_recovering else state.persisted.cluster_id
+        return self.inquiry.ask(running, resource.backup_revision)
+
+    def hear_of_backups(self) -> None:
+        """The answer of the backup tool comes, if it was asked."""
+        if self.inquiry is not None:
+            self.inquiry.hear(self.world.tool)
 
     def _desired(self, resource: Resource) -> DesiredCluster:
         return DesiredCluster(
@@ -116,6 +140,7 @@ class Operator:
             kind=PERSISTENT if self.world.is_persistent else EPHEMERAL,
             persisted=resource.persisted,
             recover=resource.recover,
+            restore=RestoreFrom(cluster="db") if resource.restores else None,
         )
 
     def _claims(self) -> dict[str, Claim]:
@@ -175,7 +200,7 @@ class Operator:
             leader=group.leader.disk.member_id if group is not None else "",
             committed=process.disk.committed,
             applied=process.disk.committed,
-            revision=process.disk.revision,
+            revision=process.revision,
             is_learner=is_learner(process),
             corrupt=frozenset(process.disk.corrupt),
             members=() if is_learner(process) else list_of(process.disk),

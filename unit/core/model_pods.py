@@ -10,10 +10,12 @@ members that start from their data only (before that no operator could know).
 
 from dataclasses import dataclass, replace
 
-from etcd_operator.core.members import PodProblem
+from etcd_operator.core.members import FetchedBackup, PodProblem
 from etcd_operator.core.starts import Bootstrapping, Joining, Resuming, Seeding, Start
+from unit.core.model_backups import Backup
 from unit.core.model_disks import Disk, Process
-from unit.core.model_etcd import Etcd, cluster_id_of
+from unit.core.model_etcd import cluster_id_of
+from unit.core.model_sources import Sources
 from unit.core.model_versions import UNPULLABLE
 
 NODES = 3
@@ -45,6 +47,7 @@ class Pod:
     version: the one of its image; pulled: of the image that it has. is_opened: a seed that clients reach.
     is_unmounted: its volume is missing in this pod, and its etcd finds an empty directory.
     cannot_restore: a seed whose volume has data of an earlier pod, which no snapshot is restored over.
+    cannot_fetch: a seed whose backup is not there as it was chosen. fetched: the backup that it has.
     """
 
     uid: str
@@ -61,6 +64,8 @@ class Pod:
     can_never_join: bool = False
     is_unmounted: bool = False
     has_fetched: bool = False
+    fetched: FetchedBackup | None = None
+    cannot_fetch: bool = False
     cannot_restore: bool = False
     is_opened: bool = False
     is_finished: bool = False
@@ -69,7 +74,7 @@ class Pod:
     problem: PodProblem | None = None
 
 
-class Pods(Etcd):
+class Pods(Sources):
     """Everything that runs, and what it runs on.
 
     going: pods of persistent members that are being deleted, by uid; `pods` are all others, by member.
@@ -155,16 +160,24 @@ class Pods(Etcd):
         self._start(pod, disk)
 
     def _fetch(self, pod: Pod, start: Seeding, disk: Disk) -> Pod:
-        """Take a snapshot and restore it; one that has seen no leader since it started gives none."""
-        survivor = next((p for p in self.alive() if p.name == start.survivor and p.has_led), None)
-        if survivor is None or survivor.is_cut_off or self.requires_user:
-            return replace(pod, problem=None)
+        """Take a snapshot or a backup, and restore it."""
+        found = self.snapshot_of(start.survivor) if start.backup is None else self.backup_of(start.backup)
+        if found is None or isinstance(found, PodProblem):
+            return replace(pod, problem=found, cannot_fetch=found is not None)
         if not disk.is_empty:
             problem = PodProblem(reason="CrashLoopBackOff", message="data-dir is not empty")
             return replace(pod, has_fetched=True, cannot_restore=True, problem=problem)
-        disk.restore(survivor.disk)
-        self.replaced[cluster_id_of(start.token, 1)] = survivor.disk.cluster_id
-        return replace(pod, has_fetched=True, problem=None)
+        content, cluster_id = (
+            found.content if isinstance(found, Backup) else found,
+            cluster_id_of(start.token, 1),
+        )
+        disk.restore(content)
+        self.replaced[cluster_id] = content.cluster_id
+        self.restored[cluster_id] = set(content.writes)
+        if isinstance(found, Backup):
+            self.fetched[cluster_id] = found
+            pod = replace(pod, fetched=found.fetched)
+        return replace(pod, has_fetched=True, cannot_fetch=False, problem=None)
 
     def _start(self, pod: Pod, disk: Disk) -> None:
         again = pod.restarts + 1 if pod.has_run else 0

@@ -21,6 +21,7 @@ class Raft:
     given_up: the latter, once the former have a leader (or a person's word, see gives_up_by_name), and what
     was acknowledged by them.
     gives_up_by_name: a cluster is given up by `give_up`, and what it takes after that is given up with it.
+    restored: the writes that clusters were begun with, by ID. lost: those acknowledged that they lack.
     to_be_kept: what a recovery by name has to keep.
     requires_user: authentication is on, in all of them, and the operator is no user.
     """
@@ -33,6 +34,8 @@ class Raft:
         self.replaced: dict[str, str] = {}
         self.given_up: dict[str, set[int]] = {}
         self.gives_up_by_name = False
+        self.restored: dict[str, set[int]] = {}
+        self.lost: dict[str, set[int]] = {}
         self.to_be_kept: set[int] = set()
         self.losses: list[str] = []
         self.requires_user = False
@@ -175,6 +178,9 @@ class Raft:
         old, held = self.replaced.pop(group.cluster_id, ""), group.leader.disk.writes
         if not old:
             return
+        if held != self.restored[group.cluster_id]:
+            self.losses.append(f"{group.cluster_id} does not serve what it was begun with")
+        self.lost[group.cluster_id] = set[int]().union(*self.acknowledged.values()) - held
         promised = self.given_up.get(old, set()).union(*self.acknowledged.values())
         self.given_up |= dict.fromkeys((old, *self.acknowledged), promised)
         left = [d for d in self.existing_disks() if d.cluster_id in self.given_up and not d.is_learner]
@@ -192,6 +198,7 @@ class Raft:
         if not old:
             return
         promised = set[int]().union(*self.acknowledged.values())
+        self.lost[group.cluster_id] = promised - held
         missed = (promised & self.to_be_kept) - held
         if missed:
             self.losses.append(f"{sorted(missed)} were left behind in {old}, although a survivor had them")

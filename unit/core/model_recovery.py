@@ -7,7 +7,13 @@ again, and nothing of it is deleted but what the new one has. Manual recovery: m
 
 from dataclasses import replace
 
-from etcd_operator.core.actions import ConfirmLoss, OpenSeed, RetireMember, SetSeedExistingOnly
+from etcd_operator.core.actions import (
+    ConfirmLoss,
+    ConfirmNothingLeft,
+    OpenSeed,
+    RetireMember,
+    SetSeedExistingOnly,
+)
 from etcd_operator.core.members import quorum
 from etcd_operator.core.state import ClusterState
 from unit.core.model import Refused, World
@@ -29,6 +35,16 @@ def confirm(world: World, state: ClusterState, action: ConfirmLoss) -> None:
         is_other = process.disk.cluster_id != state.persisted.cluster_id
         if is_other or sum(voter not in action.gone for voter in voters) >= quorum(len(voters)):
             raise Refused(f"{name} lists voters that may still elect a leader")
+        if action.backup and process.revision >= action.backup:
+            raise Refused(f"{name} has all that the backup has")
+
+
+def confirm_nothing_left(world: World, action: ConfirmNothingLeft) -> None:
+    """No pod is left but those that have ended, and seeds that have no data yet."""
+    for name, pod in world.pods.items():
+        is_empty_seed = name in action.seeds and not pod.has_fetched
+        if not (pod.is_finished or is_empty_seed):
+            raise Refused(f"{name} still exists")
 
 
 def hand_over(

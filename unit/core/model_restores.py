@@ -1,34 +1,16 @@
-"""EtcdRestores in a small world: what operators, Jobs, users and Kubernetes do to claims, Jobs and clusters.
+"""EtcdRestores in a small world: what Jobs, users and Kubernetes do to claims, Jobs and clusters.
 
-Nothing happens but in the methods called. The rules are the real ones; what surrounds them follows
-`reconcile.restores`. Assumed: an operator that is slow acts on what it decided, but not after another one has
-taken over its work for longer than a lease lasts.
+Nothing happens but in the methods called. Operators: model_restore_operator.py.
 """
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 
 from etcd_operator.api.restores import RestoreStatus, Verified
 from etcd_operator.core.jobs import JobEnd
-from etcd_operator.core.restores.plan import Act, RestorePlan, plan
 from etcd_operator.core.restores.result import Report
-from etcd_operator.core.restores.state import (
-    COMPLETED,
-    FAILED,
-    ClaimState,
-    ClusterState,
-    JobState,
-    MemberState,
-    RestoreState,
-    SourceState,
-)
-from etcd_operator.core.restores.status import status
 
 SNAPSHOT = Verified(revision=7, keys=3, size=100, sha256="ab", check="manifest", etcd_version="3.6.16")
-
-
-class Stopped(Exception):
-    """The API server refused, or the operator was killed: the pass ends."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -70,17 +52,6 @@ class Restore:
     @property
     def members(self) -> tuple[str, ...]:
         return tuple(f"db-{number}" for number in range(self.replicas))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Decision:
-    """What one pass has decided, and the objects that it saw."""
-
-    restore: Restore
-    writes: int
-    state: RestoreState
-    plan: RestorePlan
-    claims: dict[str, Claim]
 
 
 @dataclass(kw_only=True)
@@ -144,13 +115,15 @@ class World:
             if job.end is JobEnd.RUNS and can_start and not job.is_terminating:
                 job.is_running = True
 
-    def end_jobs(self, *, fails: bool = False) -> None:
-        """Pods that run end: with data, or with a report why not."""
+    def end_jobs(self) -> None:
+        """All pods that run end."""
         for job in self.jobs.values():
-            if job.is_running and job.end is JobEnd.RUNS:
-                self._end(job, fails=fails)
+            self.end_job(job)
 
-    def _end(self, job: Job, *, fails: bool) -> None:
+    def end_job(self, job: Job, *, fails: bool = False) -> None:
+        """Its pod ends, if it runs: with data, or with a report why not."""
+        if not job.is_running or job.end is not JobEnd.RUNS:
+            return
         claim = self.claims.get(job.member)
         is_foreign = claim is not None and claim.data not in ("", job.owner)
         if fails or is_foreign or not self.has_backup:
@@ -161,221 +134,3 @@ class World:
         job.report = Report(snapshot=SNAPSHOT)
         if claim is not None:
             claim.data = job.owner
-
-
-@dataclass
-class Operator:
-    """One operator: its cache of Jobs, and its passes."""
-
-    world: World
-    jobs: dict[str, Job] = field(default_factory=dict)
-
-    def catch_up(self) -> None:
-        """The cache of Jobs does: copies, as they are now."""
-        self.jobs = {name: replace(job) for name, job in self.world.jobs.items()}
-
-    def decide(self, uid: str) -> Decision | None:
-        """Observe and plan; None if there is nothing to do any more."""
-        restore = self.world.restores.get(uid)
-        if restore is None:
-            return None
-        state, claims = self._observe(restore)
-        made = plan(state)
-        if made is None:
-            return None
-        return Decision(restore=restore, writes=restore.writes, state=state, plan=made, claims=claims)
-
-    def _observe(self, restore: Restore) -> tuple[RestoreState, dict[str, Claim]]:
-        world = self.world
-        seen = {n: c for n, c in world.claims.items() if n.startswith("db-")}
-        ours = {n: c for n, c in seen.items() if restore.uid in (c.owner, c.cluster) and n in restore.members}
-        others = {n: c for n, c in seen.items() if n not in ours}
-        state = RestoreState(
-            name=restore.uid,
-            cluster_name="db",
-            phase=restore.status.phase,
-            source=SourceState(url="s3://b/one.db"),
-            storage=1000,
-            waited=world.waited,
-            cluster=self._cluster(restore),
-            in_the_way=tuple(n for n, c in others.items() if not c.is_terminating),
-            going=tuple(n for n, c in others.items() if c.is_terminating),
-            snapshot=restore.status.snapshot,
-            failure=restore.status.failure,
-            check=self._job(restore, "check"),
-            members=tuple(
-                MemberState(name=n, claim=_claim_state(ours.get(n)), job=self._job(restore, n))
-                for n in restore.members
-            ),
-        )
-        return state, ours
-
-    def _cluster(self, restore: Restore) -> ClusterState:
-        found = self.world.cluster
-        if found is None:
-            return ClusterState.ABSENT
-        if found.restore == restore.uid:
-            return ClusterState.OURS
-        return ClusterState.TERMINATING if found.is_terminating else ClusterState.FOREIGN
-
-    def _job(self, restore: Restore, what: str) -> JobState | None:
-        """From the cache, live where it seems to be missing."""
-        name = f"{restore.uid}-{what}"
-        job = self.jobs.get(name) or self.world.jobs.get(name)
-        if job is None:
-            return None
-        return JobState(
-            name=name,
-            end=job.end,
-            is_terminating=job.is_terminating,
-            is_running=job.is_running,
-            waited=0.0 if job.is_running else self.world.waited,
-            report=job.report,
-        )
-
-    # acting
-
-    def act(self, decision: Decision, *, stop_after: int = 99) -> None:
-        """Write the status, then act; it is killed after so many writes."""
-        self.left = stop_after
-        try:
-            self._write(decision)
-            self._carry_out(decision)
-        except Stopped:
-            pass
-
-    def _count(self) -> None:
-        if self.left == 0:
-            raise Stopped
-        self.left -= 1
-
-    def _write(self, decision: Decision) -> None:
-        restore = decision.restore
-        wanted = status(
-            restore.status, decision.state, decision.plan, cluster_id=restore.uid, generation=1, now="now"
-        )
-        if restore.uid not in self.world.restores:
-            return
-        if wanted == restore.status:
-            return
-        if restore.writes != decision.writes:
-            raise Stopped
-        self._count()
-        restore.status, restore.writes = wanted, restore.writes + 1
-        _judge_end(self.world, restore)
-
-    def _carry_out(self, decision: Decision) -> None:
-        match decision.plan.act:
-            case Act.CREATE_CHECK:
-                self._create_job(decision.restore, "")
-            case Act.CREATE_CLAIMS:
-                self._create_claims(decision)
-            case Act.CREATE_JOBS:
-                for member in decision.state.members:
-                    if member.job is None and not member.is_restored:
-                        self._create_job(decision.restore, member.name)
-            case Act.MARK:
-                self._mark(decision)
-            case Act.CREATE_CLUSTER:
-                self._create_cluster(decision.restore)
-            case Act.CLEAN_UP:
-                self._clean_up(decision)
-            case _:
-                pass
-
-    def _create_job(self, restore: Restore, member: str) -> None:
-        self._count()
-        name = f"{restore.uid}-{member or 'check'}"
-        if restore.uid in self.world.restores:  # else it is deleted at once
-            self.world.jobs.setdefault(name, Job(name=name, owner=restore.uid, member=member))
-
-    def _create_claims(self, decision: Decision) -> None:
-        uid = decision.restore.uid
-        for name in decision.restore.members:
-            if name in decision.claims or uid not in self.world.restores:
-                continue
-            self._count()
-            found = self.world.claims.setdefault(name, Claim(name=name, owner=uid))
-            if found.owner != uid:
-                self._fail(decision, found)
-
-    def _fail(self, decision: Decision, taken: Claim) -> None:
-        """Somebody else's claim has the name."""
-        restore = decision.restore
-        if not taken.is_terminating and restore.uid in self.world.restores:
-            failed = plan(replace(decision.state, in_the_way=(taken.name,)))
-            assert failed is not None
-            self._write(replace(decision, plan=failed, writes=restore.writes))
-        raise Stopped
-
-    def _mark(self, decision: Decision) -> None:
-        uid = decision.restore.uid
-        for member in decision.state.members:
-            if member.claim is not ClaimState.OURS:
-                continue
-            self._count()
-            claim = self.world.claims.get(member.name)
-            if claim is None or claim is not decision.claims[member.name]:
-                raise Stopped  # another one, by its UID
-            if claim.cluster not in ("", uid):
-                self.world.losses.append(f"{claim.name} is taken from {claim.cluster}")
-            if claim.data != uid:
-                self.world.losses.append(f"{claim.name} is marked without its data")
-            claim.cluster, claim.owner = uid, ""
-
-    def _create_cluster(self, restore: Restore) -> None:
-        self._count()
-        if self.world.cluster is None:
-            self.world.cluster = Cluster(restore=restore.uid)
-            _judge_cluster(self.world, restore)
-
-    def _clean_up(self, decision: Decision) -> None:
-        uid = decision.restore.uid
-        for seen in decision.state.jobs:
-            self._count()
-            job = self.world.jobs.get(seen.name)
-            if job is not None:
-                job.is_terminating, job.is_running = True, False
-        for member in decision.state.members:
-            claim = self.world.claims.get(member.name)
-            if member.claim is not ClaimState.OURS or claim is None:
-                continue
-            self._count()
-            if claim is not decision.claims[member.name]:
-                raise Stopped  # another one, by its UID
-            if claim.cluster or claim.owner != uid:
-                self.world.losses.append(f"{claim.name} is removed although it was handed over")
-            self.world.delete_claim(member.name)
-
-
-def _claim_state(claim: Claim | None) -> ClaimState:
-    if claim is None:
-        return ClaimState.ABSENT
-    if claim.is_terminating:
-        return ClaimState.TERMINATING
-    return ClaimState.MARKED if claim.cluster else ClaimState.OURS
-
-
-def _judge_cluster(world: World, restore: Restore) -> None:
-    """It resumes: on claims of one etcd cluster, all of them, with their data."""
-    found = {name: world.claims.get(name) for name in restore.members}
-    bad = [n for n, c in found.items() if c is None or (c.cluster, c.data) != (restore.uid, restore.uid)]
-    if bad:
-        world.losses.append(f"the cluster is created without {bad}")
-
-
-def _may_write(job: Job) -> bool:
-    return job.end is JobEnd.RUNS and not job.is_terminating
-
-
-def _judge_end(world: World, restore: Restore) -> None:
-    if restore.status.phase == COMPLETED:
-        cluster = world.cluster
-        if cluster is None or cluster.restore != restore.uid:
-            world.losses.append(f"{restore.uid} is Completed without its cluster")
-    if restore.status.phase == FAILED:
-        left = [claim.name for claim in world.claims.values() if claim.owner == restore.uid]
-        left = [name for name in left if not world.claims[name].is_terminating]
-        left += [j.name for j in world.jobs.values() if j.owner == restore.uid and _may_write(j)]
-        if left:
-            world.losses.append(f"{restore.uid} has failed and leaves {left}")

@@ -24,6 +24,8 @@ def waits_in_vain(world: World, state: ClusterState, made: Plan) -> bool:
     recovery = state.persisted.recovery
     if made.reason != "Recovering" or recovery is None or recovery.seed not in world.pods:
         return False
+    if recovery.backup is not None:
+        return False
     return not world.pods[recovery.seed].has_fetched and recovery.survivor not in _responding(world)
 
 
@@ -130,6 +132,9 @@ def _best_survivor(world: World, state: ClusterState) -> str:
 
 
 def _has_nothing(world: World, state: ClusterState) -> bool:
+    kept = world.resource is not None and world.resource.keeps_backups
+    if kept and any(not backup.is_damaged for backup in world.tool.stored):
+        return False
     return not any(disk.cluster_id == state.persisted.cluster_id for disk in world.existing_disks())
 
 
@@ -160,7 +165,10 @@ def _cannot_run(world: World) -> set[str]:
     ended = {
         name
         for name, pod in world.pods.items()
-        if pod.is_finished or pod.cannot_restore or (pod.is_unmounted and _loses_its_claim(world, name))
+        if pod.is_finished
+        or pod.cannot_restore
+        or pod.cannot_fetch
+        or (pod.is_unmounted and _loses_its_claim(world, name))
     }
     return ended | {
         name

@@ -13,7 +13,8 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from etcd_operator.core.restores.plan import START_PATIENCE
 from etcd_operator.core.restores.state import COMPLETED, FAILED
 from unit.core.model_machine import profile
-from unit.core.model_restores import Claim, Cluster, Decision, Operator, World
+from unit.core.model_restore_operator import Decision, Operator
+from unit.core.model_restores import Claim, Cluster, World
 
 WHICH = st.integers(0, 3)
 PASSES = 40
@@ -102,9 +103,11 @@ class Restores(RuleBasedStateMachine):
 
     # nature
 
-    @rule(fails=st.booleans())
-    def jobs_end(self, fails: bool) -> None:
-        self.world.end_jobs(fails=fails)
+    @rule(which=WHICH, fails=st.sampled_from([False, False, True]))
+    def a_job_ends(self, which: int, fails: bool) -> None:
+        name = self._pick(self.world.jobs, which)
+        if name is not None:
+            self.world.end_job(self.world.jobs[name], fails=fails)
 
     @rule()
     def jobs_start(self) -> None:
