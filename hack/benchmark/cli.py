@@ -1,4 +1,4 @@
-"""The command line: `hack/bench create`, `resize`, `upgrade` and `backup`."""
+"""The command line: `hack/bench create`, `resize`, `upgrade`, `restore` and `backup`."""
 
 import argparse
 import json
@@ -8,7 +8,7 @@ from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 
-from benchmark import backups, creation, load, resizing, upgrade
+from benchmark import backups, creation, load, resizing, restoring, upgrade
 from benchmark.bed import Bed
 from benchmark.verdict import Verdict
 from e2e.support.api import Api
@@ -31,6 +31,7 @@ PARTS: dict[str, dict[str, Part]] = {
         "quorum": resizing.quorum_reported,
     },
     "upgrade": upgrade.parts(upgrade.SIZES, tuple(upgrade.GROUPS)),
+    "restore": restoring.parts(),
 }
 
 BACKUP = "backup"
@@ -63,6 +64,14 @@ with the same upgrade by hand, in which the leader is killed
           no failed put, at most 0.25 s without an acknowledged put, at most 1 s without a leader; three
           members and a patch in 10 s
 
+parts of `restore`, an EtcdRestore to three members in turn with the same pods by hand: one that runs etcdutl
+for each member, then the members. Five runs of small and lost take about 8 minutes on two cores
+  small   2 MiB, from the creation of the EtcdRestore until three members serve: <= 1.5 x by hand, <= 15 s
+  large   --mib MIB (default: 256; the budget is for 2048: about 5 minutes for each run, and 20 GiB of disk):
+          <= 1.25 x the slower of a download and etcdutl, three at once as plain processes
+  lost    two of three pods of a coreos.com cluster with backups are deleted: a member serves 10 s
+          after both are gone
+
 parts of `backup`, a snapshot of one local etcd into a folder, in turn with `etcdctl snapshot save`;
 it needs no Kubernetes, and 8 GiB in the folder for temporary files
   2MiB, 200MiB, 2GiB   time: ratio <= 1.25 (not for 2MiB); the largest resident size for 2GiB at most
@@ -79,6 +88,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.what != "upgrade" and (options.sizes or options.groups):
         parser.error(f"{options.what} has no --sizes and no --groups")
+    if options.what != "restore" and options.mib:
+        parser.error(f"{options.what} has no --mib")
     known: Container[str] = backups.SIZES if options.what == BACKUP else PARTS[options.what]
     unknown = [name for name in options.only or () if name not in known]
     if unknown:
@@ -104,6 +115,8 @@ def _on_cluster(options: argparse.Namespace) -> Iterator[Verdict]:
     parts = PARTS[options.what]
     if options.what == "upgrade":
         parts = upgrade.parts(options.sizes or upgrade.SIZES, options.groups or tuple(upgrade.GROUPS))
+    if options.what == "restore":
+        parts = restoring.parts(options.mib or restoring.LARGE_MIB)
     testbed = find_testbed()
     with _operator(testbed) as operator:
         bed = Bed(testbed, Api(testbed), operator)
@@ -127,6 +140,7 @@ def _parser() -> argparse.ArgumentParser:
     help_text = "for upgrade: only this; may be repeated"
     parser.add_argument("--sizes", action="append", type=int, choices=upgrade.SIZES, help=help_text)
     parser.add_argument("--groups", action="append", choices=upgrade.GROUPS, help=help_text)
+    parser.add_argument("--mib", type=_count, metavar="MIB", help="for restore: the size of the large backup")
     parser.add_argument(
         "--json", action="store_true", help="print the figures as JSON; progress is on stderr"
     )

@@ -42,9 +42,13 @@ def create(api: Api, objects: Objects, namespace: str) -> None:
 
 
 class Blueprint:
-    """The objects of one cluster, by name of member; with_replica_sets: persistent pods that come back."""
+    """The objects of one cluster, by name of member; with_replica_sets: persistent pods that come back.
 
-    def __init__(self, document: Document, namespace: str) -> None:
+    is_restored: persistent members find their data where restores put it.
+    """
+
+    def __init__(self, document: Document, namespace: str, *, is_restored: bool = False) -> None:
+        self._is_restored = is_restored
         self._is_persistent = document["apiVersion"] != COREOS
         self._dialect: Any = (ImprobableDialect if self._is_persistent else CoreosDialect)(DEFAULTS)
         kind = improbable.EtcdCluster if self._is_persistent else coreos.EtcdCluster
@@ -82,7 +86,9 @@ class Blueprint:
             pod = self._dialect.member(self._desired, name, start)
             return [(resources.SERVICES, _free(service)), (resources.PODS, _free(pod))]
         peer = msgspec.convert(persistent.peer(self._desired, name, start), improbable.EtcdPeer)
-        replica_set = _free(persistent.replica_set(peer, self._desired.image))
+        replica_set = _free(
+            persistent.replica_set(peer, self._desired.image, is_restored=self._is_restored)
+        )
         claim = (resources.CLAIMS, _claim(peer))
         if with_replica_sets:
             return [claim, (resources.REPLICA_SETS, replica_set)]
