@@ -86,9 +86,7 @@ class Blueprint:
             pod = self._dialect.member(self._desired, name, start)
             return [(resources.SERVICES, _free(service)), (resources.PODS, _free(pod))]
         peer = msgspec.convert(persistent.peer(self._desired, name, start), improbable.EtcdPeer)
-        replica_set = _free(
-            persistent.replica_set(peer, self._desired.image, is_restored=self._is_restored)
-        )
+        replica_set = _free(persistent.replica_set(peer, self._desired.image, is_restored=self._is_restored))
         claim = (resources.CLAIMS, _claim(peer))
         if with_replica_sets:
             return [claim, (resources.REPLICA_SETS, replica_set)]

@@ -71,7 +71,7 @@ def filling(pod: Document, peers: dict[str, str], claim: str, file: str) -> Docu
 
 
 def processes(snapshot: Path, members: int) -> tuple[float, float]:
-    """Seconds of downloads (copies of the file), and of etcdutl, as many of each at once as there are members.
+    """Seconds of downloads (copies of the file) and of etcdutl, one of each for every member at once.
 
     Plain processes of this machine, in a folder beside the snapshot.
     """
@@ -90,9 +90,8 @@ def processes(snapshot: Path, members: int) -> tuple[float, float]:
 def _together(commands: Sequence[Sequence[str]]) -> float:
     """Seconds until all have ended; each has to succeed."""
     began = time.monotonic()
-    running = [
-        subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) for command in commands
-    ]
+    quiet = subprocess.DEVNULL
+    running = [subprocess.Popen(command, stdout=quiet, stderr=quiet) for command in commands]
     codes = [process.wait() for process in running]
     if any(codes):
         raise RuntimeError(f"{commands[0][0]} failed: exit codes {codes}")

@@ -58,7 +58,7 @@ Part = Callable[[Bed, int, Progress], Iterator[Verdict]]
 
 @dataclass(slots=True)
 class Timeline:
-    """When each reason of the condition Complete was first seen, in seconds since the EtcdRestore was made."""
+    """When each reason of the condition Complete was first seen, in seconds since `began`."""
 
     began: float
     seen: dict[str, float] = field(default_factory=dict)
@@ -175,7 +175,9 @@ def _reason(bed: Bed, namespace: str) -> str:
     status = found.get("status", {})
     if status.get("phase") == "Failed":
         raise RuntimeError(f"the EtcdRestore failed: {status['failure']}")
-    return next((each["reason"] for each in status.get("conditions", ()) if each["type"] == "Complete"), "Seen")
+    return next(
+        (each["reason"] for each in status.get("conditions", ()) if each["type"] == "Complete"), "Seen"
+    )
 
 
 def restore_document(cluster: Document) -> Document:
@@ -206,7 +208,12 @@ def _with_backup(bed: Bed, folder: Path, mib: int) -> Iterator[str]:
             "accessModes": ["ReadWriteOnce"],
             "resources": {"requests": {"storage": f"{2 * mib + 100}Mi"}},
         }
-        claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": CLAIM}, "spec": spec}
+        claim = {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": CLAIM},
+            "spec": spec,
+        }
         bed.api.create(resources.CLAIMS, namespace, claim)
         space = bed.space(namespace)
         target = wait_until(lambda: claim_folder(space, CLAIM), 60, "the claim is bound")
@@ -259,9 +266,8 @@ def _lose_majority(bed: Bed, namespace: str) -> tuple[float, float]:
     lost = [pod["metadata"]["name"] for pod in bed.api.member_pods(document, namespace)][:2]
     space = bed.space(namespace)
     space.kubectl("delete", "pod", *lost, "--now", "--wait=false")
-    pods = partial(bed.api.all_of, resources.PODS, namespace)
     wait_until(
-        lambda: not {pod["metadata"]["name"] for pod in pods()} & set(lost), 60, "both are gone", every=POLL_SECONDS
+        lambda: not set(lost) & set(space.names(resources.PODS)), 60, "both are gone", every=POLL_SECONDS
     )
     certain = time.monotonic()
     with Members(deadline=1.0) as members:

@@ -78,6 +78,14 @@ class Restoring:
 
     def finish(self, job: Json, pod: str, document: Json | None, exit_code: int) -> None:
         """Its pod ends with this report, and the Job with it."""
+        phase = "Failed" if exit_code else "Succeeded"
+        self.end_container(job, pod, document, exit_code, phase=phase)
+        self.jobs.end(job, "Failed" if exit_code else "Complete")
+
+    def end_container(
+        self, job: Json, pod: str, document: Json | None, exit_code: int = 0, *, phase: str = "Running"
+    ) -> None:
+        """Its container ends with this report."""
         (main,) = job["spec"]["template"]["spec"]["containers"]
         ended = {
             "exitCode": exit_code,
@@ -85,8 +93,7 @@ class Restoring:
             "message": json.dumps(document) if document is not None else "",
         }
         statuses = [{"name": main["name"], "state": {"terminated": ended}}]
-        self.jobs.report(pod, phase="Failed" if exit_code else "Succeeded", containerStatuses=statuses)
-        self.jobs.end(job, "Failed" if exit_code else "Complete")
+        self.jobs.report(pod, phase=phase, containerStatuses=statuses)
 
     def run_all(self) -> bool:
         """Run every Job that has no pod; whether there was one."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from unit.fakes.apiserver import Json
 from unit.fakes.apiserver.kinds import CLAIMS, JOBS, PODS
 from unit.reconcile.bench import bench
 from unit.reconcile.bodies import BACKUPS, IMPROBABLE, RESTORES, persistent
@@ -227,3 +228,35 @@ def test_a_pod_that_was_killed_and_is_not_started_again_is_given_up(made: Restor
     made.jobs.report(made.start(job), phase="Failed", containerStatuses=statuses)
     made.made.run_until(lambda: made.phase == "Failed")
     assert made.reason == "NotStarted"
+
+
+def test_what_a_container_reports_at_its_end_counts_before_kubernetes_notes_the_end_of_its_job(
+    made: Restoring,
+) -> None:
+    """The pod, and then the Job, are reported to have ended seconds later: the etcd beside it stops first."""
+    made.made.create(*restore(template={**TEMPLATE, "replicas": 1}))
+    made.until(lambda: len(made.named("r-verify")) == 1)
+    (job,) = made.named("r-verify")
+    made.end_container(job, made.start(job), {"snapshot": SNAPSHOT})
+    made.made.run_until(lambda: len(made.named("r-0-")) == 1)
+    (job,) = made.named("r-0-")
+    pod = made.start(job)
+    made.end_container(job, pod, {"dataDir": "/var/lib/etcd/restored", "skipped": True})
+    made.made.run_until(lambda: made.phase == "Completed")
+    assert made.clusters == ["c"]
+
+
+@pytest.mark.parametrize(
+    ("document", "exit_code"),
+    [(None, 0), ({"error": "no", "reason": "Damaged"}, 0), ({"snapshot": SNAPSHOT}, 137)],
+)
+def test_a_container_that_ended_otherwise_waits_for_its_job(
+    made: Restoring, document: Json | None, exit_code: int
+) -> None:
+    made.made.create(*restore(template={**TEMPLATE, "replicas": 1}))
+    made.until(lambda: len(made.named("r-0-")) == 1)
+    (job,) = made.named("r-0-")
+    made.end_container(job, made.start(job), document, exit_code)
+    made.made.drain()
+    assert (made.phase, made.clusters) == ("Pending", [])
+    assert f"{PREFIX}/cluster-id" not in made.annotations("c-0")

@@ -41,6 +41,8 @@ class JobReader:
         if is_running:
             self.waits.end(key, what)
         end, message = end_of(job)
+        if end is JobEnd.RUNS and _has_succeeded(pods):
+            end = JobEnd.SUCCEEDED
         return JobState(
             name=job.metadata.name,
             end=end,
@@ -64,6 +66,20 @@ def _is_running(pod: Pod) -> bool:
         return False
     ended = container.state.terminated
     return container.state.running is not None or (ended is not None and ended.exit_code == 0)
+
+
+def _has_succeeded(pods: tuple[Pod, ...]) -> bool:
+    """Whether the command of the newest pod has ended with 0, and a report that names no error.
+
+    A container that has ended never runs again. Kubernetes notes the end of the pod, and then that of its
+    Job, seconds later.
+    """
+    container = _container(pods[-1]) if pods else None
+    ended = container.state.terminated if container is not None else None
+    if ended is None or ended.exit_code != 0:
+        return False
+    report = result.read(ended.message)
+    return report is not None and not report.error
 
 
 def _report_of(pods: tuple[Pod, ...]) -> Report | None:
