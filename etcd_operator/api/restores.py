@@ -25,6 +25,9 @@ KIND = "EtcdRestore"
 UID_LABEL = f"{GROUP}/restore-uid"
 """On Jobs and their pods: the UID of their EtcdRestore."""
 
+CLAIM_UID_ANNOTATION = f"{GROUP}/claim-uid"
+"""On a Job that restores a member: the UID of the claim."""
+
 UID_ANNOTATION = UID_LABEL
 """On the EtcdCluster that an EtcdRestore created: its UID."""
 

@@ -12,7 +12,7 @@ their processes: the command finds etcdutl in `/proc/PID/root`.
 from etcd_operator.api.backups import BackupSpec
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.api.podtemplate import PodTemplate
-from etcd_operator.api.restores import KIND, UID_LABEL
+from etcd_operator.api.restores import CLAIM_UID_ANNOTATION, KIND, UID_LABEL
 from etcd_operator.core.backups.spec import url_in_pod
 from etcd_operator.render import job as job_of
 from etcd_operator.render.backup_job import REPORT, container, keys_flag, pod, programs
@@ -61,8 +61,12 @@ def job(  # noqa: PLR0913 -- all that a Job depends on
     etcd_image: str,
     url: str,
     sha256: str,
+    claim_uid: str,
 ) -> RawObject:
-    """The Job that restores `member` to its claim. sha256: of the snapshot that was verified."""
+    """The Job that restores `member` to its claim. sha256: of the snapshot that was verified.
+
+    claim_uid: of the claim, so that another one of that name is not taken for it.
+    """
     arguments = ["restore", url_in_pod(url), *keys_flag(access), *_flags(member, sha256), *REPORT]
     spec = _pod(access, CONTAINER, image, arguments)
     (main,) = spec["containers"]
@@ -73,7 +77,9 @@ def job(  # noqa: PLR0913 -- all that a Job depends on
     # The member reads what this pod writes, and runs where its volume is.
     spec["securityContext"] = security(template).pod
     spec |= _placement(metadata, template)
-    return _job(metadata, job_name(metadata, member.ordinal), CONTAINER, spec)
+    made = _job(metadata, job_name(metadata, member.ordinal), CONTAINER, spec)
+    made["metadata"]["annotations"] = {CLAIM_UID_ANNOTATION: claim_uid}
+    return made
 
 
 def _flags(member: Member, sha256: str) -> list[str]:

@@ -216,11 +216,16 @@ def _with_backup(bed: Bed, folder: Path, mib: int) -> Iterator[str]:
         }
         bed.api.create(resources.CLAIMS, namespace, claim)
         space = bed.space(namespace)
-        target = wait_until(lambda: claim_folder(space, CLAIM), 60, "the claim is bound")
+        wait_until(lambda: _is_bound(bed, namespace), 60, "the claim is bound", every=POLL_SECONDS)
         for file in folder.iterdir():
-            _link(file, target / file.name)
+            _link(file, claim_folder(space, CLAIM) / file.name)
         yield namespace
     wait_until(lambda: not _has_volumes(bed, namespace), 120, f"the volumes of {namespace} are deleted")
+
+
+def _is_bound(bed: Bed, namespace: str) -> bool:
+    claim = bed.api.get(resources.CLAIMS, namespace, CLAIM) or {}
+    return bool(claim.get("status", {}).get("phase") == "Bound")
 
 
 def _link(file: Path, target: Path) -> None:

@@ -198,9 +198,38 @@ def test_after_a_failure_what_was_made_is_removed_first() -> None:
         made = planned(replace(leftover, failure=why))
         assert (made.act, made.phase) == (Act.CLEAN_UP, "Pending")
     gone = members(ClaimState.TERMINATING, replace(RUNS, is_terminating=True))
-    for clean in (VERIFIED, MARKED, replace(VERIFIED, members=gone)):
+    for clean in (VERIFIED, replace(VERIFIED, members=gone)):
         made = planned(replace(clean, failure=why))
         assert (made.phase, made.reason, made.message) == ("Failed", "BackupDamaged", "it is damaged")
+
+
+def test_after_the_first_handed_over_claim_none_is_removed_and_all_are_named() -> None:
+    why = RestoreFailure(reason="Invalid", message="a policy refuses it")
+    made = planned(replace(MARKED, failure=why))
+    assert (made.phase, made.reason) == ("Failed", "Invalid")
+    assert made.message == (
+        "a policy refuses it. The claims with restored data are kept: on c-0, c-1 an EtcdCluster c resumes"
+    )
+    first, second = members(ClaimState.OURS)
+    partly = replace(VERIFIED, failure=why, members=(replace(first, claim=ClaimState.MARKED), second))
+    made = planned(partly)
+    assert (made.phase, made.act) == ("Failed", Act.NOTHING)
+    assert made.message.endswith("on c-0 an EtcdCluster c resumes; c-1 will be deleted with this EtcdRestore")
+    with_job = replace(partly, members=(partly.members[0], replace(second, job=DONE)))
+    assert planned(with_job).act is Act.CLEAN_UP, "Jobs are removed"
+    assert with_job.removable == ()
+
+
+def test_a_claim_that_replaced_the_one_of_its_job_has_no_data() -> None:
+    """An operator that hung for long may create a claim once more, after somebody deleted it."""
+    done = replace(DONE, claim_uid="first")
+    first, second = (replace(m, claim_uid="first") for m in members(ClaimState.OURS, done))
+    assert planned(replace(VERIFIED, members=(first, second))).act is Act.MARK
+    other = replace(second, claim_uid="second")
+    assert not other.is_restored
+    assert failure(replace(VERIFIED, members=(first, other))) == "ClaimDeleted"
+    unknown = replace(other, job=DONE)
+    assert unknown.is_restored, "a Job of an earlier operator does not name its claim"
 
 
 def test_a_report_that_is_none() -> None:

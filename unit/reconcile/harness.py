@@ -150,6 +150,7 @@ class Operator:
             Client(MortalTransport(api.url, Mortality()), timeouts=TIMEOUTS), instance="test", clock=clock
         )
         self.upgrades: list[float] = []
+        self.leads = True
         self.leads_for_long_enough = True
         self.figures: dict[tuple[str, Key], BackupFigures] = {}
         self._shown: dict[Informer[Any], tuple[int, int | None]] = {}
@@ -172,6 +173,7 @@ class Operator:
             clean_up_tool=tools.clean_up,
             ask_stock=tools.ask_stock,
             submit_inquiry=lambda work: work(),
+            may_act=lambda: self.leads,
             leads_for=lambda seconds: seconds == MEMBERSHIP_DEADLINE and self.leads_for_long_enough,
         )
         watching = Client(MortalTransport(api.url, Mortality()))

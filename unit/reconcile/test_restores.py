@@ -260,3 +260,39 @@ def test_a_container_that_ended_otherwise_waits_for_its_job(
     made.made.drain()
     assert (made.phase, made.clusters) == ("Pending", [])
     assert f"{PREFIX}/cluster-id" not in made.annotations("c-0")
+
+
+def test_the_data_in_a_claim_is_that_of_the_job_that_restored_to_it(made: Restoring) -> None:
+    """A claim that somebody deleted and created again is empty, whatever its Job reported."""
+    made.made.create(*restore())
+    made.until(lambda: len(made.named("r-2-")) == 1)
+    made.made.drain()
+    jobs = [job for part in ("r-0-", "r-1-", "r-2-") for job in made.named(part)]
+    for job in jobs[:2]:
+        made.finish(job, made.start(job), {"snapshot": SNAPSHOT}, 0)
+    made.made.drain()
+    claim = made.made.get(CLAIMS, "c-1")
+    made.made.kill()
+    made.made.edit(CLAIMS, "c-1", {"metadata": {"finalizers": []}})
+    made.made.delete(CLAIMS, "c-1")
+    kept = {name: claim["metadata"][name] for name in ("name", "labels", "annotations", "ownerReferences")}
+    made.made.create(CLAIMS, {"metadata": kept, "spec": claim["spec"]})
+    made.made.start()
+    made.until_ended("Failed")
+    assert made.reason == "ClaimDeleted"
+    made.assert_nothing_left()
+
+
+def test_a_process_that_does_not_lead_any_more_makes_nothing(made: Restoring) -> None:
+    """Where the status is not new, no write of it fails because another operator has gone on."""
+    made.made.create(*restore())
+    made.until(lambda: len(made.claims) == 3)
+    made.made.run_until(lambda: len(made.jobs.all()) == 4)
+    assert made.made.operator is not None
+    made.made.operator.leads = False
+    (job,) = made.named("r-1-")
+    made.made.delete(JOBS, job["metadata"]["name"])
+    made.made.wait(20.0)
+    assert len(made.jobs.all()) == 3
+    made.made.operator.leads = True
+    made.until_ended()

@@ -2,7 +2,8 @@
 
 Everything is verified before anything is made. Then each member has a claim and a Job that restores to it.
 When all of them have succeeded, the claims are marked as those of one cluster, and the EtcdCluster is
-created, which resumes on them. Until the first claim is marked, a failure removes everything.
+created, which resumes on them. Until the first claim is marked, a failure removes everything; after that
+no claim: all data is complete, and a cluster that somebody else created may run on it.
 """
 
 from collections.abc import Callable
@@ -11,6 +12,7 @@ from enum import Enum
 
 from etcd_operator.api.restores import RestoreFailure, Verified
 from etcd_operator.core.jobs import JobEnd
+from etcd_operator.core.restores import texts
 from etcd_operator.core.restores.result import failure
 from etcd_operator.core.restores.state import (
     COMPLETED,
@@ -83,13 +85,14 @@ def clean_up(state: RestoreState) -> RestorePlan | None:
     if state.has_leftovers:
         message = f"removing what was made, because of: {state.failure.message}"
         return _going("CleaningUp", message, act=Act.CLEAN_UP, requeue_after=SOON)
-    return _ended(state.failure)
+    message = f"{state.failure.message}{texts.kept(state)}"
+    return _ended(RestoreFailure(reason=state.failure.reason, message=message))
 
 
 def finish(state: RestoreState) -> RestorePlan | None:
     """All claims are handed over: the cluster resumes on them."""
     if state.cluster is ClusterState.OURS:
-        return RestorePlan(phase=COMPLETED, reason="Restored", message=_restored(state))
+        return RestorePlan(phase=COMPLETED, reason="Restored", message=texts.restored(state))
     if not state.members or any(member.claim is not ClaimState.MARKED for member in state.members):
         return None
     name = state.cluster_name
@@ -98,7 +101,7 @@ def finish(state: RestoreState) -> RestorePlan | None:
             message = f"all members are restored; creating the EtcdCluster {name}"
             return _going("CreatingCluster", message, act=Act.CREATE_CLUSTER, requeue_after=SOON)
         case ClusterState.TERMINATING:
-            return _going("WaitingForDeletion", _waiting(f"EtcdCluster {name}"), requeue_after=SOON)
+            return _going("WaitingForDeletion", texts.waiting(f"EtcdCluster {name}"), requeue_after=SOON)
         case _:
             message = (
                 f"somebody else created an EtcdCluster {name} at the last moment: it resumes on the restored "
@@ -128,7 +131,7 @@ def require_free_name(state: RestoreState) -> RestorePlan | None:
         return _fail("ClaimsExist", message)
     going = (*state.going, *([f"EtcdCluster {name}"] if state.cluster is ClusterState.TERMINATING else []))
     if going:
-        return _going("WaitingForDeletion", _waiting(", ".join(going)), requeue_after=SOON)
+        return _going("WaitingForDeletion", texts.waiting(", ".join(going)), requeue_after=SOON)
     return None
 
 
@@ -153,7 +156,8 @@ def verify(state: RestoreState) -> RestorePlan | None:
         return _going("Verifying", message, act=Act.CREATE_CHECK, requeue_after=RECHECK)
     if job.end is JobEnd.SUCCEEDED and job.report is not None and job.report.snapshot is not None:
         snapshot = job.report.snapshot
-        return _going("Verified", f"verified: {_contents(snapshot)}", snapshot=snapshot, requeue_after=0.0)
+        message = f"verified: {texts.contents(snapshot)}"
+        return _going("Verified", message, snapshot=snapshot, requeue_after=0.0)
     return _await((job,), "Verifying", f"verifying {state.source.url}")
 
 
@@ -174,7 +178,7 @@ def judge(state: RestoreState) -> RestorePlan | None:
 def create_claims(state: RestoreState) -> RestorePlan | None:
     """Make the claims; one that was deleted since then takes its data with it."""
     missing = [member for member in state.members if member.claim is ClaimState.ABSENT]
-    gone = [m.name for m in state.members if m.claim is ClaimState.TERMINATING] + [
+    gone = [m.name for m in state.members if m.claim is ClaimState.TERMINATING or m.is_replaced] + [
         member.name for member in missing if member.job is not None or state.is_marking
     ]
     if gone:
@@ -274,24 +278,3 @@ def _fail(reason: str, message: str) -> RestorePlan:
 
 def _ended(why: RestoreFailure) -> RestorePlan:
     return RestorePlan(phase=FAILED, reason=why.reason, message=why.message)
-
-
-def _waiting(what: str) -> str:
-    return f"waiting until what has the name is deleted: {what}"
-
-
-def _contents(snapshot: Verified) -> str:
-    checked = {
-        "manifest": "all hashes match",
-        "hash": "there is no manifest, etcd's hash matches",
-        "none": "there is neither a manifest nor etcd's hash, only the structure was checked",
-    }
-    keys = f"{snapshot.keys} key{'s' * (snapshot.keys != 1)}"
-    return f"revision {snapshot.revision}, {keys}, {checked.get(snapshot.check, snapshot.check)}"
-
-
-def _restored(state: RestoreState) -> str:
-    contents = f" ({_contents(state.snapshot)})" if state.snapshot is not None else ""
-    count = len(state.members)
-    members = f"{count} member{'s' * (count != 1)}"
-    return f"restored {members}, on which the EtcdCluster {state.cluster_name} resumes{contents}"

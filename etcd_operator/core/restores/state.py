@@ -17,6 +17,7 @@ class JobState:
 
     waited: seconds for which passes have seen that nothing of it runs. waits_for: why, as Kubernetes says it.
     report: of its newest pod that reported. why: why it failed, as Kubernetes says it.
+    claim_uid: of the claim to which it restores; empty if it does not say.
     """
 
     name: str
@@ -27,6 +28,7 @@ class JobState:
     waits_for: str = ""
     report: Report | None = None
     why: str = ""
+    claim_uid: str = ""
 
 
 class ClaimState(Enum):
@@ -40,16 +42,22 @@ class ClaimState(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberState:
-    """A member of the new cluster."""
+    """A member of the new cluster. claim_uid: of the claim that it has now."""
 
     name: str
     claim: ClaimState = ClaimState.ABSENT
+    claim_uid: str = ""
     job: JobState | None = None
+
+    @property
+    def is_replaced(self) -> bool:
+        """Whether its claim is another one than that to which its Job restores, and so may be empty."""
+        return self.job is not None and self.job.claim_uid not in ("", self.claim_uid)
 
     @property
     def is_restored(self) -> bool:
         """Whether its data is complete."""
-        is_done = self.job is not None and self.job.end is JobEnd.SUCCEEDED
+        is_done = self.job is not None and self.job.end is JobEnd.SUCCEEDED and not self.is_replaced
         return self.claim is ClaimState.MARKED or (self.claim is ClaimState.OURS and is_done)
 
     @property
@@ -131,4 +139,9 @@ class RestoreState:
     def has_leftovers(self) -> bool:
         """Whether something exists that it made, is not handed over, and is not being deleted."""
         has_job = any(not job.is_terminating for job in self.jobs)
-        return has_job or any(member.claim is ClaimState.OURS for member in self.members)
+        return has_job or any(member.claim is ClaimState.OURS for member in self.removable)
+
+    @property
+    def removable(self) -> tuple[MemberState, ...]:
+        """The members whose claims a failure may remove: once one is handed over, all data is complete."""
+        return () if self.is_marking else self.members

@@ -25,6 +25,7 @@ def restore_group(wiring: Wiring, source: Source) -> Group:
         image=wiring.backup_image,
         repository=wiring.defaults.repository,
         failures=Failures(wiring.clock),
+        may_act=wiring.may_act,
     )
     controller = wiring.new_controller("improbable-restore", reconciler.reconcile)
     caches.wake(controller.enqueue, controller.restart)

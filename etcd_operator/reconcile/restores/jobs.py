@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from etcd_operator.api.restores import EtcdRestore
+from etcd_operator.api.restores import CLAIM_UID_ANNOTATION, EtcdRestore
 from etcd_operator.core.jobs import JobEnd
 from etcd_operator.core.restores import result
 from etcd_operator.core.restores.result import Report
@@ -52,6 +52,7 @@ class JobReader:
             waits_for=_waits_for(job, pods),
             report=_report_of(pods),
             why=_why(pods) or message,
+            claim_uid=job.metadata.annotations.get(CLAIM_UID_ANNOTATION, ""),
         )
 
 

@@ -111,6 +111,7 @@ class RestoreObserver:
         return MemberState(
             name=member.name,
             claim=_claim_state(claim, member),
+            claim_uid=claim.uid if claim is not None else "",
             job=self.jobs.read(key, metadata.uid, name, objects),
         )
 

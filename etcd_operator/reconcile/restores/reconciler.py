@@ -1,14 +1,16 @@
 """One pass over one EtcdRestore: observe, plan, write the status, act.
 
 The EtcdRestore is read live, and its status is written before each act, with the resourceVersion of what was
-decided on: of two operators, one fails there. What each act makes has a name that follows from
-the EtcdRestore, and is proven to be its own by its UID. So each act may be repeated.
+decided on: of two operators, one fails there. A status that is not new is not written, so each act also
+requires that this process leads. What each act makes has a name that follows from the EtcdRestore, and is
+proven to be its own by its UID. So each act may be repeated.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+from etcd_operator.api.meta import RawObject
 from etcd_operator.api.restores import EtcdRestore, RestoreFailure
 from etcd_operator.clock import Clock
 from etcd_operator.core.restores.plan import RECHECK, Act, RestorePlan, plan
@@ -17,10 +19,11 @@ from etcd_operator.core.restores.status import status
 from etcd_operator.core.status import CATCH_UP
 from etcd_operator.core.versions import image_of
 from etcd_operator.engine.controller import Result
-from etcd_operator.errors import Invalid, OperatorError, TerminalError
+from etcd_operator.errors import Invalid, NotLeading, OperatorError, TerminalError
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.events import EventType, Recorder, Reference
+from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Job, Written
 from etcd_operator.reconcile.failures import Failures, reason_of
 from etcd_operator.reconcile.jobs import JobCaches
@@ -35,7 +38,8 @@ from etcd_operator.timestamps import timestamp
 class RestoreReconciler:
     """Carries out EtcdRestores.
 
-    image: of the Jobs; may raise, see `OwnImage`. repository: of etcd's images.
+    image: of the Jobs; may raise, see `OwnImage`. repository: of etcd's images. may_act: whether this process
+    leads right now.
     """
 
     caches: JobCaches[EtcdRestore]
@@ -46,6 +50,7 @@ class RestoreReconciler:
     image: Callable[[], str]
     repository: str
     failures: Failures
+    may_act: Callable[[], bool]
 
     def reconcile(self, key: Key) -> Result:
         """One pass. Raises the errors of the API server that are worth another try."""
@@ -62,7 +67,8 @@ class RestoreReconciler:
         made = plan(observed.state)
         if made is None:
             return self._over(key)
-        self._write(observed, made, objects)
+        if not self._write(observed, made, objects):
+            return self._over(key)
         return self._carry_out(observed, made, objects)
 
     def _over(self, key: Key) -> Result:
@@ -80,6 +86,8 @@ class RestoreReconciler:
             return self._fail(observed, made, RestoreFailure(reason="NameConflict", message=str(error)))
         except Invalid as error:
             return self._fail(observed, made, RestoreFailure(reason="Invalid", message=str(error)))
+        except NotLeading:
+            raise
         except OperatorError as error:
             self._report(observed, made, error)
             if isinstance(error, TerminalError):
@@ -112,7 +120,7 @@ class RestoreReconciler:
             return
         metadata, url = observed.restore.metadata, observed.state.source.url
         body = restore_job.check_job(metadata, observed.access, image=self.image(), url=url)
-        if objects.create(resources.JOBS, body):
+        if self._create(resources.JOBS, body, objects):
             self._event(observed.restore, "Normal", "RestoreStarted", f"verifying {url}")
 
     def _create_claims(self, observed: ObservedRestore, objects: Objects) -> None:
@@ -123,7 +131,7 @@ class RestoreReconciler:
         for member in observed.members:
             if member.name not in observed.claims:
                 body = restored.claim(restore.metadata, template, member, restore.status.version)
-                objects.create(resources.CLAIMS, body)
+                self._create(resources.CLAIMS, body, objects)
 
     def _create_jobs(self, observed: ObservedRestore, objects: Objects) -> None:
         snapshot, spec, access = observed.state.snapshot, observed.spec, observed.access
@@ -142,28 +150,40 @@ class RestoreReconciler:
                 etcd_image=image_of(self.repository, observed.restore.status.version),
                 url=observed.state.source.url,
                 sha256=snapshot.sha256,
+                claim_uid=states[member.name].claim_uid,
             )
-            objects.create(resources.JOBS, body)
+            self._create(resources.JOBS, body, objects)
 
     def _mark(self, observed: ObservedRestore, objects: Objects) -> None:
         """Hand the claims over. From the first one on there is no way back, and none is needed."""
         for member, state in zip(observed.members, observed.state.members, strict=True):
             if state.claim is ClaimState.OURS:
                 change = {"metadata": restored.mark(member)}
+                self._require_leadership()
                 objects.merge(resources.CLAIMS, observed.claims[member.name], change)
 
     def _create_cluster(self, observed: ObservedRestore, objects: Objects) -> None:
         restore = observed.restore
         body = restored.cluster(restore.metadata, restore.spec["clusterTemplate"], restore.status.version)
+        self._require_leadership()
         objects.client.create(resources.IMPROBABLE_CLUSTERS, objects.namespace, body, Written)
 
+    def _create(self, resource: Resource, body: RawObject, objects: Objects) -> bool:
+        """Make an object, unless another process may have gone on meanwhile: see `Objects.create`."""
+        self._require_leadership()
+        return objects.create(resource, body)
+
+    def _require_leadership(self) -> None:
+        if not self.may_act():
+            raise NotLeading("the operator may no longer be the leader: not acting")
+
     def _clean_up(self, observed: ObservedRestore, objects: Objects) -> None:
-        """Remove Jobs and claims, each by the UID that was seen, but no claim that was handed over."""
+        """Remove Jobs and claims, each by the UID that was seen; no claim once one was handed over."""
         for job in observed.state.jobs:
             found = objects.find(resources.JOBS, job.name, Job)
             if found is not None and found.metadata.controller_uid == observed.restore.metadata.uid:
                 objects.remove(resources.JOBS, found.metadata, propagation="Foreground")
-        for state in observed.state.members:
+        for state in observed.state.removable:
             if state.claim is ClaimState.OURS:
                 objects.remove(resources.CLAIMS, observed.claims[state.name])
 
@@ -186,8 +206,11 @@ class RestoreReconciler:
         if found is not None and found.metadata.uid == observed.restore.metadata.uid:
             self._write(replace(observed, restore=found), made, objects)
 
-    def _write(self, observed: ObservedRestore, made: RestorePlan, objects: Objects) -> None:
-        """Write the status if it is new, with the Event of an end. Raises Conflict on an outdated cache."""
+    def _write(self, observed: ObservedRestore, made: RestorePlan, objects: Objects) -> bool:
+        """Write the status if it is new, with the Event of an end; whether the EtcdRestore still exists.
+
+        Raises Conflict on an outdated cache.
+        """
         restore, spec = observed.restore, observed.spec
         identity = restored.identity_of(restore.metadata, spec.cluster_template) if spec is not None else None
         wanted = status(
@@ -199,9 +222,11 @@ class RestoreReconciler:
             now=timestamp(self.clock.now()),
         )
         if wanted == restore.status:
-            return
-        if objects.write_status(resources.RESTORES, restore.metadata, wanted, Written):
-            self._record_end(restore, made)
+            return True
+        if not objects.write_status(resources.RESTORES, restore.metadata, wanted, Written):
+            return False
+        self._record_end(restore, made)
+        return True
 
     def _record_end(self, restore: EtcdRestore, made: RestorePlan) -> None:
         if made.phase == COMPLETED:

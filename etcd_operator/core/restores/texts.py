@@ -1,0 +1,41 @@
+"""What the status of an EtcdRestore says about it, in sentences."""
+
+from etcd_operator.api.restores import Verified
+from etcd_operator.core.restores.state import ClaimState, RestoreState
+
+
+def kept(state: RestoreState) -> str:
+    """What stays after a failure, and what becomes of it."""
+    marked, owned = (
+        ", ".join(member.name for member in state.members if member.claim is claim)
+        for claim in (ClaimState.MARKED, ClaimState.OURS)
+    )
+    if not marked:
+        return ""
+    name = state.cluster_name
+    text = f". The claims with restored data are kept: on {marked} an EtcdCluster {name} resumes"
+    return f"{text}; {owned} will be deleted with this EtcdRestore" if owned else text
+
+
+def waiting(what: str) -> str:
+    """What stands in the way until Kubernetes has deleted it."""
+    return f"waiting until what has the name is deleted: {what}"
+
+
+def contents(snapshot: Verified) -> str:
+    """What is in a snapshot, and how that was checked."""
+    checked = {
+        "manifest": "all hashes match",
+        "hash": "there is no manifest, etcd's hash matches",
+        "none": "there is neither a manifest nor etcd's hash, only the structure was checked",
+    }
+    keys = f"{snapshot.keys} key{'s' * (snapshot.keys != 1)}"
+    return f"revision {snapshot.revision}, {keys}, {checked.get(snapshot.check, snapshot.check)}"
+
+
+def restored(state: RestoreState) -> str:
+    """What a restore has made."""
+    found = f" ({contents(state.snapshot)})" if state.snapshot is not None else ""
+    count = len(state.members)
+    members = f"{count} member{'s' * (count != 1)}"
+    return f"restored {members}, on which the EtcdCluster {state.cluster_name} resumes{found}"
