@@ -16,8 +16,8 @@ from etcd_operator.render import restore_job, restored
 from etcd_operator.render.command import REPORT_PATH, SCRATCH
 from unit.api.contract.case import changed
 from unit.api.contract.restore_cases import RESTORE
-from unit.backup.test_programs import program
 from unit.backup.restoring import COPY
+from unit.backup.test_programs import program
 from unit.commands.conftest import Ran, Run
 
 METADATA = ObjectMeta(name="my-restore", namespace="default", uid="uid")
