@@ -71,13 +71,19 @@ class Load:
 
     def _put(self, members: Members, number: int) -> None:
         """One put. Without an answer it is unknown: may be there or not."""
+        if not self._known:
+            self._refresh()
+            return
         key = f"{PREFIX}{number}"
         try:
             client = members.client(self._known[number % len(self._known)])
             self.acknowledged[key] = client.put(key.encode(), b"value")
-        except (OperatorError, ZeroDivisionError):
-            with suppress(OperatorError):  # the API server is away
-                self._known = self._addresses()
+        except OperatorError:
+            self._refresh()
+
+    def _refresh(self) -> None:
+        with suppress(OperatorError):  # the API server is away: the members known so far are used further
+            self._known = self._addresses()
 
 
 def stored(testbed: Testbed, address: str) -> set[str]:
