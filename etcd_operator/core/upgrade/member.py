@@ -10,7 +10,7 @@ from etcd_operator.core.actions import Plan, ReplaceMember
 from etcd_operator.core.members import Member, quorum
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.preflight import would_lose_data
-from etcd_operator.core.upgrade.skew import has_old_entries, minor, needs_snapshots, skew_refusal
+from etcd_operator.core.upgrade.skew import lacks_snapshot, minor, skew_refusal
 from etcd_operator.core.upgrade.step import Step, planned, waiting_for
 
 BLOCKED_RECHECK = 1.0
@@ -29,7 +29,7 @@ def await_upgrading(state: ClusterState, upgrade: Upgrade, member: Member) -> St
     if has_unusable_data(state, member):
         return None
     is_outdated = requested not in ("", wanted) and not member.has_terminating_peer
-    if is_outdated and not _lacks_snapshot(state, requested) and _may_be_stopped(state, member):
+    if is_outdated and _may_be_stopped(state, member) and not lacks_snapshot(state.desired, requested):
         return restart(state, member)
     if member.problem is not None:
         return Step(
@@ -45,19 +45,9 @@ def await_upgrading(state: ClusterState, upgrade: Upgrade, member: Member) -> St
     return Step(message=waiting_for(member.name, wanted))
 
 
-def _lacks_snapshot(state: ClusterState, requested: str) -> bool:
-    """Whether a member that was to run `requested` cannot yet run the desired version (`preflight`).
-
-    It has to serve first: only then can it save the raft snapshot that the desired version needs.
-    """
-    return (
-        requested != state.desired.version and needs_snapshots(state.desired) and has_old_entries(requested)
-    )
-
-
 def _way_out(state: ClusterState, upgrade: Upgrade, requested: str) -> str:
     """What a person can do. A member that went back in vain has data that only the newer version reads."""
-    if _lacks_snapshot(state, requested):
+    if lacks_snapshot(state.desired, requested):
         wanted, series = state.desired.version, requested.rpartition(".")[0]
         return (
             f"{wanted} cannot read what 3.5 wrote: put a version of {series} that starts into the spec first"
@@ -117,7 +107,7 @@ def is_blocked(state: ClusterState, member: Member) -> bool:
     if not _fails_to_start(state, member) or would_lose_data(state, member):
         return False
     requested, wanted = member.requested_version, state.desired.version
-    if needs_snapshots(state.desired) and has_old_entries(requested):
+    if lacks_snapshot(state.desired, requested):
         return False
     if member.entry is not None and member.entry.is_learner:
         return state.has_quorum  # without, it does not start at any version

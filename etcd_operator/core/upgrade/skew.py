@@ -65,6 +65,14 @@ def has_old_entries(version: str) -> bool:
     return minor(version) < UNREADABLE_BY
 
 
+def lacks_snapshot(cluster: DesiredCluster, version: str) -> bool:
+    """Whether a member that runs, or was to run, `version` cannot yet run the desired one (`preflight`).
+
+    It has to serve first: only then can it save the raft snapshot that the desired version needs.
+    """
+    return needs_snapshots(cluster) and has_old_entries(version)
+
+
 def minor(version: str) -> int:
     """The second number of a version as etcd writes it; 0 for what is not a version."""
     return Version.parse(version).minor if Version.is_valid(version) else 0
