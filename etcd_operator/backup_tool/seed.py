@@ -53,7 +53,7 @@ class Fetched(Value, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class Request:
     """Which backup. name, sha256: empty for the newest that is whole. etcd_version: to be started on it."""
 
     etcd_version: str
@@ -70,16 +70,16 @@ class FromTool:
     clock: Clock
     wait: Callable[[float], None]
 
-    def fetch(self, wish: Wish, file: Path) -> Fetched:
+    def fetch(self, request: Request, file: Path) -> Fetched:
         """Raises `SeedError`, or its subclasses' errors, when that is in vain."""
-        chosen = Fetched(name=wish.name, sha256=wish.sha256) if wish.name else self._newest(wish)
+        chosen = Fetched(name=request.name, sha256=request.sha256) if request.name else self._newest(request)
         self._patiently(lambda: self._download(chosen, file))
         return chosen
 
-    def _newest(self, wish: Wish) -> Fetched:
-        return self._patiently(lambda: self._ask(wish))
+    def _newest(self, request: Request) -> Fetched:
+        return self._patiently(lambda: self._ask(request))
 
-    def _ask(self, wish: Wish) -> Fetched:
+    def _ask(self, request: Request) -> Fetched:
         try:
             stock = client.restorable(self.address, self.token, "")
         except TokenRefused as error:
@@ -91,7 +91,7 @@ class FromTool:
         newest = stock.newest
         if newest is None:
             raise _none(stock.damaged)
-        _check_version(newest.etcd_version, wish)
+        _check_version(newest.etcd_version, request)
         return Fetched(
             name=newest.name,
             time=newest.time,
@@ -162,11 +162,11 @@ def _copied(response: http.client.HTTPResponse, target: BinaryIO) -> str:
     return digest.hexdigest()
 
 
-def from_store(store: Store, found: Inventory, wish: Wish, file: Path) -> Fetched:
+def from_store(store: Store, found: Inventory, request: Request, file: Path) -> Fetched:
     """The newest backup that is whole. Raises `SeedError`, the errors of `fetch` and of the store."""
     damaged: list[str] = []
     for backup in found.backups:
-        _check_version(backup.manifest.etcd_version, wish)
+        _check_version(backup.manifest.etcd_version, request)
         file.unlink(missing_ok=True)
         try:
             fetch(store, backup.path, file, KeyRing())
@@ -195,8 +195,8 @@ def _none(damaged: tuple[str, ...]) -> SeedError:
     return SeedError("there is no backup")
 
 
-def _check_version(backup: str, wish: Wish) -> None:
+def _check_version(backup: str, request: Request) -> None:
     try:
-        check_usable(backup, wish.etcd_version)
+        check_usable(backup, request.etcd_version)
     except NotUsable as error:
         raise SeedError(f"{error}: set spec.version accordingly") from error

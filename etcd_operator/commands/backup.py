@@ -39,7 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     endpoints.add_arguments(parser)
     parser.add_argument("--compress", action="store_true", help="compress with zstd")
     keys.add_arguments(
-        parser, "encrypt with AES-256-GCM: a file with one key, or a folder: the last by name is used"
+        parser,
+        "encrypt with AES-256-GCM: a file with one key, or a folder of keys: the last by name is used",
     )
     parser.add_argument(
         "--without-quorum",

@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--endpoint", required=True, metavar="HOST:PORT", help="client address of the cluster or of a member"
     )
-    parser.add_argument("--to", required=True, metavar="URL", help="the store: a folder or a prefix, with / ")
+    parser.add_argument("--to", required=True, metavar="URL", help="the store, a URL that ends with /")
     parser.add_argument("--folder", required=True, help="the folder of this cluster, below --to")
     parser.add_argument("--interval", required=True, type=_positive, help="seconds between two backups")
     parser.add_argument("--max-backups", required=True, type=_positive, help="how many backups are kept")
@@ -44,7 +44,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"folder for one snapshot (default: {SCRATCH})",
     )
     parser.add_argument("--port", type=int, default=PORT, help=f"port of the HTTP API (default: {PORT})")
-    parser.add_argument("--log-format", choices=("auto", "json", "console"), default="auto")
+    parser.add_argument(
+        "--log-format",
+        choices=("auto", "json", "console"),
+        default="auto",
+        help="auto is console on a terminal, else json",
+    )
 
 
 def run(options: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ from etcd_operator.commands import outcome
 from etcd_operator.commands.outcome import Outcome
 
 if TYPE_CHECKING:
-    from etcd_operator.backup_tool.seed import Fetched, Wish
+    from etcd_operator.backup_tool.seed import Fetched, Request
 
 HELP = "fetch a backup for the first member of a restored cluster (runs in pods that the operator creates)"
 DESCRIPTION = """\
@@ -30,11 +30,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags."""
     parser.add_argument("--tool", metavar="HOST:PORT", default="", help="a backup tool")
     parser.add_argument("--token-file", type=Path, metavar="FILE", help="file with the token of the tool")
-    parser.add_argument("--from", dest="source", metavar="URL", default="", help="or the store, with / ")
+    parser.add_argument(
+        "--from",
+        dest="source",
+        metavar="URL",
+        default="",
+        help="instead of --tool: the store, a URL that ends with /",
+    )
     parser.add_argument("--folder", default="", help="the folder of the cluster, below --from")
     parser.add_argument("--name", default="", help="the backup (default: the newest that is whole)")
-    parser.add_argument("--sha256", default="", help="of its bytes")
-    parser.add_argument("--etcd-version", required=True, help="version of etcd that starts on it")
+    parser.add_argument("--sha256", default="", help="SHA-256 of the stored backup")
+    parser.add_argument("--etcd-version", required=True, help="version of etcd that is to start on the data")
     parser.add_argument("--file", required=True, type=Path, help="the file to be written")
     outcome.add_arguments(parser)
     outcome.add_report_argument(parser)
@@ -50,15 +56,15 @@ def _seed(options: argparse.Namespace) -> Outcome:
         return Outcome(text="the data is restored already", document={"name": ""})
     import msgspec
 
-    from etcd_operator.backup_tool.seed import Wish
+    from etcd_operator.backup_tool.seed import Request
 
-    wish = Wish(etcd_version=options.etcd_version, name=options.name, sha256=options.sha256)
-    fetched = _from_tool(options, wish) if options.tool else _from_store(options, wish)
+    request = Request(etcd_version=options.etcd_version, name=options.name, sha256=options.sha256)
+    fetched = _from_tool(options, request) if options.tool else _from_store(options, request)
     text = f"fetched {fetched.name}"
     return Outcome(text=text, document=msgspec.to_builtins(fetched))
 
 
-def _from_tool(options: argparse.Namespace, wish: "Wish") -> "Fetched":
+def _from_tool(options: argparse.Namespace, request: "Request") -> "Fetched":
     from etcd_operator.backup_tool.seed import FromTool
     from etcd_operator.clock import SystemClock
 
@@ -70,10 +76,10 @@ def _from_tool(options: argparse.Namespace, wish: "Wish") -> "Fetched":
     except OSError as error:
         raise outcome.UsageError(f"{options.token_file}: {error.strerror}") from error
     tool = FromTool(address=(host, int(port)), token=token, clock=SystemClock(), wait=time.sleep)
-    return tool.fetch(wish, options.file)
+    return tool.fetch(request, options.file)
 
 
-def _from_store(options: argparse.Namespace, wish: "Wish") -> "Fetched":
+def _from_store(options: argparse.Namespace, request: "Request") -> "Fetched":
     from etcd_operator.backup_tool.inventory import load
     from etcd_operator.backup_tool.process import place
     from etcd_operator.backup_tool.seed import from_store
@@ -82,4 +88,4 @@ def _from_store(options: argparse.Namespace, wish: "Wish") -> "Fetched":
         raise outcome.UsageError("either --tool, or --from with / at its end and --folder")
     opened, folder = place(options.source, options.folder)
     store = opened()
-    return from_store(store, load(store, folder), wish, options.file)
+    return from_store(store, load(store, folder), request, options.file)

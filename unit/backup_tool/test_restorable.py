@@ -10,7 +10,7 @@ import pytest
 from etcd_operator.backup_tool import client
 from etcd_operator.backup_tool.client import NoReport, TokenRefused
 from etcd_operator.backup_tool.inventory import load
-from etcd_operator.backup_tool.seed import PATIENCE, FromTool, SeedError, Wish, from_store
+from etcd_operator.backup_tool.seed import PATIENCE, FromTool, Request, SeedError, from_store
 from etcd_operator.backup_tool.server import ApiServer
 from etcd_operator.backup_tool.stock import VALID_SECONDS, StockKeeper
 from etcd_operator.backup_tool.worker import Worker
@@ -23,7 +23,7 @@ from unit.engine.support import eventually
 from unit.fakes.clock import FakeClock
 
 OLD, NEW = 0xAAAA, 0xBBBB
-WISH = Wish(etcd_version="3.6.16")
+REQUEST = Request(etcd_version="3.6.16")
 
 
 @pytest.fixture
@@ -168,39 +168,41 @@ def test_the_tool_offers_it_to_who_has_the_token(port: int) -> None:
 
 
 def test_a_seed_fetches_the_newest_and_one_by_name(port: int, tmp_path: Path) -> None:
-    fetched = fetching(port).fetch(WISH, tmp_path / "one.db")
+    fetched = fetching(port).fetch(REQUEST, tmp_path / "one.db")
     assert (fetched.revision, (tmp_path / "one.db").read_bytes()) == (6, snapshot(5))
-    named = Wish(etcd_version="3.6.16", name=fetched.name, sha256=fetched.sha256)
+    named = Request(etcd_version="3.6.16", name=fetched.name, sha256=fetched.sha256)
     (tmp_path / "two.db").write_bytes(b"left by a process that was killed")
     assert fetching(port).fetch(named, tmp_path / "two.db").name == fetched.name
     assert (tmp_path / "two.db").read_bytes() == snapshot(5)
 
 
 @pytest.mark.parametrize(
-    ("wish", "said"),
+    ("wanted", "said"),
     [
-        (Wish(etcd_version="3.6.16", name="3.6.16_0000000000000001_etcd.backup", sha256="ab"), "404"),
-        (Wish(etcd_version="3.6.16", name="3.6.16_0000000000000006_etcd.backup", sha256="ab"), "replaced"),
-        (Wish(etcd_version="3.5.35"), "3.6 or 3.7"),
+        (Request(etcd_version="3.6.16", name="3.6.16_0000000000000001_etcd.backup", sha256="ab"), "404"),
+        (Request(etcd_version="3.6.16", name="3.6.16_0000000000000006_etcd.backup", sha256="ab"), "replaced"),
+        (Request(etcd_version="3.5.35"), "3.6 or 3.7"),
     ],
 )
-def test_a_seed_fetches_nothing_else_than_it_should(port: int, tmp_path: Path, wish: Wish, said: str) -> None:
+def test_a_seed_fetches_nothing_else_than_it_should(
+    port: int, tmp_path: Path, wanted: Request, said: str
+) -> None:
     with pytest.raises(SeedError, match=said):
-        fetching(port).fetch(wish, tmp_path / "one.db")
+        fetching(port).fetch(wanted, tmp_path / "one.db")
     assert not (tmp_path / "one.db").exists()
 
 
 def test_a_seed_with_another_token_ends(port: int, tmp_path: Path) -> None:
     with pytest.raises(SeedError, match="refuses the token"):
-        fetching(port, "other").fetch(WISH, tmp_path / "one.db")
+        fetching(port, "other").fetch(REQUEST, tmp_path / "one.db")
 
 
 def test_a_tool_that_is_not_there_is_asked_for_a_while(tmp_path: Path) -> None:
     clock = FakeClock()
     with pytest.raises(SeedError, match="does not answer"):
-        fetching(1, clock=clock).fetch(WISH, tmp_path / "one.db")
+        fetching(1, clock=clock).fetch(REQUEST, tmp_path / "one.db")
     assert clock.monotonic() >= PATIENCE
-    named = Wish(etcd_version="3.6.16", name="x", sha256="ab")
+    named = Request(etcd_version="3.6.16", name="x", sha256="ab")
     with pytest.raises(SeedError, match="does not answer"):
         fetching(1).fetch(named, tmp_path / "one.db")
 
@@ -208,9 +210,9 @@ def test_a_tool_that_is_not_there_is_asked_for_a_while(tmp_path: Path) -> None:
 def test_a_download_that_is_cut_off_is_not_taken_for_a_whole_one(
     store: Directory, port: int, tmp_path: Path
 ) -> None:
-    fetched = fetching(port).fetch(WISH, tmp_path / "one.db")
+    fetched = fetching(port).fetch(REQUEST, tmp_path / "one.db")
     damage(store, f"{FOLDER}/{fetched.name}")
-    named = Wish(etcd_version="3.6.16", name=fetched.name, sha256=fetched.sha256)
+    named = Request(etcd_version="3.6.16", name=fetched.name, sha256=fetched.sha256)
     with pytest.raises(SeedError, match="does not answer"):
         fetching(port).fetch(named, tmp_path / "two.db")
     assert not (tmp_path / "two.db").exists()
@@ -220,7 +222,7 @@ def test_a_tool_without_backups_says_so(store: Directory, port: int, tmp_path: P
     for path in (tmp_path / "backups" / FOLDER).iterdir():
         path.unlink()
     with pytest.raises(SeedError, match="there is no backup"):
-        fetching(port).fetch(WISH, tmp_path / "one.db")
+        fetching(port).fetch(REQUEST, tmp_path / "one.db")
     with pytest.raises(NoReport):
         client.restorable(("127.0.0.1", 1), TOKEN, "")
 
@@ -233,17 +235,17 @@ def test_the_newest_whole_backup_is_fetched_from_a_folder(store: Directory, tmp_
     damage(store, put(store, 6, minutes=1))
     target = tmp_path / "one.db"
     target.write_bytes(b"of an earlier try")
-    fetched = from_store(store, load(store, FOLDER), WISH, target)
+    fetched = from_store(store, load(store, FOLDER), REQUEST, target)
     assert (fetched.revision, fetched.damaged) == (5, ("3.6.16_0000000000000006_etcd.backup",))
     assert target.read_bytes() == snapshot()
 
 
 def test_where_nothing_is_whole_that_is_the_reason(store: Directory, tmp_path: Path) -> None:
     with pytest.raises(SeedError, match="there is no backup"):
-        from_store(store, load(store, FOLDER), WISH, tmp_path / "one.db")
+        from_store(store, load(store, FOLDER), REQUEST, tmp_path / "one.db")
     damage(store, put(store, 6))
     with pytest.raises(SeedError, match="no backup is whole"):
-        from_store(store, load(store, FOLDER), WISH, tmp_path / "one.db")
+        from_store(store, load(store, FOLDER), REQUEST, tmp_path / "one.db")
 
 
 def test_a_backup_of_a_later_etcd_is_not_passed_over_for_an_older_one(
@@ -252,4 +254,4 @@ def test_a_backup_of_a_later_etcd_is_not_passed_over_for_an_older_one(
     put(store, 5)
     put(store, 6, minutes=1, version="3.7.3")
     with pytest.raises(SeedError, match=r"set spec\.version"):
-        from_store(store, load(store, FOLDER), WISH, tmp_path / "one.db")
+        from_store(store, load(store, FOLDER), REQUEST, tmp_path / "one.db")
