@@ -288,7 +288,7 @@ def bench(clock: FakeClock | None = None, *, only: tuple[str, ...] = ()) -> Iter
 
 
 @contextmanager
-def bootstrapped(kind: Kind, body: Json, *, alone: bool = False) -> Iterator[Bench]:
+def bootstrapped(kind: Kind, body: Json, *, alone: bool = True) -> Iterator[Bench]:
     """A cluster that is as desired, with an acknowledged key; `alone`: the operator has only its group."""
     with bench(only=(kind.group,) if alone else ()) as made:
         made.start()

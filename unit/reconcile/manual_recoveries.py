@@ -80,7 +80,7 @@ def assert_recovered(
 @contextmanager
 def lost_and_asked(to: int = 1) -> Iterator[Bench]:
     """One of two is gone, the recovery is asked for, and there is no operator just now."""
-    with bootstrapped(*persistent(size=2), alone=True) as made:
+    with bootstrapped(*persistent(size=2)) as made:
         lose(made, 0)
         made.run_until(is_reason(made, "QuorumLost"))
         made.clock.advance(SILENCE + 1.0)

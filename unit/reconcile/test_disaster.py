@@ -21,7 +21,7 @@ LOST = ("it dies after the reply", "the reply is lost and it dies")
 @contextmanager
 def backed_up(size: int = 3) -> Iterator[Bench]:
     """A cluster with an acknowledged key, and a tool at work."""
-    with bootstrapped(*ephemeral(size=size, backup=BACKUP)) as made:
+    with bootstrapped(*ephemeral(size=size, backup=BACKUP), alone=False) as made:
         made.run_until(lambda: made.condition(COREOS, "BackupHealthy").get("status") == "True")
         made.settle()
         yield made
@@ -197,7 +197,7 @@ def test_a_tool_that_had_more_than_the_survivor_is_waited_for_until_a_person_dec
         assert made.status(COREOS)["backup"]["revision"] == 7
         lose(made, 0, 1)
         made.run_until(is_reason(made, "BackupPending"))
-        made.wait(300.0)
+        made.wait(60.0)  # twice as long as beside a survivor that has all
         assert members(made) == ["c-0002"]
         made.edit(COREOS, "c", {"spec": {"backup": None}})
         made.settle()

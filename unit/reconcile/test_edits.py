@@ -74,7 +74,7 @@ def assert_sound(made: Bench, kind: Kind, size: int, before: dict[str, str]) -> 
 def test_three_one_three_edited_at_any_write(kind: Kind) -> None:
     write, goes_on = 1, True
     while goes_on:
-        with bootstrapped(*grown(kind, 3), alone=True) as made:
+        with bootstrapped(*grown(kind, 3)) as made:
             before = owners(made) if kind is IMPROBABLE else {}
             asked = edit_in_flight(made, kind, [1, 3], [write])
             assert_sound(made, kind, asked[-1], before)
@@ -89,7 +89,7 @@ def test_three_one_three_edited_at_any_write(kind: Kind) -> None:
 def test_three_five_three_five_edited_at_any_write(kind: Kind, pause: int) -> None:
     write, goes_on = 1, True
     while goes_on:
-        with bootstrapped(*grown(kind, 3), alone=True) as made:
+        with bootstrapped(*grown(kind, 3)) as made:
             before = owners(made) if kind is IMPROBABLE else {}
             asked = edit_in_flight(made, kind, [5, 3, 5], [write, pause])
             assert_sound(made, kind, asked[-1], before)

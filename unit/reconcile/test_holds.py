@@ -83,7 +83,7 @@ def test_a_cluster_waits_for_the_pods_of_its_predecessor_to_end() -> None:
 def test_of_two_groups_with_one_name_the_younger_waits_until_the_older_is_deleted(older: Kind) -> None:
     made_by = {COREOS: ephemeral, IMPROBABLE: persistent}
     younger = IMPROBABLE if older is COREOS else COREOS
-    with bootstrapped(*made_by[older](size=1)) as made:
+    with bootstrapped(*made_by[older](size=1), alone=False) as made:
         made.clock.advance(5.0)
         objects = made.objects()
         made.create(*made_by[younger](size=1))

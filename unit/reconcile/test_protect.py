@@ -202,7 +202,7 @@ def test_a_member_whose_volume_is_emptied_under_it_is_replaced_whatever_happens_
 ) -> None:
     write, goes_on = 1, True
     while goes_on:
-        with bootstrapped(*make(), alone=True) as made:
+        with bootstrapped(*make()) as made:
             made.wait(6.0)
             made.kill()
             lose(made, made.etcd.running[1])

@@ -89,7 +89,7 @@ def test_a_recovery_is_made_once_whatever_happens_at_any_write(disturbance: Dist
     """Up to the last write of the recovery itself; what comes then is growth (test_resize.py)."""
     write, goes_on = 1, True
     while goes_on:
-        with bootstrapped(*ephemeral(size=3), alone=True) as made:
+        with bootstrapped(*ephemeral(size=3)) as made:
             made.kill()
             lose(made, 0, 1)
             made.edit(COREOS, "c", {"spec": {"size": 1}})

@@ -132,7 +132,7 @@ def assert_made_once(change: Change, meets: Callable[[Bench, int], bool]) -> Non
     """Make the change on a new cluster for each write, until `meets` (bench, write) finds none left."""
     write, goes_on = 1, True
     while goes_on:
-        with bootstrapped(*change.body(), alone=True) as made:
+        with bootstrapped(*change.body()) as made:
             made.kill()
             change.begin(made)
             goes_on = meets(made, write)

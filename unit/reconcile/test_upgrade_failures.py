@@ -196,7 +196,7 @@ CASES = [
 def test_an_upgrade_is_made_once_whatever_happens_at_any_write(kind: Kind, disturbance: Disturbance) -> None:
     write, goes_on = 1, True
     while goes_on:
-        with bootstrapped(*of(kind, "3.5.34"), alone=True) as made:
+        with bootstrapped(*of(kind, "3.5.34")) as made:
             made.kill()
             before = members(made), claims(made)
             set_version(made, kind, "3.5.35")
@@ -214,7 +214,7 @@ def test_an_upgrade_is_made_once_whatever_happens_at_any_write(kind: Kind, distu
 def test_the_log_is_padded_whatever_happens_at_any_write(kind: Kind) -> None:
     disturbance = DISTURBANCES["the reply is lost and it dies"]
     for write in (1, 2, 3, 4):
-        with bootstrapped(*of(kind, "3.5.35", 1), alone=True) as made:
+        with bootstrapped(*of(kind, "3.5.35", 1)) as made:
             set_version(made, kind, "3.6.16")
             made.settle()
             made.kill()
