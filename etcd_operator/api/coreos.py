@@ -13,6 +13,7 @@ from etcd_operator.api.adoption import Adopt, SelfHosted
 from etcd_operator.api.coreos_backup import BackupStatus, RestorePolicy
 from etcd_operator.api.meta import ObjectMeta, RawObject, Value
 from etcd_operator.api.podkeys import PodKeys
+from etcd_operator.api.recovery import AfterSeconds, RecoveryMode
 
 GROUP = "coreos.com"
 VERSION = "v1"
@@ -51,6 +52,8 @@ class ClusterSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     adopt: Adopt | None = None
     self_hosted: SelfHosted | None = None
     restore: RestorePolicy | None = None
+    recovery: RecoveryMode = "Manual"
+    recovery_after_seconds: AfterSeconds = None
 
 
 class MembersStatus(Value, frozen=True, kw_only=True, omit_defaults=False):

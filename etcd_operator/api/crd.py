@@ -51,6 +51,7 @@ def _improbable_cluster() -> Manifest:
         _column("Ready", ".status.readyReplicas", kind="integer"),
         _column("Version", ".status.currentVersion"),
         _column("Status", '.status.conditions[?(@.type=="Available")].reason'),
+        _column("Recovery", ".spec.recovery", priority=1),
     )
     return _improbable(_names("EtcdCluster", shortNames=["etcd"]), schema, *columns, scale=_scale("replicas"))
 
@@ -148,6 +149,7 @@ def _coreos_cluster() -> Manifest:
             _column("Version", ".status.currentVersion"),
             _column("Phase", ".status.phase"),
             _column("Last backup", ".status.backup.time", kind="date", priority=1),
+            _column("Recovery", ".spec.recovery", priority=1),
             _AGE,
         ],
         scale=_scale("size"),

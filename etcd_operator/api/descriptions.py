@@ -62,6 +62,9 @@ _PERSISTED = {
     "status.recovery.backup.sha256": "The SHA-256 of the backup.",
     "status.recovery.backup.time": "When the backup was taken.",
     "status.recovery.backup.age": "How many seconds old the backup was when it was chosen.",
+    "status.recovery.automatic": "Whether it began without a person, by spec.recovery.",
+    "status.recovery.settled": "Whether the cluster served for an hour since. Until then, no other recovery "
+    "begins without a person.",
     "status.recovery.seed": "The first member of the new cluster.",
     "status.recovery.token": "etcd's initial cluster token of the new cluster.",
     "status.recovery.replaces": "etcd's ID of the cluster that was given up, in hexadecimal; "
@@ -83,6 +86,13 @@ _ADOPTION = {
     "status.adoption.members[].removed": "Whether its removal has begun.",
     "status.adoption.finished": "Whether only members of this resource are left.",
 }
+_RECOVERY = {
+    "spec.recovery": "Manual (the default): members that do not answer are given up by a person only. "
+    "Automatic: if the quorum is lost, and stays lost for recoveryAfterSeconds, the operator gives them up "
+    "and recovers the cluster by itself. Writes that only they have are lost then.",
+    "spec.recoveryAfterSeconds": "How long no quorum answers before that, 600 by default. The operator "
+    "counts from zero again when it was restarted, or could not reach the API server.",
+}
 OBSERVED = {"status.observedGeneration": "The generation of the spec that this status is based on."}
 
 PARTS = {"spec": "The desired state.", "status": "The observed state, written by the operator."}
@@ -95,6 +105,7 @@ IMPROBABLE_CLUSTER = {
     **STORAGE,
     **POD_TEMPLATE,
     **_ADOPTION,
+    **_RECOVERY,
     "spec.affinity": "An alternative to spec.podTemplate.affinity, from earlier versions of this API.",
     **OBSERVED,
     "status.replicas": "The number of EtcdPeers.",
@@ -153,6 +164,7 @@ COREOS_CLUSTER = {
     "spec.pod": "Settings of the members' pods.",
     "spec.pod.securityContext": _SECURITY,
     **_ADOPTION,
+    **_RECOVERY,
     "spec.selfHosted": "The form of spec.adopt for a cluster of one member; alternatives.",
     "spec.selfHosted.bootMemberClientEndpoint": "The client URL of that member.",
     "spec.restore": "The backup with which a new cluster begins.",

@@ -13,6 +13,7 @@ from etcd_operator.api.adoption import Adopt
 from etcd_operator.api.meta import Condition, ObjectMeta, RawObject, Value
 from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.api.podtemplate import PodTemplate
+from etcd_operator.api.recovery import AfterSeconds, RecoveryMode
 
 GROUP = "etcd.improbable.io"
 VERSION = "v1alpha1"
@@ -87,6 +88,8 @@ class ClusterSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
     pod_template: PodTemplate = PodTemplate()
     affinity: RawObject = {}
     adopt: Adopt | None = None
+    recovery: RecoveryMode = "Manual"
+    recovery_after_seconds: AfterSeconds = None
 
 
 class MemberStatus(Value, frozen=True, kw_only=True):

@@ -15,6 +15,7 @@ from etcd_operator.api.limits import (
     NAME_PATTERN,
     UNSUPPORTED_FIELDS,
 )
+from etcd_operator.api.recovery import RECOVERY
 from etcd_operator.api.version_validations import SUPPORTED_VERSION, VERSION_CHANGES
 
 
@@ -82,6 +83,7 @@ IMPROBABLE_CLUSTER = (
     storage_size(_CLAIM),
     *reserved_names("spec.podTemplate"),
     *IMPROBABLE_ADOPTION,
+    *RECOVERY,
     one_affinity("spec", "spec.affinity and spec.podTemplate.affinity are alternatives: set one of them"),
 )
 
@@ -177,6 +179,7 @@ COREOS_CLUSTER = (
     *VERSION_CHANGES,
     *BACKUP_POLICY,
     *COREOS_ADOPTION,
+    *RECOVERY,
     *(
         Validation(
             name=f"unsupported-{field}",

@@ -120,12 +120,14 @@ class ConfirmLoss:
     gone: members whose pods must be missing. survivors: names and pod UIDs of the members that
     answer; none of them may know of a quorum that could still come about. backup: the revision of the
     backup that is restored instead of their data, which none of them may have reached; 0 without one.
+    silent: members that are given up without a person although their pods exist; none of them may answer.
     """
 
     gone: tuple[str, ...]
     survivors: tuple[tuple[str, str], ...]
     message: str
     backup: int = 0
+    silent: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,15 +146,17 @@ class ConfirmNothingLeft:
 class ConfirmSilence:
     """Make sure, live, that no survivor follows a leader: nothing that follows may happen otherwise.
 
-    survivors: their names and pod UIDs.
+    survivors: their names and pod UIDs. silent: names of members that are given up without a person; whatever
+    pods they have by now, none of them may answer.
     """
 
     survivors: tuple[tuple[str, str], ...]
     message: str
+    silent: tuple[str, ...] = ()
 
 
 class DropSeed(OnMember):
-    """Delete a persistent seed that never served, with its claim, if the old cluster has a quorum, live."""
+    """Delete a seed that never served, and its claim if it has one, if the old cluster has a quorum, live."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -77,6 +77,7 @@ class DesiredCluster:
     problem: why the spec cannot be acted on, in one sentence; empty when it can.
     repository: of etcd's images, without a tag. version: of etcd, `X.Y.Z` without `v`. kind: of member.
     recover: the name of the recovery that its user requests; empty for none.
+    recovers_after: seconds after which a lost quorum is recovered without a person; None for never.
     adopt: the running cluster that its members join; None for a cluster of its own.
     restore: what a new cluster begins with; None for nothing.
     unavailable_since: since when its status reports that (RFC 3339); empty while it is available.
@@ -100,6 +101,7 @@ class DesiredCluster:
     is_deleting: bool = False
     problem: str = ""
     recover: str = ""
+    recovers_after: float | None = None
     adopt: Adopt | None = None
     restore: RestoreFrom | None = None
     unavailable_since: str = ""

@@ -69,7 +69,8 @@ class PodFacts:
     that it found none. has_broken_data: its last process reported that it cannot read what it found.
     can_never_join: its last process reported that its flags or its data do not let it join.
     has_fetched: the seed of a recovery has all of its survivor's data, or its backup. fetched: that backup,
-    as far as the pod still shows it.
+    as far as the pod still shows it. is_final_seed: it was found to serve, and others may have been changed
+    since.
     started_lately: its process is so young that clients may not have reconnected to it yet.
     is_routed: the Service for clients selects it.
     version: of etcd, the one in the pod of an ephemeral member.
@@ -94,6 +95,7 @@ class PodFacts:
     can_never_join: bool = False
     has_fetched: bool = False
     fetched: FetchedBackup | None = None
+    is_final_seed: bool = False
     started_lately: bool = False
     is_routed: bool = True
     problem: PodProblem | None = None

@@ -26,6 +26,11 @@ def missing(recovery: Recovery) -> str:
     return ONLY_LOST if recovery.backup is None else SINCE_BACKUP
 
 
+def origin(recovery: Recovery) -> str:
+    """How it began, where no person decided it, as the end of a message."""
+    return "; it began without a person (spec.recovery: Automatic)" if recovery.automatic else ""
+
+
 def duration(seconds: int) -> str:
     """A time for people: its two largest units, like `1 h 5 min`."""
     parts = []

@@ -5,6 +5,7 @@ from functools import cached_property
 
 from semver import Version
 
+from etcd_operator.core.absence import NO_ABSENCE, Absence
 from etcd_operator.core.desired import DesiredCluster, PersistedState
 from etcd_operator.core.kinds.protocol import Kind
 from etcd_operator.core.members import ClaimFacts, Member, Unlabelled, quorum
@@ -36,6 +37,9 @@ class ClusterState:
     cluster_version: etcd's own, as it reports it now or as last known; empty while it is not known.
     is_version_hidden: no page that has it could be read.
     stock: its backups; known only where a recovery chooses its source.
+    absence: for how long members have been missed; counted only where that can begin a recovery.
+    served_for: seconds for which this process has seen a quorum; counted only after a recovery without a
+    person.
     """
 
     desired: DesiredCluster
@@ -56,6 +60,8 @@ class ClusterState:
     cluster_version: str = ""
     is_version_hidden: bool = False
     stock: StockSight = NO_STOCK
+    absence: Absence = NO_ABSENCE
+    served_for: float = 0.0
 
     @property
     def persisted(self) -> PersistedState:

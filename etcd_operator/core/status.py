@@ -8,7 +8,7 @@ Degraded, so that `kubectl describe` shows what the operator waits for.
 from etcd_operator.api.meta import Condition, condition
 from etcd_operator.api.persisted import is_repeated
 from etcd_operator.core.actions import Plan, Stage
-from etcd_operator.core.recoveries import ONLY_LOST, missing, source_of
+from etcd_operator.core.recoveries import ONLY_LOST, missing, origin, source_of
 from etcd_operator.core.replies import ANYBODY
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.versions import is_agreed
@@ -135,7 +135,7 @@ def _loss(state: ClusterState) -> Verdict | None:
         return True, "RecoveredFromSurvivor", f"recovered as {bootstrap.members[0]} once: {ONLY_LOST}"
     reason = "RecoveredFromSurvivor" if recovery.backup is None else "RecoveredFromBackup"
     restored = f"recovery {recovery.generation} restored the data of {source_of(recovery)}"
-    return True, reason, f"{restored}: {missing(recovery)}"
+    return True, reason, f"{restored}: {missing(recovery)}{origin(recovery)}"
 
 
 def _first_loss(state: ClusterState) -> Verdict | None:

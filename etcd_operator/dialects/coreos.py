@@ -14,6 +14,7 @@ from etcd_operator.api.coreos_backup import CLUSTER_PATTERN, S3
 from etcd_operator.api.coreos_backup_validations import CLUSTER, RESTORE_S3
 from etcd_operator.api.meta import RawObject, merge_conditions
 from etcd_operator.api.podtemplate import PodTemplate
+from etcd_operator.api.recovery import after_of
 from etcd_operator.core.actions import Plan, Stage
 from etcd_operator.core.backup_tool.policy import wanted
 from etcd_operator.core.desired import DesiredCluster, RestoreFrom
@@ -73,6 +74,7 @@ class CoreosDialect:
             "version": version,
             "is_paused": spec.paused,
             "pod_template": _pod_template(cluster.metadata.name, spec),
+            "recovers_after": after_of(spec.recovery, spec.recovery_after_seconds),
             "adopt": adopt_of(_adopt(spec, cluster.spec), cluster.metadata.namespace),
             # Nothing reads it later, so nothing that spec.backup is edited to can make it a problem.
             "restore": _restore(spec) if not cluster.status.cluster_id else None,

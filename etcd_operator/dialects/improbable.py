@@ -8,6 +8,7 @@ from etcd_operator.api import improbable
 from etcd_operator.api.improbable import ClusterSpec, ClusterStatus, EtcdCluster, MemberStatus
 from etcd_operator.api.meta import RawObject, merge_conditions
 from etcd_operator.api.podtemplate import PodTemplate
+from etcd_operator.api.recovery import after_of
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.kinds.persistent import PERSISTENT
@@ -71,6 +72,7 @@ class ImprobableDialect:
             "version": version,
             "is_paused": cluster.metadata.annotations.get(improbable.PAUSED_ANNOTATION) == "true",
             "recover": cluster.metadata.annotations.get(improbable.RECOVER_ANNOTATION, "")[:LONGEST_REQUEST],
+            "recovers_after": after_of(spec.recovery, spec.recovery_after_seconds),
             "pod_template": template,
             "adopt": adopt_of(spec.adopt, cluster.metadata.namespace),
             "claim_template": spec.storage.volume_claim_template,

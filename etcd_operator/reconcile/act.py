@@ -162,6 +162,7 @@ class Actor(Generic[Cluster]):
             channels=self.prober.channels(scope.desired.key),
             on_call=self.on_call,
             member_at=self.dialect.member_at,
+            labels_of=self.dialect.member_labels,
         ).act(action)
 
     def _replace(self, scope: Scope, action: ReplaceMember) -> None:

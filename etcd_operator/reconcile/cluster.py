@@ -79,7 +79,7 @@ class ClusterReconciler(Generic[Cluster]):
         """One pass. Raises the errors of the API server that are worth another try."""
         cluster = self.caches.clusters.store.get(key)
         if cluster is None:
-            self.prober.forget(key)
+            self.observer.forget(key)
             self.failures.passed(key)
             return Result()
         state = self.observer.observe(key, cluster)

@@ -11,7 +11,7 @@ from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.core.members import FetchedBackup, PodFacts, PodProblem
 from etcd_operator.decoding import decoder
 from etcd_operator.kube.views import ContainerState, ContainerStatus, Pod
-from etcd_operator.render.steps import FETCH
+from etcd_operator.render.steps import FETCH, SKIP_STEPS
 from etcd_operator.timestamps import instant
 
 CONTAINER = "etcd"
@@ -95,6 +95,7 @@ def pod_facts(pod: Pod, *, now: datetime) -> PodFacts:
         can_never_join=status is not None and _reports(status, NEVER_LET_IN),
         has_fetched=has_fetched(pod),
         fetched=_fetched(pod, now),
+        is_final_seed=pod.metadata.annotations.items() >= SKIP_STEPS.items(),
         started_lately=_started_lately(state, now),
         problem=_REFUSAL if has_no_data and state.running is None else _problem(pod, state, now),
         version=pod.metadata.annotations.get(coreos.VERSION_ANNOTATION, ""),

@@ -13,6 +13,7 @@ from etcd_operator.dialects.coreos import CoreosDialect
 from etcd_operator.dialects.improbable import ImprobableDialect
 from etcd_operator.engine.backoff import Backoff
 from etcd_operator.keys import Key
+from etcd_operator.reconcile.absences import Absences
 from etcd_operator.reconcile.act import Actor
 from etcd_operator.reconcile.backup_tool.group import tool_group
 from etcd_operator.reconcile.backup_tool.inquiries import Inquiries
@@ -190,6 +191,9 @@ def _reconciler(  # noqa: PLR0913 -- wiring: each part can be exchanged
         peer_problem=peer_problem,
         is_node_lost=Nodes(wiring.client, wiring.clock).is_lost,
         owns_pod=owns_pod,
+        absences=Absences(
+            client=wiring.client, resource=caches.resource, clock=wiring.clock, may_act=wiring.may_act
+        ),
         stock_of=stock_of,
     )
     actor = Actor(

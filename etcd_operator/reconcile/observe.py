@@ -23,6 +23,7 @@ from etcd_operator.etcd.probe import Probe
 from etcd_operator.keys import Key
 from etcd_operator.kube.views import Pod
 from etcd_operator.pages import MetricsPage
+from etcd_operator.reconcile.absences import Absences
 from etcd_operator.reconcile.addresses import client_endpoints, peer_url
 from etcd_operator.reconcile.caches import Caches, Cluster, stored
 from etcd_operator.reconcile.expectations import Expectations
@@ -65,6 +66,7 @@ class Observer(Generic[Cluster]):
     peer_problem: PeerProblem
     is_node_lost: IsNodeLost
     owns_pod: OwnsPod
+    absences: Absences
     stock_of: Callable[[Cluster, ClusterState], StockSight] = no_stock
 
     def observe(self, key: Key, cluster: Cluster) -> ClusterState | None:
@@ -105,7 +107,17 @@ class Observer(Generic[Cluster]):
             age=(now - instant(desired.created)).total_seconds(),
             unavailable_for=(now - instant(since)).total_seconds() if since else 0.0,
         )
+        state = replace(
+            state,
+            absence=self.absences.missed_for(key, state),
+            served_for=self.absences.served_for(key, state),
+        )
         return replace(state, stock=self.stock_of(cluster, state))
+
+    def forget(self, key: Key) -> None:
+        """The cluster is deleted."""
+        self.prober.forget(key)
+        self.absences.forget(key)
 
     def _objects(self, key: Key, desired: DesiredCluster) -> dict[str, Member]:
         caches = self.caches

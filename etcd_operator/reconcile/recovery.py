@@ -24,7 +24,7 @@ from etcd_operator.core.actions import (
 )
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import is_member_name, quorum
-from etcd_operator.errors import Conflict
+from etcd_operator.errors import Conflict, Unavailable
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient, OnCall
 from etcd_operator.etcd.values import MemberEntry, MemberList, hex_id
@@ -40,6 +40,9 @@ from etcd_operator.render.urls import CLIENT_PORT, endpoint, host_of
 MemberAt = Callable[[DesiredCluster, str], str]
 """The member that peers reach under a host name (see `dialects.base`)."""
 
+LabelsOf = Callable[[DesiredCluster, str], dict[str, str]]
+"""The labels of a member's pods (see `dialects.base`)."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Recoverer:
@@ -50,6 +53,7 @@ class Recoverer:
     channels: Channels
     on_call: OnCall
     member_at: MemberAt
+    labels_of: LabelsOf
 
     def act(self, action: RecoveryAction) -> None:
         """Carry it out. Raises Conflict when the plan is outdated."""
@@ -67,6 +71,7 @@ class Recoverer:
                 if action.keeps_claim:
                     self.members.act(action)
                 else:
+                    self.members.keep_clients_from(action.name)
                     self.members.remove(action.name, " of the cluster that was lost")
             case DropSeed():
                 self._assert_old_quorum()
@@ -79,8 +84,12 @@ class Recoverer:
     def _set_existing_only(self, action: SetSeedExistingOnly) -> None:
         """First the pod, so that it can start again without the survivor; then what outlives it."""
         served = self._assert_serves(action.name, action.revision)
-        self.scope.objects.annotate(resources.PODS, self.scope.pod(action.name), SKIP_STEPS)
-        if self.scope.state.kind.data_is_as_old_as_pod:
+        recovery, pod = self.scope.state.persisted.recovery, self.scope.pod(action.name)
+        is_ephemeral = self.scope.state.kind.data_is_as_old_as_pod
+        if is_ephemeral and recovery is not None and recovery.automatic and not pod.is_final_seed:
+            self._assert_leaderless(action.name)
+        self.scope.objects.annotate(resources.PODS, pod, SKIP_STEPS)
+        if is_ephemeral:
             return  # nothing outlives it
         claim = self.scope.member(action.name).claim
         if claim is not None and not claim.cluster_id:
@@ -94,10 +103,13 @@ class Recoverer:
                 raise Conflict(f"{name} still exists: not recovering")
         for name, uid in action.survivors:
             at = self._endpoint_of(name, uid)
-            self._assert_cannot_elect(name, at, action.gone)
+            self._assert_cannot_elect(name, at, (*action.gone, *action.silent))
             # It may have applied more of its log since it was observed.
             if action.backup and self._etcd(at).status().revision >= action.backup:
                 raise Conflict(f"{name} has all that the backup has: not recovering from it")
+            if action.silent and self._etcd(at).status().leader:
+                raise Conflict(f"{name} follows a leader: not recovering")
+        self._assert_silent(action.silent, {uid for _, uid in action.survivors})
         self.scope.report("QuorumLost", action.message)
 
     def _confirm_nothing_left(self, action: ConfirmNothingLeft) -> None:
@@ -164,7 +176,33 @@ class Recoverer:
             status = self._etcd(self._endpoint_of(name, uid)).status()
             if status.leader or hex_id(status.cluster_id) != self.scope.state.persisted.cluster_id:
                 raise Conflict(f"{name} follows a leader: not recovering")
+        self._assert_silent(action.silent, {uid for _, uid in action.survivors})
         self.scope.report("QuorumLost", action.message)
+
+    def _assert_silent(self, names: tuple[str, ...], survivors: set[str]) -> None:
+        """No pod of these members answers, whether or not it is in a cache."""
+        for name in names:
+            for pod in self._pods_of(name):
+                at = pod.status.pod_ip
+                if pod.metadata.uid not in survivors and at and self._answers(endpoint(at, CLIENT_PORT)):
+                    raise Conflict(f"{name} answers again: not recovering")
+
+    def _pods_of(self, name: str) -> tuple[Pod, ...]:
+        desired = self.scope.desired
+        selector = ",".join(f"{key}={value}" for key, value in self.labels_of(desired, name).items())
+        listing = self.scope.objects.client.list(
+            resources.PODS, Pod, namespace=desired.namespace, label_selector=selector
+        )
+        if listing.unreadable:
+            raise Conflict(f"pods cannot be read: {listing.unreadable}: not recovering")
+        return listing.items
+
+    def _answers(self, at: str) -> bool:
+        try:
+            self._etcd(at).status()
+        except Unavailable:
+            return False
+        return True
 
     def _assert_old_quorum(self) -> None:
         """A linearizable read at a member of the old cluster: nothing of it needs to be recovered."""

@@ -52,7 +52,7 @@ class Acts:
         members = tuple(self._member(made, pod) for pod in made.api.objects.select(PODS))
         self.uids = {member.name: member.pod.uid for member in members if member.pod is not None}
         self.state = ClusterState(desired=desired, members=members)
-        self._made, self._channels, self._member_at = made, channels, dialect.member_at
+        self._made, self._channels, self._dialect = made, channels, dialect
 
     def _member(self, made: Bench, pod: Any) -> Member:
         name = pod["metadata"]["labels"][PEER_LABEL]
@@ -76,11 +76,12 @@ class Acts:
             members=PersistentMembers(scope),
             channels=self._channels,
             on_call=ignore_call,
-            member_at=self._member_at,
+            member_at=self._dialect.member_at,
+            labels_of=self._dialect.member_labels,
         ).act(action)
 
-    def confirm(self, name: str) -> None:
-        self.act(ConfirmSilence(survivors=((name, self.uids[name]),), message="lost"))
+    def confirm(self, name: str, *silent: str) -> None:
+        self.act(ConfirmSilence(survivors=((name, self.uids[name]),), message="lost", silent=silent))
 
 
 def freeze(made: Bench, *names: str) -> None:
@@ -110,6 +111,17 @@ def test_a_survivor_that_is_another_pod_now_is_none(made: Bench, channels: Chann
     acts.uids["c-2"] = "another"
     with pytest.raises(Conflict, match="c-2 has changed since it was observed"):
         acts.confirm("c-2")
+
+
+def test_a_member_that_is_given_up_without_a_person_is_asked_once_more(
+    made: Bench, channels: Channels
+) -> None:
+    freeze(made, "c-0", "c-1")
+    acts = Acts(made, channels)
+    acts.confirm("c-2", "c-0", "c-1", "c-2")  # the survivor's own answer is expected
+    assert acts.reported == ["QuorumLost"]
+    with pytest.raises(Conflict, match="c-2 answers again: not recovering"):
+        acts.act(ConfirmSilence(survivors=(), message="lost", silent=("c-0", "c-2")))
 
 
 def test_a_seed_is_dropped_only_for_a_quorum_that_answers(made: Bench, channels: Channels) -> None:

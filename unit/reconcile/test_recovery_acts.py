@@ -76,11 +76,15 @@ class Acts:
             channels=channels,
             on_call=ignore_call,
             member_at=dialect.member_at,
+            labels_of=dialect.member_labels,
         )
 
-    def confirm(self, *gone: str, backup: int = 0) -> None:
-        survivors = tuple((name, uid) for name, uid in self.uids.items() if name not in gone)
-        self._recoverer.act(ConfirmLoss(gone=gone, survivors=survivors, message="lost", backup=backup))
+    def confirm(self, *gone: str, backup: int = 0, silent: tuple[str, ...] = ()) -> None:
+        left = {name: uid for name, uid in self.uids.items() if name not in (*gone, *silent)}
+        loss = ConfirmLoss(
+            gone=gone, survivors=tuple(left.items()), message="lost", backup=backup, silent=silent
+        )
+        self._recoverer.act(loss)
 
     def act(self, action: Any) -> None:
         self._recoverer.act(action)
@@ -120,6 +124,18 @@ def test_a_survivor_that_has_caught_up_with_the_backup_is_not_given_up(
     with pytest.raises(Conflict, match="c-0002 has all that the backup has"):
         acts.confirm("c-0000", "c-0001", backup=revision)
     acts.confirm("c-0000", "c-0001", backup=revision + 1)
+    assert acts.reported == ["QuorumLost"]
+
+
+def test_a_silent_member_is_given_up_only_while_nobody_follows_a_leader(
+    made: Bench, channels: Channels
+) -> None:
+    acts = Acts(made, channels)
+    with pytest.raises(Conflict, match="c-0002 follows a leader"):
+        acts.confirm(silent=("c-0000", "c-0001"))
+    for name in ("c-0000", "c-0001"):
+        made.etcd.etcd.freeze(name)
+    acts.confirm(silent=("c-0000", "c-0001"))
     assert acts.reported == ["QuorumLost"]
 
 

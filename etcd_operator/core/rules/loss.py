@@ -11,12 +11,17 @@ from etcd_operator.core.state import ClusterState
 class Left:
     """What is left of the lost cluster.
 
-    remaining: members whose data may still exist. responders: those of them that report their member list.
+    remaining: members whose data may still exist. silent: voters that are given up although theirs may.
     """
 
     remaining: dict[str, Member]
-    responders: tuple[Member, ...]
     state: ClusterState
+    silent: tuple[str, ...] = ()
+
+    @property
+    def responders(self) -> tuple[Member, ...]:
+        """Those of the remaining that report their member list."""
+        return tuple(m for m in self.remaining.values() if m.answer is not None and m.answer.members)
 
     def may_elect(self, responder: Member) -> bool:
         """Whether the voters that this member lists may still be a majority."""
@@ -32,7 +37,7 @@ class Left:
 
     @property
     def lost_voters(self) -> tuple[str, ...]:
-        """Those of them whose data is gone for good."""
+        """Those of them whose data is gone for good, or given up."""
         return tuple(name for name in self.all_voters if name not in self.remaining)
 
     @property
@@ -46,8 +51,7 @@ def left_of(state: ClusterState) -> Left:
     recovery = state.persisted.recovery
     seed = recovery.seed if recovery is not None and state.persisted.is_recovering else ""
     remaining = {m.name: m for m in state.members if m.name != seed and not is_gone(m)}
-    responders = [m for m in remaining.values() if m.answer is not None and m.answer.members]
-    return Left(remaining=remaining, responders=tuple(responders), state=state)
+    return Left(remaining=remaining, state=state)
 
 
 def is_gone(member: Member) -> bool:

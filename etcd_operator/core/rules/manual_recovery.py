@@ -25,6 +25,7 @@ from etcd_operator.api.improbable import DELETE_CLAIMS, RECOVER_ANNOTATION
 from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.actions import DropSeed, Plan, Remember
 from etcd_operator.core.members import Member
+from etcd_operator.core.rules.automatic import SETTLED, is_settling
 from etcd_operator.core.rules.recovery_request import is_for, is_requested, name_of, offered
 from etcd_operator.core.rules.responders import is_majority, responders
 from etcd_operator.core.rules.seed import SEED_POLL, create_seed, hand_over, held, serves, under_way
@@ -47,6 +48,20 @@ def offer(state: ClusterState) -> Plan | None:
     This comes after all rules that may bring a quorum back: a member that an upgrade stops is not lost.
     """
     return None if state.kind.can_prove_loss or state.has_quorum else offered(state)
+
+
+def settle(state: ClusterState) -> Plan | None:
+    """Record that a cluster serves after a recovery that began without a person."""
+    recovery = state.persisted.recovery
+    if recovery is None or not is_settling(state) or state.served_for < SETTLED:
+        return None
+    settled = msgspec.structs.replace(recovery, settled=True)
+    message = "the cluster has served since its recovery, which began without a person"
+    return Plan.act(
+        Remember(persisted=replace(state.persisted, recovery=settled)),
+        reason="RecoverySettled",
+        message=message,
+    )
 
 
 def refused(state: ClusterState) -> Plan | None:

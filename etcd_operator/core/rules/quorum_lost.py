@@ -16,11 +16,15 @@ elected, and without an election no list changes. Only a pod that is missing, or
 run again, counts as lost here: one on a silent node may return, or may be serving clients on the
 other side of a network partition (docs/decisions/007).
 
+With `spec.recovery: Automatic` the user accepts another rule for members that are silent: `rules.given_up`.
+
 Persistent members can come back with their data, so no loss of them can be proven; a person
 gives them up: see `rules.manual_recovery`. What both share is in `rules.seed`.
 """
 
 from dataclasses import replace
+
+import msgspec
 
 from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.actions import (
@@ -34,7 +38,9 @@ from etcd_operator.core.actions import (
 from etcd_operator.core.backup_tool.report import VerifiedBackup
 from etcd_operator.core.members import Member, ordinal_of
 from etcd_operator.core.recoveries import missing
+from etcd_operator.core.rules.automatic import outlook
 from etcd_operator.core.rules.from_backup import TOOL_GRACE, all_there_is, newer_than
+from etcd_operator.core.rules.given_up import loss_of, returned, without_silent
 from etcd_operator.core.rules.loss import Left, is_gone, left_of
 from etcd_operator.core.rules.seed import (
     ELECTION,
@@ -85,6 +91,9 @@ def _begin(state: ClusterState) -> Plan | Left | None:
     left = left_of(state)
     if not left.remaining or state.persisted.is_restoring:
         return left
+    heard = without_silent(left)
+    if heard is not None:
+        return heard
     if not left.responders:
         return None if _is_for_the_upgrade(state, left) else _unheard(left)
     electable = [responder for responder in left.responders if left.may_elect(responder)]
@@ -150,7 +159,7 @@ def _wait_for_silent(left: Left) -> Plan | None:
         return held(
             "QuorumLost",
             f"no quorum can return, but {names} may have newer data and does not answer: waiting for it; "
-            "delete its pod to give it up and recover from the others",
+            f"delete its pod to give it up and recover from the others{outlook(left.state)}",
         )
     if silent and left.state.unavailable_for < LEARNER_GRACE:
         return Plan.wait(
@@ -180,16 +189,17 @@ def _choose(state: ClusterState, left: Left) -> Plan:
     if isinstance(chosen, Plan):
         return chosen
     recovery = next_recovery(state, survivor) if chosen is None else next_from_backup(state, chosen)
-    lost = ", ".join(left.lost_voters)
     if not can_restore(recovery.version):
         return held(
             "RecoveryUnsupported",
-            f"{lost} lost for good: etcd {recovery.version} cannot restore a snapshot without hiding "
+            f"{loss_of(left)}: etcd {recovery.version} cannot restore a snapshot without hiding "
             "writes from watchers (3.5.10 and later can): save a snapshot from a survivor by hand",
         )
-    message = f"{lost} lost for good, no quorum can return: {under_way(recovery)}; {missing(recovery)}"
+    recovery = msgspec.structs.replace(recovery, automatic=bool(left.silent))
+    message = f"{loss_of(left)}: {under_way(recovery)}; {missing(recovery)}"
     loss = ConfirmLoss(
-        gone=left.lost_voters,
+        gone=tuple(name for name in left.lost_voters if name not in left.silent),
+        silent=left.silent,
         survivors=tuple((m.name, m.pod.uid) for m in left.able if m.pod is not None),
         message=message,
         backup=chosen.revision if chosen is not None else 0,
@@ -233,6 +243,9 @@ def _create(state: ClusterState, recovery: Recovery) -> list[Action]:
 
 def go_on(state: ClusterState, recovery: Recovery) -> Plan | Left | None:
     """Continue a recovery; or what is left, where it has to begin again."""
+    ending = returned(state, recovery)
+    if ending is not None:
+        return ending
     seed = state.by_name.get(recovery.seed)
     is_made = state.persisted.next_ordinal > ordinal_of(recovery.seed)
     if not is_made:
@@ -246,9 +259,15 @@ def go_on(state: ClusterState, recovery: Recovery) -> Plan | Left | None:
         return _begin(state)
     answer = seed.answer
     if state.has_quorum and answer is not None and serves(answer, recovery):
-        left = [m for m in state.members if m.name != recovery.seed and not m.is_terminating]
+        left = [m for m in state.members if m.name != recovery.seed and _is_to_retire(recovery, m)]
         return hand_over(state, learned(recovery, seed), answer, left)
     return _await_seed(state, recovery, seed)
+
+
+def _is_to_retire(recovery: Recovery, member: Member) -> bool:
+    """Whether something is left to be done about an old member: one that may still run gets no clients."""
+    is_routed = member.pod is not None and member.pod.is_routed
+    return not member.is_terminating or (recovery.automatic and is_routed)
 
 
 def _await_seed(state: ClusterState, recovery: Recovery, seed: Member) -> Plan | Left | None:

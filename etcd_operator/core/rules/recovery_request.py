@@ -1,15 +1,21 @@
 """The recovery of a persistent cluster that a person can request: its name, and what answers a request.
 
+With `spec.recovery: Automatic` the same one begins without a request, after a time (`rules.automatic`).
+
 The name differs for each cluster ID, survivor and attempt: one that is left on the object, or in a manifest,
 never begins another recovery. See `rules.manual_recovery`.
 """
 
 from dataclasses import replace
 
+import msgspec
+
 from etcd_operator.api.improbable import DELETE_CLAIMS, RECOVER_ANNOTATION
 from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.actions import ConfirmSilence, Plan, Remember
 from etcd_operator.core.members import Member
+from etcd_operator.core.recoveries import duration
+from etcd_operator.core.rules.automatic import is_due, missed, outlook
 from etcd_operator.core.rules.responders import may_elect, remains, responders, silent_among
 from etcd_operator.core.rules.seed import SEED_POLL, create_seed, held, newest, next_recovery
 from etcd_operator.core.state import ClusterState
@@ -69,10 +75,12 @@ def _answer_to(state: ClusterState, requested: str, recovery: Recovery, left: li
             "snapshot without hiding writes from watchers (3.5.10 and later can)",
         )
     name = name_of(recovery)
+    if is_due(state) and not is_for(requested, recovery):
+        return _begin_by_itself(state, recovery, left, silent)
     how = (
         f"to give them up for good and recover from {source}, annotate the EtcdCluster with "
         f"{RECOVER_ANNOTATION}={name} (writes that only they have are lost then; their claims are kept, "
-        f"or deleted where {DELETE_CLAIMS} is appended to that name)"
+        f"or deleted where {DELETE_CLAIMS} is appended to that name){outlook(state)}"
     )
     if not requested:
         return held(
@@ -90,16 +98,25 @@ def _answer_to(state: ClusterState, requested: str, recovery: Recovery, left: li
         return Plan.wait(
             "QuorumLost", f"{silent}: confirming the loss before recovering as {name}", requeue_after=1.0
         )
-    return _begin(state, recovery, left, silent)
+    return _begin(state, recovery, left, f"{silent} given up as requested")
 
 
-def _begin(state: ClusterState, recovery: Recovery, left: list[Member], silent: str) -> Plan:
+def _begin_by_itself(state: ClusterState, recovery: Recovery, left: list[Member], silent: str) -> Plan:
+    seconds = duration(int(state.absence.seconds))
+    why = f"{silent} given up without a request, after {seconds} (spec.recovery: Automatic)"
+    return _begin(state, msgspec.structs.replace(recovery, automatic=True), left, why)
+
+
+def _begin(state: ClusterState, recovery: Recovery, left: list[Member], why: str) -> Plan:
     message = (
-        f"{silent} given up as requested: recovering from {recovery.survivor} at revision "
+        f"{why}: recovering from {recovery.survivor} at revision "
         f"{recovery.revision} as {recovery.seed}; writes that only they had are missing"
     )
+    survivors = {m.name: m.pod.uid for m in left if m.pod is not None}
     silence = ConfirmSilence(
-        survivors=tuple((m.name, m.pod.uid) for m in left if m.pod is not None), message=message
+        survivors=tuple(survivors.items()),
+        silent=tuple(sorted(missed(state))) if recovery.automatic else (),
+        message=message,
     )
     return Plan.act(
         silence,

@@ -2,6 +2,7 @@
 
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.members import Member
+from etcd_operator.core.rules.automatic import outlook
 from etcd_operator.core.rules.bootstrap import BOOTSTRAP_POLL, LONG_BOOTSTRAP
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import OUT_OF_SPACE
@@ -13,7 +14,8 @@ RECHECK = 2.0
 def watch(state: ClusterState) -> Plan | None:
     """Report why not all members are healthy voters."""
     if not state.has_quorum:
-        return Plan.hold("QuorumLost", _silent(state) + ": no quorum answers", requeue_after=RECHECK)
+        message = f"{_silent(state)}: no quorum answers{outlook(state)}"
+        return Plan.hold("QuorumLost", message, requeue_after=RECHECK)
     if not state.voters:
         return Plan.wait("Observing", "waiting for a voter to report the members", requeue_after=RECHECK)
     # The pod of a removed member may report a failure: etcd ends with an error then.

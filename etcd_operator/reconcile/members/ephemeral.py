@@ -62,6 +62,12 @@ class EphemeralMembers:
         """By the label that the Service for clients selects."""
         self.scope.objects.label(resources.PODS, self.scope.pod(name), seed.opened(self.scope.desired))
 
+    def keep_clients_from(self, name: str) -> None:
+        """By that label: a pod on a node that is not connected runs on, however it is deleted."""
+        recovery, pod = self.scope.state.persisted.recovery, self.scope.member(name).pod
+        if recovery is not None and recovery.automatic and pod is not None and pod.is_routed:
+            self.scope.objects.label(resources.PODS, pod, {coreos.APP_LABEL: None})
+
     def act(self, action: OwnAction) -> None:
         """Remove a pod that has failed for good: the one that was seen."""
         if not isinstance(action, DropPod):

@@ -105,6 +105,9 @@ class PersistentMembers:
         change = {"op": "replace", "path": "/spec/selector", "value": selector}
         objects.change(resources.SERVICES, found.metadata, change, kind=Written)
 
+    def keep_clients_from(self, name: str) -> None:
+        """Nothing to do: the Service selects all members of one etcd cluster, or none."""
+
     def act(self, action: OwnAction) -> None:
         """All that is written on claims and peers."""
         match action:

@@ -86,6 +86,9 @@ class Members(Protocol):
     def open_seed(self, name: str) -> None:
         """Let clients reach a seed."""
 
+    def keep_clients_from(self, name: str) -> None:
+        """Let no client reach a member that a recovery without a person gives up, and that may still run."""
+
     def act(self, action: OwnAction) -> None:
         """Carry out an action of this kind of member. Raises TypeError on one of the other kind."""
 

@@ -17,6 +17,7 @@ from unit.api.contract.case import (
 from unit.api.contract.coreos_backup_cases import COREOS_BACKUP_CASES, COREOS_RESTORE_CASES
 from unit.api.contract.peer_cases import PEER_CASES
 from unit.api.contract.persistent_cases import PERSISTENT_CASES
+from unit.api.contract.recovery_cases import recoveries
 from unit.api.contract.restore_cases import RESTORE_CASES
 from unit.api.contract.schedule_cases import OWN_CASES as SCHEDULE_CASES
 from unit.commands.cases import rows as command_rows
@@ -68,6 +69,7 @@ EPHEMERAL_CASES = (
     ),
     *COREOS_BACKUP_CASES,
     *adoptions(EPHEMERAL),
+    *recoveries(EPHEMERAL),
     *SELF_HOSTED_CASES,
     *COREOS_RESTORE_CASES,
     *version_changes(running_ephemeral),

@@ -17,6 +17,7 @@ from unit.api.contract.case import (
     version_changes,
     versions,
 )
+from unit.api.contract.recovery_cases import recoveries
 
 PERSISTENT_CASES = (
     *sizes(PERSISTENT, "replicas"),
@@ -93,6 +94,7 @@ PERSISTENT_CASES = (
         sees='unknown field "spec.affinity.podAntiAfinity"',
     ),
     *adoptions(PERSISTENT),
+    *recoveries(PERSISTENT),
     *version_changes(running_persistent),
     Case(
         typed="larger storage of an existing cluster",

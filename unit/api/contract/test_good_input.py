@@ -74,6 +74,11 @@ GOOD: dict[str, tuple[Manifest, Changes]] = {
     "a name of 58 characters": (PERSISTENT, {"metadata/name": "n" * 58}),
     "storage in bytes": (PERSISTENT, {f"{CLAIM}/resources/requests/storage": 52428800}),
     "an ephemeral name of 57 characters": (EPHEMERAL, {"metadata/name": "n" * 57}),
+    "a recovery without a person": (PERSISTENT, {"spec/recovery": "Automatic"}),
+    "after a time of its own": (
+        EPHEMERAL,
+        {"spec/recovery": "Automatic", "spec/recoveryAfterSeconds": 10},
+    ),
     "the size at the top": (OLDEST, {}),
     "both sizes": (EPHEMERAL, {"size": 1}),
     "no version": (EPHEMERAL, {"spec/version": ABSENT}),

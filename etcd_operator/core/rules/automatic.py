@@ -1,0 +1,78 @@
+"""When members are given up without a person: `spec.recovery: Automatic` (docs/decisions/032).
+
+Time proves nothing: the user accepts what it can lose. So it is the time of one process that has seen, in
+each of its passes, the same members silent, the others without a leader, and the API server
+(`reconcile.absences`). Which survivor is recovered, and every proof after that, is as for a person's request.
+"""
+
+from etcd_operator.api.persisted import Recovery
+from etcd_operator.core.recoveries import duration
+from etcd_operator.core.rules.responders import is_majority, responders
+from etcd_operator.core.rules.seed import voters_of
+from etcd_operator.core.state import ClusterState
+from etcd_operator.core.upgrade.member import is_blocked
+
+SETTLED = 3600.0
+"""Seconds for which a cluster has to serve after a recovery without a person, before there may be another."""
+
+
+def missed(state: ClusterState) -> frozenset[str]:
+    """The voters whose silence counts; none while a quorum answers or may come about, or a person decides.
+
+    While no member answers, the operator cannot distinguish a loss from a failure of its own network.
+    """
+    left = responders(state)
+    led = any(member.answer is not None and member.answer.leader for member in left)
+    if state.desired.recovers_after is None or state.has_quorum or led or _is_held(state):
+        return frozenset()
+    if any(is_majority(state, responder) for responder in left):
+        return frozenset()
+    voters = {name for responder in left for name in voters_of(state, responder)}
+    return frozenset(voters - {member.name for member in state.answers})
+
+
+def _is_held(state: ClusterState) -> bool:
+    """Whether something else has been begun, or forbids to begin anything."""
+    desired, persisted = state.desired, state.persisted
+    if desired.is_paused or desired.is_deleting or not persisted.is_bootstrapped:
+        return True
+    if state.requires_user or state.corrupt:
+        return True
+    if persisted.is_recovering or persisted.is_adopting or persisted.upgrade is not None:
+        return True
+    return any(is_blocked(state, member) for member in state.members)
+
+
+def is_due(state: ClusterState) -> bool:
+    """Whether those that do not answer may be given up now."""
+    after = state.desired.recovers_after
+    if after is None or not state.absence.since or _is_recent(state.persisted.recovery):
+        return False
+    return state.absence.seconds >= after
+
+
+def outlook(state: ClusterState) -> str:
+    """When it happens by itself, or why not, as the end of a message; empty for `Manual`."""
+    after = state.desired.recovers_after
+    if after is None:
+        return ""
+    if _is_recent(state.persisted.recovery):
+        return (
+            "; it does not begin by itself, because the last recovery did, and the cluster has not served "
+            f"for {duration(int(SETTLED))} since"
+        )
+    if not state.absence.since:
+        return ""
+    return (
+        f"; it begins by itself after {duration(int(after))} in which nothing of that changes, counted "
+        f"since {state.absence.since} (spec.recovery: Automatic)"
+    )
+
+
+def _is_recent(recovery: Recovery | None) -> bool:
+    return recovery is not None and bool(recovery.replaces) and recovery.automatic and not recovery.settled
+
+
+def is_settling(state: ClusterState) -> bool:
+    """Whether the cluster serves after a recovery without a person, and that is not on record yet."""
+    return state.has_quorum and not state.persisted.is_recovering and _is_recent(state.persisted.recovery)

@@ -1,0 +1,55 @@
+"""Ephemeral members that are given up without a person, although their pods exist (`rules.automatic`).
+
+Nothing proves that they are lost. So a quorum of the old cluster that answers again ends the recovery, as
+long as nothing of that cluster was changed.
+"""
+
+from dataclasses import replace
+
+import msgspec
+
+from etcd_operator.api.persisted import Recovery
+from etcd_operator.core.actions import DropSeed, Plan, Remember
+from etcd_operator.core.recoveries import duration
+from etcd_operator.core.rules.automatic import is_due
+from etcd_operator.core.rules.loss import Left
+from etcd_operator.core.rules.responders import is_majority, responders
+from etcd_operator.core.rules.seed import SEED_POLL
+from etcd_operator.core.state import ClusterState
+
+
+def without_silent(left: Left) -> Left | None:
+    """What is left without the members that do not answer; None where they may not be given up."""
+    if not is_due(left.state):
+        return None
+    heard = {name: member for name, member in left.remaining.items() if member.answer is not None}
+    silent = tuple(name for name in left.remaining if name not in heard and name in left.all_voters)
+    given = replace(left, remaining=heard, silent=silent)
+    return given if given.able else None
+
+
+def loss_of(left: Left) -> str:
+    """Who is lost or given up, for messages."""
+    gone = ", ".join(name for name in left.lost_voters if name not in left.silent)
+    if not left.silent:
+        return f"{gone} lost for good, no quorum can return"
+    given_up = (
+        f"{', '.join(left.silent)} given up without a request, after "
+        f"{duration(int(left.state.absence.seconds))} (spec.recovery: Automatic)"
+    )
+    return f"{gone} lost for good, {given_up}" if gone else given_up
+
+
+def returned(state: ClusterState, recovery: Recovery) -> Plan | None:
+    """End a recovery that is not needed; None: it is, or it is too late."""
+    seed = state.by_name.get(recovery.seed)
+    is_final = seed is not None and seed.pod is not None and seed.pod.is_final_seed
+    led = any(is_majority(state, responder, led=True) for responder in responders(state))
+    if not recovery.automatic or is_final or not led:
+        return None
+    message = f"a quorum of the members that were to be given up answers again: {recovery.seed} is not needed"
+    if seed is not None:
+        drops = () if seed.is_terminating else (DropSeed(name=seed.name),)
+        return Plan.act(*drops, reason="RecoveryEnding", message=message, requeue_after=SEED_POLL)
+    persisted = replace(state.persisted, recovery=msgspec.structs.replace(recovery, replaces=""))
+    return Plan.act(Remember(persisted=persisted), reason="QuorumReturned", message=message)

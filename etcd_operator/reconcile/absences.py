@@ -1,0 +1,80 @@
+"""Counts for how long members have been missed, where a recovery may begin without a person.
+
+Nothing may shorten that time. So it is in memory, by the monotonic clock of one process: another process
+counts from zero. It begins again, too, whenever this process may not be the leader, could not read the
+EtcdCluster, or made no pass for `LONGEST_GAP`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from etcd_operator.clock import Clock
+from etcd_operator.core.absence import NO_ABSENCE, Absence
+from etcd_operator.core.rules.automatic import is_settling, missed
+from etcd_operator.core.state import ClusterState
+from etcd_operator.errors import OperatorError
+from etcd_operator.keys import Key
+from etcd_operator.kube.client import Client
+from etcd_operator.kube.resources import Resource
+from etcd_operator.kube.views import Written
+from etcd_operator.timestamps import timestamp
+
+LONGEST_GAP = 60.0
+"""Seconds between two passes; a pass that fails is repeated after 30 at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Count:
+    """at: of the last pass. since: when each member was first missed, by name; also as a time for people."""
+
+    at: float
+    since: dict[str, tuple[float, str]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Absences:
+    """Of the clusters of one API group; only passes over a key ask for it."""
+
+    client: Client
+    resource: Resource
+    clock: Clock
+    may_act: Callable[[], bool]
+    _counts: dict[Key, _Count] = field(default_factory=dict)
+    _served: dict[Key, tuple[str, float]] = field(default_factory=dict)
+
+    def missed_for(self, key: Key, state: ClusterState) -> Absence:
+        """For how long those have been missed that are missed now."""
+        names = missed(state)
+        former = self._counts.pop(key, None)
+        if not names or not self.may_act() or not self._exists(key, state.desired.uid):
+            return NO_ABSENCE
+        now = self.clock.monotonic()
+        known = former.since if former is not None and now - former.at <= LONGEST_GAP else {}
+        first = (now, timestamp(self.clock.now()))
+        count = _Count(at=now, since={name: known.get(name, first) for name in names})
+        self._counts[key] = count
+        last, since = max(count.since.values())
+        return Absence(seconds=now - last, since=since)
+
+    def served_for(self, key: Key, state: ClusterState) -> float:
+        """For how long a quorum has answered since a recovery without a person; 0 after any other."""
+        recovery = state.persisted.recovery
+        former = self._served.pop(key, None)
+        if recovery is None or not is_settling(state):
+            return 0.0
+        now = self.clock.monotonic()
+        since = former[1] if former is not None and former[0] == recovery.token else now
+        self._served[key] = (recovery.token, since)
+        return now - since
+
+    def forget(self, key: Key) -> None:
+        """The cluster is deleted."""
+        self._counts.pop(key, None)
+        self._served.pop(key, None)
+
+    def _exists(self, key: Key, uid: str) -> bool:
+        """Whether the API server answers: while it does not, neither nodes nor volumes come back."""
+        try:
+            return self.client.get(self.resource, key, Written).metadata.uid == uid
+        except OperatorError:
+            return False

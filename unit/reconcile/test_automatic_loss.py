@@ -1,0 +1,119 @@
+"""`spec.recovery: Automatic` of ephemeral clusters: silent members whose pods exist are given up, too."""
+
+from typing import Any
+
+from unit.fakes.apiserver.kinds import PODS, SERVICES
+from unit.reconcile.bench import Bench, bootstrapped
+from unit.reconcile.bodies import COREOS, ephemeral
+from unit.reconcile.expected import assert_finished
+from unit.reconcile.test_quorum_lost import assert_recovered, is_reason, lose
+
+AFTER = 16
+AUTOMATIC: dict[str, Any] = {"recovery": "Automatic", "recoveryAfterSeconds": AFTER}
+
+
+def cut_off(made: Bench, *numbers: int) -> None:
+    """Members fall silent with their nodes: their pods cannot be ended, and run on."""
+    nodes = {running.pod: running.node for running in made.world.running}
+    for number in numbers:
+        name = f"c-{number:04}"
+        made.etcd.etcd.freeze(name)
+        made.world.up.discard(nodes[name])
+    made.run_until(is_reason(made, "QuorumLost"))
+
+
+def reconnect(made: Bench, *numbers: int) -> None:
+    for number in numbers:
+        made.etcd.etcd.thaw(f"c-{number:04}")
+    made.world.up |= {running.node for running in made.world.running}
+
+
+def has_begun(made: Bench) -> bool:
+    return made.status(COREOS).get("recovery") is not None
+
+
+def message(made: Bench) -> str:
+    return str(made.condition(COREOS, "Degraded")["message"])
+
+
+def selected(made: Bench) -> set[str]:
+    """The pods that the Service for clients selects."""
+    selector = made.get(SERVICES)["spec"]["selector"].items()
+    pods = [pod["metadata"] for pod in made.api.objects.select(PODS)]
+    return {pod["name"] for pod in pods if selector <= pod["labels"].items()}
+
+
+def test_members_on_silent_nodes_are_given_up_after_the_time_and_get_no_clients() -> None:
+    with bootstrapped(*ephemeral(**AUTOMATIC)) as made:
+        cut_off(made, 0, 1)
+        made.wait(AFTER - 5.0)
+        assert not has_begun(made)
+        assert "it begins by itself after 16 s" in message(made)
+        made.run_until(lambda: made.status(COREOS)["clusterID"] != "c0de")
+        recovery = made.status(COREOS)["recovery"]
+        assert (recovery["survivor"], recovery["automatic"]) == ("c-0002", True)
+        assert not {"c-0000", "c-0001"} & selected(made)
+        assert {"c-0000", "c-0001"} <= set(made.names(PODS)), "nothing ends them by force"
+        made.wait(5.0)
+        old = made.etcds.by_token[made.get(COREOS)["metadata"]["uid"]].etcd
+        for name in ("c-0000", "c-0001"):
+            old.thaw(name)
+        made.wait(5.0)
+        assert not {"c-0000", "c-0001"} & selected(made)
+        made.world.up |= {running.node for running in made.world.running}
+        made.settle()
+        assert_recovered(made, 3, 4, 5)
+        assert "began without a person" in made.condition(COREOS, "DataLossPossible")["message"]
+
+
+def test_a_silent_voter_beside_lost_ones_is_given_up_after_the_time() -> None:
+    with bootstrapped(*ephemeral(size=5, **AUTOMATIC)) as made:
+        made.etcd.etcd.freeze("c-0003")
+        lose(made, 0, 1, 2)
+        made.run_until(lambda: "delete its pod" in message(made))
+        assert "it begins by itself" in message(made)
+        made.wait(AFTER - 5.0)
+        assert not has_begun(made)
+        made.run_until(lambda: has_begun(made))
+        assert made.status(COREOS)["recovery"]["survivor"] == "c-0004"
+
+
+def test_a_quorum_that_comes_back_before_anything_is_changed_ends_it() -> None:
+    with bootstrapped(*ephemeral(**AUTOMATIC)) as made:
+        made.etcds.holds_seeds = "save"
+        cut_off(made, 0, 1)
+        made.run_until(lambda: "c-0003" in made.names(PODS))
+        reconnect(made, 0, 1)
+        made.settle()
+        assert made.status(COREOS)["clusterID"] == "c0de"
+        assert made.event_reasons().count("QuorumReturned") == 1
+        assert made.condition(COREOS, "DataLossPossible") == {}
+        assert_finished(made, COREOS, 3, (0, 1, 2))
+
+
+def test_a_seed_that_is_lost_leaves_the_rest_to_a_person() -> None:
+    with bootstrapped(*ephemeral(**AUTOMATIC)) as made:
+        made.etcds.holds_seeds = "save"
+        cut_off(made, 0, 1)
+        made.run_until(lambda: "c-0003" in made.names(PODS))
+        made.etcds.holds_seeds = ""
+        made.delete(PODS, "c-0003", grace=0)
+        made.wait(AFTER * 2.0)
+        assert made.status(COREOS)["recovery"]["generation"] == 1
+        assert "it does not begin by itself, because the last recovery did" in message(made)
+        for name in ("c-0000", "c-0001"):
+            made.delete(PODS, name, grace=0)
+        made.world.up |= {running.node for running in made.world.running}
+        made.settle()
+        assert_recovered(made, 4, 5, 6, generation=2)
+
+
+def test_without_an_answer_nobody_is_given_up() -> None:
+    with bootstrapped(*ephemeral(**AUTOMATIC)) as made:
+        cut_off(made, 0, 1, 2)
+        made.wait(AFTER * 2.0)
+        assert not has_begun(made)
+        made.restart()
+        reconnect(made, 0, 1, 2)
+        made.settle()
+        assert_finished(made, COREOS, 3, (0, 1, 2))
