@@ -15,7 +15,7 @@ def recoveries(base: Manifest) -> tuple[Case, ...]:
             typed="recovery: Always",
             base=base,
             changes={"spec/recovery": "Always"},
-            sees='spec.recovery: Unsupported value: "Always": supported values: "Manual", "Automatic"',
+            sees='spec.recovery: Unsupported value: "Always": supported values: "Automatic", "Manual"',
         ),
         Case(
             typed="recoveryAfterSeconds: 5",
