@@ -152,7 +152,7 @@ class Actor(Generic[Cluster]):
             labels = self.dialect.member_labels(scope.desired, action.name)
             assert_gone_as_seen(scope, self.members(scope), action.name, labels)
         _assert_still_there(scope, action.name, scope.state.kind.storage_of)
-        if membership.remove(action.name, action.member_id):
+        if membership.remove(action.name, action.member_id, by_ours=isinstance(action, RemoveExternal)):
             scope.report("MemberRemoved", f"removed member {action.name}, ID {action.member_id}")
 
     def _recover(self, scope: Scope, action: RecoveryAction) -> None:

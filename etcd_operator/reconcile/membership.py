@@ -49,7 +49,7 @@ class Membership:
             return False
         self._assert_as_planned(listed)
         try:
-            self._of_any_voter(lambda voter: voter.member_add((peer_url,), learner=True))
+            self._of_any_voter(lambda voter: voter.member_add((peer_url,), learner=True), self._able())
         except AlreadyExists:
             return False
         return True
@@ -60,14 +60,18 @@ class Membership:
         self._assert_leads()
         return voter.member_promote(int(member_id, 16))
 
-    def remove(self, name: str, member_id: str) -> bool:
-        """Remove a member; false if it is removed already. Sent to a member that is kept. Raises Conflict."""
+    def remove(self, name: str, member_id: str, *, by_ours: bool = False) -> bool:
+        """Remove a member; false if it is removed already. Sent to a member that is kept. Raises Conflict.
+
+        by_ours: not to an external member, which may be configured to accept what ours refuse.
+        """
         listed = self._listed(but=name)
         if int(member_id, 16) not in {member.id for member in listed.members}:
             return False
         self._assert_as_planned(listed)
         self._assert_leads_as_planned(name, member_id)
-        return self._of_any_voter(lambda voter: voter.member_remove(int(member_id, 16)), but=name)
+        able = [v for v in self._able(name) if not by_ours or v in self.state.voters]
+        return self._of_any_voter(lambda voter: voter.member_remove(int(member_id, 16)), able)
 
     def move_leader(self, action: MoveLeader) -> None:
         """Move leadership; only the leader takes the request."""
@@ -136,14 +140,13 @@ class Membership:
     def _listed(self, but: str = "") -> MemberList:
         return self._voter(but).member_list(linearizable=True)
 
-    def _of_any_voter(self, change: Callable[[EtcdClient], T], but: str = "") -> T:
+    def _of_any_voter(self, change: Callable[[EtcdClient], T], able: Sequence[Member]) -> T:
         """Ask one voter after the other while they answer `UnhealthyCluster`; raises it when all do.
 
         Each judges by the connections that it has itself, and may be wrong about them for ever: a
         first message to a peer that times out after its streams were opened (its Service was late)
         left the peer inactive in the view of an etcd 3.6.16 for as long as it was observed.
         """
-        able = self._able(but)
         for voter in able[:-1]:
             with suppress(UnhealthyCluster):
                 return self._changed(change, voter)
@@ -161,7 +164,7 @@ class Membership:
     def _voter(self, but: str = "") -> EtcdClient:
         return self._client(_last(self._able(but)[:1]))
 
-    def _able(self, but: str) -> list[Member]:
+    def _able(self, but: str = "") -> list[Member]:
         """The healthy voters, the leader first: what it does not have to forward takes less time."""
         able = [v for v in self.state.all_healthy_voters if v.name != but]
         able.sort(key=lambda voter: voter is not self.state.leader)

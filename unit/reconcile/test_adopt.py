@@ -9,7 +9,7 @@ from unit.fakes.apiserver import Json, Kind
 from unit.reconcile.bench import Bench, bench
 from unit.reconcile.bodies import COREOS, MAKERS, ephemeral, persistent
 from unit.reconcile.expected import assert_finished
-from unit.reconcile.externals import Externals, externals
+from unit.reconcile.externals import Externals, externals, is_external
 
 Make = Callable[..., tuple[Kind, Json]]
 
@@ -57,6 +57,24 @@ def test_the_documents_boot_member_is_replaced() -> None:
         made.start()
         kind, body = ephemeral(selfHosted={"bootMemberClientEndpoint": theirs.endpoints[0]})
         made.create(kind, body)
+        made.settle()
+        assert_adopted(made, kind, theirs)
+
+
+@MAKERS
+def test_no_external_member_is_asked_to_remove_another(make: Make) -> None:
+    """It may accept what ours refuse: it may run with other flags."""
+    with bench() as made:
+        theirs = externals(made)
+        kind = joined(made, make, theirs)
+        ours = [member for member in theirs.etcd.members if not is_external(member)]
+        for member in ours:
+            member.is_misled = True
+        made.edit(kind, "c", {"spec": {"adopt": {"mode": "Complete"}}})
+        made.wait(20.0)
+        assert len(theirs.left) == 3
+        for member in ours:
+            member.is_misled = False
         made.settle()
         assert_adopted(made, kind, theirs)
 
