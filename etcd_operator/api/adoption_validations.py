@@ -9,7 +9,10 @@ _HAS_ADOPT = "self.?spec.?adopt.hasValue()"
 _HAD_ADOPT = "oldSelf.?spec.?adopt.hasValue()"
 _HAD_ANY = f"({_HAD_ADOPT} || oldSelf.?spec.?selfHosted.hasValue())"
 _HAS_ANY = f"({_HAS_ADOPT} || self.?spec.?selfHosted.hasValue())"
-_BEGUN = "(oldSelf.?status.?clusterID.orValue('') != '' || oldSelf.?status.?bootstrap.hasValue())"
+_BEGUN = (
+    "(oldSelf.?status.?clusterID.orValue('') != '' || oldSelf.?status.?bootstrap.hasValue() || "
+    "oldSelf.?status.?recovery.hasValue())"
+)
 _ADOPTING = "(oldSelf.?status.?adoption.hasValue() && !oldSelf.?status.?adoption.?finished.orValue(false))"
 
 

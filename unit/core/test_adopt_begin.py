@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
-from etcd_operator.api.persisted import Bootstrap
+from etcd_operator.api.persisted import BackupSource, Bootstrap
 from etcd_operator.core.actions import Remember, Stage
 from etcd_operator.core.desired import PersistedState
 from etcd_operator.core.members import Member
@@ -14,6 +15,7 @@ from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
 from unit.core.adoptions import endpoint, heard, offered, theirs
 from unit.core.builders import CLUSTER_ID, claim, ephemeral, old_claim, persistent, pod
+from unit.core.quorum_losses import RECOVERY
 
 
 @pytest.mark.parametrize("count", [1, 3])
@@ -29,6 +31,16 @@ def test_the_cluster_id_and_the_external_members_are_recorded_before_anything_is
         (f"id-old-{n}", endpoint(n), (f"http://old-{n}.there:2380",)) for n in range(count)
     ]
     assert made.reason == "Adopting"
+
+
+def test_a_restore_that_has_begun_is_in_the_way() -> None:
+    source = BackupSource(cluster="old", via="Claim")
+    begun = msgspec.structs.replace(RECOVERY, replaces="", backup=source)
+    state = offered()
+    state = replace(state, desired=replace(state.desired, persisted=PersistedState(recovery=begun)))
+    made = plan(state)
+    assert (made.reason, made.actions) == ("AdoptionRefused", ())
+    assert "put spec.restore back" in made.message
 
 
 LEARNER = (*theirs(2), replace(theirs(3)[2], is_learner=True))

@@ -11,6 +11,15 @@ _FORM = (
     "http://my-etcd-0.my-etcd.ns.svc:2379"
 )
 _RECORDED = {"members": [{"id": "c0de", "endpoint": "10.0.0.1:2379", "peerURLs": ["http://10.0.0.1:2380"]}]}
+_RESTORING = {
+    "generation": 1,
+    "survivor": "",
+    "revision": 0,
+    "version": "3.6.16",
+    "seed": "c-0",
+    "token": "token-1",
+    "replaces": "",
+}
 _KEEP = (
     "spec: Invalid value: the adoption is in progress: keep spec.adopt with its endpoints until "
     "status.adoption is finished; its mode Leave turns back"
@@ -61,6 +70,14 @@ def adoptions(base: Manifest) -> tuple[Case, ...]:
         _edit(
             "adopt, for a cluster that has been bootstrapped",
             changed(base, {"status/clusterID": "ada"}),
+            GOOD,
+            rule="adopt-at-creation",
+            sees="spec: Invalid value: a cluster that has been bootstrapped cannot adopt another one: create "
+            "another resource",
+        ),
+        _edit(
+            "adopt, while a backup is being restored",
+            changed(base, {"status/recovery": _RESTORING}),
             GOOD,
             rule="adopt-at-creation",
             sees="spec: Invalid value: a cluster that has been bootstrapped cannot adopt another one: create "
