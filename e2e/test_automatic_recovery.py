@@ -11,7 +11,7 @@ from e2e.support.status import condition
 from e2e.support.waiting import LONG, wait_until
 from etcd_operator.kube import resources
 
-AUTOMATIC: dict[str, Any] = {"recovery": "Automatic", "recoveryAfterSeconds": 15}
+AUTOMATIC: dict[str, Any] = {"recovery": "Automatic", "recoveryAfterSeconds": 10}
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_members_that_hang_for_the_time_are_given_up(space: Space, kind: Any) ->
     given_up = [pod["metadata"]["name"] for pod in space.pods(document)][:2]
     with space.frozen(*given_up):
         wait_until(
-            lambda: "it begins by itself after 15 s" in held(space, document),
+            lambda: "it begins by itself after 10 s" in held(space, document),
             LONG,
             lambda: f"the loss is reported: {space.status(document)}",
         )
