@@ -62,6 +62,7 @@ _PERSISTED = {
     "status.recovery.backup.sha256": "The SHA-256 of the backup.",
     "status.recovery.backup.time": "When the backup was taken.",
     "status.recovery.backup.age": "How many seconds old the backup was when it was chosen.",
+    "status.recovery.former": "etcd's IDs of the clusters that earlier recoveries gave up, in hexadecimal.",
     "status.recovery.automatic": "Whether it began without a person, by spec.recovery.",
     "status.recovery.settled": "Whether the cluster served for an hour since. Until then, no other recovery "
     "begins without a person.",

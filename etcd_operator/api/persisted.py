@@ -71,6 +71,7 @@ class Recovery(Value, frozen=True, kw_only=True):
     desired by then.
     seed: the first member of the new cluster. replaces: ID of the cluster that is given up; empty
     if its quorum returned in time, so nothing was given up, and for a backup that is restored at creation.
+    former: IDs of the clusters that earlier recoveries gave up.
     automatic: it began without a person. settled: the cluster served for long enough since that another one
     may begin without a person.
     """
@@ -83,6 +84,7 @@ class Recovery(Value, frozen=True, kw_only=True):
     token: str
     replaces: str
     backup: BackupSource | None = None
+    former: tuple[str, ...] = ()
     automatic: bool = False
     settled: bool = False
 

@@ -134,12 +134,11 @@ class ConfirmLoss:
 class ConfirmNothingLeft:
     """Make sure, live, that no pod of the cluster may have data: nothing that follows may happen otherwise.
 
-    seeds: pods of seeds of earlier attempts that never got any data. is_loss: there were members; report it.
+    is_loss: there were members; report it.
     """
 
     message: str
     is_loss: bool = True
-    seeds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

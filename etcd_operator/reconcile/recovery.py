@@ -31,7 +31,6 @@ from etcd_operator.etcd.values import MemberEntry, MemberList, hex_id
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Pod
 from etcd_operator.reconcile.addresses import client_endpoint
-from etcd_operator.reconcile.facts import has_fetched
 from etcd_operator.reconcile.members.protocol import MarkSeed, Members, Scope
 from etcd_operator.reconcile.membership import DEADLINE
 from etcd_operator.render.steps import SKIP_STEPS
@@ -121,8 +120,7 @@ class Recoverer:
         for pod in listing.items:
             name = pod.metadata.name
             is_ours = pod.metadata.controller_uid == desired.uid or is_member_name(name, desired.name)
-            is_empty_seed = name in action.seeds and not has_fetched(pod)
-            if is_ours and not is_empty_seed and pod.status.phase not in ("Failed", "Succeeded"):
+            if is_ours and pod.status.phase not in ("Failed", "Succeeded"):
                 raise Conflict(f"{name} still exists: not recovering from a backup")
         if action.is_loss:
             self.scope.report("QuorumLost", action.message)

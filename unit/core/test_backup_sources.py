@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from etcd_operator.api.persisted import REVISION_BUMP, BackupSource
@@ -18,7 +19,7 @@ from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
 from etcd_operator.core.stock import StockSight
 from unit.core.builders import CLUSTER_ID, TOKEN, answer, bootstrapped, entry, ephemeral, persistent, pod
-from unit.core.quorum_losses import lost, recovering
+from unit.core.quorum_losses import RECOVERY, lost, recovering
 
 OTHER = "0badcafe"
 
@@ -48,6 +49,16 @@ def beside(report: Stock | None, **more: Any) -> ClusterState:
 def alone(report: Stock | None, **more: Any) -> ClusterState:
     """Nothing is left."""
     return replace(lost(3, 0, 1, 2), stock=StockSight(is_kept=True, report=report, **more))
+
+
+OF_THIS, OF_OLD = (BackupSource(cluster=name, via="Claim", name="r1") for name in ("db", "old"))
+
+
+def since(**recovery: Any) -> ClusterState:
+    """Nothing is left after this recovery; the only backup is of another etcd cluster."""
+    state = alone(having(backup(3, OTHER)))
+    done = msgspec.structs.replace(RECOVERY, **recovery)
+    return replace(state, desired=replace(state.desired, persisted=replace(state.persisted, recovery=done)))
 
 
 def source_of(state: ClusterState) -> str:
@@ -84,7 +95,15 @@ def source_of(state: ClusterState) -> str:
             beside(None, waited=9e9, known_revision=8), "BackupPending", id="silent, was known to have more"
         ),
         pytest.param(beside(None, waited=TOOL_GRACE, known_revision=7), "db-0002", id="silent, had no more"),
-        pytest.param(alone(having(backup(3, OTHER))), "r3", id="all there is"),
+        pytest.param(alone(having(backup(3))), "r3", id="all there is"),
+        pytest.param(alone(having(backup(3, OTHER))), "NoBackup", id="of a deleted cluster of this name"),
+        pytest.param(since(replaces=OTHER), "r3", id="of the cluster before the recovery"),
+        pytest.param(since(replaces="feed", former=(OTHER,)), "r3", id="of the one before that"),
+        pytest.param(since(replaces="feed"), "NoBackup", id="of none of them"),
+        pytest.param(since(replaces="", former=(OTHER,)), "r3", id="before one that was not needed"),
+        pytest.param(since(replaces=""), "NoBackup", id="of none, after one that was not needed"),
+        pytest.param(since(replaces="", backup=OF_THIS), "r3", id="it began with this cluster's backups"),
+        pytest.param(since(replaces="", backup=OF_OLD), "NoBackup", id="it began with another's backups"),
         pytest.param(alone(having(None)), "NoBackup", id="nothing at all"),
         pytest.param(alone(having(None, damaged=("r9",))), "NoBackup", id="nothing that is whole"),
         pytest.param(alone(having(backup(9, version="3.4.3"))), "RecoveryUnsupported", id="only too old"),
@@ -118,7 +137,7 @@ def test_a_newer_backup_is_restored_after_the_same_proof_as_a_survivor() -> None
 def test_when_nothing_is_left_that_is_proven_first() -> None:
     proof = plan(alone(having(backup()))).actions[0]
     assert isinstance(proof, ConfirmNothingLeft)
-    assert (proof.seeds, proof.is_loss) == ((), True)
+    assert proof.is_loss
 
 
 def test_a_backup_pending_asks_a_person_nothing_but_what_helps() -> None:
@@ -227,7 +246,7 @@ def test_a_seed_that_is_restoring_is_waited_for() -> None:
 )
 def test_a_seed_that_serves_makes_the_cluster_and_tells_what_it_has(fetched: FetchedBackup | None) -> None:
     made = plan(restoring(replace(pod("db-0000"), fetched=fetched), serves=True))
-    remembered = made.actions[-1]
+    remembered = made.actions[-2]
     assert isinstance(remembered, Remember)
     assert (made.reason, remembered.persisted.cluster_id) == ("Restored", OTHER)
     recovery = remembered.persisted.recovery
@@ -242,3 +261,33 @@ def test_a_seed_that_serves_makes_the_cluster_and_tells_what_it_has(fetched: Fet
 def test_pods_without_a_status_are_not_restored_over() -> None:
     made = plan(replace(new(), members=(Member(name="db-0000", pod=pod("db-0000")),)))
     assert (made.stage, made.reason) == (Stage.HELD, "StatusMissing")
+
+
+def test_each_recovery_records_the_clusters_before_it() -> None:
+    def next_one(**former: Any) -> tuple[str, ...]:
+        state = since(**former)
+        beside_one = replace(lost(3, 0, 1), desired=state.desired)
+        (found,) = (a.persisted.recovery for a in plan(beside_one).actions[:2] if isinstance(a, Remember))
+        assert found is not None
+        return found.former
+
+    assert next_one(replaces="feed", former=("cafe",)) == ("cafe", "feed")
+    assert next_one(replaces="", former=("cafe",)) == ("cafe",)
+
+
+def with_seed(state: ClusterState, **seed: Any) -> ClusterState:
+    """A recovery is under way whose seed was made, and whose survivor is lost."""
+    persisted = replace(state.persisted, recovery=RECOVERY, next_ordinal=4)
+    members = (*state.members, replace(recovering().by_name["db-0003"], **seed))
+    return replace(state, desired=replace(state.desired, persisted=persisted), members=members)
+
+
+def test_a_seed_that_may_have_all_data_is_given_up_by_a_person() -> None:
+    made = plan(with_seed(alone(having(backup(3, OTHER)))))
+    assert (made.stage, made.reason, made.actions) == (Stage.HELD, "QuorumLost", ())
+    assert "db-0003 may have fetched its data" in made.message
+    assert "delete its pod to give that up and restore the backup r3 at revision 3" in made.message
+
+
+def test_while_a_recovery_is_under_way_a_backup_may_be_of_its_seeds_cluster() -> None:
+    assert source_of(with_seed(alone(having(backup(3, OTHER))), pod=None)) == "r3"

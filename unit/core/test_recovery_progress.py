@@ -123,7 +123,6 @@ def test_a_seed_that_serves_is_set_existing_only_then_others_are_deleted_and_it_
         RetireMember(name="db-0000", seed="db-0003"),
         RetireMember(name="db-0001", seed="db-0003"),
         RetireMember(name="db-0002", seed="db-0003"),
-        OpenSeed(name="db-0003"),
         Remember(
             persisted=replace(
                 persisted,
@@ -131,6 +130,7 @@ def test_a_seed_that_serves_is_set_existing_only_then_others_are_deleted_and_it_
                 bootstrap=Bootstrap(members=("db-0003",), token=f"{TOKEN}-1", version=VERSION),
             )
         ),
+        OpenSeed(name="db-0003"),
     )
     assert made.reason == "Recovered"
 

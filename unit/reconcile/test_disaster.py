@@ -217,15 +217,17 @@ def test_a_seed_that_is_lost_is_followed_by_another() -> None:
         assert recovery(made)["generation"] == 2
 
 
-def test_a_seed_whose_survivor_is_lost_before_it_fetched_is_followed_by_one_from_the_backup() -> None:
+def test_a_seed_whose_survivor_is_lost_before_it_fetched_is_given_up_by_a_person() -> None:
     with backed_up() as made:
         name = store(made)
         made.etcds.holds_seeds = "save"
         lose(made, 0, 1)
         made.run_until(lambda: "c-0003" in members(made))
         lose(made, 2)
-        made.wait(20.0)
+        made.run_until(lambda: "delete its pod to give that up" in str(made.condition(COREOS, "Degraded")))
+        made.wait(60.0)
         assert "c-0004" not in members(made), "it may have fetched more, and not be seen to have done so"
+        made.delete(PODS, "c-0003")
         made.run_until(lambda: "c-0004" in members(made))
         made.etcds.holds_seeds = ""
         made.settle()

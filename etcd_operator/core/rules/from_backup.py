@@ -82,6 +82,13 @@ def all_there_is(state: ClusterState) -> VerifiedBackup | Plan:
     newest = stock.report.newest
     if newest is None:
         return _none(stock.report.damaged)
+    if not _is_own(state, newest):
+        return held(
+            "NoBackup",
+            "the data of all members is lost, and there is no whole backup of it: the newest one, "
+            f"{newest.name}, is of another etcd cluster ({newest.cluster_id}) that had this name; to begin "
+            "with its data, delete the cluster and create it again with spec.restore",
+        )
     if not can_restore(newest.etcd_version):
         return held(
             "RecoveryUnsupported",
@@ -90,6 +97,21 @@ def all_there_is(state: ClusterState) -> VerifiedBackup | Plan:
             "later can): restore it by hand",
         )
     return newest
+
+
+def _is_own(state: ClusterState, backup: VerifiedBackup) -> bool:
+    """Whether a backup is of an etcd cluster that this resource had, as far as its status records them."""
+    recovery = state.persisted.recovery
+    if recovery is None:
+        return backup.cluster_id == state.persisted.cluster_id
+    if state.persisted.is_recovering:
+        return True  # the ID of the cluster that its seed began may not be on record
+    if not recovery.replaces:
+        # It began with the newest backup of a cluster, or its quorum returned in time.
+        source = recovery.backup
+        began = source is not None and source.cluster == state.desired.name
+        return began or backup.cluster_id in (state.persisted.cluster_id, *recovery.former)
+    return backup.cluster_id in (state.persisted.cluster_id, recovery.replaces, *recovery.former)
 
 
 def _none(damaged: tuple[str, ...]) -> Plan:

@@ -39,7 +39,7 @@ from etcd_operator.core.backup_tool.report import VerifiedBackup
 from etcd_operator.core.members import Member, ordinal_of
 from etcd_operator.core.recoveries import missing
 from etcd_operator.core.rules.automatic import outlook
-from etcd_operator.core.rules.from_backup import TOOL_GRACE, all_there_is, newer_than
+from etcd_operator.core.rules.from_backup import all_there_is, newer_than
 from etcd_operator.core.rules.given_up import loss_of, returned, without_silent
 from etcd_operator.core.rules.loss import Left, is_gone, left_of
 from etcd_operator.core.rules.seed import (
@@ -209,14 +209,17 @@ def _choose(state: ClusterState, left: Left) -> Plan:
 
 def _restore_all(state: ClusterState, backup: VerifiedBackup) -> Plan:
     """Nothing is left of any member."""
+    seeds = ", ".join(member.name for member in state.members if not is_gone(member))
+    if seeds:
+        # The kubelet may not have reported that yet, for long if its node is cut off.
+        return held(
+            "QuorumLost",
+            f"the survivor is lost, and {seeds} may have fetched its data: waiting for it; delete its pod to "
+            f"give that up and restore the backup {backup.name} at revision {backup.revision}",
+        )
     recovery = next_from_backup(state, backup)
     message = f"the data of all members is lost: {under_way(recovery)}; {missing(recovery)}"
-    seeds = tuple(member.name for member in state.members if not is_gone(member))
-    if seeds and state.stock.waited < TOOL_GRACE:
-        # It may have fetched all that the survivor had: the kubelet reports that a moment later.
-        found = f"waiting whether {', '.join(seeds)} has fetched its data, before a backup is restored"
-        return Plan.wait("QuorumLost", f"the survivor is lost: {found}", requeue_after=RECHECK)
-    return start(state, recovery, ConfirmNothingLeft(message=message, seeds=seeds))
+    return start(state, recovery, ConfirmNothingLeft(message=message))
 
 
 def start(state: ClusterState, recovery: Recovery, proof: ConfirmLoss | ConfirmNothingLeft) -> Plan:

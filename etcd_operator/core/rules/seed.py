@@ -10,6 +10,7 @@ import msgspec
 
 from etcd_operator.api.persisted import REVISION_BUMP, BackupSource, Bootstrap, Recovery
 from etcd_operator.core.actions import (
+    Action,
     CreateMember,
     OpenSeed,
     Plan,
@@ -121,7 +122,16 @@ def _next(
         token=f"{state.desired.uid}-{generation}",
         replaces=state.persisted.cluster_id,
         backup=backup,
+        former=_former_ids(former, state.persisted.cluster_id),
     )
+
+
+def _former_ids(former: Recovery | None, recorded: str) -> tuple[str, ...]:
+    """The IDs of the etcd clusters that this resource had before the recorded one."""
+    if former is None:
+        return ()
+    given_up = (former.replaces,) if former.replaces not in ("", recorded) else ()
+    return (*former.former, *given_up)
 
 
 def serves(answer: Answer, recovery: Recovery) -> bool:
@@ -147,11 +157,15 @@ def hand_over(
         bootstrap=Bootstrap(members=(recovery.seed,), token=recovery.token, version=recovery.version),
         recovery=recovery,
     )
+    last: list[Action] = [OpenSeed(name=recovery.seed), Remember(persisted=persisted)]
+    if state.kind.data_is_as_old_as_pod:
+        # A seed that is lost with acknowledged writes must not be taken for one that never served. If this
+        # operator dies in between, the next pass opens it (`core.readiness`).
+        last.reverse()
     return Plan.act(
         SetSeedExistingOnly(name=recovery.seed, revision=recovery.revision + MOVED_ON),
         *(RetireMember(name=m.name, seed=recovery.seed, keeps_claim=m.name in kept) for m in left),
-        OpenSeed(name=recovery.seed),
-        Remember(persisted=persisted),
+        *last,
         reason=reason_of(recovery, is_done=True),
         message=(
             f"{recovery.seed} serves the data of {source_of(recovery)}, in the new cluster "
