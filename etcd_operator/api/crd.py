@@ -109,6 +109,7 @@ def _restore() -> Manifest:
         _column("Cluster", ".spec.clusterTemplate.clusterName"),
         _column("Phase", ".status.phase"),
         _column("Reason", '.status.conditions[?(@.type=="Complete")].reason'),
+        _column("Progress", ".status.progress"),
         _column("Revision", ".status.snapshot.revision", kind="integer"),
         _column("URL", ".status.url", priority=1),
     )

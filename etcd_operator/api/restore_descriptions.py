@@ -60,8 +60,12 @@ RESTORE = {
     "status.failure": "Why the restore fails.",
     "status.failure.reason": "In one word, for programs.",
     "status.failure.message": "In a sentence.",
+    "status.progress": "How much is done, in steps of 5 percent, counted in bytes.",
     "status.members": "How far each member is.",
     "status.members[].name": "The name of the member.",
     "status.members[].phase": "Pending, Restoring or Restored.",
+    "status.members[].fetchedBytes": "How much of the snapshot it has fetched and checked.",
+    "status.members[].restoredBytes": "How much of its database is restored.",
+    "status.members[].totalBytes": "The size of the snapshot, and about that of the database.",
     **CONDITIONS,
 }

@@ -129,10 +129,17 @@ class RestoreSpec(Value, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
 
 class MemberRestore(Value, frozen=True, kw_only=True):
-    """How far a member is. phase: Pending, Restoring or Restored."""
+    """How far a member is. phase: Pending, Restoring or Restored.
+
+    fetched_bytes: of the snapshot, which were checked, too. restored_bytes: of the new database.
+    total_bytes: of each of them; 0 while that is not known.
+    """
 
     name: str
     phase: str
+    fetched_bytes: int = 0
+    restored_bytes: int = 0
+    total_bytes: int = 0
 
 
 class RestoreFailure(Value, frozen=True, kw_only=True):
@@ -161,7 +168,7 @@ class RestoreStatus(Value, frozen=True, kw_only=True):
     """The status of an EtcdRestore.
 
     snapshot, version, failure are persisted state. version: of etcd, of the new EtcdCluster. cluster_id: of
-    the new cluster.
+    the new cluster. progress: `45%`; empty after a failure.
     """
 
     observed_generation: int = 0
@@ -173,6 +180,7 @@ class RestoreStatus(Value, frozen=True, kw_only=True):
     version: str = ""
     cluster_id: str = msgspec.field(default="", name="clusterID")
     failure: RestoreFailure | None = None
+    progress: str = ""
     members: tuple[MemberRestore, ...] = ()
     conditions: tuple[Condition, ...] = ()
 

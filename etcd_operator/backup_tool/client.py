@@ -1,4 +1,4 @@
-"""Asks a backup tool for its report, within a deadline for all of it.
+"""Asks a backup tool, or a pod that restores, for its report, within a deadline for all of it.
 
 HTTP/1.0 by hand: `http.client` limits each read of the socket, but not all of them together.
 """
@@ -11,9 +11,10 @@ from typing import TypeVar
 import msgspec
 
 from etcd_operator.core.backup_tool.report import Stock, ToolReport
+from etcd_operator.core.restores.result import Progress
 from etcd_operator.decoding import decoder
 
-Document = TypeVar("Document", ToolReport, Stock)
+Document = TypeVar("Document", ToolReport, Stock, Progress)
 
 DEADLINE = 5.0
 CLEANUP_DEADLINE = 30.0
@@ -41,6 +42,11 @@ def restorable(address: tuple[str, int], token: str, cluster_id: str) -> Stock:
     """What the tool can restore, backups of the etcd cluster with this ID first. Raises `NoReport`."""
     path = f"GET /v1/restorable?clusterID={cluster_id}"
     return _call(path, address, token, DEADLINE, Stock)
+
+
+def progress(address: tuple[str, int]) -> Progress:
+    """How far a pod that restores is; it requires no token. Raises `NoReport`."""
+    return _call("GET /v1/progress", address, "", DEADLINE, Progress)
 
 
 def clean_up(address: tuple[str, int], token: str) -> ToolReport:

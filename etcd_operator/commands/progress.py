@@ -36,7 +36,7 @@ def keys_of(count: int) -> str:
 
 
 class Progress:
-    """Called with the bytes processed so far; `total` is what is expected, or 0 if that is unknown.
+    """Called with the bytes processed so far (`done`); `total` is what is expected, or 0 if that is unknown.
 
     A context manager: the end removes the bar, so that the result stands alone.
     """
@@ -50,8 +50,9 @@ class Progress:
         output: TextIO | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._verb = verb
-        self._total = total
+        self.verb = verb
+        self.total = total
+        self.done = 0
         self._output = output if output is not None else sys.stderr
         self._clock = clock
         self._begin = clock()
@@ -70,6 +71,7 @@ class Progress:
 
     def __call__(self, done: int) -> None:
         """Show it, if it is time to."""
+        self.done = done
         now = self._clock()
         if self._is_quiet or now < self._next:
             return
@@ -83,7 +85,8 @@ class Progress:
 
     def restart(self, verb: str) -> None:
         """Count from the beginning again, for the next step with the same total."""
-        self._verb = verb
+        self.done = 0
+        self.verb = verb
         self._begin = self._clock()
         self._next = self._begin + self._every
 
@@ -96,17 +99,17 @@ class Progress:
     def _line(self, done: int, elapsed: float) -> str:
         rate = done / elapsed if elapsed > 0 else 0.0
         parts = [bytes_of(done), f"{bytes_of(rate)}/s"]
-        if self._total:
+        if self.total:
             # The database may grow between the question for its size and the snapshot.
-            share = min(done / self._total, 1.0)
-            parts[0] += f" of {bytes_of(max(self._total, done))}"
+            share = min(done / self.total, 1.0)
+            parts[0] += f" of {bytes_of(max(self.total, done))}"
             parts.append(f"{share:.0%}")
             if rate > 0:
-                parts.append(f"{duration_of(max(self._total - done, 0) / rate)} left")
+                parts.append(f"{duration_of(max(self.total - done, 0) / rate)} left")
             if self._is_terminal:
                 filled = round(share * _BAR_WIDTH)
                 parts.insert(0, f"[{'#' * filled}{'.' * (_BAR_WIDTH - filled)}]")
-        return f"{self._verb}: " + ", ".join(parts) if not self._is_terminal else "  ".join(parts)
+        return f"{self.verb}: " + ", ".join(parts) if not self._is_terminal else "  ".join(parts)
 
     def _write(self, text: str) -> None:
         with contextlib.suppress(OSError):  # nobody reads it anymore, which is no reason to fail

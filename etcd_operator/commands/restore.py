@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from etcd_operator.commands import etcd_programs, keys, members, outcome, progress
 from etcd_operator.commands.outcome import Outcome, UsageError
 from etcd_operator.commands.places import PLACES, open_backup
+from etcd_operator.commands.progress_port import served
 
 if TYPE_CHECKING:
     from etcd_operator.backup.programs import Tool
@@ -65,6 +66,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     # For the pod that the operator makes: a volume may come with data that another restore has left.
     parser.add_argument("--skip-restored", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--progress-port", type=int, default=0, help=argparse.SUPPRESS)
     parser.add_argument("--sha256", metavar="HEX", default="", help="what the snapshot's SHA-256 has to be")
     etcd_programs.add_arguments(parser, "etcdutl")
     keys.add_arguments(parser, "the keys of encrypted backups: a file with one key, or a folder of them")
@@ -109,7 +111,7 @@ def _restore(options: argparse.Namespace) -> Outcome:
         if source.manifest.encryption:
             ring.find(source.manifest.key_id)
     scratch = options.scratch_dir
-    with progress.of(options, "fetching", source.size) as shown:
+    with served(options.progress_port, progress.of(options, "fetching", source.size)) as shown:
         found = restore(
             source,
             options.data_dir,
@@ -131,7 +133,7 @@ def _check(options: argparse.Namespace) -> Outcome:
     ring = keys.read(options)
     place = open_backup(options.url)
     source = find(place.store, place.name, sha256=options.sha256)
-    with progress.of(options, "checking", source.size) as shown:
+    with served(options.progress_port, progress.of(options, "checking", source.size)) as shown:
         found = source.check(ring, on_progress=shown)
     contents = f"revision {found.revision}, {progress.keys_of(found.keys)}, {_CHECKED[found.check]}"
     document = {"name": source.name, "snapshot": _document(found)}

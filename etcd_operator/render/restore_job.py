@@ -21,6 +21,9 @@ from etcd_operator.render.pod import DATA_VOLUME
 from etcd_operator.render.restored import DATA_FOLDER, MOUNT_PATH, Member
 from etcd_operator.render.security import security
 
+PROGRESS_PORT = 19998
+"""Where the pods report how far they are: numbers of bytes, which need no protection."""
+
 CHECK_CONTAINER = "verify"
 CONTAINER = "restore"
 NAME_LABELS = {"app.kubernetes.io/name": "etcd-restore"}
@@ -98,6 +101,7 @@ def _flags(member: Member, sha256: str) -> list[str]:
 
 
 def _pod(access: BackupSpec, name: str, image: str, arguments: list[str]) -> RawObject:
+    arguments = [*arguments, f"--progress-port={PROGRESS_PORT}"]
     return pod(access, container(access, name, image, arguments, reads_only=True))
 
 

@@ -56,7 +56,7 @@ def checked(run: Run, backups: Path, folder: Path) -> tuple[Ran, Report | None]:
 def job_of(sha256: str) -> RawObject:
     member = restored.members(METADATA, SPEC.cluster_template)[1]
     template = SPEC.cluster_template.spec.pod_template
-    options: Any = {"image": "i", "etcd_image": "e", "url": URL, "sha256": sha256}
+    options: Any = {"image": "i", "etcd_image": "e", "url": URL, "sha256": sha256, "claim_uid": "claim-uid"}
     return restore_job.job(METADATA, access(SPEC), member, template, **options)
 
 

@@ -172,6 +172,7 @@ class Operator:
             ask_tool=tools.ask,
             clean_up_tool=tools.clean_up,
             ask_stock=tools.ask_stock,
+            ask_progress=tools.ask_progress,
             submit_inquiry=lambda work: work(),
             may_act=lambda: self.leads,
             leads_for=lambda seconds: seconds == MEMBERSHIP_DEADLINE and self.leads_for_long_enough,

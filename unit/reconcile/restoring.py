@@ -74,7 +74,7 @@ class Restoring:
         """Its pod runs."""
         (main,) = job["spec"]["template"]["spec"]["containers"]
         statuses = [{"name": main["name"], "state": {"running": {}}}]
-        return self.jobs.start(job, phase="Running", containerStatuses=statuses)
+        return self.jobs.start(job, phase="Running", podIP="10.9.0.1", containerStatuses=statuses)
 
     def finish(self, job: Json, pod: str, document: Json | None, exit_code: int) -> None:
         """Its pod ends with this report, and the Job with it."""

@@ -38,6 +38,10 @@ SOON = 1.0
 """Seconds; for what has no event here: claims, clusters, EtcdBackups."""
 
 
+PROGRESS_POLL = 5.0
+"""Seconds; for the progress of pods, which have no right to write it anywhere."""
+
+
 class Act(Enum):
     """What is done for a restore, after its status was written."""
 
@@ -249,7 +253,7 @@ def _await(jobs: tuple[JobState, ...], reason: str, message: str) -> RestorePlan
     if waiting:
         left = max(min(START_PATIENCE - job.waited for job in waiting), SOON)
         return _going("PodPending", f"{message}; {waiting[0].waits_for}", requeue_after=min(left, 60.0))
-    return _going(reason, message, requeue_after=60.0)
+    return _going(reason, message, requeue_after=PROGRESS_POLL)
 
 
 def _going(

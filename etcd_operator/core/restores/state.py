@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from enum import Enum
 
-from etcd_operator.api.restores import MemberRestore, RestoreFailure, Verified
+from etcd_operator.api.restores import RestoreFailure, Verified
 from etcd_operator.core.jobs import JobEnd
-from etcd_operator.core.restores.result import Report
+from etcd_operator.core.restores.result import Progress, Report
 
 PENDING, COMPLETED, FAILED = "Pending", "Completed", "Failed"
 """The phases. The last two are final."""
@@ -18,6 +18,7 @@ class JobState:
     waited: seconds for which passes have seen that nothing of it runs. waits_for: why, as Kubernetes says it.
     report: of its newest pod that reported. why: why it failed, as Kubernetes says it.
     claim_uid: of the claim to which it restores; empty if it does not say.
+    progress: what its pod last reported; None while none is known.
     """
 
     name: str
@@ -29,6 +30,7 @@ class JobState:
     report: Report | None = None
     why: str = ""
     claim_uid: str = ""
+    progress: Progress | None = None
 
 
 class ClaimState(Enum):
@@ -59,14 +61,6 @@ class MemberState:
         """Whether its data is complete."""
         is_done = self.job is not None and self.job.end is JobEnd.SUCCEEDED and not self.is_replaced
         return self.claim is ClaimState.MARKED or (self.claim is ClaimState.OURS and is_done)
-
-    @property
-    def progress(self) -> MemberRestore:
-        """How far it is, for the status."""
-        if self.is_restored:
-            return MemberRestore(name=self.name, phase="Restored")
-        is_running = self.job is not None and self.job.is_running
-        return MemberRestore(name=self.name, phase="Restoring" if is_running else "Pending")
 
 
 class ClusterState(Enum):

@@ -4,6 +4,7 @@ import msgspec
 
 from etcd_operator.api.meta import Condition, condition, merge_conditions
 from etcd_operator.api.restores import RestoreStatus
+from etcd_operator.core.restores import progress
 from etcd_operator.core.restores.plan import RestorePlan
 from etcd_operator.core.restores.state import COMPLETED, FAILED, PENDING, RestoreState
 
@@ -23,6 +24,7 @@ def status(
 ) -> RestoreStatus:
     """What is to be written; equal to `previous` if nothing is new. now: RFC 3339."""
     snapshot = plan.snapshot or previous.snapshot
+    previous = progress.published(previous, state)
     written = msgspec.structs.replace(
         previous,
         observed_generation=generation,
@@ -31,14 +33,15 @@ def status(
         url=previous.url or state.source.url,
         snapshot=snapshot,
         failure=plan.failure or previous.failure,
-        members=() if plan.phase == FAILED else tuple(member.progress for member in state.members),
         conditions=merge_conditions(previous.conditions, _conditions(plan, generation), now, own=CONDITIONS),
     )
     if snapshot is not None:
         version = previous.version or state.template_version or snapshot.etcd_version
         written = msgspec.structs.replace(written, version=version)
     if plan.phase == COMPLETED:
-        written = msgspec.structs.replace(written, cluster_id=cluster_id)
+        written = msgspec.structs.replace(written, cluster_id=cluster_id, progress="100%")
+    if plan.phase == FAILED:
+        written = msgspec.structs.replace(written, members=(), progress="")
     if plan.phase != PENDING:
         written = msgspec.structs.replace(written, completion_time=now)
     return written

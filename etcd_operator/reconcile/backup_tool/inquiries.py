@@ -15,17 +15,21 @@ import structlog
 from etcd_operator.backup_tool.client import NoReport, TokenRefused
 from etcd_operator.clock import Clock
 from etcd_operator.core.backup_tool.report import Stock, ToolReport
+from etcd_operator.core.restores.result import Progress
 from etcd_operator.keys import Key
 
 THREADS = 8
 
-Report = TypeVar("Report", ToolReport, Stock)
+Report = TypeVar("Report", ToolReport, Stock, Progress)
 
 Ask = Callable[[tuple[str, int], str], ToolReport]
 """Asks the tool at (host, port) with a token. Raises `NoReport`."""
 
 AskStock = Callable[[tuple[str, int], str, str], Stock]
 """Asks what can be restored, backups of the etcd cluster with this ID first. Raises `NoReport`."""
+
+AskProgress = Callable[[tuple[str, int]], Progress]
+"""Asks the pod of a restore at (host, port). Raises `NoReport`."""
 
 Submit = Callable[[Callable[[], None]], None]
 """Runs something on another thread. Raises RuntimeError if it cannot."""

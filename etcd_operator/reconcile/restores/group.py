@@ -1,12 +1,15 @@
 """The group of EtcdRestores: without its definition or a right of its own, clusters are served as before."""
 
 from etcd_operator.api.restores import UID_LABEL, EtcdRestore
+from etcd_operator.core.restores.result import Progress
 from etcd_operator.kube import resources
+from etcd_operator.reconcile.backup_tool.inquiries import Inquiries
 from etcd_operator.reconcile.caches import Source
 from etcd_operator.reconcile.failures import Failures
 from etcd_operator.reconcile.jobs import job_caches
 from etcd_operator.reconcile.restores.jobs import JobReader
 from etcd_operator.reconcile.restores.observe import RestoreObserver
+from etcd_operator.reconcile.restores.progress import ProgressReader
 from etcd_operator.reconcile.restores.reconciler import RestoreReconciler
 from etcd_operator.reconcile.waits import Waits
 from etcd_operator.reconcile.wiring import Group, Wiring
@@ -16,10 +19,17 @@ def restore_group(wiring: Wiring, source: Source) -> Group:
     """The group, wired but not started."""
     caches = job_caches(source, resources.RESTORES, EtcdRestore, UID_LABEL)
     waits = Waits(clock=wiring.clock)
+    inquiries: Inquiries[Progress] = Inquiries(
+        on_answer=lambda _key: None,  # the next pass shows it
+        clock=wiring.clock,
+        ask_tool=lambda pod: wiring.ask_progress(pod.address),
+        submit=wiring.submit_inquiry,
+    )
+    jobs = JobReader(caches=caches, waits=waits, progress=ProgressReader(inquiries=inquiries))
     reconciler = RestoreReconciler(
         caches=caches,
         writes=wiring.writes(caches),
-        observer=RestoreObserver(jobs=JobReader(caches=caches, waits=waits), waits=waits),
+        observer=RestoreObserver(jobs=jobs, waits=waits),
         recorder=wiring.recorder,
         clock=wiring.clock,
         image=wiring.backup_image,
@@ -29,4 +39,10 @@ def restore_group(wiring: Wiring, source: Source) -> Group:
     )
     controller = wiring.new_controller("improbable-restore", reconciler.reconcile)
     caches.wake(controller.enqueue, controller.restart)
-    return Group(name="restores", informers=caches.all(), controllers=(controller,), others=())
+    return Group(
+        name="restores",
+        informers=caches.all(),
+        controllers=(controller,),
+        others=(),
+        closing=(inquiries.stop,),
+    )

@@ -5,13 +5,14 @@ from dataclasses import dataclass
 from etcd_operator.api.restores import CLAIM_UID_ANNOTATION, EtcdRestore
 from etcd_operator.core.jobs import JobEnd
 from etcd_operator.core.restores import result
-from etcd_operator.core.restores.result import Report
+from etcd_operator.core.restores.result import Progress, Report
 from etcd_operator.core.restores.state import JobState
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import ContainerStatus, Job, Pod
 from etcd_operator.reconcile.jobs import JobCaches, end_of, live_pods
 from etcd_operator.reconcile.objects import Objects
+from etcd_operator.reconcile.restores.progress import ProgressReader
 from etcd_operator.reconcile.waits import Waits
 from etcd_operator.render.restore_job import CHECK_CONTAINER, CONTAINER
 
@@ -22,6 +23,7 @@ class JobReader:
 
     caches: JobCaches[EtcdRestore]
     waits: Waits
+    progress: ProgressReader
 
     def read(self, key: Key, uid: str, name: str, objects: Objects) -> JobState | None:
         """The Job of this name of the EtcdRestore with this UID; anybody else's is none."""
@@ -52,8 +54,16 @@ class JobReader:
             waits_for=_waits_for(job, pods),
             report=_report_of(pods),
             why=_why(pods) or message,
+            progress=self._progress(key, pods),
             claim_uid=job.metadata.annotations.get(CLAIM_UID_ANNOTATION, ""),
         )
+
+    def _progress(self, key: Key, pods: tuple[Pod, ...]) -> Progress | None:
+        """Of the newest pod, while its command runs."""
+        container = _container(pods[-1]) if pods else None
+        if container is None or container.state.running is None:
+            return None
+        return self.progress.of(key, pods[-1])
 
 
 def _container(pod: Pod) -> ContainerStatus | None:

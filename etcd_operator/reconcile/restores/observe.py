@@ -56,6 +56,11 @@ class RestoreObserver:
     jobs: JobReader
     waits: Waits
 
+    def forget(self, key: Key) -> None:
+        """The restore has ended."""
+        self.waits.forget(key)
+        self.jobs.progress.forget(key)
+
     def observe(self, key: Key, restore: EtcdRestore, objects: Objects) -> ObservedRestore:
         """The world of one restore. objects: reads live. Raises the errors of `Client`."""
         spec, wrong = parsed(restore.spec, RestoreSpec, specs.problem)

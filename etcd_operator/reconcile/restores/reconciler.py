@@ -73,7 +73,7 @@ class RestoreReconciler:
 
     def _over(self, key: Key) -> Result:
         self.failures.passed(key)
-        self.observer.waits.forget(key)
+        self.observer.forget(key)
         return Result()
 
     def _carry_out(self, observed: ObservedRestore, made: RestorePlan, objects: Objects) -> Result:

@@ -1,0 +1,37 @@
+"""How far the pods of restores are. They are asked on threads of their own: no pass waits for one.
+
+Only what the status shows depends on it: a pod that cannot be reached restores all the same.
+"""
+
+from dataclasses import dataclass, field
+
+from etcd_operator.core.restores.plan import PROGRESS_POLL
+from etcd_operator.core.restores.result import Progress
+from etcd_operator.keys import Key
+from etcd_operator.kube.views import Pod
+from etcd_operator.reconcile.backup_tool.inquiries import Inquiries, Tool
+from etcd_operator.render.restore_job import PROGRESS_PORT
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgressReader:
+    """What pods that run have last reported."""
+
+    inquiries: Inquiries[Progress]
+    _asked: dict[Key, set[Key]] = field(default_factory=dict)
+
+    def of(self, key: Key, pod: Pod) -> Progress | None:
+        """The last report of a pod of this EtcdRestore; it is asked again when it is time."""
+        slot = Key(key.namespace, f"{key.name}/{pod.metadata.name}")
+        self._asked.setdefault(key, set()).add(slot)
+        uid = pod.metadata.uid
+        if pod.status.pod_ip:
+            address = (pod.status.pod_ip, PROGRESS_PORT)
+            # A pass right after the timer of the one before must not come too early.
+            self.inquiries.renew(slot, Tool(uid=uid, owner=uid, address=address, token=""), PROGRESS_POLL / 2)
+        return self.inquiries.heard(slot, uid).report
+
+    def forget(self, key: Key) -> None:
+        """The EtcdRestore has ended."""
+        for slot in self._asked.pop(key, ()):
+            self.inquiries.forget(slot)
