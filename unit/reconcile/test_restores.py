@@ -6,6 +6,7 @@ import pytest
 
 from etcd_operator.core.restores.result import Progress
 from unit.fakes.apiserver import Json
+from unit.fakes.apiserver.faults import Request, no_fault
 from unit.fakes.apiserver.kinds import CLAIMS, JOBS, PODS
 from unit.reconcile.bench import bench
 from unit.reconcile.bodies import BACKUPS, IMPROBABLE, RESTORES, persistent
@@ -340,3 +341,23 @@ def test_pods_that_do_not_answer_restore_all_the_same(made: Restoring) -> None:
         made.finish(job, pod, {"snapshot": SNAPSHOT}, 0)
     made.until_ended()
     assert made.status["progress"] == "100%"
+
+
+@pytest.mark.parametrize("reason", ["CreatingClaims", "Restoring", "Marking", "CreatingCluster"])
+def test_a_restore_that_is_deleted_while_its_status_is_written_makes_nothing_more(
+    made: Restoring, reason: str
+) -> None:
+    def delete(request: Request) -> None:
+        if request.plural == "etcdrestores" and request.is_write and f"'{reason}'" in str(request.body):
+            made.made.api.before = no_fault
+            made.made.delete(RESTORES, "r")
+
+    made.made.api.before = delete
+    made.made.create(*restore())
+    made.until(lambda: not made.made.names(RESTORES))
+    writes = len(made.made.writes())
+    made.made.wait(30.0)
+    refused, *more = made.made.writes()[writes - 1 :]
+    assert (refused.code, more) == (404, [])
+    assert made.clusters == []
+    assert made.jobs.all() == []
