@@ -63,9 +63,9 @@ class Timeline:
     began: float
     seen: dict[str, float] = field(default_factory=dict)
 
-    def note(self, reason: str) -> None:
-        """See a reason."""
-        self.seen.setdefault(reason, time.monotonic() - self.began)
+    def note(self, reason: str, now: float) -> None:
+        """See a reason. now: monotonic."""
+        self.seen.setdefault(reason, now - self.began)
 
     def text(self) -> str:
         """For people: what began when."""
@@ -161,7 +161,7 @@ def _restore(bed: Bed, mib: int, namespace: str) -> tuple[float, Timeline]:
 
         def is_serving() -> bool:
             reason = _reason(bed, namespace)
-            timeline.note(reason)
+            timeline.note(reason, time.monotonic())
             return reason == "Restored" and members.all_serve(
                 bed.api.member_pods(document, namespace), MEMBERS
             )

@@ -48,12 +48,10 @@ def test_a_large_one_is_compared_with_the_slower_of_download_and_etcdutl(
     assert found[-1].value == seconds / 20.0
 
 
-def test_each_step_is_noted_when_it_was_first_seen(monkeypatch: pytest.MonkeyPatch) -> None:
-    times = iter((10.5, 11.0, 13.0))
-    monkeypatch.setattr(restoring.time, "monotonic", lambda: next(times))
+def test_each_step_is_noted_when_it_was_first_seen() -> None:
     timeline = Timeline(began=10.0)
-    for reason in ("Verifying", "Verifying", "Restoring"):
-        timeline.note(reason)
+    for now, reason in ((10.5, "Verifying"), (11.0, "Verifying"), (13.0, "Restoring")):
+        timeline.note(reason, now)
     assert timeline.text() == "Verifying 0.5, Restoring 3.0"
 
 
