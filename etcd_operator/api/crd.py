@@ -255,5 +255,12 @@ def _definition(
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
         "metadata": {"name": f"{names['plural']}.{group}"},
-        "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [served]},
+        # A definition that was created before Kubernetes 1.16 has the opposite, which excludes defaults.
+        "spec": {
+            "group": group,
+            "scope": "Namespaced",
+            "names": names,
+            "preserveUnknownFields": False,
+            "versions": [served],
+        },
     }

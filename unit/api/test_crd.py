@@ -85,6 +85,12 @@ def test_only_wanted_defaults_are_in_the_schema(crd: Manifest) -> None:
 
 
 @pytest.mark.parametrize("crd", CRDS.values(), ids=CRDS)
+def test_a_definition_can_replace_one_of_before_kubernetes_1_16(crd: Manifest) -> None:
+    """There the opposite is stored, with which the API server refuses defaults."""
+    assert crd["spec"]["preserveUnknownFields"] is False
+
+
+@pytest.mark.parametrize("crd", CRDS.values(), ids=CRDS)
 def test_every_field_has_a_description(crd: Manifest) -> None:
     raw = {
         path
