@@ -58,6 +58,8 @@ def _improbable_cluster() -> Manifest:
 
 def _peer() -> Manifest:
     schema = _with_spec(improbable.PeerSpec, improbable.PeerStatus)
+    # Stored EtcdPeers of an earlier operator lack it; nobody writes another one.
+    at(schema, "spec.bootstrap")["required"].append("initialClusterToken")
     _fill_storage(schema)
     _fill_pod_template(schema)
     return _improbable(

@@ -146,6 +146,7 @@ class PeerBootstrap(Value, frozen=True, kw_only=True):
 
     `New` bootstraps a cluster. `Existing` with only itself is the existing-only start: etcd starts from the
     data on its volume and refuses an empty one. `Existing` with a complete list joins an existing cluster.
+    initial_cluster_token: never empty, but in an EtcdPeer of the earlier operator of this API.
     survivor: host of a member whose data is fetched and restored first, into a cluster of one (see
     `render.steps`); empty except for the seed of a recovery, and for the seed once it serves.
     external: the members of an adopted cluster that were listed when this member joined it.
@@ -153,7 +154,7 @@ class PeerBootstrap(Value, frozen=True, kw_only=True):
 
     initial_cluster_state: Literal["New", "Existing"]
     static: StaticBootstrap
-    initial_cluster_token: str
+    initial_cluster_token: str = ""
     survivor: str = ""
     external: tuple[ExternalMember, ...] = ()
 
@@ -183,3 +184,8 @@ class EtcdPeer(Value, frozen=True, kw_only=True):
     metadata: ObjectMeta
     spec: PeerSpec
     status: PeerStatus = PeerStatus()
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this operator made it; that of an earlier operator has no token."""
+        return bool(self.spec.bootstrap.initial_cluster_token)

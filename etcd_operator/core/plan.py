@@ -38,6 +38,7 @@ RULES: tuple[Rule, ...] = (
     guard.invalid,  # without a valid spec there is neither a size nor a version to act on
     guard.stale,  # all that follows may act, and must not act twice
     guard.conflicting,  # nothing can be created under names that are somebody else's
+    guard.other_operator,  # all that follows takes the members for ours
     # What is needed before anything is concluded from an absence or from silence.
     objects.restore_labels,  # a pod without its labels is in no cache: to all later rules it would be lost
     guard.split,  # with members of two clusters, no later act is right for both

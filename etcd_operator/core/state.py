@@ -26,6 +26,7 @@ class ClusterState:
     endpoints: what was replied at the endpoints of a cluster that is, or is to be, adopted (`host:port`).
     clashes: peer URLs of that cluster's members that those of this resource would have, too.
     unlabelled: pods of its members that lack labels.
+    predecessors: what another operator created for members of a cluster of this name, each as kind and name.
     kept: claims of members that a recovery gave up. They belong to no member and are kept until a person
     deletes them; their numbers are not used again.
     budget: minAvailable of our disruption budget; None if it is missing or not as we made it.
@@ -49,6 +50,7 @@ class ClusterState:
     endpoints: tuple[tuple[str, Reply], ...] = ()
     clashes: tuple[str, ...] = ()
     unlabelled: tuple[Unlabelled, ...] = ()
+    predecessors: tuple[str, ...] = ()
     kept: tuple[ClaimFacts, ...] = ()
     has_client_service: bool = False
     budget: int | None = None

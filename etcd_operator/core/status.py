@@ -69,6 +69,15 @@ def data_corrupt(state: ClusterState) -> tuple[str, str]:
     return "DataCorrupt", message
 
 
+def of_another_operator(objects: str) -> tuple[str, str]:
+    """Reason and message for objects of this cluster's name that another operator created."""
+    message = (
+        f"{objects} were not created by this operator: nothing is changed; "
+        "docs/migrating.md describes how to take over the cluster of another operator"
+    )
+    return "OtherOperator", message
+
+
 def auth_enabled(state: ClusterState) -> tuple[str, str]:
     """Reason and message for members that answer only users."""
     names = ", ".join(member.name for member in state.members if member.refusal is not None)

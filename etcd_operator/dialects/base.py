@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from etcd_operator.api import adoption
-from etcd_operator.api.meta import Condition, HasMetadata, RawObject
+from etcd_operator.api.meta import Condition, HasMetadata, ObjectMeta, RawObject
 from etcd_operator.api.persisted import ClusterStatus
 from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.core.actions import Plan
@@ -62,6 +62,9 @@ class Dialect(Protocol[Cluster_contra]):
 
     def member_labels(self, cluster: DesiredCluster, name: str) -> dict[str, str]:
         """The labels that identify a member's pod and claim, for caches and selectors."""
+
+    def is_predecessors(self, pod: ObjectMeta) -> bool:
+        """Whether a pod with the label of a cluster is that of a member which another operator created."""
 
     def client_service(self, cluster: DesiredCluster) -> RawObject:
         """The client Service."""

@@ -12,7 +12,7 @@ from etcd_operator.api.adoption_validations import ALTERNATIVES
 from etcd_operator.api.coreos import ClusterSpec, ClusterStatus, EtcdCluster, MembersStatus
 from etcd_operator.api.coreos_backup import CLUSTER_PATTERN, S3
 from etcd_operator.api.coreos_backup_validations import CLUSTER, RESTORE_S3
-from etcd_operator.api.meta import RawObject, merge_conditions
+from etcd_operator.api.meta import ObjectMeta, RawObject, merge_conditions
 from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.api.recovery import after_of
 from etcd_operator.core.actions import Plan, Stage
@@ -114,6 +114,13 @@ class CoreosDialect:
         """The host itself: the Service of a member has its name."""
         del cluster
         return host
+
+    def is_predecessors(self, pod: ObjectMeta) -> bool:
+        """By the owner: all operators of this family set the same labels, ours owns what it creates."""
+        owned = any(
+            (o.api_version, o.kind) == (coreos.API_VERSION, "EtcdCluster") for o in pod.owner_references
+        )
+        return coreos.NODE_LABEL in pod.labels and not owned
 
     def member(self, cluster: DesiredCluster, name: str, start: Start) -> RawObject:
         """The pod. Raises TypeError for a start from existing data: an ephemeral member has none.

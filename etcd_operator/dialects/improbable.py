@@ -6,7 +6,7 @@ import msgspec
 
 from etcd_operator.api import improbable
 from etcd_operator.api.improbable import ClusterSpec, ClusterStatus, EtcdCluster, MemberStatus
-from etcd_operator.api.meta import RawObject, merge_conditions
+from etcd_operator.api.meta import ObjectMeta, RawObject, merge_conditions
 from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.api.recovery import after_of
 from etcd_operator.core.actions import Plan
@@ -116,6 +116,10 @@ class ImprobableDialect:
     def member_labels(self, cluster: DesiredCluster, name: str) -> dict[str, str]:
         """The labels that the ReplicaSet of the member selects by, too."""
         return persistent.member_labels(cluster.name, name)
+
+    def is_predecessors(self, pod: ObjectMeta) -> bool:
+        """By the label of the token, which only ours have, and those that a person handed over."""
+        return improbable.PEER_LABEL in pod.labels and improbable.TOKEN_LABEL not in pod.labels
 
     def member_service(self, cluster: DesiredCluster, name: str) -> RawObject:
         """Raises TypeError: these members have names under the headless Service."""

@@ -207,14 +207,17 @@ class Objects:
             raise NameTaken(f"{name} is being deleted", is_passing=True)
         if not found.metadata.is_deleting and _is_ours(found.metadata, wanted):
             return self._labelled(resource, found, wanted)
-        is_predecessor = {(o.kind, o.name) for o in found.metadata.owner_references} == {
-            (o.kind, o.name) for o in wanted.owner_references
-        }
-        if found.metadata.is_deleting or (wanted.controller_uid and is_predecessor):
+        is_former = wanted.controller_uid and _owners(found.metadata) == _owners(wanted)
+        if found.metadata.is_deleting or is_former:
             raise NameTaken(f"waiting until the former {name} is deleted", is_passing=True)
         raise NameTaken(
             f"{name} belongs to somebody else: delete it, or give the cluster another name", is_passing=False
         )
+
+
+def _owners(metadata: ObjectMeta) -> set[tuple[str, str, str]]:
+    """Group, kind and name of each: other operators have kinds of the same name."""
+    return {(o.api_version.partition("/")[0], o.kind, o.name) for o in metadata.owner_references}
 
 
 def _is_ours(found: ObjectMeta, wanted: ObjectMeta) -> bool:

@@ -97,6 +97,7 @@ class Observer(Generic[Cluster]):
             found,
             members=tuple(self._with_node(desired, member) for member in found.members),
             unlabelled=unlabelled(self.caches, self.dialect, self.owns_pod, key, desired),
+            predecessors=self._predecessors(key),
             kept=tuple(claim for claim in self._claims(key, desired).values() if claim.given_up),
             has_client_service=self._owns_service(desired, desired.name),
             budget=self._budget(desired),
@@ -125,7 +126,8 @@ class Observer(Generic[Cluster]):
         peers = {
             peer.metadata.name: peer_facts(peer)
             for peer in caches.of_cluster(caches.peers, key)
-            if peer.metadata.controller_uid == desired.uid
+            if peer.is_ours
+            and peer.metadata.controller_uid == desired.uid
             and is_member_name(peer.metadata.name, desired.name)
         }
         claims = {name: c for name, c in self._claims(key, desired).items() if not c.given_up}
@@ -162,6 +164,16 @@ class Observer(Generic[Cluster]):
             name: replace(pod_facts(pod, now=now), is_routed=selector <= pod.metadata.labels.items())
             for name, pod in found.items()
         }
+
+    def _predecessors(self, key: Key) -> tuple[str, ...]:
+        """What another operator has created for members of a cluster of this name."""
+        found = (pod.metadata for pod in self.caches.of_cluster(self.caches.pods, key))
+        pods = (pod.name for pod in found if not pod.is_deleting and self.dialect.is_predecessors(pod))
+        peers = (p.metadata.name for p in self.caches.of_cluster(self.caches.peers, key) if not p.is_ours)
+        return (
+            *(f"EtcdPeer {name}" for name in sorted(peers)),
+            *(f"Pod {name}" for name in sorted(pods)),
+        )
 
     def _member_of(self, pod: Pod, desired: DesiredCluster) -> str:
         """The member that a pod runs; empty for a pod that is not this cluster's."""

@@ -41,7 +41,7 @@ class PeerReconciler:
     def reconcile(self, key: Key) -> Result:
         """One pass. Raises the errors of the API server that are worth another try."""
         peer = stored(self.writes.caches.peers, key)
-        if peer is None:
+        if peer is None or not peer.is_ours:
             self.failures.passed(key)
             self.memory.forget(key)
             return Result()

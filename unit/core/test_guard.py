@@ -138,12 +138,13 @@ def test_of_several_reasons_the_first_in_order_is_reported(first: int) -> None:
 
 
 def test_the_rules_stand_in_the_order_of_the_design() -> None:
-    assert [rule.__name__ for rule in RULES][:9] == [
+    assert [rule.__name__ for rule in RULES][:10] == [
         "deleting",
         "paused",
         "invalid",
         "stale",
         "conflicting",
+        "other_operator",
         "restore_labels",
         "split",
         "repair",

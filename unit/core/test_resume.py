@@ -136,8 +136,6 @@ def test_the_initial_members_are_read_from_any_claim_that_names_them() -> None:
 CONFLICTS = [
     pytest.param((old_claim("db-0"), old_claim("db-1", cluster_id="feed")), id="two cluster IDs"),
     pytest.param((claim("db-0"), claim("db-1", token="other")), id="two bootstraps"),
-    pytest.param((claim("db-0", token=""),), id="no bootstrap written on it"),
-    pytest.param((claim("db-0"), claim("db-1", token="")), id="one of them is not ours"),
 ]
 
 
@@ -148,6 +146,22 @@ def test_claims_of_different_origin_are_not_touched(claims: tuple[ClaimFacts, ..
     assert made.actions == ()
     assert (made.reason, made.stage, made.requeue_after) == ("ClaimsConflict", Stage.HELD, 10.0)
     assert all(found.name in made.message for found in claims)
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        pytest.param((claim("db-0", token=""),), id="it alone"),
+        pytest.param((claim("db-0", token=""), claim("db-1")), id="beside one of ours"),
+    ],
+)
+def test_a_claim_of_another_operator_is_kept_and_named(claims: tuple[ClaimFacts, ...]) -> None:
+    made = plan(on_claims(*claims))
+
+    assert made.actions == ()
+    assert (made.reason, made.stage, made.requeue_after) == ("OtherOperator", Stage.HELD, 10.0)
+    assert made.message.startswith("the claims db-0 were not created by this operator")
+    assert "delete" not in made.message
 
 
 @pytest.mark.parametrize(

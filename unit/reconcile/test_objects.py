@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from etcd_operator.api.meta import ObjectMeta
-from etcd_operator.kube.resources import PODS
+from etcd_operator.decoding import convert
+from etcd_operator.errors import AlreadyExists
+from etcd_operator.kube.resources import PODS, SERVICES
 from etcd_operator.kube.views import Written
-from etcd_operator.reconcile.objects import Objects, Overridden
+from etcd_operator.reconcile.objects import NameTaken, Objects, Overridden
 
 KEY = "app.kubernetes.io/name"
 POD = ObjectMeta(name="c-0", uid="1")
@@ -37,3 +39,29 @@ def test_an_annotation_with_the_key_of_a_label_does_not_hide_the_label() -> None
 def test_a_label_is_missed_although_an_annotation_has_its_key_and_value(stored: dict[str, str]) -> None:
     with pytest.raises(Overridden, match=KEY):
         objects(labels=stored, annotations={KEY: "etcd"}).label(PODS, POD, {KEY: "etcd"})
+
+
+@pytest.mark.parametrize(
+    ("api_version", "is_passing"),
+    [
+        pytest.param("coreos.com/v1", True, id="of the former cluster"),
+        pytest.param("etcd.database.coreos.com/v1beta2", False, id="of another operator's"),
+    ],
+)
+def test_a_name_is_waited_for_only_if_its_owner_was_of_our_kind(api_version: str, is_passing: bool) -> None:
+    def owned(version: str, uid: str) -> dict[str, Any]:
+        owner = {"apiVersion": version, "kind": "EtcdCluster", "name": "c", "uid": uid, "controller": True}
+        return {"name": "c", "ownerReferences": [owner]}
+
+    class Client:
+        def create(self, *_args: Any) -> Written:
+            raise AlreadyExists("there is one")
+
+        def get(self, *_args: Any) -> Written:
+            return Written(metadata=convert(owned(api_version, "1"), ObjectMeta))
+
+    client: Any = Client()
+    found = Objects(client=client, namespace="default", wrote=lambda *_: None)
+    with pytest.raises(NameTaken) as taken:
+        found.create(SERVICES, {"metadata": owned("coreos.com/v1", "2")})
+    assert taken.value.is_passing is is_passing

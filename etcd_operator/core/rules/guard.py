@@ -3,7 +3,7 @@
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.rules.protect import missing_budget
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.status import CATCH_UP, RETRY_HELD, auth_enabled
+from etcd_operator.core.status import CATCH_UP, RETRY_HELD, auth_enabled, of_another_operator
 
 
 def deleting(state: ClusterState) -> Plan | None:
@@ -39,6 +39,16 @@ def conflicting(state: ClusterState) -> Plan | None:
     if not state.conflict:
         return None
     return Plan.hold("NameConflict", state.conflict, requeue_after=RETRY_HELD)
+
+
+def other_operator(state: ClusterState) -> Plan | None:
+    """Another operator has members under this name: nothing may begin beside them.
+
+    Its Services would lead its clients to members of ours as well, which have other data, or none.
+    """
+    if not state.predecessors or state.persisted.is_bootstrapped or state.persisted.bootstrap is not None:
+        return None
+    return Plan.hold(*of_another_operator(", ".join(state.predecessors)), requeue_after=RETRY_HELD)
 
 
 def split(state: ClusterState) -> Plan | None:

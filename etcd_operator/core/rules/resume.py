@@ -13,7 +13,7 @@ from etcd_operator.core.desired import PersistedState
 from etcd_operator.core.members import ClaimFacts, quorum
 from etcd_operator.core.rules.bootstrap import create
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.status import RETRY_HELD
+from etcd_operator.core.status import RETRY_HELD, of_another_operator
 
 
 def resume(state: ClusterState) -> Plan | None:
@@ -47,9 +47,12 @@ def _resume(claims: list[ClaimFacts], kept: Sequence[ClaimFacts]) -> Plan:
     if any(claim.is_terminating for claim in claims):
         return Plan.hold("ClaimTerminating", "waiting until claims are deleted", requeue_after=1.0)
     names = ", ".join(claim.name for claim in claims)
+    unmarked = [claim.name for claim in claims if not claim.token]
+    if unmarked:
+        return Plan.hold(*of_another_operator(f"the claims {', '.join(unmarked)}"), requeue_after=RETRY_HELD)
     ids = {claim.cluster_id for claim in claims if claim.cluster_id}
     tokens = {claim.token for claim in claims}
-    if len(ids) > 1 or len(tokens) != 1 or "" in tokens:
+    if len(ids) > 1 or len(tokens) != 1:
         return Plan.hold(
             "ClaimsConflict",
             f"the claims {names} hold data of different clusters: nothing is changed; "
