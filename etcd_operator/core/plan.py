@@ -24,6 +24,7 @@ from etcd_operator.core.rules import (
     restore,
     resume,
     scale,
+    take_over,
     upkeep,
 )
 from etcd_operator.core.state import ClusterState
@@ -46,6 +47,7 @@ RULES: tuple[Rule, ...] = (
     guard.locked,  # all that follows reads or changes members, which etcd allows to users only
     # Until the cluster ID is recorded.
     adopt.begin,  # a cluster that is to be adopted is never bootstrapped
+    take_over.take_over,  # members that run come before data on claims
     resume.resume,  # data on the claims of a former cluster comes before an empty cluster
     restore.restore,  # a backup comes before an empty cluster
     bootstrap.bootstrap,  # no other rule applies to a cluster that has never served

@@ -1,0 +1,62 @@
+"""Members that another operator created, and that a person has handed over, become members of ours.
+
+The operator that served `etcd.improbable.io` before gave claims, pods and peer URLs the names that ours have.
+Handed over means: its EtcdPeers are gone, and its pods and claims are marked with one token
+(docs/migrating.md). The members go on to run as they are; only the status is written here. Later rules create
+what is missing: the EtcdPeers, whose ReplicaSets are created once a person has deleted those of the other
+operator.
+"""
+
+from etcd_operator.api.persisted import Bootstrap
+from etcd_operator.core.actions import Plan, Remember
+from etcd_operator.core.desired import PersistedState
+from etcd_operator.core.members import ClaimFacts
+from etcd_operator.core.state import ClusterState
+from etcd_operator.core.status import RETRY_HELD, of_another_operator
+
+RECHECK = 1.0
+"""Seconds between observations while no quorum of the members answers."""
+
+
+def take_over(state: ClusterState) -> Plan | None:
+    """Record the token that they are marked with, and the cluster ID that a quorum of them reports."""
+    if state.persisted.is_bootstrapped or state.persisted.bootstrap is not None:
+        return None
+    running = [member for member in state.members if member.pod is not None]
+    if not running or any(member.peer is not None for member in state.members):
+        return None
+    claims = [member.claim for member in state.members if member.claim is not None]
+    if len({claim.name for claim in claims} & {member.name for member in running}) < len(running):
+        return None  # a pod without a claim is not what that operator created
+    if any(_is_recorded(claim) for claim in claims):
+        return None
+    return _unmarked(claims) or _record(state, claims)
+
+
+def _is_recorded(claim: ClaimFacts) -> bool:
+    """Whether this operator has annotated it: then the status was lost, which is another matter."""
+    return bool(claim.cluster_id or claim.initial_members)
+
+
+def _unmarked(claims: list[ClaimFacts]) -> Plan | None:
+    if len({claim.token for claim in claims}) == 1 and claims[0].token:
+        return None
+    names = ", ".join(claim.name for claim in claims)
+    return Plan.hold(*of_another_operator(f"the claims {names}"), requeue_after=RETRY_HELD)
+
+
+def _record(state: ClusterState, claims: list[ClaimFacts]) -> Plan:
+    names = ", ".join(claim.name for claim in claims)
+    if not state.has_quorum or len(state.cluster_ids) != 1:
+        return Plan.hold(
+            "QuorumLost",
+            f"no quorum of {names} answers, under the peer URLs that they have here: not taking over",
+            requeue_after=RECHECK,
+        )
+    (cluster_id,) = state.cluster_ids
+    bootstrap = Bootstrap(members=(), token=claims[0].token)
+    return Plan.act(
+        Remember(persisted=PersistedState(bootstrap=bootstrap, cluster_id=cluster_id)),
+        reason="TakingOver",
+        message=f"taking over the cluster {cluster_id}, on the claims {names}",
+    )

@@ -1,0 +1,124 @@
+"""Clusters of other operators: nothing begins beside them, and members that were handed over become ours."""
+
+from dataclasses import replace
+
+import pytest
+
+from etcd_operator.api.persisted import Bootstrap
+from etcd_operator.core.actions import Remember, Stage
+from etcd_operator.core.desired import DesiredCluster, PersistedState
+from etcd_operator.core.members import Member
+from etcd_operator.core.plan import plan
+from etcd_operator.core.state import ClusterState
+from unit.core.builders import (
+    CLUSTER_ID,
+    NAMES,
+    answer,
+    bootstrapped,
+    bootstrapping,
+    changed,
+    claim,
+    entry,
+    ephemeral,
+    not_bootstrapped,
+    old_claim,
+    peer,
+    persistent,
+    pod,
+)
+from unit.core.initial_members import BOTH
+
+
+def handed_over(token: str = "token") -> ClusterState:
+    """Three members that run, on claims that carry nothing but a token."""
+    listed = tuple(entry(name) for name in NAMES)
+    members = tuple(
+        Member(
+            name=name,
+            pod=pod(name),
+            claim=claim(name, token=token, initial_members=()),
+            entry=entry(name),
+            answer=answer(name, listed),
+        )
+        for name in NAMES
+    )
+    return not_bootstrapped(persistent(), members=members, has_quorum=True)
+
+
+@BOTH
+def test_nothing_begins_beside_the_pods_of_another_operator(cluster: DesiredCluster) -> None:
+    made = plan(not_bootstrapped(cluster, predecessors=("db-abc", "db-def")))
+
+    assert made.actions == ()
+    assert (made.reason, made.stage, made.requeue_after) == ("OtherOperator", Stage.HELD, 10.0)
+    assert "db-abc, db-def" in made.message
+    assert "docs/migrating.md" in made.message
+
+
+@pytest.mark.parametrize("state", [bootstrapped(), bootstrapping(ephemeral())])
+def test_a_cluster_that_has_begun_goes_on_beside_pods_that_come_later(state: ClusterState) -> None:
+    assert plan(replace(state, predecessors=("db-abc",))) == plan(state)
+
+
+def test_members_that_were_handed_over_are_taken_over_as_they_run() -> None:
+    made = plan(handed_over())
+
+    persisted = PersistedState(bootstrap=Bootstrap(members=(), token="token"), cluster_id=CLUSTER_ID)
+    assert made.actions == (Remember(persisted=persisted),)
+    assert (made.reason, made.stage) == ("TakingOver", Stage.WORKING)
+    assert CLUSTER_ID in made.message
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        pytest.param(handed_over(""), id="none is marked"),
+        pytest.param(
+            changed(handed_over(), "db-1", claim=claim("db-1", token="", initial_members=())),
+            id="all but one",
+        ),
+        pytest.param(
+            changed(handed_over(), "db-1", claim=claim("db-1", token="other", initial_members=())),
+            id="with two tokens",
+        ),
+    ],
+)
+def test_members_whose_claims_are_not_all_marked_alike_are_left_alone(state: ClusterState) -> None:
+    made = plan(state)
+
+    assert made.actions == ()
+    assert (made.reason, made.stage, made.requeue_after) == ("OtherOperator", Stage.HELD, 10.0)
+    assert "db-0, db-1, db-2" in made.message
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        pytest.param(replace(handed_over(), has_quorum=False), id="no quorum"),
+        pytest.param(
+            replace(handed_over(), members=tuple(replace(m, answer=None) for m in handed_over().members)),
+            id="nobody answers under a peer URL of ours",
+        ),
+    ],
+)
+def test_only_members_with_a_quorum_are_taken_over(state: ClusterState) -> None:
+    made = plan(state)
+
+    assert made.actions == ()
+    assert (made.reason, made.stage, made.requeue_after) == ("QuorumLost", Stage.HELD, 1.0)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        pytest.param(changed(handed_over(), "db-0", peer=peer("db-0")), id="a peer of ours"),
+        pytest.param(changed(handed_over(), "db-0", claim=old_claim("db-0")), id="a claim that served us"),
+        pytest.param(changed(handed_over(), "db-0", claim=claim("db-0")), id="a claim of our bootstrap"),
+        pytest.param(changed(handed_over(), "db-0", claim=None), id="a pod without a claim"),
+    ],
+)
+def test_what_this_operator_created_is_never_taken_over(state: ClusterState) -> None:
+    made = plan(state)
+
+    assert made.actions == ()
+    assert (made.reason, made.stage) == ("StatusMissing", Stage.HELD)
