@@ -44,7 +44,7 @@ def ended(space: Space, name: str) -> tuple[str, str, str]:
     def story() -> str:
         return f"{name} ends: {space.kubectl('get', 'etcdrestore,jobs,pods,pvc', '-o', 'yaml')}"
 
-    return wait_until(found, LONG, story, every=0.5) or ("", "", "")
+    return wait_until(found, LONG, story, every=0.5)
 
 
 def lose_everything(space: Space) -> None:

@@ -28,7 +28,11 @@ class NotInTimeError(AssertionError):
 
 
 def wait_until(
-    condition: Callable[[], T], deadline: float, describe: str | Callable[[], str], *, every: float = INTERVAL
+    condition: Callable[[], T | None],
+    deadline: float,
+    describe: str | Callable[[], str],
+    *,
+    every: float = INTERVAL,
 ) -> T:
     """The first true value of `condition`; NotInTimeError after `deadline` seconds.
 

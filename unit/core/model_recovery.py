@@ -40,10 +40,9 @@ def confirm(world: World, state: ClusterState, action: ConfirmLoss) -> None:
 
 
 def confirm_nothing_left(world: World, action: ConfirmNothingLeft) -> None:
-    """No pod is left but those that have ended, and seeds that have no data yet."""
+    """No pod is left but those that have ended."""
     for name, pod in world.pods.items():
-        is_empty_seed = name in action.seeds and not pod.has_fetched
-        if not (pod.is_finished or is_empty_seed):
+        if not pod.is_finished:
             raise Refused(f"{name} still exists")
 
 
