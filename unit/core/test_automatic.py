@@ -1,54 +1,24 @@
 """What is counted before members are given up without a person, and when that is due."""
 
 from dataclasses import replace
-from typing import Any
 
 import msgspec
 import pytest
 
-from etcd_operator.api.persisted import AdoptedMember, Adoption, Recovery, Upgrade
+from etcd_operator.api.persisted import AdoptedMember, Adoption, Upgrade
 from etcd_operator.core.absence import Absence
-from etcd_operator.core.actions import ConfirmLoss, ConfirmSilence, DropSeed, Remember, RetireMember, Stage
+from etcd_operator.core.actions import ConfirmSilence, Remember, Stage
 from etcd_operator.core.members import PodProblem
 from etcd_operator.core.plan import plan
 from etcd_operator.core.replies import Refusal
 from etcd_operator.core.rules.automatic import SETTLED, is_due, missed
-from etcd_operator.core.rules.given_up import returned
 from etcd_operator.core.rules.loss import left_of
 from etcd_operator.core.rules.manual_recovery import settle
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
 from unit.core import manual_recoveries as persistents
-from unit.core import quorum_losses as ephemerals
-from unit.core.builders import VERSION, answer, bootstrapped, changed, entry, peer, persistent, pod
-
-AFTER = 600.0
-SINCE = "2026-01-01T00:00:00Z"
-
-
-def automatic(state: ClusterState, seconds: float = AFTER, **changes: Any) -> ClusterState:
-    """The field is set, and the loss has been counted for so long."""
-    desired = replace(state.desired, recovers_after=AFTER)
-    absence = Absence(seconds=seconds, since=SINCE)
-    return replace(state, desired=desired, absence=absence, **changes)
-
-
-def with_record(state: ClusterState, **changes: Any) -> ClusterState:
-    persisted = replace(state.persisted, **changes)
-    return replace(state, desired=replace(state.desired, persisted=persisted))
-
-
-def with_desired(state: ClusterState, **changes: Any) -> ClusterState:
-    return replace(state, desired=replace(state.desired, **changes))
-
-
-def silenced(size: int, *silent: int, gone: tuple[int, ...] = ()) -> ClusterState:
-    """An ephemeral cluster in which some pods are gone, and others are there and do not answer."""
-    state = ephemerals.lost(size, *gone)
-    for number in silent:
-        state = changed(state, ephemerals.name_of(number), answer=None)
-    return replace(state, unavailable_for=AFTER)
-
+from unit.core.automatics import AFTER, SINCE, automatic, former, silenced, with_desired, with_record
+from unit.core.builders import VERSION, bootstrapped, changed, peer, persistent, pod
 
 # what is counted
 
@@ -120,11 +90,6 @@ def test_where_a_quorum_may_come_about_or_a_person_decides_nothing_counts(state:
 
 
 # when it is due
-
-
-def former(**changes: Any) -> Recovery:
-    """An earlier recovery that replaced another cluster."""
-    return msgspec.structs.replace(persistents.RECOVERY, replaces="feed", **changes)
 
 
 @pytest.mark.parametrize(
@@ -205,99 +170,6 @@ def test_the_message_reports_why_it_does_not_begin() -> None:
     )
     uncounted = replace(automatic(persistents.lost()), absence=Absence())
     assert "by itself" not in plan(uncounted).message
-
-
-# ephemeral members
-
-
-def test_silent_ephemeral_members_are_given_up_after_the_time() -> None:
-    made = plan(automatic(silenced(3, 1, gone=(0,))))
-
-    loss, remembered, *_ = made.actions
-    assert isinstance(loss, ConfirmLoss)
-    assert (loss.gone, loss.silent) == (("db-0000",), ("db-0001",))
-    assert loss.survivors == (("db-0002", "pod-db-0002"),)
-    assert isinstance(remembered, Remember)
-    assert remembered.persisted.recovery is not None
-    assert remembered.persisted.recovery.automatic
-    assert made.message.startswith("db-0000 lost for good, db-0001 given up without a request, after 10 min")
-
-
-def test_a_proven_loss_does_not_wait_for_the_time_and_is_not_automatic() -> None:
-    made = plan(automatic(silenced(3, gone=(0, 1)), 0.0))
-
-    loss, remembered, *_ = made.actions
-    assert isinstance(loss, ConfirmLoss)
-    assert loss.silent == ()
-    assert isinstance(remembered, Remember)
-    assert remembered.persisted.recovery == ephemerals.RECOVERY
-
-
-HELD = [
-    pytest.param(automatic(silenced(3, 0, 1), AFTER - 1.0), "it begins by itself", id="not yet"),
-    pytest.param(automatic(silenced(5, 3, gone=(0, 1, 2)), 9.0), "it begins by itself", id="no quorum"),
-    pytest.param(silenced(3, 0, 1), "no quorum answers", id="Manual"),
-    pytest.param(
-        changed(automatic(silenced(3, 0, 1)), "db-0002", pod=pod("db-0002", is_terminating=True)),
-        "no quorum answers",
-        id="the survivor is being deleted",
-    ),
-]
-
-
-@pytest.mark.parametrize(("state", "words"), HELD)
-def test_otherwise_ephemeral_members_are_waited_for(state: ClusterState, words: str) -> None:
-    made = plan(state)
-
-    assert (made.stage, made.actions, made.reason) == (Stage.HELD, (), "QuorumLost")
-    assert words in made.message
-
-
-# what ends one
-
-
-def begun(**seed: Any) -> ClusterState:
-    """Two silent ephemeral members were given up; they lead again."""
-    state = ephemerals.recovering(**seed)
-    listed = tuple(entry(ephemerals.name_of(number)) for number in range(3))
-    for member in listed:
-        state = changed(state, member.name, answer=answer(member.name, listed), pod=pod(member.name))
-    recovery = msgspec.structs.replace(ephemerals.RECOVERY, automatic=True)
-    return with_record(replace(state, has_quorum=True), recovery=recovery)
-
-
-def test_a_quorum_that_returns_ends_it_before_anything_is_changed() -> None:
-    made = plan(begun())
-    assert (made.reason, made.actions) == ("RecoveryEnding", (DropSeed(name="db-0003"),))
-    going = plan(begun(has_service=False, pod=pod("db-0003", is_terminating=True)))
-    assert (going.reason, going.actions) == ("RecoveryEnding", ())
-
-    gone = replace(begun(), members=begun().members[:3])
-    (remembered,) = plan(gone).actions
-    assert isinstance(remembered, Remember)
-    assert remembered.persisted.recovery is not None
-    assert remembered.persisted.recovery.replaces == ""
-
-
-def test_it_is_not_ended_when_that_is_too_late_or_without_a_leader() -> None:
-    recovery = msgspec.structs.replace(ephemerals.RECOVERY, automatic=True)
-    assert returned(begun(pod=pod("db-0003", is_final_seed=True)), recovery) is None
-    assert returned(begun(), ephemerals.RECOVERY) is None, "nobody can return"
-    assert returned(ephemerals.recovering(), recovery) is None, "nobody leads"
-
-
-def test_what_still_runs_of_the_old_cluster_is_kept_from_clients() -> None:
-    state = ephemerals.serving()
-    recovery = msgspec.structs.replace(ephemerals.RECOVERY, automatic=True)
-    for number, routed in ((0, True), (1, False)):
-        name = ephemerals.name_of(number)
-        state = changed(state, name, has_service=False, pod=pod(name, is_terminating=True, is_routed=routed))
-
-    def retired(made: ClusterState) -> list[str]:
-        return [action.name for action in plan(made).actions if isinstance(action, RetireMember)]
-
-    assert retired(with_record(state, recovery=recovery)) == ["db-0000", "db-0002"]
-    assert retired(state) == ["db-0002"]
 
 
 # afterwards

@@ -1,0 +1,45 @@
+"""States of clusters that may be recovered without a person."""
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from etcd_operator.api.persisted import Recovery
+from etcd_operator.core.absence import Absence
+from etcd_operator.core.state import ClusterState
+from unit.core import manual_recoveries as persistents
+from unit.core import quorum_losses as ephemerals
+from unit.core.builders import changed
+
+AFTER = 600.0
+SINCE = "2026-01-01T00:00:00Z"
+
+
+def automatic(state: ClusterState, seconds: float = AFTER, **changes: Any) -> ClusterState:
+    """The field is set, and the loss has been counted for so long."""
+    desired = replace(state.desired, recovers_after=AFTER)
+    absence = Absence(seconds=seconds, since=SINCE)
+    return replace(state, desired=desired, absence=absence, **changes)
+
+
+def with_record(state: ClusterState, **changes: Any) -> ClusterState:
+    persisted = replace(state.persisted, **changes)
+    return replace(state, desired=replace(state.desired, persisted=persisted))
+
+
+def with_desired(state: ClusterState, **changes: Any) -> ClusterState:
+    return replace(state, desired=replace(state.desired, **changes))
+
+
+def silenced(size: int, *silent: int, gone: tuple[int, ...] = ()) -> ClusterState:
+    """An ephemeral cluster in which some pods are gone, and others are there and do not answer."""
+    state = ephemerals.lost(size, *gone)
+    for number in silent:
+        state = changed(state, ephemerals.name_of(number), answer=None)
+    return replace(state, unavailable_for=AFTER)
+
+
+def former(**changes: Any) -> Recovery:
+    """An earlier recovery that replaced another cluster."""
+    return msgspec.structs.replace(persistents.RECOVERY, replaces="feed", **changes)
