@@ -95,6 +95,23 @@ def test_pausing_is_read() -> None:
     assert not COREOS.desired(coreos_cluster()).is_paused
 
 
+@pytest.mark.parametrize(
+    ("spec", "seconds"),
+    [
+        ({}, None),
+        ({"recovery": "Manual"}, None),
+        ({"recovery": "Manual", "recoveryAfterSeconds": 60}, None),
+        ({"recovery": "Automatic"}, 600.0),
+        ({"recovery": "Automatic", "recoveryAfterSeconds": 60}, 60.0),
+    ],
+)
+def test_the_time_after_which_a_recovery_begins_by_itself_is_read(
+    spec: dict[str, Any], seconds: float | None
+) -> None:
+    assert COREOS.desired(coreos_cluster({"size": 3, **spec})).recovers_after == seconds
+    assert IMPROBABLE.desired(improbable_cluster(spec)).recovers_after == seconds
+
+
 def test_node_selector_and_anti_affinity_of_an_ephemeral_cluster() -> None:
     template = COREOS.desired(
         coreos_cluster({"size": 3, "nodeSelector": {"disk": "ssd"}, "antiAffinity": True})
