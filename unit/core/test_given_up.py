@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from etcd_operator.api.persisted import BackupSource
 from etcd_operator.core.actions import ConfirmLoss, DropSeed, Remember, RetireMember, Stage
 from etcd_operator.core.plan import plan
 from etcd_operator.core.rules.given_up import returned
@@ -78,10 +79,12 @@ def test_a_quorum_that_returns_ends_it_before_anything_is_changed() -> None:
     assert (going.reason, going.actions) == ("RecoveryEnding", ())
 
     gone = replace(begun(), members=begun().members[:3])
-    (remembered,) = plan(gone).actions
+    backup = BackupSource(cluster="db", via="Tool", name="r9")
+    recovery = msgspec.structs.replace(ephemerals.RECOVERY, automatic=True, backup=backup)
+    (remembered,) = plan(with_record(gone, recovery=recovery)).actions
     assert isinstance(remembered, Remember)
     assert remembered.persisted.recovery is not None
-    assert remembered.persisted.recovery.replaces == ""
+    assert (remembered.persisted.recovery.replaces, remembered.persisted.recovery.backup) == ("", None)
 
 
 def test_it_is_not_ended_when_that_is_too_late_or_without_a_leader() -> None:

@@ -51,5 +51,7 @@ def returned(state: ClusterState, recovery: Recovery) -> Plan | None:
     if seed is not None:
         drops = () if seed.is_terminating else (DropSeed(name=seed.name),)
         return Plan.act(*drops, reason="RecoveryEnding", message=message, requeue_after=SEED_POLL)
-    persisted = replace(state.persisted, recovery=msgspec.structs.replace(recovery, replaces=""))
+    # With a backup it would be the record of a cluster that was restored when it was created.
+    ended = msgspec.structs.replace(recovery, replaces="", backup=None)
+    persisted = replace(state.persisted, recovery=ended)
     return Plan.act(Remember(persisted=persisted), reason="QuorumReturned", message=message)
