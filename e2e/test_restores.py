@@ -109,6 +109,7 @@ def test_a_lost_cluster_comes_back_from_a_backup_with_one_three_and_five_members
     watching.await_compacted()
     (row,) = [each for each in space.kubectl.table("get", "etcdrestores") if each["NAME"] == "back"]
     assert (row["CLUSTER"], row["PHASE"], row["REASON"]) == ("my-cluster", "Completed", "Restored")
+    assert row["PROGRESS"] == "100%"
 
 
 def assert_nothing_left(space: Space, *others: str) -> None:

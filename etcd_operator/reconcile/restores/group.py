@@ -9,18 +9,19 @@ from etcd_operator.reconcile.failures import Failures
 from etcd_operator.reconcile.jobs import job_caches
 from etcd_operator.reconcile.restores.jobs import JobReader
 from etcd_operator.reconcile.restores.observe import RestoreObserver
-from etcd_operator.reconcile.restores.progress import ProgressReader
+from etcd_operator.reconcile.restores.progress import ProgressReader, restore_of
 from etcd_operator.reconcile.restores.reconciler import RestoreReconciler
 from etcd_operator.reconcile.waits import Waits
-from etcd_operator.reconcile.wiring import Group, Wiring
+from etcd_operator.reconcile.wiring import Group, Later, Wiring
 
 
 def restore_group(wiring: Wiring, source: Source) -> Group:
     """The group, wired but not started."""
     caches = job_caches(source, resources.RESTORES, EtcdRestore, UID_LABEL)
     waits = Waits(clock=wiring.clock)
+    answered = Later()
     inquiries: Inquiries[Progress] = Inquiries(
-        on_answer=lambda _key: None,  # the next pass shows it
+        on_answer=lambda slot: answered(restore_of(slot)),
         clock=wiring.clock,
         ask_tool=lambda pod: wiring.ask_progress(pod.address),
         submit=wiring.submit_inquiry,
@@ -38,6 +39,7 @@ def restore_group(wiring: Wiring, source: Source) -> Group:
         may_act=wiring.may_act,
     )
     controller = wiring.new_controller("improbable-restore", reconciler.reconcile)
+    answered.target = controller.enqueue
     caches.wake(controller.enqueue, controller.restart)
     return Group(
         name="restores",

@@ -13,6 +13,11 @@ from etcd_operator.reconcile.backup_tool.inquiries import Inquiries, Tool
 from etcd_operator.render.restore_job import PROGRESS_PORT
 
 
+def restore_of(slot: Key) -> Key:
+    """The EtcdRestore of the pod that a question is about."""
+    return Key(slot.namespace, slot.name.partition("/")[0])
+
+
 @dataclass(frozen=True, kw_only=True)
 class ProgressReader:
     """What pods that run have last reported."""
@@ -27,7 +32,7 @@ class ProgressReader:
         uid = pod.metadata.uid
         if pod.status.pod_ip:
             address = (pod.status.pod_ip, PROGRESS_PORT)
-            # A pass right after the timer of the one before must not come too early.
+            # Each answer causes a pass, which asks nobody; one that the timer causes finds that it is time.
             self.inquiries.renew(slot, Tool(uid=uid, owner=uid, address=address, token=""), PROGRESS_POLL / 2)
         return self.inquiries.heard(slot, uid).report
 
