@@ -22,7 +22,7 @@ from unit.core.model_disks import Disk, Process
 KEPT = 3
 """How many backups the tool keeps."""
 
-STEP = 5.0
+STEP = 10.0
 """Seconds between two observations of a stock; the rules wait for thirty."""
 
 

@@ -48,7 +48,7 @@ class Disasters(Recoveries):
         restores=st.sampled_from([False, False, True]),
         is_direct=st.booleans(),
         restarts=st.sampled_from([False, False, False, True]),
-        passes=st.integers(0, 4),
+        passes=st.integers(0, 6),
     )
     def begin(
         self,
