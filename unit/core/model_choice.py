@@ -25,7 +25,7 @@ def judge_choice(world: World, state: ClusterState, before: PersistedState, afte
     if world.is_persistent or recovery is None or not is_new:
         return
     seed = world.pods.get(former.seed) if former is not None and before.is_recovering else None
-    if seed is not None and seed.is_opened and not seed.is_finished:
+    if seed is not None and seed.is_routed and not seed.is_finished:
         world.losses.append(f"{seed.name} is thrown away although clients reach it")
     if not recovery.replaces:
         return  # at creation the seed chooses

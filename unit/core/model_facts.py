@@ -80,6 +80,7 @@ def pod_facts(pod: Pod) -> PodFacts:
         can_never_join=pod.can_never_join,
         has_fetched=pod.has_fetched,
         fetched=pod.fetched,
+        is_routed=pod.is_routed,
         problem=pod.problem,
         version=pod.version,
     )

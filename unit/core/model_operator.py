@@ -20,6 +20,7 @@ from etcd_operator.core.members import Member, PodFacts, PodProblem, Unlabelled
 from etcd_operator.core.metrics_pages import needed
 from etcd_operator.core.observation import observed
 from etcd_operator.core.plan import plan
+from etcd_operator.core.readiness import routes
 from etcd_operator.core.replies import Answer, Refusal, Reply, Silence
 from etcd_operator.core.rules.quorum_lost import chooses_source
 from etcd_operator.core.state import ClusterState
@@ -239,6 +240,7 @@ class Operator:
     def act(self, decision: Decision, *, stop_after: int = 99, loses_reply: bool = False) -> None:
         """Do what was planned; it ends after `stop_after` actions, the last of which may lose its reply."""
         state, made = decision
+        self._route(state)
         for number, action in enumerate(made.actions[:stop_after], start=1):
             waited = set(self.awaited)
             try:
@@ -253,6 +255,14 @@ class Operator:
                 state = replace(state, desired=written)
             if loses_reply and number == min(stop_after, len(made.actions)):
                 self.awaited = waited
+
+    def _route(self, state: ClusterState) -> None:
+        """As `reconcile.readiness` lets clients reach pods, or not."""
+        for seen, is_open in routes(state):
+            pod = self.world.pods.get(seen.name)
+            if pod is not None and pod.uid == seen.uid:
+                self.world.pods[seen.name] = replace(pod, is_routed=is_open)
+                self.awaited.add("pods")
 
     def step(self, *, stop_after: int = 99, loses_reply: bool = False) -> Plan | None:
         """One pass: a decision, and at once the acts that follow from it."""

@@ -44,7 +44,7 @@ class Claim:
 class Pod:
     """A pod as its kubelet reports it.
 
-    version: the one of its image; pulled: of the image that it has. is_opened: a seed that clients reach.
+    version: the one of its image; pulled: of the image that it has. is_routed: the Service selects it.
     is_unmounted: its volume is missing in this pod, and its etcd finds an empty directory.
     cannot_restore: a seed whose volume has data of an earlier pod, which no snapshot is restored over.
     cannot_fetch: a seed whose backup is not there as it was chosen. fetched: the backup that it has.
@@ -67,7 +67,7 @@ class Pod:
     fetched: FetchedBackup | None = None
     cannot_fetch: bool = False
     cannot_restore: bool = False
-    is_opened: bool = False
+    is_routed: bool = True
     is_finished: bool = False
     is_on_lost_node: bool = False
     is_terminating: bool = False
@@ -105,7 +105,10 @@ class Pods(Sources):
         used = [pod.node for pod in self.pods.values()]
         nodes = [node for node in range(NODES) if node not in self.away] or [0]
         node = min(nodes, key=used.count)
-        self.pods[name] = Pod(uid=self.uid("pod"), name=name, start=start, version=version, node=node)
+        is_routed = self.is_persistent or not isinstance(start, Seeding)
+        self.pods[name] = Pod(
+            uid=self.uid("pod"), name=name, start=start, version=version, node=node, is_routed=is_routed
+        )
 
     def remove_pod(self, name: str) -> None:
         """The pod and its process end at once, and with them an ephemeral member's data."""
@@ -235,7 +238,7 @@ class Pods(Sources):
             token = next((pod.start.token for pod in pods if pod.uid == process.pod), "")
             return self.selected_token in ("", token)
         pod = self.pods.get(process.name)
-        return pod is None or not isinstance(pod.start, Seeding) or pod.is_opened
+        return pod is None or pod.is_routed
 
     def kill(self, name: str) -> None:
         """The process ends; the kubelet will start it again in the same pod."""

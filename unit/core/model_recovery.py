@@ -60,7 +60,7 @@ def hand_over(
             return set()
         case OpenSeed():
             pod = observed_pod(world, state, action.name)
-            world.pods[action.name] = replace(pod, is_opened=True)
+            world.pods[action.name] = replace(pod, is_routed=True)
     return {"pods"}
 
 
