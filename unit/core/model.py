@@ -23,6 +23,7 @@ class Resource:
     """The stored cluster resource; `writes` counts those to it. recover: the annotation of that name.
 
     keeps_backups: spec.backup; backup_revision: of the newest one that status has. restores: spec.restore.
+    recovers_after: spec.recovery, None for Manual.
     """
 
     uid: str
@@ -34,6 +35,7 @@ class Resource:
     keeps_backups: bool = False
     backup_revision: int = 0
     restores: bool = False
+    recovers_after: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,6 +100,11 @@ class World(Nodes):
         """Set the annotation that names a recovery; empty: remove it."""
         if self.resource is not None:
             self.resource = replace(self.resource, recover=name, writes=next(self._numbers))
+
+    def recover_after(self, seconds: float | None) -> None:
+        """Edit spec.recovery and its time; None: Manual."""
+        if self.resource is not None:
+            self.resource = replace(self.resource, recovers_after=seconds, writes=next(self._numbers))
 
     def keep_backups(self, is_kept: bool) -> None:
         """Edit spec.backup."""

@@ -40,12 +40,22 @@ def recover(world: World, state: ClusterState, action: ManualAction) -> set[str]
 
 
 def judge_survivor(world: World, recovery: Recovery, what: str) -> None:
-    """Neither when a recovery begins nor when its cluster is given up may its survivor follow a leader."""
+    """Neither when a recovery begins nor when its cluster is given up may its survivor follow a leader.
+
+    And none begins by itself where nobody asked for that, or while the last one that did has not settled.
+    """
     pod = world.pods.get(recovery.survivor)
     process = world.processes.get(pod.uid) if pod is not None else None
     group = world.group_of(process) if process is not None else None
     if group is not None and group.cluster_id == recovery.replaces:
         world.losses.append(f"a recovery from {recovery.survivor} {what} while it follows a leader")
+    resource = world.resource
+    if what != "begins" or resource is None or not recovery.automatic:
+        return
+    former = resource.persisted.recovery
+    is_second = former is not None and former.automatic and former.replaces and not former.settled
+    if resource.recovers_after is None or is_second:
+        world.losses.append(f"a recovery from {recovery.survivor} begins by itself")
 
 
 def _confirm(world: World, state: ClusterState, action: ConfirmSilence) -> None:
@@ -57,6 +67,9 @@ def _confirm(world: World, state: ClusterState, action: ConfirmSilence) -> None:
         if is_other or world.group_of(process) is not None:
             raise Refused(f"{name} follows a leader")
         held |= process.disk.writes
+    for process in world.processes.values():
+        if process.name in action.silent and answers(world, process):
+            raise Refused(f"{process.name} answers again")
     world.to_be_kept = held
 
 

@@ -27,6 +27,7 @@ from etcd_operator.core.state import ClusterState
 from etcd_operator.core.stock import NO_STOCK, StockSight
 from etcd_operator.pages import UNREAD, MetricsPage
 from unit.core.model import Refused, Resource, World
+from unit.core.model_absences import Absences
 from unit.core.model_acts import apply
 from unit.core.model_backups import Inquiry
 from unit.core.model_disks import Process
@@ -49,6 +50,7 @@ class Operator:
     unavailable_for: float = 0.0
     silent: dict[str, tuple[str, float]] = field(default_factory=dict)
     inquiry: Inquiry | None = None
+    absences: Absences = field(default_factory=Absences)
 
     def __post_init__(self) -> None:
         self.restart()
@@ -57,7 +59,7 @@ class Operator:
         """Everything is forgotten; new caches begin with a list, which is never stale."""
         self.awaited.clear()
         self.silent.clear()
-        self.inquiry = None
+        self.inquiry, self.absences = None, Absences()
         self.catch_up()
 
     def catch_up(self) -> None:
@@ -107,6 +109,7 @@ class Operator:
             has_quorum=has_quorum,
             unavailable_for=self.unavailable_for,
         )
+        state = self.absences.of(state)
         return replace(state, stock=self._stock(state, resource))
 
     def _stock(self, state: ClusterState, resource: Resource) -> StockSight:
@@ -141,6 +144,7 @@ class Operator:
             kind=PERSISTENT if self.world.is_persistent else EPHEMERAL,
             persisted=resource.persisted,
             recover=resource.recover,
+            recovers_after=resource.recovers_after,
             restore=RestoreFrom(cluster="db") if resource.restores else None,
         )
 

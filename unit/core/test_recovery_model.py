@@ -23,6 +23,8 @@ from unit.core.model_life import INITIAL_SIZES, SIZES, WHICH, Life
 from unit.core.model_machine import profile
 
 LEFT = st.sets(WHICH, min_size=1, max_size=3)
+AFTER = st.sampled_from([None, None, 10.0])
+"""spec.recovery and its time: None for Manual."""
 OFFER = re.compile(rf"{RECOVER_ANNOTATION}=(\S+)")
 
 
@@ -66,16 +68,28 @@ class ManualRecoveries(Life):
         is_silent=st.booleans(),
         passes=st.integers(0, 6),
         is_slow=st.sampled_from([False, False, True]),
+        recovers_after=AFTER,
     )
     def begin(
-        self, *, size: int, asked: int, left: set[int], is_silent: bool, passes: int, is_slow: bool
+        self,
+        *,
+        size: int,
+        asked: int,
+        left: set[int],
+        is_silent: bool,
+        passes: int,
+        is_slow: bool,
+        recovers_after: float | None = None,
     ) -> None:
         """Most runs begin in the middle of a recovery, some with a quorum that returns before an act."""
         self.be_bootstrapped(World(is_persistent=True, size=size))
         self.world.write()  # not all that are left have it
         self.world.resize(asked)
         self.only_these_are_left(left, is_silent=is_silent)
-        if passes:
+        self.spec_recovery_is_edited(recovers_after)
+        if recovers_after is not None:
+            self.everything_goes_on(passes + 3)
+        elif passes:
             self.operator_observes_the_world_as_it_is()
             self.the_silence_lasts()
             self.the_recovery_that_is_offered_is_named(deletes_claims=False)
@@ -88,6 +102,10 @@ class ManualRecoveries(Life):
             self.operator_acts_on_what_it_decided_then()
 
     # people
+
+    @rule(after=AFTER)
+    def spec_recovery_is_edited(self, after: float | None) -> None:
+        self.world.recover_after(after)
 
     @rule(deletes_claims=st.booleans())
     def the_recovery_that_is_offered_is_named(self, deletes_claims: bool) -> None:

@@ -1,0 +1,37 @@
+"""For how long an operator of the model world has missed members, as `reconcile.absences` counts it."""
+
+from dataclasses import dataclass, field, replace
+
+from etcd_operator.core.absence import NO_ABSENCE, Absence
+from etcd_operator.core.rules.automatic import is_settling, missed
+from etcd_operator.core.state import ClusterState
+
+PASS = 4.0
+"""Seconds between two passes."""
+
+SERVED = 1200.0
+"""Seconds between two passes of a cluster that serves after a recovery without a person."""
+
+
+@dataclass
+class Absences:
+    """In the memory of one process. passes: in how many each member was missed, without interruption."""
+
+    passes: dict[str, int] = field(default_factory=dict)
+    served: tuple[str, float] = ("", 0.0)
+
+    def of(self, state: ClusterState) -> ClusterState:
+        """The state with what was counted until now."""
+        self.passes = {name: self.passes.get(name, -1) + 1 for name in missed(state)}
+        shortest = min(self.passes.values(), default=0)
+        absence = Absence(seconds=shortest * PASS, since="then") if self.passes else NO_ABSENCE
+        return replace(state, absence=absence, served_for=self._served_for(state))
+
+    def _served_for(self, state: ClusterState) -> float:
+        recovery = state.persisted.recovery
+        if recovery is None or not is_settling(state):
+            self.served = "", 0.0
+            return 0.0
+        token, seconds = self.served
+        self.served = recovery.token, seconds + SERVED if token == recovery.token else 0.0
+        return self.served[1]
