@@ -266,7 +266,7 @@ def test_an_api_server_that_cannot_list_pods_keeps_a_backup_from_being_restored(
 
 
 def test_without_spec_backup_the_message_says_how_backups_would_be_found() -> None:
-    with bootstrapped(*ephemeral(size=1)) as made:
+    with bootstrapped(*ephemeral(size=1), alone=False) as made:
         lose(made, 0)
         made.run_until(is_reason(made, "NoBackup"))
         assert "set spec.backup" in made.condition(COREOS, "Degraded")["message"]
