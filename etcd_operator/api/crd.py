@@ -45,6 +45,7 @@ def _improbable_cluster() -> Manifest:
     _fill_storage(schema)
     _fill_pod_template(schema)
     at(schema, "spec")["properties"]["affinity"] = piece("Affinity")
+    _keep_access(schema)
     schema = _finished(schema, validations.IMPROBABLE_CLUSTER, descriptions.IMPROBABLE_CLUSTER)
     columns = (
         _column("Replicas", ".spec.replicas", kind="integer"),
@@ -54,6 +55,11 @@ def _improbable_cluster() -> Manifest:
         _column("Recovery", ".spec.recovery", priority=1),
     )
     return _improbable(_names("EtcdCluster", shortNames=["etcd"]), schema, *columns, scale=_scale("replicas"))
+
+
+def _keep_access(schema: Schema) -> None:
+    """The persisted spec of an EtcdBackup: the API server has checked it as that."""
+    at(schema, "status.recovery.backup.spec")["x-kubernetes-preserve-unknown-fields"] = True
 
 
 def _peer() -> Manifest:
@@ -134,6 +140,7 @@ def _coreos_cluster() -> Manifest:
     schema = _object(of_type(coreos.ClusterSpec), of_type(coreos.ClusterStatus))
     spec = at(schema, "spec")
     schema["properties"]["size"] = dict(at(spec, "size"))
+    _keep_access(schema)
     at(spec, "pod")["properties"]["securityContext"] = piece("PodSecurityContext")
     spec["properties"]["backup"] = of_type(coreos_backup.BackupPolicy)
     for field, kind in UNSUPPORTED_FIELDS.items():

@@ -49,16 +49,17 @@ _PERSISTED = {
     "status.upgrade.member": "The member that is being upgraded.",
     "status.upgrade.since": "When the upgrade began.",
     "status.clusterID": "etcd's ID of the cluster, in hexadecimal.",
-    "status.recovery": "The last recovery from a lost quorum, in progress or finished. Persisted state of "
-    "the operator.",
+    "status.recovery": "The last recovery from a lost quorum, or restore in place, in progress or finished. "
+    "Persisted state of the operator.",
     "status.recovery.generation": "The number of this recovery; the first one is 1.",
     "status.recovery.survivor": "The member whose data is restored; empty for a backup.",
     "status.recovery.revision": "The latest revision of that member, or of the backup.",
     "status.recovery.version": "The version of etcd that this member ran, or of the backup.",
     "status.recovery.backup": "The backup that is restored.",
     "status.recovery.backup.cluster": "The EtcdCluster whose backup it is.",
-    "status.recovery.backup.via": "How the seed gets it: from a backup tool, or from its claim or bucket.",
-    "status.recovery.backup.name": "The name of the backup.",
+    "status.recovery.backup.via": "How the seed gets it: from a backup tool, from its claim or bucket, or "
+    "(Object) by a Job with the access of an EtcdBackup.",
+    "status.recovery.backup.name": "The name of the backup, or of the EtcdBackup.",
     "status.recovery.backup.sha256": "The SHA-256 of the backup.",
     "status.recovery.backup.time": "When the backup was taken.",
     "status.recovery.backup.age": "How many seconds old the backup was when it was chosen.",
@@ -66,10 +67,16 @@ _PERSISTED = {
     "status.recovery.automatic": "Whether it began without a person, by spec.recovery.",
     "status.recovery.settled": "Whether the cluster served for an hour since. Until then, no other recovery "
     "begins without a person.",
+    "status.recovery.backup.url": "Where an EtcdBackup is stored.",
+    "status.recovery.backup.spec": "The spec of an EtcdBackup, which has its access to the store.",
     "status.recovery.seed": "The first member of the new cluster.",
     "status.recovery.token": "etcd's initial cluster token of the new cluster.",
     "status.recovery.replaces": "etcd's ID of the cluster that was given up, in hexadecimal; "
-    "empty if its quorum returned in time.",
+    "empty if its quorum returned in time, or a restore in place was cancelled or failed.",
+    "status.recovery.bump": "How much higher revisions are since; default 1000000000.",
+    "status.recovery.inPlace": "Whether a cluster that served was given up for a backup.",
+    "status.recovery.givenUp": "The latest revision of the cluster that was given up by a restore in place.",
+    "status.recovery.failure": "Why a restore in place ended without a change.",
 }
 _ADOPTION = {
     "spec.adopt": "A running etcd cluster that the members of this resource join. Its own members, the "

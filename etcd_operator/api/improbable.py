@@ -27,6 +27,12 @@ POD_KEYS = PodKeys(GROUP)
 RECOVER_ANNOTATION = f"{GROUP}/recover"
 """On an EtcdCluster without a quorum: the requested recovery (`core.rules.manual_recovery`)."""
 
+RESTORE_ANNOTATION = f"{GROUP}/restore"
+"""On an EtcdCluster that serves: the requested restore in place (`core.rules.in_place`)."""
+
+CLOSED_ANNOTATION = f"{GROUP}/closed"
+"""On the Service of an EtcdCluster, while it selects no member because a restore in place gives them up."""
+
 PAUSED_ANNOTATION = f"{GROUP}/paused"
 """`"true"` on an EtcdCluster: the operator changes nothing and still writes the status."""
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from etcd_operator.api.meta import Condition, Value
+from etcd_operator.api.meta import Condition, RawObject, Value
 
 
 class Bootstrap(Value, frozen=True, kw_only=True):
@@ -39,16 +39,25 @@ AGAIN = "."
 """Separates the UID of the resource, which does not contain it, from the number of the attempt."""
 
 
-Via = Literal["Tool", "Claim", "Bucket"]
-"""How a seed gets a backup: from a backup tool, or directly from where it is stored."""
+Via = Literal["Tool", "Claim", "Bucket", "Object"]
+"""How a seed gets a backup: from a backup tool, directly from where that stores it, or an EtcdBackup's."""
+
+REVISION_BUMP = 1_000_000_000
+"""How much revisions increase in a recovery.
+
+More than a lost majority can have written: no revision is ever issued twice, and a watcher that continues
+from an old revision gets `required revision has been compacted` instead of silently missing writes.
+"""
 
 
 class BackupSource(Value, frozen=True, kw_only=True):
     """The backup that a recovery restores.
 
-    cluster: whose backup (the name of a `coreos.com` cluster in the same namespace).
-    name: of the file; empty while the seed has not fetched the newest one yet. sha256: of its bytes.
-    time: when it was taken (RFC 3339). age: seconds that it was old when it was chosen.
+    cluster: whose backup (the name of a cluster in the same namespace).
+    name: of the file; empty while the seed has not fetched the newest one yet. sha256: of its bytes; for an
+    EtcdBackup of the snapshot. time: when it was taken (RFC 3339). age: seconds that it was old when it was
+    chosen. spec: of an EtcdBackup as stored, for its access to the store: it may be deleted before the end.
+    url: where that is stored.
     """
 
     cluster: str
@@ -57,10 +66,14 @@ class BackupSource(Value, frozen=True, kw_only=True):
     sha256: str = ""
     time: str = ""
     age: int = 0
+    url: str = ""
+    spec: RawObject = {}
 
 
 class Recovery(Value, frozen=True, kw_only=True):
     """The last recovery of a cluster that lost its quorum permanently, in progress or finished.
+
+    Also the last restore in place: a person gives up the data of a cluster that serves, for a backup.
 
     Written before its first object is created. It is in progress while the recorded cluster ID is
     the one that it replaces.
@@ -74,6 +87,9 @@ class Recovery(Value, frozen=True, kw_only=True):
     former: IDs of the clusters that earlier recoveries gave up.
     automatic: it began without a person. settled: the cluster served for long enough since that another one
     may begin without a person.
+    bump: how much higher the revisions of the new cluster are.
+    in_place: of a cluster that serves. given_up: the latest revision of that cluster, which is given up.
+    failure: why it ended without a change; empty if it did not.
     """
 
     generation: int
@@ -87,14 +103,10 @@ class Recovery(Value, frozen=True, kw_only=True):
     former: tuple[str, ...] = ()
     automatic: bool = False
     settled: bool = False
-
-
-REVISION_BUMP = 1_000_000_000
-"""How much revisions increase in a recovery.
-
-More than a lost majority can have written: no revision is ever issued twice, and a watcher that continues
-from an old revision gets `required revision has been compacted` instead of silently missing writes.
-"""
+    bump: int = REVISION_BUMP
+    in_place: bool = False
+    given_up: int = 0
+    failure: str = ""
 
 
 class Upgrade(Value, frozen=True, kw_only=True):

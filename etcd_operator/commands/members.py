@@ -33,6 +33,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="URL,...",
         help=f"peer URLs of this member (default: those in --initial-cluster, or {DEFAULT_URL})",
     )
+    group.add_argument(
+        "--bump-revision",
+        type=int,
+        metavar="N",
+        help="how much higher its revisions are than those of the backup, the same for each member: more "
+        "than were written since the backup (default: 1000000000)",
+    )
 
 
 def of(options: argparse.Namespace) -> "Member":
@@ -46,6 +53,8 @@ def of(options: argparse.Namespace) -> "Member":
     else:
         members = _members(options.initial_cluster)
     _check(options.name, members, advertised)
+    if options.bump_revision is not None and options.bump_revision < 1:
+        raise UsageError("--bump-revision has to be 1 or more: clients would miss changes")
     if options.initial_cluster_token is None and len(members) > 1:
         raise UsageError(
             "--initial-cluster has several members: pass the same new --initial-cluster-token for each"
@@ -54,7 +63,7 @@ def of(options: argparse.Namespace) -> "Member":
         name=options.name,
         initial_cluster=members,
         token=options.initial_cluster_token or uuid.uuid4().hex,
-        revision_bump=REVISION_BUMP,
+        revision_bump=REVISION_BUMP if options.bump_revision is None else options.bump_revision,
     )
 
 

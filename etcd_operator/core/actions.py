@@ -155,7 +155,41 @@ class ConfirmSilence:
 
 
 class DropSeed(OnMember):
-    """Delete a seed that never served, and its claim if it has one, if the old cluster has a quorum, live."""
+    """Delete a seed that never served, with its claim and the Job that restores to it, if it has them.
+
+    Only if, live, the old cluster has a quorum, or, for a restore in place, nothing was given up.
+    """
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmBackup(OnMember):
+    """Make sure, live, that the EtcdBackup of this name is the one that was seen, or do nothing more."""
+
+    uid: str
+    sha256: str
+
+
+class FillSeed(OnMember):
+    """Create the claim of a persistent seed, and the Job that restores the backup to it."""
+
+
+class DropFilling(OnMember):
+    """Delete the Job that restores to a seed's claim: that claim is being deleted."""
+
+
+class CloseClients(OnMember):
+    """Let the Service select no member, if the restore of this seed is requested, live."""
+
+
+class ReopenClients(OnMember):
+    """Let the Service select the members of the old cluster again: the seed does not serve."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopWrites(OnMember):
+    """Let the cluster that is given up take no more puts, through this member: its revision is final then."""
+
+    member_id: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,13 +223,17 @@ RecoveryAction = (
     | ConfirmNothingLeft
     | ConfirmSilence
     | DropSeed
+    | StopWrites
     | SetSeedExistingOnly
     | RetireMember
     | OpenSeed
 )
 """The steps of a recovery."""
 
-KindAction = DropPod | SetExistingOnly | AnnotateVoters | RemakePod | ClearMissing
+RestoreAction = ConfirmBackup | FillSeed | DropFilling | CloseClients | ReopenClients
+"""What is done to restore an EtcdBackup to a cluster of persistent members."""
+
+KindAction = RestoreAction | DropPod | SetExistingOnly | AnnotateVoters | RemakePod | ClearMissing
 """What is done for one kind of member only."""
 
 CommonAction = (

@@ -76,7 +76,8 @@ class DesiredCluster:
 
     problem: why the spec cannot be acted on, in one sentence; empty when it can.
     repository: of etcd's images, without a tag. version: of etcd, `X.Y.Z` without `v`. kind: of member.
-    recover: the name of the recovery that its user requests; empty for none.
+    recover: the name of the recovery that its user requests; empty for none. restore_in_place: the same of a
+    restore in place.
     recovers_after: seconds after which a lost quorum is recovered without a person; None for never.
     adopt: the running cluster that its members join; None for a cluster of its own.
     restore: what a new cluster begins with; None for nothing.
@@ -102,6 +103,7 @@ class DesiredCluster:
     problem: str = ""
     recover: str = ""
     recovers_after: float | None = None
+    restore_in_place: str = ""
     adopt: Adopt | None = None
     restore: RestoreFrom | None = None
     unavailable_since: str = ""

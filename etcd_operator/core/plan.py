@@ -15,6 +15,7 @@ from etcd_operator.core.rules import (
     claims,
     data_corrupt,
     guard,
+    in_place,
     learner,
     manual_recovery,
     objects,
@@ -57,6 +58,7 @@ RULES: tuple[Rule, ...] = (
     adopt.hold,  # no recovery below knows of external members
     quorum_lost.recover,  # without a quorum no rule below can change the members
     manual_recovery.recover,  # the same where a person requests it
+    in_place.restore,  # what a person requests comes before repairs of what it gives up
     replace.remount,  # loses nothing: it comes before a loss is believed
     learner.remove_outdated,  # can never start once a voter is removed, which comes next
     replace.lost_member,  # another failure may cost the quorum: it comes before planned changes
@@ -76,6 +78,7 @@ RULES: tuple[Rule, ...] = (
     manual_recovery.settle,  # all members are healthy
     state_machine.refused,  # the cluster serves, at another version
     manual_recovery.refused,  # the cluster serves, and needs no recovery
+    in_place.refused,  # the same, and is not restored
 )
 
 

@@ -23,6 +23,8 @@ def source_of(recovery: Recovery) -> str:
 
 def missing(recovery: Recovery) -> str:
     """What a recovery can have lost."""
+    if recovery.in_place:
+        return f"{SINCE_BACKUP}, up to revision {recovery.given_up} of the cluster that was given up"
     return ONLY_LOST if recovery.backup is None else SINCE_BACKUP
 
 

@@ -10,7 +10,7 @@ from etcd_operator.core.desired import DesiredCluster, PersistedState
 from etcd_operator.core.kinds.protocol import Kind
 from etcd_operator.core.members import ClaimFacts, Member, Unlabelled, quorum
 from etcd_operator.core.replies import EtcdMember, Reply
-from etcd_operator.core.stock import NO_STOCK, StockSight
+from etcd_operator.core.stock import NO_BACKUPS, NO_STOCK, BackupSight, StockSight
 
 IN_STEP = 10
 """Entries of the log by which members may differ only because they were not asked at the same moment."""
@@ -37,7 +37,7 @@ class ClusterState:
     unavailable_for: seconds since status reports that no quorum answers; 0 while one does.
     cluster_version: etcd's own, as it reports it now or as last known; empty while it is not known.
     is_version_hidden: no page that has it could be read.
-    stock: its backups; known only where a recovery chooses its source.
+    stock: what its backup tool has; backups: its EtcdBackups. Known only where one may be restored.
     absence: for how long members have been missed; counted only where that can begin a recovery.
     served_for: seconds for which this process has seen a quorum; counted only after a recovery without a
     person.
@@ -64,6 +64,7 @@ class ClusterState:
     stock: StockSight = NO_STOCK
     absence: Absence = NO_ABSENCE
     served_for: float = 0.0
+    backups: BackupSight = NO_BACKUPS
 
     @property
     def persisted(self) -> PersistedState:

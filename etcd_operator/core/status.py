@@ -22,6 +22,7 @@ MILESTONES = {
     "QuorumReturned": "QuorumReturned",
     "Restoring": "RestoreStarted",
     "Restored": "Restored",
+    "RestoreCancelled": "RestoreCancelled",
 }
 """Plans that are reported by an Event once they are carried out: the plan's reason, the Event's reason."""
 
@@ -114,7 +115,7 @@ Verdict = tuple[bool, str, str]
 def _available(state: ClusterState) -> Verdict:
     if state.persisted.is_restoring:
         return False, "Creating", "a backup is being restored: the cluster has not served yet"
-    if state.persisted.is_recovering:
+    if state.persisted.is_recovering and not _serves_still(state):
         return False, "QuorumLost", "recovering: neither writes nor consistent reads are possible"
     if is_adopting(state) and not state.healthy_voters:
         return False, "Adopting", "no member of this resource serves yet, only those of the adopted cluster"
@@ -123,6 +124,12 @@ def _available(state: ClusterState) -> Verdict:
     if not state.persisted.is_bootstrapped:
         return False, "Creating", "the cluster has not served yet"
     return False, "QuorumLost", "no quorum answers: neither writes nor consistent reads are possible"
+
+
+def _serves_still(state: ClusterState) -> bool:
+    """Whether clients reach the cluster that a restore in place will give up."""
+    recovery = state.persisted.recovery
+    return recovery is not None and recovery.in_place and state.has_quorum and not state.backups.is_closed
 
 
 def is_adopting(state: ClusterState) -> bool:
@@ -135,14 +142,18 @@ def _loss(state: ClusterState) -> Verdict | None:
     recovery, bootstrap = state.persisted.recovery, state.persisted.bootstrap
     if recovery is None:
         return _first_loss(state)
-    if recovery.backup is not None and not recovery.replaces:
+    if recovery.backup is not None and recovery.backup.via != "Object" and not recovery.replaces:
         return None  # restored on request
-    if not recovery.replaces:
-        # Not needed in the end; but the cluster itself may be the result of an earlier one.
+    if not recovery.replaces or (
+        recovery.in_place and _serves_still(state) and state.persisted.is_recovering
+    ):
+        # Without effect, until now at least; but the cluster itself may be the result of an earlier one.
         if bootstrap is None or not bootstrap.token.startswith(f"{state.desired.uid}-"):
             return _first_loss(state)
         return True, "RecoveredFromSurvivor", f"recovered as {bootstrap.members[0]} once: {ONLY_LOST}"
     reason = "RecoveredFromSurvivor" if recovery.backup is None else "RecoveredFromBackup"
+    if recovery.in_place:
+        reason = "RestoredInPlace"
     restored = f"recovery {recovery.generation} restored the data of {source_of(recovery)}"
     return True, reason, f"{restored}: {missing(recovery)}{origin(recovery)}"
 
@@ -158,7 +169,7 @@ def _degraded(state: ClusterState, plan: Plan) -> Verdict:
     if plan.stage is Stage.HELD and plan.reason not in QUIET_HOLDS:
         return True, plan.reason, plan.message
     if state.persisted.is_recovering and not state.persisted.is_restoring:
-        return True, "Recovering", plan.message
+        return True, "Restoring" if _serves_still(state) else "Recovering", plan.message
     if state.corrupt:
         return True, *data_corrupt(state)
     upgrade = state.persisted.upgrade

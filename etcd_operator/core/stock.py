@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
+from etcd_operator.api.meta import RawObject
 from etcd_operator.core.backup_tool.report import Stock
+from etcd_operator.core.restores.state import JobState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,3 +26,41 @@ class StockSight:
 
 
 NO_STOCK = StockSight()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredBackup:
+    """A completed EtcdBackup of this cluster, of the etcd cluster that had this ID then.
+
+    time: when it was taken (RFC 3339). age: seconds that it is old. spec, url: see `persisted.BackupSource`.
+    is_damaged: its verification has failed.
+    """
+
+    name: str
+    uid: str
+    cluster_id: str
+    revision: int
+    etcd_version: str
+    sha256: str
+    time: str
+    age: int
+    url: str
+    spec: RawObject
+    is_damaged: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackupSight:
+    """What is known of the EtcdBackups of a cluster; only where one of them may be restored.
+
+    is_listed: whether `stored` has all of them. job: the Job that restores one to the volume of a seed, while
+    that is not started. is_closed: the Service selects no member, because they are being given up.
+    """
+
+    is_listed: bool = False
+    stored: tuple[StoredBackup, ...] = ()
+    job: JobState | None = None
+    is_closed: bool = False
+
+
+NO_BACKUPS = BackupSight()

@@ -27,8 +27,8 @@ from etcd_operator.errors import InvalidSpec
 from etcd_operator.render import persistent
 from etcd_operator.render.urls import CLIENT_PORT, url
 
-LONGEST_REQUEST = 200
-"""Characters of the annotation `recover`: longer than any name of a recovery, short enough for a message."""
+LONGEST_REQUEST = 320
+"""Characters of the annotations `recover` and `restore`: longer than any name, short enough for a message."""
 
 RESERVED = "names under etcd.improbable.io/ are reserved"
 
@@ -71,7 +71,8 @@ class ImprobableDialect:
             "repository": self._defaults.repository,
             "version": version,
             "is_paused": cluster.metadata.annotations.get(improbable.PAUSED_ANNOTATION) == "true",
-            "recover": cluster.metadata.annotations.get(improbable.RECOVER_ANNOTATION, "")[:LONGEST_REQUEST],
+            "recover": _requested(cluster, improbable.RECOVER_ANNOTATION),
+            "restore_in_place": _requested(cluster, improbable.RESTORE_ANNOTATION),
             "recovers_after": after_of(spec.recovery, spec.recovery_after_seconds),
             "pod_template": template,
             "adopt": adopt_of(spec.adopt, cluster.metadata.namespace),
@@ -124,6 +125,10 @@ class ImprobableDialect:
     def member_service(self, cluster: DesiredCluster, name: str) -> RawObject:
         """Raises TypeError: these members have names under the headless Service."""
         raise TypeError(f"{cluster.name}: persistent member {name} has no Service of its own")
+
+
+def _requested(cluster: EtcdCluster, annotation: str) -> str:
+    return cluster.metadata.annotations.get(annotation, "")[:LONGEST_REQUEST]
 
 
 def _peers(state: ClusterState) -> int:

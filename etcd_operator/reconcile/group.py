@@ -1,34 +1,39 @@
 """How the caches and controllers of each group are wired."""
 
 from collections.abc import Callable
+from functools import partial
 from random import Random
 from typing import Any
 
 from etcd_operator.api import coreos, improbable
+from etcd_operator.api.backups import EtcdBackup
+from etcd_operator.api.restores import EtcdRestore
 from etcd_operator.clock import Clock
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.stock import StockSight
+from etcd_operator.core.stock import BackupSight, StockSight
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.dialects.coreos import CoreosDialect
 from etcd_operator.dialects.improbable import ImprobableDialect
 from etcd_operator.engine.backoff import Backoff
 from etcd_operator.keys import Key
+from etcd_operator.kube.informer import Informer
 from etcd_operator.reconcile.absences import Absences
 from etcd_operator.reconcile.act import Actor
 from etcd_operator.reconcile.backup_tool.group import tool_group
 from etcd_operator.reconcile.backup_tool.inquiries import Inquiries
 from etcd_operator.reconcile.backup_tool.stocks import Stocks
 from etcd_operator.reconcile.backup_tool.tokens import Tokens
-from etcd_operator.reconcile.backups.groups import backup_groups
+from etcd_operator.reconcile.backups.groups import backup_caches, backup_groups
 from etcd_operator.reconcile.caches import Caches, Cluster, Source, coreos_caches, improbable_caches
 from etcd_operator.reconcile.cluster import ClusterReconciler
 from etcd_operator.reconcile.failures import Failures
+from etcd_operator.reconcile.jobs import JobCaches
 from etcd_operator.reconcile.members import ephemeral, persistent
 from etcd_operator.reconcile.members.ephemeral import EphemeralMembers
 from etcd_operator.reconcile.members.persistent import PersistentMembers
 from etcd_operator.reconcile.members.protocol import NewMembers, OwnsPod
 from etcd_operator.reconcile.nodes import Nodes
-from etcd_operator.reconcile.observe import ConflictingCluster, Observer, PeerProblem, no_stock
+from etcd_operator.reconcile.observe import ConflictingCluster, Observer, PeerProblem, no_backups, no_stock
 from etcd_operator.reconcile.peer import PeerReconciler
 from etcd_operator.reconcile.peer_memory import PeerMemory
 from etcd_operator.reconcile.peer_observe import PeerObserver
@@ -38,7 +43,9 @@ from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.quorum_check import QuorumCheck
 from etcd_operator.reconcile.readiness import ReadinessWriter
 from etcd_operator.reconcile.reporters import cluster_reporter, peer_reporter
-from etcd_operator.reconcile.restores.group import restore_group
+from etcd_operator.reconcile.restores.group import restore_caches, restore_group
+from etcd_operator.reconcile.restores.jobs import JobReader
+from etcd_operator.reconcile.restores.stored import StoredBackups
 from etcd_operator.reconcile.upgrade import UpgradeWatch
 from etcd_operator.reconcile.waits import Waits
 from etcd_operator.reconcile.wiring import ClusterGroup, Group, Later, Wiring
@@ -48,13 +55,14 @@ from etcd_operator.reconcile.writes import Writes
 def build_groups(wiring: Wiring, source: Source) -> tuple[Group, ...]:
     """The groups of clusters, backup tools, backups, their schedules and restores, wired but not started."""
     of_improbable, of_coreos = improbable_caches(source), coreos_caches(source)
+    backups, restores = backup_caches(source), restore_caches(source)
     return (
         # Of two that are equally old, the one with persistent members is served.
-        _improbable(wiring, of_improbable, of_coreos),
+        _improbable(wiring, of_improbable, of_coreos, backups.owners, restores),
         _coreos(wiring, of_coreos, of_improbable),
         tool_group(wiring, source, of_coreos),
-        *backup_groups(wiring, source, of_improbable, of_coreos),
-        restore_group(wiring, source),
+        *backup_groups(wiring, source, backups, of_improbable, of_coreos),
+        restore_group(wiring, restores),
     )
 
 
@@ -66,7 +74,13 @@ def new_backoff(clock: Clock) -> Backoff[Key]:
     return Backoff(clock, base=0.005, cap=30.0)
 
 
-def _improbable(wiring: Wiring, caches: Caches[improbable.EtcdCluster], other: Caches[Any]) -> ClusterGroup:
+def _improbable(
+    wiring: Wiring,
+    caches: Caches[improbable.EtcdCluster],
+    other: Caches[Any],
+    backups: Informer[EtcdBackup],
+    restores: JobCaches[EtcdRestore],
+) -> ClusterGroup:
     peers = caches.peers
     if peers is None:
         raise TypeError("persistent members need a cache of peers")
@@ -94,11 +108,18 @@ def _improbable(wiring: Wiring, caches: Caches[improbable.EtcdCluster], other: C
         dialect,
         of_clusters,
         answered,
-        members=PersistentMembers,
+        members=partial(PersistentMembers, image=wiring.backup_image, repository=wiring.defaults.repository),
         owns_pod=persistent.owns_pod(caches),
         conflicting_cluster=_conflicting_cluster(other, or_equal=False),
         peer_problem=memory.problem,
         peer_status=writer,
+        backups_of=StoredBackups(
+            caches=caches,
+            backups=backups,
+            jobs=JobReader(caches=restores, waits=Waits(clock=wiring.clock)),
+            writes=of_clusters,
+            clock=wiring.clock,
+        ),
     )
     clusters = wiring.new_controller("improbable-cluster", reconciler.reconcile)
     peer_controller = wiring.new_controller("improbable-peer", peer_reconciler.reconcile)
@@ -177,6 +198,7 @@ def _reconciler(  # noqa: PLR0913 -- wiring: each part can be exchanged
     peer_problem: PeerProblem = lambda _: None,
     peer_status: PeerStatusWriter | None = None,
     stock_of: Callable[[Cluster, ClusterState], StockSight] = no_stock,
+    backups_of: Callable[[Cluster, ClusterState], BackupSight] = no_backups,
 ) -> ClusterReconciler[Cluster]:
     prober = Prober(
         deadline=wiring.probe_deadline, on_done=answered, on_call=wiring.on_call, clock=wiring.clock
@@ -195,6 +217,7 @@ def _reconciler(  # noqa: PLR0913 -- wiring: each part can be exchanged
             client=wiring.client, resource=caches.resource, clock=wiring.clock, may_act=wiring.may_act
         ),
         stock_of=stock_of,
+        backups_of=backups_of,
     )
     actor = Actor(
         writes=writes,

@@ -17,7 +17,7 @@ from etcd_operator.core.observation import conflict, observed
 from etcd_operator.core.replies import Reply
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import PEER_REFUSED
-from etcd_operator.core.stock import NO_STOCK, StockSight
+from etcd_operator.core.stock import NO_BACKUPS, NO_STOCK, BackupSight, StockSight
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.etcd.probe import Probe
 from etcd_operator.keys import Key
@@ -53,9 +53,17 @@ def no_stock(_cluster: object, _state: ClusterState) -> StockSight:
     return NO_STOCK
 
 
+def no_backups(_cluster: object, _state: ClusterState) -> BackupSight:
+    """Of clusters that no EtcdBackup is restored to."""
+    return NO_BACKUPS
+
+
 @dataclass(frozen=True, kw_only=True)
 class Observer(Generic[Cluster]):
-    """Observes the clusters of one API group. stock_of: what is known of a cluster's backups."""
+    """Observes the clusters of one API group.
+
+    stock_of, backups_of: what is known of a cluster's backup tool, and of its EtcdBackups.
+    """
 
     caches: Caches[Cluster]
     dialect: Dialect[Cluster]
@@ -68,6 +76,7 @@ class Observer(Generic[Cluster]):
     owns_pod: OwnsPod
     absences: Absences
     stock_of: Callable[[Cluster, ClusterState], StockSight] = no_stock
+    backups_of: Callable[[Cluster, ClusterState], BackupSight] = no_backups
 
     def observe(self, key: Key, cluster: Cluster) -> ClusterState | None:
         """The state of `cluster` now; None: members are being probed, and the key is queued after that."""
@@ -113,7 +122,7 @@ class Observer(Generic[Cluster]):
             absence=self.absences.missed_for(key, state),
             served_for=self.absences.served_for(key, state),
         )
-        return replace(state, stock=self.stock_of(cluster, state))
+        return replace(state, stock=self.stock_of(cluster, state), backups=self.backups_of(cluster, state))
 
     def forget(self, key: Key) -> None:
         """The cluster is deleted."""

@@ -16,18 +16,20 @@ from etcd_operator.core.actions import (
     ConfirmLoss,
     ConfirmNothingLeft,
     ConfirmSilence,
+    DropFilling,
     DropSeed,
     OpenSeed,
     RecoveryAction,
     RetireMember,
     SetSeedExistingOnly,
+    StopWrites,
 )
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import is_member_name, quorum
 from etcd_operator.errors import Conflict, Unavailable
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient, OnCall
-from etcd_operator.etcd.values import MemberEntry, MemberList, hex_id
+from etcd_operator.etcd.values import Alarm, AlarmKind, MemberEntry, MemberList, hex_id
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Pod
 from etcd_operator.reconcile.addresses import client_endpoint
@@ -73,8 +75,9 @@ class Recoverer:
                     self.members.keep_clients_from(action.name)
                     self.members.remove(action.name, " of the cluster that was lost")
             case DropSeed():
-                self._assert_old_quorum()
-                self.members.remove(action.name, ", which is not needed any more")
+                self._drop(action.name)
+            case StopWrites():
+                self._stop_writes(action)
             case OpenSeed():
                 self.members.open_seed(action.name)
             case _:
@@ -91,9 +94,25 @@ class Recoverer:
         if is_ephemeral:
             return  # nothing outlives it
         claim = self.scope.member(action.name).claim
-        if claim is not None and not claim.cluster_id:
+        if claim is not None and not claim.cluster_id and not self._is_in_place:
             self._assert_leaderless(action.name)
         self.members.act(MarkSeed(name=action.name, served=served))
+
+    @property
+    def _is_in_place(self) -> bool:
+        recovery = self.scope.state.persisted.recovery
+        return recovery is not None and recovery.in_place
+
+    def _drop(self, name: str) -> None:
+        """In place no quorum is needed: a person has withdrawn the request, and nothing was given up."""
+        if not self._is_in_place:
+            self._assert_old_quorum()
+        self.members.act(DropFilling(name=name))
+        self.members.remove(name, ", which is not needed any more")
+
+    def _stop_writes(self, action: StopWrites) -> None:
+        alarm = Alarm(member_id=int(action.member_id, 16), kind=AlarmKind.NOSPACE)
+        self._etcd(client_endpoint(self.scope.member(action.name))).raise_alarm(alarm)
 
     def _confirm(self, action: ConfirmLoss) -> None:
         for name in action.gone:

@@ -17,6 +17,7 @@ from etcd_operator.api.improbable import (
 from etcd_operator.api.meta import RawObject
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.starts import Bootstrapping, Joining, Resuming, Seeding, Start
+from etcd_operator.decoding import convert
 from etcd_operator.render.budget import budget as disruption_budget
 from etcd_operator.render.options import (
     Options,
@@ -117,10 +118,16 @@ def peer_bootstrap(cluster: DesiredCluster, name: str, start: Start) -> PeerBoot
     )
 
 
-def claim(peer: EtcdPeer, *, is_root_owned: bool = False) -> RawObject:
+def seed_claim(cluster: DesiredCluster, name: str, token: str, *, is_root_owned: bool) -> RawObject:
+    """The claim of a seed to which a Job restores a backup, before there is an EtcdPeer."""
+    body = peer(cluster, name, Resuming(token=token))
+    return claim(convert(body, EtcdPeer), is_root_owned=is_root_owned, is_restored=True)
+
+
+def claim(peer: EtcdPeer, *, is_root_owned: bool = False, is_restored: bool = False) -> RawObject:
     """The claim, without owner; annotated with its etcd cluster and its EtcdCluster.
 
-    is_root_owned: etcd runs as root on it (see `render.security`).
+    is_root_owned: etcd runs as root on it (see `render.security`). is_restored: it gets restored data.
     """
     annotations = {
         improbable.TOKEN_ANNOTATION: peer.spec.bootstrap.initial_cluster_token,
@@ -130,7 +137,7 @@ def claim(peer: EtcdPeer, *, is_root_owned: bool = False) -> RawObject:
         initial_members = (member.name for member in peer.spec.bootstrap.static.initial_cluster)
         annotations[improbable.INITIAL_MEMBERS_ANNOTATION] = ",".join(initial_members)
         annotations[improbable.STARTED_ANNOTATION] = "false"
-    if peer.spec.bootstrap.survivor:
+    if peer.spec.bootstrap.survivor or is_restored:
         annotations[improbable.RESTORED_ANNOTATION] = "true"
     if not is_root_owned and peer.spec.pod_template.security_context is None:
         annotations[improbable.NON_ROOT_ANNOTATION] = "true"

@@ -70,22 +70,41 @@ def job(  # noqa: PLR0913 -- all that a Job depends on
 
     claim_uid: of the claim, so that another one of that name is not taken for it.
     """
-    arguments = ["restore", url_in_pod(url), *keys_flag(access), *_flags(member, sha256), *REPORT]
-    spec = _pod(access, CONTAINER, image, arguments)
+    flags = [*keys_flag(access), *flags_of(member, sha256)]
+    spec = restoring_pod(access, member, url, flags, image=image, etcd_image=etcd_image)
+    # The member reads what this pod writes, and runs where its volume is.
+    spec["securityContext"] = security(template).pod
+    spec |= placement(metadata, template)
+    return restoring_job(metadata, KIND, job_name(metadata, member.ordinal), spec, claim_uid=claim_uid)
+
+
+def restoring_job(
+    metadata: ObjectMeta, kind: str, name: str, spec: RawObject, *, claim_uid: str
+) -> RawObject:
+    """A Job whose pod restores to a claim, owned by an object of this kind. spec: of its pod."""
+    made = _job(metadata, name, CONTAINER, spec, kind=kind)
+    made["metadata"]["annotations"] = {CLAIM_UID_ANNOTATION: claim_uid}
+    return made
+
+
+def restoring_pod(
+    access: BackupSpec, member: Member, url: str, flags: list[str], *, image: str, etcd_image: str
+) -> RawObject:
+    """The spec of a pod that restores to the claim of a member, but for where and as whom it runs.
+
+    flags: for `etcd-operator restore`, beside the URL.
+    """
+    spec = _pod(access, CONTAINER, image, ["restore", url_in_pod(url), *flags, *REPORT])
     (main,) = spec["containers"]
     main["resources"] = RESOURCES
     main["volumeMounts"].append({"name": DATA_VOLUME, "mountPath": MOUNT_PATH})
     spec["volumes"].append({"name": DATA_VOLUME, "persistentVolumeClaim": {"claimName": member.name}})
     spec |= programs(etcd_image)
-    # The member reads what this pod writes, and runs where its volume is.
-    spec["securityContext"] = security(template).pod
-    spec |= _placement(metadata, template)
-    made = _job(metadata, job_name(metadata, member.ordinal), CONTAINER, spec)
-    made["metadata"]["annotations"] = {CLAIM_UID_ANNOTATION: claim_uid}
-    return made
+    return spec
 
 
-def _flags(member: Member, sha256: str) -> list[str]:
+def flags_of(member: Member, sha256: str) -> list[str]:
+    """The flags that say for which member is restored, and what the snapshot has to be."""
     peers = ",".join(f"{name}={url}" for name, url in member.peer_urls.items())
     return [
         f"--data-dir={DATA_FOLDER}",
@@ -105,7 +124,7 @@ def _pod(access: BackupSpec, name: str, image: str, arguments: list[str]) -> Raw
     return pod(access, container(access, name, image, arguments, reads_only=True))
 
 
-def _placement(metadata: ObjectMeta, template: PodTemplate) -> RawObject:
+def placement(metadata: ObjectMeta, template: PodTemplate) -> RawObject:
     """Where the pods run: as the members, as far as that does not depend on labels of members' pods.
 
     The first pod on a volume may decide for ever on which node or in which zone it is; so the pods spread.
@@ -133,12 +152,14 @@ def _placement(metadata: ObjectMeta, template: PodTemplate) -> RawObject:
     return placement
 
 
-def _job(metadata: ObjectMeta, name: str, container_name: str, spec: RawObject) -> RawObject:
+def _job(
+    metadata: ObjectMeta, name: str, container_name: str, spec: RawObject, *, kind: str = KIND
+) -> RawObject:
     on_exit = {"containerName": container_name, "operator": "In", "values": _NOT_REPEATED}
     disrupted = [{"type": "DisruptionTarget", "status": "True"}]
     body = job_of.job(
         metadata,
-        kind=KIND,
+        kind=kind,
         name=name,
         labels={**NAME_LABELS, UID_LABEL: metadata.uid},
         pod=spec,

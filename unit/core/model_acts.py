@@ -13,6 +13,8 @@ from etcd_operator.core.actions import (
     Action,
     AnnotateVoters,
     ClearMissing,
+    CloseClients,
+    ConfirmBackup,
     ConfirmLoss,
     ConfirmNothingLeft,
     ConfirmSilence,
@@ -20,16 +22,20 @@ from etcd_operator.core.actions import (
     CreateMember,
     CreateMemberService,
     DeleteMember,
+    DropFilling,
     DropPod,
     DropSeed,
+    FillSeed,
     KeepBudget,
     PadLog,
     RecoveryAction,
     RemakePod,
     Remember,
+    ReopenClients,
     ReplaceMember,
     RestoreLabels,
     SetExistingOnly,
+    StopWrites,
 )
 from etcd_operator.core.membership_actions import (
     AddLearner,
@@ -76,8 +82,10 @@ def apply(world: World, cache: Cache, state: ClusterState, action: Action) -> se
             | PadLog()
         ):
             change(world, state, action)
-        case RemoveExternal():
-            raise AssertionError("nothing is adopted in the simulation")
+        case (
+            RemoveExternal() | ConfirmBackup() | FillSeed() | DropFilling() | CloseClients() | ReopenClients()
+        ):
+            raise AssertionError("nothing is adopted in the simulation, and no EtcdBackup restored")
         case DeleteMember() | DropPod():
             take_away(world, cache, state, action)
         case _:
@@ -93,6 +101,8 @@ def _recover(world: World, state: ClusterState, action: RecoveryAction) -> set[s
         case ConfirmNothingLeft():
             confirm_nothing_left(world, action)
             return set()
+        case StopWrites():
+            raise AssertionError("the clusters of the simulation have no EtcdBackups")
         case ConfirmSilence() | DropSeed():
             return recover(world, state, action)
         case _:

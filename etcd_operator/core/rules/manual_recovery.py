@@ -23,12 +23,30 @@ import msgspec
 
 from etcd_operator.api.improbable import DELETE_CLAIMS, RECOVER_ANNOTATION
 from etcd_operator.api.persisted import Recovery
-from etcd_operator.core.actions import DropSeed, Plan, Remember
+from etcd_operator.core.actions import DropSeed, Plan, Remember, ReopenClients
 from etcd_operator.core.members import Member
 from etcd_operator.core.rules.automatic import SETTLED, is_settling
+from etcd_operator.core.rules.filling import fill
+from etcd_operator.core.rules.in_place import (
+    CANCELLED,
+    has_stopped,
+    is_still_requested,
+    remembering,
+    switch,
+    with_given_up,
+)
 from etcd_operator.core.rules.recovery_request import is_for, is_requested, name_of, offered
 from etcd_operator.core.rules.responders import is_majority, responders
-from etcd_operator.core.rules.seed import SEED_POLL, create_seed, hand_over, held, serves, under_way
+from etcd_operator.core.rules.seed import (
+    SEED_POLL,
+    create_seed,
+    hand_over,
+    held,
+    is_filled_by_job,
+    reason_of,
+    serves,
+    under_way,
+)
 from etcd_operator.core.state import ClusterState
 
 
@@ -79,16 +97,61 @@ def refused(state: ClusterState) -> Plan | None:
 def _go_on(state: ClusterState, recovery: Recovery) -> Plan:
     seed, left = state.by_name.get(recovery.seed), responders(state)
     is_existing_only = seed is not None and _is_existing_only(recovery, seed)
-    if not is_existing_only and any(is_majority(state, responder, led=True) for responder in left):
-        return _return(state, recovery)
+    if not is_existing_only:
+        ending = _ending(state, recovery, left)
+        if ending is not None:
+            return ending
+    if is_filled_by_job(recovery) and (seed is None or seed.peer is None):
+        return _fill(state, recovery, seed, is_filled=is_existing_only)
     if seed is None:
         return _make(state, recovery, left)
-    if not is_existing_only and _is_broken(seed):
-        return offered(state) or _nobody(recovery)
-    if state.has_quorum and seed.answer is not None and serves(seed.answer, recovery):
+    if not is_existing_only and _is_broken(recovery, seed):
+        return _begin_again(state, recovery, f"{recovery.seed} was lost before it served")
+    has_quorum = seed.is_healthy if recovery.in_place else state.has_quorum
+    if has_quorum and seed.answer is not None and serves(seed.answer, recovery):
+        if recovery.in_place and not (is_existing_only and has_stopped(state, left)):
+            return switch(recovery, left, is_final=is_existing_only)
         rest = [m for m in state.members if m is not seed and not _is_leaving(m)]
-        return hand_over(state, recovery, seed.answer, rest, _kept(state, recovery, rest))
-    return _await_seed(recovery, seed, left)
+        final = with_given_up(recovery, left)
+        made = hand_over(state, final, seed.answer, rest, _kept(state, recovery, rest))
+        return remembering(state, final, made)
+    return _await_seed(state, recovery, seed, left)
+
+
+def _ending(state: ClusterState, recovery: Recovery, left: list[Member]) -> Plan | None:
+    """Before the point of no return: a quorum is back, or a restore in place is cancelled."""
+    if recovery.in_place:
+        if recovery.failure:
+            return _return(state, recovery, "RestoreFailed", recovery.failure)
+        if is_still_requested(state, recovery):
+            return None
+        return _return(state, recovery, "RestoreCancelled", CANCELLED)
+    if not any(is_majority(state, responder, led=True) for responder in left):
+        return None
+    message = f"a quorum of the members that were to be given up answers again: {recovery.seed} is not needed"
+    return _return(state, recovery, "QuorumReturned", message)
+
+
+def _fill(state: ClusterState, recovery: Recovery, seed: Member | None, *, is_filled: bool) -> Plan:
+    """Restore a backup to the volume of the seed, then create its EtcdPeer, which may have been deleted."""
+    if is_filled:
+        return Plan.act(create_seed(recovery), reason=reason_of(recovery), message=under_way(recovery))
+    found = fill(state, recovery, seed)
+    if isinstance(found, Plan):
+        return found
+    return _begin_again(state, recovery, f"{name_of(recovery)} failed ({found.reason}): {found.message}")
+
+
+def _begin_again(state: ClusterState, recovery: Recovery, why: str) -> Plan:
+    """This attempt will never serve: the next one can be requested, or the cluster goes on as it was."""
+    if recovery.in_place:
+        # Before anything is removed: without it, nothing would show that this attempt has failed.
+        failed = replace(state.persisted, recovery=msgspec.structs.replace(recovery, failure=why))
+        return Plan.act(Remember(persisted=failed), reason="RestoreFailed", message=why, requeue_after=0.0)
+    made = offered(state)
+    if made is None or made.actions or made.reason != "QuorumLost":
+        return made or _nobody(recovery)
+    return replace(made, message=f"{why}; {made.message}")
 
 
 def _kept(state: ClusterState, recovery: Recovery, given_up: list[Member]) -> set[str]:
@@ -107,15 +170,19 @@ def _make(state: ClusterState, recovery: Recovery, left: list[Member]) -> Plan:
     )
 
 
-def _return(state: ClusterState, recovery: Recovery) -> Plan:
-    """A quorum is back, and nothing of it was changed: what was created for the recovery is deleted."""
-    message = f"a quorum of the members that were to be given up answers again: {recovery.seed} is not needed"
+def _return(state: ClusterState, recovery: Recovery, reason: str, message: str) -> Plan:
+    """Nothing of the old cluster was changed: what was created for the recovery is deleted."""
     ours = [m for m in state.members if m.name == recovery.seed or _is_attempt(state, m)]
-    drops = [DropSeed(name=member.name) for member in ours if not _is_leaving(member)]
-    if ours:
-        return Plan.act(*drops, reason="RecoveryEnding", message=message, requeue_after=SEED_POLL)
-    persisted = replace(state.persisted, recovery=msgspec.structs.replace(recovery, replaces=""))
-    return Plan.act(Remember(persisted=persisted), reason="QuorumReturned", message=message)
+    names = [member.name for member in ours if not _is_leaving(member)]
+    if state.backups.job is not None and recovery.seed not in names:
+        names.append(recovery.seed)
+    reopen = [ReopenClients(name=recovery.seed)] if state.backups.is_closed else []
+    if ours or reopen or state.backups.job is not None:
+        drops = [DropSeed(name=name) for name in names]
+        return Plan.act(*reopen, *drops, reason="RecoveryEnding", message=message, requeue_after=SEED_POLL)
+    ended = msgspec.structs.replace(recovery, replaces="")
+    persisted = replace(state.persisted, recovery=ended)
+    return Plan.act(Remember(persisted=persisted), reason=reason, message=message)
 
 
 def _nobody(recovery: Recovery) -> Plan:
@@ -126,9 +193,12 @@ def _nobody(recovery: Recovery) -> Plan:
     )
 
 
-def _await_seed(recovery: Recovery, seed: Member, left: list[Member]) -> Plan:
+def _await_seed(state: ClusterState, recovery: Recovery, seed: Member, left: list[Member]) -> Plan:
     message = under_way(recovery)
-    has_fetched = seed.pod is not None and seed.pod.has_fetched
+    if state.backups.is_closed and not _is_existing_only(recovery, seed):
+        reopen = ReopenClients(name=seed.name)
+        return Plan.act(reopen, reason=reason_of(recovery), message=message, requeue_after=SEED_POLL)
+    has_fetched = recovery.backup is not None or (seed.pod is not None and seed.pod.has_fetched)
     if not has_fetched and all(member.name != recovery.survivor for member in left):
         message += f"; {recovery.survivor} does not answer now"
     if seed.problem is not None:
@@ -136,7 +206,7 @@ def _await_seed(recovery: Recovery, seed: Member, left: list[Member]) -> Plan:
             seed.problem.reason,
             f"{message}; {seed.problem.message}; to begin again: kubectl delete etcdpeer {seed.name}",
         )
-    return Plan.wait("Recovering", message, requeue_after=SEED_POLL)
+    return Plan.wait(reason_of(recovery), message, requeue_after=SEED_POLL)
 
 
 def _is_existing_only(recovery: Recovery, seed: Member) -> bool:
@@ -149,12 +219,14 @@ def _is_existing_only(recovery: Recovery, seed: Member) -> bool:
     return not seed.claim.is_terminating or (seed.answer is not None and serves(seed.answer, recovery))
 
 
-def _is_broken(seed: Member) -> bool:
+def _is_broken(recovery: Recovery, seed: Member) -> bool:
     """Whether this seed will never serve: a part of it was removed before it did."""
     if seed.peer is None or seed.peer.is_terminating:
         return True
     if seed.claim is None:
-        return seed.has_replica_set
+        return seed.has_replica_set or is_filled_by_job(recovery)
+    if is_filled_by_job(recovery) and not seed.claim.is_restored:
+        return True  # another, empty one
     return seed.claim.is_lost or seed.claim.is_terminating
 
 

@@ -1,9 +1,11 @@
 """The recovery of a persistent cluster that a person can request: its name, and what answers a request.
 
-With `spec.recovery: Automatic` the same one begins without a request, after a time (`rules.automatic`).
+The name differs for each cluster ID, source and attempt: one that is left on the object, or in a manifest,
+never begins another recovery. The source is the survivor with the newest data, or an EtcdBackup that has
+more. See `rules.manual_recovery`.
 
-The name differs for each cluster ID, survivor and attempt: one that is left on the object, or in a manifest,
-never begins another recovery. See `rules.manual_recovery`.
+With `spec.recovery: Automatic` the same one begins without a request, after a time (`rules.automatic`). But
+only a person gives up data for a backup.
 """
 
 from dataclasses import replace
@@ -12,12 +14,21 @@ import msgspec
 
 from etcd_operator.api.improbable import DELETE_CLAIMS, RECOVER_ANNOTATION
 from etcd_operator.api.persisted import Recovery
-from etcd_operator.core.actions import ConfirmSilence, Plan, Remember
+from etcd_operator.core.actions import Action, ConfirmBackup, ConfirmSilence, FillSeed, Plan, Remember
 from etcd_operator.core.members import Member
-from etcd_operator.core.recoveries import duration
+from etcd_operator.core.recoveries import duration, missing, source_of
 from etcd_operator.core.rules.automatic import is_due, missed, outlook
 from etcd_operator.core.rules.responders import may_elect, remains, responders, silent_among
-from etcd_operator.core.rules.seed import SEED_POLL, create_seed, held, newest, next_recovery
+from etcd_operator.core.rules.seed import (
+    SEED_POLL,
+    create_seed,
+    held,
+    is_filled_by_job,
+    newest,
+    next_from_stored,
+    next_recovery,
+)
+from etcd_operator.core.rules.stored_backups import newer_than
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.versions import can_restore
 
@@ -26,8 +37,11 @@ SILENCE = 10.0
 
 
 def name_of(recovery: Recovery) -> str:
-    """The name by which a person requests this recovery, and no other."""
-    return f"{recovery.replaces}/{recovery.survivor}/{recovery.generation}"
+    """The name by which a person requests this recovery, and no other; also of a restore in place."""
+    source = recovery.survivor
+    if recovery.backup is not None:
+        source = recovery.backup.name if recovery.in_place else f"backup:{recovery.backup.name}"
+    return f"{recovery.replaces}/{source}/{recovery.generation}"
 
 
 def is_for(requested: str, recovery: Recovery) -> bool:
@@ -41,10 +55,9 @@ def is_requested(state: ClusterState) -> bool:
     A request stays in the annotation when it was carried out, or became outdated before it was. It must not
     stop repairs then.
     """
-    able = [member for member in responders(state) if remains(member)]
-    if state.has_quorum or not able or not state.desired.recover:
+    if state.has_quorum or not state.desired.recover:
         return False
-    return is_for(state.desired.recover, next_recovery(state, max(able, key=newest)))
+    return any(is_for(state.desired.recover, recovery) for recovery in _possible(state, responders(state)))
 
 
 def offered(state: ClusterState) -> Plan | None:
@@ -52,22 +65,50 @@ def offered(state: ClusterState) -> Plan | None:
     requested, left = state.desired.recover, responders(state)
     if may_elect(state, left):
         return None
-    able = [m for m in left if remains(m)]
-    if not able and not requested:
-        return None  # no survivor: another rule reports who is silent
-    if not able:
+    possible = _possible(state, left)
+    if not possible:
+        return _nothing_left(state)
+    recovery = next((r for r in possible if is_for(requested, r)), possible[0])
+    return _answer_to(state, requested, recovery, left)
+
+
+def _possible(state: ClusterState, left: list[Member]) -> list[Recovery]:
+    """The recoveries that can be requested now; the first one is offered."""
+    survivor = max((m for m in left if remains(m)), key=newest, default=None)
+    backups = newer_than(state, survivor)
+    if backups or survivor is None:
+        return [next_from_stored(state, backup) for backup in backups]
+    return [next_recovery(state, survivor)]
+
+
+def _nothing_left(state: ClusterState) -> Plan | None:
+    """No member that could be recovered from answers, and no backup helps."""
+    if state.desired.recover:
         return held(
             "RecoveryRefused",
-            f"the annotation {RECOVER_ANNOTATION} requests {requested}, but no member that could be "
-            "recovered from answers: nothing is changed; docs/operations.md describes how to recover the "
-            "data of a member that restarted without a quorum",
+            f"the annotation {RECOVER_ANNOTATION} requests {state.desired.recover}, but no member that could "
+            f"be recovered from answers{_no_backup(state)}: nothing is changed; docs/operations.md describes "
+            "how to recover the data of a member that restarted without a quorum",
         )
-    return _answer_to(state, requested, next_recovery(state, max(able, key=newest)), left)
+    if any(member.claim is not None for member in state.members):
+        return None  # another rule reports who is silent
+    return held(
+        "NoBackup",
+        f"the claims of all members are gone{_no_backup(state)}: no empty cluster is bootstrapped in its "
+        "place; restore a backup with an EtcdRestore, or delete the cluster and create it again to begin "
+        "with an empty one",
+    )
+
+
+def _no_backup(state: ClusterState) -> str:
+    if not state.backups.is_listed:
+        return ", and EtcdBackups cannot be read now"
+    return f", and no EtcdBackup of the etcd cluster {state.persisted.cluster_id} is completed"
 
 
 def _answer_to(state: ClusterState, requested: str, recovery: Recovery, left: list[Member]) -> Plan:
     silent = silent_among(state, left)
-    source = f"{recovery.survivor} at revision {recovery.revision}"
+    source = source_of(recovery)
     if not can_restore(recovery.version):
         return held(
             "RecoveryUnsupported",
@@ -75,12 +116,13 @@ def _answer_to(state: ClusterState, requested: str, recovery: Recovery, left: li
             "snapshot without hiding writes from watchers (3.5.10 and later can)",
         )
     name = name_of(recovery)
-    if is_due(state) and not is_for(requested, recovery):
+    if recovery.backup is None and is_due(state) and not is_for(requested, recovery):
         return _begin_by_itself(state, recovery, left, silent)
     how = (
         f"to give them up for good and recover from {source}, annotate the EtcdCluster with "
-        f"{RECOVER_ANNOTATION}={name} (writes that only they have are lost then; their claims are kept, "
-        f"or deleted where {DELETE_CLAIMS} is appended to that name){outlook(state)}"
+        f"{RECOVER_ANNOTATION}={name} ({_cost(recovery)}; their claims are kept, "
+        f"or deleted where {DELETE_CLAIMS} is appended to that name)"
+        f"{outlook(state) if recovery.backup is None else ''}"
     )
     if not requested:
         return held(
@@ -101,6 +143,12 @@ def _answer_to(state: ClusterState, requested: str, recovery: Recovery, left: li
     return _begin(state, recovery, left, f"{silent} given up as requested")
 
 
+def _cost(recovery: Recovery) -> str:
+    if recovery.backup is not None:
+        return "writes that came after it are lost then"
+    return "writes that only they have are lost then"
+
+
 def _begin_by_itself(state: ClusterState, recovery: Recovery, left: list[Member], silent: str) -> Plan:
     seconds = duration(int(state.absence.seconds))
     why = f"{silent} given up without a request, after {seconds} (spec.recovery: Automatic)"
@@ -108,10 +156,8 @@ def _begin_by_itself(state: ClusterState, recovery: Recovery, left: list[Member]
 
 
 def _begin(state: ClusterState, recovery: Recovery, left: list[Member], why: str) -> Plan:
-    message = (
-        f"{why}: recovering from {recovery.survivor} at revision "
-        f"{recovery.revision} as {recovery.seed}; writes that only they had are missing"
-    )
+    lost = missing(recovery) if recovery.backup is not None else "writes that only they had are missing"
+    message = f"{why}: recovering from {source_of(recovery)} as {recovery.seed}; {lost}"
     survivors = {m.name: m.pod.uid for m in left if m.pod is not None}
     silence = ConfirmSilence(
         survivors=tuple(survivors.items()),
@@ -120,9 +166,18 @@ def _begin(state: ClusterState, recovery: Recovery, left: list[Member], why: str
     )
     return Plan.act(
         silence,
-        Remember(persisted=replace(state.persisted, recovery=recovery)),
-        create_seed(recovery),
+        *begin(state, recovery),
         reason="Recovering",
         message=message,
         requeue_after=SEED_POLL,
     )
+
+
+def begin(state: ClusterState, recovery: Recovery) -> list[Action]:
+    """Read the backup live, write the entry of the recovery, and create what restores its data."""
+    remember = Remember(persisted=replace(state.persisted, recovery=recovery))
+    if recovery.backup is None or not is_filled_by_job(recovery):
+        return [remember, create_seed(recovery)]
+    backup = next(b for b in state.backups.stored if b.name == recovery.backup.name)
+    confirm = ConfirmBackup(name=backup.name, uid=backup.uid, sha256=backup.sha256)
+    return [confirm, remember, FillSeed(name=recovery.seed)]

@@ -41,10 +41,10 @@ def remains(member: Member) -> bool:
 
 
 def silent_among(state: ClusterState, left: list[Member]) -> str:
-    """The voters that those who answer list and that do not answer, each with what is known of it."""
+    """The voters that do not answer, by the lists of those who do, each with what is known of it."""
     names = {name for responder in left for name in voters_of(state, responder)}
-    missing = [m for m in state.members if m.name in names and m.answer is None]
-    return ", ".join(f"{member.name} ({_state_of(member)})" for member in missing)
+    missing = [m for m in state.members if m.answer is None and (m.name in names or not left)]
+    return ", ".join(f"{member.name} ({_state_of(member)})" for member in missing) or "all members"
 
 
 def _state_of(member: Member) -> str:

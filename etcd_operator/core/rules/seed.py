@@ -22,8 +22,9 @@ from etcd_operator.core.backup_tool.report import VerifiedBackup
 from etcd_operator.core.members import Member, ordinal_of
 from etcd_operator.core.recoveries import missing, source_of
 from etcd_operator.core.replies import Answer
-from etcd_operator.core.starts import Seeding
+from etcd_operator.core.starts import Resuming, Seeding, Start
 from etcd_operator.core.state import ClusterState
+from etcd_operator.core.stock import StoredBackup
 
 RECHECK = 2.0
 """Seconds between observations while somebody else has to act."""
@@ -78,6 +79,33 @@ def next_from_backup(state: ClusterState, backup: VerifiedBackup) -> Recovery:
     return next_recovery_of(state, source, revision=backup.revision, version=backup.etcd_version)
 
 
+def next_from_stored(
+    state: ClusterState, backup: StoredBackup, *, version: str = "", in_place: bool = False
+) -> Recovery:
+    """The entry of a recovery that restores an EtcdBackup. version: of etcd; empty for that of the backup.
+
+    Revisions exceed all that the cluster has issued, also after an earlier restore of an old backup.
+    """
+    source = BackupSource(
+        cluster=state.desired.name,
+        via="Object",
+        name=backup.name,
+        sha256=backup.sha256,
+        time=backup.time,
+        age=backup.age,
+        url=backup.url,
+        spec=backup.spec,
+    )
+    given_up = max((m.answer.revision for m in state.answers if m.answer is not None), default=0)
+    ahead = max(0, given_up - backup.revision) // MOVED_ON
+    return msgspec.structs.replace(
+        _next(state, revision=backup.revision, version=version or backup.etcd_version, backup=source),
+        bump=REVISION_BUMP + ahead * MOVED_ON,
+        in_place=in_place,
+        given_up=given_up if in_place else 0,
+    )
+
+
 def next_recovery_of(state: ClusterState, backup: BackupSource, *, revision: int, version: str) -> Recovery:
     """The entry of a recovery that restores this backup, with this version of etcd."""
     return _next(state, revision=revision, version=version, backup=backup)
@@ -95,8 +123,8 @@ def learned(recovery: Recovery, seed: Member) -> Recovery:
 
 
 def reason_of(recovery: Recovery, *, is_done: bool = False) -> str:
-    """What is done: a new cluster is restored, or a lost one recovered."""
-    if recovery.backup is not None and not recovery.replaces:
+    """What is done: a new cluster is restored, or one that serves, or a lost one recovered."""
+    if recovery.in_place or (recovery.backup is not None and not recovery.replaces):
         return "Restored" if is_done else "Restoring"
     return "Recovered" if is_done else "Recovering"
 
@@ -137,7 +165,12 @@ def _former_ids(former: Recovery | None, recorded: str) -> tuple[str, ...]:
 def serves(answer: Answer, recovery: Recovery) -> bool:
     """Whether a seed has what the survivor had, in a cluster of its own."""
     alone = tuple(entry.name for entry in answer.members) == (recovery.seed,)
-    return alone and answer.revision >= recovery.revision + MOVED_ON
+    return alone and answer.revision >= least_revision(recovery)
+
+
+def least_revision(recovery: Recovery) -> int:
+    """What the revision of a seed is at least that has all data."""
+    return recovery.revision + recovery.bump - MOVED_ON
 
 
 def hand_over(
@@ -163,7 +196,7 @@ def hand_over(
         # operator dies in between, the next pass opens it (`core.readiness`).
         last.reverse()
     return Plan.act(
-        SetSeedExistingOnly(name=recovery.seed, revision=recovery.revision + MOVED_ON),
+        SetSeedExistingOnly(name=recovery.seed, revision=least_revision(recovery)),
         *(RetireMember(name=m.name, seed=recovery.seed, keeps_claim=m.name in kept) for m in left),
         *last,
         reason=reason_of(recovery, is_done=True),
@@ -180,12 +213,21 @@ def held(reason: str, message: str) -> Plan:
     return Plan.hold(reason, message, requeue_after=RECHECK)
 
 
+def is_filled_by_job(recovery: Recovery) -> bool:
+    """Whether a Job restores the data to the claim of the seed, before that is started."""
+    return recovery.backup is not None and recovery.backup.via == "Object"
+
+
 def create_seed(recovery: Recovery) -> CreateMember:
     """The seed, with the version of its survivor or backup."""
-    start = Seeding(survivor=recovery.survivor, backup=recovery.backup, token=recovery.token)
+    start: Start = Seeding(survivor=recovery.survivor, backup=recovery.backup, token=recovery.token)
+    if is_filled_by_job(recovery):
+        start = Resuming(token=recovery.token)
     return CreateMember(name=recovery.seed, start=start, version=recovery.version)
 
 
 def under_way(recovery: Recovery) -> str:
     """One message for all steps of a recovery."""
+    if recovery.in_place:
+        return f"restoring {source_of(recovery)} as {recovery.seed}"
     return f"recovering from {source_of(recovery)} as {recovery.seed}"

@@ -30,12 +30,20 @@ Clusters = tuple[Informer[Any], ...]
 """The caches of EtcdClusters of both groups."""
 
 
+def backup_caches(source: Source) -> JobCaches[EtcdBackup]:
+    """The informers of EtcdBackups and their Jobs."""
+    by_owner: Mapping[str, Index[EtcdBackup]] = {BY_OWNER: lambda backup: (backup.metadata.controller_uid,)}
+    return job_caches(source, resources.BACKUPS, EtcdBackup, UID_LABEL, by_owner)
+
+
 def backup_groups(
-    wiring: Wiring, source: Source, of_improbable: Caches[Any], of_coreos: Caches[Any]
+    wiring: Wiring,
+    source: Source,
+    backups: JobCaches[EtcdBackup],
+    of_improbable: Caches[Any],
+    of_coreos: Caches[Any],
 ) -> tuple[Group, ...]:
     """All groups, wired but not started."""
-    by_owner: Mapping[str, Index[EtcdBackup]] = {BY_OWNER: lambda backup: (backup.metadata.controller_uid,)}
-    backups = job_caches(source, resources.BACKUPS, EtcdBackup, UID_LABEL, by_owner)
     schedules = schedule_caches(source, backups)
     return (
         _backups(wiring, backups, (of_improbable.clusters, of_coreos.clusters)),

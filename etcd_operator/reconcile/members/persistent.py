@@ -1,5 +1,6 @@
 """The objects of a persistent member: an EtcdPeer, which stands for a claim and a ReplicaSet of one pod."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -11,8 +12,13 @@ from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.core.actions import (
     AnnotateVoters,
     ClearMissing,
+    CloseClients,
+    ConfirmBackup,
+    DropFilling,
     DropPod,
+    FillSeed,
     RemakePod,
+    ReopenClients,
     ReplaceMember,
     RetireMember,
     SetExistingOnly,
@@ -29,14 +35,17 @@ from etcd_operator.reconcile.caches import Caches, member_of, stored
 from etcd_operator.reconcile.facts import pod_facts
 from etcd_operator.reconcile.members import claims
 from etcd_operator.reconcile.members.protocol import MarkSeed, OwnAction, OwnsPod, Scope
+from etcd_operator.reconcile.members.restoring import Restoring
 from etcd_operator.render import persistent
 
 
 @dataclass(frozen=True)
 class PersistentMembers:
-    """See `members.protocol.Members`."""
+    """See `members.protocol.Members`. image: the operator's own. repository: of etcd's images."""
 
     scope: Scope
+    image: Callable[[], str] = str
+    repository: str = ""
 
     storage = resources.CLAIMS  # data is on the claim
 
@@ -102,8 +111,11 @@ class PersistentMembers:
         bootstrap = Bootstrap(members=(name,), token=recovery.token)
         renewed = replace(desired, persisted=replace(desired.persisted, bootstrap=bootstrap))
         selector = persistent.client_service(renewed)["spec"]["selector"]
-        change = {"op": "replace", "path": "/spec/selector", "value": selector}
-        objects.change(resources.SERVICES, found.metadata, change, kind=Written)
+        changes: list[RawObject] = [{"op": "replace", "path": "/spec/selector", "value": selector}]
+        if improbable.CLOSED_ANNOTATION in found.metadata.annotations:
+            closed = improbable.CLOSED_ANNOTATION.replace("/", "~1")
+            changes.append({"op": "remove", "path": f"/metadata/annotations/{closed}"})
+        objects.change(resources.SERVICES, found.metadata, *changes, kind=Written)
 
     def keep_clients_from(self, name: str) -> None:
         """Nothing to do: the Service selects all members of one etcd cluster, or none."""
@@ -125,6 +137,8 @@ class PersistentMembers:
                 self._give_up(action.name)
             case MarkSeed():
                 self._mark_seed(action.name, action.served)
+            case ConfirmBackup() | FillSeed() | DropFilling() | CloseClients() | ReopenClients():
+                Restoring(self.scope, image=self.image, repository=self.repository).act(action)
             case DropPod():
                 raise TypeError(f"{action}: its ReplicaSet replaces a failed pod")
             case _:

@@ -6,7 +6,7 @@ from etcd_operator.kube import resources
 from etcd_operator.reconcile.backup_tool.inquiries import Inquiries
 from etcd_operator.reconcile.caches import Source
 from etcd_operator.reconcile.failures import Failures
-from etcd_operator.reconcile.jobs import job_caches
+from etcd_operator.reconcile.jobs import JobCaches, job_caches
 from etcd_operator.reconcile.restores.jobs import JobReader
 from etcd_operator.reconcile.restores.observe import RestoreObserver
 from etcd_operator.reconcile.restores.progress import ProgressReader, restore_of
@@ -15,9 +15,13 @@ from etcd_operator.reconcile.waits import Waits
 from etcd_operator.reconcile.wiring import Group, Later, Wiring
 
 
-def restore_group(wiring: Wiring, source: Source) -> Group:
+def restore_caches(source: Source) -> JobCaches[EtcdRestore]:
+    """The informers of EtcdRestores and their Jobs, and of those that restore to an EtcdCluster."""
+    return job_caches(source, resources.RESTORES, EtcdRestore, UID_LABEL)
+
+
+def restore_group(wiring: Wiring, caches: JobCaches[EtcdRestore]) -> Group:
     """The group, wired but not started."""
-    caches = job_caches(source, resources.RESTORES, EtcdRestore, UID_LABEL)
     waits = Waits(clock=wiring.clock)
     answered = Later()
     inquiries: Inquiries[Progress] = Inquiries(

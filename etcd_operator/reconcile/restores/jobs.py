@@ -23,7 +23,7 @@ class JobReader:
 
     caches: JobCaches[EtcdRestore]
     waits: Waits
-    progress: ProgressReader
+    progress: ProgressReader | None = None
 
     def read(self, key: Key, uid: str, name: str, objects: Objects) -> JobState | None:
         """The Job of this name of the EtcdRestore with this UID; anybody else's is none."""
@@ -61,9 +61,15 @@ class JobReader:
     def _progress(self, key: Key, pods: tuple[Pod, ...]) -> Progress | None:
         """Of the newest pod, while its command runs."""
         container = _container(pods[-1]) if pods else None
-        if container is None or container.state.running is None:
+        if self.progress is None or container is None or container.state.running is None:
             return None
         return self.progress.of(key, pods[-1])
+
+    def forget(self, key: Key) -> None:
+        """Nothing is restored any more."""
+        self.waits.forget(key)
+        if self.progress is not None:
+            self.progress.forget(key)
 
 
 def _container(pod: Pod) -> ContainerStatus | None:

@@ -59,7 +59,7 @@ class RestoreObserver:
     def forget(self, key: Key) -> None:
         """The restore has ended."""
         self.waits.forget(key)
-        self.jobs.progress.forget(key)
+        self.jobs.forget(key)
 
     def observe(self, key: Key, restore: EtcdRestore, objects: Objects) -> ObservedRestore:
         """The world of one restore. objects: reads live. Raises the errors of `Client`."""

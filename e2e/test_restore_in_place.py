@@ -1,0 +1,114 @@
+"""A cluster that serves, or all of whose volumes are gone, is restored from an EtcdBackup on Kubernetes."""
+
+import subprocess
+
+import pytest
+
+from e2e.support.checks import assert_consistent
+from e2e.support.clusters import Document, persistent
+from e2e.support.load import Load
+from e2e.support.members import Members
+from e2e.support.space import Space
+from e2e.support.status import condition
+from e2e.support.waiting import LONG, answered, wait_until
+from e2e.test_backups import CLAIM, ON_CLAIM, backup, status_of, wait_phase
+from etcd_operator.kube import resources
+
+NAME = "my-cluster"
+RESTORE = "etcd.improbable.io/restore"
+RECOVER = "etcd.improbable.io/recover"
+SELECTOR = f"etcd.improbable.io/cluster-name={NAME}"
+
+
+def with_a_backup(space: Space) -> Document:
+    """A cluster of three with a key and a backup of it."""
+    document = space.created(persistent())
+    space.kubectl.create(CLAIM)
+    space.wait_settled(document)
+    with Members() as members:
+        client = members.client(space.addresses(document)[0])
+        answered(lambda: client.put(b"greeting", b"hello"), "a key is written")
+    space.kubectl.create(backup("one", ON_CLAIM))
+    wait_phase(space, "one", "Completed")
+    return document
+
+
+def annotate(space: Space, annotation: str, value: str) -> None:
+    """As a user does."""
+    space.kubectl("annotate", "--overwrite", "etcdclusters.etcd.improbable.io", NAME, f"{annotation}={value}")
+
+
+def named(space: Space, document: Document, annotation: str, *reasons: str) -> str:
+    """The name that the operator prints."""
+    found = space.wait_condition(document, "Degraded", *reasons)
+    return str(found["message"].partition(f"{annotation}=")[2].split()[0].rstrip(";"))
+
+
+def watcher(space: Space, address: str, revision: int) -> subprocess.Popen[str]:
+    """A watch from this revision on."""
+    return subprocess.Popen(
+        ["etcdctl", f"--endpoints=http://{address}:2379", "watch", f"--rev={revision}", "--prefix", "load/"],
+        env=space.testbed.environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def assert_restored(space: Space, document: Document, before: str) -> Document:
+    """One cluster, with the data of the backup, beside the kept claims of the one before; its recovery."""
+    wait_until(
+        lambda: space.status(document)["clusterID"] != before, LONG, lambda: f"{space.status(document)}"
+    )
+    space.wait_settled(document)
+    assert assert_consistent(space, document) != before
+    status, stored = space.status(document), status_of(space, "one")
+    recovery: Document = status["recovery"]
+    assert (recovery["backup"]["name"], recovery["revision"]) == ("one", stored["revision"])
+    loss = condition(space.stored(document), "DataLossPossible")
+    assert (loss["status"], f"revision {stored['revision']}" in loss["message"]) == ("True", True)
+    with Members() as members:
+        for address in space.addresses(document):
+            found = answered(lambda address=address: members.client(address).get(b"greeting"), "a read")  # type: ignore[misc]
+            assert found is not None
+            assert found.value == b"hello"
+    return recovery
+
+
+def test_a_backup_takes_the_place_of_the_data_of_a_cluster_under_load(space: Space) -> None:
+    document = with_a_backup(space)
+    before = assert_consistent(space, document)
+    claims = space.names(resources.CLAIMS, SELECTOR)
+    with Load(lambda: space.addresses(document)) as load:
+        wait_until(lambda: len(load.acknowledged) > 20, LONG, "some writes are acknowledged")
+        seen = load.newest
+        annotate(space, RESTORE, "one")
+        name = named(space, document, RESTORE, "RestoreRefused")
+        assert name == f"{before}/one/1"
+        annotate(space, RESTORE, name)
+        recovery = assert_restored(space, document, before)
+    now = space.addresses(document)
+    assert load.judge(space.testbed, now, recovery["revision"]) > 20
+    # The status counts what was acknowledged and is given up: up to the very last write.
+    last = max(load.acknowledged[key] for key in load.lost(recovery["revision"]))
+    assert (recovery["inPlace"], seen < last <= recovery["givenUp"]) == (True, True)
+    assert set(claims) <= set(space.status(document)["keptClaims"]) <= set(space.names(resources.CLAIMS))
+    watch = watcher(space, now[0], seen)
+    output, _ = watch.communicate(timeout=LONG)
+    assert "required revision has been compacted" in output
+    space.wait_events(NAME, ("Normal", "RestoreStarted"), ("Normal", "Restored"))
+
+
+@pytest.mark.long
+def test_all_volumes_gone_are_recovered_from_a_backup_by_name(space: Space) -> None:
+    document = with_a_backup(space)
+    before = assert_consistent(space, document)
+    space.kubectl("delete", "pvc", "--selector", SELECTOR, "--wait=false")
+    space.kubectl("delete", "pods", "--selector", SELECTOR)
+    wait_until(lambda: not space.names(resources.CLAIMS, SELECTOR), LONG, "all volumes are gone")
+    name = named(space, document, RECOVER, "QuorumLost")
+    assert name == f"{before}/backup:one/1"
+    annotate(space, RECOVER, name)
+    recovery = assert_restored(space, document, before)
+    assert "inPlace" not in recovery
+    assert condition(space.stored(document), "DataLossPossible")["reason"] == "RecoveredFromBackup"

@@ -1,0 +1,66 @@
+"""The seed of a recovery from an EtcdBackup: a Job restores the backup to its claim before etcd starts on it.
+
+    claim, Job (`FillSeed`) -> the Job succeeds -> the EtcdPeer, with an existing-only start
+
+The Job compares what it fetches with the SHA-256 on record, and the data gets its name only when it is
+complete. So a Job can be repeated, and a claim that somebody deletes is followed by another one.
+"""
+
+from etcd_operator.api.persisted import Recovery
+from etcd_operator.api.restores import RestoreFailure
+from etcd_operator.core.actions import Action, DropFilling, FillSeed, Plan
+from etcd_operator.core.jobs import JobEnd
+from etcd_operator.core.members import ClaimFacts, Member
+from etcd_operator.core.restores import result
+from etcd_operator.core.restores.state import JobState
+from etcd_operator.core.rules.seed import SEED_POLL, create_seed, reason_of, under_way
+from etcd_operator.core.state import ClusterState
+
+FILLING_POLL = 1.0
+"""Seconds between observations of the Job: its events lead to no pass of the cluster."""
+
+START_PATIENCE = 600.0
+"""Seconds for which no pod of the Job may run: a person may have to make a Secret."""
+
+
+def fill(state: ClusterState, recovery: Recovery, seed: Member | None) -> Plan | RestoreFailure:
+    """The next step until the EtcdPeer of the seed exists; or why there is none."""
+    claim, job = seed.claim if seed is not None else None, state.backups.job
+    if job is None:
+        return _begin(recovery, claim)
+    if job.is_terminating:
+        return _wait(recovery, "waiting until its former Job is deleted")
+    is_other = claim is not None and job.claim_uid not in ("", claim.uid)
+    if claim is None or claim.is_terminating or claim.is_lost or is_other:
+        return _act(
+            recovery, DropFilling(name=recovery.seed), f"{under_way(recovery)}: its claim was deleted"
+        )
+    if job.end is JobEnd.SUCCEEDED:
+        return _act(recovery, create_seed(recovery), under_way(recovery))
+    if job.end is JobEnd.FAILED:
+        return result.failure(job.report, why=job.why, job=job.name)
+    return _await(recovery, job)
+
+
+def _begin(recovery: Recovery, claim: ClaimFacts | None) -> Plan:
+    if claim is not None and claim.is_terminating:
+        return _wait(recovery, f"waiting until the former claim {claim.name} is deleted")
+    return _act(recovery, FillSeed(name=recovery.seed), under_way(recovery), requeue_after=FILLING_POLL)
+
+
+def _await(recovery: Recovery, job: JobState) -> Plan | RestoreFailure:
+    if job.is_running:
+        return _wait(recovery, f"the Job {job.name} restores it")
+    if job.waited < START_PATIENCE:
+        return _wait(recovery, f"the Job {job.name} has not started: {job.waits_for}")
+    minutes = round(START_PATIENCE / 60)
+    message = f"no pod of the Job {job.name} ran for {minutes} minutes: {job.waits_for}"
+    return RestoreFailure(reason="NotStarted", message=message)
+
+
+def _wait(recovery: Recovery, what: str) -> Plan:
+    return Plan.wait(reason_of(recovery), f"{under_way(recovery)}: {what}", requeue_after=FILLING_POLL)
+
+
+def _act(recovery: Recovery, action: Action, message: str, requeue_after: float = SEED_POLL) -> Plan:
+    return Plan.act(action, reason=reason_of(recovery), message=message, requeue_after=requeue_after)

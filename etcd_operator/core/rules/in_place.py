@@ -1,0 +1,183 @@
+"""A person gives up the data of a cluster that serves, for that of an EtcdBackup: a restore in place.
+
+It is requested by name, like the recovery of a lost majority, and goes the same way: `rules.manual_recovery`.
+The differences: the old cluster serves until the seed does, and the person may change their mind until then.
+
+    requested by name -> entry in status -> claim and Job of the seed (`rules.filling`) -> it serves
+    -> the Service selects nobody -> existing-only: the point of no return
+    -> the old cluster takes no more puts, its last revision is recorded -> its members are deleted, their
+    claims kept -> the Service selects the seed -> the cluster ID is recorded -> learners
+
+Whoever is connected to an old member writes to it until it is stopped. Its alarm NOSPACE ends that at one
+point of its log, so that the revision in the status is the last one that anybody was acknowledged.
+"""
+
+from dataclasses import replace
+
+import msgspec
+from semver import Version
+
+from etcd_operator.api.improbable import RESTORE_ANNOTATION
+from etcd_operator.api.persisted import Recovery
+from etcd_operator.core.actions import CloseClients, Plan, Remember, SetSeedExistingOnly, StopWrites
+from etcd_operator.core.members import Member
+from etcd_operator.core.recoveries import source_of
+from etcd_operator.core.rules.recovery_request import begin, name_of
+from etcd_operator.core.rules.responders import is_majority
+from etcd_operator.core.rules.seed import (
+    SEED_POLL,
+    held,
+    least_revision,
+    next_from_stored,
+    reason_of,
+    under_way,
+)
+from etcd_operator.core.state import ClusterState
+from etcd_operator.core.stock import StoredBackup
+from etcd_operator.core.versions import can_restore
+
+CANCELLED = f"the annotation {RESTORE_ANNOTATION} does not request it any more: the cluster goes on as it was"
+
+
+def restore(state: ClusterState) -> Plan | None:
+    """Begin the restore that is requested; what cannot begin is reported after every other rule."""
+    requested = state.desired.restore_in_place
+    if not requested or not state.has_quorum or _obstacle(state):
+        return None
+    possible = (_next(state, backup) for backup in state.backups.stored)
+    recovery = next((r for r in possible if name_of(r) == requested), None)
+    if recovery is None or _version_problem(state, recovery):
+        return None
+    message = (
+        f"restoring {source_of(recovery)} as {recovery.seed}, as requested: what was written since then is "
+        f"given up (the cluster is at revision {recovery.given_up})"
+    )
+    return Plan.act(*begin(state, recovery), reason="Restoring", message=message, requeue_after=SEED_POLL)
+
+
+def refused(state: ClusterState) -> Plan | None:
+    """Report why a restore is not carried out, and the name of the one that would be."""
+    requested, former = state.desired.restore_in_place, state.persisted.recovery
+    if not requested or (former is not None and former.replaces and name_of(former) == requested):
+        return None  # it was carried out
+    why = f"the annotation {RESTORE_ANNOTATION} requests {requested}"
+    if former is not None and former.failure and _is_attempt(state, former):
+        failed = f"{former.failure}; nothing was changed, and the cluster goes on as it was"
+        return held("RestoreFailed", f"{failed}; {_possible(state, requested)}")
+    return held("RestoreRefused", f"{why}, which is not possible: {_possible(state, requested)}")
+
+
+def _is_attempt(state: ClusterState, former: Recovery) -> bool:
+    """Whether this very attempt is requested; when it ended, it stopped to name the cluster it gives up."""
+    named = msgspec.structs.replace(former, replaces=state.persisted.cluster_id)
+    return former.in_place and name_of(named) == state.desired.restore_in_place
+
+
+def _possible(state: ClusterState, requested: str) -> str:
+    """What stands in the way; or the name to request, for the backup that was meant or else the newest."""
+    obstacle = _obstacle(state)
+    if obstacle:
+        return obstacle
+    stored = sorted(state.backups.stored, key=lambda backup: (backup.time, backup.revision), reverse=True)
+    meant = [backup for backup in stored if backup.name in requested.split("/")]
+    recovery = _next(state, (meant or stored)[0])
+    problem = _version_problem(state, recovery)
+    if problem:
+        return problem
+    others = [backup.name for backup in stored if not meant][1:]
+    also = f"; the same with another backup: {', '.join(others[:5])}" if others else ""
+    return (
+        f"to give up all that was written since then (the cluster is at revision {recovery.given_up}) and "
+        f"restore {source_of(recovery)}, annotate the EtcdCluster with "
+        f"{RESTORE_ANNOTATION}={name_of(recovery)}{also}"
+    )
+
+
+def _next(state: ClusterState, backup: StoredBackup) -> Recovery:
+    """The entry of a restore of this backup, with the version that runs."""
+    return next_from_stored(state, backup, version=str(state.lowest_version or ""), in_place=True)
+
+
+def _obstacle(state: ClusterState) -> str:
+    """Why no backup can be restored now; empty if one can."""
+    if state.persisted.is_adopting:
+        return "the cluster is being adopted: wait until that has ended"
+    if state.persisted.upgrade is not None:
+        return "an upgrade is under way: wait until it has ended"
+    if not state.backups.is_listed:
+        return "EtcdBackups cannot be read now"
+    if not state.backups.stored:
+        return (
+            "no EtcdBackup of this cluster is completed in its namespace; an EtcdRestore makes a new cluster"
+        )
+    return ""
+
+
+def _version_problem(state: ClusterState, recovery: Recovery) -> str:
+    """Why the version that runs cannot start on a backup; empty if it can."""
+    backup = next(b for b in state.backups.stored if recovery.backup and b.name == recovery.backup.name)
+    found, running = backup.etcd_version, recovery.version
+    if not can_restore(running):
+        return f"etcdutl {running} cannot raise revisions: upgrade to 3.5.10 or later first"
+    if not Version.is_valid(found) or not 0 <= Version.parse(running).minor - Version.parse(found).minor <= 1:
+        return (
+            f"the backup {backup.name} is of etcd {found or 'an unknown version'}, and the cluster runs "
+            f"{running}: it has to be of the same minor version or the one before; an EtcdRestore makes a "
+            "new cluster from it"
+        )
+    return ""
+
+
+# Under way
+
+
+def is_still_requested(state: ClusterState, recovery: Recovery) -> bool:
+    """Whether the annotation still names this restore."""
+    return state.desired.restore_in_place == name_of(recovery)
+
+
+def switch(recovery: Recovery, left: list[Member], *, is_final: bool) -> Plan:
+    """The seed serves: keep clients away from the old cluster, then stop its writes.
+
+    is_final: the point of no return has passed.
+    """
+    if not is_final:
+        mark = SetSeedExistingOnly(name=recovery.seed, revision=least_revision(recovery))
+        return Plan.act(
+            CloseClients(name=recovery.seed),
+            mark,
+            reason=reason_of(recovery),
+            message=under_way(recovery),
+            requeue_after=SEED_POLL,
+        )
+    names = [m for m in left if m.is_healthy and m.answer is not None]
+    stops = [StopWrites(name=m.name, member_id=m.answer.member_id) for m in names[:1] if m.answer is not None]
+    return Plan.act(*stops, reason=reason_of(recovery), message=under_way(recovery), requeue_after=SEED_POLL)
+
+
+def has_stopped(state: ClusterState, left: list[Member]) -> bool:
+    """Whether the old cluster takes no more puts: its alarm is on, or it has no quorum."""
+    if any(member.answer is not None and member.answer.is_out_of_space for member in left):
+        return True
+    return not any(is_majority(state, responder, led=True) for responder in left)
+
+
+def with_given_up(recovery: Recovery, left: list[Member]) -> Recovery:
+    """The entry of a restore in place with the last revision of the old cluster.
+
+    A member that reports the alarm has applied all that was acknowledged before it.
+    """
+    if not recovery.in_place:
+        return recovery
+    answers = [member.answer for member in left if member.answer is not None]
+    stopped = [answer.revision for answer in answers if answer.is_out_of_space]
+    found = stopped or [answer.revision for answer in answers]
+    return msgspec.structs.replace(recovery, given_up=max(found, default=recovery.given_up))
+
+
+def remembering(state: ClusterState, recovery: Recovery, plan: Plan) -> Plan:
+    """A handover that writes the last revision of the old cluster first: afterwards nobody knows it."""
+    if recovery == state.persisted.recovery:
+        return plan
+    remember = Remember(persisted=replace(state.persisted, recovery=recovery))
+    return replace(plan, actions=(remember, *plan.actions))

@@ -1,0 +1,145 @@
+"""The acts by which persistent members are restored from an EtcdBackup, after a loss or in place."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import assert_never
+
+import msgspec
+
+from etcd_operator.api import improbable
+from etcd_operator.api.backups import BackupSpec, EtcdBackup
+from etcd_operator.api.meta import ObjectMeta
+from etcd_operator.api.persisted import BackupSource, Recovery
+from etcd_operator.core.actions import (
+    CloseClients,
+    ConfirmBackup,
+    DropFilling,
+    FillSeed,
+    ReopenClients,
+    RestoreAction,
+)
+from etcd_operator.core.backups.state import COMPLETED
+from etcd_operator.core.rules.recovery_request import name_of
+from etcd_operator.core.versions import image_of
+from etcd_operator.decoding import convert
+from etcd_operator.errors import Conflict, InvalidSpec
+from etcd_operator.kube import resources
+from etcd_operator.kube.views import Job, Written
+from etcd_operator.reconcile.members.protocol import Scope
+from etcd_operator.render import persistent, seed_job
+
+CLOSED = "closed"
+"""Instead of a token, which no pod has."""
+
+
+@dataclass(frozen=True)
+class Restoring:
+    """See `members.persistent`. image: the operator's own; may raise. repository: of etcd's images."""
+
+    scope: Scope
+    image: Callable[[], str]
+    repository: str
+
+    def act(self, action: RestoreAction) -> None:
+        """Carry it out. Raises Conflict where what is read live differs."""
+        match action:
+            case ConfirmBackup():
+                self._confirm(action)
+            case FillSeed():
+                self._fill(action.name)
+            case DropFilling():
+                self._drop_filling(action.name)
+            case CloseClients():
+                self._close()
+            case ReopenClients():
+                self._reopen()
+            case _:
+                assert_never(action)
+
+    def _confirm(self, action: ConfirmBackup) -> None:
+        found = self.scope.objects.find(resources.BACKUPS, action.name, EtcdBackup)
+        is_same = found is not None and found.metadata.uid == action.uid
+        if (
+            found is None
+            or not is_same
+            or (found.status.phase, found.status.sha256)
+            != (
+                COMPLETED,
+                action.sha256,
+            )
+        ):
+            raise Conflict(
+                f"the EtcdBackup {action.name} has changed since it was observed: not restoring it"
+            )
+
+    def _fill(self, name: str) -> None:
+        """First the claim: a Job without one would wait for that of anybody."""
+        recovery, backup = self._recovery()
+        desired = self.scope.desired.at(recovery.version)
+        known = [m.claim for m in self.scope.state.members if m.claim is not None and m.name != name]
+        is_root_owned = any(not claim.is_for_non_root for claim in known)
+        body = persistent.seed_claim(desired, name, recovery.token, is_root_owned=is_root_owned)
+        self.scope.create(resources.CLAIMS, body, "PVCCreated")
+        claim = self.scope.objects.client.get(resources.CLAIMS, self.scope.objects.key(name), Written)
+        try:
+            access = convert(backup.spec, BackupSpec)
+        except msgspec.ValidationError as error:
+            raise InvalidSpec(f"EtcdBackup {backup.name}: {error}") from error
+        job = seed_job.job(
+            desired,
+            recovery,
+            access,
+            image=self.image(),
+            etcd_image=image_of(self.repository, recovery.version),
+            claim_uid=claim.metadata.uid,
+            is_root_owned=is_root_owned,
+        )
+        self.scope.create(resources.JOBS, job, "JobCreated")
+
+    def _recovery(self) -> tuple[Recovery, BackupSource]:
+        recovery = self.scope.state.persisted.recovery
+        if recovery is None or recovery.backup is None:
+            raise Conflict("no backup is being restored")
+        return recovery, recovery.backup
+
+    def _drop_filling(self, name: str) -> None:
+        """Never where the seed was found to serve: the volume of its data must not be deleted after that."""
+        desired, objects = self.scope.desired, self.scope.objects
+        recovery = self.scope.state.persisted.recovery
+        if recovery is None or recovery.backup is None:
+            return
+        claim = objects.find(resources.CLAIMS, name, Written)
+        if claim is not None and improbable.CLUSTER_ID_ANNOTATION in claim.metadata.annotations:
+            raise Conflict(f"{name} was found to serve: it is not deleted")
+        job = objects.find(resources.JOBS, seed_job.job_name(desired, recovery), Job)
+        if job is not None and job.metadata.controller_uid == desired.uid:
+            objects.remove(resources.JOBS, job.metadata, propagation="Foreground")
+
+    def _close(self) -> None:
+        """Only while it is requested, live: right after this there is no way back."""
+        recovery, _ = self._recovery()
+        desired, objects = self.scope.desired, self.scope.objects
+        cluster = objects.client.get(resources.IMPROBABLE_CLUSTERS, desired.key, Written).metadata
+        requested = cluster.annotations.get(improbable.RESTORE_ANNOTATION)
+        if cluster.uid != desired.uid or requested != name_of(recovery):
+            raise Conflict(f"{name_of(recovery)} is not requested any more: the old cluster is not changed")
+        self._select(CLOSED, closed=name_of(recovery))
+
+    def _reopen(self) -> None:
+        self._select(self.scope.desired.token, closed=None)
+
+    def _select(self, token: str, *, closed: str | None) -> None:
+        """Change the Service's selector. closed: by this annotation caches show that it selects nobody."""
+        found = self._service()
+        change = {
+            "metadata": {"annotations": {improbable.CLOSED_ANNOTATION: closed}},
+            "spec": {"selector": {improbable.TOKEN_LABEL: token}},
+        }
+        self.scope.objects.merge(resources.SERVICES, found, change)
+
+    def _service(self) -> ObjectMeta:
+        desired, objects = self.scope.desired, self.scope.objects
+        found = objects.client.get(resources.SERVICES, objects.key(desired.name), Written).metadata
+        if found.controller_uid != desired.uid:
+            raise Conflict(f"Service {desired.name} is not this cluster's")
+        return found

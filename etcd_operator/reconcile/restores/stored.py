@@ -1,0 +1,104 @@
+"""The EtcdBackups that an EtcdCluster can be restored from, and the Job that does so.
+
+From the caches, and only where a backup may be restored: without a quorum, on request, or under way. What a
+cache does not show yet is offered later; the one that is restored is read live before.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import msgspec
+
+from etcd_operator.api import improbable
+from etcd_operator.api.backups import BackupSpec, EtcdBackup
+from etcd_operator.api.improbable import EtcdCluster
+from etcd_operator.clock import Clock
+from etcd_operator.core.backups.spec import named_cluster
+from etcd_operator.core.backups.state import COMPLETED
+from etcd_operator.core.backups.status import VERIFIED
+from etcd_operator.core.restores.state import JobState
+from etcd_operator.core.rules.seed import is_filled_by_job
+from etcd_operator.core.state import ClusterState
+from etcd_operator.core.stock import NO_BACKUPS, BackupSight, StoredBackup
+from etcd_operator.decoding import convert
+from etcd_operator.keys import Key
+from etcd_operator.kube.informer import Informer
+from etcd_operator.reconcile.caches import Caches
+from etcd_operator.reconcile.restores.jobs import JobReader
+from etcd_operator.reconcile.writes import Writes
+from etcd_operator.render import seed_job
+from etcd_operator.timestamps import instant
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredBackups:
+    """Of the clusters of `etcd.improbable.io`."""
+
+    caches: Caches[EtcdCluster]
+    backups: Informer[EtcdBackup]
+    jobs: JobReader
+    writes: Writes
+    clock: Clock
+
+    def __call__(self, cluster: EtcdCluster, state: ClusterState) -> BackupSight:
+        """What is known now; nothing where no backup may be restored. Raises the errors of `Client`."""
+        persisted, key = state.persisted, cluster.metadata.key
+        may_restore = not state.has_quorum or persisted.is_recovering or state.desired.restore_in_place
+        if not persisted.is_bootstrapped or not may_restore:
+            self.jobs.forget(key)
+            return NO_BACKUPS
+        return BackupSight(
+            is_listed=self.backups.has_synced,
+            stored=tuple(self._stored(key)) if self.backups.has_synced else (),
+            job=self._job(key, state),
+            is_closed=self._is_closed(key),
+        )
+
+    def _stored(self, key: Key) -> Iterator[StoredBackup]:
+        now = self.clock.now()
+        for backup in self.backups.store.values():
+            status = backup.status
+            is_whole = status.phase == COMPLETED and status.url and status.sha256 and status.cluster_id
+            if not is_whole or not _is_of(backup, key):
+                continue
+            # What was written while the backup was taken may be missing from it.
+            taken = status.start_time or status.completion_time
+            yield StoredBackup(
+                name=backup.metadata.name,
+                uid=backup.metadata.uid,
+                cluster_id=status.cluster_id.lstrip("0"),
+                revision=status.revision,
+                etcd_version=status.etcd_version,
+                sha256=status.sha256,
+                time=taken,
+                age=max(0, int((now - instant(taken)).total_seconds())) if taken else 0,
+                url=status.url,
+                spec=backup.spec,
+                is_damaged=any(c.type == VERIFIED and c.status == "False" for c in status.conditions),
+            )
+
+    def _job(self, key: Key, state: ClusterState) -> JobState | None:
+        """Until the seed is started; then its own claim and pod show how far it is."""
+        recovery = state.persisted.recovery
+        if recovery is None or not state.persisted.is_recovering or not is_filled_by_job(recovery):
+            return None
+        seed = state.by_name.get(recovery.seed)
+        if seed is not None and seed.peer is not None:
+            return None
+        name = seed_job.job_name(state.desired, recovery)
+        return self.jobs.read(key, state.desired.uid, name, self.writes.of(key))
+
+    def _is_closed(self, key: Key) -> bool:
+        service = self.caches.services.store.get(key)
+        return service is not None and improbable.CLOSED_ANNOTATION in service.metadata.annotations
+
+
+def _is_of(backup: EtcdBackup, key: Key) -> bool:
+    """Whether an EtcdBackup is one of the cluster with this key."""
+    if backup.metadata.namespace != key.namespace or backup.metadata.deletion_timestamp is not None:
+        return False
+    try:
+        spec = convert(backup.spec, BackupSpec)
+    except msgspec.ValidationError:
+        return False
+    return named_cluster(spec.source, key.namespace) == key.name

@@ -1,0 +1,179 @@
+"""A cluster that serves is restored from an EtcdBackup: on request only, once, and not before the end."""
+
+import pytest
+
+from unit.fakes.apiserver.kinds import CLAIMS, JOBS, SERVICES
+from unit.reconcile.bodies import IMPROBABLE, PEERS
+from unit.reconcile.disturbance import DISTURBANCES, Disturbance, run_or_die
+from unit.reconcile.expected import assert_finished
+from unit.reconcile.manual_recoveries import LOST, is_reason, message
+from unit.reconcile.restored_clusters import DAMAGED, RESTORE, stored
+
+NAME = "c0de/one/1"
+OLD = ("c-0", "c-1", "c-2")
+
+
+def test_a_backup_takes_the_place_of_the_data_of_a_cluster_that_serves() -> None:
+    with stored() as (made, backups):
+        revision = made.etcd.etcd.revision
+        backups.ask("one")
+        made.run_until(is_reason(made, "RestoreRefused"))
+        assert f"{RESTORE}={NAME}" in message(made)
+        assert made.condition(IMPROBABLE, "Available")["status"] == "True"
+        backups.ask(NAME)
+        backups.until_restored()
+        assert b"later" not in made.etcd.etcd.keys
+        assert made.etcd.etcd.keys[b"key"] == (b"value", 2)
+        assert_finished(made, IMPROBABLE, 3, (3, 4, 5), kept=OLD)
+        recovery = made.status(IMPROBABLE)["recovery"]
+        assert (recovery["inPlace"], recovery["givenUp"], recovery["revision"]) == (True, revision, 2)
+        loss = made.condition(IMPROBABLE, "DataLossPossible")
+        assert (loss["status"], loss["reason"]) == ("True", "RestoredInPlace")
+        assert f"up to revision {revision}" in loss["message"]
+        assert backups.selected == recovery["token"]
+        assert "etcd.improbable.io/closed" not in made.get(SERVICES)["metadata"].get("annotations", {})
+        for name in OLD:
+            assert made.get(CLAIMS, name)["metadata"]["annotations"]["etcd.improbable.io/given-up-by"] == NAME
+
+
+def test_a_damaged_backup_leaves_the_cluster_as_it_is() -> None:
+    with stored() as (made, backups):
+        before = made.names(CLAIMS), made.names(PEERS)
+        backups.failure = DAMAGED
+        backups.ask(NAME)
+        backups.until(is_reason(made, "RestoreFailed"))
+        assert "one.db is damaged" in message(made)
+        assert f"{RESTORE}=c0de/one/2" in message(made)
+        made.wait(3.0)
+        assert (made.names(CLAIMS), made.names(PEERS)) == before
+        assert made.names(JOBS) == []
+        backups.ask(None)
+        made.settle()
+        assert_finished(made, IMPROBABLE, 3)
+        assert made.etcd.etcd.keys[b"later"] == (b"value", 3)
+        backups.failure = None
+        backups.ask("c0de/one/2")
+        backups.until_restored()
+        assert b"later" not in made.etcd.etcd.keys
+
+
+def test_a_restore_that_is_cancelled_leaves_nothing() -> None:
+    with stored() as (made, backups):
+        backups.ask(NAME)
+        made.run_until(lambda: bool(made.names(JOBS)))
+        backups.ask(None)
+        backups.until(lambda: not made.names(JOBS) and made.names(CLAIMS) == list(OLD))
+        made.settle()
+        assert_finished(made, IMPROBABLE, 3)
+        assert made.status(IMPROBABLE)["recovery"]["replaces"] == ""
+        assert "RestoreCancelled" in made.event_reasons()
+        assert made.condition(IMPROBABLE, "DataLossPossible") == {}
+        backups.ask(NAME)
+        made.run_until(is_reason(made, "RestoreRefused"))
+        assert f"{RESTORE}=c0de/one/2" in message(made)
+
+
+def test_an_edit_at_the_last_moment_reopens_the_cluster() -> None:
+    """The annotation goes right after the Service was closed, and the operator dies there."""
+    with stored() as (made, backups):
+        made.kill()
+        backups.ask(NAME)
+        made.start(dies_at=1, dies_on="services")
+        assert not run_or_die(made, lambda: backups.until(lambda: False))
+        assert backups.selected == "closed"
+        backups.ask(None)
+        made.start()
+        backups.until(lambda: made.names(CLAIMS) == list(OLD) and backups.selected != "closed")
+        made.settle()
+        assert_finished(made, IMPROBABLE, 3)
+        assert made.etcd.etcd.keys[b"later"] == (b"value", 3)
+        assert "etcd.improbable.io/closed" not in made.get(SERVICES)["metadata"].get("annotations", {})
+
+
+def test_no_client_reaches_a_seed_that_may_be_thrown_away() -> None:
+    with stored() as (made, backups):
+        seen: list[tuple[str, bool, bool]] = []
+
+        def observe() -> bool:
+            claims = {c: made.get(CLAIMS, c)["metadata"]["annotations"] for c in made.names(CLAIMS)}
+            marked = "etcd.improbable.io/cluster-id" in claims.get("c-3", {})
+            old = "c-0" in made.objects()["pods"]
+            seen.append((backups.selected, marked, old))
+            return bool(made.status(IMPROBABLE)["clusterID"] != "c0de")
+
+        first = backups.selected
+        backups.ask(NAME)
+        backups.until(observe)
+        last = backups.selected
+        assert {token for token, marked, _ in seen if not marked} <= {first, "closed"}
+        assert {token for token, marked, _ in seen if marked} <= {"closed", last}
+        assert [token for token, _, _ in seen] == sorted(
+            [token for token, _, _ in seen], key=[first, "closed", last].index
+        )
+
+
+def test_revisions_exceed_all_that_was_issued_also_after_a_second_restore_of_one_backup() -> None:
+    with stored() as (made, backups):
+        backups.ask(NAME)
+        backups.until_restored()
+        given_up = made.etcd.etcd.revision
+        backups.ask(f"{made.status(IMPROBABLE)['clusterID']}/one/2")
+        backups.until_restored()
+        assert made.etcd.etcd.revision > given_up + 100_000_000
+        recovery = made.status(IMPROBABLE)["recovery"]
+        assert (recovery["generation"], recovery["bump"]) == (2, 2_000_000_000)
+
+
+def test_puts_end_before_the_last_revision_is_recorded() -> None:
+    """A client that stays connected writes until then; nothing that was acknowledged exceeds the status."""
+    with stored() as (made, backups):
+        old = made.etcd
+
+        def write() -> bool:
+            if not old.etcd.alarms and old.running:
+                old.put(b"more", b"value")
+            return bool(made.status(IMPROBABLE)["clusterID"] != "c0de")
+
+        backups.ask(NAME)
+        backups.until(write)
+        assert made.status(IMPROBABLE)["recovery"]["givenUp"] == old.etcd.revision > 10
+
+
+WRITES = 24
+"""From the entry in status to the recorded cluster ID, for one member."""
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("first", range(1, WRITES + 2, 4))
+@pytest.mark.parametrize("disturbance", [DISTURBANCES[lost] for lost in LOST], ids=LOST)
+def test_a_restore_is_made_once_whatever_happens_at_any_write(disturbance: Disturbance, first: int) -> None:
+    for write in range(first, first + 4):
+        with stored(size=1) as (made, backups):
+            made.kill()
+            backups.ask(NAME)
+            has_come = disturbance.arrange(made, write)
+            if not run_or_die(made, backups.until_restored):
+                made.world.settle()
+                made.start()
+                backups.until(lambda: made.status(IMPROBABLE)["clusterID"] != "c0de")
+                made.settle()
+            assert b"later" not in made.etcd.etcd.keys
+            recovery = made.status(IMPROBABLE)["recovery"]
+            assert (recovery["generation"], recovery["givenUp"]) == (1, 3)
+            assert made.status(IMPROBABLE)["keptClaims"] == ["c-0"]
+            assert backups.selected == recovery["token"]
+            assert has_come() or write > WRITES
+
+
+@pytest.mark.parametrize("write", [2, 5, 9, 13])
+def test_an_operator_that_dies_goes_on(write: int) -> None:
+    with stored(size=1) as (made, backups):
+        made.kill()
+        backups.ask(NAME)
+        made.start(dies_at=write)
+        assert not run_or_die(made, backups.until_restored)
+        made.world.settle()
+        made.start()
+        backups.until(lambda: made.status(IMPROBABLE)["clusterID"] != "c0de")
+        made.settle()
+        assert (made.etcd.etcd.keys.get(b"later"), made.etcd.running) == (None, ["c-1"])
