@@ -1,0 +1,139 @@
+"""States of persistent clusters with EtcdBackups, and of their restore after a loss and in place."""
+
+from dataclasses import replace
+from typing import Any
+
+from etcd_operator.api.persisted import BackupSource, Recovery
+from etcd_operator.core.jobs import JobEnd
+from etcd_operator.core.restores.result import Report
+from etcd_operator.core.restores.state import JobState
+from etcd_operator.core.state import ClusterState
+from etcd_operator.core.stock import BackupSight, StoredBackup
+from unit.core.builders import (
+    CLUSTER_ID,
+    TOKEN,
+    VERSION,
+    answer,
+    bootstrapped,
+    changed,
+    claim,
+    entry,
+    peer,
+    persistent,
+    silent,
+)
+
+TIME = "2026-01-01T00:00:00Z"
+SOURCE = BackupSource(
+    cluster="db",
+    via="Object",
+    name="one",
+    sha256="ab",
+    time=TIME,
+    age=3600,
+    url="s3://b/one.db",
+    spec={"a": 1},
+)
+RECOVERY = Recovery(
+    generation=1,
+    survivor="",
+    revision=9,
+    version=VERSION,
+    seed="db-3",
+    token=f"{TOKEN}-1",
+    replaces=CLUSTER_ID,
+    backup=SOURCE,
+)
+IN_PLACE = Recovery(
+    generation=1,
+    survivor="",
+    revision=9,
+    version=VERSION,
+    seed="db-3",
+    token=f"{TOKEN}-1",
+    replaces=CLUSTER_ID,
+    backup=SOURCE,
+    in_place=True,
+    given_up=20,
+)
+LOST_NAME = f"{CLUSTER_ID}/backup:one/1"
+NAME = f"{CLUSTER_ID}/one/1"
+
+
+def backup(name: str = "one", **changes: Any) -> StoredBackup:
+    """A completed EtcdBackup of the recorded etcd cluster."""
+    made = StoredBackup(
+        name=name,
+        uid=f"uid-{name}",
+        cluster_id=CLUSTER_ID,
+        revision=9,
+        etcd_version=VERSION,
+        sha256="ab",
+        time=TIME,
+        age=3600,
+        url=f"s3://b/{name}.db",
+        spec={"a": 1},
+    )
+    return replace(made, **changes)
+
+
+def sight(*backups: StoredBackup, **changes: Any) -> BackupSight:
+    """What is known of them, by default of one."""
+    return replace(BackupSight(is_listed=True, stored=backups or (backup(),)), **changes)
+
+
+def job(**changes: Any) -> JobState:
+    """The Job that restores to the claim of the seed; it runs."""
+    made = JobState(name="db-seed", is_running=True, claim_uid="claim-db-3")
+    return replace(made, **changes)
+
+
+FAILED = job(end=JobEnd.FAILED, is_running=False, report=Report(error="one.db is damaged", reason="Damaged"))
+DONE = job(end=JobEnd.SUCCEEDED, is_running=False)
+
+
+def live(asked: str = "", **changes: Any) -> ClusterState:
+    """A cluster that serves at revision 20, with a backup."""
+    state = bootstrapped(persistent(restore_in_place=asked))
+    for name in ("db-0", "db-1", "db-2"):
+        known = state.by_name[name].answer
+        assert known is not None
+        state = changed(state, name, answer=replace(known, revision=20))
+    return replace(state, **{"backups": sight(), **changes})
+
+
+def remembering(state: ClusterState, recovery: Recovery) -> ClusterState:
+    """A recovery is under way."""
+    persisted = replace(state.persisted, recovery=recovery)
+    return replace(state, desired=replace(state.desired, persisted=persisted))
+
+
+def filling(state: ClusterState, recovery: Recovery = IN_PLACE, **parts: Any) -> ClusterState:
+    """The claim of the seed exists, and no EtcdPeer."""
+    made = claim("db-3", token=f"{TOKEN}-1", is_restored=True)
+    seed = silent(state.desired, "db-3", **{"claim": made, "peer": None, "pod": None, **parts})
+    state = remembering(state, recovery)
+    return replace(state, members=(*state.members, seed))
+
+
+def seeding(state: ClusterState, recovery: Recovery = IN_PLACE, **parts: Any) -> ClusterState:
+    """Its EtcdPeer exists, too, and its pod is silent."""
+    made = silent(state.desired, "db-3")
+    return filling(
+        state, recovery, **{"peer": peer("db-3"), "pod": made.pod, "has_replica_set": True, **parts}
+    )
+
+
+def served(state: ClusterState, recovery: Recovery = IN_PLACE, **parts: Any) -> ClusterState:
+    """The seed leads a cluster of its own, with the data of the backup."""
+    listed = (entry("db-3"),)
+    reply = answer("db-3", listed, cluster_id="feed", revision=9 + recovery.bump)
+    made = seeding(state, recovery, **{"entry": listed[0], "answer": reply, **parts})
+    for name in ("db-0", "db-1", "db-2"):
+        made = changed(made, name, entry=None)
+    return made
+
+
+def final_claim() -> Any:
+    """The claim of a seed that was found to serve."""
+    return claim("db-3", token=f"{TOKEN}-1", cluster_id="feed", is_restored=True)

@@ -1,0 +1,330 @@
+"""A restore in place: when it is offered, begun, refused, cancelled; and where writes end."""
+
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+import pytest
+
+from etcd_operator.api.improbable import RESTORE_ANNOTATION
+from etcd_operator.api.persisted import Adoption, Upgrade
+from etcd_operator.core.actions import (
+    CloseClients,
+    ConfirmBackup,
+    CreateMember,
+    DropFilling,
+    DropSeed,
+    FillSeed,
+    OpenSeed,
+    Remember,
+    ReopenClients,
+    RetireMember,
+    SetSeedExistingOnly,
+    Stage,
+    StopWrites,
+)
+from etcd_operator.core.jobs import JobEnd
+from etcd_operator.core.members import PodProblem
+from etcd_operator.core.plan import plan
+from etcd_operator.core.rules.filling import START_PATIENCE
+from etcd_operator.core.rules.in_place import refused, restore
+from etcd_operator.core.starts import Resuming
+from etcd_operator.core.state import ClusterState
+from etcd_operator.core.status import conditions
+from unit.core.builders import CLUSTER_ID, TOKEN, VERSION, changed, claim, peer
+from unit.core.stored import (
+    DONE,
+    FAILED,
+    IN_PLACE,
+    NAME,
+    backup,
+    filling,
+    final_claim,
+    job,
+    live,
+    remembering,
+    seeding,
+    served,
+    sight,
+)
+
+
+def verdicts(state: ClusterState) -> dict[str, tuple[str, str]]:
+    return {c.type: (c.status, c.reason) for c in conditions(state, plan(state))}
+
+
+def test_a_restore_begins_when_it_is_named() -> None:
+    made = plan(live(NAME))
+
+    confirm, remember, fill = made.actions
+    assert confirm == ConfirmBackup(name="one", uid="uid-one", sha256="ab")
+    assert isinstance(remember, Remember)
+    assert remember.persisted.recovery == IN_PLACE
+    assert fill == FillSeed(name="db-3")
+    assert "the cluster is at revision 20" in made.message
+
+
+def adopting(state: ClusterState, **persisted: Any) -> ClusterState:
+    return replace(state, desired=replace(state.desired, persisted=replace(state.persisted, **persisted)))
+
+
+UPGRADE = Upgrade(origin=VERSION, target="3.6.17", member="")
+REFUSED = [
+    pytest.param(live("one"), f"{RESTORE_ANNOTATION}={NAME}", id="only the name of the backup"),
+    pytest.param(live("feed/one/1"), f"={NAME}", id="another cluster"),
+    pytest.param(live(f"{CLUSTER_ID}/one/2"), f"={NAME}", id="another attempt"),
+    pytest.param(
+        live("?", backups=sight(backup(), backup("two", time="2026-01-02T00:00:00Z"))),
+        f"={CLUSTER_ID}/two/1; the same with another backup: one",
+        id="the newest is offered",
+    ),
+    pytest.param(live(NAME, backups=sight(is_listed=False)), "cannot be read now", id="not listed"),
+    pytest.param(
+        live(NAME, backups=replace(sight(), stored=())), "no EtcdBackup of this cluster", id="no backup"
+    ),
+    pytest.param(
+        live(NAME, backups=sight(backup(etcd_version="3.4.30"))), "same minor version", id="too old a version"
+    ),
+    pytest.param(live(NAME, backups=sight(backup(etcd_version="3.7.0"))), "same minor version", id="too new"),
+    pytest.param(live(NAME, backups=sight(backup(etcd_version=""))), "an unknown version", id="no version"),
+]
+
+
+@pytest.mark.parametrize(("state", "expected"), REFUSED)
+def test_what_is_not_possible_is_refused_with_what_would_be(state: ClusterState, expected: str) -> None:
+    made = plan(state)
+
+    assert (made.actions, made.stage) == ((), Stage.HELD)
+    assert made.reason == "RestoreRefused"
+    assert expected in made.message
+
+
+def test_an_adoption_and_an_upgrade_come_first() -> None:
+    for state, word in (
+        (adopting(live(NAME), upgrade=UPGRADE), "upgrade"),
+        (adopting(live(NAME), adoption=Adoption(members=())), "adopted"),
+    ):
+        assert restore(state) is None
+        found = refused(state)
+        assert found is not None
+        assert word in found.message
+
+
+def test_an_etcdutl_that_cannot_raise_revisions_is_refused() -> None:
+    state = live(NAME)
+    for name in ("db-0", "db-1", "db-2"):
+        known = state.by_name[name].answer
+        assert known is not None
+        state = changed(state, name, answer=replace(known, version="3.5.9"))
+    assert restore(state) is None
+    found = refused(state)
+    assert found is not None
+    assert "3.5.10 or later" in found.message
+
+
+def test_nothing_is_reported_without_a_request_or_after_it_was_carried_out() -> None:
+    assert plan(live()).reason == "Settled"
+    done = remembering(live(NAME), msgspec.structs.replace(IN_PLACE, replaces=CLUSTER_ID))
+    done = adopting(done, cluster_id="feed")
+    assert refused(done) is None
+
+
+def test_a_failed_attempt_is_reported_with_the_name_of_the_next() -> None:
+    failed = msgspec.structs.replace(IN_PLACE, replaces="", failure="it is damaged")
+    made = plan(remembering(live(NAME), failed))
+    assert made.reason == "RestoreFailed"
+    assert "it is damaged; nothing was changed" in made.message
+    assert f"={CLUSTER_ID}/one/2" in made.message
+    assert plan(remembering(live("one"), failed)).reason == "RestoreRefused"
+
+
+STEPS = [
+    pytest.param(remembering(live(NAME), IN_PLACE), FillSeed(name="db-3"), id="nothing is made"),
+    pytest.param(filling(live(NAME)), FillSeed(name="db-3"), id="the Job is missing"),
+    pytest.param(
+        filling(live(NAME, backups=sight(job=DONE))),
+        CreateMember(name="db-3", start=Resuming(token=f"{TOKEN}-1"), version=VERSION),
+        id="the data is complete",
+    ),
+    pytest.param(
+        remembering(live(NAME, backups=sight(job=job())), IN_PLACE),
+        DropFilling(name="db-3"),
+        id="its claim was deleted",
+    ),
+    pytest.param(
+        filling(live(NAME, backups=sight(job=job())), claim=claim("db-3", is_terminating=True)),
+        DropFilling(name="db-3"),
+        id="its claim is being deleted",
+    ),
+    pytest.param(
+        filling(live(NAME, backups=sight(job=DONE)), claim=claim("db-3", uid="another")),
+        DropFilling(name="db-3"),
+        id="its claim is another one",
+    ),
+    pytest.param(filling(live("", backups=sight(job=job()))), DropSeed(name="db-3"), id="it is cancelled"),
+    pytest.param(
+        remembering(live("", backups=sight(job=job())), IN_PLACE),
+        DropSeed(name="db-3"),
+        id="it is cancelled without a claim",
+    ),
+    pytest.param(
+        seeding(live(NAME, backups=sight(is_closed=True))),
+        ReopenClients(name="db-3"),
+        id="the seed was lost after the Service was closed",
+    ),
+    pytest.param(
+        filling(live(NAME), claim=final_claim()),
+        CreateMember(name="db-3", start=Resuming(token=f"{TOKEN}-1"), version=VERSION),
+        id="its EtcdPeer was deleted after it served",
+    ),
+]
+
+
+@pytest.mark.parametrize(("state", "expected"), STEPS)
+def test_each_step_follows_from_what_there_is(state: ClusterState, expected: object) -> None:
+    assert plan(state).actions == (expected,)
+
+
+WAITS = [
+    pytest.param(sight(job=job()), {}, "the Job db-seed restores it", id="the Job runs"),
+    pytest.param(
+        sight(job=job(is_running=False, waits_for="no Secret")),
+        {},
+        "has not started: no Secret",
+        id="not yet",
+    ),
+    pytest.param(sight(job=job(is_terminating=True)), {}, "former Job", id="a former Job is being deleted"),
+    pytest.param(sight(), {"claim": claim("db-3", is_terminating=True)}, "former claim db-3", id="a claim"),
+]
+
+
+@pytest.mark.parametrize(("backups", "parts", "expected"), WAITS)
+def test_what_is_under_way_is_waited_for(backups: Any, parts: Any, expected: str) -> None:
+    made = plan(filling(live(NAME, backups=backups), **parts))
+    assert (made.actions, made.reason) == ((), "Restoring")
+    assert expected in made.message
+
+
+ENDS = [
+    pytest.param(filling(live(NAME, backups=sight(job=FAILED))), "BackupDamaged", id="damaged"),
+    pytest.param(
+        filling(live(NAME, backups=sight(job=job(is_running=False, waited=START_PATIENCE, waits_for="x")))),
+        "NotStarted",
+        id="the pod never starts",
+    ),
+    pytest.param(
+        seeding(live(NAME), peer=peer("db-3", is_terminating=True)),
+        "lost before it served",
+        id="its peer goes",
+    ),
+    pytest.param(seeding(live(NAME), claim=None), "lost before it served", id="its claim is gone"),
+    pytest.param(
+        seeding(live(NAME), claim=claim("db-3", token=f"{TOKEN}-1")),
+        "lost before it served",
+        id="an empty claim",
+    ),
+]
+
+
+@pytest.mark.parametrize(("state", "expected"), ENDS)
+def test_a_failure_is_recorded_before_anything_is_removed(state: ClusterState, expected: str) -> None:
+    (remember,) = plan(state).actions
+    assert isinstance(remember, Remember)
+    failed = remember.persisted.recovery
+    assert failed is not None
+    assert expected in failed.failure
+    assert failed.replaces == CLUSTER_ID
+    made = plan(remembering(state, failed))
+    assert made.actions[-1] == DropSeed(name="db-3")
+    (ended,) = plan(remembering(live(NAME), failed)).actions
+    assert isinstance(ended, Remember)
+    assert ended.persisted.recovery == msgspec.structs.replace(failed, replaces="")
+
+
+def test_a_cancelled_restore_reopens_the_service() -> None:
+    made = plan(seeding(live("", backups=sight(is_closed=True))))
+    assert made.actions == (ReopenClients(name="db-3"), DropSeed(name="db-3"))
+
+
+def test_a_seed_with_a_problem_is_reported() -> None:
+    made = plan(seeding(live(NAME), problem=PodProblem(reason="Unschedulable", message="no node")))
+    assert (made.stage, made.reason) == (Stage.HELD, "Unschedulable")
+
+
+def stopped(state: ClusterState) -> ClusterState:
+    for name in ("db-0", "db-1"):
+        known = state.by_name[name].answer
+        assert known is not None
+        state = changed(state, name, answer=replace(known, errors=("alarm:NOSPACE",), revision=31))
+    return state
+
+
+def test_clients_are_kept_out_before_the_point_of_no_return() -> None:
+    made = plan(served(live(NAME)))
+    close, mark = made.actions
+    assert close == CloseClients(name="db-3")
+    assert mark == SetSeedExistingOnly(name="db-3", revision=9 + 500_000_000)
+    assert plan(served(live(NAME), answer=None)).actions == ()
+
+
+def test_writes_end_before_the_members_do() -> None:
+    made = plan(served(live(), claim=final_claim()))
+    assert made.actions == (StopWrites(name="db-0", member_id="id-db-0"),)
+
+
+def test_the_last_revision_is_recorded_before_anything_is_deleted() -> None:
+    made = plan(stopped(served(live(), claim=final_claim())))
+    remember, mark, *retired, opened, done = made.actions
+    assert isinstance(remember, Remember)
+    recovery = remember.persisted.recovery
+    assert recovery is not None
+    assert (recovery.given_up, remember.persisted.cluster_id) == (31, CLUSTER_ID)
+    assert isinstance(mark, SetSeedExistingOnly)
+    assert retired == [RetireMember(name=f"db-{n}", seed="db-3", keeps_claim=True) for n in range(3)]
+    assert opened == OpenSeed(name="db-3")
+    assert isinstance(done, Remember)
+    assert done.persisted.recovery == recovery
+    again = plan(remembering(stopped(served(live(), claim=final_claim())), recovery))
+    assert isinstance(again.actions[0], SetSeedExistingOnly), "it is recorded already"
+
+
+def test_an_old_cluster_without_a_quorum_takes_no_writes() -> None:
+    state = served(live(), claim=final_claim())
+    for name in ("db-0", "db-1", "db-2"):
+        known = state.by_name[name].answer
+        assert known is not None
+        state = changed(state, name, answer=replace(known, leader="") if name == "db-0" else None)
+    made = plan(state)
+    assert isinstance(made.actions[-1], Remember)
+
+
+def test_the_status_says_that_the_cluster_serves_until_it_does_not() -> None:
+    found = verdicts(filling(live(NAME, backups=sight(job=job()))))
+    assert (found["Available"], found["Degraded"]) == (("True", "QuorumHealthy"), ("True", "Restoring"))
+    assert "DataLossPossible" not in found
+    found = verdicts(served(live(NAME, backups=sight(is_closed=True)), claim=final_claim()))
+    assert found["Available"] == ("False", "QuorumLost")
+    assert found["DataLossPossible"] == ("True", "RestoredInPlace")
+    done = adopting(remembering(live(), IN_PLACE), cluster_id="feed")
+    (loss,) = [c for c in conditions(done, plan(done)) if c.type == "DataLossPossible"]
+    assert "up to revision 20" in loss.message
+
+
+def test_revisions_exceed_those_of_an_earlier_restore() -> None:
+    state = live(NAME)
+    known = state.by_name["db-0"].answer
+    assert known is not None
+    (_, remember, _) = plan(changed(state, "db-0", answer=replace(known, revision=1_000_000_020))).actions
+    assert isinstance(remember, Remember)
+    recovery = remember.persisted.recovery
+    assert recovery is not None
+    assert recovery.revision + recovery.bump > 1_500_000_000
+
+
+def test_a_job_that_ended_without_a_report_is_named() -> None:
+    state = filling(live(NAME, backups=sight(job=job(end=JobEnd.FAILED, is_running=False, why="OOMKilled"))))
+    (remember,) = plan(state).actions
+    assert isinstance(remember, Remember)
+    recovery = remember.persisted.recovery
+    assert recovery is not None
+    assert "OOMKilled" in recovery.failure
