@@ -105,6 +105,10 @@ CASES = (
         "--initial-cluster has several members: pass the same new --initial-cluster-token for each",
     ),
     Case(
+        f"{RESTORE} --bump-revision 0",
+        "--bump-revision has to be 1 or more: clients would miss changes",
+    ),
+    Case(
         "restore one.db --data-dir FULL",
         "FULL exists already, and is not empty: pass another --data-dir",
         1,

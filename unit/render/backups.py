@@ -8,8 +8,10 @@ import msgspec
 from etcd_operator.api.backup_schedules import Retention
 from etcd_operator.api.backups import BackupSpec
 from etcd_operator.api.meta import ObjectMeta, RawObject
+from etcd_operator.api.persisted import BackupSource, Recovery
 from etcd_operator.core.backups.spec import problem, rendered_url
-from etcd_operator.render import backup_job, prune_job
+from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.render import backup_job, prune_job, seed_job
 from etcd_operator.render.scheduled_backup import scheduled_backup
 
 METADATA = ObjectMeta(
@@ -64,3 +66,31 @@ def prune_job_of(url: str, retention: Retention, *keep: str, **fields: Any) -> R
 def backup_of_schedule(**template: Any) -> RawObject:
     """The EtcdBackup of a schedule for one time."""
     return scheduled_backup(SCHEDULE, template, datetime(2026, 11, 22, 3, 30, tzinfo=UTC))
+
+
+def seed_job_of(cluster: DesiredCluster, *, is_root_owned: bool) -> RawObject:
+    """The Job that restores an encrypted backup on S3 to the claim of a seed of this cluster."""
+    url = "s3://my-bucket/one.db?region=eu-west-1"
+    key = {"secretKeyRef": {"name": "credentials", "key": "file"}}
+    access = spec_of(url, credentials={"aws": key}, encryption={"secretName": "keys"})
+    backup = BackupSource(cluster=cluster.name, via="Object", name="one", sha256="ab" * 32, url=url)
+    recovery = Recovery(
+        generation=2,
+        survivor="",
+        revision=9,
+        version="3.6.16",
+        seed=cluster.member_name(7),
+        token="uid-1-2",
+        replaces="c0de",
+        backup=backup,
+        bump=1_500_000_000,
+    )
+    return seed_job.job(
+        cluster,
+        recovery,
+        access,
+        image=IMAGE,
+        etcd_image="quay.io/coreos/etcd:v3.6.16",
+        claim_uid="uid-claim",
+        is_root_owned=is_root_owned,
+    )

@@ -21,6 +21,7 @@ from unit.render.backups import (
     backup_job_of,
     backup_of_schedule,
     prune_job_of,
+    seed_job_of,
     verification_job_of,
 )
 from unit.render.cases import (
@@ -117,6 +118,11 @@ MANIFESTS = {
     "persistent-peer-joining": persistent.peer(PLAIN_PERSISTENT, "db-3", JOINING),
     "persistent-peer-seed": persistent.peer(PLAIN_PERSISTENT, "db-3", PERSISTENT_SEEDING),
     "persistent-claim-seed": persistent.claim(peer_of(PLAIN_PERSISTENT, "db-3", PERSISTENT_SEEDING)),
+    "persistent-claim-restored": persistent.seed_claim(
+        PLAIN_PERSISTENT, "db-3", "uid-1-1", is_root_owned=False
+    ),
+    "restore-seed-job": seed_job_of(FULL_PERSISTENT, is_root_owned=False),
+    "restore-seed-job-root": seed_job_of(PLAIN_PERSISTENT, is_root_owned=True),
     "persistent-replica-set-seed": persistent.replica_set(
         peer_of(PLAIN_PERSISTENT, "db-3", PERSISTENT_SEEDING), IMAGE, is_restored=True
     ),
