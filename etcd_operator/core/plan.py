@@ -69,6 +69,7 @@ RULES: tuple[Rule, ...] = (
     adopt.leave,  # before the pending learner is promoted
     learner.finish,  # the pending change comes before the next one
     adopt.proceed,  # no rule below knows of external members
+    take_over.finish,  # the pods of another operator would outlive what is changed below
     scale.down,  # a member that is to be removed is not upgraded first
     state_machine.roll,  # members that are added later start at the new version at once
     scale.up,  # needs every voter healthy, and no other change

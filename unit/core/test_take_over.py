@@ -1,6 +1,7 @@
 """Clusters of other operators: nothing begins beside them, and members that were handed over become ours."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -122,3 +123,34 @@ def test_what_this_operator_created_is_never_taken_over(state: ClusterState) -> 
 
     assert made.actions == ()
     assert (made.reason, made.stage) == ("StatusMissing", Stage.HELD)
+
+
+def in_former_pods(*names: str, **changes: Any) -> ClusterState:
+    """A settled cluster, some of whose members run in the pods of another operator."""
+    state = bootstrapped()
+    for name in names:
+        state = changed(state, name, has_replica_set=False, pod=pod(name, **changes))
+    return state
+
+
+def test_no_planned_change_is_made_while_members_run_in_former_pods() -> None:
+    state = in_former_pods("db-0", "db-2")
+    made = plan(replace(state, desired=replace(state.desired, size=1)))
+
+    assert made.actions == ()
+    assert (made.reason, made.stage, made.requeue_after) == ("OtherOperator", Stage.HELD, 10.0)
+    assert made.message.startswith(
+        "the ReplicaSets db-0, db-2 were not created by this operator: delete them"
+    )
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        pytest.param(in_former_pods("db-0", is_gated=True, serves=True), id="a pod of ours"),
+        pytest.param(changed(in_former_pods("db-0"), "db-0", has_replica_set=True), id="in our ReplicaSet"),
+        pytest.param(in_former_pods("db-0", is_terminating=True), id="one that is being deleted"),
+    ],
+)
+def test_other_members_are_no_reason_to_wait_for_a_person(state: ClusterState) -> None:
+    assert plan(state).reason != "OtherOperator"

@@ -48,8 +48,12 @@ def test_members_that_are_handed_over_become_ours_while_they_run() -> None:
         pods = made.names(PODS)
         hand_over(made, made.get(IMPROBABLE)["metadata"]["uid"])
         made.run_until(lambda: made.names(PEERS) == ["c-0", "c-1", "c-2"])
+        made.edit(IMPROBABLE, "c", {"spec": {"replicas": 1}})
         made.wait(30.0)
         assert made.names(PODS) == pods
+        assert "ReplicaSets c-0, c-1, c-2" in made.condition(IMPROBABLE, "Degraded")["message"]
+        assert len(made.etcd.etcd.members) == 3
+        made.edit(IMPROBABLE, "c", {"spec": {"replicas": 3}})
         restart_members(made)
         made.settle()
         assert made.etcd.etcd.keys[b"key"][0] == b"value"

@@ -10,7 +10,7 @@ operator.
 from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.core.actions import Plan, Remember
 from etcd_operator.core.desired import PersistedState
-from etcd_operator.core.members import ClaimFacts
+from etcd_operator.core.members import ClaimFacts, Member
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import RETRY_HELD, of_another_operator
 
@@ -31,6 +31,30 @@ def take_over(state: ClusterState) -> Plan | None:
     if any(_is_recorded(claim) for claim in claims):
         return None
     return _unmarked(claims) or _record(state, claims)
+
+
+def finish(state: ClusterState) -> Plan | None:
+    """Make no planned change before a person has deleted the ReplicaSets of the other operator.
+
+    Their pods would go on to run after the EtcdPeer of their member was removed or replaced.
+    """
+    former = [member.name for member in state.members if _is_in_former_pod(member)]
+    if not former:
+        return None
+    return Plan.hold(
+        "OtherOperator",
+        f"the ReplicaSets {', '.join(former)} were not created by this operator: delete them, each with its "
+        "pod, one at a time (docs/migrating.md)",
+        requeue_after=RETRY_HELD,
+    )
+
+
+def _is_in_former_pod(member: Member) -> bool:
+    """Only pods of this operator have the readiness gate. One that does not serve has other rules."""
+    pod = member.pod
+    if pod is None or pod.is_terminating or pod.is_gated or not member.is_healthy:
+        return False
+    return member.peer is not None and not member.has_replica_set
 
 
 def _is_recorded(claim: ClaimFacts) -> bool:
