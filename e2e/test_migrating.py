@@ -8,8 +8,9 @@ import pytest
 
 from e2e.support.checks import assert_at_rest, assert_consistent
 from e2e.support.clusters import Document, ephemeral, persistent
+from e2e.support.coreos_predecessor import database_crd, of_coreos
 from e2e.support.documents import Shell, commands, manifest, section
-from e2e.support.predecessors import PAUSED, database_crd, of_coreos, of_improbable, stopped_webhooks
+from e2e.support.improbable_predecessor import PAUSED, of_improbable, stopped_webhooks
 from e2e.support.resizing import settle
 from e2e.support.space import Space
 from e2e.support.status import condition
