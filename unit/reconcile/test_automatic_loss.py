@@ -2,9 +2,12 @@
 
 from typing import Any
 
+import pytest
+
 from unit.fakes.apiserver.kinds import PODS, SERVICES
 from unit.reconcile.bench import Bench, bootstrapped
 from unit.reconcile.bodies import COREOS, ephemeral
+from unit.reconcile.disturbance import run_or_die
 from unit.reconcile.expected import assert_finished
 from unit.reconcile.test_quorum_lost import assert_recovered, is_reason, lose
 
@@ -117,3 +120,24 @@ def test_without_an_answer_nobody_is_given_up() -> None:
         reconnect(made, 0, 1, 2)
         made.settle()
         assert_finished(made, COREOS, 3, (0, 1, 2))
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("write", range(1, 15))
+def test_it_is_made_once_whenever_the_operator_dies(write: int) -> None:
+    with bootstrapped(*ephemeral(size=3, **AUTOMATIC), alone=True) as made:
+        cut_off(made, 0, 1)
+        made.kill()
+        made.start(dies_at=write)
+        if not run_or_die(made, lambda: until_recovered(made)):
+            made.world.settle()
+            made.start()
+            until_recovered(made)
+        made.wait(2.0)
+        assert made.status(COREOS)["recovery"]["generation"] == 1
+        assert len(made.etcds.by_token) == 2
+        assert selected(made) & {"c-0000", "c-0001", "c-0002", "c-0003"} == {"c-0003"}
+
+
+def until_recovered(made: Bench) -> None:
+    made.run_until(lambda: made.status(COREOS)["clusterID"] != "c0de")
