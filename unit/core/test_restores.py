@@ -64,7 +64,12 @@ def test_what_has_ended_is_left_alone(phase: str) -> None:
 
 
 def test_an_accepted_restore_of_another_version_may_be_invalid() -> None:
-    assert failure(replace(BEGUN, problem="spec.x: wrong")) == "InvalidSpec"
+    """It may have made claims that this one does not know: so it neither fails nor goes on."""
+    made = planned(replace(BEGUN, problem="spec.x: wrong", members=()))
+    assert (made.phase, made.reason, made.act, made.failure) == ("Pending", "InvalidSpec", Act.NOTHING, None)
+    assert "use that one, or delete this EtcdRestore" in made.message
+    why = RestoreFailure(reason="BackupDamaged", message="it is damaged")
+    assert planned(replace(BEGUN, problem="spec.x: wrong", members=(), failure=why)).phase == "Pending"
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,17 @@ def accept(state: RestoreState) -> RestorePlan | None:
     return _going("Accepted", f"the backup will be restored to the EtcdCluster {state.cluster_name}")
 
 
+def refuse(state: RestoreState) -> RestorePlan | None:
+    """Wait with a spec that an operator of another version accepted: what it has made is not known here."""
+    if not state.problem:
+        return None
+    message = (
+        f"{state.problem}: another version of the operator accepted it: use that one, or delete this "
+        "EtcdRestore, and what it has made with it"
+    )
+    return _going("InvalidSpec", message)
+
+
 def clean_up(state: RestoreState) -> RestorePlan | None:
     """After a failure: remove what was made, then report the end."""
     if state.failure is None:
@@ -112,11 +123,6 @@ def finish(state: RestoreState) -> RestorePlan | None:
                 "claims, which are kept"
             )
             return _ended(RestoreFailure(reason="ClusterExists", message=message))
-
-
-def refuse(state: RestoreState) -> RestorePlan | None:
-    """Report an invalid spec that an operator of another version accepted."""
-    return _fail("InvalidSpec", state.problem) if state.problem else None
 
 
 def require_free_name(state: RestoreState) -> RestorePlan | None:
@@ -217,9 +223,9 @@ def mark(_state: RestoreState) -> RestorePlan | None:
 
 RULES: tuple[RestoreRule, ...] = (
     accept,
+    refuse,
     clean_up,
     finish,
-    refuse,
     require_free_name,
     await_source,
     verify,
