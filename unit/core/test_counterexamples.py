@@ -6,6 +6,7 @@ here first and fails; then what it shows is mended, in the product or in the mod
 
 import pytest
 
+from unit.core.test_disaster_model import Disasters
 from unit.core.test_membership_model import Memberships
 from unit.core.test_recovery_model import ManualRecoveries, Recoveries
 from unit.core.test_upgrade_model import Upgrades
@@ -148,4 +149,27 @@ def test_a_member_that_has_come_back_and_leads_is_not_removed_by_an_outdated_dec
     """It was silent when the removal was decided: its leadership is moved first."""
     machine = ManualRecoveries()
     machine.begin(size=3, asked=1, left={1, 2}, is_silent=True, passes=0, is_slow=True)
+    machine.teardown()
+
+
+def test_a_pod_that_no_cache_shows_is_not_lost() -> None:
+    """It lost its labels and restarted: only the live list of all pods prevents that a backup replaces it."""
+    machine = Disasters()
+    machine.begin(
+        size=1,
+        history="write backup write",
+        left="the leader",
+        restores=False,
+        is_direct=False,
+        restarts=False,
+        passes=0,
+    )
+    machine.a_pod_loses_its_labels(which=0)
+    machine.a_cache_catches_up(kind="pods")
+    machine.a_process_is_killed(which=0)
+    for _ in range(4):
+        machine.operator_observes_with_the_caches_it_has()
+        machine.the_tool_answers()
+    machine.everything_goes_on(times=4)
+    machine.nothing_happens_that_never_must()
     machine.teardown()
