@@ -133,9 +133,19 @@ def _best_survivor(world: World, state: ClusterState) -> str:
 
 def _has_nothing(world: World, state: ClusterState) -> bool:
     kept = world.resource is not None and world.resource.keeps_backups
-    if kept and any(not backup.is_damaged for backup in world.tool.stored):
+    whole = {backup.content.cluster_id for backup in world.tool.stored if not backup.is_damaged}
+    if kept and whole & _own_ids(state, whole):
         return False
     return not any(disk.cluster_id == state.persisted.cluster_id for disk in world.existing_disks())
+
+
+def _own_ids(state: ClusterState, found: set[str]) -> set[str]:
+    """Of these cluster IDs those that this resource had, as its status records it."""
+    recovery = state.persisted.recovery
+    if recovery is not None and (state.persisted.is_recovering or not recovery.replaces):
+        return found  # it began with one of them, or that is not on record yet
+    former = (recovery.replaces, *recovery.former) if recovery is not None else ()
+    return {state.persisted.cluster_id, *former}
 
 
 def _can_serve_again(world: World, state: ClusterState) -> bool:
