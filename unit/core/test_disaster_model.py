@@ -210,4 +210,4 @@ class Disasters(Recoveries):
 
 
 TestDisasters = pytest.mark.exhaustive(Disasters.TestCase)
-TestDisasters.settings = profile(150, steps=40)
+TestDisasters.settings = profile(100, steps=40)

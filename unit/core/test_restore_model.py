@@ -157,4 +157,4 @@ class Restores(RuleBasedStateMachine):
 
 
 TestRestores = pytest.mark.exhaustive(Restores.TestCase)
-TestRestores.settings = profile(200, steps=30)
+TestRestores.settings = profile(100, steps=30)
