@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,51 +10,95 @@ import pytest
 from e2e.support.apiserver import ApiServer, api_server, controllers
 from e2e.support.backups import OF_ONE_CLUSTER, back_up
 from e2e.support.checks import assert_consistent
-from e2e.support.clusters import ephemeral
+from e2e.support.clusters import ephemeral, persistent
+from e2e.support.endpoints import dialled
+from e2e.support.resizing import kind_of
 from e2e.support.space import Space
 from e2e.support.waiting import LONG, wait_until
+from e2e.test_backups import CLAIM, ON_CLAIM, backup, wait_phase
 from e2e.test_quorum_lost import NAME, await_recovered, names
+
+pytestmark = pytest.mark.long
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 
 
-@pytest.mark.long
+RESTORE = "etcd.improbable.io/restore"
+
+
 def test_a_kube_apiserver_relists_after_its_whole_etcd_came_back_from_a_backup(
     space: Space, tmp_path: Path
 ) -> None:
     document = space.created(ephemeral(backup=OF_ONE_CLUSTER))
     space.wait_settled(document)
     address = space.kubectl("get", "service", NAME, "-o", "jsonpath={.spec.clusterIP}")
+
+    def lose() -> None:
+        space.kubectl("delete", "pod", *names(0, 1, 2), "--now", "--wait=false")
+        await_recovered(space, document)
+
+    with api_server(f"{address}:2379", tmp_path, space.testbed.environment()) as server:
+        assert_relists(server, lambda: back_up(space, NAME), lose)
+    assert_consistent(space, document)
+
+
+def test_a_kube_apiserver_relists_after_its_etcd_was_restored_in_place(space: Space, tmp_path: Path) -> None:
+    document = space.created(persistent())
+    space.wait_settled(document)
+    space.kubectl.create(CLAIM)
+    before = space.status(document)["clusterID"]
+
+    def save() -> None:
+        space.kubectl.create(backup("one", ON_CLAIM))
+        wait_phase(space, "one", "Completed")
+
+    def restore() -> None:
+        space.kubectl("annotate", kind_of(document), "my-cluster", f"{RESTORE}={before}/one/1")
+        wait_until(
+            lambda: space.status(document)["clusterID"] != before,
+            LONG,
+            lambda: f"it is restored: {space.status(document)}",
+        )
+        space.wait_settled(document)
+
     with (
-        api_server(f"{address}:2379", tmp_path, space.testbed.environment()) as server,
-        controllers(server, "serviceaccount-controller"),
+        dialled(space, "my-cluster", 2379) as endpoint,
+        api_server(endpoint, tmp_path, space.testbed.environment()) as server,
     ):
+        assert_relists(server, save, restore)
+    assert_consistent(space, document)
+
+
+def assert_relists(server: ApiServer, save: Callable[[], object], lose: Callable[[], None]) -> None:
+    """Let it write before and after a backup, lose what is later, and see that it goes on from the backup."""
+    with controllers(server, "serviceaccount-controller"):
         wait_until(lambda: server.kubectl("create", "configmap", "before"), LONG, "it makes its namespaces")
         await_informers(server, "first")
-        back_up(space, NAME)
+        save()
         server.kubectl("create", "configmap", "later")
         last = json.loads(server.kubectl("get", "--raw", CONFIG_MAPS))["metadata"]["resourceVersion"]
         watch = ["get", "--raw", f"{CONFIG_MAPS}?watch=true&resourceVersion={last}"]
         with subprocess.Popen(
-            server.kubectl.command(*watch), env=space.testbed.environment(), stdout=subprocess.PIPE, text=True
+            server.kubectl.command(*watch), env=dict(server.environment), stdout=subprocess.PIPE
         ) as watching:
-            space.kubectl("delete", "pod", *names(0, 1, 2), "--now", "--wait=false")
-            await_recovered(space, document)
+            lose()
             output, _ = watching.communicate(timeout=LONG)  # it ends by itself
-        assert '"DELETED"' not in output, output
+        assert b'"DELETED"' not in output, output
 
-        wait_until(lambda: cached(server) == ["before"], LONG, lambda: f"its cache: {cached(server)}")
+        await_cached(server, "before")
         assert listed(server) == ["before"]
         (gone,) = server.kubectl(*watch).splitlines()
         assert json.loads(gone)["object"]["code"] == 410, "a client relists"
         server.kubectl("create", "configmap", "after")
         assert listed(server) == ["after", "before"]
-        wait_until(
-            lambda: cached(server) == ["after", "before"], LONG, lambda: f"its cache: {cached(server)}"
-        )
+        await_cached(server, "after", "before")
         await_informers(server, "second")
-        assert server.is_running
-    assert_consistent(space, document)
+    assert server.is_running
+
+
+def await_cached(server: ApiServer, *names: str) -> None:
+    """Wait until its watch cache has exactly these ConfigMaps."""
+    wait_until(lambda: cached(server) == [*names], LONG, lambda: f"{names} are cached: {cached(server)}")
 
 
 def await_informers(server: ApiServer, namespace: str) -> None:
