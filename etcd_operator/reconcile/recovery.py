@@ -26,6 +26,7 @@ from etcd_operator.core.actions import (
 )
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import is_member_name, quorum
+from etcd_operator.core.rules.seed import is_filled_by_job
 from etcd_operator.errors import Conflict, Unavailable
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient, OnCall
@@ -107,7 +108,9 @@ class Recoverer:
         """In place no quorum is needed: a person has withdrawn the request, and nothing was given up."""
         if not self._is_in_place:
             self._assert_old_quorum()
-        self.members.act(DropFilling(name=name))
+        recovery = self.scope.state.persisted.recovery
+        if recovery is not None and is_filled_by_job(recovery):
+            self.members.act(DropFilling(name=name))
         self.members.remove(name, ", which is not needed any more")
 
     def _stop_writes(self, action: StopWrites) -> None:

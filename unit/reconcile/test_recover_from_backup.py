@@ -36,7 +36,7 @@ def test_a_cluster_without_volumes_is_recovered_from_its_backup_by_name() -> Non
 
 
 def test_without_a_backup_nothing_empty_is_made() -> None:
-    with bootstrapped(*persistent(size=3)) as made:
+    with bootstrapped(*persistent(size=3), alone=False) as made:
         lose(made, 0, 1, 2)
         made.run_until(is_reason(made, "NoBackup"))
         assert "no EtcdBackup of the etcd cluster c0de is completed" in message(made)
@@ -49,7 +49,7 @@ def test_without_a_backup_nothing_empty_is_made() -> None:
 
 
 def test_a_backup_of_an_earlier_etcd_cluster_is_not_offered() -> None:
-    with bootstrapped(*persistent(size=3)) as made:
+    with bootstrapped(*persistent(size=3), alone=False) as made:
         Stored(made).take(clusterID="000000000000beef")
         lose(made, 0, 1, 2)
         made.run_until(is_reason(made, "NoBackup"))
@@ -62,7 +62,7 @@ def test_a_survivor_with_all_that_the_backup_has_is_taken() -> None:
 
 
 def test_a_damaged_backup_is_followed_by_an_older_one_that_a_person_names() -> None:
-    with bootstrapped(*persistent(size=3)) as made:
+    with bootstrapped(*persistent(size=3), alone=False) as made:
         backups = Stored(made)
         backups.take("older")
         made.etcd.put(b"more", b"value")
