@@ -4,12 +4,15 @@ Only the fields that the operator reads are declared. It never writes back the r
 (writes are patches), so nothing that a user or another controller set is lost.
 """
 
+import re
 from collections.abc import Collection, Iterable
 from typing import Any, Literal, Protocol, TypeVar
 
 import msgspec
 
 from etcd_operator.keys import Key
+
+_NUMBERS = re.compile(r"[0-9a-f.:-]*\d[0-9a-f.:-]*")
 
 RawObject = dict[str, Any]
 """A part of a pod or claim that is passed to Kubernetes unchanged."""
@@ -97,6 +100,11 @@ def condition(kind: str, *, holds: bool | None, reason: str, message: str, gener
         message=message,
         observed_generation=generation,
     )
+
+
+def without_numbers(message: str) -> str:
+    """What messages have in common that differ in times, ports or durations only: each would be a write."""
+    return _NUMBERS.sub("", message)
 
 
 def merge_conditions(

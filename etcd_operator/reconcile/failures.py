@@ -11,11 +11,11 @@ therefore be a loop: it is replaced only if more than numbers has changed, and n
 every few seconds.
 """
 
-import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from etcd_operator.api.meta import without_numbers
 from etcd_operator.clock import Clock
 from etcd_operator.errors import Conflict, OperatorError, TerminalError, Unavailable
 from etcd_operator.keys import Key
@@ -32,8 +32,6 @@ KEPT = 10.0
 
 REQUEST_FAILED = "RequestFailed"
 """The reason for what the API server or etcd did not do, for whatever cause."""
-
-_NUMBERS = re.compile(r"[0-9a-f.:-]*\d[0-9a-f.:-]*")
 
 
 @dataclass
@@ -65,7 +63,7 @@ class Failures:
 
     def _message(self, failure: _Failure, error: Exception) -> str:
         now, message = self.clock.monotonic(), describe(error)
-        is_same = _without_numbers(message) == _without_numbers(failure.message)
+        is_same = without_numbers(message) == without_numbers(failure.message)
         if not failure.message or not (is_same or now - failure.since < KEPT):
             failure.message, failure.since = message, now
         return failure.message
@@ -139,7 +137,3 @@ def _patience(error: Exception) -> int:
             return PATIENCE
         case _:
             return 1
-
-
-def _without_numbers(message: str) -> str:
-    return _NUMBERS.sub("", message)

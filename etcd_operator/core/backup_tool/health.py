@@ -1,13 +1,12 @@
 """What the status of a cluster reports about its backups: `status.backup` and the condition BackupHealthy."""
 
-import re
 from dataclasses import dataclass
 from typing import Literal
 
 import msgspec
 
 from etcd_operator.api.coreos_backup import BackupStatus
-from etcd_operator.api.meta import Condition, condition_of, merge_conditions
+from etcd_operator.api.meta import Condition, condition_of, merge_conditions, without_numbers
 from etcd_operator.core.backup_tool.report import LastFailure, ToolReport
 from etcd_operator.core.backup_tool.state import ToolState
 from etcd_operator.core.backups.result import LONGEST_MESSAGE, REASONS
@@ -20,8 +19,6 @@ UNHEALTHY = "BackupUnhealthy"
 
 OVERDUE_INTERVALS = 2
 SETTLING_SECONDS = 60.0
-
-_NUMBERS = re.compile(r"[0-9a-f.:-]*\d[0-9a-f.:-]*")
 
 # The errors of the pipeline name flags of the command line.
 _SAID = {
@@ -140,13 +137,9 @@ def _calm(before: tuple[Condition, ...], wanted: Condition) -> Condition:
     """Without a new message that differs from the last one in numbers only: each would be a write."""
     for old in before:
         is_same = (old.status, old.reason) == (wanted.status, wanted.reason)
-        if is_same and _without_numbers(old.message) == _without_numbers(wanted.message):
+        if is_same and without_numbers(old.message) == without_numbers(wanted.message):
             return msgspec.structs.replace(wanted, message=old.message)
     return wanted
-
-
-def _without_numbers(text: str) -> str:
-    return _NUMBERS.sub("", text)
 
 
 def _overdue(sight: Sight, limit: int, why: Problem | None) -> Problem:
