@@ -81,43 +81,26 @@ def _improbable(
     backups: Informer[EtcdBackup],
     restores: JobCaches[EtcdRestore],
 ) -> ClusterGroup:
-    peers = caches.peers
-    if peers is None:
-        raise TypeError("persistent members need a cache of peers")
-    of_clusters, of_peers = wiring.writes(caches), wiring.writes(caches)
+    writes, memory = wiring.writes(caches), PeerMemory(clock=wiring.clock)
     to_cluster, answered = Later(), Later()
-    writer, for_peers = (
-        PeerStatusWriter(writes=writes, peers=peers, clock=wiring.clock) for writes in (of_clusters, of_peers)
-    )
-    memory = PeerMemory(clock=wiring.clock)
-    peer_reconciler = PeerReconciler(
-        writes=of_peers,
-        observer=PeerObserver(
-            caches=caches, repository=wiring.defaults.repository, clock=wiring.clock, memory=memory
-        ),
-        memory=memory,
-        report=peer_reporter(wiring.recorder, caches),
-        disown=for_peers.disown,
-        wake_cluster=to_cluster,
-        failures=Failures(wiring.clock),
-    )
+    peer_reconciler = _peer_reconciler(wiring, caches, memory, to_cluster)
     dialect = ImprobableDialect(wiring.defaults)
     reconciler = _reconciler(
         wiring,
         caches,
         dialect,
-        of_clusters,
+        writes,
         answered,
         members=partial(PersistentMembers, image=wiring.backup_image, repository=wiring.defaults.repository),
         owns_pod=persistent.owns_pod(caches),
         conflicting_cluster=_conflicting_cluster(other, or_equal=False),
         peer_problem=memory.problem,
-        peer_status=writer,
+        peer_status=_peer_status_writer(wiring, caches, writes),
         backups_of=StoredBackups(
             caches=caches,
             backups=backups,
             jobs=JobReader(caches=restores, waits=Waits(clock=wiring.clock)),
-            writes=of_clusters,
+            writes=writes,
             clock=wiring.clock,
         ),
     )
@@ -135,6 +118,35 @@ def _improbable(
         prober=reconciler.prober,
         quorum_check=_quorum_check(wiring, reconciler.prober, to_cluster),
     )
+
+
+def _peer_reconciler(
+    wiring: Wiring,
+    caches: Caches[improbable.EtcdCluster],
+    memory: PeerMemory,
+    wake_cluster: Callable[[Key], None],
+) -> PeerReconciler:
+    writes = wiring.writes(caches)
+    observer = PeerObserver(
+        caches=caches, repository=wiring.defaults.repository, clock=wiring.clock, memory=memory
+    )
+    return PeerReconciler(
+        writes=writes,
+        observer=observer,
+        memory=memory,
+        report=peer_reporter(wiring.recorder, caches),
+        disown=_peer_status_writer(wiring, caches, writes).disown,
+        wake_cluster=wake_cluster,
+        failures=Failures(wiring.clock),
+    )
+
+
+def _peer_status_writer(
+    wiring: Wiring, caches: Caches[improbable.EtcdCluster], writes: Writes
+) -> PeerStatusWriter:
+    if caches.peers is None:
+        raise TypeError("persistent members need a cache of peers")
+    return PeerStatusWriter(writes=writes, peers=caches.peers, clock=wiring.clock)
 
 
 def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], other: Caches[Any]) -> ClusterGroup:
