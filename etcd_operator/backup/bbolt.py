@@ -216,7 +216,7 @@ class Pages:
         return _ROOTS, len(self._roots) // _ROOT.size - 1
 
 
-def _elements(page: bytes) -> Iterator[tuple[bytes, bytes]]:
+def elements(page: bytes) -> Iterator[tuple[bytes, bytes]]:
     """Key and value of the elements of a leaf page."""
     _, _, count, _ = _PAGE.unpack_from(page)
     for at in range(_PAGE.size, _PAGE.size + count * _ELEMENT.size, _ELEMENT.size):
@@ -228,18 +228,18 @@ def _elements(page: bytes) -> Iterator[tuple[bytes, bytes]]:
 def _root(page: bytes) -> Root:
     """What a leaf page of the root bucket says. Raises `struct.error` if it says nothing sensible."""
     record = Root()
-    for name, bucket in _elements(page):
+    for name, bucket in elements(page):
         root, _ = _BUCKET.unpack_from(bucket)
         inline = bucket[_BUCKET.size :]
         if name == b"key":
             record = record._replace(key=root) if root else _with_inline_keys(record, inline)
         elif not root and name in (b"meta", b"cluster"):
-            record = _with_facts(record, dict(_elements(inline)))
+            record = _with_facts(record, dict(elements(inline)))
     return record
 
 
 def _with_inline_keys(record: Root, page: bytes) -> Root:
-    keys = [key for key, _ in _elements(page)]
+    keys = [key for key, _ in elements(page)]
     last = _REVISION.unpack_from(keys[-1])[0] if keys else 0
     return record._replace(key=0, entries=len(keys), last=last)
 
