@@ -5,7 +5,18 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from typing import Protocol
 
-from etcd_operator.commands import backup, backup_tool, fetch, listing, prune, restore, run, seed, verify
+from etcd_operator.commands import (
+    backup,
+    backup_tool,
+    fetch,
+    listing,
+    prune,
+    restore,
+    run,
+    seed,
+    survivor,
+    verify,
+)
 
 
 class Command(Protocol):
@@ -27,6 +38,7 @@ COMMANDS: Mapping[str, Command] = {
     "backup": backup,
     "backup-tool": backup_tool,
     "seed": seed,
+    "read-survivor": survivor,
     "list": listing,
     "fetch": fetch,
     "verify": verify,

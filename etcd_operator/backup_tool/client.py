@@ -12,12 +12,14 @@ import msgspec
 
 from etcd_operator.core.backup_tool.report import Stock, ToolReport
 from etcd_operator.core.restores.result import Progress
+from etcd_operator.core.survivor_report import SurvivorReport
 from etcd_operator.decoding import decoder
 
-Document = TypeVar("Document", ToolReport, Stock, Progress)
+Document = TypeVar("Document", ToolReport, Stock, Progress, SurvivorReport)
 
 DEADLINE = 5.0
 CLEANUP_DEADLINE = 30.0
+SURVIVOR_DEADLINE = 2.0
 """Seconds for all of an answer."""
 
 LONGEST_QUOTE = 300
@@ -47,6 +49,11 @@ def restorable(address: tuple[str, int], token: str, cluster_id: str) -> Stock:
 def progress(address: tuple[str, int]) -> Progress:
     """How far a pod that restores is; it requires no token. Raises `NoReport`."""
     return _call("GET /v1/progress", address, "", DEADLINE, Progress)
+
+
+def survivor(address: tuple[str, int], token: str) -> SurvivorReport:
+    """What the reader of a survivor at (host, port) has read. Raises `NoReport`."""
+    return _call("GET /v1/survivor", address, token, SURVIVOR_DEADLINE, SurvivorReport)
 
 
 def clean_up(address: tuple[str, int], token: str) -> ToolReport:

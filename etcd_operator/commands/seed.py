@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 HELP = "fetch a backup for the first member of a restored cluster (runs in pods that the operator creates)"
 DESCRIPTION = """\
-Fetch a backup of a coreos.com cluster, from its backup tool or from where it is stored, into a file that
+Fetch a backup of a cluster from its backup tool or from where it is stored, or the data of a survivor from
+the process that reads it (`read-survivor`), into a file that
 `etcdutl snapshot restore` reads. The operator runs this as the first init container of a seed. With the
 variable SEED_COMMAND=version it does nothing: the kubelet may run init containers again when all is done.
 """
@@ -24,12 +25,18 @@ Example:
 """
 
 SKIPPED = "version"
+TOKEN = "SEED_TOKEN"  # noqa: S105 -- the name of a variable
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags."""
     parser.add_argument("--tool", metavar="HOST:PORT", default="", help="a backup tool")
-    parser.add_argument("--token-file", type=Path, metavar="FILE", help="file with the token of the tool")
+    parser.add_argument(
+        "--token-file",
+        type=Path,
+        metavar="FILE",
+        help=f"file with the token of the tool (default: the variable {TOKEN})",
+    )
     parser.add_argument(
         "--from",
         dest="source",
@@ -69,14 +76,21 @@ def _from_tool(options: argparse.Namespace, request: "Request") -> "Fetched":
     from etcd_operator.clock import SystemClock
 
     host, _, port = options.tool.rpartition(":")
-    if not port.isdecimal() or options.token_file is None:
+    token = _token(options.token_file)
+    if not port.isdecimal() or not token:
         raise outcome.UsageError("--tool is HOST:PORT, like db-backup-tool:19999, and needs --token-file")
-    try:
-        token = options.token_file.read_text(encoding="utf-8").strip()
-    except OSError as error:
-        raise outcome.UsageError(f"{options.token_file}: {error.strerror}") from error
+    host = host.removeprefix("[").removesuffix("]")
     tool = FromTool(address=(host, int(port)), token=token, clock=SystemClock(), wait=time.sleep)
     return tool.fetch(request, options.file)
+
+
+def _token(file: Path | None) -> str:
+    if file is None:
+        return os.environ.get(TOKEN, "")
+    try:
+        return file.read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise outcome.UsageError(f"{file}: {error.strerror}") from error
 
 
 def _from_store(options: argparse.Namespace, request: "Request") -> "Fetched":

@@ -1,0 +1,53 @@
+"""`etcd-operator read-survivor`: serve the data of a member that restarted without a quorum."""
+
+import argparse
+import os
+from pathlib import Path
+
+from etcd_operator.commands import outcome
+
+TOKEN = "SURVIVOR_TOKEN"  # noqa: S105 -- the name of a variable
+
+HELP = "serve the data of a member without a quorum (runs in pods of members, where the operator adds it)"
+DESCRIPTION = f"""\
+Read the data directory of an etcd that restarted without a quorum, and serve its database over HTTP. Nothing
+is written to the directory. Clients send the token that is in the variable {TOKEN}. The process ends
+when the etcd follows a leader, and when nobody has asked it for five minutes.
+"""
+EXAMPLES = """\
+Example:
+  SURVIVOR_TOKEN=secret etcd-operator read-survivor --data-dir /var/lib/etcd
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags."""
+    parser.add_argument("--data-dir", required=True, type=Path, help="of the etcd")
+    parser.add_argument(
+        "--metrics-port", type=int, default=2381, help="of the etcd, on this host (default: 2381)"
+    )
+    parser.add_argument("--port", type=int, default=2382, help="port of the HTTP API (default: 2382)")
+    parser.add_argument("--log-format", choices=("auto", "json", "console"), default="auto")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Run until nobody needs it; the exit code."""
+    import time
+    from functools import partial
+
+    from etcd_operator.observability.logs import configure
+    from etcd_operator.survivor.process import serve
+    from etcd_operator.survivor.reading import Reader, metrics_page
+
+    token = os.environ.get(TOKEN, "")
+    if not token:
+        outcome.report(f"the variable {TOKEN} is not set")
+        return outcome.WRONG_USAGE
+    configure(form=options.log_format)
+    page = partial(metrics_page, options.metrics_port)
+    reader = Reader(data_dir=options.data_dir, page=page, wait=time.sleep)
+    try:
+        return serve(reader, token, port=options.port)
+    except OSError as error:
+        outcome.report(f"cannot listen on port {options.port}: {error.strerror}")
+        return outcome.FAILED

@@ -1,0 +1,149 @@
+"""Reads the data directory of an etcd that runs without a leader. Nothing is written, and no file is locked.
+
+An etcd that starts applies its log as far as it knows it to be committed, and writes the result to its
+database within 100 ms; after that it writes nothing until it follows a leader. So the database is whole if
+
+    the process reports that it follows no leader and has applied all that its log knows to be committed, and
+    neither database nor log has changed for `QUIET` seconds, nor while the database was read.
+
+Whoever copies the database later compares its SHA-256 (docs/decisions/031).
+"""
+
+import hashlib
+import re
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from etcd_operator.backup.database import DatabaseScan
+from etcd_operator.backup.errors import Damaged
+from etcd_operator.backup.listed import listed_members, requires_user
+from etcd_operator.backup.wal import newest_file, read_state
+from etcd_operator.core.survivor_report import ListedVoter, SurvivorReport
+
+QUIET = 1.0
+"""Ten times as long as etcd waits at most before it writes what it has applied."""
+
+PAGE_SECONDS = 2.0
+_BLOCK = 1 << 20
+_LARGEST_PAGE = 4 << 20
+
+_HAS_LEADER = re.compile(r"^etcd_server_has_leader (\S+)$", re.MULTILINE)
+_APPLIED = re.compile(r"^etcd_server_proposals_applied_total (\S+)$", re.MULTILINE)
+
+Signature = tuple[tuple[int, int, int], ...]
+"""Inode, size and time of the last change of each file."""
+
+
+class NotReadable(Exception):
+    """Why the data cannot be used now.
+
+    is_passing: that goes away by itself. has_leader: it is not needed.
+    """
+
+    def __init__(self, message: str, *, is_passing: bool = False, has_leader: bool = False) -> None:
+        super().__init__(message)
+        self.is_passing = is_passing
+        self.has_leader = has_leader
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reader:
+    """Of one data directory. page: the metrics page of its etcd; raises OSError. wait: so many seconds."""
+
+    data_dir: Path
+    page: Callable[[], str]
+    wait: Callable[[float], None]
+
+    @property
+    def database(self) -> Path:
+        """The file."""
+        return self.data_dir / "member" / "snap" / "db"
+
+    def read(self) -> tuple[SurvivorReport, Signature]:
+        """What it has, and the files as they were meanwhile. Raises `NotReadable`."""
+        try:
+            return self._read()
+        except Damaged as error:
+            raise NotReadable(str(error)) from error
+        except OSError as error:
+            raise NotReadable(f"its data cannot be read: {error.strerror or error}") from error
+
+    def check(self, signature: Signature) -> None:
+        """Raises `NotReadable` if what was read may be outdated."""
+        try:
+            self._applied()
+            if self.signature() != signature:
+                raise NotReadable("its data has changed", is_passing=True)
+        except (OSError, Damaged) as error:
+            raise NotReadable(f"its data cannot be read: {error}") from error
+
+    def signature(self) -> Signature:
+        """The files now. Raises OSError, `Damaged`."""
+        found = (file.stat() for file in (self.database, newest_file(self.data_dir / "member" / "wal")))
+        return tuple((each.st_ino, each.st_size, each.st_mtime_ns) for each in found)
+
+    def _read(self) -> tuple[SurvivorReport, Signature]:
+        before = self.signature()
+        log = read_state(newest_file(self.data_dir / "member" / "wal"))
+        applied = self._applied()
+        if applied < log.committed:
+            message = f"it still applies its log: {applied} of {log.committed}"
+            raise NotReadable(message, is_passing=True)
+        self.wait(QUIET)
+        if self.signature() != before:
+            raise NotReadable("its data has just changed", is_passing=True)
+        revision, sha256 = self._scan()
+        members = listed_members(self.database)
+        if requires_user(self.database):
+            raise NotReadable("etcd's authentication is enabled, and the operator has no user")
+        self.check(before)
+        report = SurvivorReport(
+            cluster_id=f"{log.cluster_id:x}",
+            member_id=f"{log.member_id:x}",
+            committed=log.committed,
+            revision=revision,
+            sha256=sha256,
+            members=tuple(
+                ListedVoter(id=f"{m.id:x}", name=m.name, peer_urls=m.peer_urls, is_learner=m.is_learner)
+                for m in members
+            ),
+        )
+        return report, before
+
+    def _applied(self) -> int:
+        """The raft index up to which it has applied its log. Raises `NotReadable`."""
+        try:
+            page = self.page()
+        except OSError as error:
+            raise NotReadable(f"its etcd does not run: {error}") from error
+        leader, applied = _HAS_LEADER.search(page), _APPLIED.search(page)
+        if leader is None or applied is None:
+            raise NotReadable("its etcd does not report how much it has applied")
+        if float(leader[1]):
+            raise NotReadable("it follows a leader", has_leader=True)
+        return int(float(applied[1]))
+
+    def _scan(self) -> tuple[int, str]:
+        """Revision, and SHA-256 of the database followed by its own SHA-256, as etcd sends a snapshot."""
+        scan, plain = DatabaseScan(), hashlib.sha256()
+        with self.database.open("rb") as source:
+            while block := source.read(_BLOCK):
+                scan.feed(block)
+                plain.update(block)
+        whole = plain.copy()
+        whole.update(plain.digest())
+        summary = scan.finish()
+        return max(summary.revision, summary.compacted), whole.hexdigest()
+
+
+def metrics_page(port: int) -> str:
+    """Of the etcd in the same pod. Raises OSError."""
+    try:
+        with urllib.request.urlopen(f"http://localhost:{port}/metrics", timeout=PAGE_SECONDS) as page:
+            text: bytes = page.read(_LARGEST_PAGE)
+    except urllib.error.URLError as error:
+        raise OSError(str(error.reason)) from error
+    return text.decode("utf-8", "replace")

@@ -1,0 +1,112 @@
+"""Real etcd of every minor version that has lost its quorum: what is read is all that it has committed."""
+
+import json
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from etcd_operator.core.survivor_report import NAME, SurvivorReport
+from etcd_operator.etcd.channel import Channels
+from etcd_operator.etcd.client import EtcdClient
+from etcd_operator.survivor.reading import NotReadable, Reader
+from unit.etcd.conftest import programs
+from unit.etcd.real import RealEtcdCluster
+from unit.etcd.support import eventually
+
+pytestmark = pytest.mark.etcd
+KEYS = 200
+
+
+class Lost:
+    """Three members, of which one is left: it was killed right after a write, and has restarted."""
+
+    def __init__(self, version: str, folder: Path) -> None:
+        self.folder, self.binaries = folder, programs(version)
+        self.cluster = RealEtcdCluster(self.binaries, folder)
+        self.cluster.bootstrap("m0", "m1", "m2")
+        self.channels = Channels()
+        client = EtcdClient(self.channels, self.cluster.endpoint("m0"))
+        eventually(lambda: client.has_quorum(deadline=1.0))
+        for number in range(KEYS):
+            self.revision = client.put(b"key/%04d" % number, b"value")
+        self.cluster_id, self.member_id = (f"{each:x}" for each in self._ids(client))
+        for name in ("m1", "m2"):
+            self.cluster.kill(name)
+        self.cluster.kill("m0")
+        self.cluster.restart("m0")
+        self.waited: list[float] = []
+        self.reader = Reader(data_dir=folder / "m0", page=self.page, wait=self.waited.append)
+
+    def page(self) -> str:
+        with urllib.request.urlopen(f"http://{self.cluster.metrics('m0')}/metrics", timeout=5.0) as found:
+            return str(found.read(), "utf-8")
+
+    def read(self) -> SurvivorReport:
+        reports: list[SurvivorReport] = []
+
+        def is_read() -> bool:
+            try:
+                reports.append(self.reader.read()[0])
+            except NotReadable:
+                return False
+            # Nobody waited, so two readings must agree.
+            return len(reports) > 1 and reports[-1] == reports[-2]
+
+        eventually(is_read, every=0.5)
+        return reports[-1]
+
+    def close(self) -> None:
+        self.channels.close()
+        self.cluster.close()
+
+    @staticmethod
+    def _ids(client: EtcdClient) -> tuple[int, int]:
+        status = client.status()
+        return status.cluster_id, status.member_id
+
+
+@pytest.fixture(params=["3.5.35", "3.6.16", "3.7.3"])
+def lost(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Lost]:
+    made = Lost(request.param, tmp_path)
+    yield made
+    made.close()
+
+
+def test_all_that_was_acknowledged_is_read_and_nothing_is_changed(lost: Lost) -> None:
+    report = lost.read()
+    before = contents(lost.folder / "m0")
+    again = lost.read()
+
+    assert report == again
+    assert contents(lost.folder / "m0") == before
+    assert (report.cluster_id, report.member_id) == (lost.cluster_id, lost.member_id)
+    assert sorted(member.name for member in report.members) == ["m0", "m1", "m2"]
+    # The last write may not be known to be committed by a member that does not lead.
+    assert lost.revision - 1 <= report.revision <= lost.revision
+    assert not any(member.is_learner for member in report.members)
+    assert lost.waited, "it would have waited"
+
+    copied = lost.folder / f"{NAME}.db"
+    copied.write_bytes(lost.reader.database.read_bytes())
+    status = [str(lost.binaries / "etcdutl"), "snapshot", "status", str(copied), "--write-out=json"]
+    found = json.loads(subprocess.run(status, check=True, capture_output=True, timeout=30).stdout)
+    assert found["revision"] == report.revision
+
+
+def contents(folder: Path) -> dict[str, tuple[int, int]]:
+    """Size and time of the last change of each file."""
+    files = (file for file in folder.rglob("*") if file.is_file())
+    return {str(file): (file.stat().st_size, file.stat().st_mtime_ns) for file in files}
+
+
+def test_a_member_that_has_a_leader_is_not_read(lost: Lost) -> None:
+    lost.read()
+    lost.cluster.restart("m1")
+    client = EtcdClient(lost.channels, lost.cluster.endpoint("m0"))
+    eventually(lambda: client.has_quorum(deadline=1.0))
+    with pytest.raises(NotReadable) as raised:
+        lost.reader.read()
+    assert raised.value.has_leader
