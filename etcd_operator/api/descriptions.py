@@ -53,6 +53,8 @@ _PERSISTED = {
     "Persisted state of the operator.",
     "status.recovery.generation": "The number of this recovery; the first one is 1.",
     "status.recovery.survivor": "The member whose data is restored; empty for a backup.",
+    "status.recovery.sha256": "The SHA-256 of the database of that member, if it was read because "
+    "the member restarted without a quorum; else empty.",
     "status.recovery.revision": "The latest revision of that member, or of the backup.",
     "status.recovery.version": "The version of etcd that this member ran, or of the backup.",
     "status.recovery.backup": "The backup that is restored.",
@@ -150,6 +152,9 @@ PEER = {
     "spec.bootstrap.external": "The members of an adopted cluster that were there when this one joined.",
     "spec.bootstrap.external[].id": "etcd's ID of the member, in hexadecimal.",
     "spec.bootstrap.external[].url": "A peer URL of the member.",
+    "spec.bootstrap.reader": "What reads the data of the survivor, if that restarted without a quorum.",
+    "spec.bootstrap.reader.token": "What the reader requires.",
+    "spec.bootstrap.reader.sha256": "The SHA-256 of the data that is fetched.",
     "spec.bootstrap.survivor": "The host of the member whose data is fetched and restored before the start; "
     "only for the seed of a recovery.",
     **STORAGE,

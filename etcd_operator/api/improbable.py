@@ -147,6 +147,13 @@ class ExternalMember(Value, frozen=True, kw_only=True):
     url: str
 
 
+class SurvivorReader(Value, frozen=True, kw_only=True):
+    """What reads a survivor that answers nobody, on its host: its token, and the SHA-256 of the database."""
+
+    token: str
+    sha256: str
+
+
 class PeerBootstrap(Value, frozen=True, kw_only=True):
     """How this member's etcd starts.
 
@@ -155,6 +162,7 @@ class PeerBootstrap(Value, frozen=True, kw_only=True):
     initial_cluster_token: never empty, but in an EtcdPeer of the earlier operator of this API.
     survivor: host of a member whose data is fetched and restored first, into a cluster of one (see
     `render.steps`); empty except for the seed of a recovery, and for the seed once it serves.
+    reader: where the survivor answers nobody, and its data is fetched from a reader.
     external: the members of an adopted cluster that were listed when this member joined it.
     """
 
@@ -162,6 +170,7 @@ class PeerBootstrap(Value, frozen=True, kw_only=True):
     static: StaticBootstrap
     initial_cluster_token: str = ""
     survivor: str = ""
+    reader: SurvivorReader | None = None
     external: tuple[ExternalMember, ...] = ()
 
 

@@ -68,6 +68,8 @@ BOUNDS = {
     "spec.clusterName": {"maxLength": LONGEST_LABEL},
     "spec.bootstrap.initialClusterToken": {"maxLength": LONGEST_LABEL},
     "spec.bootstrap.survivor": {"maxLength": 253},
+    "spec.bootstrap.reader.token": {"maxLength": 253},
+    "spec.bootstrap.reader.sha256": {"maxLength": 64},
     "spec.bootstrap.static.initialCluster": {"maxItems": _MOST_MEMBERS},
     "spec.bootstrap.static.initialCluster[].name": {"maxLength": LONGEST_LABEL},
     "spec.bootstrap.static.initialCluster[].host": {"maxLength": 253},

@@ -81,7 +81,7 @@ class Recovery(Value, frozen=True, kw_only=True):
     generation: counts the recoveries of this resource, from 1; token: of the new cluster.
     survivor: the member whose data is restored, empty for a backup; revision: its latest etcd revision, or
     that of the backup; version: the version that it ran, with which the seed starts, whatever version is
-    desired by then.
+    desired by then. sha256: of its database, where it answered nobody and that was read.
     seed: the first member of the new cluster. replaces: ID of the cluster that is given up; empty
     if its quorum returned in time, so nothing was given up, and for a backup that is restored at creation.
     former: IDs of the clusters that earlier recoveries gave up.
@@ -107,6 +107,7 @@ class Recovery(Value, frozen=True, kw_only=True):
     in_place: bool = False
     given_up: int = 0
     failure: str = ""
+    sha256: str = ""
 
 
 class Upgrade(Value, frozen=True, kw_only=True):

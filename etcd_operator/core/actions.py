@@ -114,11 +114,20 @@ class DropPod(OnMember):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReadMember(OnMember):
+    """A member whose data was read: the UID of its pod, and the SHA-256 of its database."""
+
+    uid: str
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmLoss:
     """Make sure, live, that no quorum can ever return: nothing that follows may happen otherwise.
 
     gone: members whose pods must be missing. survivors: names and pod UIDs of the members that
-    answer; none of them may know of a quorum that could still come about. backup: the revision of the
+    answer; none of them may know of a quorum that could still come about. read: those that answer nobody,
+    and the SHA-256 of their databases, for whom the same holds. backup: the revision of the
     backup that is restored instead of their data, which none of them may have reached; 0 without one.
     silent: members that are given up without a person although their pods exist; none of them may answer.
     """
@@ -128,6 +137,7 @@ class ConfirmLoss:
     message: str
     backup: int = 0
     silent: tuple[str, ...] = ()
+    read: tuple[ReadMember, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,13 +155,18 @@ class ConfirmNothingLeft:
 class ConfirmSilence:
     """Make sure, live, that no survivor follows a leader: nothing that follows may happen otherwise.
 
-    survivors: their names and pod UIDs. silent: names of members that are given up without a person; whatever
-    pods they have by now, none of them may answer.
+    survivors: their names and pod UIDs. read: those that answer nobody. silent: names of members that are
+    given up without a person; whatever pods they have by now, none of them may answer.
     """
 
     survivors: tuple[tuple[str, str], ...]
     message: str
     silent: tuple[str, ...] = ()
+    read: tuple[ReadMember, ...] = ()
+
+
+class AddReader(OnMember):
+    """Have the data of a member that answers nobody read by a container in its pod, if there is none yet."""
 
 
 class DropSeed(OnMember):
@@ -222,6 +237,7 @@ RecoveryAction = (
     ConfirmLoss
     | ConfirmNothingLeft
     | ConfirmSilence
+    | AddReader
     | DropSeed
     | StopWrites
     | SetSeedExistingOnly

@@ -58,6 +58,31 @@ class FetchedBackup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ReaderFacts:
+    """The container that reads a member which restarted without a quorum (see `render.survivor_reader`).
+
+    token: what it requires. has_ended: another one can be added. problem: why it does not run.
+    """
+
+    name: str
+    token: str = ""
+    is_running: bool = False
+    has_ended: bool = False
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What was read of the data of a member that answers nobody.
+
+    answer: what it would have answered; without a list, if it is no voter. sha256: of its database.
+    """
+
+    answer: Answer
+    sha256: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PodFacts:
     """A member's pod.
 
@@ -73,7 +98,7 @@ class PodFacts:
     since.
     started_lately: its process is so young that clients may not have reconnected to it yet.
     is_routed: the Service for clients selects it.
-    version: of etcd, the one in the pod of an ephemeral member.
+    version: of etcd, the one in the pod of an ephemeral member. reader: the last one that was added to it.
     """
 
     name: str
@@ -100,6 +125,7 @@ class PodFacts:
     is_routed: bool = True
     problem: PodProblem | None = None
     version: str = ""
+    reader: ReaderFacts | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +194,7 @@ class Member:
     silent_for: seconds since it was heard, or first asked; 0 while it answers, and where it is not asked.
     problem: what keeps it from running.
     snapshots: raft snapshots that its process has saved; None where that was not needed, or not readable.
+    reading: what was read of its data, now that it answers nobody; unreadable: why that cannot be read.
     endpoint: where a member that has no pod of ours serves clients (`host:port`).
     """
 
@@ -184,7 +211,16 @@ class Member:
     silent_for: float = 0.0
     problem: PodProblem | None = None
     snapshots: int | None = None
+    reading: Reading | None = None
+    unreadable: str = ""
     endpoint: str = ""
+
+    @property
+    def report(self) -> Answer | None:
+        """What it answered, or what was read of its data."""
+        if self.answer is not None or self.reading is None:
+            return self.answer
+        return self.reading.answer
 
     @property
     def may_have_served(self) -> bool:

@@ -12,7 +12,8 @@ def source_of(recovery: Recovery) -> str:
     """What is restored: a member's data or a backup, with its revision, and how old a backup was."""
     backup = recovery.backup
     if backup is None:
-        return f"{recovery.survivor} at revision {recovery.revision}"
+        how = ", read from its data without a quorum" if recovery.sha256 else ""
+        return f"{recovery.survivor} at revision {recovery.revision}{how}"
     if not backup.name:
         return f"the newest backup of {backup.cluster}"
     return (

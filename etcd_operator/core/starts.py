@@ -37,15 +37,28 @@ class Joining:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OfflineSurvivor:
+    """A survivor that answers nobody, whose data is fetched from a reader beside it.
+
+    sha256: of the database, as it was read. host, token: of the reader; known when the seed is created.
+    """
+
+    sha256: str
+    host: str = ""
+    token: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Seeding:
     """Start as the only member of a new cluster, from a snapshot of a survivor of the old one, or a backup.
 
-    survivor: empty for a backup.
+    survivor: empty for a backup. offline: where the survivor answers nobody.
     """
 
     token: str
     survivor: str = ""
     backup: BackupSource | None = None
+    offline: OfflineSurvivor | None = None
 
 
 Start = Bootstrapping | Resuming | Joining | Seeding

@@ -62,6 +62,7 @@ class PodStatus(Value, frozen=True, kw_only=True):
     conditions: tuple[PodCondition, ...] = ()
     container_statuses: tuple[ContainerStatus, ...] = ()
     init_container_statuses: tuple[ContainerStatus, ...] = ()
+    ephemeral_container_statuses: tuple[ContainerStatus, ...] = ()
 
 
 class Volume(Value, frozen=True, kw_only=True):
@@ -70,13 +71,21 @@ class Volume(Value, frozen=True, kw_only=True):
     persistent_volume_claim: dict[str, Any] | None = None
 
 
+class EphemeralContainer(Value, frozen=True, kw_only=True):
+    """A container that was added to a running pod."""
+
+    name: str
+    env: tuple[dict[str, Any], ...] = ()
+
+
 class PodSpec(Value, frozen=True, kw_only=True):
-    """Where a pod runs, under which name, on which claims, and its readiness gates."""
+    """Where a pod runs, under which name, on which claims, its readiness gates, and what was added to it."""
 
     node_name: str = ""
     hostname: str = ""
     volumes: tuple[Volume, ...] = ()
     readiness_gates: tuple[dict[str, str], ...] = ()
+    ephemeral_containers: tuple[EphemeralContainer, ...] = ()
 
 
 class Pod(Value, frozen=True, kw_only=True):

@@ -49,6 +49,7 @@ from etcd_operator.reconcile.members.protocol import NewMembers, Scope
 from etcd_operator.reconcile.membership import Membership
 from etcd_operator.reconcile.objects import CHANGED, Overridden, Report
 from etcd_operator.reconcile.prober import Prober
+from etcd_operator.reconcile.readers import Readers, located
 from etcd_operator.reconcile.recovery import Recoverer
 from etcd_operator.reconcile.writes import Writes
 from etcd_operator.render import budget
@@ -65,6 +66,7 @@ class Actor(Generic[Cluster]):
     prober: Prober
     on_call: OnCall
     clock: Clock
+    readers: Readers
     may_act: Callable[[], bool]
     leads_for: Callable[[float], bool]
 
@@ -102,7 +104,8 @@ class Actor(Generic[Cluster]):
             case KeepBudget():
                 self._keep_budget(scope, self.dialect.budget(desired, action.min_available))
             case CreateMember():
-                body = self.dialect.member(desired.at(action.version), action.name, action.start)
+                start = located(scope, action.start)
+                body = self.dialect.member(desired.at(action.version), action.name, start)
                 self.members(scope).create(body)
             case ReplaceMember():
                 self._replace(scope, action)
@@ -163,6 +166,7 @@ class Actor(Generic[Cluster]):
             on_call=self.on_call,
             member_at=self.dialect.member_at,
             labels_of=self.dialect.member_labels,
+            readers=self.readers,
         ).act(action)
 
     def _replace(self, scope: Scope, action: ReplaceMember) -> None:

@@ -8,10 +8,11 @@ import msgspec
 from etcd_operator.api import coreos, improbable
 from etcd_operator.api.meta import Value, condition_of
 from etcd_operator.api.podkeys import PodKeys
-from etcd_operator.core.members import FetchedBackup, PodFacts, PodProblem
+from etcd_operator.core.members import FetchedBackup, PodFacts, PodProblem, ReaderFacts
 from etcd_operator.decoding import decoder
 from etcd_operator.kube.views import ContainerState, ContainerStatus, Pod
 from etcd_operator.render.steps import FETCH, SKIP_STEPS
+from etcd_operator.render.survivor_reader import READER, TOKEN_VARIABLE
 from etcd_operator.timestamps import instant
 
 CONTAINER = "etcd"
@@ -99,6 +100,25 @@ def pod_facts(pod: Pod, *, now: datetime) -> PodFacts:
         started_lately=_started_lately(state, now),
         problem=_REFUSAL if has_no_data and state.running is None else _problem(pod, state, now),
         version=pod.metadata.annotations.get(coreos.VERSION_ANNOTATION, ""),
+        reader=reader_of(pod),
+    )
+
+
+def reader_of(pod: Pod) -> ReaderFacts | None:
+    """The last reader that was added to a pod (see `render.survivor_reader`)."""
+    added = [each for each in pod.spec.ephemeral_containers if each.name.startswith(READER)]
+    if not added:
+        return None
+    last = added[-1]
+    status = next((c for c in pod.status.ephemeral_container_statuses if c.name == last.name), None)
+    state = status.state if status is not None else ContainerState()
+    waits = state.waiting is not None and state.waiting.reason not in PASSING_REASONS
+    return ReaderFacts(
+        name=last.name,
+        token=next((str(e.get("value", "")) for e in last.env if e.get("name") == TOKEN_VARIABLE), ""),
+        is_running=state.running is not None,
+        has_ended=state.terminated is not None,
+        problem=f"{state.waiting.reason}: {state.waiting.message}" if waits and state.waiting else "",
     )
 
 

@@ -41,7 +41,9 @@ from etcd_operator.reconcile.peer_status import PeerStatusWriter
 from etcd_operator.reconcile.peer_wakes import wake_peers
 from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.quorum_check import QuorumCheck
+from etcd_operator.reconcile.readers import Readers
 from etcd_operator.reconcile.readiness import ReadinessWriter
+from etcd_operator.reconcile.readings import Readings, cluster_of
 from etcd_operator.reconcile.reporters import cluster_reporter, peer_reporter
 from etcd_operator.reconcile.restores.group import restore_caches, restore_group
 from etcd_operator.reconcile.restores.jobs import JobReader
@@ -85,12 +87,14 @@ def _improbable(
     to_cluster, answered = Later(), Later()
     peer_reconciler = _peer_reconciler(wiring, caches, memory, to_cluster)
     dialect = ImprobableDialect(wiring.defaults)
+    readings = _readings(wiring, to_cluster)
     reconciler = _reconciler(
         wiring,
         caches,
         dialect,
         writes,
         answered,
+        readings,
         members=partial(PersistentMembers, image=wiring.backup_image, repository=wiring.defaults.repository),
         owns_pod=persistent.owns_pod(caches),
         conflicting_cluster=_conflicting_cluster(other, or_equal=False),
@@ -114,7 +118,7 @@ def _improbable(
         informers=tuple(caches.all()),
         others=(other.clusters,),
         controllers=(clusters, peer_controller),
-        closing=(reconciler.prober.stop,),
+        closing=(reconciler.prober.stop, readings.inquiries.stop),
         prober=reconciler.prober,
         quorum_check=_quorum_check(wiring, reconciler.prober, to_cluster),
     )
@@ -128,7 +132,11 @@ def _peer_reconciler(
 ) -> PeerReconciler:
     writes = wiring.writes(caches)
     observer = PeerObserver(
-        caches=caches, repository=wiring.defaults.repository, clock=wiring.clock, memory=memory
+        caches=caches,
+        repository=wiring.defaults.repository,
+        own_image=wiring.backup_image,
+        clock=wiring.clock,
+        memory=memory,
     )
     return PeerReconciler(
         writes=writes,
@@ -164,12 +172,14 @@ def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], other: Caches[An
         ),
         waits=Waits(clock=wiring.clock),
     )
+    readings = _readings(wiring, to_cluster)
     reconciler = _reconciler(
         wiring,
         caches,
         CoreosDialect(wiring.defaults, wiring.backup_image),
         writes,
         answered,
+        readings,
         members=EphemeralMembers,
         owns_pod=ephemeral.owns_pod,
         conflicting_cluster=_conflicting_cluster(other, or_equal=True),
@@ -183,9 +193,22 @@ def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], other: Caches[An
         informers=tuple(caches.all()),
         others=(other.clusters,),
         controllers=(clusters,),
-        closing=(reconciler.prober.stop, stocks.inquiries.stop),
+        closing=(reconciler.prober.stop, stocks.inquiries.stop, readings.inquiries.stop),
         prober=reconciler.prober,
         quorum_check=_quorum_check(wiring, reconciler.prober, to_cluster),
+    )
+
+
+def _readings(wiring: Wiring, wake: Callable[[Key], None]) -> Readings:
+    return Readings(
+        inquiries=Inquiries(
+            on_answer=lambda member: wake(cluster_of(member)),
+            clock=wiring.clock,
+            ask_tool=lambda tool: wiring.ask_survivor(tool.address, tool.token),
+            submit=wiring.submit_inquiry,
+        ),
+        clock=wiring.clock,
+        waits=Waits(clock=wiring.clock),
     )
 
 
@@ -203,6 +226,7 @@ def _reconciler(  # noqa: PLR0913 -- wiring: each part can be exchanged
     dialect: Dialect[Cluster],
     writes: Writes,
     answered: Callable[[Key], None],
+    readings: Readings,
     *,
     members: NewMembers,
     owns_pod: OwnsPod,
@@ -230,6 +254,7 @@ def _reconciler(  # noqa: PLR0913 -- wiring: each part can be exchanged
         ),
         stock_of=stock_of,
         backups_of=backups_of,
+        readings=readings,
     )
     actor = Actor(
         writes=writes,
@@ -239,6 +264,7 @@ def _reconciler(  # noqa: PLR0913 -- wiring: each part can be exchanged
         prober=prober,
         on_call=wiring.on_call,
         clock=wiring.clock,
+        readers=Readers(own_image=wiring.backup_image, ask=wiring.ask_survivor, refused=readings.refuse),
         may_act=wiring.may_act,
         leads_for=wiring.leads_for,
     )

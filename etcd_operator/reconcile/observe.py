@@ -32,6 +32,7 @@ from etcd_operator.reconcile.labels import unlabelled
 from etcd_operator.reconcile.members.facts import claim_facts, peer_facts, replica_set_problem
 from etcd_operator.reconcile.members.protocol import OwnsPod
 from etcd_operator.reconcile.prober import Prober
+from etcd_operator.reconcile.readings import ReadingsOf, no_readings
 from etcd_operator.reconcile.replies import reply_of
 from etcd_operator.reconcile.slots import PagesNeeded
 from etcd_operator.render.budget import is_as_desired
@@ -63,6 +64,7 @@ class Observer(Generic[Cluster]):
     """Observes the clusters of one API group.
 
     stock_of, backups_of: what is known of a cluster's backup tool, and of its EtcdBackups.
+    readings: adds what is read of members that answer nobody.
     """
 
     caches: Caches[Cluster]
@@ -77,6 +79,7 @@ class Observer(Generic[Cluster]):
     absences: Absences
     stock_of: Callable[[Cluster, ClusterState], StockSight] = no_stock
     backups_of: Callable[[Cluster, ClusterState], BackupSight] = no_backups
+    readings: ReadingsOf = no_readings
 
     def observe(self, key: Key, cluster: Cluster) -> ClusterState | None:
         """The state of `cluster` now; None: members are being probed, and the key is queued after that."""
@@ -117,6 +120,7 @@ class Observer(Generic[Cluster]):
             age=(now - instant(desired.created)).total_seconds(),
             unavailable_for=(now - instant(since)).total_seconds() if since else 0.0,
         )
+        state = self.readings(key, state)
         state = replace(
             state,
             absence=self.absences.missed_for(key, state),

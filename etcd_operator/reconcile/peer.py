@@ -65,6 +65,7 @@ class PeerReconciler:
             state=state,
             found=found,
             repository=self.observer.repository,
+            own_image=self.observer.own_image,
             objects=self.writes.of(key),
             report=self.report,
             disown=self.disown,

@@ -20,7 +20,7 @@ from etcd_operator.kube import resources
 from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Written
 from etcd_operator.reconcile.objects import Objects
-from etcd_operator.reconcile.peer_observe import replica_set
+from etcd_operator.reconcile.peer_observe import OwnImageOf, replica_set
 from etcd_operator.render import persistent
 
 PeerReport = Callable[[EtcdPeer, str, str], None]
@@ -39,13 +39,15 @@ class CleanupFailed(Exception):
 class PeerActor:
     """Acts on one EtcdPeer.
 
-    found: the ReplicaSet of its name as the caches showed it. repository: of etcd's images.
+    found: the ReplicaSet of its name as the caches showed it. repository: of etcd's images. own_image: see
+    `peer_observe`.
     """
 
     peer: EtcdPeer
     state: PeerState
     found: ObjectMeta | None
     repository: str
+    own_image: OwnImageOf
     objects: Objects
     report: PeerReport
     disown: PeerReport
@@ -104,7 +106,7 @@ class PeerActor:
             )
 
     def _replica_set(self) -> RawObject:
-        return replica_set(self.peer, self.state, self.repository)
+        return replica_set(self.peer, self.state, self.repository, self.own_image)
 
     def _clean_up(self, *, may_leave: bool) -> None:
         """Delete what is the peer's, live: a cache may lack what has just been made.

@@ -1,7 +1,7 @@
 """Joins the caches into one `PeerState`, and renders the ReplicaSet that a peer stands for."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -25,12 +25,17 @@ TEMPLATE_ANNOTATION = f"{improbable.GROUP}/template"
 """On the ReplicaSet: digest of the pod template as rendered, because the stored one has defaults."""
 
 
+OwnImageOf = Callable[[], str]
+"""The operator's own image; only seeds that fetch from a reader need it."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class PeerObserver:
     """Observes EtcdPeers. Nothing is read from the API server; repository: of etcd's images."""
 
     caches: Caches[improbable.EtcdCluster]
     repository: str
+    own_image: OwnImageOf
     clock: Clock
     memory: PeerMemory
 
@@ -84,17 +89,19 @@ class PeerObserver:
     def _is_current(self, peer: EtcdPeer, state: PeerState, found: ObjectMeta | None) -> bool:
         if found is None or not state.is_acted_on:
             return True
-        wanted: dict[str, str] = replica_set(peer, state, self.repository)["metadata"]["annotations"]
+        body = replica_set(peer, state, self.repository, self.own_image)
+        wanted: dict[str, str] = body["metadata"]["annotations"]
         return found.annotations.get(TEMPLATE_ANNOTATION) == wanted[TEMPLATE_ANNOTATION]
 
 
-def replica_set(peer: EtcdPeer, state: PeerState, repository: str) -> RawObject:
-    """The ReplicaSet of a peer, annotated with a digest of its template."""
+def replica_set(peer: EtcdPeer, state: PeerState, repository: str, own_image: OwnImageOf) -> RawObject:
+    """The ReplicaSet of a peer, annotated with a digest of its template. Raises what `own_image` raises."""
     body = persistent.replica_set(
         peer,
         image_of(repository, str(parse_version(peer.spec.version))),
         is_restored=state.is_restored,
         is_root_owned=state.is_root_owned,
+        own_image=own_image() if peer.spec.bootstrap.reader is not None else "",
     )
     template = msgspec.json.encode(body["spec"]["template"], order="deterministic")
     digest = hashlib.sha256(template).hexdigest()[:16]

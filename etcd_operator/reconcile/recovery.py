@@ -8,17 +8,19 @@ proof). From then on a linearizable read at the seed precedes each act.
 What differs between the kinds of member is in `reconcile.members`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import assert_never
 
 from etcd_operator.core.actions import (
+    AddReader,
     ConfirmLoss,
     ConfirmNothingLeft,
     ConfirmSilence,
     DropFilling,
     DropSeed,
     OpenSeed,
+    ReadMember,
     RecoveryAction,
     RetireMember,
     SetSeedExistingOnly,
@@ -36,6 +38,7 @@ from etcd_operator.kube.views import Pod
 from etcd_operator.reconcile.addresses import client_endpoint
 from etcd_operator.reconcile.members.protocol import MarkSeed, Members, Scope
 from etcd_operator.reconcile.membership import DEADLINE
+from etcd_operator.reconcile.readers import Readers
 from etcd_operator.render.steps import SKIP_STEPS
 from etcd_operator.render.urls import CLIENT_PORT, endpoint, host_of
 
@@ -56,16 +59,13 @@ class Recoverer:
     on_call: OnCall
     member_at: MemberAt
     labels_of: LabelsOf
+    readers: Readers
 
     def act(self, action: RecoveryAction) -> None:
         """Carry it out. Raises Conflict when the plan is outdated."""
         match action:
-            case ConfirmLoss():
-                self._confirm(action)
-            case ConfirmNothingLeft():
-                self._confirm_nothing_left(action)
-            case ConfirmSilence():
-                self._confirm_silence(action)
+            case ConfirmLoss() | ConfirmNothingLeft() | ConfirmSilence():
+                self._prove(action)
             case SetSeedExistingOnly():
                 self._set_existing_only(action)
             case RetireMember():
@@ -75,12 +75,26 @@ class Recoverer:
                 else:
                     self.members.keep_clients_from(action.name)
                     self.members.remove(action.name, " of the cluster that was lost")
+            case AddReader():
+                found = self._pod_as_seen(action.name, self.scope.pod(action.name).uid)
+                self.readers.add(self.scope, self.members, action.name, found)
             case DropSeed():
                 self._drop(action.name)
             case StopWrites():
                 self._stop_writes(action)
             case OpenSeed():
                 self.members.open_seed(action.name)
+            case _:
+                assert_never(action)
+
+    def _prove(self, action: ConfirmLoss | ConfirmNothingLeft | ConfirmSilence) -> None:
+        match action:
+            case ConfirmLoss():
+                self._confirm(action)
+            case ConfirmNothingLeft():
+                self._confirm_nothing_left(action)
+            case ConfirmSilence():
+                self._confirm_silence(action)
             case _:
                 assert_never(action)
 
@@ -130,8 +144,19 @@ class Recoverer:
                 raise Conflict(f"{name} has all that the backup has: not recovering from it")
             if action.silent and self._etcd(at).status().leader:
                 raise Conflict(f"{name} follows a leader: not recovering")
+        for member in action.read:
+            self._confirm_read(member, action)
         self._assert_silent(action.silent, {uid for _, uid in action.survivors})
         self.scope.report("QuorumLost", action.message)
+
+    def _confirm_read(self, member: ReadMember, action: ConfirmLoss) -> None:
+        """The same for one that answers nobody."""
+        report = self.readers.ask_again(self.scope, member, self._pod_as_seen(member.name, member.uid))
+        voters = [self._name(each.name, each.peer_urls) for each in report.members if not each.is_learner]
+        if sum(name not in (*action.gone, *action.silent) for name in voters) >= quorum(len(voters)):
+            raise Conflict(f"{member.name} lists voters that may still elect a leader: not recovering")
+        if action.backup and report.revision >= action.backup:
+            raise Conflict(f"{member.name} has all that the backup has: not recovering from it")
 
     def _confirm_nothing_left(self, action: ConfirmNothingLeft) -> None:
         """By a live list: not by labels, which may be lost, but by owner and by name."""
@@ -149,6 +174,10 @@ class Recoverer:
 
     def _endpoint_of(self, name: str, uid: str) -> str:
         """Where a survivor serves clients, if it still is the pod that was seen."""
+        return endpoint(self._pod_as_seen(name, uid).status.pod_ip, CLIENT_PORT)
+
+    def _pod_as_seen(self, name: str, uid: str) -> Pod:
+        """A member's pod, live. Raises Conflict if it is another one now, or is being deleted."""
         found = self._pod(name)
         if (
             found is None
@@ -157,7 +186,7 @@ class Recoverer:
             or not found.status.pod_ip
         ):
             raise Conflict(f"{name} has changed since it was observed: not recovering")
-        return endpoint(found.status.pod_ip, CLIENT_PORT)
+        return found
 
     def _assert_cannot_elect(self, name: str, at: str, gone: tuple[str, ...]) -> None:
         """Whatever the caches show: by this member's own list, too few voters are left."""
@@ -168,8 +197,11 @@ class Recoverer:
             raise Conflict(f"{name} lists voters that may still elect a leader: not recovering")
 
     def _name_of(self, member: MemberEntry) -> str:
-        hosts = (self.member_at(self.scope.desired, host_of(peer_url)) for peer_url in member.peer_urls)
-        return member.name or next(hosts, "")
+        return self._name(member.name, member.peer_urls)
+
+    def _name(self, name: str, peer_urls: Iterable[str]) -> str:
+        hosts = (self.member_at(self.scope.desired, host_of(peer_url)) for peer_url in peer_urls)
+        return name or next(hosts, "")
 
     def _assert_serves(self, name: str, revision: int) -> MemberList:
         """A linearizable read at the seed: it leads a cluster of its own, with all data of the survivor."""
@@ -197,6 +229,8 @@ class Recoverer:
             if status.leader or hex_id(status.cluster_id) != self.scope.state.persisted.cluster_id:
                 raise Conflict(f"{name} follows a leader: not recovering")
         self._assert_silent(action.silent, {uid for _, uid in action.survivors})
+        for member in action.read:
+            self.readers.ask_again(self.scope, member, self._pod_as_seen(member.name, member.uid))
         self.scope.report("QuorumLost", action.message)
 
     def _assert_silent(self, names: tuple[str, ...], survivors: set[str]) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from etcd_operator.backup_tool.client import ask, clean_up, progress, restorable
+from etcd_operator.backup_tool.client import ask, clean_up, progress, restorable, survivor
 from etcd_operator.clock import Clock
 from etcd_operator.dialects.base import Defaults
 from etcd_operator.engine.controller import Controller, Reconcile
@@ -18,7 +18,7 @@ from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.events import Recorder
 from etcd_operator.kube.informer import Informer
-from etcd_operator.reconcile.backup_tool.inquiries import Ask, AskProgress, AskStock, Submit
+from etcd_operator.reconcile.backup_tool.inquiries import Ask, AskProgress, AskStock, AskSurvivor, Submit
 from etcd_operator.reconcile.expectations import Expectations
 from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.quorum_check import QuorumCheck
@@ -36,7 +36,7 @@ class Wiring:
     leads and no other process can within so many seconds (a process without leader election always does).
     on_upgrade, on_leaderless: see `UpgradeWatch`. on_figures: what metrics show of regular backups.
     backup_image: of the pods of backups, see `OwnImage`. pv_provisioner: of the StorageClass for backups.
-    ask_tool, clean_up_tool, ask_stock, ask_progress, submit_inquiry: see `Inquiries`.
+    ask_tool, clean_up_tool, ask_stock, ask_progress, ask_survivor, submit_inquiry: see `Inquiries`.
     """
 
     client: Client
@@ -56,6 +56,7 @@ class Wiring:
     clean_up_tool: Ask = clean_up
     ask_stock: AskStock = restorable
     ask_progress: AskProgress = progress
+    ask_survivor: AskSurvivor = survivor
     submit_inquiry: Submit | None = None
     may_act: Callable[[], bool] = lambda: True
     leads_for: Callable[[float], bool] = lambda _seconds: True

@@ -23,38 +23,18 @@ from etcd_operator.render.backup_tool import (
     s3_volumes,
     tool_name,
 )
-from etcd_operator.render.command import REPORT_PATH, Volume, container, secret_volume
-from etcd_operator.render.options import from_annotation
-from etcd_operator.render.steps import (
-    COMMAND_ANNOTATION,
-    FETCH,
-    SNAPSHOT_FILE,
-    SNAPSHOT_PATH,
-    SNAPSHOT_VOLUME,
-)
+from etcd_operator.render.command import Volume, secret_volume
+from etcd_operator.render.fetch_step import fetch_step
 
 
 def add_source(spec: RawObject, cluster: DesiredCluster, backup: BackupSource, *, image: str) -> RawObject:
     """The step; what it reads is added to the volumes of the pod. Raises InvalidSpec without a bucket."""
-    (main,) = spec["containers"]
     source = _SOURCES[backup.via](cluster, backup)
     spec["volumes"] += [{"name": name, **volume} for name, volume, _ in source.volumes]
-    arguments = [
-        "seed",
-        *source.arguments,
-        f"--etcd-version={cluster.version}",
-        f"--file={SNAPSHOT_FILE}",
-        f"--report={REPORT_PATH}",
-        "--json",
-    ]
+    arguments = [*source.arguments, f"--etcd-version={cluster.version}"]
     if backup.name:
         arguments += [f"--name={backup.name}", f"--sha256={backup.sha256}"]
-    env = [from_annotation("SEED_COMMAND", COMMAND_ANNOTATION), *source.env]
-    snapshot: Volume = (SNAPSHOT_VOLUME, {}, {"mountPath": SNAPSHOT_PATH})
-    return {
-        **container(FETCH, image, arguments, env, [snapshot, *source.volumes]),
-        **{field: main[field] for field in ("resources", "securityContext") if field in main},
-    }
+    return fetch_step(spec, arguments, image=image, env=source.env, volumes=source.volumes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,11 +13,13 @@ from etcd_operator.api.improbable import (
     InitialMember,
     PeerBootstrap,
     StaticBootstrap,
+    SurvivorReader,
 )
 from etcd_operator.api.meta import RawObject
 from etcd_operator.core.desired import DesiredCluster
-from etcd_operator.core.starts import Bootstrapping, Joining, Resuming, Seeding, Start
+from etcd_operator.core.starts import Bootstrapping, Joining, OfflineSurvivor, Resuming, Seeding, Start
 from etcd_operator.decoding import convert
+from etcd_operator.render import survivor_reader
 from etcd_operator.render.budget import budget as disruption_budget
 from etcd_operator.render.options import (
     Options,
@@ -95,7 +97,7 @@ def peer(cluster: DesiredCluster, name: str, start: Start) -> RawObject:
 
 def peer_bootstrap(cluster: DesiredCluster, name: str, start: Start) -> PeerBootstrap:
     """How etcd of the member starts: see `api.improbable.PeerBootstrap`."""
-    survivor = ""
+    survivor, reader = "", None
     external = start.external if isinstance(start, Joining) else ()
     match start:
         case Bootstrapping() | Joining():
@@ -105,6 +107,8 @@ def peer_bootstrap(cluster: DesiredCluster, name: str, start: Start) -> PeerBoot
         case Seeding():
             members = (name,)
             survivor = member_host(cluster.name, cluster.namespace, start.survivor)
+            if start.offline is not None:
+                reader = SurvivorReader(token=start.offline.token, sha256=start.offline.sha256)
     hosts = tuple(
         InitialMember(name=member, host=member_host(cluster.name, cluster.namespace, member))
         for member in members
@@ -114,6 +118,7 @@ def peer_bootstrap(cluster: DesiredCluster, name: str, start: Start) -> PeerBoot
         initial_cluster_token=start.token,
         static=StaticBootstrap(initial_cluster=hosts),
         survivor=survivor,
+        reader=reader,
         external=tuple(ExternalMember(id=member, url=at) for member, at in external),
     )
 
@@ -155,13 +160,19 @@ def claim(peer: EtcdPeer, *, is_root_owned: bool = False, is_restored: bool = Fa
 
 
 def replica_set(
-    peer: EtcdPeer, image: str, *, is_restored: bool = False, is_root_owned: bool = False
+    peer: EtcdPeer,
+    image: str,
+    *,
+    is_restored: bool = False,
+    is_root_owned: bool = False,
+    own_image: str = "",
 ) -> RawObject:
     """The ReplicaSet of the EtcdPeer, with one pod.
 
     A change of the template does not affect the running pod; it applies to the next one.
     is_restored: the claim is, or will be, that of a seed.
     is_root_owned: the claim was created when etcd ran as root (see `render.security`).
+    own_image: the operator's, for a seed that fetches from a reader.
     """
     name, namespace = peer.metadata.name, peer.metadata.namespace
     labels = _peer_labels(peer)
@@ -179,13 +190,14 @@ def replica_set(
                 labels,
                 RESTORED_DIR if is_restored else DATA_DIR,
                 security(peer.spec.pod_template, is_root_owned=is_root_owned),
+                own_image,
             ),
         },
     }
 
 
 def _pod_template(
-    peer: EtcdPeer, image: str, labels: dict[str, str], data_dir: str, contexts: Security
+    peer: EtcdPeer, image: str, labels: dict[str, str], data_dir: str, contexts: Security, own_image: str
 ) -> RawObject:
     template = peer.spec.pod_template
     name, cluster = peer.metadata.name, peer.spec.cluster_name
@@ -224,9 +236,21 @@ def _pod_template(
     if bootstrap.survivor:
         annotations |= RUN_STEPS
         survivor = url(bootstrap.survivor, CLIENT_PORT)
-        add_steps(spec, survivor=survivor, name=name, host=host, data_dir=data_dir, token=token)
+        fetch = _fetch(spec, peer, own_image)
+        add_steps(spec, survivor=survivor, name=name, host=host, data_dir=data_dir, token=token, fetch=fetch)
     pod_labels = {**template.metadata.labels, **labels, improbable.TOKEN_LABEL: token}
     return {"metadata": {"labels": pod_labels, "annotations": annotations}, "spec": spec}
+
+
+def _fetch(spec: RawObject, peer: EtcdPeer, own_image: str) -> RawObject | None:
+    """The first step of a seed whose survivor answers nobody; None for all others."""
+    bootstrap = peer.spec.bootstrap
+    if bootstrap.reader is None:
+        return None
+    survivor = OfflineSurvivor(
+        sha256=bootstrap.reader.sha256, host=bootstrap.survivor, token=bootstrap.reader.token
+    )
+    return survivor_reader.fetch(spec, survivor, version=peer.spec.version, image=own_image)
 
 
 def _options(peer: EtcdPeer, host: str, data_dir: str) -> Options:

@@ -11,7 +11,7 @@ from etcd_operator.api import coreos
 from etcd_operator.api.meta import RawObject
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.starts import Joining, Seeding
-from etcd_operator.render import ephemeral
+from etcd_operator.render import ephemeral, survivor_reader
 from etcd_operator.render.ephemeral import DATA_DIR
 from etcd_operator.render.fetch_backup import add_source
 from etcd_operator.render.steps import RUN_STEPS, add_steps
@@ -21,7 +21,7 @@ from etcd_operator.render.urls import CLIENT_PORT, url
 def pod(cluster: DesiredCluster, name: str, start: Seeding, *, image: Callable[[], str] = str) -> RawObject:
     """The seed, with its steps active, and not open to clients.
 
-    image: the operator's own, for what fetches a backup; raises what it raises.
+    image: the operator's own, for what fetches a backup or reads a survivor; raises what it raises.
     """
     body = ephemeral.pod(cluster, name, Joining(members=(name,), token=start.token))
     metadata, spec = body["metadata"], body["spec"]
@@ -30,6 +30,8 @@ def pod(cluster: DesiredCluster, name: str, start: Seeding, *, image: Callable[[
     fetch = None
     if start.backup is not None:
         fetch = add_source(spec, cluster, start.backup, image=image())
+    elif start.offline is not None:
+        fetch = survivor_reader.fetch(spec, start.offline, version=cluster.version, image=image())
     add_steps(
         spec,
         survivor=url(start.survivor, CLIENT_PORT),

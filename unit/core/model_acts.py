@@ -11,6 +11,7 @@ from typing import assert_never
 
 from etcd_operator.core.actions import (
     Action,
+    AddReader,
     AnnotateVoters,
     ClearMissing,
     CloseClients,
@@ -52,6 +53,7 @@ from unit.core.model import Peer, Refused, Resource, World
 from unit.core.model_choice import judge_choice, judge_record
 from unit.core.model_manual_recovery import judge_survivor, recover
 from unit.core.model_membership import assert_others_run, change, lists
+from unit.core.model_reading import add_reader
 from unit.core.model_recovery import confirm, confirm_nothing_left, hand_over
 from unit.core.model_removal import Cache, take_away
 
@@ -103,6 +105,8 @@ def _recover(world: World, state: ClusterState, action: RecoveryAction) -> set[s
             return set()
         case StopWrites():
             raise AssertionError("the clusters of the simulation have no EtcdBackups")
+        case AddReader():
+            return add_reader(world, state, action)
         case ConfirmSilence() | DropSeed():
             return recover(world, state, action)
         case _:

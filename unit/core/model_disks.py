@@ -89,6 +89,11 @@ class Process:
     unapplied: int = 0
 
     @property
+    def sha256(self) -> str:
+        """Of its data."""
+        return f"{self.disk.cluster_id}-{self.disk.revision}-{self.disk.committed}"
+
+    @property
     def revision(self) -> int:
         """As it reports it."""
         return max(0, self.disk.revision - self.unapplied)

@@ -1,10 +1,12 @@
 """The objects of the modelled world as the facts that rules read."""
 
-from etcd_operator.core.members import ClaimFacts, PeerFacts, PodFacts
+from etcd_operator.core.members import ClaimFacts, PeerFacts, PodFacts, ReaderFacts
 from etcd_operator.core.replies import EtcdMember
 from unit.core.model import Peer
 from unit.core.model_disks import Disk
 from unit.core.model_pods import Claim, Pod
+
+READER = ReaderFacts(name="survivor-reader-1", token="token", is_running=True)
 
 
 def is_existing_only(start: object) -> bool:
@@ -83,4 +85,5 @@ def pod_facts(pod: Pod) -> PodFacts:
         is_routed=pod.is_routed,
         problem=pod.problem,
         version=pod.version,
+        reader=READER if pod.has_reader else None,
     )

@@ -15,6 +15,7 @@ from etcd_operator.core.rules.recovery_request import name_of
 from etcd_operator.core.starts import Resuming
 from etcd_operator.core.state import ClusterState
 from unit.core.model import Refused, World
+from unit.core.model_reading import read_again
 from unit.core.model_recovery import answers, assert_serves, observed_pod, survivor
 
 ManualAction = ConfirmSilence | DropSeed | SetSeedExistingOnly | RetireMember | OpenSeed
@@ -70,6 +71,8 @@ def _confirm(world: World, state: ClusterState, action: ConfirmSilence) -> None:
     for process in world.processes.values():
         if process.name in action.silent and answers(world, process):
             raise Refused(f"{process.name} answers again")
+    for member in action.read:
+        held |= read_again(world, state, member).disk.writes
     world.to_be_kept = held
 
 

@@ -34,6 +34,7 @@ from unit.core.model_disks import Process
 from unit.core.model_facts import claim_facts, list_of, name_at, peer_facts, peer_url_of, pod_facts
 from unit.core.model_judge import judge
 from unit.core.model_pods import Claim, Pod
+from unit.core.model_reading import with_readings
 
 KINDS = ("resource", "pods", "unlabelled", "going", "peers", "claims", "services", "budget")
 Decision = tuple[ClusterState, Plan]
@@ -109,6 +110,7 @@ class Operator:
             has_quorum=has_quorum,
             unavailable_for=self.unavailable_for,
         )
+        state = with_readings(self.world, state)
         state = self.absences.of(state)
         return replace(state, stock=self._stock(state, resource))
 

@@ -48,6 +48,7 @@ class Pod:
     is_unmounted: its volume is missing in this pod, and its etcd finds an empty directory.
     cannot_restore: a seed whose volume has data of an earlier pod, which no snapshot is restored over.
     cannot_fetch: a seed whose backup is not there as it was chosen. fetched: the backup that it has.
+    has_reader: its data is read where it answers nobody.
     """
 
     uid: str
@@ -68,6 +69,7 @@ class Pod:
     cannot_fetch: bool = False
     cannot_restore: bool = False
     is_routed: bool = True
+    has_reader: bool = False
     is_finished: bool = False
     is_on_lost_node: bool = False
     is_terminating: bool = False
@@ -164,7 +166,7 @@ class Pods(Sources):
 
     def _fetch(self, pod: Pod, start: Seeding, disk: Disk) -> Pod:
         """Take a snapshot or a backup, and restore it."""
-        found = self.snapshot_of(start.survivor) if start.backup is None else self.backup_of(start.backup)
+        found = self.backup_of(start.backup) if start.backup is not None else self._survivor_of(start)
         if found is None or isinstance(found, PodProblem):
             return replace(pod, problem=found, cannot_fetch=found is not None)
         if not disk.is_empty:
@@ -181,6 +183,11 @@ class Pods(Sources):
             self.fetched[cluster_id] = found
             pod = replace(pod, fetched=found.fetched)
         return replace(pod, has_fetched=True, cannot_fetch=False, problem=None)
+
+    def _survivor_of(self, start: Seeding) -> Disk | None:
+        if start.offline is None:
+            return self.snapshot_of(start.survivor)
+        return self.data_of(start.survivor, start.offline.sha256)
 
     def _start(self, pod: Pod, disk: Disk) -> None:
         again = pod.restarts + 1 if pod.has_run else 0

@@ -19,6 +19,7 @@ from etcd_operator.core.state import ClusterState
 from unit.core.model import Refused, World
 from unit.core.model_disks import Disk, Group, Process
 from unit.core.model_pods import Pod
+from unit.core.model_reading import read_again
 
 
 def confirm(world: World, state: ClusterState, action: ConfirmLoss) -> None:
@@ -37,6 +38,13 @@ def confirm(world: World, state: ClusterState, action: ConfirmLoss) -> None:
             raise Refused(f"{name} lists voters that may still elect a leader")
         if action.backup and process.revision >= action.backup:
             raise Refused(f"{name} has all that the backup has")
+    for member in action.read:
+        process = read_again(world, state, member)
+        voters = [entry.name for entry in process.disk.voters]
+        if sum(voter not in action.gone for voter in voters) >= quorum(len(voters)):
+            raise Refused(f"{member.name} lists voters that may still elect a leader")
+        if action.backup and process.disk.revision >= action.backup:
+            raise Refused(f"{member.name} has all that the backup has")
 
 
 def confirm_nothing_left(world: World, action: ConfirmNothingLeft) -> None:

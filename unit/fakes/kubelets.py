@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from unit.fakes import added
 from unit.fakes.apiserver import ApiServer, Json
 from unit.fakes.apiserver.kinds import CLAIMS, PODS
 from unit.fakes.apiserver.store import copied
@@ -104,6 +105,8 @@ class Kubelets:
                 self._start(pod)
             elif running.node in self.up and running.image != _main(pod)["image"]:
                 self._restart(pod, running)
+            elif running.node in self.up:
+                self._run_added(pod)
 
     def _wait_for_image(self, pod: Json, running: Running | None) -> None:
         main = _main(pod)
@@ -178,6 +181,17 @@ class Kubelets:
             "conditions": [{"type": kind, "status": "True"} for kind in ("PodScheduled", "Ready")],
             "containerStatuses": [status],
         }
+
+    def _run_added(self, pod: Json) -> None:
+        before = pod["status"].get("ephemeralContainerStatuses") or []
+        found = added.started(pod, self.unpullable, self._objects.stamp())
+        if found != before:
+            self._report(pod, {"ephemeralContainerStatuses": found})
+
+    def end_added(self, namespace: str, name: str) -> None:
+        """The processes of the ephemeral containers of a pod end by themselves."""
+        pod = self._objects.get(PODS, namespace, name)
+        self._report(pod, {"ephemeralContainerStatuses": added.ended(pod)})
 
     def _choose_node(self, pod: Json) -> str:
         """The node with the fewest pods among those that are up; empty when there is none."""

@@ -52,7 +52,7 @@ class Bench:
             addresses=network(),
         )
         self.world.reports = self.etcds.reports
-        self.tools = Tools()
+        self.tools = Tools(self.etcds)
         self.operator: Operator | None = None
         self._only = only
 

@@ -4,9 +4,13 @@ Promises: data is bound to a claim, or to a pod without one; a second process on
 A start that etcd refuses leaves the container in a crash loop.
 """
 
+import hashlib
 import json
 
+from etcd_operator.backup_tool.client import NoReport
 from etcd_operator.clock import Clock
+from etcd_operator.core.survivor_report import NAME, ListedVoter, SurvivorReport
+from etcd_operator.render.survivor_reader import READER_PORT
 from etcd_operator.render.urls import METRICS_PORT
 from unit.fakes.apiserver import ApiServer
 from unit.fakes.apiserver.kinds import CLAIMS, PODS
@@ -31,6 +35,8 @@ class Etcds(Launcher):
         self.fetched: dict[str, FakeEtcdCluster | Saved] = {}
         self.reports: dict[str, str] = {}
         self.backups: dict[str, Saved] = {}
+        self.readers_asked: list[tuple[tuple[str, int], str]] = []
+        self.readers_fail = ""
         self._api = api
         self._where: dict[str, tuple[Running, Bootstrapped, FakeMember]] = {}
         self._waiting: dict[str, Running] = {}
@@ -73,6 +79,9 @@ class Etcds(Launcher):
         flags = dict(word[2:].split("=", 1) for word in words[2:] if "=" in word)
         if running.uid in self.fetched:
             return
+        if flags.get("name") == NAME:
+            self.fetched[running.uid] = self._offline(flags["tool"], flags["sha256"])
+            return
         saved = self.backups.get(flags.get("name", "newest"))
         if saved is None:
             raise StartRefused("there is no backup")
@@ -92,6 +101,42 @@ class Etcds(Launcher):
             if member.name == name and member.is_answering:
                 return cluster.etcd
         raise StartRefused(f"{name} does not answer")
+
+    def _offline(self, at: str, sha256: str) -> FakeEtcdCluster:
+        """What a reader at `host:port` sends, if it is what was read."""
+        for running, cluster, member in self._where.values():
+            if at in (f"{running.ip}:{READER_PORT}", f"{member.name}.c.default.svc:{READER_PORT}"):
+                if sha256_of(cluster.etcd) != sha256:
+                    raise StartRefused("it is not the one that was verified")
+                return cluster.etcd
+        raise StartRefused(f"nothing answers at {at}")
+
+    def read(self, address: tuple[str, int], token: str) -> SurvivorReport:
+        """As `client.survivor`, of the reader in the pod with this address. Raises NoReport."""
+        self.readers_asked.append((address, token))
+        if self.readers_fail:
+            raise NoReport(self.readers_fail)
+        found = [(c, m) for r, c, m in self._where.values() if (r.ip, READER_PORT) == address]
+        if not found or not token:
+            raise NoReport("no answer in time")
+        ((cluster, member),) = found
+        if not member.is_alive:
+            return SurvivorReport(problem="its etcd does not run: timed out")
+        if member.has_led:
+            return SurvivorReport(problem="it follows a leader", has_leader=True)
+        etcd = cluster.etcd
+        with etcd.changed:
+            return SurvivorReport(
+                cluster_id=f"{etcd.cluster_id:x}",
+                member_id=f"{member.id:x}",
+                committed=etcd.raft_index,
+                revision=etcd.revision,
+                sha256=sha256_of(etcd),
+                members=tuple(
+                    ListedVoter(id=f"{m.id:x}", name=m.name, peer_urls=m.peer_urls, is_learner=m.is_learner)
+                    for m in etcd.members
+                ),
+            )
 
     def container_started(self, running: Running) -> None:
         """A container starts; what is no etcd is left alone."""
@@ -167,6 +212,12 @@ class Etcds(Launcher):
             return f"{running.uid}{directory}"
         claim = self._api.objects.get(CLAIMS, running.namespace, running.claims[0])
         return f"{claim['metadata']['uid']}{directory}"
+
+
+def sha256_of(etcd: FakeEtcdCluster) -> str:
+    """Of what it has."""
+    with etcd.changed:
+        return hashlib.sha256(repr((etcd.revision, sorted(etcd.keys.items()))).encode()).hexdigest()
 
 
 def _options(running: Running) -> Options:

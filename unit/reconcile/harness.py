@@ -31,7 +31,7 @@ from unit.fakes.apiserver import ApiServer, Json
 from unit.fakes.apiserver.selectors import matches_labels
 from unit.fakes.clock import FakeClock
 from unit.reconcile.mortality import Mortality, MortalTransport
-from unit.reconcile.tools import Tools
+from unit.reconcile.tools import OWN_IMAGE, Tools
 
 RESYNC = 10.0
 MARK = "Mark"
@@ -168,11 +168,12 @@ class Operator:
             on_upgrade=self.upgrades.append,
             on_leaderless=lambda _seconds: None,
             on_figures=self._on_figures,
-            backup_image=lambda: "localhost/etcd-operator:test",
+            backup_image=lambda: OWN_IMAGE,
             ask_tool=tools.ask,
             clean_up_tool=tools.clean_up,
             ask_stock=tools.ask_stock,
             ask_progress=tools.ask_progress,
+            ask_survivor=tools.read,
             submit_inquiry=lambda work: work(),
             may_act=lambda: self.leads,
             leads_for=lambda seconds: seconds == MEMBERSHIP_DEADLINE and self.leads_for_long_enough,

@@ -29,6 +29,7 @@ from unit.reconcile.bench import PEER_LABEL, Bench, bootstrapped
 from unit.reconcile.bodies import IMPROBABLE, PEERS, persistent
 from unit.reconcile.harness import objects_of
 from unit.reconcile.test_recovery_acts import FOREIGN
+from unit.reconcile.tools import readers_of
 
 LISTED = tuple(entry(f"c-{number}") for number in range(3))
 
@@ -78,6 +79,7 @@ class Acts:
             on_call=ignore_call,
             member_at=self._dialect.member_at,
             labels_of=self._dialect.member_labels,
+            readers=readers_of(self._made.etcds.read),
         ).act(action)
 
     def confirm(self, name: str, *silent: str) -> None:

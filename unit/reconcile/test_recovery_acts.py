@@ -27,6 +27,7 @@ from unit.fakes.apiserver.kinds import PODS
 from unit.reconcile.bench import Bench, bootstrapped
 from unit.reconcile.bodies import COREOS, ephemeral
 from unit.reconcile.harness import objects_of
+from unit.reconcile.tools import readers_of
 
 OLD, NEW = "c0de", "feed"
 RECOVERY = Recovery(
@@ -58,6 +59,7 @@ class Acts:
         if recovery is not None:
             desired = _with(desired, recovery)
         self.reported: list[str] = []
+        self.refused: list[tuple[str, str]] = []
         self.uids = {p["metadata"]["name"]: p["metadata"]["uid"] for p in made.api.objects.select(PODS)}
         pods = [msgspec.convert(pod, Pod) for pod in made.api.objects.select(PODS)]
         now = datetime.now(UTC)
@@ -77,6 +79,7 @@ class Acts:
             on_call=ignore_call,
             member_at=dialect.member_at,
             labels_of=dialect.member_labels,
+            readers=readers_of(made.etcds.read, lambda pod, why: self.refused.append((pod.uid, why))),
         )
 
     def confirm(self, *gone: str, backup: int = 0, silent: tuple[str, ...] = ()) -> None:

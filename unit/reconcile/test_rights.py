@@ -21,7 +21,7 @@ from unit.fakes.apiserver.kinds import BUDGETS, CLAIMS, JOBS, NODES, PODS, REPLI
 from unit.fakes.clock import FakeClock
 from unit.operators import running, until
 from unit.reconcile import manual_recoveries, test_quorum_lost
-from unit.reconcile.bench import Bench, bench
+from unit.reconcile.bench import PEER_LABEL, Bench, bench
 from unit.reconcile.bodies import BACKUPS, COREOS, PEERS, RESTORES, SCHEDULES, ephemeral, persistent
 from unit.reconcile.harness import TIMEOUTS, objects_of
 from unit.reconcile.jobs import Jobs, backup, schedule
@@ -88,6 +88,18 @@ def a_life_of_a_persistent_cluster() -> frozenset[Right]:
         manual_recoveries.ask(made)
         made.settle()
         made.events()
+        return all_taken(exchange.request for exchange in made.api.log)
+
+
+def a_survivor_that_restarted() -> frozenset[Right]:
+    """Its data is read by a container in its pod."""
+    with lived(*persistent()) as made:
+        manual_recoveries.lose(made, 0, 1)
+        (pod,) = (
+            p for p in made.api.objects.select(PODS) if p["metadata"]["labels"].get(PEER_LABEL) == "c-2"
+        )
+        made.world.restart("default", pod["metadata"]["name"])
+        made.run_until(lambda: "ReaderAdded" in made.event_reasons())
         return all_taken(exchange.request for exchange in made.api.log)
 
 
@@ -197,6 +209,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, frozenset[Right
     return {
         "ephemeral": a_life_of_an_ephemeral_cluster(),
         "persistent": a_life_of_a_persistent_cluster(),
+        "survivor": a_survivor_that_restarted(),
         "backup": a_life_of_a_backup(),
         "backup of nothing": a_backup_of_nothing(),
         "schedule": a_life_of_a_schedule(),

@@ -1,10 +1,27 @@
 """The backup tools of a scenario: what they would report, asked without a network."""
 
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 from etcd_operator.backup_tool.client import NoReport, TokenRefused
 from etcd_operator.core.backup_tool.report import LastFailure, NewestBackup, Stock, ToolReport, VerifiedBackup
+from etcd_operator.core.members import PodFacts
 from etcd_operator.core.restores.result import Progress
+from etcd_operator.core.survivor_report import SurvivorReport
+from etcd_operator.reconcile.backup_tool.inquiries import AskSurvivor
+from etcd_operator.reconcile.readers import Readers
+
+if TYPE_CHECKING:
+    from unit.reconcile.etcds import Etcds
 
 Address = tuple[str, int]
+
+OWN_IMAGE = "localhost/etcd-operator:test"
+
+
+def readers_of(etcds: AskSurvivor, refused: Callable[[PodFacts, str], None] = lambda *_: None) -> Readers:
+    """Readers. etcds: asks one. refused: see `Readers`."""
+    return Readers(own_image=lambda: OWN_IMAGE, ask=etcds, refused=refused)
 
 
 def stored(revision: int = 7, count: int = 1, since: float = 0.0, **more: object) -> ToolReport:
@@ -51,7 +68,8 @@ class Tools:
     clusters for which that was asked.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, etcds: "Etcds | None" = None) -> None:
+        self.etcds = etcds
         self.report = stored()
         self.stock = holding(None)
         self.progress: Progress | None = None
@@ -87,6 +105,12 @@ class Tools:
         if self.progress is None:
             raise NoReport("no answer in time")
         return self.progress
+
+    def read(self, address: Address, token: str) -> SurvivorReport:
+        """As `client.survivor`: of the etcds of the world."""
+        if self.etcds is None:
+            raise NoReport("there is no etcd in this world")
+        return self.etcds.read(address, token)
 
     def clean_up(self, address: Address, token: str) -> ToolReport:
         """As `client.clean_up`."""

@@ -7,7 +7,7 @@ import msgspec
 from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.api.meta import RawObject
 from etcd_operator.core.desired import DesiredCluster
-from etcd_operator.core.starts import Bootstrapping, Joining, Resuming, Seeding, Start
+from etcd_operator.core.starts import Bootstrapping, Joining, OfflineSurvivor, Resuming, Seeding, Start
 from etcd_operator.dialects.coreos import CoreosDialect
 from etcd_operator.dialects.improbable import ImprobableDialect
 from etcd_operator.render import persistent
@@ -57,6 +57,9 @@ RESUMING: Start = Resuming(token="uid-1")
 JOINING: Start = Joining(members=(*INITIAL_MEMBERS, "db-3"), token="uid-1")
 EPHEMERAL_SEEDING = Seeding(survivor="db-0002", token="uid-1-1")
 PERSISTENT_SEEDING = Seeding(survivor="db-2", token="uid-1-1")
+OFFLINE = OfflineSurvivor(sha256="ab" * 32, host="survivor", token="secret")
+EPHEMERAL_OFFLINE = Seeding(survivor="db-0002", token="uid-1-1", offline=OFFLINE)
+PERSISTENT_OFFLINE = Seeding(survivor="db-2", token="uid-1-1", offline=OFFLINE)
 EPHEMERAL_BOOTSTRAPPING = Bootstrapping(members=("db-0000", "db-0001", "db-0002"), token="uid-1")
 
 

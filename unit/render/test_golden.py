@@ -13,8 +13,9 @@ from etcd_operator.core.backup_tool.policy import wanted
 from etcd_operator.core.desired import RestoreFrom
 from etcd_operator.core.starts import Seeding
 from etcd_operator.errors import InvalidSpec
-from etcd_operator.render import backup_tool, ephemeral, persistent, seed
+from etcd_operator.render import backup_tool, ephemeral, persistent, seed, survivor_reader
 from etcd_operator.render.options import ALL_ADDRESSES
+from etcd_operator.render.security import RESTRICTED
 from etcd_operator.render.storage_class import storage_class
 from unit.render.backups import (
     FILE,
@@ -27,11 +28,13 @@ from unit.render.backups import (
 from unit.render.cases import (
     BOOTSTRAPPING,
     EPHEMERAL_BOOTSTRAPPING,
+    EPHEMERAL_OFFLINE,
     EPHEMERAL_SEEDING,
     FULL_EPHEMERAL,
     FULL_PERSISTENT,
     IMAGE,
     JOINING,
+    PERSISTENT_OFFLINE,
     PERSISTENT_SEEDING,
     PLAIN_EPHEMERAL,
     PLAIN_PERSISTENT,
@@ -116,6 +119,19 @@ MANIFESTS = {
     "persistent-peer-full": persistent.peer(FULL_PERSISTENT, "db-1", BOOTSTRAPPING),
     "persistent-peer-existing-only": persistent.peer(PLAIN_PERSISTENT, "db-1", RESUMING),
     "persistent-peer-joining": persistent.peer(PLAIN_PERSISTENT, "db-3", JOINING),
+    "ephemeral-seed-offline": seed.pod(
+        PLAIN_EPHEMERAL, "db-0003", EPHEMERAL_OFFLINE, image=lambda: "etcd-operator:1"
+    ),
+    "persistent-peer-seed-offline": persistent.peer(PLAIN_PERSISTENT, "db-3", PERSISTENT_OFFLINE),
+    "persistent-replica-set-seed-offline": persistent.replica_set(
+        peer_of(PLAIN_PERSISTENT, "db-3", PERSISTENT_OFFLINE),
+        IMAGE,
+        is_restored=True,
+        own_image="etcd-operator:1",
+    ),
+    "survivor-reader": survivor_reader.reader(
+        number=2, image="etcd-operator:1", folder="restored", token="secret", security=RESTRICTED.container
+    ),
     "persistent-peer-seed": persistent.peer(PLAIN_PERSISTENT, "db-3", PERSISTENT_SEEDING),
     "persistent-claim-seed": persistent.claim(peer_of(PLAIN_PERSISTENT, "db-3", PERSISTENT_SEEDING)),
     "persistent-claim-restored": persistent.seed_claim(

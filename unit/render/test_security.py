@@ -31,7 +31,7 @@ Spec = dict[str, Any]
 NON_ROOT = "etcd.improbable.io/non-root"
 
 
-def replica_set_spec(cluster: DesiredCluster, start: Any = BOOTSTRAPPING, **options: bool) -> Spec:
+def replica_set_spec(cluster: DesiredCluster, start: Any = BOOTSTRAPPING, **options: Any) -> Spec:
     """The spec of a persistent member's pod."""
     body = persistent.replica_set(peer_of(cluster, start=start), IMAGE, **options)
     spec: Spec = body["spec"]["template"]["spec"]

@@ -7,6 +7,7 @@ each of its passes, the same members silent, the others without a leader, and th
 
 from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.recoveries import duration
+from etcd_operator.core.rules.offline import known
 from etcd_operator.core.rules.responders import is_majority, responders
 from etcd_operator.core.rules.seed import voters_of
 from etcd_operator.core.state import ClusterState
@@ -28,7 +29,7 @@ def missed(state: ClusterState) -> frozenset[str]:
     if any(is_majority(state, responder) for responder in left):
         return frozenset()
     voters = {name for responder in left for name in voters_of(state, responder)}
-    return frozenset(voters - {member.name for member in state.answers})
+    return frozenset(voters - known(state))
 
 
 def _is_held(state: ClusterState) -> bool:

@@ -26,7 +26,7 @@ def newer_than(state: ClusterState, survivor: Member) -> VerifiedBackup | Plan |
     stock = state.stock
     if not stock.is_kept:
         return None
-    revision = survivor.answer.revision if survivor.answer is not None else 0
+    revision = survivor.report.revision if survivor.report is not None else 0
     report = stock.report
     if report is None or not report.is_listed:
         return _wait_beside(state, survivor.name, revision)

@@ -20,8 +20,8 @@ class Left:
 
     @property
     def responders(self) -> tuple[Member, ...]:
-        """Those of the remaining that report their member list."""
-        return tuple(m for m in self.remaining.values() if m.answer is not None and m.answer.members)
+        """Those of the remaining whose member list is known: they answer, or their data was read."""
+        return tuple(m for m in self.remaining.values() if m.report is not None and m.report.members)
 
     def may_elect(self, responder: Member) -> bool:
         """Whether the voters that this member lists may still be a majority."""

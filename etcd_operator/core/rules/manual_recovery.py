@@ -25,6 +25,7 @@ from etcd_operator.api.improbable import DELETE_CLAIMS, RECOVER_ANNOTATION
 from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.actions import DropSeed, Plan, Remember, ReopenClients
 from etcd_operator.core.members import Member
+from etcd_operator.core.rules import offline
 from etcd_operator.core.rules.automatic import SETTLED, is_settling
 from etcd_operator.core.rules.filling import fill
 from etcd_operator.core.rules.in_place import (
@@ -65,7 +66,9 @@ def offer(state: ClusterState) -> Plan | None:
 
     This comes after all rules that may bring a quorum back: a member that an upgrade stops is not lost.
     """
-    return None if state.kind.can_prove_loss or state.has_quorum else offered(state)
+    if state.kind.can_prove_loss or state.has_quorum:
+        return None
+    return offline.read(state) or offered(state)
 
 
 def settle(state: ClusterState) -> Plan | None:
@@ -148,7 +151,7 @@ def _begin_again(state: ClusterState, recovery: Recovery, why: str) -> Plan:
         # Before anything is removed: without it, nothing would show that this attempt has failed.
         failed = replace(state.persisted, recovery=msgspec.structs.replace(recovery, failure=why))
         return Plan.act(Remember(persisted=failed), reason="RestoreFailed", message=why, requeue_after=0.0)
-    made = offered(state)
+    made = offline.read(state) or offered(state)
     if made is None or made.actions or made.reason != "QuorumLost":
         return made or _nobody(recovery)
     return replace(made, message=f"{why}; {made.message}")
@@ -163,11 +166,16 @@ def _kept(state: ClusterState, recovery: Recovery, given_up: list[Member]) -> se
 
 def _make(state: ClusterState, recovery: Recovery, left: list[Member]) -> Plan:
     """Create the seed that status names: on an empty volume, with the survivor's data."""
-    if all(member.name != recovery.survivor for member in left):
-        return offered(state) or _nobody(recovery)
+    if not any(_is_source(recovery, member) for member in left):
+        return offline.read(state) or offered(state) or _nobody(recovery)
     return Plan.act(
         create_seed(recovery), reason="Recovering", message=under_way(recovery), requeue_after=SEED_POLL
     )
+
+
+def _is_source(recovery: Recovery, member: Member) -> bool:
+    """Whether the seed can fetch from this member, as it was decided: a survivor may restart meanwhile."""
+    return member.name == recovery.survivor and (bool(recovery.sha256) or member.answer is not None)
 
 
 def _return(state: ClusterState, recovery: Recovery, reason: str, message: str) -> Plan:

@@ -42,10 +42,12 @@ from etcd_operator.core.rules.automatic import outlook
 from etcd_operator.core.rules.from_backup import all_there_is, newer_than
 from etcd_operator.core.rules.given_up import loss_of, returned, without_silent
 from etcd_operator.core.rules.loss import Left, is_gone, left_of
+from etcd_operator.core.rules.offline import known, read, unreadable
 from etcd_operator.core.rules.seed import (
     ELECTION,
     RECHECK,
     SEED_POLL,
+    answering,
     create_seed,
     hand_over,
     held,
@@ -53,6 +55,7 @@ from etcd_operator.core.rules.seed import (
     newest,
     next_from_backup,
     next_recovery,
+    read_among,
     reason_of,
     serves,
     under_way,
@@ -93,13 +96,13 @@ def _begin(state: ClusterState) -> Plan | Left | None:
         return left
     heard = without_silent(left)
     if heard is not None:
-        return heard
+        return read(state) or heard
     if not left.responders:
-        return None if _is_for_the_upgrade(state, left) else _unheard(left)
+        return None if _is_for_the_upgrade(state, left) else read(state) or _unheard(left)
     electable = [responder for responder in left.responders if left.may_elect(responder)]
     if electable:
         return _await_election(left, electable)
-    return _wait_for_silent(left) or _wait_for_deletion(left) or left
+    return read(state) or _wait_for_silent(left) or _wait_for_deletion(left) or left
 
 
 def _is_for_the_upgrade(state: ClusterState, left: Left) -> bool:
@@ -115,17 +118,16 @@ def _unheard(left: Left) -> Plan:
         name if member.problem is None else f"{name} ({member.problem.reason})"
         for name, member in left.remaining.items()
     )
-    restarted = [m.name for m in left.remaining.values() if m.pod is not None and m.pod.restarts]
-    hint = ""
-    if restarted:
-        hint = (
-            f"; {', '.join(restarted)} restarted, and an etcd that restarts without a quorum does not "
-            "answer: docs/operations.md describes how to recover its data"
-        )
     return held(
         "QuorumLost",
-        f"{names} may still have the data, but do not answer: no quorum answers, nothing is changed{hint}",
+        f"{names} may still have the data, but do not answer: no quorum answers, nothing is changed"
+        f"{_why(left)}; docs/operations.md describes how to read such data by hand",
     )
+
+
+def _why(left: Left) -> str:
+    why = unreadable(left.state)
+    return f"; {why}" if why else ""
 
 
 def _await_election(left: Left, electable: list[Member]) -> Plan | None:
@@ -136,7 +138,7 @@ def _await_election(left: Left, electable: list[Member]) -> Plan | None:
     reports distinguishes the two cases (it reports the commit index, not the end of the log), so a person
     decides.
     """
-    silent = any(member.answer is None for member in left.remaining.values())
+    silent = any(member.report is None for member in left.remaining.values())
     if silent or left.state.unavailable_for < ELECTION:
         return None
     names, ahead = ", ".join(left.remaining), [w.name for w in left.responders if w not in electable]
@@ -152,14 +154,14 @@ def _await_election(left: Left, electable: list[Member]) -> Plan | None:
 
 def _wait_for_silent(left: Left) -> Plan | None:
     """A silent voter may have data that the others lack: only a person can give it up."""
-    silent = [name for name, member in left.remaining.items() if member.answer is None]
+    silent = [name for name, member in left.remaining.items() if member.report is None]
     voters = [name for name in silent if name in left.all_voters]
     if voters:
         names = ", ".join(voters)
         return held(
             "QuorumLost",
-            f"no quorum can return, but {names} may have newer data and does not answer: waiting for it; "
-            f"delete its pod to give it up and recover from the others{outlook(left.state)}",
+            f"no quorum can return, but {names} may have newer data and does not answer: waiting for it"
+            f"{_why(left)}; delete its pod to give it up and recover from the others{outlook(left.state)}",
         )
     if silent and left.state.unavailable_for < LEARNER_GRACE:
         return Plan.wait(
@@ -200,7 +202,8 @@ def _choose(state: ClusterState, left: Left) -> Plan:
     loss = ConfirmLoss(
         gone=tuple(name for name in left.lost_voters if name not in left.silent),
         silent=left.silent,
-        survivors=tuple((m.name, m.pod.uid) for m in left.able if m.pod is not None),
+        survivors=answering(left.able),
+        read=read_among(left.able),
         message=message,
         backup=chosen.revision if chosen is not None else 0,
     )
@@ -251,6 +254,8 @@ def go_on(state: ClusterState, recovery: Recovery) -> Plan | Left | None:
         return ending
     seed = state.by_name.get(recovery.seed)
     is_made = state.persisted.next_ordinal > ordinal_of(recovery.seed)
+    if not is_made and recovery.sha256 and recovery.survivor not in known(state):
+        return _begin(state)  # the seed would have nobody to fetch from
     if not is_made:
         return Plan.act(
             *_create(state, recovery),
@@ -280,7 +285,7 @@ def _await_seed(state: ClusterState, recovery: Recovery, seed: Member) -> Plan |
     if not has_fetched and recovery.backup is None:
         if survivor is None or is_gone(survivor):
             return _begin(state)  # it can never fetch: another survivor may be left
-        if survivor.answer is None:
+        if survivor.report is None:
             # `etcdctl snapshot save` waits for ever, possibly in vain: see `_unheard`.
             message, poll = f"{message}; {survivor.name} does not answer now", RECHECK
     if seed.problem is not None:

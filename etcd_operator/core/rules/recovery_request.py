@@ -18,15 +18,18 @@ from etcd_operator.core.actions import Action, ConfirmBackup, ConfirmSilence, Fi
 from etcd_operator.core.members import Member
 from etcd_operator.core.recoveries import duration, missing, source_of
 from etcd_operator.core.rules.automatic import is_due, missed, outlook
+from etcd_operator.core.rules.offline import read, unreadable
 from etcd_operator.core.rules.responders import may_elect, remains, responders, silent_among
 from etcd_operator.core.rules.seed import (
     SEED_POLL,
+    answering,
     create_seed,
     held,
     is_filled_by_job,
     newest,
     next_from_stored,
     next_recovery,
+    read_among,
 )
 from etcd_operator.core.rules.stored_backups import newer_than
 from etcd_operator.core.state import ClusterState
@@ -83,14 +86,17 @@ def _possible(state: ClusterState, left: list[Member]) -> list[Recovery]:
 
 def _nothing_left(state: ClusterState) -> Plan | None:
     """No member that could be recovered from answers, and no backup helps."""
+    why = "".join(f"; {problem}" for problem in [unreadable(state)] if problem)
+    step = "docs/operations.md describes how to read the data of such a member by hand"
     if state.desired.recover:
         return held(
             "RecoveryRefused",
             f"the annotation {RECOVER_ANNOTATION} requests {state.desired.recover}, but no member that could "
-            f"be recovered from answers{_no_backup(state)}: nothing is changed; docs/operations.md describes "
-            "how to recover the data of a member that restarted without a quorum",
+            f"be recovered from answers{_no_backup(state)}: nothing is changed{why}; {step}",
         )
     if any(member.claim is not None for member in state.members):
+        if why:
+            return held("QuorumLost", f"no quorum answers{why}: nothing is changed; {step}")
         return None  # another rule reports who is silent
     return held(
         "NoBackup",
@@ -140,7 +146,7 @@ def _answer_to(state: ClusterState, requested: str, recovery: Recovery, left: li
         return Plan.wait(
             "QuorumLost", f"{silent}: confirming the loss before recovering as {name}", requeue_after=1.0
         )
-    return _begin(state, recovery, left, f"{silent} given up as requested")
+    return read(state) or _begin(state, recovery, left, f"{silent} given up as requested")
 
 
 def _cost(recovery: Recovery) -> str:
@@ -152,15 +158,15 @@ def _cost(recovery: Recovery) -> str:
 def _begin_by_itself(state: ClusterState, recovery: Recovery, left: list[Member], silent: str) -> Plan:
     seconds = duration(int(state.absence.seconds))
     why = f"{silent} given up without a request, after {seconds} (spec.recovery: Automatic)"
-    return _begin(state, msgspec.structs.replace(recovery, automatic=True), left, why)
+    return read(state) or _begin(state, msgspec.structs.replace(recovery, automatic=True), left, why)
 
 
 def _begin(state: ClusterState, recovery: Recovery, left: list[Member], why: str) -> Plan:
     lost = missing(recovery) if recovery.backup is not None else "writes that only they had are missing"
     message = f"{why}: recovering from {source_of(recovery)} as {recovery.seed}; {lost}"
-    survivors = {m.name: m.pod.uid for m in left if m.pod is not None}
     silence = ConfirmSilence(
-        survivors=tuple(survivors.items()),
+        survivors=answering(left),
+        read=read_among(left),
         silent=tuple(sorted(missed(state))) if recovery.automatic else (),
         message=message,
     )

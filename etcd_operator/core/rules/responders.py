@@ -9,10 +9,13 @@ from etcd_operator.core.state import ClusterState
 
 
 def responders(state: ClusterState) -> list[Member]:
-    """The voters of the old cluster that report their list: a learner may have only a part of the data."""
+    """The voters of the old cluster whose list is known: a learner may have only a part of the data.
+
+    They answer, or their data was read (see `rules.offline`).
+    """
     old = state.persisted.cluster_id
     return [
-        m for m in state.answers if m.answer is not None and m.answer.cluster_id == old and m.answer.members
+        m for m in state.members if m.report is not None and m.report.cluster_id == old and m.report.members
     ]
 
 
@@ -27,10 +30,10 @@ def may_elect(state: ClusterState, left: list[Member]) -> bool:
 
 
 def is_majority(state: ClusterState, responder: Member, *, led: bool = False) -> bool:
-    """Whether most of the voters that a responder lists answer, and (led) follow a leader."""
+    """Whether most of the voters that a responder lists are there, and (led) follow a leader."""
     voters = voters_of(state, responder)
     found = [state.by_name[name] for name in voters if name in state.by_name]
-    there = [m for m in found if (m.is_healthy if led else m.answer is not None)]
+    there = [m for m in found if (m.is_healthy if led else m.report is not None)]
     return len(there) >= quorum(len(voters))
 
 
@@ -41,9 +44,9 @@ def remains(member: Member) -> bool:
 
 
 def silent_among(state: ClusterState, left: list[Member]) -> str:
-    """The voters that do not answer, by the lists of those who do, each with what is known of it."""
+    """The voters of which nothing is known, by the lists of the others, each with what is known of it."""
     names = {name for responder in left for name in voters_of(state, responder)}
-    missing = [m for m in state.members if m.answer is None and (m.name in names or not left)]
+    missing = [m for m in state.members if m.report is None and (m.name in names or not left)]
     return ", ".join(f"{member.name} ({_state_of(member)})" for member in missing) or "all members"
 
 

@@ -3,7 +3,7 @@
 See `rules.quorum_lost` and `rules.manual_recovery`.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 import msgspec
@@ -14,6 +14,7 @@ from etcd_operator.core.actions import (
     CreateMember,
     OpenSeed,
     Plan,
+    ReadMember,
     Remember,
     RetireMember,
     SetSeedExistingOnly,
@@ -22,7 +23,7 @@ from etcd_operator.core.backup_tool.report import VerifiedBackup
 from etcd_operator.core.members import Member, ordinal_of
 from etcd_operator.core.recoveries import missing, source_of
 from etcd_operator.core.replies import Answer
-from etcd_operator.core.starts import Resuming, Seeding, Start
+from etcd_operator.core.starts import OfflineSurvivor, Resuming, Seeding, Start
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.stock import StoredBackup
 
@@ -45,14 +46,14 @@ ELECTION = 10.0
 
 def voters_of(state: ClusterState, responder: Member) -> tuple[str, ...]:
     """The names of the voters that a member lists; empty for one whose name is unknown."""
-    listed = responder.answer.members if responder.answer is not None else ()
+    listed = responder.report.members if responder.report is not None else ()
     by_id = {member.id: member.name for member in state.members if member.id}
     return tuple(e.name or by_id.get(e.id, "") for e in listed if not e.is_learner)
 
 
 def newest(member: Member) -> tuple[int, int, int]:
     """The content of a snapshot decides: the revision; then the committed index."""
-    answer = member.answer
+    answer = member.report
     return (answer.revision, answer.committed, -member.ordinal) if answer is not None else (0, 0, 0)
 
 
@@ -61,8 +62,23 @@ def next_recovery(state: ClusterState, survivor: Member) -> Recovery:
     return _next(
         state,
         survivor=survivor.name,
-        revision=survivor.answer.revision if survivor.answer is not None else 0,
-        version=survivor.answer.version if survivor.answer is not None else state.desired.version,
+        revision=survivor.report.revision if survivor.report is not None else 0,
+        version=survivor.report.version if survivor.report is not None else state.desired.version,
+        sha256=survivor.reading.sha256 if survivor.answer is None and survivor.reading is not None else "",
+    )
+
+
+def answering(members: Iterable[Member]) -> tuple[tuple[str, str], ...]:
+    """Names and pod UIDs of those that answer."""
+    return tuple((m.name, m.pod.uid) for m in members if m.pod is not None and m.answer is not None)
+
+
+def read_among(members: Iterable[Member]) -> tuple[ReadMember, ...]:
+    """Those that answer nobody, whose data was read."""
+    return tuple(
+        ReadMember(name=m.name, uid=m.pod.uid, sha256=m.reading.sha256)
+        for m in members
+        if m.pod is not None and m.answer is None and m.reading is not None
     )
 
 
@@ -136,6 +152,7 @@ def _next(
     version: str,
     survivor: str = "",
     backup: BackupSource | None = None,
+    sha256: str = "",
 ) -> Recovery:
     former = state.persisted.recovery
     generation = former.generation + 1 if former is not None else 1
@@ -151,6 +168,7 @@ def _next(
         replaces=state.persisted.cluster_id,
         backup=backup,
         former=_former_ids(former, state.persisted.cluster_id),
+        sha256=sha256,
     )
 
 
@@ -220,7 +238,10 @@ def is_filled_by_job(recovery: Recovery) -> bool:
 
 def create_seed(recovery: Recovery) -> CreateMember:
     """The seed, with the version of its survivor or backup."""
-    start: Start = Seeding(survivor=recovery.survivor, backup=recovery.backup, token=recovery.token)
+    offline = OfflineSurvivor(sha256=recovery.sha256) if recovery.sha256 else None
+    start: Start = Seeding(
+        survivor=recovery.survivor, backup=recovery.backup, token=recovery.token, offline=offline
+    )
     if is_filled_by_job(recovery):
         start = Resuming(token=recovery.token)
     return CreateMember(name=recovery.seed, start=start, version=recovery.version)

@@ -16,11 +16,12 @@ from etcd_operator.backup_tool.client import NoReport, TokenRefused
 from etcd_operator.clock import Clock
 from etcd_operator.core.backup_tool.report import Stock, ToolReport
 from etcd_operator.core.restores.result import Progress
+from etcd_operator.core.survivor_report import SurvivorReport
 from etcd_operator.keys import Key
 
 THREADS = 8
 
-Report = TypeVar("Report", ToolReport, Stock, Progress)
+Report = TypeVar("Report", ToolReport, Stock, Progress, SurvivorReport)
 
 Ask = Callable[[tuple[str, int], str], ToolReport]
 """Asks the tool at (host, port) with a token. Raises `NoReport`."""
@@ -30,6 +31,9 @@ AskStock = Callable[[tuple[str, int], str, str], Stock]
 
 AskProgress = Callable[[tuple[str, int]], Progress]
 """Asks the pod of a restore at (host, port). Raises `NoReport`."""
+
+AskSurvivor = Callable[[tuple[str, int], str], SurvivorReport]
+"""Asks what the reader of a survivor at (host, port) has read. Raises `NoReport`."""
 
 Submit = Callable[[Callable[[], None]], None]
 """Runs something on another thread. Raises RuntimeError if it cannot."""
@@ -53,10 +57,12 @@ class Heard(Generic[Report]):
     """What is known of one tool.
 
     report: the last one; age: seconds since it came. tool_age: seconds since this pod was first asked.
-    problem: why the last question was not answered. is_token_refused: because of the token.
+    problem: why the last question was not answered. is_token_refused: because of the token. uid: of the pod
+    that reported.
     """
 
     report: Report | None = None
+    uid: str = ""
     age: float = 0.0
     tool_age: float = 0.0
     problem: str = ""
@@ -71,6 +77,7 @@ class _Slot(Generic[Report]):
     asked_at: float = 0.0
     is_under_way: bool = False
     report: Report | None = None
+    heard_from: str = ""
     heard_at: float = 0.0
     problem: str = ""
     is_token_refused: bool = False
@@ -104,6 +111,7 @@ class Inquiries(Generic[Report]):
             now = self._clock.monotonic()
             return Heard(
                 report=slot.report,
+                uid=slot.heard_from,
                 age=now - slot.heard_at,
                 tool_age=now - slot.since,
                 problem=slot.problem,
@@ -147,7 +155,7 @@ class Inquiries(Generic[Report]):
 
     def _inquire(self, key: Key, slot: _Slot[Report], tool: Tool) -> None:
         try:
-            self._finish(slot, self._ask(tool), "")
+            self._finish(slot, self._ask(tool), "", uid=tool.uid)
         except NoReport as error:
             self._finish(slot, None, str(error), is_token_refused=isinstance(error, TokenRefused))
         except Exception as error:  # the slot must become free
@@ -156,10 +164,16 @@ class Inquiries(Generic[Report]):
         self._on_answer(key)
 
     def _finish(
-        self, slot: _Slot[Report], report: Report | None, problem: str, *, is_token_refused: bool = False
+        self,
+        slot: _Slot[Report],
+        report: Report | None,
+        problem: str,
+        *,
+        uid: str = "",
+        is_token_refused: bool = False,
     ) -> None:
         with self._lock:
             slot.is_under_way = False
             slot.problem, slot.is_token_refused = problem, is_token_refused
             if report is not None:
-                slot.report, slot.heard_at = report, self._clock.monotonic()
+                slot.report, slot.heard_from, slot.heard_at = report, uid, self._clock.monotonic()

@@ -1,5 +1,6 @@
 """The objects of an ephemeral member: a pod and a Service of its own."""
 
+import posixpath
 from dataclasses import dataclass
 
 from etcd_operator.api import coreos
@@ -12,7 +13,9 @@ from etcd_operator.kube.client import PatchKind
 from etcd_operator.kube.views import Pod, Written
 from etcd_operator.reconcile.facts import CONTAINER
 from etcd_operator.reconcile.members.protocol import OwnAction, Scope
-from etcd_operator.render import seed
+from etcd_operator.render import seed, survivor_reader
+from etcd_operator.render.ephemeral import DATA_DIR, MOUNT_PATH
+from etcd_operator.render.security import security
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,15 @@ class EphemeralMembers:
         recovery, pod = self.scope.state.persisted.recovery, self.scope.member(name).pod
         if recovery is not None and recovery.automatic and pod is not None and pod.is_routed:
             self.scope.objects.label(resources.PODS, pod, {coreos.APP_LABEL: None})
+
+    def reader(self, name: str, *, number: int, image: str, token: str) -> RawObject:
+        """With the security context of etcd."""
+        del name
+        folder = posixpath.relpath(DATA_DIR, MOUNT_PATH)
+        contexts = security(self.scope.desired.pod_template)
+        return survivor_reader.reader(
+            number=number, image=image, folder=folder, token=token, security=contexts.container
+        )
 
     def act(self, action: OwnAction) -> None:
         """Remove a pod that has failed for good: the one that was seen."""

@@ -1,5 +1,6 @@
 """The objects of a persistent member: an EtcdPeer, which stands for a claim and a ReplicaSet of one pod."""
 
+import posixpath
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import assert_never
@@ -36,7 +37,8 @@ from etcd_operator.reconcile.facts import pod_facts
 from etcd_operator.reconcile.members import claims
 from etcd_operator.reconcile.members.protocol import MarkSeed, OwnAction, OwnsPod, Scope
 from etcd_operator.reconcile.members.restoring import Restoring
-from etcd_operator.render import persistent
+from etcd_operator.render import persistent, survivor_reader
+from etcd_operator.render.security import AS_ROOT, security
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,21 @@ class PersistentMembers:
 
     def keep_clients_from(self, name: str) -> None:
         """Nothing to do: the Service selects all members of one etcd cluster, or none."""
+
+    def reader(self, name: str, *, number: int, image: str, token: str) -> RawObject:
+        """As the user that etcd is on this volume: the image of the operator has another default."""
+        claim, template = self.scope.member(name).claim, self.scope.desired.pod_template
+        is_root_owned = claim is not None and not claim.is_for_non_root
+        contexts = security(template, is_root_owned=is_root_owned)
+        as_root = {"runAsUser": 0} if contexts is AS_ROOT else {}
+        is_restored = claim is not None and claim.is_restored
+        return survivor_reader.reader(
+            number=number,
+            image=image,
+            folder=posixpath.basename(persistent.RESTORED_DIR) if is_restored else "",
+            token=token,
+            security={**contexts.container, **as_root},
+        )
 
     def act(self, action: OwnAction) -> None:
         """All that is written on claims and peers."""

@@ -111,6 +111,15 @@ class Target(NamedTuple):
     subresource: str
 
 
+EPHEMERAL_CONTAINERS = "ephemeralcontainers"
+
+
+def _has(kind: Kind, subresource: str) -> bool:
+    if subresource == EPHEMERAL_CONTAINERS:
+        return kind == PODS
+    return subresource == "status" and kind.has_status
+
+
 class Kinds:
     """The kinds served now."""
 
@@ -151,6 +160,6 @@ class Kinds:
         if kind is None or len(rest) > 3 or (namespace and not kind.namespaced):
             return None
         name, subresource = (*rest[1:], "", "")[:2]
-        if subresource and not (subresource == "status" and kind.has_status):
+        if subresource and not _has(kind, subresource):
             return None
         return Target(kind, namespace, name, subresource)

@@ -125,6 +125,8 @@ class Objects:
             wanted = rules.check_envelope(kind, namespace, name, _PATCHERS[form](current, patch))
             if wanted["metadata"].get("uid", "") != current["metadata"]["uid"]:
                 raise invalid(kind, name, "metadata.uid: Invalid value: field is immutable")
+            if subresource == kinds.EPHEMERAL_CONTAINERS:
+                wanted = rules.with_ephemeral_containers(current, wanted)
             return self._write(kind, current, wanted, status_only=subresource == "status")
 
     def _apply(

@@ -129,7 +129,12 @@ def check_change(kind: Kind, old: Json, new: Json) -> None:
 
 
 def _frozen_in_pod(obj: Json) -> Json:
-    spec = {k: v for k, v in obj["spec"].items() if k not in ("activeDeadlineSeconds", "tolerations")}
+    may_change = (
+        "activeDeadlineSeconds",
+        "tolerations",
+        "ephemeralContainers",
+    )  # the last: by its subresource
+    spec = {k: v for k, v in obj["spec"].items() if k not in may_change}
     for field in ("containers", "initContainers"):
         spec[field] = [{**container, "image": ""} for container in spec.get(field) or []]
     return spec
@@ -170,6 +175,21 @@ def carry_over(kind: Kind, old: Json, wanted: Json, *, status_only: bool) -> Jso
         new["metadata"].pop(field, None)
         if field in old["metadata"]:
             new["metadata"][field] = old["metadata"][field]
+    return new
+
+
+def with_ephemeral_containers(old: Json, wanted: Json) -> Json:
+    """What a write to that subresource may change of a pod: containers are added, none changes or goes."""
+    before = old["spec"].get("ephemeralContainers") or []
+    added = wanted["spec"].get("ephemeralContainers") or []
+    if added[: len(before)] != before:
+        why = (
+            "spec.ephemeralContainers: Forbidden: existing ephemeral containers may not be removed or changed"
+        )
+        raise invalid(kinds.PODS, old["metadata"]["name"], why)
+    new = copied(old)
+    new["spec"]["ephemeralContainers"] = added
+    new["metadata"]["resourceVersion"] = wanted["metadata"].get("resourceVersion")
     return new
 
 

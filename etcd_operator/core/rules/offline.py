@@ -1,0 +1,73 @@
+"""Members that run and answer nobody, because they restarted without a quorum: how their data is read.
+
+An etcd answers only after it has followed a leader once. What it has is read by a container that is added to
+its pod (`render.survivor_reader`). It changes nothing, but it remains in the pod, so none is added for an
+election, a restart, or while so many members run that they will elect a leader by themselves.
+"""
+
+from etcd_operator.core.actions import AddReader, Plan
+from etcd_operator.core.members import Member
+from etcd_operator.core.rules.seed import voters_of
+from etcd_operator.core.state import ClusterState
+
+READ_AFTER = 10.0
+"""Seconds without a quorum before a minority is read: as long as for all other steps of a recovery."""
+
+READ_MAJORITY_AFTER = 120.0
+"""Seconds before a majority is read: it elects a leader by itself, unless something is wrong for long."""
+
+READ_AGAIN = 1.0
+
+
+def read(state: ClusterState) -> Plan | None:
+    """Have the data of silent members read; None if all that can be read has been read."""
+    unread = [member for member in _wanted(state) if _can_be_read(member)]
+    if unread and state.unavailable_for >= _patience(state):
+        add = (AddReader(name=member.name) for member in unread)
+        return Plan.act(*add, reason="QuorumLost", message=_message(unread), requeue_after=READ_AGAIN)
+    reading = [member for member in _wanted(state) if _is_being_read(member)]
+    return Plan.wait("QuorumLost", _message(reading), requeue_after=READ_AGAIN) if reading else None
+
+
+def _wanted(state: ClusterState) -> list[Member]:
+    """All members, as long as nobody's list is known; then its voters: nobody recovers from a learner."""
+    listed = {name for member in state.members for name in voters_of(state, member)}
+    return [member for member in state.members if not listed or member.name in listed]
+
+
+def known(state: ClusterState) -> frozenset[str]:
+    """The members that answer, or whose data was read, by name."""
+    return frozenset(member.name for member in state.members if member.report is not None)
+
+
+def _message(members: list[Member]) -> str:
+    names = ", ".join(member.name for member in members)
+    return f"no quorum answers: reading the data of {names}, without changing it: it runs, but answers nobody"
+
+
+def unreadable(state: ClusterState) -> str:
+    """Why data of silent members cannot be read; empty if nothing is wrong with that."""
+    return "; ".join(
+        f"the data of {m.name} cannot be read: {m.unreadable}" for m in state.members if m.unreadable
+    )
+
+
+def _can_be_read(member: Member) -> bool:
+    pod = member.pod
+    if pod is None or member.answer is not None or member.refusal is not None or member.unreadable:
+        return False
+    if not pod.is_running or pod.is_terminating:
+        return False
+    return pod.reader is None or pod.reader.has_ended
+
+
+def _is_being_read(member: Member) -> bool:
+    reader = member.pod.reader if member.pod is not None else None
+    is_asked = reader is not None and not reader.has_ended and not member.unreadable
+    return is_asked and member.report is None and member.refusal is None
+
+
+def _patience(state: ClusterState) -> float:
+    running = [member for member in state.members if member.is_running]
+    known = max(len(state.members), state.desired.size)
+    return READ_MAJORITY_AFTER if 2 * len(running) > known else READ_AFTER

@@ -1,0 +1,129 @@
+"""What is read of members that restarted without a quorum: their readers are asked on threads of their own.
+
+See `core.rules.offline` and `etcd_operator.survivor`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from etcd_operator.clock import Clock
+from etcd_operator.core.members import Member, PodFacts, ReaderFacts, Reading
+from etcd_operator.core.replies import Answer, EtcdMember
+from etcd_operator.core.state import ClusterState
+from etcd_operator.core.survivor_report import SurvivorReport
+from etcd_operator.keys import Key
+from etcd_operator.reconcile.backup_tool.inquiries import Inquiries, Tool
+from etcd_operator.reconcile.waits import Waits
+from etcd_operator.render.survivor_reader import READER_PORT
+
+ASK_AGAIN = 1.0
+
+PATIENCE = 120.0
+"""Seconds for a reader to be pulled, to start and to read some gigabytes, before that is a problem."""
+
+REFUSED_SECONDS = 30.0
+"""For how long no reader is added to a pod after the API server has refused one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Readings:
+    """Of the clusters of one API group."""
+
+    inquiries: Inquiries[SurvivorReport]
+    clock: Clock
+    waits: Waits
+    _refused: dict[str, tuple[str, float]] = field(default_factory=dict)
+    _asked: dict[Key, set[str]] = field(default_factory=dict)
+
+    def __call__(self, key: Key, state: ClusterState) -> ClusterState:
+        """The state with what was read of its members; unchanged where a quorum answers."""
+        if state.has_quorum or not state.persisted.is_bootstrapped:
+            self.forget(key)
+            return state
+        return replace(state, members=tuple(self._with_reading(key, state, m) for m in state.members))
+
+    def forget(self, key: Key) -> None:
+        """Nothing of it has to be read any more."""
+        for name in self._asked.pop(key, set()):
+            self.inquiries.forget(Key(key.namespace, name))
+            self.waits.forget(Key(key.namespace, name))
+
+    def refuse(self, pod: PodFacts, problem: str) -> None:
+        """Remember why no reader could be added to a pod."""
+        self._refused[pod.uid] = problem, self.clock.monotonic() + REFUSED_SECONDS
+
+    def _with_reading(self, key: Key, state: ClusterState, member: Member) -> Member:
+        pod = member.pod
+        if pod is None or member.answer is not None or member.refusal is not None:
+            return member
+        problem, until = self._refused.get(pod.uid, ("", 0.0))
+        if problem and self.clock.monotonic() < until:
+            return replace(member, unreadable=problem)
+        self._refused.pop(pod.uid, None)
+        if pod.reader is None or pod.reader.has_ended or not pod.is_running:
+            return member
+        return self._asked_about(key, state, member, pod, pod.reader)
+
+    def _asked_about(
+        self, key: Key, state: ClusterState, member: Member, pod: PodFacts, reader: ReaderFacts
+    ) -> Member:
+        name = Key(key.namespace, member.name)
+        self._asked.setdefault(key, set()).add(member.name)
+        waited = self.waits.seconds(name, pod.uid + reader.name)
+        problem, is_wrong = reader.problem or "its reader does not run yet", bool(reader.problem)
+        if reader.is_running and pod.ip:
+            report = self._report(name, state, pod, reader)
+            if not report.problem:
+                self.waits.end(name, pod.uid + reader.name)
+                return replace(member, reading=_reading(report, member))
+            problem, is_wrong = report.problem, not (report.is_passing or report.has_leader)
+        is_wrong = is_wrong or waited >= PATIENCE
+        return replace(member, unreadable=problem if is_wrong else "")
+
+    def _report(self, name: Key, state: ClusterState, pod: PodFacts, reader: ReaderFacts) -> SurvivorReport:
+        """What the reader reports; as its problem, why it reports nothing."""
+        tool = Tool(
+            uid=pod.uid + reader.name,
+            owner=state.desired.uid,
+            address=(pod.ip, READER_PORT),
+            token=reader.token,
+        )
+        self.inquiries.renew(name, tool, ASK_AGAIN)
+        heard = self.inquiries.heard(name, state.desired.uid)
+        if heard.report is None or heard.problem or heard.uid != tool.uid:
+            return SurvivorReport(problem=heard.problem or "its reader has not answered yet", is_passing=True)
+        return heard.report
+
+
+def cluster_of(name: Key) -> Key:
+    """The cluster of the member with this name."""
+    return Key(name.namespace, name.name.rpartition("-")[0])
+
+
+def _reading(report: SurvivorReport, member: Member) -> Reading:
+    """As if it had answered; a learner, or one that its own list does not have, reports no list."""
+    entries = tuple(
+        EtcdMember(id=each.id, name=each.name, peer_urls=each.peer_urls, is_learner=each.is_learner)
+        for each in report.members
+    )
+    is_voter = any(entry.id == report.member_id and not entry.is_learner for entry in entries)
+    answer = Answer(
+        member_id=report.member_id,
+        cluster_id=report.cluster_id,
+        version=member.requested_version,
+        leader="",
+        committed=report.committed,
+        applied=report.committed,
+        revision=report.revision,
+        is_learner=not is_voter,
+        members=entries if is_voter else (),
+    )
+    return Reading(answer=answer, sha256=report.sha256)
+
+
+ReadingsOf = Callable[[Key, ClusterState], ClusterState]
+
+
+def no_readings(_key: Key, state: ClusterState) -> ClusterState:
+    """Where nothing is read."""
+    return state

@@ -1,0 +1,33 @@
+"""The first step of a seed whose data does not come from a running etcd (`etcd-operator seed`)."""
+
+from collections.abc import Iterable
+
+from etcd_operator.api.meta import RawObject
+from etcd_operator.render.command import REPORT_PATH, Volume, container
+from etcd_operator.render.options import from_annotation
+from etcd_operator.render.steps import (
+    COMMAND_ANNOTATION,
+    FETCH,
+    SNAPSHOT_FILE,
+    SNAPSHOT_PATH,
+    SNAPSHOT_VOLUME,
+)
+
+
+def fetch_step(
+    spec: RawObject,
+    arguments: Iterable[str],
+    *,
+    image: str,
+    env: Iterable[RawObject] = (),
+    volumes: Iterable[Volume] = (),
+) -> RawObject:
+    """The container. spec: of the pod of the seed. arguments: where to fetch from, and what."""
+    (main,) = spec["containers"]
+    words = ["seed", *arguments, f"--file={SNAPSHOT_FILE}", f"--report={REPORT_PATH}", "--json"]
+    skips = from_annotation("SEED_COMMAND", COMMAND_ANNOTATION)
+    snapshot: Volume = (SNAPSHOT_VOLUME, {}, {"mountPath": SNAPSHOT_PATH})
+    return {
+        **container(FETCH, image, words, [skips, *env], [snapshot, *volumes]),
+        **{field: main[field] for field in ("resources", "securityContext") if field in main},
+    }

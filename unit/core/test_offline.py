@@ -1,0 +1,220 @@
+"""When the data of members that answer nobody is read, and what counts once it is known."""
+
+from dataclasses import replace
+
+import pytest
+
+from etcd_operator.core.actions import (
+    AddReader,
+    ConfirmLoss,
+    ConfirmSilence,
+    CreateMember,
+    ReadMember,
+    Remember,
+    Stage,
+)
+from etcd_operator.core.members import PodFacts, ReaderFacts, Reading
+from etcd_operator.core.plan import plan
+from etcd_operator.core.rules.offline import READ_AFTER, READ_MAJORITY_AFTER
+from etcd_operator.core.starts import Seeding
+from etcd_operator.core.state import ClusterState
+from unit.core import quorum_losses
+from unit.core.builders import CLUSTER_ID, answer, changed, entry, pod, refusing
+from unit.core.manual_recoveries import NAME, RECOVERY, lost, recovering
+from unit.core.quorum_losses import name_of
+
+READER = ReaderFacts(name="survivor-reader-1", token="t", is_running=True)
+SHA = "ab" * 32
+RUNS = "db-2"
+
+
+def restarted(asked: str = "", *, size: int = 3, seconds: float = READ_AFTER) -> ClusterState:
+    """All are silent; the last one's etcd runs, in a pod."""
+    state = lost(size, *range(size), asked=asked, unavailable_for=seconds)
+    for member in state.members:
+        runs = member.name == f"db-{size - 1}"
+        state = changed(state, member.name, pod=pod(member.name, is_running=True) if runs else None)
+    return state
+
+
+def with_pod(state: ClusterState, name: str, **changes: object) -> ClusterState:
+    found = state.by_name[name].pod
+    assert found is not None
+    return changed(state, name, pod=replace(found, **changes))  # type: ignore[arg-type]
+
+
+def read(state: ClusterState, name: str, revision: int = 9, *, is_learner: bool = False) -> ClusterState:
+    """The data of a member has been read; it lists all of them."""
+    listed = tuple(entry(member.name) for member in state.members)
+    reply = answer(name, () if is_learner else listed, leader="", revision=revision, is_learner=is_learner)
+    state = with_pod(state, name, reader=READER)
+    return changed(state, name, reading=Reading(answer=reply, sha256=SHA))
+
+
+def adds(state: ClusterState) -> list[str]:
+    return [action.name for action in plan(state).actions if isinstance(action, AddReader)]
+
+
+def test_a_minority_that_runs_and_answers_nobody_is_read_after_a_while() -> None:
+    assert adds(restarted(seconds=READ_AFTER - 0.1)) == []
+    made = plan(restarted())
+    assert made.actions == (AddReader(name=RUNS),)
+    assert (made.reason, "reading the data of db-2" in made.message) == ("QuorumLost", True)
+
+
+def test_a_majority_that_runs_is_left_time_to_elect_a_leader() -> None:
+    state = changed(restarted(), "db-1", pod=pod("db-1", is_running=True))
+    assert adds(state) == []
+    late = replace(state, unavailable_for=READ_MAJORITY_AFTER)
+    assert adds(late) == ["db-1", RUNS]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"is_running": False},
+        {"is_terminating": True},
+        {"reader": READER},
+        {"reader": replace(READER, is_running=False)},
+    ],
+    ids=["does not run", "is being deleted", "is being read", "is about to be read"],
+)
+def test_nothing_is_added_where_it_cannot_help(changes: dict[str, object]) -> None:
+    assert adds(with_pod(restarted(), RUNS, **changes)) == []
+
+
+def test_a_member_that_requires_a_user_is_not_read() -> None:
+    assert adds(refusing(restarted(), RUNS)) == []
+
+
+def test_another_reader_follows_one_that_has_ended() -> None:
+    assert adds(with_pod(restarted(), RUNS, reader=replace(READER, has_ended=True))) == [RUNS]
+
+
+def test_while_it_is_read_it_is_waited_for() -> None:
+    made = plan(with_pod(restarted(), RUNS, reader=READER))
+    assert (made.actions, made.stage, made.reason) == ((), Stage.WORKING, "QuorumLost")
+    assert "reading the data of db-2" in made.message
+
+
+@pytest.mark.parametrize(("asked", "reason"), [("", "QuorumLost"), (NAME, "RecoveryRefused")])
+def test_what_cannot_be_read_is_reported_with_the_next_step(asked: str, reason: str) -> None:
+    state = changed(with_pod(restarted(asked), RUNS, reader=READER), RUNS, unreadable="no image")
+    made = plan(state)
+    assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, reason)
+    assert "the data of db-2 cannot be read: no image" in made.message
+    assert "docs/operations.md" in made.message
+
+
+def test_a_survivor_that_was_read_is_offered_and_recovered_from_by_name() -> None:
+    made = plan(read(restarted(), RUNS))
+    assert (made.stage, made.reason) == (Stage.HELD, "QuorumLost")
+    assert f"recover={NAME}" in made.message
+    assert "db-2 at revision 9, read from its data" in made.message
+    assert "db-0 (" in made.message
+    assert "db-2 (" not in made.message
+
+    silence, remember, create = plan(read(restarted(NAME), RUNS)).actions
+    uid = pod(RUNS).uid
+    assert isinstance(silence, ConfirmSilence)
+    assert (silence.survivors, silence.read) == ((), (ReadMember(name=RUNS, uid=uid, sha256=SHA),))
+    assert isinstance(remember, Remember)
+    assert remember.persisted.recovery is not None
+    assert (remember.persisted.recovery.revision, remember.persisted.recovery.sha256) == (9, SHA)
+    assert isinstance(create, CreateMember)
+    assert isinstance(create.start, Seeding)
+    assert create.start.offline is not None
+    assert create.start.offline.sha256 == SHA
+
+
+def test_the_newer_of_one_that_answers_and_one_that_was_read_is_recovered_from() -> None:
+    answering = lost(5, 0, 1, 2, 3)  # db-4 answers, at revision 7
+    state = changed(answering, "db-3", pod=pod("db-3", is_running=True))
+    assert f"{CLUSTER_ID}/db-3/1" in plan(read(state, "db-3", 9)).message
+    assert f"{CLUSTER_ID}/db-4/1" in plan(read(state, "db-3", 5)).message
+
+
+def test_one_that_may_be_newer_is_read_before_a_requested_recovery_begins() -> None:
+    answering = lost(5, 0, 1, 2, 3, asked=f"{CLUSTER_ID}/db-4/1")
+    for number in range(3):
+        answering = changed(answering, f"db-{number}", pod=None)
+    state = changed(answering, "db-3", pod=pod("db-3", is_running=True))
+    assert plan(state).actions == (AddReader(name="db-3"),)
+    assert plan(with_pod(state, "db-3", reader=READER)).actions == ()
+    failed = changed(with_pod(state, "db-3", reader=READER), "db-3", unreadable="broken")
+    assert isinstance(plan(failed).actions[0], ConfirmSilence)
+
+
+def test_nobody_recovers_from_a_learner_that_was_read() -> None:
+    state = read(restarted(), RUNS, is_learner=True)
+    assert "recover=" not in plan(state).message
+
+
+def test_members_that_were_read_and_are_a_majority_may_elect_a_leader() -> None:
+    state = changed(restarted(), "db-1", pod=pod("db-1", is_running=True))
+    assert "recover=" not in plan(read(read(state, "db-1"), RUNS)).message
+
+
+def test_a_learner_is_not_read_once_a_list_is_known() -> None:
+    answering = lost(5, 0, 1, 2, 3)
+    state = answering
+    for number in range(4):
+        state = changed(state, f"db-{number}", pod=None)
+    extra = replace(state.by_name["db-3"], name="db-7", pod=pod("db-7", is_running=True))
+    assert adds(replace(state, members=(*state.members, extra))) == []
+
+
+def test_a_seed_that_was_lost_with_its_reader_is_followed_by_another_reading() -> None:
+    state = with_pod(restarted(NAME), RUNS, reader=replace(READER, has_ended=True))
+    state = recovering(state)
+    gone = replace(state, members=tuple(m for m in state.members if m.name != RECOVERY.seed))
+    assert plan(gone).actions == (AddReader(name=RUNS),)
+
+
+def ephemeral_restarted(*silent: int, size: int = 3, gone: tuple[int, ...] = (0, 1)) -> ClusterState:
+    """Most pods are gone; these others have restarted."""
+    state = replace(quorum_losses.lost(size, *gone), unavailable_for=READ_AFTER)
+    for number in silent:
+        state = changed(state, name_of(number), answer=None, pod=running(name_of(number)))
+    return state
+
+
+def running(name: str) -> PodFacts:
+    return pod(name, is_running=True, has_run=True, has_restarted=True, restarts=1)
+
+
+def test_an_ephemeral_survivor_is_read_and_recovered_from_by_proof() -> None:
+    state = ephemeral_restarted(2)
+    name = name_of(2)
+    assert plan(state).actions == (AddReader(name=name),)
+    loss, *rest = plan(read_ephemeral(state, name)).actions
+    assert isinstance(loss, ConfirmLoss)
+    assert (loss.survivors, [member.name for member in loss.read]) == ((), [name])
+    assert loss.gone == (name_of(0), name_of(1))
+    (create,) = (action for action in rest if isinstance(action, CreateMember))
+    assert isinstance(create.start, Seeding)
+    assert create.start.offline is not None
+
+
+def read_ephemeral(state: ClusterState, name: str, revision: int = 9) -> ClusterState:
+    listed = tuple(entry(name_of(number)) for number in range(state.desired.size))
+    reply = answer(name, listed, leader="", revision=revision)
+    return changed(with_pod(state, name, reader=READER), name, reading=Reading(answer=reply, sha256=SHA))
+
+
+def test_a_voter_that_cannot_be_read_is_waited_for() -> None:
+    state = ephemeral_restarted(3, size=5, gone=(0, 1, 2))
+    assert plan(state).actions == (AddReader(name=name_of(3)),)
+    held = plan(changed(with_pod(state, name_of(3), reader=READER), name_of(3), unreadable="no image"))
+    assert (held.actions, held.stage) == ((), Stage.HELD)
+    assert "cannot be read: no image; delete its pod" in held.message
+
+
+def test_a_seed_is_not_made_for_a_survivor_that_is_not_read_any_more() -> None:
+    name = name_of(2)
+    state = read_ephemeral(ephemeral_restarted(2), name)
+    (remember,) = (a for a in plan(state).actions[:2] if isinstance(a, Remember))
+    begun = replace(state, desired=replace(state.desired, persisted=remember.persisted))
+    assert isinstance(plan(begun).actions[0], CreateMember)
+    lost_reader = with_pod(changed(begun, name, reading=None), name, reader=None)
+    assert plan(lost_reader).actions == (AddReader(name=name),)

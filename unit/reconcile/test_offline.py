@@ -1,0 +1,188 @@
+"""Survivors that restarted without a quorum: their data is read beside them, and recovered from."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from etcd_operator.core.rules.offline import READ_AFTER
+from unit.fakes.apiserver import Kind
+from unit.fakes.apiserver.kinds import PODS
+from unit.reconcile import test_quorum_lost as ephemerals
+from unit.reconcile.bench import PEER_LABEL, Bench, bootstrapped
+from unit.reconcile.bodies import COREOS, IMPROBABLE, ephemeral, persistent
+from unit.reconcile.disturbance import DISTURBANCES, run_or_die
+from unit.reconcile.manual_recoveries import (
+    LOST,
+    NAME,
+    ask,
+    assert_recovered,
+    is_reason,
+    lose,
+    message,
+    until_recovered,
+)
+from unit.reconcile.tools import OWN_IMAGE
+
+
+def restart(made: Bench, name: str) -> None:
+    """Its container restarts in its pod, as after a loss of power: it finds no quorum and answers nobody."""
+    made.world.restart("default", pod_of(made, name))
+
+
+def pod_of(made: Bench, name: str) -> str:
+    found = made.api.objects.select(PODS, labels=f"{PEER_LABEL}={name}")
+    return str(found[0]["metadata"]["name"]) if found else name
+
+
+def readers(made: Bench, name: str) -> list[str]:
+    """The readers in the pod of a member."""
+    pod = made.get(PODS, pod_of(made, name))
+    return [each["name"] for each in pod["spec"].get("ephemeralContainers") or ()]
+
+
+def lose_power(made: Bench) -> None:
+    """Two of three volumes are gone, and the third member has restarted."""
+    lose(made, 0, 1)
+    restart(made, "c-2")
+
+
+def is_offered(made: Bench) -> bool:
+    return made.reason(IMPROBABLE) == "QuorumLost" and NAME in message(made)
+
+
+def test_a_survivor_that_restarted_is_read_and_recovered_from_by_name() -> None:
+    with bootstrapped(*persistent(size=3)) as made:
+        lose_power(made)
+        made.run_until(is_reason(made, "QuorumLost"))
+        assert readers(made, "c-2") == []
+        made.run_until(lambda: is_offered(made))
+        assert readers(made, "c-2") == ["survivor-reader-1"]
+        assert made.etcds.readers_asked[-1][1], "it requires a token"
+        assert "c-2 at revision 2, read from its data" in message(made)
+        assert made.objects()["peers"] == ["c-0", "c-1", "c-2"]
+        ask(made)
+        made.settle()
+        assert_recovered(made)
+        assert made.status(IMPROBABLE)["recovery"]["sha256"]
+        asked = len(made.etcds.readers_asked)
+        made.rest()
+        assert len(made.etcds.readers_asked) == asked
+
+
+def test_an_ephemeral_survivor_that_restarted_is_recovered_from() -> None:
+    with bootstrapped(*ephemeral(size=3)) as made:
+        ephemerals.lose(made, 0, 1)
+        restart(made, "c-0002")
+        made.settle()
+        ephemerals.assert_recovered(made, 3, 4, 5)
+        assert made.status(COREOS)["recovery"]["survivor"] == "c-0002"
+        assert "ReaderAdded" in made.event_reasons()
+
+
+def test_a_short_loss_adds_no_reader() -> None:
+    with bootstrapped(*persistent(size=3)) as made:
+        for name in ("c-0", "c-1"):
+            made.etcd.etcd.freeze(name)
+        restart(made, "c-2")
+        made.run_until(is_reason(made, "QuorumLost"))
+        made.wait(READ_AFTER / 2)
+        for name in ("c-0", "c-1"):
+            made.etcd.etcd.thaw(name)
+        made.settle()
+        assert [readers(made, f"c-{number}") for number in range(3)] == [[], [], []]
+
+
+def test_a_quorum_that_returns_ends_what_was_begun() -> None:
+    """The reader ends by itself, and nothing is given up."""
+    with bootstrapped(*persistent(size=2)) as made:
+        made.world.up.discard(made.get(PODS, pod_of(made, "c-0"))["spec"]["nodeName"])
+        made.etcd.etcd.freeze("c-0")
+        restart(made, "c-1")
+        made.clock.advance(60.0)
+        made.run_until(lambda: readers(made, "c-1") == ["survivor-reader-1"], turns=3000)
+        made.etcd.etcd.thaw("c-0")
+        made.world.up.update(("node-1", "node-2", "node-3"))
+        made.settle()
+        assert made.status(IMPROBABLE)["clusterID"] == "c0de"
+        made.rest()
+
+
+def test_a_reader_that_cannot_run_is_reported_with_the_next_step() -> None:
+    with bootstrapped(*persistent(size=3)) as made:
+        made.world.unpullable.add(OWN_IMAGE)
+        lose_power(made)
+        made.run_until(is_reason(made, "QuorumLost"))
+        made.run_until(lambda: "cannot be read" in message(made))
+        assert "the data of c-2 cannot be read: ErrImagePull" in message(made)
+        assert "docs/operations.md" in message(made)
+        made.world.unpullable.clear()
+        made.run_until(lambda: is_offered(made))
+
+
+def test_a_reader_that_has_ended_is_followed_by_another() -> None:
+    with bootstrapped(*persistent(size=3)) as made:
+        lose_power(made)
+        made.run_until(lambda: is_offered(made))
+        made.world.end_added("default", pod_of(made, "c-2"))
+        made.run_until(lambda: readers(made, "c-2") == ["survivor-reader-1", "survivor-reader-2"])
+        made.run_until(lambda: is_offered(made))
+
+
+def test_a_survivor_whose_data_changes_before_it_is_fetched_is_not_taken_for_what_was_read() -> None:
+    with bootstrapped(*persistent(size=3)) as made:
+        lose_power(made)
+        made.run_until(lambda: is_offered(made))
+        made.etcds.holds_seeds = "save"
+        ask(made)
+        made.run_until(lambda: "c-3" in made.objects()["pods"])
+        made.etcd.put(b"other", b"value")
+        made.etcds.holds_seeds = ""
+        made.run_until(lambda: "not the one that was verified" in message(made))
+        assert "kubectl delete etcdpeer c-3" in message(made)
+        assert "c-2" in made.objects()["peers"]
+
+
+@contextmanager
+def restarted_and_alone(kind: Kind, body: dict[str, object]) -> Iterator[Bench]:
+    """One of two is gone for long and the other has restarted; there is no operator just now."""
+    with bootstrapped(kind, body, alone=True) as made:
+        made.edit(kind, "c", {"spec": {"replicas" if kind == IMPROBABLE else "size": 1}})
+        made.kill()
+        if kind == IMPROBABLE:
+            lose(made, 0)
+            restart(made, "c-1")
+            ask(made, "c0de/c-1/1")
+        else:
+            ephemerals.lose(made, 0)
+            restart(made, "c-0001")
+        yield made
+
+
+WRITES = 18
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("first", range(1, WRITES, 3))
+@pytest.mark.parametrize("group", [persistent, ephemeral], ids=["persistent", "ephemeral"])
+@pytest.mark.parametrize("lost", LOST)
+def test_a_recovery_is_made_once_whatever_happens_at_any_write(lost: str, group: object, first: int) -> None:
+    kind, body = group(size=2)  # type: ignore[operator]
+    for write in range(first, first + 3):
+        with restarted_and_alone(kind, body) as made:
+            has_come = DISTURBANCES[lost].arrange(made, write)
+            if not run_or_die(made, lambda made=made, kind=kind: finish(made, kind)):  # type: ignore[misc]
+                made.world.settle()
+                made.start()
+                finish(made, kind)
+            assert made.etcd.etcd.keys[b"key"] == (b"value", 2)
+            assert made.status(kind)["recovery"]["generation"] == 1
+            assert len(made.etcds.by_token) == 2
+            assert has_come() or write > WRITES - 6
+
+
+def finish(made: Bench, kind: Kind) -> None:
+    if kind == IMPROBABLE:
+        until_recovered(made)
+    else:
+        made.run_until(lambda: made.status(kind)["clusterID"] != "c0de")

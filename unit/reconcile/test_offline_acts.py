@@ -1,0 +1,113 @@
+"""What is confirmed live of a survivor that answers nobody, and how a reader is added to its pod."""
+
+import pytest
+
+from etcd_operator.core.actions import AddReader, ConfirmLoss, ReadMember
+from etcd_operator.errors import Conflict
+from etcd_operator.etcd.channel import Channels
+from unit.etcd.conftest import channels
+from unit.fakes.apiserver.faults import Answer, Request
+from unit.fakes.apiserver.kinds import PODS
+from unit.reconcile.bench import Bench
+from unit.reconcile.etcds import sha256_of
+from unit.reconcile.test_recovery_acts import Acts, lose, made
+
+__all__ = ["channels", "made"]
+
+NAME = "c-0002"
+GONE = ("c-0000", "c-0001")
+
+
+def restarted(made: Bench) -> None:
+    """The only survivor: it restarts, and finds no quorum."""
+    lose(made, 0, 1)
+    made.world.restart("default", NAME)
+
+
+def read(made: Bench, channels: Channels) -> Acts:
+    """The operator after it has added a reader, and has seen it run."""
+    restarted(made)
+    Acts(made, channels).act(AddReader(name=NAME))
+    made.world.settle()
+    return Acts(made, channels)
+
+
+def confirm(acts: Acts, sha256: str, *gone: str, backup: int = 0) -> None:
+    member = ReadMember(name=NAME, uid=acts.uids[NAME], sha256=sha256)
+    acts.act(ConfirmLoss(gone=gone, survivors=(), read=(member,), message="lost", backup=backup))
+
+
+def test_a_loss_is_confirmed_by_what_was_read(made: Bench, channels: Channels) -> None:
+    acts = read(made, channels)
+    confirm(acts, sha256_of(made.etcd.etcd), *GONE)
+    assert acts.reported == ["QuorumLost"]
+
+
+def test_data_that_has_changed_since_it_was_read_forbids_a_recovery(made: Bench, channels: Channels) -> None:
+    acts = read(made, channels)
+    before = sha256_of(made.etcd.etcd)
+    made.etcd.put(b"other", b"value")
+    with pytest.raises(Conflict, match="has changed since it was read"):
+        confirm(acts, before, *GONE)
+
+
+def test_a_reader_that_does_not_answer_forbids_a_recovery(made: Bench, channels: Channels) -> None:
+    acts = read(made, channels)
+    made.etcds.readers_fail = "no answer in time"
+    with pytest.raises(Conflict, match="gives no report"):
+        confirm(acts, sha256_of(made.etcd.etcd), *GONE)
+
+
+def test_without_its_reader_nothing_is_known_of_it(made: Bench, channels: Channels) -> None:
+    restarted(made)
+    with pytest.raises(Conflict, match="is not read any more"):
+        confirm(Acts(made, channels), sha256_of(made.etcd.etcd), *GONE)
+
+
+def test_its_own_list_must_not_have_a_majority_that_may_live(made: Bench, channels: Channels) -> None:
+    acts = read(made, channels)
+    with pytest.raises(Conflict, match="may still elect a leader"):
+        confirm(acts, sha256_of(made.etcd.etcd), "c-0000")
+
+
+def test_it_is_not_given_up_for_a_backup_that_has_no_more(made: Bench, channels: Channels) -> None:
+    acts = read(made, channels)
+    revision = made.etcd.etcd.revision
+    with pytest.raises(Conflict, match="all that the backup has"):
+        confirm(acts, sha256_of(made.etcd.etcd), *GONE, backup=revision)
+    confirm(acts, sha256_of(made.etcd.etcd), *GONE, backup=revision + 1)
+
+
+def test_a_second_reader_is_not_added_while_one_runs(made: Bench, channels: Channels) -> None:
+    acts = read(made, channels)
+    acts.act(AddReader(name=NAME))
+    assert [c["name"] for c in made.get(PODS, NAME)["spec"]["ephemeralContainers"]] == ["survivor-reader-1"]
+    assert acts.reported == []
+
+
+def test_another_pod_of_that_name_gets_no_reader(made: Bench, channels: Channels) -> None:
+    restarted(made)
+    acts = Acts(made, channels)
+    pod = made.get(PODS, NAME)
+    made.delete(PODS, NAME, grace=0)
+    fresh = {key: pod["metadata"][key] for key in ("name", "labels", "annotations", "ownerReferences")}
+    made.create(PODS, {"metadata": fresh, "spec": {"containers": pod["spec"]["containers"]}})
+    with pytest.raises(Conflict, match="has changed"):
+        acts.act(AddReader(name=NAME))
+
+
+def test_a_reader_that_is_refused_is_no_failure_of_the_pass(made: Bench, channels: Channels) -> None:
+    restarted(made)
+
+    def refuse(request: Request) -> Answer | None:
+        if request.subresource != "ephemeralcontainers":
+            return None
+        return Answer(code=403, reason="Forbidden", message="a policy forbids it")
+
+    made.api.before = refuse
+    acts = Acts(made, channels)
+    acts.act(AddReader(name=NAME))
+    assert acts.reported == []
+    ((uid, problem),) = acts.refused
+    assert uid == acts.uids[NAME]
+    assert "a policy forbids it" in problem
