@@ -41,8 +41,22 @@ def pause(space: Space, document: Document, *, is_paused: bool) -> None:
     wait_until(is_seen, LONG, "the edit is seen")
 
 
-def lose(space: Space, document: Document, *numbers: int) -> None:
+def restart(space: Space, pod: str) -> None:
+    """Kill the etcd in a pod: the kubelet starts another one in the same pod, on the same data."""
+
+    def restarts() -> int:
+        found = space.kubectl("get", "pod", pod, "-o", "jsonpath={.status.containerStatuses[0].restartCount}")
+        return int(found)
+
+    before = restarts()
+    space.testbed.fault("kill", f"{space.namespace}/{pod}")
+    wait_until(lambda: restarts() > before, LONG, f"etcd in {pod} is restarted")
+
+
+def lose(space: Space, document: Document, *numbers: int, restarted: int | None = None) -> None:
     """Delete pods together, and see the loss reported; then the operator may act.
+
+    restarted: a survivor whose etcd is killed in its pod, and finds no quorum when it starts again.
 
     It is paused meanwhile: a leader tries for seconds to transfer its leadership, enough for the operator to
     replace the members one after the other, and no quorum would be lost.
@@ -68,6 +82,8 @@ def lose(space: Space, document: Document, *numbers: int) -> None:
     )
     deleted = set(names(*numbers))
     wait_until(lambda: not deleted & set(space.names(resources.PODS)), LONG, "the pods are deleted")
+    if restarted is not None:
+        restart(space, *names(restarted))
     pause(space, document, is_paused=False)
 
 
