@@ -272,3 +272,16 @@ class Recoverer:
         for member in self.scope.state.answers:
             if member.name != seed and self._etcd(client_endpoint(member)).status().leader:
                 raise Conflict(f"{member.name} follows a leader again: {seed} may not be needed")
+        self._assert_as_read()
+
+    def _assert_as_read(self) -> None:
+        """A survivor that answered nobody still does, as long as its reader runs."""
+        recovery = self.scope.state.persisted.recovery
+        if recovery is None or not recovery.sha256:
+            return
+        survivor = self.scope.state.by_name.get(recovery.survivor)
+        pod = survivor.pod if survivor is not None and survivor.answer is None else None
+        if pod is None or pod.is_terminating or pod.reader is None or not pod.reader.is_running:
+            return
+        read = ReadMember(name=recovery.survivor, uid=pod.uid, sha256=recovery.sha256)
+        self.readers.ask_again(self.scope, read, self._pod_as_seen(read.name, read.uid))

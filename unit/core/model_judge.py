@@ -8,6 +8,7 @@ of no quorum there is none.
 
 from etcd_operator.core.actions import (
     Action,
+    AddReader,
     AnnotateVoters,
     ClearMissing,
     ConfirmLoss,
@@ -63,6 +64,7 @@ HARMLESS = (
     ConfirmLoss,
     ConfirmNothingLeft,
     ConfirmSilence,
+    AddReader,
     SetSeedExistingOnly,
     OpenSeed,
 )

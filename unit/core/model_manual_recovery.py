@@ -9,7 +9,14 @@ from dataclasses import replace
 
 from etcd_operator.api.improbable import DELETE_CLAIMS
 from etcd_operator.api.persisted import Recovery
-from etcd_operator.core.actions import ConfirmSilence, DropSeed, OpenSeed, RetireMember, SetSeedExistingOnly
+from etcd_operator.core.actions import (
+    ConfirmSilence,
+    DropSeed,
+    OpenSeed,
+    ReadMember,
+    RetireMember,
+    SetSeedExistingOnly,
+)
 from etcd_operator.core.members import Member
 from etcd_operator.core.rules.recovery_request import name_of
 from etcd_operator.core.starts import Resuming
@@ -73,6 +80,9 @@ def _confirm(world: World, state: ClusterState, action: ConfirmSilence) -> None:
             raise Refused(f"{process.name} answers again")
     for member in action.read:
         held |= read_again(world, state, member).disk.writes
+    for process in world.processes.values():
+        if process.name in action.silent and answers(world, process):
+            raise Refused(f"{process.name} answers again")
     world.to_be_kept = held
 
 
@@ -130,6 +140,12 @@ def _assert_leaderless(world: World, state: ClusterState, seed: str) -> None:
             continue
         if process is None or not answers(world, process) or world.group_of(process) is not None:
             raise Refused(f"{member.name} follows a leader again, or does not answer")
+    recovery = state.persisted.recovery
+    found = state.by_name.get(recovery.survivor) if recovery is not None and recovery.sha256 else None
+    if recovery is None or found is None or found.answer is not None or found.pod is None:
+        return
+    if found.pod.reader is not None and not found.pod.is_terminating:
+        read_again(world, state, ReadMember(name=found.name, uid=found.pod.uid, sha256=recovery.sha256))
 
 
 def _retire(world: World, state: ClusterState, action: RetireMember) -> set[str]:

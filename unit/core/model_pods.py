@@ -107,10 +107,8 @@ class Pods(Sources):
         used = [pod.node for pod in self.pods.values()]
         nodes = [node for node in range(NODES) if node not in self.away] or [0]
         node = min(nodes, key=used.count)
-        is_routed = self.is_persistent or not isinstance(start, Seeding)
-        self.pods[name] = Pod(
-            uid=self.uid("pod"), name=name, start=start, version=version, node=node, is_routed=is_routed
-        )
+        pod = Pod(uid=self.uid("pod"), name=name, start=start, version=version, node=node)
+        self.pods[name] = replace(pod, is_routed=self.is_persistent or not isinstance(start, Seeding))
 
     def remove_pod(self, name: str) -> None:
         """The pod and its process end at once, and with them an ephemeral member's data."""
@@ -172,10 +170,8 @@ class Pods(Sources):
         if not disk.is_empty:
             problem = PodProblem(reason="CrashLoopBackOff", message="data-dir is not empty")
             return replace(pod, has_fetched=True, cannot_restore=True, problem=problem)
-        content, cluster_id = (
-            found.content if isinstance(found, Backup) else found,
-            cluster_id_of(start.token, 1),
-        )
+        content = found.content if isinstance(found, Backup) else found
+        cluster_id = cluster_id_of(start.token, 1)
         disk.restore(content)
         self.replaced[cluster_id] = content.cluster_id
         self.restored[cluster_id] = set(content.writes)

@@ -173,3 +173,11 @@ def test_a_pod_that_no_cache_shows_is_not_lost() -> None:
     machine.everything_goes_on(times=4)
     machine.nothing_happens_that_never_must()
     machine.teardown()
+
+
+def test_a_survivor_that_was_read_is_asked_again_before_its_cluster_is_given_up() -> None:
+    """It answered nobody when the pass began; the silent ones came back, and it follows a leader."""
+    machine = ManualRecoveries()
+    machine.begin(size=3, asked=3, left={0}, is_silent=True, passes=3, is_slow=True, restarts=True)
+    machine.nothing_happens_that_never_must()
+    machine.teardown()

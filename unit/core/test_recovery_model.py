@@ -16,6 +16,7 @@ from hypothesis.stateful import initialize, rule
 
 from etcd_operator.api.improbable import DELETE_CLAIMS, RECOVER_ANNOTATION
 from etcd_operator.core.actions import Plan
+from etcd_operator.core.rules.offline import READ_MAJORITY_AFTER
 from etcd_operator.core.rules.recovery_request import SILENCE
 from etcd_operator.core.starts import Seeding
 from unit.core.model import World
@@ -69,6 +70,7 @@ class ManualRecoveries(Life):
         passes=st.integers(0, 6),
         is_slow=st.sampled_from([False, False, True]),
         recovers_after=AFTER,
+        restarts=st.sampled_from([False, False, True]),
     )
     def begin(
         self,
@@ -80,6 +82,7 @@ class ManualRecoveries(Life):
         passes: int,
         is_slow: bool,
         recovers_after: float | None = None,
+        restarts: bool = False,
     ) -> None:
         """Most runs begin in the middle of a recovery, some with a quorum that returns before an act."""
         self.be_bootstrapped(World(is_persistent=True, size=size))
@@ -87,6 +90,8 @@ class ManualRecoveries(Life):
         self.world.resize(asked)
         self.only_these_are_left(left, is_silent=is_silent)
         self.spec_recovery_is_edited(recovers_after)
+        if restarts:
+            self._survivors_restart()
         if recovers_after is not None:
             self.everything_goes_on(passes + 3)
         elif passes:
@@ -100,6 +105,14 @@ class ManualRecoveries(Life):
             self.the_silent_ones_come_back(but=set())
             self.members_elect()
             self.operator_acts_on_what_it_decided_then()
+
+    def _survivors_restart(self) -> None:
+        """Those that do not hang; then their data is read."""
+        for process in list(self.world.alive()):
+            self.world.kill(process.name)
+        self.everything_goes_on(1)
+        self.operator.unavailable_for += READ_MAJORITY_AFTER
+        self.everything_goes_on(3)
 
     # people
 
