@@ -20,7 +20,8 @@ HELP = "remove old backups"
 DESCRIPTION = """\
 Remove the backups below a folder or prefix that are more than --max-count, or older than --max-age (counted
 from the newest backup). The newest one is never removed. Of backups of one etcd cluster the one with the
-higher revision is newer, of others the one that was taken later.
+higher revision is newer, of others the one that was taken later. The --max-count backups that were stored
+last are never removed because of their number.
 
 Only complete backups of one series are counted and removed: those without a series, unless --series names
 one. Everything else is left alone. Run it with --dry-run first.

@@ -12,12 +12,12 @@ from etcd_operator.commands.outcome import Outcome
 if TYPE_CHECKING:
     from etcd_operator.backup_tool.seed import Fetched, Request
 
-HELP = "fetch a backup for the first member of a restored cluster (runs in pods that the operator creates)"
+HELP = "fetch the data for the first member of a recovered cluster (runs in pods that the operator creates)"
 DESCRIPTION = """\
-Fetch a backup of a cluster from its backup tool or from where it is stored, or the data of a survivor from
-the process that reads it (`read-survivor`), into a file that
-`etcdutl snapshot restore` reads. The operator runs this as the first init container of a seed. With the
-variable SEED_COMMAND=version it does nothing: the kubelet may run init containers again when all is done.
+Fetch a backup of a cluster from its backup tool (`backup-tool`) or from where it is stored, or the data of a
+survivor from the process that reads it (`read-survivor`), into a file that `etcdutl snapshot restore` reads.
+The operator runs this in the first init container of a seed, the first member of a recovered cluster. With
+the variable SEED_COMMAND=version it does nothing: the kubelet may run init containers again when all is done.
 """
 EXAMPLES = """\
 Example:
@@ -30,7 +30,7 @@ TOKEN = "SEED_TOKEN"  # noqa: S105 -- the name of a variable
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags."""
-    parser.add_argument("--tool", metavar="HOST:PORT", default="", help="a backup tool")
+    parser.add_argument("--tool", metavar="HOST:PORT", default="", help="a backup tool or `read-survivor`")
     parser.add_argument(
         "--token-file",
         type=Path,
@@ -78,7 +78,9 @@ def _from_tool(options: argparse.Namespace, request: "Request") -> "Fetched":
     host, _, port = options.tool.rpartition(":")
     token = _token(options.token_file)
     if not port.isdecimal() or not token:
-        raise outcome.UsageError("--tool is HOST:PORT, like db-backup-tool:19999, and needs --token-file")
+        raise outcome.UsageError(
+            f"--tool is HOST:PORT, like db-backup-tool:19999, and needs --token-file or the variable {TOKEN}"
+        )
     host = host.removeprefix("[").removesuffix("]")
     tool = FromTool(address=(host, int(port)), token=token, clock=SystemClock(), wait=time.sleep)
     return tool.fetch(request, options.file)

@@ -12,7 +12,7 @@ HELP = "serve the data of a member without a quorum (runs in pods of members, wh
 DESCRIPTION = f"""\
 Read the data directory of an etcd that restarted without a quorum, and serve its database over HTTP. Nothing
 is written to the directory. Clients send the token that is in the variable {TOKEN}. The process ends
-when the etcd follows a leader, and when nobody has asked it for five minutes.
+when the etcd follows a leader, or after five minutes without a request.
 """
 EXAMPLES = """\
 Example:
@@ -22,12 +22,15 @@ Example:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags."""
-    parser.add_argument("--data-dir", required=True, type=Path, help="of the etcd")
+    parser.add_argument("--data-dir", required=True, type=Path, help="the data directory of the etcd")
     parser.add_argument(
-        "--metrics-port", type=int, default=2381, help="of the etcd, on this host (default: 2381)"
+        "--metrics-port", type=int, default=2381, help="port of the etcd's metrics page (default: 2381)"
     )
     parser.add_argument("--port", type=int, default=2382, help="port of the HTTP API (default: 2382)")
-    parser.add_argument("--log-format", choices=("auto", "json", "console"), default="auto")
+    formats = ("auto", "json", "console")
+    parser.add_argument(
+        "--log-format", choices=formats, default="auto", help="auto is console on a terminal, else json"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
