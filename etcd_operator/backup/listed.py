@@ -15,6 +15,7 @@ import msgspec
 
 from etcd_operator.backup.bbolt import META_END, Meta, elements
 from etcd_operator.backup.errors import Damaged
+from etcd_operator.decoding import decoder
 
 _HEADER = struct.Struct("<QHHI")
 _BUCKET = struct.Struct("<QQ")
@@ -40,8 +41,9 @@ def listed_members(file: Path) -> tuple[ListedMember, ...]:
         tree = _Tree(source.fileno())
         buckets = dict(tree.elements(tree.root))
         value = buckets.get(b"members", b"")
+        decode = decoder(ListedMember).decode
         try:
-            return tuple(msgspec.json.decode(text, type=ListedMember) for _, text in tree.bucket(value))
+            return tuple(decode(text) for _, text in tree.bucket(value))
         except (msgspec.DecodeError, struct.error) as error:
             raise Damaged("the list of members in the database cannot be read") from error
 

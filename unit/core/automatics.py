@@ -33,10 +33,10 @@ def with_desired(state: ClusterState, **changes: Any) -> ClusterState:
 
 
 def silenced(size: int, *silent: int, gone: tuple[int, ...] = ()) -> ClusterState:
-    """An ephemeral cluster in which some pods are gone, and others are there and do not answer."""
+    """An ephemeral cluster in which some pods are gone, and others are there, silent, and cannot be read."""
     state = ephemerals.lost(size, *gone)
     for number in silent:
-        state = changed(state, ephemerals.name_of(number), answer=None)
+        state = changed(state, ephemerals.name_of(number), answer=None, unreadable="not started")
     return replace(state, unavailable_for=AFTER)
 
 

@@ -188,4 +188,4 @@ def test_after_the_recorded_cluster_id_nothing_bootstraps_the_cluster_again(clus
     assert bootstrap(state) is None
     assert bootstrap(replace(state, members=(), has_quorum=False)) is None
     made = plan(replace(state, members=(), has_quorum=False))
-    assert (made.actions, made.reason) == ((), "QuorumLost" if cluster.kind is PERSISTENT else "NoBackup")
+    assert (made.actions, made.reason) == ((), "NoBackup")
