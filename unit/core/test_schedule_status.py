@@ -89,6 +89,14 @@ def test_what_ended_stays_known_when_its_object_is_deleted() -> None:
     assert after(state("22 12:31", backups=earlier), ended) == ended
 
 
+def test_a_cache_of_backups_that_is_behind_takes_no_end_back() -> None:
+    """Its object may be deleted before the next pass, so what is written then would remain."""
+    ended = after(state("22 12:30", backups=(taken("22 12:00"),)), _started("22 11:59:59"))
+    behind = after(state("22 12:30:01", backups=(taken("22 12:00", "BackingUp"),)), ended)
+    assert behind.last_backup == ended.last_backup
+    assert after(state("22 12:31"), behind) == ended
+
+
 def test_a_backup_whose_status_was_not_written_is_the_last_one() -> None:
     found = after(state("22 13:00:30", backups=(taken("22 13:00", "BackingUp"),)), _started("22 11:59:59"))
     assert found.since == found.last_schedule_time == "2026-11-22T13:00:00Z"

@@ -10,7 +10,7 @@ from etcd_operator.core.backups.schedules.plan import AHEAD, SchedulePlan
 from etcd_operator.core.backups.schedules.prune import PrunePlan
 from etcd_operator.core.backups.schedules.spec import backup_name
 from etcd_operator.core.backups.schedules.state import ScheduledBackup, ScheduleState
-from etcd_operator.core.backups.state import BACKING_UP, COMPLETED
+from etcd_operator.core.backups.state import BACKING_UP, COMPLETED, FAILED
 from etcd_operator.timestamps import timestamp
 
 READY, SUCCEEDED, VERIFIED, PRUNED = "Ready", "LastBackupSucceeded", "LastBackupVerified", "Pruned"
@@ -75,9 +75,14 @@ def _last(previous: ScheduleStatus, state: ScheduleState, created: datetime | No
     name = backup_name(state.name, created) if created is not None else ""
     last = LastBackup(name=name, phase=BACKING_UP) if name else previous.last_backup
     for backup in state.backups:
-        if last is not None and backup.name == last.name:
+        if last is not None and backup.name == last.name and (backup.has_ended or not _is_over(last)):
             return LastBackup(name=last.name, phase=backup.phase or BACKING_UP, url=backup.url)
     return last
+
+
+def _is_over(last: LastBackup) -> bool:
+    """Whether it is known to have ended: a cache that is behind may still show it at work."""
+    return last.phase in (COMPLETED, FAILED)
 
 
 def _ready(plan: SchedulePlan, generation: int) -> Condition:
