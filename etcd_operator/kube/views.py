@@ -128,6 +128,19 @@ class Budget(Value, frozen=True, kw_only=True):
     spec: dict[str, Any] = {}
 
 
+class ServiceSpec(Value, frozen=True, kw_only=True):
+    """What a Service selects."""
+
+    selector: dict[str, str] = {}
+
+
+class Service(Value, frozen=True, kw_only=True):
+    """A Service with what it selects."""
+
+    metadata: ObjectMeta
+    spec: ServiceSpec = ServiceSpec()
+
+
 class ClaimStatus(Value, frozen=True, kw_only=True):
     """A claim's status."""
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from unit.fakes.apiserver import Json, Kind
-from unit.fakes.apiserver.kinds import CLAIMS, PODS, REPLICA_SETS
+from unit.fakes.apiserver.kinds import CLAIMS, PODS, REPLICA_SETS, SERVICES
 from unit.reconcile.bench import Bench, bootstrapped
 from unit.reconcile.bodies import IMPROBABLE, PEERS, persistent
 
@@ -22,6 +22,7 @@ def of_improbable() -> Iterator[Bench]:
         strip(made, REPLICA_SETS, {"annotations": None})
         strip(made, CLAIMS, {"annotations": None})
         strip(made, PODS, {"labels": {TOKEN: None}})
+        made.edit(SERVICES, "c", {"spec": {"selector": {TOKEN: None}}})
         for name in made.names(PODS):
             pod = made.get(PODS, name)
             spec = {key: value for key, value in pod["spec"].items() if key != "readinessGates"}

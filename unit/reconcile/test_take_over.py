@@ -4,11 +4,13 @@ from typing import Any
 
 import pytest
 
-from unit.fakes.apiserver.kinds import CLAIMS, PODS, REPLICA_SETS
+from etcd_operator.core.rules.recovery_request import SILENCE
+from unit.fakes.apiserver.kinds import CLAIMS, PODS, REPLICA_SETS, SERVICES
 from unit.reconcile.bench import Bench, bench
 from unit.reconcile.bodies import COREOS, IMPROBABLE, PEERS, ephemeral, persistent
 from unit.reconcile.disturbance import run_or_die
 from unit.reconcile.expected import assert_finished
+from unit.reconcile.manual_recoveries import ask, is_reason, lose
 from unit.reconcile.predecessors import TOKEN, hand_over, mark, of_improbable, pod_of_coreos, strip
 
 
@@ -23,9 +25,9 @@ def test_a_cluster_that_was_not_handed_over_is_left_as_it_is() -> None:
         made.rest()
 
 
-def restart_members(made: Bench) -> None:
-    """As the guide does: the former ReplicaSets go one at a time, each with its pod."""
-    for name in ("c-0", "c-1", "c-2"):
+def restart_members(made: Bench, *names: str) -> None:
+    """As the guide does: the former ReplicaSets go one at a time, each with its pod. names: default: all."""
+    for name in names or ("c-0", "c-1", "c-2"):
         former = made.get(REPLICA_SETS, name)["metadata"]["uid"]
         made.delete(REPLICA_SETS, name, propagation="Foreground")
         made.run_until(lambda: is_replaced(made, name, former))  # noqa: B023
@@ -161,3 +163,24 @@ def test_no_ephemeral_cluster_begins_beside_pods_of_the_same_name(spec: dict[str
         if not spec:
             made.settle()
             assert_finished(made, COREOS, 3)
+
+
+def test_the_service_of_another_operator_leads_no_client_to_a_seed() -> None:
+    """It selects by the name of the cluster only, which the seed of a recovery has, too."""
+    with of_improbable() as made:
+        made.start()
+        hand_over(made, "token")
+        made.run_until(lambda: len(made.names(PEERS)) == 3)
+        restart_members(made)
+        made.settle()
+        lose(made, 0, 1)
+        made.run_until(is_reason(made, "QuorumLost"))
+        made.clock.advance(SILENCE + 1.0)
+        made.etcds.holds_seeds = "save"
+        ask(made)
+        made.run_until(lambda: "c-3" in made.objects()["pods"])
+        selector = made.get(SERVICES)["spec"]["selector"].items()
+        (seed,) = made.api.objects.select(PODS, labels="etcd.improbable.io/peer-name=c-3")
+        (survivor,) = made.api.objects.select(PODS, labels="etcd.improbable.io/peer-name=c-2")
+        assert not selector <= seed["metadata"]["labels"].items()
+        assert selector <= survivor["metadata"]["labels"].items()

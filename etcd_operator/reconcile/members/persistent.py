@@ -31,7 +31,7 @@ from etcd_operator.errors import Conflict, Unavailable
 from etcd_operator.etcd.values import MemberList
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
-from etcd_operator.kube.views import Pod, Written
+from etcd_operator.kube.views import Pod, Service, Written
 from etcd_operator.reconcile.caches import Caches, member_of, stored
 from etcd_operator.reconcile.facts import pod_facts
 from etcd_operator.reconcile.members import claims
@@ -56,8 +56,25 @@ class PersistentMembers:
         return found.annotations.get(improbable.TOKEN_ANNOTATION) == self.scope.desired.token
 
     def create(self, body: RawObject) -> None:
-        """The EtcdPeer."""
+        """The EtcdPeer. Before that of a seed, the Service gets a selector that leaves the seed out."""
+        if body["spec"]["bootstrap"]["initialClusterToken"] != self.scope.desired.token:
+            self._select_by_token()
         self.scope.create(resources.PEERS, body, "PeerCreated")
+
+    def _select_by_token(self) -> None:
+        """The Service of a cluster that was taken over selects all pods with the name of the cluster.
+
+        Clients would read and write a seed that may be dropped again.
+        """
+        desired, objects = self.scope.desired, self.scope.objects
+        found = objects.find(resources.SERVICES, desired.name, Service)
+        if found is None or found.metadata.controller_uid != desired.uid:
+            return
+        if improbable.TOKEN_LABEL in found.spec.selector:
+            return
+        metadata, selector = found.metadata, {**found.spec.selector, improbable.TOKEN_LABEL: desired.token}
+        change = {"op": "add", "path": "/spec/selector", "value": selector}
+        objects.change(resources.SERVICES, metadata, change, kind=Written, version=metadata.resource_version)
 
     def replace(self, action: ReplaceMember) -> None:
         """Delete the EtcdPeer, in the foreground: it is gone only when its pod is, so no two processes meet.
