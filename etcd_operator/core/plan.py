@@ -65,6 +65,7 @@ RULES: tuple[Rule, ...] = (
     protect.budget,  # after a voter is removed and before a learner joins: evictions leave a quorum
     # Planned changes of members and version, one at a time.
     scale.orphaned_objects,  # frees the names that new members take
+    take_over.remains,  # a person frees the others
     data_corrupt.replace,  # no learner copies data, and no member is removed, while members disagree
     adopt.leave,  # before the pending learner is promoted
     learner.finish,  # the pending change comes before the next one

@@ -78,6 +78,7 @@ def pod_facts(pod: Pod) -> PodFacts:
         is_finished=pod.is_finished,
         is_on_lost_node=pod.is_on_lost_node,
         is_terminating=pod.is_terminating,
+        is_gated=True,
         has_no_data=pod.has_no_data,
         can_never_join=pod.can_never_join,
         has_fetched=pod.has_fetched,

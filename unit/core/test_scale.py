@@ -193,7 +193,8 @@ def test_what_is_left_of_a_removed_member_is_removed() -> None:
         ),
         pytest.param({"claim": old_claim("db-3", is_terminating=True)}, False, id="a claim that goes"),
         pytest.param({"peer": peer("db-3", is_terminating=True)}, False, id="a peer that goes"),
-        pytest.param({"pod": pod("db-3")}, True, id="a pod"),
+        pytest.param({"pod": pod("db-3", is_gated=True)}, True, id="a pod"),
+        pytest.param({"pod": pod("db-3")}, False, id="a pod of another operator"),
         pytest.param({"pod": pod("db-3", is_terminating=True)}, False, id="a pod that goes"),
         pytest.param(
             {"pod": pod("db-3", is_terminating=True), "has_service": True},

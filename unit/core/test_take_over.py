@@ -154,3 +154,12 @@ def test_no_planned_change_is_made_while_members_run_in_former_pods() -> None:
 )
 def test_other_members_are_no_reason_to_wait_for_a_person(state: ClusterState) -> None:
     assert plan(state).reason != "OtherOperator"
+
+
+def test_a_removed_member_in_a_former_pod_waits_for_a_person() -> None:
+    state = bootstrapped()
+    left = Member(name="db-3", pod=pod("db-3"), claim=old_claim("db-3", is_terminating=True))
+    made = plan(replace(state, members=(*state.members, left)))
+
+    assert (made.actions, made.reason, made.stage) == ((), "OtherOperator", Stage.HELD)
+    assert made.message.startswith("the ReplicaSets db-3 were not created by this operator: delete them")

@@ -165,6 +165,24 @@ def test_no_ephemeral_cluster_begins_beside_pods_of_the_same_name(spec: dict[str
             assert_finished(made, COREOS, 3)
 
 
+def test_a_former_pod_of_a_member_that_was_removed_is_named_without_asking_etcd_for_ever() -> None:
+    with of_improbable() as made:
+        made.start()
+        hand_over(made, "token")
+        made.run_until(lambda: len(made.names(PEERS)) == 3)
+        restart_members(made, "c-0", "c-1")
+        made.etcd.etcd.freeze("c-2")
+        made.edit(IMPROBABLE, "c", {"spec": {"replicas": 2}})
+        made.run_until(lambda: len(made.etcd.etcd.members) == 2)
+        made.wait(60.0)
+        assert made.reason(IMPROBABLE) == "OtherOperator"
+        assert "ReplicaSets c-2" in made.condition(IMPROBABLE, "Degraded")["message"]
+        made.rest()
+        made.delete(REPLICA_SETS, "c-2", propagation="Foreground")
+        made.settle()
+        assert_finished(made, IMPROBABLE, 2)
+
+
 def test_the_service_of_another_operator_leads_no_client_to_a_seed() -> None:
     """It selects by the name of the cluster only, which the seed of a recovery has, too."""
     with of_improbable() as made:

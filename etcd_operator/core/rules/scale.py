@@ -11,6 +11,7 @@ from etcd_operator.core.kinds.protocol import Numbers
 from etcd_operator.core.members import Member, ordinal_of, quorum
 from etcd_operator.core.membership_actions import AddLearner, MoveLeader, RemoveMember
 from etcd_operator.core.rules.learner import STEP, is_losing_data, join, may_change
+from etcd_operator.core.rules.take_over import is_outside
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import RETRY_HELD
 
@@ -134,7 +135,7 @@ def _is_left_over(state: ClusterState, member: Member) -> bool:
     a member that never answered (it was created late, after the member was removed): any other claim of such
     a name may be somebody's copy.
     """
-    if member.is_terminating:
+    if member.is_terminating or is_outside(state, member):
         return False
     if member.pod is not None or member.peer is not None or member.has_service:
         return True

@@ -11,6 +11,7 @@ from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.core.actions import Plan, Remember
 from etcd_operator.core.desired import PersistedState
 from etcd_operator.core.members import ClaimFacts, Member
+from etcd_operator.core.rules.learner import may_change
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import RETRY_HELD, of_another_operator
 
@@ -39,11 +40,34 @@ def finish(state: ClusterState) -> Plan | None:
     Their pods would go on to run after the EtcdPeer of their member was removed or replaced.
     """
     former = [member.name for member in state.members if _is_in_former_pod(member)]
-    if not former:
+    return _delete_replica_sets(former) if former else None
+
+
+def remains(state: ClusterState) -> Plan | None:
+    """Wait for a person where all that is left of removed members is in pods of the other operator."""
+    if not may_change(state):
         return None
+    former = [member.name for member in state.members if is_outside(state, member)]
+    return _delete_replica_sets(former) if former else None
+
+
+def is_outside(state: ClusterState, member: Member) -> bool:
+    """Whether only a ReplicaSet of the other operator is left of a removed member, by its pod.
+
+    Nothing that this operator may delete ends that pod.
+    """
+    pod, claim = member.pod, member.claim
+    if state.kind.data_is_as_old_as_pod or member.entry is not None:
+        return False
+    if pod is None or pod.is_terminating or pod.is_gated:
+        return False
+    return member.peer is None and (claim is None or claim.is_terminating)
+
+
+def _delete_replica_sets(names: list[str]) -> Plan:
     return Plan.hold(
         "OtherOperator",
-        f"the ReplicaSets {', '.join(former)} were not created by this operator: delete them, each with its "
+        f"the ReplicaSets {', '.join(names)} were not created by this operator: delete them, each with its "
         "pod, one at a time (docs/migrating.md)",
         requeue_after=RETRY_HELD,
     )
