@@ -87,9 +87,19 @@ def test_a_bootstrap_that_may_have_lost_data_is_not_begun_again(started: dict[st
 
 def test_a_claim_that_does_not_name_its_initial_members_begins_nothing() -> None:
     """Left over from a member that joined and never answered: nobody knows of what cluster."""
-    made = plan(on_claims(claim("db-3", initial_members=())))
+    made = plan(on_claims(claim("db-3", cluster_uid="former", initial_members=())))
 
     assert (made.actions, made.reason, made.requeue_after) == ((), "ClaimsConflict", 10.0)
+
+
+def test_claims_that_a_person_handed_over_are_never_given_out_for_deletion() -> None:
+    """Marked with a token, and the pods were gone: the names of the members are still to be marked."""
+    made = plan(on_claims(*(claim(name, initial_members=()) for name in NAMES)))
+
+    assert (made.actions, made.reason, made.requeue_after) == ((), "OtherOperator", 10.0)
+    assert "delete" not in made.message
+    restored = plan(on_claims(claim("db-0", initial_members=(), is_restored=True)))
+    assert restored.reason == "ClaimsConflict"
 
 
 @pytest.mark.parametrize("voters", [("garbage",), ("db-0=id-db-0", ""), ("=",)])

@@ -165,6 +165,20 @@ def test_no_ephemeral_cluster_begins_beside_pods_of_the_same_name(spec: dict[str
             assert_finished(made, COREOS, 3)
 
 
+def test_claims_that_are_marked_with_a_token_only_are_never_given_out_for_deletion() -> None:
+    """Their EtcdPeers were deleted with their pods, and the guide was followed all the same."""
+    with of_improbable() as made:
+        for name in made.names(PEERS):
+            made.delete(PEERS, name)
+        while made.step():
+            pass
+        mark(made, "token")
+        made.start()
+        made.run_until(lambda: made.reason(IMPROBABLE) != "")
+        assert made.reason(IMPROBABLE) == "OtherOperator"
+        assert "delete" not in made.condition(IMPROBABLE, "Degraded")["message"]
+
+
 def test_a_former_pod_of_a_member_that_was_removed_is_named_without_asking_etcd_for_ever() -> None:
     with of_improbable() as made:
         made.start()

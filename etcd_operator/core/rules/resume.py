@@ -61,6 +61,12 @@ def _resume(claims: list[ClaimFacts], kept: Sequence[ClaimFacts]) -> Plan:
         )
     initial_members = next((claim.initial_members for claim in claims if claim.initial_members), ())
     if not ids and not initial_members:
+        # Marked by a person, who has yet to say who the members are.
+        foreign = [claim.name for claim in claims if not claim.cluster_uid and not claim.is_restored]
+        if foreign:
+            return Plan.hold(
+                *of_another_operator(f"the claims {', '.join(foreign)}"), requeue_after=RETRY_HELD
+            )
         return Plan.hold(
             "ClaimsConflict",
             f"the claims {names} belong to members that joined a cluster and never answered, and do not "
