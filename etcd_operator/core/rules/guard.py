@@ -46,7 +46,9 @@ def other_operator(state: ClusterState) -> Plan | None:
 
     Its Services would lead its clients to members of ours as well, which have other data, or none.
     """
-    if not state.predecessors or state.persisted.is_bootstrapped or state.persisted.bootstrap is not None:
+    persisted = state.persisted
+    has_begun = persisted.is_bootstrapped or persisted.bootstrap is not None or persisted.is_restoring
+    if not state.predecessors or has_begun:
         return None
     return Plan.hold(*of_another_operator(", ".join(state.predecessors)), requeue_after=RETRY_HELD)
 
