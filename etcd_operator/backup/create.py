@@ -22,6 +22,7 @@ from etcd_operator.backup.database import DatabaseScan, DatabaseSummary
 from etcd_operator.backup.errors import BackupError, Damaged, ManifestMissing, SnapshotDamaged, SnapshotOld
 from etcd_operator.backup.keys import Key
 from etcd_operator.backup.manifest import SUFFIX, Compression, Manifest, decode, encode, name_of
+from etcd_operator.etcd.values import hex_id
 from etcd_operator.storage.errors import NameTaken, StoreError
 from etcd_operator.storage.protocol import Store
 
@@ -159,8 +160,8 @@ class _Transfer:
         return Manifest(
             operator_version=__version__,
             etcd_version=origin.etcd_version,
-            cluster_id=f"{origin.cluster_id:016x}",
-            member_id=f"{origin.member_id:016x}",
+            cluster_id=hex_id(origin.cluster_id),
+            member_id=hex_id(origin.member_id),
             revision=summary.revision,
             keys=summary.keys,
             size=summary.size,

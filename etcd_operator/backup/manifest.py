@@ -22,7 +22,7 @@ _LARGEST = 2**63 - 1  # what etcd and filesystems can count; larger numbers brea
 
 Count = Annotated[int, msgspec.Meta(ge=0, le=_LARGEST)]
 KeyID = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{16})?\Z")]
-ID = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16}\Z")]
+ID = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{1,16}\Z")]
 SHA256 = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{64}\Z")]
 Instant = Annotated[datetime, msgspec.Meta(tz=True)]
 SERIES_PATTERN = r"[A-Za-z0-9._/-]{0,256}"
@@ -35,7 +35,8 @@ Encryption = Literal["", "AES-256-GCM"]
 class Manifest(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """What was stored, and of which cluster.
 
-    etcd_version: of the member that sent the snapshot. cluster_id, member_id: 16 hexadecimal digits.
+    etcd_version: of the member that sent the snapshot. cluster_id, member_id: hexadecimal, as etcd's own
+    tools print them: without padding.
     revision: the last one in the database. keys: entries of the database, each revision of a key being one.
     size, sha256: of the plain snapshot, including the hash that etcd appends.
     stored_size, stored_sha256: of the stored object; the same for a plain backup.

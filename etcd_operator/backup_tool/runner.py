@@ -29,6 +29,7 @@ from etcd_operator.backup_tool.spool import Spool, spooled
 from etcd_operator.clock import Clock
 from etcd_operator.errors import OperatorError
 from etcd_operator.etcd.channel import Channels
+from etcd_operator.etcd.values import hex_id
 from etcd_operator.storage.errors import NameTaken
 from etcd_operator.storage.protocol import Store
 
@@ -79,7 +80,7 @@ class Runner:
         begin = self.clock.monotonic()
         with closing(Channels()) as channels:
             chosen = self._choose(channels)
-            running = f"{chosen.status.cluster_id:016x}"
+            running = hex_id(chosen.status.cluster_id)
             store = self.open_store()
             before = inventory.load(store, self.folder, running=running)
             self._remove_leftovers(store, before.incomplete)
@@ -122,7 +123,7 @@ class Runner:
         with spooled(snapshot, self.scratch) as spool:
             name = Name(status.version, spool.revision)
             taken = _of_path(before, f"{self.folder}/{name}")
-            if taken is not None and taken.manifest.cluster_id == f"{status.cluster_id:016x}":
+            if taken is not None and taken.manifest.cluster_id == hex_id(status.cluster_id):
                 return False
             if taken is not None:
                 raise NameTaken(

@@ -16,7 +16,7 @@ HASH = "ab" * 32
 PLAIN = Manifest(
     operator_version="0.1.0",
     etcd_version="3.6.16",
-    cluster_id="00ab54a98ceb1f0a",
+    cluster_id="ab54a98ceb1f0a",
     member_id="8e9e05c52164694d",
     revision=42,
     keys=7,
@@ -39,7 +39,7 @@ def test_the_json_has_the_documented_fields() -> None:
         "formatVersion": 1,
         "operatorVersion": "0.1.0",
         "etcdVersion": "3.6.16",
-        "clusterID": "00ab54a98ceb1f0a",
+        "clusterID": "ab54a98ceb1f0a",
         "memberID": "8e9e05c52164694d",
         "revision": 42,
         "keys": 7,
@@ -81,15 +81,15 @@ def test_fields_of_later_versions_are_ignored() -> None:
         ({"revision": None}, "revision"),
         ({"revision": -1}, "revision"),
         ({"revision": "42"}, "revision"),
-        ({"clusterID": "ab54a98ceb1f0a"}, "clusterID"),
-        ({"clusterID": "00AB54A98CEB1F0A"}, "clusterID"),
+        ({"clusterID": "1ab54a98ceb1f0a00"}, "clusterID"),
+        ({"clusterID": "AB54A98CEB1F0A"}, "clusterID"),
         ({"memberID": "8e9e05c52164694d\n"}, "memberID"),
         ({"sha256": "ab"}, "sha256"),
         ({"etcdVersion": "latest"}, "etcdVersion"),
         ({"time": "2026-03-01T12:30:00"}, "time"),
         ({"compression": "gzip"}, "compression"),
         ({"encryption": "AES-256-GCM"}, "keyID"),
-        ({"keyID": "00ab54a98ceb1f0a"}, "keyID"),
+        ({"keyID": "ab54a98ceb1f0a"}, "keyID"),
         ({"storedSize": 7}, "plain"),
         ({"storedSHA256": "cd" * 32}, "plain"),
         ({"formatVersion": None}, "formatVersion"),
@@ -139,7 +139,7 @@ def test_a_newer_format_of_an_unknown_operator_is_named_as_such() -> None:
 
 def test_nothing_is_written_that_could_not_be_read() -> None:
     with pytest.raises(DamagedManifest, match="clusterID"):
-        encode(Manifest(**(_values() | {"cluster_id": "7"})))
+        encode(Manifest(**(_values() | {"cluster_id": "x7"})))
 
 
 def _values() -> dict[str, Any]:

@@ -7,6 +7,7 @@ import pytest
 from etcd_operator.backup.manifest import name_of
 from etcd_operator.backup_tool.inventory import Inventory, load
 from etcd_operator.backup_tool.names import Name, parse
+from etcd_operator.etcd.values import hex_id
 from etcd_operator.storage.directory import Directory
 from etcd_operator.storage.errors import AccessDenied
 from unit.backup.samples import FaultyStore, folder
@@ -72,7 +73,7 @@ def test_a_cluster_that_was_created_again_begins_with_small_revisions(store: Dir
     found = load(store, FOLDER)
     assert revisions(found) == [3, 2, 500, 400]
     assert [each.name.revision for each in found.surplus(2)] == [400, 500]
-    assert found.newest_of(f"{OLD:016x}") is not None
+    assert found.newest_of(hex_id(OLD)) is not None
     assert found.newest_of("0" * 16) is None
 
 
@@ -80,7 +81,7 @@ def test_the_cluster_that_runs_is_the_newest_whatever_clocks_say(store: Director
     put(store, 500, cluster=OLD, minutes=0)
     put(store, 2, cluster=NEW, minutes=-60)
     assert revisions(load(store, FOLDER)) == [500, 2]
-    assert revisions(load(store, FOLDER, running=f"{NEW:016x}")) == [2, 500]
+    assert revisions(load(store, FOLDER, running=hex_id(NEW))) == [2, 500]
 
 
 def test_only_the_folder_of_this_cluster_is_seen(store: Directory) -> None:

@@ -15,6 +15,7 @@ from etcd_operator.backup_tool.server import ApiServer
 from etcd_operator.backup_tool.stock import VALID_SECONDS, StockKeeper
 from etcd_operator.backup_tool.worker import Worker
 from etcd_operator.core.backup_tool.report import Stock
+from etcd_operator.etcd.values import hex_id
 from etcd_operator.storage.directory import Directory
 from etcd_operator.storage.errors import StoreError
 from unit.backup.samples import folder, snapshot
@@ -68,7 +69,7 @@ def test_the_newest_backup_is_offered_once_it_is_read(store: Directory) -> None:
     found = Keeper(store).checked()
     assert found.newest == found.candidate
     assert found.newest is not None
-    assert (found.newest.revision, found.newest.cluster_id) == (6, f"{0xC0FFEE:016x}")
+    assert (found.newest.revision, found.newest.cluster_id) == (6, hex_id(0xC0FFEE))
     assert found.newest.sha256 == hashlib.sha256(snapshot()).hexdigest()
     assert found.damaged == ()
 
@@ -91,8 +92,8 @@ def test_the_etcd_cluster_that_is_asked_for_comes_first(store: Directory) -> Non
     put(store, 9, cluster=OLD, minutes=5)
     put(store, 3, cluster=NEW)
     keeper = Keeper(store)
-    assert revision(keeper.checked(f"{NEW:016x}")) == 3
-    assert revision(keeper.checked(f"{OLD:016x}")) == 9
+    assert revision(keeper.checked(hex_id(NEW))) == 3
+    assert revision(keeper.checked(hex_id(OLD))) == 9
     assert revision(keeper.checked()) == 9
 
 

@@ -10,6 +10,7 @@ from etcd_operator.backup.manifest import name_of
 from etcd_operator.backup_tool.inventory import Inventory
 from etcd_operator.backup_tool.runner import LEFTOVER_SECONDS, Runner, Stopped
 from etcd_operator.backup_tool.spool import ScratchFailed
+from etcd_operator.etcd.values import hex_id
 from etcd_operator.storage.directory import Directory
 from etcd_operator.storage.errors import NameTaken, StoreFull, Unreachable
 from etcd_operator.storage.protocol import Store
@@ -117,7 +118,7 @@ def test_a_recovery_makes_higher_revisions_and_a_new_cluster_lower_ones(
     assert revisions(turn.inventory) == [6, 100]
     newest = turn.inventory.newest
     assert newest is not None
-    assert newest.manifest.cluster_id == f"{THIS:016x}"
+    assert newest.manifest.cluster_id == hex_id(THIS)
 
 
 def test_what_others_have_stored_there_is_left_alone(bed: Bed, etcd: FakeEtcdCluster) -> None:

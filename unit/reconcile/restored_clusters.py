@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from etcd_operator.etcd.values import hex_id
 from unit.fakes.apiserver import Json
 from unit.fakes.apiserver.kinds import CLAIMS, JOBS, PODS, SERVICES
 from unit.fakes.etcd.launcher import Saved
@@ -38,7 +39,7 @@ class Stored:
             "revision": etcd.revision,
             "sha256": SHA256,
             "etcdVersion": "3.6.16",
-            "clusterID": f"{etcd.cluster_id:016x}",
+            "clusterID": hex_id(etcd.cluster_id),
             "startTime": "2026-01-01T00:00:00Z",
             **changes,
         }
