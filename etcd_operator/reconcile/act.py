@@ -20,7 +20,6 @@ from etcd_operator.core.actions import (
     KeepBudget,
     KindAction,
     PadLog,
-    RecoveryAction,
     Remember,
     ReplaceMember,
     RestoreLabels,
@@ -36,6 +35,7 @@ from etcd_operator.core.membership_actions import (
     RemoveExternal,
     RemoveMember,
 )
+from etcd_operator.core.recovery_actions import RecoveryAction
 from etcd_operator.core.state import ClusterState
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.errors import Conflict, NotFound, NotLeading

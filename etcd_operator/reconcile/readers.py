@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 from etcd_operator.api.meta import RawObject
 from etcd_operator.backup_tool.client import NoReport
-from etcd_operator.core.actions import ReadMember
 from etcd_operator.core.members import PodFacts
+from etcd_operator.core.recovery_actions import ReadMember
 from etcd_operator.core.starts import Seeding, Start
 from etcd_operator.core.survivor_report import SurvivorReport
 from etcd_operator.errors import Conflict, TerminalError

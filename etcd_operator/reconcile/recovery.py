@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import assert_never
 
-from etcd_operator.core.actions import (
+from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.core.members import is_member_name, quorum
+from etcd_operator.core.recovery_actions import (
     AddReader,
     ConfirmLoss,
     ConfirmNothingLeft,
@@ -26,8 +28,6 @@ from etcd_operator.core.actions import (
     SetSeedExistingOnly,
     StopWrites,
 )
-from etcd_operator.core.desired import DesiredCluster
-from etcd_operator.core.members import is_member_name, quorum
 from etcd_operator.core.rules.seed import is_filled_by_job
 from etcd_operator.errors import Conflict, Unavailable
 from etcd_operator.etcd.channel import Channels

@@ -11,32 +11,20 @@ from typing import assert_never
 
 from etcd_operator.core.actions import (
     Action,
-    AddReader,
     AnnotateVoters,
     ClearMissing,
-    CloseClients,
-    ConfirmBackup,
-    ConfirmLoss,
-    ConfirmNothingLeft,
-    ConfirmSilence,
     CreateClientService,
     CreateMember,
     CreateMemberService,
     DeleteMember,
-    DropFilling,
     DropPod,
-    DropSeed,
-    FillSeed,
     KeepBudget,
     PadLog,
-    RecoveryAction,
     RemakePod,
     Remember,
-    ReopenClients,
     ReplaceMember,
     RestoreLabels,
     SetExistingOnly,
-    StopWrites,
 )
 from etcd_operator.core.membership_actions import (
     AddLearner,
@@ -46,6 +34,20 @@ from etcd_operator.core.membership_actions import (
     RemoveCorrupt,
     RemoveExternal,
     RemoveMember,
+)
+from etcd_operator.core.recovery_actions import (
+    AddReader,
+    CloseClients,
+    ConfirmBackup,
+    ConfirmLoss,
+    ConfirmNothingLeft,
+    ConfirmSilence,
+    DropFilling,
+    DropSeed,
+    FillSeed,
+    RecoveryAction,
+    ReopenClients,
+    StopWrites,
 )
 from etcd_operator.core.starts import Bootstrapping, Resuming
 from etcd_operator.core.state import ClusterState

@@ -8,29 +8,21 @@ of no quorum there is none.
 
 from etcd_operator.core.actions import (
     Action,
-    AddReader,
     AnnotateVoters,
     ClearMissing,
-    ConfirmLoss,
-    ConfirmNothingLeft,
-    ConfirmSilence,
     CreateClientService,
     CreateMember,
     CreateMemberService,
     DeleteMember,
     DropPod,
-    DropSeed,
     KeepBudget,
-    OpenSeed,
     PadLog,
     Plan,
     RemakePod,
     Remember,
     ReplaceMember,
     RestoreLabels,
-    RetireMember,
     SetExistingOnly,
-    SetSeedExistingOnly,
 )
 from etcd_operator.core.members import quorum
 from etcd_operator.core.membership_actions import (
@@ -40,6 +32,16 @@ from etcd_operator.core.membership_actions import (
     Promote,
     RemoveCorrupt,
     RemoveMember,
+)
+from etcd_operator.core.recovery_actions import (
+    AddReader,
+    ConfirmLoss,
+    ConfirmNothingLeft,
+    ConfirmSilence,
+    DropSeed,
+    OpenSeed,
+    RetireMember,
+    SetSeedExistingOnly,
 )
 from etcd_operator.core.state import ClusterState
 from unit.core.model import World

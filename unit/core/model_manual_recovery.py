@@ -9,7 +9,8 @@ from dataclasses import replace
 
 from etcd_operator.api.improbable import DELETE_CLAIMS
 from etcd_operator.api.persisted import Recovery
-from etcd_operator.core.actions import (
+from etcd_operator.core.members import Member
+from etcd_operator.core.recovery_actions import (
     ConfirmSilence,
     DropSeed,
     OpenSeed,
@@ -17,7 +18,6 @@ from etcd_operator.core.actions import (
     RetireMember,
     SetSeedExistingOnly,
 )
-from etcd_operator.core.members import Member
 from etcd_operator.core.rules.recovery_request import name_of
 from etcd_operator.core.starts import Resuming
 from etcd_operator.core.state import ClusterState

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from etcd_operator.core.actions import AddReader, ReadMember
 from etcd_operator.core.members import Member, Reading
+from etcd_operator.core.recovery_actions import AddReader, ReadMember
 from etcd_operator.core.replies import Answer
 from etcd_operator.core.state import ClusterState
 from unit.core.model import Refused, World

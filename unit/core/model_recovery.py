@@ -7,14 +7,14 @@ again, and nothing of it is deleted but what the new one has. Manual recovery: m
 
 from dataclasses import replace
 
-from etcd_operator.core.actions import (
+from etcd_operator.core.members import quorum
+from etcd_operator.core.recovery_actions import (
     ConfirmLoss,
     ConfirmNothingLeft,
     OpenSeed,
     RetireMember,
     SetSeedExistingOnly,
 )
-from etcd_operator.core.members import quorum
 from etcd_operator.core.state import ClusterState
 from unit.core.model import Refused, World
 from unit.core.model_disks import Disk, Group, Process

@@ -7,9 +7,10 @@ import pytest
 
 from etcd_operator.api.persisted import AdoptedMember, Adoption, Upgrade
 from etcd_operator.core.absence import Absence
-from etcd_operator.core.actions import ConfirmSilence, Remember, Stage
+from etcd_operator.core.actions import Remember, Stage
 from etcd_operator.core.members import PodProblem
 from etcd_operator.core.plan import plan
+from etcd_operator.core.recovery_actions import ConfirmSilence
 from etcd_operator.core.replies import Refusal
 from etcd_operator.core.rules.automatic import SETTLED, is_due, missed
 from etcd_operator.core.rules.loss import left_of

@@ -7,12 +7,13 @@ import msgspec
 import pytest
 
 from etcd_operator.api.persisted import REVISION_BUMP, BackupSource
-from etcd_operator.core.actions import ConfirmLoss, ConfirmNothingLeft, CreateMember, Remember, Stage
+from etcd_operator.core.actions import CreateMember, Remember, Stage
 from etcd_operator.core.backup_tool.report import Stock, VerifiedBackup
 from etcd_operator.core.desired import RestoreFrom
 from etcd_operator.core.members import FetchedBackup, Member, PodFacts
 from etcd_operator.core.plan import plan
 from etcd_operator.core.recoveries import duration
+from etcd_operator.core.recovery_actions import ConfirmLoss, ConfirmNothingLeft
 from etcd_operator.core.rules.from_backup import TOOL_GRACE
 from etcd_operator.core.rules.quorum_lost import chooses_source
 from etcd_operator.core.state import ClusterState

@@ -7,8 +7,9 @@ import msgspec
 import pytest
 
 from etcd_operator.api.persisted import BackupSource
-from etcd_operator.core.actions import ConfirmLoss, DropSeed, Remember, RetireMember, Stage
+from etcd_operator.core.actions import Remember, Stage
 from etcd_operator.core.plan import plan
+from etcd_operator.core.recovery_actions import ConfirmLoss, DropSeed, RetireMember
 from etcd_operator.core.rules.given_up import returned
 from etcd_operator.core.state import ClusterState
 from unit.core import quorum_losses as ephemerals

@@ -8,24 +8,22 @@ import pytest
 
 from etcd_operator.api.improbable import RESTORE_ANNOTATION
 from etcd_operator.api.persisted import Adoption, Upgrade
-from etcd_operator.core.actions import (
+from etcd_operator.core.actions import CreateMember, Remember, Stage
+from etcd_operator.core.jobs import JobEnd
+from etcd_operator.core.members import PodProblem
+from etcd_operator.core.plan import plan
+from etcd_operator.core.recovery_actions import (
     CloseClients,
     ConfirmBackup,
-    CreateMember,
     DropFilling,
     DropSeed,
     FillSeed,
     OpenSeed,
-    Remember,
     ReopenClients,
     RetireMember,
     SetSeedExistingOnly,
-    Stage,
     StopWrites,
 )
-from etcd_operator.core.jobs import JobEnd
-from etcd_operator.core.members import PodProblem
-from etcd_operator.core.plan import plan
 from etcd_operator.core.rules.filling import START_PATIENCE
 from etcd_operator.core.rules.in_place import refused, restore
 from etcd_operator.core.starts import Resuming

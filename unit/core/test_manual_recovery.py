@@ -7,9 +7,10 @@ import pytest
 
 from etcd_operator.api.improbable import RECOVER_ANNOTATION
 from etcd_operator.api.persisted import Recovery, Upgrade
-from etcd_operator.core.actions import ConfirmSilence, CreateMember, Remember, Stage
+from etcd_operator.core.actions import CreateMember, Remember, Stage
 from etcd_operator.core.members import PodProblem
 from etcd_operator.core.plan import plan
+from etcd_operator.core.recovery_actions import ConfirmSilence
 from etcd_operator.core.rules.manual_recovery import offer, recover, refused
 from etcd_operator.core.rules.recovery_request import SILENCE, name_of
 from etcd_operator.core.starts import Seeding

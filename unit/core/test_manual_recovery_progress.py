@@ -7,17 +7,10 @@ import msgspec
 import pytest
 
 from etcd_operator.api.persisted import Bootstrap
-from etcd_operator.core.actions import (
-    CreateMember,
-    DropSeed,
-    OpenSeed,
-    Remember,
-    RetireMember,
-    SetSeedExistingOnly,
-    Stage,
-)
+from etcd_operator.core.actions import CreateMember, Remember, Stage
 from etcd_operator.core.members import Member, PodProblem
 from etcd_operator.core.plan import plan
+from etcd_operator.core.recovery_actions import DropSeed, OpenSeed, RetireMember, SetSeedExistingOnly
 from etcd_operator.core.rules.seed import MOVED_ON
 from etcd_operator.core.starts import Seeding
 from etcd_operator.core.state import ClusterState

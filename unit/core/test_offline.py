@@ -4,17 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from etcd_operator.core.actions import (
-    AddReader,
-    ConfirmLoss,
-    ConfirmSilence,
-    CreateMember,
-    ReadMember,
-    Remember,
-    Stage,
-)
+from etcd_operator.core.actions import CreateMember, Remember, Stage
 from etcd_operator.core.members import PodFacts, ReaderFacts, Reading
 from etcd_operator.core.plan import plan
+from etcd_operator.core.recovery_actions import AddReader, ConfirmLoss, ConfirmSilence, ReadMember
 from etcd_operator.core.rules.offline import READ_AFTER, READ_MAJORITY_AFTER
 from etcd_operator.core.starts import Seeding
 from etcd_operator.core.state import ClusterState

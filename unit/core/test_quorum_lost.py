@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from etcd_operator.core.actions import ConfirmLoss, CreateMember, CreateMemberService, Remember, Stage
+from etcd_operator.core.actions import CreateMember, CreateMemberService, Remember, Stage
 from etcd_operator.core.members import PodProblem
 from etcd_operator.core.plan import plan
+from etcd_operator.core.recovery_actions import ConfirmLoss
 from etcd_operator.core.rules.quorum_lost import LEARNER_GRACE, recover
 from etcd_operator.core.rules.seed import ELECTION
 from etcd_operator.core.starts import Seeding

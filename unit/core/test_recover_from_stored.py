@@ -7,8 +7,9 @@ import pytest
 
 from etcd_operator.api.improbable import RECOVER_ANNOTATION
 from etcd_operator.api.persisted import Upgrade
-from etcd_operator.core.actions import ConfirmBackup, ConfirmSilence, DropSeed, FillSeed, Remember, Stage
+from etcd_operator.core.actions import Remember, Stage
 from etcd_operator.core.plan import plan
+from etcd_operator.core.recovery_actions import ConfirmBackup, ConfirmSilence, DropSeed, FillSeed
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
 from unit.core.builders import CLUSTER_ID, bootstrapped, changed, persistent

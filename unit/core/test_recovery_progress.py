@@ -6,17 +6,10 @@ import msgspec
 import pytest
 
 from etcd_operator.api.persisted import REVISION_BUMP, Bootstrap
-from etcd_operator.core.actions import (
-    CreateMember,
-    CreateMemberService,
-    OpenSeed,
-    Remember,
-    RetireMember,
-    SetSeedExistingOnly,
-    Stage,
-)
+from etcd_operator.core.actions import CreateMember, CreateMemberService, Remember, Stage
 from etcd_operator.core.members import Member, PodProblem
 from etcd_operator.core.plan import plan
+from etcd_operator.core.recovery_actions import OpenSeed, RetireMember, SetSeedExistingOnly
 from etcd_operator.core.rules.quorum_lost import recover
 from etcd_operator.core.rules.seed import MOVED_ON, RECHECK, SEED_POLL
 from etcd_operator.core.starts import Seeding

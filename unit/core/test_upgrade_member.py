@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from etcd_operator.core.actions import AddReader, RemakePod, ReplaceMember, Stage
+from etcd_operator.core.actions import RemakePod, ReplaceMember, Stage
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.kinds.persistent import PERSISTENT
 from etcd_operator.core.members import PodProblem
 from etcd_operator.core.membership_actions import RemoveMember
 from etcd_operator.core.plan import plan
+from etcd_operator.core.recovery_actions import AddReader
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.member import PATIENCE
 from etcd_operator.core.upgrade.state_machine import roll

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from etcd_operator.api import improbable
-from etcd_operator.core.actions import ConfirmSilence, DropSeed, OpenSeed, SetSeedExistingOnly
 from etcd_operator.core.members import Member
+from etcd_operator.core.recovery_actions import ConfirmSilence, DropSeed, OpenSeed, SetSeedExistingOnly
 from etcd_operator.core.state import ClusterState
 from etcd_operator.dialects.improbable import ImprobableDialect
 from etcd_operator.errors import Conflict, OperatorError

@@ -2,7 +2,7 @@
 
 import pytest
 
-from etcd_operator.core.actions import AddReader, ConfirmLoss, ReadMember
+from etcd_operator.core.recovery_actions import AddReader, ConfirmLoss, ReadMember
 from etcd_operator.errors import Conflict
 from etcd_operator.etcd.channel import Channels
 from unit.etcd.conftest import channels

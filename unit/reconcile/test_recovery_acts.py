@@ -10,8 +10,8 @@ import pytest
 
 from etcd_operator.api import coreos
 from etcd_operator.api.persisted import REVISION_BUMP, Recovery
-from etcd_operator.core.actions import ConfirmLoss, OpenSeed, RetireMember, SetSeedExistingOnly
 from etcd_operator.core.members import Member
+from etcd_operator.core.recovery_actions import ConfirmLoss, OpenSeed, RetireMember, SetSeedExistingOnly
 from etcd_operator.core.state import ClusterState
 from etcd_operator.dialects.coreos import CoreosDialect
 from etcd_operator.errors import Conflict, Invalid, OperatorError

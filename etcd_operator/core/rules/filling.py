@@ -8,9 +8,10 @@ complete. So a Job can be repeated, and a claim that somebody deletes is followe
 
 from etcd_operator.api.persisted import Recovery
 from etcd_operator.api.restores import RestoreFailure
-from etcd_operator.core.actions import Action, DropFilling, FillSeed, Plan
+from etcd_operator.core.actions import Action, Plan
 from etcd_operator.core.jobs import JobEnd
 from etcd_operator.core.members import ClaimFacts, Member
+from etcd_operator.core.recovery_actions import DropFilling, FillSeed
 from etcd_operator.core.restores import result
 from etcd_operator.core.restores.state import JobState
 from etcd_operator.core.rules.seed import SEED_POLL, create_seed, reason_of, under_way

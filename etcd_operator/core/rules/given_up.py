@@ -9,8 +9,9 @@ from dataclasses import replace
 import msgspec
 
 from etcd_operator.api.persisted import Recovery
-from etcd_operator.core.actions import DropSeed, Plan, Remember
+from etcd_operator.core.actions import Plan, Remember
 from etcd_operator.core.recoveries import duration
+from etcd_operator.core.recovery_actions import DropSeed
 from etcd_operator.core.rules.automatic import is_due
 from etcd_operator.core.rules.loss import Left
 from etcd_operator.core.rules.responders import is_majority, responders

@@ -19,9 +19,10 @@ from semver import Version
 
 from etcd_operator.api.improbable import RESTORE_ANNOTATION
 from etcd_operator.api.persisted import Recovery
-from etcd_operator.core.actions import CloseClients, Plan, Remember, SetSeedExistingOnly, StopWrites
+from etcd_operator.core.actions import Plan, Remember
 from etcd_operator.core.members import Member
 from etcd_operator.core.recoveries import source_of
+from etcd_operator.core.recovery_actions import CloseClients, SetSeedExistingOnly, StopWrites
 from etcd_operator.core.rules.recovery_request import begin, name_of
 from etcd_operator.core.rules.responders import is_majority
 from etcd_operator.core.rules.seed import (

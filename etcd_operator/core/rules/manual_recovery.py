@@ -23,8 +23,9 @@ import msgspec
 
 from etcd_operator.api.improbable import DELETE_CLAIMS, RECOVER_ANNOTATION
 from etcd_operator.api.persisted import Recovery
-from etcd_operator.core.actions import DropSeed, Plan, Remember, ReopenClients
+from etcd_operator.core.actions import Plan, Remember
 from etcd_operator.core.members import Member
+from etcd_operator.core.recovery_actions import DropSeed, ReopenClients
 from etcd_operator.core.rules import offline
 from etcd_operator.core.rules.automatic import SETTLED, is_settling
 from etcd_operator.core.rules.filling import fill

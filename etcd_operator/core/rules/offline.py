@@ -5,8 +5,9 @@ its pod (`render.survivor_reader`). It changes nothing, but it remains in the po
 election, a restart, or while so many members run that they will elect a leader by themselves.
 """
 
-from etcd_operator.core.actions import AddReader, Plan
+from etcd_operator.core.actions import Plan
 from etcd_operator.core.members import Member
+from etcd_operator.core.recovery_actions import AddReader
 from etcd_operator.core.rules.seed import voters_of
 from etcd_operator.core.state import ClusterState
 

@@ -27,17 +27,11 @@ from dataclasses import replace
 import msgspec
 
 from etcd_operator.api.persisted import Recovery
-from etcd_operator.core.actions import (
-    Action,
-    ConfirmLoss,
-    ConfirmNothingLeft,
-    CreateMemberService,
-    Plan,
-    Remember,
-)
+from etcd_operator.core.actions import Action, CreateMemberService, Plan, Remember
 from etcd_operator.core.backup_tool.report import VerifiedBackup
 from etcd_operator.core.members import Member, ordinal_of
 from etcd_operator.core.recoveries import missing
+from etcd_operator.core.recovery_actions import ConfirmLoss, ConfirmNothingLeft
 from etcd_operator.core.rules.automatic import outlook
 from etcd_operator.core.rules.from_backup import all_there_is, newer_than
 from etcd_operator.core.rules.given_up import loss_of, returned, without_silent

@@ -14,9 +14,10 @@ import msgspec
 
 from etcd_operator.api.improbable import DELETE_CLAIMS, RECOVER_ANNOTATION
 from etcd_operator.api.persisted import Recovery
-from etcd_operator.core.actions import Action, ConfirmBackup, ConfirmSilence, FillSeed, Plan, Remember
+from etcd_operator.core.actions import Action, Plan, Remember
 from etcd_operator.core.members import Member
 from etcd_operator.core.recoveries import duration, missing, source_of
+from etcd_operator.core.recovery_actions import ConfirmBackup, ConfirmSilence, FillSeed
 from etcd_operator.core.rules.automatic import is_due, missed, outlook
 from etcd_operator.core.rules.offline import read, unreadable
 from etcd_operator.core.rules.responders import may_elect, remains, responders, silent_among

@@ -8,7 +8,8 @@ here ever bootstraps an empty cluster: without a backup the seed reports that th
 import msgspec
 
 from etcd_operator.api.persisted import BackupSource, Via
-from etcd_operator.core.actions import ConfirmNothingLeft, Plan
+from etcd_operator.core.actions import Plan
+from etcd_operator.core.recovery_actions import ConfirmNothingLeft
 from etcd_operator.core.rules.loss import Left
 from etcd_operator.core.rules.quorum_lost import go_on, start
 from etcd_operator.core.rules.seed import held, next_recovery_of, under_way

@@ -9,19 +9,11 @@ from dataclasses import replace
 import msgspec
 
 from etcd_operator.api.persisted import REVISION_BUMP, BackupSource, Bootstrap, Recovery
-from etcd_operator.core.actions import (
-    Action,
-    CreateMember,
-    OpenSeed,
-    Plan,
-    ReadMember,
-    Remember,
-    RetireMember,
-    SetSeedExistingOnly,
-)
+from etcd_operator.core.actions import Action, CreateMember, Plan, Remember
 from etcd_operator.core.backup_tool.report import VerifiedBackup
 from etcd_operator.core.members import Member, ordinal_of
 from etcd_operator.core.recoveries import missing, source_of
+from etcd_operator.core.recovery_actions import OpenSeed, ReadMember, RetireMember, SetSeedExistingOnly
 from etcd_operator.core.replies import Answer
 from etcd_operator.core.starts import OfflineSurvivor, Resuming, Seeding, Start
 from etcd_operator.core.state import ClusterState

@@ -13,19 +13,21 @@ from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.core.actions import (
     AnnotateVoters,
     ClearMissing,
-    CloseClients,
-    ConfirmBackup,
-    DropFilling,
     DropPod,
-    FillSeed,
     RemakePod,
-    ReopenClients,
     ReplaceMember,
-    RetireMember,
     SetExistingOnly,
 )
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import PeerFacts
+from etcd_operator.core.recovery_actions import (
+    CloseClients,
+    ConfirmBackup,
+    DropFilling,
+    FillSeed,
+    ReopenClients,
+    RetireMember,
+)
 from etcd_operator.core.starts import Resuming
 from etcd_operator.errors import Conflict, Unavailable
 from etcd_operator.etcd.values import MemberList

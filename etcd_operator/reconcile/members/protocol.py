@@ -6,9 +6,10 @@ from datetime import datetime
 from typing import Protocol
 
 from etcd_operator.api.meta import ObjectMeta, RawObject
-from etcd_operator.core.actions import KindAction, ReplaceMember, RetireMember
+from etcd_operator.core.actions import KindAction, ReplaceMember
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import Member, PodFacts
+from etcd_operator.core.recovery_actions import RetireMember
 from etcd_operator.core.state import ClusterState
 from etcd_operator.errors import Unavailable
 from etcd_operator.etcd.values import MemberList

@@ -10,7 +10,8 @@ from etcd_operator.api import improbable
 from etcd_operator.api.backups import BackupSpec, EtcdBackup
 from etcd_operator.api.meta import ObjectMeta
 from etcd_operator.api.persisted import BackupSource, Recovery
-from etcd_operator.core.actions import (
+from etcd_operator.core.backups.state import COMPLETED
+from etcd_operator.core.recovery_actions import (
     CloseClients,
     ConfirmBackup,
     DropFilling,
@@ -18,7 +19,6 @@ from etcd_operator.core.actions import (
     ReopenClients,
     RestoreAction,
 )
-from etcd_operator.core.backups.state import COMPLETED
 from etcd_operator.core.rules.recovery_request import name_of
 from etcd_operator.core.versions import image_of
 from etcd_operator.decoding import convert
