@@ -9,7 +9,7 @@ import pytest
 from etcd_operator.api.persisted import BackupSource
 from etcd_operator.core.actions import Remember, Stage
 from etcd_operator.core.plan import plan
-from etcd_operator.core.recovery_actions import ConfirmLoss, DropSeed, RetireMember
+from etcd_operator.core.recovery_actions import AddReader, ConfirmLoss, DropSeed, RetireMember
 from etcd_operator.core.rules.given_up import returned
 from etcd_operator.core.state import ClusterState
 from unit.core import quorum_losses as ephemerals
@@ -28,6 +28,12 @@ def test_silent_ephemeral_members_are_given_up_after_the_time() -> None:
     assert remembered.persisted.recovery is not None
     assert remembered.persisted.recovery.automatic
     assert made.message.startswith("db-0000 lost for good, db-0001 given up without a request, after 10 min")
+
+
+def test_the_data_of_silent_members_is_read_before_they_are_given_up() -> None:
+    readable = changed(automatic(silenced(3, 1, gone=(0,))), "db-0001", unreadable="")
+
+    assert plan(readable).actions == (AddReader(name="db-0001"),)
 
 
 def test_a_proven_loss_does_not_wait_for_the_time_and_is_not_automatic() -> None:
