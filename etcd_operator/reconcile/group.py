@@ -2,53 +2,39 @@
 
 from collections.abc import Callable
 from functools import partial
-from random import Random
 from typing import Any
 
 from etcd_operator.api import coreos, improbable
 from etcd_operator.api.backups import EtcdBackup
 from etcd_operator.api.restores import EtcdRestore
 from etcd_operator.clock import Clock
-from etcd_operator.core.state import ClusterState
-from etcd_operator.core.stock import BackupSight, StockSight
-from etcd_operator.dialects.base import Dialect
 from etcd_operator.dialects.coreos import CoreosDialect
 from etcd_operator.dialects.improbable import ImprobableDialect
 from etcd_operator.engine.backoff import Backoff
 from etcd_operator.keys import Key
 from etcd_operator.kube.informer import Informer
-from etcd_operator.reconcile.absences import Absences
-from etcd_operator.reconcile.act import Actor
 from etcd_operator.reconcile.backup_tool.group import tool_group
 from etcd_operator.reconcile.backup_tool.inquiries import Inquiries
 from etcd_operator.reconcile.backup_tool.stocks import Stocks
 from etcd_operator.reconcile.backup_tool.tokens import Tokens
 from etcd_operator.reconcile.backups.groups import backup_caches, backup_groups
-from etcd_operator.reconcile.caches import Caches, Cluster, Source, coreos_caches, improbable_caches
-from etcd_operator.reconcile.cluster import ClusterReconciler
+from etcd_operator.reconcile.caches import Caches, Source, coreos_caches, improbable_caches
+from etcd_operator.reconcile.cluster_parts import Parts, quorum_check, readings_of
 from etcd_operator.reconcile.failures import Failures
 from etcd_operator.reconcile.jobs import JobCaches
 from etcd_operator.reconcile.members import ephemeral, persistent
 from etcd_operator.reconcile.members.ephemeral import EphemeralMembers
 from etcd_operator.reconcile.members.persistent import PersistentMembers
-from etcd_operator.reconcile.members.protocol import NewMembers, OwnsPod
-from etcd_operator.reconcile.nodes import Nodes
-from etcd_operator.reconcile.observe import ConflictingCluster, Observer, PeerProblem, no_backups, no_stock
+from etcd_operator.reconcile.observe import ConflictingCluster
 from etcd_operator.reconcile.peer import PeerReconciler
 from etcd_operator.reconcile.peer_memory import PeerMemory
 from etcd_operator.reconcile.peer_observe import PeerObserver
 from etcd_operator.reconcile.peer_status import PeerStatusWriter
 from etcd_operator.reconcile.peer_wakes import wake_peers
-from etcd_operator.reconcile.prober import Prober
-from etcd_operator.reconcile.quorum_check import QuorumCheck
-from etcd_operator.reconcile.readers import Readers
-from etcd_operator.reconcile.readiness import ReadinessWriter
-from etcd_operator.reconcile.readings import Readings, cluster_of
-from etcd_operator.reconcile.reporters import cluster_reporter, peer_reporter
+from etcd_operator.reconcile.reporters import peer_reporter
 from etcd_operator.reconcile.restores.group import restore_caches, restore_group
 from etcd_operator.reconcile.restores.jobs import JobReader
 from etcd_operator.reconcile.restores.stored import StoredBackups
-from etcd_operator.reconcile.upgrade import UpgradeWatch
 from etcd_operator.reconcile.waits import Waits
 from etcd_operator.reconcile.wiring import ClusterGroup, Group, Later, Wiring
 from etcd_operator.reconcile.writes import Writes
@@ -86,15 +72,13 @@ def _improbable(
     writes, memory = wiring.writes(caches), PeerMemory(clock=wiring.clock)
     to_cluster, answered = Later(), Later()
     peer_reconciler = _peer_reconciler(wiring, caches, memory, to_cluster)
-    dialect = ImprobableDialect(wiring.defaults)
-    readings = _readings(wiring, to_cluster)
-    reconciler = _reconciler(
-        wiring,
-        caches,
-        dialect,
-        writes,
-        answered,
-        readings,
+    readings = readings_of(wiring, to_cluster)
+    parts = Parts(
+        caches=caches,
+        dialect=ImprobableDialect(wiring.defaults),
+        writes=writes,
+        answered=answered,
+        readings=readings,
         members=partial(PersistentMembers, image=wiring.backup_image, repository=wiring.defaults.repository),
         owns_pod=persistent.owns_pod(caches),
         conflicting_cluster=_conflicting_cluster(other, or_equal=False),
@@ -108,6 +92,7 @@ def _improbable(
             clock=wiring.clock,
         ),
     )
+    reconciler = parts.reconciler(wiring)
     clusters = wiring.new_controller("improbable-cluster", reconciler.reconcile)
     peer_controller = wiring.new_controller("improbable-peer", peer_reconciler.reconcile)
     to_cluster.target, answered.target = clusters.enqueue, clusters.resume
@@ -120,7 +105,7 @@ def _improbable(
         controllers=(clusters, peer_controller),
         closing=(reconciler.prober.stop, readings.inquiries.stop),
         prober=reconciler.prober,
-        quorum_check=_quorum_check(wiring, reconciler.prober, to_cluster),
+        quorum_check=quorum_check(wiring, reconciler.prober, to_cluster),
     )
 
 
@@ -172,19 +157,19 @@ def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], other: Caches[An
         ),
         waits=Waits(clock=wiring.clock),
     )
-    readings = _readings(wiring, to_cluster)
-    reconciler = _reconciler(
-        wiring,
-        caches,
-        CoreosDialect(wiring.defaults, wiring.backup_image),
-        writes,
-        answered,
-        readings,
+    readings = readings_of(wiring, to_cluster)
+    parts = Parts(
+        caches=caches,
+        dialect=CoreosDialect(wiring.defaults, wiring.backup_image),
+        writes=writes,
+        answered=answered,
+        readings=readings,
         members=EphemeralMembers,
         owns_pod=ephemeral.owns_pod,
         conflicting_cluster=_conflicting_cluster(other, or_equal=True),
         stock_of=stocks,
     )
+    reconciler = parts.reconciler(wiring)
     clusters = wiring.new_controller("coreos-cluster", reconciler.reconcile)
     to_cluster.target, answered.target = clusters.enqueue, clusters.resume
     caches.wake(clusters.enqueue, clusters.restart)
@@ -195,100 +180,7 @@ def _coreos(wiring: Wiring, caches: Caches[coreos.EtcdCluster], other: Caches[An
         controllers=(clusters,),
         closing=(reconciler.prober.stop, stocks.inquiries.stop, readings.inquiries.stop),
         prober=reconciler.prober,
-        quorum_check=_quorum_check(wiring, reconciler.prober, to_cluster),
-    )
-
-
-def _readings(wiring: Wiring, wake: Callable[[Key], None]) -> Readings:
-    return Readings(
-        inquiries=Inquiries(
-            on_answer=lambda member: wake(cluster_of(member)),
-            clock=wiring.clock,
-            ask_tool=lambda tool: wiring.ask_survivor(tool.address, tool.token),
-            submit=wiring.submit_inquiry,
-        ),
-        clock=wiring.clock,
-        waits=Waits(clock=wiring.clock),
-    )
-
-
-def _quorum_check(wiring: Wiring, prober: Prober, wake: Callable[[Key], None]) -> QuorumCheck:
-    def probe_again(key: Key) -> None:
-        prober.doubt(key)
-        wake(key)
-
-    return QuorumCheck(prober.settled, wake=probe_again, on_call=wiring.on_call)
-
-
-def _reconciler(  # noqa: PLR0913 -- wiring: each part can be exchanged
-    wiring: Wiring,
-    caches: Caches[Cluster],
-    dialect: Dialect[Cluster],
-    writes: Writes,
-    answered: Callable[[Key], None],
-    readings: Readings,
-    *,
-    members: NewMembers,
-    owns_pod: OwnsPod,
-    conflicting_cluster: ConflictingCluster,
-    peer_problem: PeerProblem = lambda _: None,
-    peer_status: PeerStatusWriter | None = None,
-    stock_of: Callable[[Cluster, ClusterState], StockSight] = no_stock,
-    backups_of: Callable[[Cluster, ClusterState], BackupSight] = no_backups,
-) -> ClusterReconciler[Cluster]:
-    prober = Prober(
-        deadline=wiring.probe_deadline, on_done=answered, on_call=wiring.on_call, clock=wiring.clock
-    )
-    observer = Observer(
-        caches=caches,
-        dialect=dialect,
-        prober=prober,
-        expectations=writes.expectations,
-        clock=wiring.clock,
-        conflicting_cluster=conflicting_cluster,
-        peer_problem=peer_problem,
-        is_node_lost=Nodes(wiring.client, wiring.clock).is_lost,
-        owns_pod=owns_pod,
-        absences=Absences(
-            client=wiring.client, resource=caches.resource, clock=wiring.clock, may_act=wiring.may_act
-        ),
-        stock_of=stock_of,
-        backups_of=backups_of,
-        readings=readings,
-    )
-    actor = Actor(
-        writes=writes,
-        caches=caches,
-        dialect=dialect,
-        members=members,
-        prober=prober,
-        on_call=wiring.on_call,
-        clock=wiring.clock,
-        readers=Readers(own_image=wiring.backup_image, ask=wiring.ask_survivor, refused=readings.refuse),
-        may_act=wiring.may_act,
-        leads_for=wiring.leads_for,
-    )
-    readiness_writer = ReadinessWriter(
-        writes=writes, dialect=dialect, clock=wiring.clock, may_act=wiring.may_act
-    )
-    upgrades = UpgradeWatch(
-        clock=wiring.clock, on_finished=wiring.on_upgrade, on_leaderless=wiring.on_leaderless
-    )
-    return ClusterReconciler(
-        writes=writes,
-        caches=caches,
-        dialect=dialect,
-        observer=observer,
-        actor=actor,
-        readiness_writer=readiness_writer,
-        prober=prober,
-        clock=wiring.clock,
-        report=cluster_reporter(wiring.recorder, caches),
-        jitter=Random().random,  # noqa: S311 -- spreads passes over time, keeps no secret
-        resync=wiring.resync,
-        upgrades=upgrades,
-        failures=Failures(wiring.clock),
-        peer_status=peer_status,
+        quorum_check=quorum_check(wiring, reconciler.prober, to_cluster),
     )
 
 

@@ -1,0 +1,140 @@
+"""How the reconciler of clusters is made: of parts that all groups share, and of some of its group."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+from typing import Generic
+
+from etcd_operator.core.state import ClusterState
+from etcd_operator.core.stock import BackupSight, StockSight
+from etcd_operator.dialects.base import Dialect
+from etcd_operator.keys import Key
+from etcd_operator.reconcile.absences import Absences
+from etcd_operator.reconcile.act import Actor
+from etcd_operator.reconcile.backup_tool.inquiries import Inquiries
+from etcd_operator.reconcile.caches import Caches, Cluster
+from etcd_operator.reconcile.cluster import ClusterReconciler
+from etcd_operator.reconcile.failures import Failures
+from etcd_operator.reconcile.members.protocol import NewMembers, OwnsPod
+from etcd_operator.reconcile.nodes import Nodes
+from etcd_operator.reconcile.observe import ConflictingCluster, Observer, PeerProblem, no_backups, no_stock
+from etcd_operator.reconcile.peer_status import PeerStatusWriter
+from etcd_operator.reconcile.prober import Prober
+from etcd_operator.reconcile.quorum_check import QuorumCheck
+from etcd_operator.reconcile.readers import Readers
+from etcd_operator.reconcile.readiness import ReadinessWriter
+from etcd_operator.reconcile.readings import Readings, cluster_of
+from etcd_operator.reconcile.reporters import cluster_reporter
+from etcd_operator.reconcile.upgrade import UpgradeWatch
+from etcd_operator.reconcile.waits import Waits
+from etcd_operator.reconcile.wiring import Wiring
+from etcd_operator.reconcile.writes import Writes
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts(Generic[Cluster]):
+    """What the groups of clusters do not share.
+
+    answered: called with the key of a cluster once its etcd was queried.
+    """
+
+    caches: Caches[Cluster]
+    dialect: Dialect[Cluster]
+    writes: Writes
+    answered: Callable[[Key], None]
+    readings: Readings
+    members: NewMembers
+    owns_pod: OwnsPod
+    conflicting_cluster: ConflictingCluster
+    peer_problem: PeerProblem = lambda _: None
+    peer_status: PeerStatusWriter | None = None
+    stock_of: Callable[[Cluster, ClusterState], StockSight] = no_stock
+    backups_of: Callable[[Cluster, ClusterState], BackupSight] = no_backups
+
+    def reconciler(self, wiring: Wiring) -> ClusterReconciler[Cluster]:
+        """A reconciler of them, with a prober of its own."""
+        prober = Prober(
+            deadline=wiring.probe_deadline, on_done=self.answered, on_call=wiring.on_call, clock=wiring.clock
+        )
+        return ClusterReconciler(
+            writes=self.writes,
+            caches=self.caches,
+            dialect=self.dialect,
+            observer=self._observer(wiring, prober),
+            actor=self._actor(wiring, prober),
+            readiness_writer=ReadinessWriter(
+                writes=self.writes, dialect=self.dialect, clock=wiring.clock, may_act=wiring.may_act
+            ),
+            prober=prober,
+            clock=wiring.clock,
+            report=cluster_reporter(wiring.recorder, self.caches),
+            jitter=Random().random,  # noqa: S311 -- spreads passes over time, keeps no secret
+            resync=wiring.resync,
+            upgrades=UpgradeWatch(
+                clock=wiring.clock, on_finished=wiring.on_upgrade, on_leaderless=wiring.on_leaderless
+            ),
+            failures=Failures(wiring.clock),
+            peer_status=self.peer_status,
+        )
+
+    def _observer(self, wiring: Wiring, prober: Prober) -> Observer[Cluster]:
+        return Observer(
+            caches=self.caches,
+            dialect=self.dialect,
+            prober=prober,
+            expectations=self.writes.expectations,
+            clock=wiring.clock,
+            conflicting_cluster=self.conflicting_cluster,
+            peer_problem=self.peer_problem,
+            is_node_lost=Nodes(wiring.client, wiring.clock).is_lost,
+            owns_pod=self.owns_pod,
+            absences=Absences(
+                client=wiring.client,
+                resource=self.caches.resource,
+                clock=wiring.clock,
+                may_act=wiring.may_act,
+            ),
+            stock_of=self.stock_of,
+            backups_of=self.backups_of,
+            readings=self.readings,
+        )
+
+    def _actor(self, wiring: Wiring, prober: Prober) -> Actor[Cluster]:
+        return Actor(
+            writes=self.writes,
+            caches=self.caches,
+            dialect=self.dialect,
+            members=self.members,
+            prober=prober,
+            on_call=wiring.on_call,
+            clock=wiring.clock,
+            readers=Readers(
+                own_image=wiring.backup_image, ask=wiring.ask_survivor, refused=self.readings.refuse
+            ),
+            may_act=wiring.may_act,
+            leads_for=wiring.leads_for,
+        )
+
+
+def readings_of(wiring: Wiring, wake: Callable[[Key], None]) -> Readings:
+    """What is read of members that answer nobody; each report wakes their cluster."""
+    return Readings(
+        inquiries=Inquiries(
+            on_answer=lambda member: wake(cluster_of(member)),
+            clock=wiring.clock,
+            ask_tool=lambda tool: wiring.ask_survivor(tool.address, tool.token),
+            submit=wiring.submit_inquiry,
+        ),
+        clock=wiring.clock,
+        waits=Waits(clock=wiring.clock),
+    )
+
+
+def quorum_check(wiring: Wiring, prober: Prober, wake: Callable[[Key], None]) -> QuorumCheck:
+    """Where it finds no quorum, the cluster is probed again and woken."""
+
+    def probe_again(key: Key) -> None:
+        prober.doubt(key)
+        wake(key)
+
+    return QuorumCheck(prober.settled, wake=probe_again, on_call=wiring.on_call)
