@@ -1,0 +1,85 @@
+"""Which requests for a restore in place are refused, and what the refusal offers instead."""
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from etcd_operator.api.improbable import RESTORE_ANNOTATION
+from etcd_operator.api.persisted import Adoption, Upgrade
+from etcd_operator.core.actions import Stage
+from etcd_operator.core.plan import plan
+from etcd_operator.core.rules.in_place import refused, restore
+from etcd_operator.core.state import ClusterState
+from unit.core.automatics import with_record
+from unit.core.builders import CLUSTER_ID, VERSION, changed
+from unit.core.stored import IN_PLACE, NAME, backup, live, remembering, sight
+
+UPGRADE = Upgrade(origin=VERSION, target="3.6.17", member="")
+REFUSED = [
+    pytest.param(live("one"), f"{RESTORE_ANNOTATION}={NAME}", id="only the name of the backup"),
+    pytest.param(live("feed/one/1"), f"={NAME}", id="another cluster"),
+    pytest.param(live(f"{CLUSTER_ID}/one/2"), f"={NAME}", id="another attempt"),
+    pytest.param(
+        live("?", backups=sight(backup(), backup("two", time="2026-01-02T00:00:00Z"))),
+        f"={CLUSTER_ID}/two/1; the same with another backup: one",
+        id="the newest is offered",
+    ),
+    pytest.param(live(NAME, backups=sight(is_listed=False)), "cannot be read now", id="not listed"),
+    pytest.param(
+        live(NAME, backups=replace(sight(), stored=())), "no EtcdBackup of this cluster", id="no backup"
+    ),
+    pytest.param(
+        live(NAME, backups=sight(backup(etcd_version="3.4.30"))), "same minor version", id="too old a version"
+    ),
+    pytest.param(live(NAME, backups=sight(backup(etcd_version="3.7.0"))), "same minor version", id="too new"),
+    pytest.param(live(NAME, backups=sight(backup(etcd_version=""))), "an unknown version", id="no version"),
+]
+
+
+@pytest.mark.parametrize(("state", "expected"), REFUSED)
+def test_what_is_not_possible_is_refused_with_what_would_be(state: ClusterState, expected: str) -> None:
+    made = plan(state)
+
+    assert (made.actions, made.stage) == ((), Stage.HELD)
+    assert made.reason == "RestoreRefused"
+    assert expected in made.message
+
+
+def test_an_adoption_and_an_upgrade_come_first() -> None:
+    for state, word in (
+        (with_record(live(NAME), upgrade=UPGRADE), "upgrade"),
+        (with_record(live(NAME), adoption=Adoption(members=())), "adopted"),
+    ):
+        assert restore(state) is None
+        found = refused(state)
+        assert found is not None
+        assert word in found.message
+
+
+def test_an_etcdutl_that_cannot_raise_revisions_is_refused() -> None:
+    state = live(NAME)
+    for name in ("db-0", "db-1", "db-2"):
+        known = state.by_name[name].answer
+        assert known is not None
+        state = changed(state, name, answer=replace(known, version="3.5.9"))
+    assert restore(state) is None
+    found = refused(state)
+    assert found is not None
+    assert "3.5.10 or later" in found.message
+
+
+def test_nothing_is_reported_without_a_request_or_after_it_was_carried_out() -> None:
+    assert plan(live()).reason == "Settled"
+    done = remembering(live(NAME), msgspec.structs.replace(IN_PLACE, replaces=CLUSTER_ID))
+    done = with_record(done, cluster_id="feed")
+    assert refused(done) is None
+
+
+def test_a_failed_attempt_is_reported_with_the_name_of_the_next() -> None:
+    failed = msgspec.structs.replace(IN_PLACE, replaces="", failure="it is damaged")
+    made = plan(remembering(live(NAME), failed))
+    assert made.reason == "RestoreFailed"
+    assert "it is damaged; nothing was changed" in made.message
+    assert f"={CLUSTER_ID}/one/2" in made.message
+    assert plan(remembering(live("one"), failed)).reason == "RestoreRefused"
