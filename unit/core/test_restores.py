@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from etcd_operator.api.restores import RestoreFailure, RestoreStatus, Verified
+from etcd_operator.api.restores import RestoreFailure, Verified
 from etcd_operator.core.jobs import JobEnd
 from etcd_operator.core.restores import result
 from etcd_operator.core.restores.identity import identity
-from etcd_operator.core.restores.plan import START_PATIENCE, Act, RestorePlan, plan
+from etcd_operator.core.restores.plan import START_PATIENCE, Act, plan
 from etcd_operator.core.restores.result import Report
 from etcd_operator.core.restores.state import (
     ClaimState,
@@ -18,35 +18,8 @@ from etcd_operator.core.restores.state import (
     RestoreState,
     SourceState,
 )
-from etcd_operator.core.restores.status import status
 from etcd_operator.core.restores.versions import version_problem
-
-SNAPSHOT = Verified(revision=7, keys=3, size=100, sha256="ab" * 32, check="manifest", etcd_version="3.6.16")
-DONE = JobState(name="j", end=JobEnd.SUCCEEDED)
-RUNS = JobState(name="j", is_running=True)
-NAMES = ("c-0", "c-1")
-
-
-def members(claim: ClaimState, job: JobState | None = None) -> tuple[MemberState, ...]:
-    return tuple(MemberState(name=name, claim=claim, job=job) for name in NAMES)
-
-
-BEGUN = RestoreState(
-    name="r",
-    cluster_name="c",
-    phase="Pending",
-    source=SourceState(url="s3://b/one.db"),
-    storage=1000,
-    members=members(ClaimState.ABSENT),
-)
-VERIFIED = replace(BEGUN, snapshot=SNAPSHOT)
-MARKED = replace(VERIFIED, members=members(ClaimState.MARKED))
-
-
-def planned(state: RestoreState) -> RestorePlan:
-    made = plan(state)
-    assert made is not None
-    return made
+from unit.core.restore_states import BEGUN, DONE, MARKED, RUNS, SNAPSHOT, VERIFIED, members, planned
 
 
 def failure(state: RestoreState) -> str:
@@ -294,41 +267,3 @@ def test_a_plain_snapshot_is_named_as_one() -> None:
     assert says("hash") == "verified: revision 7, 1 key, there is no manifest, etcd's hash matches"
     assert "only the structure was checked" in says("none")
     assert says("later") == "verified: revision 7, 1 key, later"
-
-
-def written(state: RestoreState, previous: RestoreStatus | None = None) -> RestoreStatus:
-    made = planned(state)
-    return status(
-        previous or RestoreStatus(),
-        state,
-        made,
-        cluster_id="c0ffee",
-        generation=2,
-        now="2026-11-22T14:00:00Z",
-    )
-
-
-def test_the_status_of_a_restore_that_goes_on() -> None:
-    found = written(replace(BEGUN, check=replace(DONE, report=Report(snapshot=SNAPSHOT))))
-    assert (found.phase, found.start_time, found.completion_time) == ("Pending", "2026-11-22T14:00:00Z", "")
-    assert (found.snapshot, found.version, found.url) == (SNAPSHOT, "3.6.16", "s3://b/one.db")
-    assert [member.phase for member in found.members] == ["Pending", "Pending"]
-    assert {condition.status for condition in found.conditions} == {"False"}
-    state = replace(VERIFIED, template_version="3.7.3", members=members(ClaimState.OURS, RUNS))
-    assert [member.phase for member in written(state, found).members] == ["Restoring", "Restoring"]
-    assert written(state, found).version == "3.6.16", "what was recorded first counts"
-    assert written(state, RestoreStatus(snapshot=SNAPSHOT)).version == "3.7.3"
-
-
-def test_the_status_at_the_end() -> None:
-    found = written(replace(MARKED, cluster=ClusterState.OURS))
-    assert (found.phase, found.cluster_id, found.observed_generation) == ("Completed", "c0ffee", 2)
-    assert [member.phase for member in found.members] == ["Restored", "Restored"]
-    alone = replace(MARKED, cluster=ClusterState.OURS, snapshot=None, members=MARKED.members[:1])
-    message = written(alone).conditions[0].message
-    assert message == "restored 1 member, on which the EtcdCluster c resumes"
-    why = RestoreFailure(reason="BackupDamaged", message="it is damaged")
-    failed = written(replace(VERIFIED, failure=why), RestoreStatus(failure=why))
-    assert (failed.phase, failed.completion_time) == ("Failed", "2026-11-22T14:00:00Z")
-    assert (failed.members, failed.failure, failed.cluster_id) == ((), why, "")
-    assert {each.type: each.status for each in failed.conditions} == {"Complete": "False", "Failed": "True"}

@@ -1,0 +1,35 @@
+"""States of EtcdRestores."""
+
+from dataclasses import replace
+
+from etcd_operator.api.restores import Verified
+from etcd_operator.core.jobs import JobEnd
+from etcd_operator.core.restores.plan import RestorePlan, plan
+from etcd_operator.core.restores.state import ClaimState, JobState, MemberState, RestoreState, SourceState
+
+SNAPSHOT = Verified(revision=7, keys=3, size=100, sha256="ab" * 32, check="manifest", etcd_version="3.6.16")
+DONE = JobState(name="j", end=JobEnd.SUCCEEDED)
+RUNS = JobState(name="j", is_running=True)
+NAMES = ("c-0", "c-1")
+
+
+def members(claim: ClaimState, job: JobState | None = None) -> tuple[MemberState, ...]:
+    return tuple(MemberState(name=name, claim=claim, job=job) for name in NAMES)
+
+
+BEGUN = RestoreState(
+    name="r",
+    cluster_name="c",
+    phase="Pending",
+    source=SourceState(url="s3://b/one.db"),
+    storage=1000,
+    members=members(ClaimState.ABSENT),
+)
+VERIFIED = replace(BEGUN, snapshot=SNAPSHOT)
+MARKED = replace(VERIFIED, members=members(ClaimState.MARKED))
+
+
+def planned(state: RestoreState) -> RestorePlan:
+    made = plan(state)
+    assert made is not None
+    return made
