@@ -6,33 +6,17 @@ An image in `unpullable` cannot be pulled: a container that is to run it ends an
 Not modelled: scheduling constraints, probes, restarts by exit code, Jobs.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from unit.fakes import added
 from unit.fakes.apiserver import ApiServer, Json
 from unit.fakes.apiserver.kinds import CLAIMS, PODS
 from unit.fakes.apiserver.store import copied
+from unit.fakes.containers import Running, claims_of, main_of, rendered
 
 NODES = ("node-1", "node-2", "node-3")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Running:
-    """The first container of a pod as the kubelet starts it: what an etcd in it would be given."""
-
-    namespace: str
-    pod: str
-    uid: str
-    ip: str
-    node: str
-    image: str
-    command: tuple[str, ...]
-    env: Mapping[str, str]
-    claims: tuple[str, ...] = field(default=())
-    restarts: int = 0
-    init: tuple[tuple[str, ...], ...] = ()
 
 
 Handler = Callable[[Running], None]
@@ -99,17 +83,17 @@ class Kubelets:
             if ended or pod["metadata"].get("deletionTimestamp") or not self._claims_are_bound(pod):
                 continue
             running = self._running.get(pod["metadata"]["uid"])
-            if _main(pod)["image"] in self.unpullable:
+            if main_of(pod)["image"] in self.unpullable:
                 self._wait_for_image(pod, running)
             elif running is None:
                 self._start(pod)
-            elif running.node in self.up and running.image != _main(pod)["image"]:
+            elif running.node in self.up and running.image != main_of(pod)["image"]:
                 self._restart(pod, running)
             elif running.node in self.up:
                 self._run_added(pod)
 
     def _wait_for_image(self, pod: Json, running: Running | None) -> None:
-        main = _main(pod)
+        main = main_of(pod)
         if running is not None and running.image != main["image"]:
             self._on_stop(running)
             self._running[running.uid] = replace(running, image=main["image"])
@@ -166,7 +150,7 @@ class Kubelets:
         self._report(pod, self._running_status(pod, running.ip, restarts))
 
     def _running_status(self, pod: Json, ip: str, restarts: int) -> dict[str, Any]:
-        main = _main(pod)
+        main = main_of(pod)
         status = {
             "name": main["name"],
             "image": main["image"],
@@ -233,61 +217,6 @@ class Kubelets:
         namespace = pod["metadata"]["namespace"]
         found = {claim["metadata"]["name"]: claim for claim in self._objects.select(CLAIMS, namespace)}
         return all(name in found and found[name]["status"]["phase"] == "Bound" for name in claims_of(pod))
-
-
-def _main(pod: Json) -> Json:
-    container: Json = pod["spec"]["containers"][0]
-    return container
-
-
-def claims_of(pod: Json) -> tuple[str, ...]:
-    """The claims that a pod uses."""
-    volumes = pod["spec"].get("volumes") or ()
-    return tuple(v["persistentVolumeClaim"]["claimName"] for v in volumes if "persistentVolumeClaim" in v)
-
-
-def _mounted(pod: Json, main: Json) -> tuple[str, ...]:
-    """Those of them that the main container uses."""
-    names = {mount["name"] for mount in main.get("volumeMounts") or ()}
-    volumes = [volume for volume in pod["spec"].get("volumes") or () if volume["name"] in names]
-    return claims_of({"spec": {"volumes": volumes}})
-
-
-def rendered(pod: Json, ip: str, node: str, restarts: int) -> Running:
-    """What the kubelet makes of a pod."""
-    meta, main = pod["metadata"], _main(pod)
-    fields = {"metadata.name": meta["name"], "metadata.namespace": meta["namespace"], "status.podIP": ip}
-    # read at every start of the container, from the pod as it is then
-    fields |= {f"metadata.annotations['{k}']": v for k, v in (meta.get("annotations") or {}).items()}
-
-    def value(entry: Json) -> str:
-        if "valueFrom" in entry:
-            path: str = entry["valueFrom"]["fieldRef"]["fieldPath"]
-            return str(fields.get(path, ""))
-        return str(entry.get("value", ""))
-
-    def environment(container: Json) -> dict[str, str]:
-        return {entry["name"]: value(entry) for entry in container.get("env") or ()}
-
-    def words(container: Json) -> tuple[str, ...]:
-        found = [*(container.get("command") or ()), *(container.get("args") or ())]
-        for name, text in environment(container).items():
-            found = [word.replace(f"$({name})", text) for word in found]
-        return tuple(found)
-
-    return Running(
-        namespace=meta["namespace"],
-        pod=meta["name"],
-        uid=meta["uid"],
-        ip=ip,
-        node=node,
-        image=main["image"],
-        command=words(main),
-        env=environment(main),
-        claims=_mounted(pod, main),
-        restarts=restarts,
-        init=tuple(words(step) for step in pod["spec"].get("initContainers") or ()),
-    )
 
 
 def _init_status(pod: Json, done: int, failure: str, report: str) -> Json:

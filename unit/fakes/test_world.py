@@ -6,7 +6,7 @@ import pytest
 
 from unit.fakes.apiserver import ApiServer, Json
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, REPLICA_SETS
-from unit.fakes.kubelets import Running
+from unit.fakes.containers import Running
 from unit.fakes.world import World
 
 

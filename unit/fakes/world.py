@@ -7,7 +7,8 @@ HTTP, so its writes are neither in the log of requests nor subject to faults. Ku
 from unit.fakes.apiserver import Json
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, REPLICA_SETS
 from unit.fakes.apiserver.rules import CLAIM_PROTECTION
-from unit.fakes.kubelets import Kubelets, claims_of
+from unit.fakes.containers import claims_of
+from unit.fakes.kubelets import Kubelets
 
 
 class World(Kubelets):

@@ -14,12 +14,12 @@ from etcd_operator.render.survivor_reader import READER_PORT
 from etcd_operator.render.urls import METRICS_PORT
 from unit.fakes.apiserver import ApiServer
 from unit.fakes.apiserver.kinds import CLAIMS, PODS
+from unit.fakes.containers import Running
 from unit.fakes.etcd.cluster import FakeEtcdCluster
 from unit.fakes.etcd.launcher import REMOVED, Bootstrapped, Launcher, Saved
 from unit.fakes.etcd.member import FakeMember
 from unit.fakes.etcd.metrics import MetricsServer
 from unit.fakes.etcd.refusals import StartRefused
-from unit.fakes.kubelets import Running
 
 Options = dict[str, str]
 

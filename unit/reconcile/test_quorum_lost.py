@@ -8,7 +8,7 @@ from etcd_operator.api.persisted import REVISION_BUMP
 from etcd_operator.render.steps import RUN_STEPS
 from unit.fakes.apiserver.kinds import PODS, SERVICES
 from unit.fakes.apiserver.store import copied
-from unit.fakes.kubelets import rendered
+from unit.fakes.containers import rendered
 from unit.reconcile.bench import Bench, bootstrapped
 from unit.reconcile.bodies import COREOS, ephemeral
 from unit.reconcile.disturbance import DISTURBANCES, Disturbance, survives
