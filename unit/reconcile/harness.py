@@ -6,7 +6,6 @@ makes the same writes in the same order every time. Time moves only when nothing
 ("panic") in a pass fails the test. `kill` leaves everything as a SIGKILL would.
 """
 
-import threading
 from collections.abc import Callable
 from functools import partial
 from itertools import chain
@@ -14,7 +13,6 @@ from typing import Any
 from uuid import uuid4
 
 from etcd_operator.dialects.base import Defaults
-from etcd_operator.engine.controller import Controller, Reconcile
 from etcd_operator.figures import BackupFigures
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
@@ -23,7 +21,7 @@ from etcd_operator.kube.informer import Informer
 from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.transport import Timeouts
 from etcd_operator.reconcile.caches import Source
-from etcd_operator.reconcile.group import build_groups, new_backoff
+from etcd_operator.reconcile.group import build_groups
 from etcd_operator.reconcile.membership import DEADLINE as MEMBERSHIP_DEADLINE
 from etcd_operator.reconcile.objects import Objects
 from etcd_operator.reconcile.wiring import ClusterGroup, Wiring
@@ -31,95 +29,12 @@ from unit.fakes.apiserver import ApiServer, Json
 from unit.fakes.apiserver.selectors import matches_labels
 from unit.fakes.clock import FakeClock
 from unit.reconcile.mortality import Mortality, MortalTransport
+from unit.reconcile.passes import DEADLINE, Passes, Schedule, never
 from unit.reconcile.tools import OWN_IMAGE, Tools
 
 RESYNC = 10.0
 MARK = "Mark"
-DEADLINE = 60.0
 TIMEOUTS = Timeouts(connect=1.0, read=5.0, total=5.0)
-
-
-class Schedule:
-    """Keys that are due, and keys that come later, of all controllers of one operator."""
-
-    def __init__(self, clock: FakeClock) -> None:
-        self.changed = threading.Condition()
-        self.due: dict[tuple[Passes, Key], None] = {}
-        self.later: dict[tuple[Passes, Key], float] = {}
-        self._clock = clock
-
-    def now(self, controller: "Passes", key: Key) -> None:
-        with self.changed:
-            self.due[controller, key] = None
-            self.changed.notify_all()
-
-    def after(self, controller: "Passes", key: Key, seconds: float) -> None:
-        moment = self._clock.monotonic() + seconds
-        with self.changed:
-            self.later[controller, key] = min(moment, self.later.get((controller, key), moment))
-            self.changed.notify_all()
-
-    def pop(self) -> tuple["Passes", Key] | None:
-        with self.changed:
-            item = next(iter(self.due), None)
-            if item is not None:
-                del self.due[item]
-            return item
-
-    def advance(self, seconds: float | None = None) -> None:
-        """Move time to the next key that comes later, or by `seconds`; not while one is due."""
-        if seconds is None:
-            with self.changed:  # other threads schedule, too: a watch event, a probe that has ended
-                assert self.changed.wait_for(lambda: self.later or self.due, DEADLINE), (
-                    "nothing is scheduled: nothing will ever happen again"
-                )
-                if self.due:
-                    return
-                seconds = max(0.0, min(self.later.values()) - self._clock.monotonic())
-        self._clock.advance(seconds)
-        with self.changed:
-            now = self._clock.monotonic() + 1e-9
-            for item in [item for item, moment in self.later.items() if moment <= now]:
-                del self.later[item]
-                self.due[item] = None
-
-
-class Passes(Controller):
-    """A controller without workers: its keys go to the schedule."""
-
-    def __init__(self, name: str, reconcile: Reconcile, clock: FakeClock, schedule: Schedule) -> None:
-        super().__init__(
-            name, reconcile, workers=0, clock=clock, backoff=new_backoff(clock), on_crash=_never, metrics=None
-        )
-        self._schedule = schedule
-        self.passes = 0
-
-    def _run_in(self, seconds: float, key: Key) -> None:
-        if seconds > 0:
-            self._schedule.after(self, key, seconds)
-        else:
-            self._schedule.now(self, key)
-
-    def run(self, key: Key) -> None:
-        """One pass, unless the key waits for its retry and was only due for another reason."""
-        if left := self.backoff.left(key):
-            self._schedule.after(self, key, left)
-            return
-        self.passes += 1
-        self._process(key)
-
-    def _again(self, key: Key, seconds: float) -> None:
-        self._schedule.after(self, key, seconds)
-
-    def _settle(self, key: Key, ending: Any) -> str:
-        outcome = super()._settle(key, ending)
-        if outcome == "panic":
-            raise AssertionError(f"{self.name} {key} panicked") from ending
-        return outcome
-
-
-def _never(name: str, error: BaseException) -> None:
-    raise AssertionError(f"thread {name} crashed") from error
 
 
 def objects_of(api: ApiServer, namespace: str = "default") -> Objects:
@@ -179,7 +94,7 @@ class Operator:
             leads_for=lambda seconds: seconds == MEMBERSHIP_DEADLINE and self.leads_for_long_enough,
         )
         watching = Client(MortalTransport(api.url, Mortality()))
-        groups = build_groups(wiring, Source(client=watching, namespace="", on_crash=_never))
+        groups = build_groups(wiring, Source(client=watching, namespace="", on_crash=never))
         self.groups = [group for group in groups if not only or group.name in only]
         self.cluster_groups = [group for group in self.groups if isinstance(group, ClusterGroup)]
         for group in self.cluster_groups:
