@@ -52,6 +52,12 @@ def is_due(state: ClusterState) -> bool:
     return state.absence.seconds >= after
 
 
+def without_request(state: ClusterState) -> str:
+    """What happens to those that do not answer, for messages; their names come before it."""
+    seconds = duration(int(state.absence.seconds))
+    return f"given up without a request, after {seconds} (spec.recovery: Automatic)"
+
+
 def outlook(state: ClusterState) -> str:
     """When it happens by itself, or why not, as the end of a message; empty for `Manual`."""
     after = state.desired.recovers_after

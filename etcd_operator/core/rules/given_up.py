@@ -9,13 +9,12 @@ from dataclasses import replace
 import msgspec
 
 from etcd_operator.api.persisted import Recovery
-from etcd_operator.core.actions import Plan, Remember
-from etcd_operator.core.recoveries import duration
+from etcd_operator.core.actions import Plan
 from etcd_operator.core.recovery_actions import DropSeed
-from etcd_operator.core.rules.automatic import is_due
+from etcd_operator.core.rules.automatic import is_due, without_request
 from etcd_operator.core.rules.loss import Left
-from etcd_operator.core.rules.responders import is_majority, responders
-from etcd_operator.core.rules.seed import SEED_POLL
+from etcd_operator.core.rules.responders import is_led, responders
+from etcd_operator.core.rules.seed import SEED_POLL, not_needed, record
 from etcd_operator.core.state import ClusterState
 
 
@@ -34,10 +33,7 @@ def loss_of(left: Left) -> str:
     gone = ", ".join(name for name in left.lost_voters if name not in left.silent)
     if not left.silent:
         return f"{gone} lost for good, no quorum can return"
-    given_up = (
-        f"{', '.join(left.silent)} given up without a request, after "
-        f"{duration(int(left.state.absence.seconds))} (spec.recovery: Automatic)"
-    )
+    given_up = f"{', '.join(left.silent)} {without_request(left.state)}"
     return f"{gone} lost for good, {given_up}" if gone else given_up
 
 
@@ -45,14 +41,12 @@ def returned(state: ClusterState, recovery: Recovery) -> Plan | None:
     """End a recovery that is not needed; None: it is, or it is too late."""
     seed = state.by_name.get(recovery.seed)
     is_final = seed is not None and seed.pod is not None and seed.pod.is_final_seed
-    led = any(is_majority(state, responder, led=True) for responder in responders(state))
-    if not recovery.automatic or is_final or not led:
+    if not recovery.automatic or is_final or not is_led(state, responders(state)):
         return None
-    message = f"a quorum of the members that were to be given up answers again: {recovery.seed} is not needed"
+    message = not_needed(recovery)
     if seed is not None:
         drops = () if seed.is_terminating else (DropSeed(name=seed.name),)
         return Plan.act(*drops, reason="RecoveryEnding", message=message, requeue_after=SEED_POLL)
     # With a backup it would be the record of a cluster that was restored when it was created.
     ended = msgspec.structs.replace(recovery, replaces="", backup=None)
-    persisted = replace(state.persisted, recovery=ended)
-    return Plan.act(Remember(persisted=persisted), reason="QuorumReturned", message=message)
+    return Plan.act(record(state, ended), reason="QuorumReturned", message=message)

@@ -19,18 +19,19 @@ from semver import Version
 
 from etcd_operator.api.improbable import RESTORE_ANNOTATION
 from etcd_operator.api.persisted import Recovery
-from etcd_operator.core.actions import Plan, Remember
+from etcd_operator.core.actions import Plan
 from etcd_operator.core.members import Member
 from etcd_operator.core.recoveries import source_of
 from etcd_operator.core.recovery_actions import CloseClients, SetSeedExistingOnly, StopWrites
 from etcd_operator.core.rules.recovery_request import begin, name_of
-from etcd_operator.core.rules.responders import is_majority
+from etcd_operator.core.rules.responders import is_led
 from etcd_operator.core.rules.seed import (
     SEED_POLL,
     held,
     least_revision,
     next_from_stored,
     reason_of,
+    record,
     under_way,
 )
 from etcd_operator.core.state import ClusterState
@@ -160,7 +161,7 @@ def has_stopped(state: ClusterState, left: list[Member]) -> bool:
     """Whether the old cluster takes no more puts: its alarm is on, or it has no quorum."""
     if any(member.answer is not None and member.answer.is_out_of_space for member in left):
         return True
-    return not any(is_majority(state, responder, led=True) for responder in left)
+    return not is_led(state, left)
 
 
 def with_given_up(recovery: Recovery, left: list[Member]) -> Recovery:
@@ -180,5 +181,4 @@ def remembering(state: ClusterState, recovery: Recovery, plan: Plan) -> Plan:
     """A handover that writes the last revision of the old cluster first: afterwards nobody knows it."""
     if recovery == state.persisted.recovery:
         return plan
-    remember = Remember(persisted=replace(state.persisted, recovery=recovery))
-    return replace(plan, actions=(remember, *plan.actions))
+    return replace(plan, actions=(record(state, recovery), *plan.actions))

@@ -23,7 +23,7 @@ import msgspec
 
 from etcd_operator.api.improbable import DELETE_CLAIMS, RECOVER_ANNOTATION
 from etcd_operator.api.persisted import Recovery
-from etcd_operator.core.actions import Plan, Remember
+from etcd_operator.core.actions import Plan
 from etcd_operator.core.members import Member
 from etcd_operator.core.recovery_actions import DropSeed, ReopenClients
 from etcd_operator.core.rules import offline
@@ -38,14 +38,16 @@ from etcd_operator.core.rules.in_place import (
     with_given_up,
 )
 from etcd_operator.core.rules.recovery_request import is_for, is_requested, name_of, offered
-from etcd_operator.core.rules.responders import is_majority, responders
+from etcd_operator.core.rules.responders import is_led, responders
 from etcd_operator.core.rules.seed import (
     SEED_POLL,
     create_seed,
     hand_over,
     held,
     is_filled_by_job,
+    not_needed,
     reason_of,
+    record,
     serves,
     under_way,
 )
@@ -79,11 +81,7 @@ def settle(state: ClusterState) -> Plan | None:
         return None
     settled = msgspec.structs.replace(recovery, settled=True)
     message = "the cluster has served since its recovery, which began without a person"
-    return Plan.act(
-        Remember(persisted=replace(state.persisted, recovery=settled)),
-        reason="RecoverySettled",
-        message=message,
-    )
+    return Plan.act(record(state, settled), reason="RecoverySettled", message=message)
 
 
 def refused(state: ClusterState) -> Plan | None:
@@ -130,10 +128,9 @@ def _ending(state: ClusterState, recovery: Recovery, left: list[Member]) -> Plan
         if is_still_requested(state, recovery):
             return None
         return _return(state, recovery, "RestoreCancelled", CANCELLED)
-    if not any(is_majority(state, responder, led=True) for responder in left):
+    if not is_led(state, left):
         return None
-    message = f"a quorum of the members that were to be given up answers again: {recovery.seed} is not needed"
-    return _return(state, recovery, "QuorumReturned", message)
+    return _return(state, recovery, "QuorumReturned", not_needed(recovery))
 
 
 def _fill(state: ClusterState, recovery: Recovery, seed: Member | None, *, is_filled: bool) -> Plan:
@@ -150,8 +147,8 @@ def _begin_again(state: ClusterState, recovery: Recovery, why: str) -> Plan:
     """This attempt will never serve: the next one can be requested, or the cluster goes on as it was."""
     if recovery.in_place:
         # Before anything is removed: without it, nothing would show that this attempt has failed.
-        failed = replace(state.persisted, recovery=msgspec.structs.replace(recovery, failure=why))
-        return Plan.act(Remember(persisted=failed), reason="RestoreFailed", message=why, requeue_after=0.0)
+        failed = record(state, msgspec.structs.replace(recovery, failure=why))
+        return Plan.act(failed, reason="RestoreFailed", message=why, requeue_after=0.0)
     made = offline.read(state) or offered(state)
     if made is None or made.actions or made.reason != "QuorumLost":
         return made or _nobody(recovery)
@@ -189,9 +186,8 @@ def _return(state: ClusterState, recovery: Recovery, reason: str, message: str) 
     if ours or reopen or state.backups.job is not None:
         drops = [DropSeed(name=name) for name in names]
         return Plan.act(*reopen, *drops, reason="RecoveryEnding", message=message, requeue_after=SEED_POLL)
-    ended = msgspec.structs.replace(recovery, replaces="")
-    persisted = replace(state.persisted, recovery=ended)
-    return Plan.act(Remember(persisted=persisted), reason=reason, message=message)
+    ended = record(state, msgspec.structs.replace(recovery, replaces=""))
+    return Plan.act(ended, reason=reason, message=message)
 
 
 def _nobody(recovery: Recovery) -> Plan:

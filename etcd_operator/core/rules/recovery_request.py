@@ -8,17 +8,15 @@ With `spec.recovery: Automatic` the same one begins without a request, after a t
 only a person gives up data for a backup.
 """
 
-from dataclasses import replace
-
 import msgspec
 
 from etcd_operator.api.improbable import DELETE_CLAIMS, RECOVER_ANNOTATION
 from etcd_operator.api.persisted import Recovery
-from etcd_operator.core.actions import Action, Plan, Remember
+from etcd_operator.core.actions import Action, Plan
 from etcd_operator.core.members import Member
-from etcd_operator.core.recoveries import duration, missing, source_of
+from etcd_operator.core.recoveries import missing, source_of
 from etcd_operator.core.recovery_actions import ConfirmBackup, ConfirmSilence, FillSeed
-from etcd_operator.core.rules.automatic import is_due, missed, outlook
+from etcd_operator.core.rules.automatic import is_due, missed, outlook, without_request
 from etcd_operator.core.rules.offline import read, unreadable
 from etcd_operator.core.rules.responders import may_elect, remains, responders, silent_among
 from etcd_operator.core.rules.seed import (
@@ -31,6 +29,7 @@ from etcd_operator.core.rules.seed import (
     next_from_stored,
     next_recovery,
     read_among,
+    record,
 )
 from etcd_operator.core.rules.stored_backups import newer_than
 from etcd_operator.core.state import ClusterState
@@ -157,8 +156,7 @@ def _cost(recovery: Recovery) -> str:
 
 
 def _begin_by_itself(state: ClusterState, recovery: Recovery, left: list[Member], silent: str) -> Plan:
-    seconds = duration(int(state.absence.seconds))
-    why = f"{silent} given up without a request, after {seconds} (spec.recovery: Automatic)"
+    why = f"{silent} {without_request(state)}"
     return read(state) or _begin(state, msgspec.structs.replace(recovery, automatic=True), left, why)
 
 
@@ -182,7 +180,7 @@ def _begin(state: ClusterState, recovery: Recovery, left: list[Member], why: str
 
 def begin(state: ClusterState, recovery: Recovery) -> list[Action]:
     """Read the backup live, write the entry of the recovery, and create what restores its data."""
-    remember = Remember(persisted=replace(state.persisted, recovery=recovery))
+    remember = record(state, recovery)
     if recovery.backup is None or not is_filled_by_job(recovery):
         return [remember, create_seed(recovery)]
     backup = next(b for b in state.backups.stored if b.name == recovery.backup.name)

@@ -37,6 +37,11 @@ def is_majority(state: ClusterState, responder: Member, *, led: bool = False) ->
     return len(there) >= quorum(len(voters))
 
 
+def is_led(state: ClusterState, left: list[Member]) -> bool:
+    """Whether most of the voters that one of these members lists follow a leader: the old cluster serves."""
+    return any(is_majority(state, responder, led=True) for responder in left)
+
+
 def remains(member: Member) -> bool:
     """Whether nothing of a member is being deleted: its data can be fetched."""
     parts = (member.peer, member.claim, member.pod)

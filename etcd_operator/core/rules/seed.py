@@ -36,6 +36,11 @@ ELECTION = 10.0
 """Seconds without a quorum after which members that reach each other would have elected a leader."""
 
 
+def record(state: ClusterState, recovery: Recovery) -> Remember:
+    """Write this entry into status, whatever is there now."""
+    return Remember(persisted=replace(state.persisted, recovery=recovery))
+
+
 def voters_of(state: ClusterState, responder: Member) -> tuple[str, ...]:
     """The names of the voters that a member lists; empty for one whose name is unknown."""
     listed = responder.report.members if responder.report is not None else ()
@@ -237,6 +242,11 @@ def create_seed(recovery: Recovery) -> CreateMember:
     if is_filled_by_job(recovery):
         start = Resuming(token=recovery.token)
     return CreateMember(name=recovery.seed, start=start, version=recovery.version)
+
+
+def not_needed(recovery: Recovery) -> str:
+    """Why a recovery ends before the point of no return, for messages."""
+    return f"a quorum of the members that were to be given up answers again: {recovery.seed} is not needed"
 
 
 def under_way(recovery: Recovery) -> str:
