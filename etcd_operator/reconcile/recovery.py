@@ -140,8 +140,8 @@ class Recoverer:
             at = self._endpoint_of(name, uid)
             self._assert_cannot_elect(name, at, (*action.gone, *action.silent))
             # It may have applied more of its log since it was observed.
-            if action.backup and self._etcd(at).status().revision >= action.backup:
-                raise Conflict(f"{name} has all that the backup has: not recovering from it")
+            if action.backup:
+                _assert_behind(name, self._etcd(at).status().revision, action.backup)
             if action.silent and self._etcd(at).status().leader:
                 raise Conflict(f"{name} follows a leader: not recovering")
         for member in action.read:
@@ -153,18 +153,14 @@ class Recoverer:
         """The same for one that answers nobody."""
         report = self.readers.ask_again(self.scope, member, self._pod_as_seen(member.name, member.uid))
         voters = [self._name(each.name, each.peer_urls) for each in report.members if not each.is_learner]
-        if sum(name not in (*action.gone, *action.silent) for name in voters) >= quorum(len(voters)):
-            raise Conflict(f"{member.name} lists voters that may still elect a leader: not recovering")
-        if action.backup and report.revision >= action.backup:
-            raise Conflict(f"{member.name} has all that the backup has: not recovering from it")
+        _assert_too_few(member.name, voters, (*action.gone, *action.silent))
+        if action.backup:
+            _assert_behind(member.name, report.revision, action.backup)
 
     def _confirm_nothing_left(self, action: ConfirmNothingLeft) -> None:
         """By a live list: not by labels, which may be lost, but by owner and by name."""
         desired = self.scope.desired
-        listing = self.scope.objects.client.list(resources.PODS, Pod, namespace=desired.namespace)
-        if listing.unreadable:
-            raise Conflict(f"pods cannot be read: {listing.unreadable}: not recovering")
-        for pod in listing.items:
+        for pod in self._pods():
             name = pod.metadata.name
             is_ours = pod.metadata.controller_uid == desired.uid or is_member_name(name, desired.name)
             if is_ours and pod.status.phase not in ("Failed", "Succeeded"):
@@ -192,9 +188,9 @@ class Recoverer:
         """Whatever the caches show: by this member's own list, too few voters are left."""
         listed = self._etcd(at).member_list(linearizable=False)
         voters = [self._name_of(member) for member in listed.members if not member.is_learner]
-        is_other = hex_id(listed.cluster_id) != self.scope.state.persisted.cluster_id
-        if is_other or sum(voter not in gone for voter in voters) >= quorum(len(voters)):
-            raise Conflict(f"{name} lists voters that may still elect a leader: not recovering")
+        if hex_id(listed.cluster_id) != self.scope.state.persisted.cluster_id:
+            raise Conflict(f"{name} is a member of another etcd cluster: not recovering")
+        _assert_too_few(name, voters, gone)
 
     def _name_of(self, member: MemberEntry) -> str:
         return self._name(member.name, member.peer_urls)
@@ -242,10 +238,13 @@ class Recoverer:
                     raise Conflict(f"{name} answers again: not recovering")
 
     def _pods_of(self, name: str) -> tuple[Pod, ...]:
-        desired = self.scope.desired
-        selector = ",".join(f"{key}={value}" for key, value in self.labels_of(desired, name).items())
+        labels = self.labels_of(self.scope.desired, name)
+        return self._pods(",".join(f"{key}={value}" for key, value in labels.items()))
+
+    def _pods(self, selector: str = "") -> tuple[Pod, ...]:
+        """Those of the namespace that these labels select, live. Raises Conflict if any cannot be read."""
         listing = self.scope.objects.client.list(
-            resources.PODS, Pod, namespace=desired.namespace, label_selector=selector
+            resources.PODS, Pod, namespace=self.scope.desired.namespace, label_selector=selector
         )
         if listing.unreadable:
             raise Conflict(f"pods cannot be read: {listing.unreadable}: not recovering")
@@ -285,3 +284,14 @@ class Recoverer:
             return
         read = ReadMember(name=recovery.survivor, uid=pod.uid, sha256=recovery.sha256)
         self.readers.ask_again(self.scope, read, self._pod_as_seen(read.name, read.uid))
+
+
+def _assert_too_few(name: str, voters: list[str], gone: tuple[str, ...]) -> None:
+    """By the voters that this member lists, nobody can be elected."""
+    if sum(voter not in gone for voter in voters) >= quorum(len(voters)):
+        raise Conflict(f"{name} lists voters that may still elect a leader: not recovering")
+
+
+def _assert_behind(name: str, revision: int, backup: int) -> None:
+    if revision >= backup:
+        raise Conflict(f"{name} has all that the backup has: not recovering from it")

@@ -58,16 +58,8 @@ class Restoring:
 
     def _confirm(self, action: ConfirmBackup) -> None:
         found = self.scope.objects.find(resources.BACKUPS, action.name, EtcdBackup)
-        is_same = found is not None and found.metadata.uid == action.uid
-        if (
-            found is None
-            or not is_same
-            or (found.status.phase, found.status.sha256)
-            != (
-                COMPLETED,
-                action.sha256,
-            )
-        ):
+        status = found.status if found is not None and found.metadata.uid == action.uid else None
+        if status is None or (status.phase, status.sha256) != (COMPLETED, action.sha256):
             raise Conflict(
                 f"the EtcdBackup {action.name} has changed since it was observed: not restoring it"
             )
