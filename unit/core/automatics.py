@@ -23,11 +23,6 @@ def automatic(state: ClusterState, seconds: float = AFTER, **changes: Any) -> Cl
     return replace(state, desired=desired, absence=absence, **changes)
 
 
-def with_record(state: ClusterState, **changes: Any) -> ClusterState:
-    persisted = replace(state.persisted, **changes)
-    return replace(state, desired=replace(state.desired, persisted=persisted))
-
-
 def with_desired(state: ClusterState, **changes: Any) -> ClusterState:
     return replace(state, desired=replace(state.desired, **changes))
 

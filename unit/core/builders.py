@@ -152,6 +152,12 @@ def bootstrapped(
     return replace(state, **changes)
 
 
+def with_record(state: ClusterState, **changes: Any) -> ClusterState:
+    """Other values in the record that status keeps."""
+    persisted = replace(state.persisted, **changes)
+    return replace(state, desired=replace(state.desired, persisted=persisted))
+
+
 def changed(state: ClusterState, name: str, **changes: Any) -> ClusterState:
     """`state` with one member changed."""
     members = tuple(replace(m, **changes) if m.name == name else m for m in state.members)

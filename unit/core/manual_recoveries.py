@@ -18,6 +18,7 @@ from unit.core.builders import (
     entry,
     persistent,
     silent,
+    with_record,
 )
 
 NEW_ID = "feed"
@@ -57,8 +58,7 @@ def answered_by(state: ClusterState, name: str, **changes: Any) -> ClusterState:
 def recovering(state: ClusterState | None = None, **seed: Any) -> ClusterState:
     """A recovery is under way; its seed runs and is silent by default."""
     state = state or lost(asked=NAME)
-    persisted = replace(state.persisted, recovery=RECOVERY)
-    state = replace(state, desired=replace(state.desired, persisted=persisted))
+    state = with_record(state, recovery=RECOVERY)
     parts = {"claim": claim("db-3", token=f"{TOKEN}-1"), "has_replica_set": True, **seed}
     return replace(state, members=(*state.members, silent(state.desired, "db-3", **parts)))
 

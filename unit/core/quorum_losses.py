@@ -14,6 +14,7 @@ from unit.core.builders import (
     entry,
     ephemeral,
     silent,
+    with_record,
 )
 
 NEW_ID = "feed"
@@ -58,8 +59,7 @@ RECOVERY = Recovery(
 def recovering(*, is_made: bool = True, **seed: object) -> ClusterState:
     """Two of three are lost and a recovery is under way; the seed's pod runs by default."""
     state = lost(3, 0, 1)
-    persisted = replace(state.persisted, recovery=RECOVERY, next_ordinal=4 if is_made else 3)
-    state = replace(state, desired=replace(state.desired, persisted=persisted))
+    state = with_record(state, recovery=RECOVERY, next_ordinal=4 if is_made else 3)
     if not is_made:
         return state
     made = replace(silent(state.desired, "db-0003"), **seed)  # type: ignore[arg-type]

@@ -3,6 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
+import msgspec
+
 from etcd_operator.api.persisted import BackupSource, Recovery
 from etcd_operator.core.jobs import JobEnd
 from etcd_operator.core.restores.result import Report
@@ -21,6 +23,7 @@ from unit.core.builders import (
     peer,
     persistent,
     silent,
+    with_record,
 )
 
 TIME = "2026-01-01T00:00:00Z"
@@ -44,18 +47,7 @@ RECOVERY = Recovery(
     replaces=CLUSTER_ID,
     backup=SOURCE,
 )
-IN_PLACE = Recovery(
-    generation=1,
-    survivor="",
-    revision=9,
-    version=VERSION,
-    seed="db-3",
-    token=f"{TOKEN}-1",
-    replaces=CLUSTER_ID,
-    backup=SOURCE,
-    in_place=True,
-    given_up=20,
-)
+IN_PLACE = msgspec.structs.replace(RECOVERY, in_place=True, given_up=20)
 LOST_NAME = f"{CLUSTER_ID}/backup:one/1"
 NAME = f"{CLUSTER_ID}/one/1"
 
@@ -104,8 +96,7 @@ def live(asked: str = "", **changes: Any) -> ClusterState:
 
 def remembering(state: ClusterState, recovery: Recovery) -> ClusterState:
     """A recovery is under way."""
-    persisted = replace(state.persisted, recovery=recovery)
-    return replace(state, desired=replace(state.desired, persisted=persisted))
+    return with_record(state, recovery=recovery)
 
 
 def filling(state: ClusterState, recovery: Recovery = IN_PLACE, **parts: Any) -> ClusterState:

@@ -20,16 +20,7 @@ from etcd_operator.core.starts import Joining
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
 from unit.core.adoptions import adopting, led_by, silent_external, theirs
-from unit.core.builders import (
-    answer,
-    changed,
-    down,
-    entry,
-    ephemeral,
-    old_claim,
-    peer,
-    pod,
-)
+from unit.core.builders import answer, changed, down, entry, ephemeral, old_claim, peer, pod, with_record
 
 OURS = "id-db-0"
 
@@ -133,8 +124,7 @@ def test_a_removal_that_has_begun_is_finished_before_the_next_one_and_recorded_o
         type(m)(id=m.id, endpoint=m.endpoint, peer_urls=m.peer_urls, removed=m.id == "id-old-2")
         for m in adoption.members
     )
-    persisted = replace(state.persisted, adoption=type(adoption)(members=members))
-    begun = silent_external(replace(state, desired=replace(state.desired, persisted=persisted)), 2)
+    begun = silent_external(with_record(state, adoption=type(adoption)(members=members)), 2)
 
     assert plan(begun).actions == (RemoveExternal(name="old-2 (id-old-2)", member_id="id-old-2"),)
     degraded = next(c for c in conditions(begun, plan(begun)) if c.type == "Degraded")

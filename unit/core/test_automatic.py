@@ -18,8 +18,8 @@ from etcd_operator.core.rules.manual_recovery import settle
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
 from unit.core import manual_recoveries as persistents
-from unit.core.automatics import AFTER, SINCE, automatic, former, silenced, with_desired, with_record
-from unit.core.builders import VERSION, bootstrapped, changed, peer, persistent, pod
+from unit.core.automatics import AFTER, SINCE, automatic, former, silenced, with_desired
+from unit.core.builders import VERSION, bootstrapped, changed, peer, persistent, pod, with_record
 
 # what is counted
 

@@ -13,8 +13,8 @@ from etcd_operator.core.recovery_actions import AddReader, ConfirmLoss, DropSeed
 from etcd_operator.core.rules.given_up import returned
 from etcd_operator.core.state import ClusterState
 from unit.core import quorum_losses as ephemerals
-from unit.core.automatics import AFTER, automatic, silenced, with_record
-from unit.core.builders import answer, changed, entry, pod
+from unit.core.automatics import AFTER, automatic, silenced
+from unit.core.builders import answer, changed, entry, pod, with_record
 
 
 def test_silent_ephemeral_members_are_given_up_after_the_time() -> None:

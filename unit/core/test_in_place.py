@@ -26,8 +26,7 @@ from etcd_operator.core.rules.filling import START_PATIENCE
 from etcd_operator.core.starts import Resuming
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
-from unit.core.automatics import with_record
-from unit.core.builders import CLUSTER_ID, TOKEN, VERSION, changed, claim, peer
+from unit.core.builders import CLUSTER_ID, TOKEN, VERSION, changed, claim, peer, with_record
 from unit.core.stored import (
     DONE,
     FAILED,

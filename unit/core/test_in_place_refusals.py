@@ -11,8 +11,7 @@ from etcd_operator.core.actions import Stage
 from etcd_operator.core.plan import plan
 from etcd_operator.core.rules.in_place import refused, restore
 from etcd_operator.core.state import ClusterState
-from unit.core.automatics import with_record
-from unit.core.builders import CLUSTER_ID, VERSION, changed
+from unit.core.builders import CLUSTER_ID, VERSION, changed, with_record
 from unit.core.stored import IN_PLACE, NAME, backup, live, remembering, sight
 
 UPGRADE = Upgrade(origin=VERSION, target="3.6.17", member="")

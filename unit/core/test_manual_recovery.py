@@ -27,6 +27,7 @@ from unit.core.builders import (
     peer,
     persistent,
     pod,
+    with_record,
 )
 from unit.core.manual_recoveries import NAME, RECOVERY, answered_by, lost
 
@@ -71,9 +72,7 @@ def test_who_missed_a_promotion_does_not_keep_a_recovery_from_being_offered() ->
 def test_a_member_that_is_away_for_an_upgrade_is_no_loss() -> None:
     state = lost(2, 0)
     upgrade = Upgrade(origin=VERSION, target="3.6.17", member="db-0")
-    persisted = replace(state.persisted, upgrade=upgrade)
-
-    assert plan(replace(state, desired=replace(state.desired, persisted=persisted))).reason == "Upgrading"
+    assert plan(with_record(state, upgrade=upgrade)).reason == "Upgrading"
 
 
 def test_an_upgrade_that_waits_does_not_keep_a_person_from_asking() -> None:
@@ -81,8 +80,7 @@ def test_an_upgrade_that_waits_does_not_keep_a_person_from_asking() -> None:
 
     def reason(asked: str) -> str:
         state = lost(asked=asked)
-        persisted = replace(state.persisted, upgrade=upgrade)
-        return plan(replace(state, desired=replace(state.desired, persisted=persisted))).reason
+        return plan(with_record(state, upgrade=upgrade)).reason
 
     assert (reason(""), reason("another"), reason(NAME)) == ("Upgrading", "Upgrading", "Recovering")
 
@@ -197,8 +195,7 @@ def test_with_a_quorum_an_annotation_is_refused_unless_it_names_what_was_done(
     asked: str, recovery: Recovery | None, is_refused: bool
 ) -> None:
     state = bootstrapped(persistent(recover=asked))
-    persisted = replace(state.persisted, cluster_id=CLUSTER_ID, recovery=recovery)
-    made = refused(replace(state, desired=replace(state.desired, persisted=persisted)))
+    made = refused(with_record(state, cluster_id=CLUSTER_ID, recovery=recovery))
 
     assert (made is not None and made.reason == "RecoveryRefused") is is_refused
 
@@ -221,8 +218,7 @@ CARRIED_OUT = msgspec.structs.replace(RECOVERY, replaces="the cluster before")
 def test_a_request_that_cannot_be_carried_out_now_does_not_stop_repairs(
     state: ClusterState, requested: str
 ) -> None:
-    persisted = replace(state.persisted, recovery=CARRIED_OUT)
-    state = replace(state, desired=replace(state.desired, persisted=persisted))
+    state = with_record(state, recovery=CARRIED_OUT)
     state = changed(state, "db-0", pod=pod("db-0", is_running=False, has_no_data=True, restarts=9))
 
     made = plan(replace(state, desired=replace(state.desired, recover=requested)))

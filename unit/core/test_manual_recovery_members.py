@@ -27,6 +27,7 @@ from unit.core.builders import (
     old_claim,
     persistent,
     serving,
+    with_record,
 )
 from unit.core.manual_recoveries import NAME, NEW_ID, RECOVERY, existing_only_claim, lost, recovering, served
 
@@ -126,8 +127,7 @@ def test_a_recovery_that_was_not_needed_lost_nothing(token: str, expected: str |
     recovery = msgspec.structs.replace(RECOVERY, replaces="")
     bootstrap = Bootstrap(members=("db-0",), token=token)
     for known in (bootstrap, None):
-        persisted = replace(state.persisted, recovery=recovery, bootstrap=known)
-        found = replace(state, desired=replace(state.desired, persisted=persisted))
+        found = with_record(state, recovery=recovery, bootstrap=known)
         message = {c.type: c.message for c in conditions(found, plan(found))}.get("DataLossPossible")
         if expected is None or known is None:
             assert message is None

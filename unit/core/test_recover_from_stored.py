@@ -12,7 +12,7 @@ from etcd_operator.core.plan import plan
 from etcd_operator.core.recovery_actions import ConfirmBackup, ConfirmSilence, DropSeed, FillSeed
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
-from unit.core.builders import CLUSTER_ID, bootstrapped, changed, persistent
+from unit.core.builders import CLUSTER_ID, bootstrapped, changed, persistent, with_record
 from unit.core.manual_recoveries import NAME, lost
 from unit.core.stored import (
     FAILED,
@@ -94,8 +94,7 @@ def test_an_upgrade_that_waits_does_not_keep_a_person_from_asking() -> None:
     def reason(asked: str) -> str:
         state = gone(asked)
         upgrade = Upgrade(origin="3.6.16", target="3.6.17", member="db-2")
-        persisted = replace(state.persisted, upgrade=upgrade)
-        return plan(replace(state, desired=replace(state.desired, persisted=persisted))).reason
+        return plan(with_record(state, upgrade=upgrade)).reason
 
     assert reason(LOST_NAME) == "Recovering"
     assert reason("another") != "Recovering"

@@ -15,7 +15,7 @@ from etcd_operator.core.rules.seed import MOVED_ON, RECHECK, SEED_POLL
 from etcd_operator.core.starts import Seeding
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
-from unit.core.builders import CLUSTER_ID, TOKEN, VERSION, answer, changed, entry, pod, silent
+from unit.core.builders import CLUSTER_ID, TOKEN, VERSION, answer, changed, entry, pod, silent, with_record
 from unit.core.quorum_losses import NEW_ID, RECOVERY, lost, recovering, serving
 
 
@@ -135,8 +135,7 @@ def test_a_seed_of_an_empty_survivor_serves_although_there_was_no_revision_to_co
 def recovered() -> ClusterState:
     """As `serving`, with the cluster ID recorded; a survivor that is being deleted still answers."""
     state = serving()
-    persisted = replace(state.persisted, cluster_id=NEW_ID)
-    return replace(state, desired=replace(state.desired, persisted=persisted))
+    return with_record(state, cluster_id=NEW_ID)
 
 
 def test_what_is_left_of_the_old_cluster_is_no_split() -> None:

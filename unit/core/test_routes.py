@@ -1,6 +1,5 @@
 """Which members clients reach by the Service."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from unit.core.builders import (
     ephemeral,
     persistent,
     pod,
+    with_record,
 )
 
 BOTH = pytest.mark.parametrize("cluster", [persistent(), ephemeral()], ids=["persistent", "ephemeral"])
@@ -74,9 +74,7 @@ RECOVERY = Recovery(
 
 
 def _recovering(state: ClusterState) -> ClusterState:
-    return replace(
-        state, desired=replace(state.desired, persisted=replace(state.persisted, recovery=RECOVERY))
-    )
+    return with_record(state, recovery=RECOVERY)
 
 
 LEFT_ALONE = [

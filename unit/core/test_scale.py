@@ -28,6 +28,7 @@ from unit.core.builders import (
     persistent,
     pod,
     serving,
+    with_record,
     without,
 )
 from unit.core.sizes import kinds, sized, with_learner, with_members
@@ -245,7 +246,6 @@ def test_a_persistent_cluster_does_not_shrink_while_the_rest_depends_on_a_pod_th
 
 def test_a_number_that_is_remembered_is_not_used_again_though_nothing_is_left_of_its_member() -> None:
     state = sized(ephemeral(), 4)
-    persisted = replace(state.persisted, next_ordinal=7)
-    state = replace(state, desired=replace(state.desired, persisted=persisted))
+    state = with_record(state, next_ordinal=7)
 
     assert plan(state).actions[0] == AddLearner(name="db-0007")

@@ -28,6 +28,7 @@ from unit.core.builders import (
     not_bootstrapped,
     old_claim,
     persistent,
+    with_record,
 )
 
 PAUSED = persistent(is_paused=True)
@@ -115,9 +116,7 @@ def test_the_plan_speaks_through_the_conditions() -> None:
 def test_what_a_bootstrap_that_began_again_may_have_lost_is_reported_for_good() -> None:
     state = bootstrapped(ephemeral())
     bootstrap = Bootstrap(members=("db-0000",), token="uid-1.1")
-    state = replace(
-        state, desired=replace(state.desired, persisted=replace(state.persisted, bootstrap=bootstrap))
-    )
+    state = with_record(state, bootstrap=bootstrap)
 
     loss = {c.type: c for c in conditions(state, plan(state))}["DataLossPossible"]
 

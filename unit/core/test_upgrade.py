@@ -12,7 +12,7 @@ from etcd_operator.core.membership_actions import AddLearner, MoveLeader, Remove
 from etcd_operator.core.plan import plan
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.state_machine import refused, roll
-from unit.core.builders import bootstrapped, changed, down, old_claim, persistent, pod
+from unit.core.builders import bootstrapped, changed, down, old_claim, persistent, pod, with_record
 from unit.core.upgrade_states import (
     BOTH,
     CRASH,
@@ -161,9 +161,7 @@ def test_a_cluster_that_runs_the_desired_version_is_left_alone() -> None:
 
 def test_a_cluster_that_is_not_bootstrapped_is_not_upgraded() -> None:
     state = to_upgrade()
-    not_bootstrapped = replace(
-        state, desired=replace(state.desired, persisted=replace(state.persisted, cluster_id=""))
-    )
+    not_bootstrapped = with_record(state, cluster_id="")
 
     assert roll(not_bootstrapped) is None
     assert refused(not_bootstrapped) is None

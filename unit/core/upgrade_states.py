@@ -10,7 +10,7 @@ from etcd_operator.core.actions import Remember
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import PodProblem, ordinal_of, quorum
 from etcd_operator.core.state import ClusterState
-from unit.core.builders import bootstrapped, changed, ephemeral, old_claim, peer, persistent, pod
+from unit.core.builders import bootstrapped, changed, ephemeral, old_claim, peer, persistent, pod, with_record
 
 OLD, NEW = "3.5.34", "3.5.35"
 BOTH = pytest.mark.parametrize("cluster", [persistent(), ephemeral()], ids=["persistent", "ephemeral"])
@@ -65,8 +65,7 @@ def under_way(upgrading: str, *, wanted: str = NEW, origin: str = OLD) -> Upgrad
 
 def on_record(state: ClusterState, upgrade: Upgrade | None) -> ClusterState:
     """`state` with an upgrade on record."""
-    persisted = replace(state.persisted, upgrade=upgrade)
-    return replace(state, desired=replace(state.desired, persisted=persisted))
+    return with_record(state, upgrade=upgrade)
 
 
 def desiring(state: ClusterState, version: str) -> ClusterState:
