@@ -99,6 +99,13 @@ class Stored:
         self.expire()
         self.made.settle()
 
+    def go_on(self) -> None:
+        """Another operator starts where one died; then the cluster has another ID, and is as desired."""
+        self.made.world.settle()
+        self.made.start()
+        self.until(lambda: self.made.status(IMPROBABLE)["clusterID"] != "c0de")
+        self.made.settle()
+
     def expire(self) -> None:
         """Jobs that have ended are deleted, with their pods, as their ttlSecondsAfterFinished asks for."""
         for pod in self.jobs.pods():

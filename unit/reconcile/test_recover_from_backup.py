@@ -113,10 +113,7 @@ def test_a_recovery_is_made_once_whatever_happens_at_any_write(disturbance: Dist
             ask(made, NAME)
             has_come = disturbance.arrange(made, write)
             if not run_or_die(made, backups.until_restored):
-                made.world.settle()
-                made.start()
-                backups.until(lambda: made.status(IMPROBABLE)["clusterID"] != "c0de")
-                made.settle()
+                backups.go_on()
             assert made.etcd.etcd.keys == {b"key": (b"value", 2)}
             assert made.status(IMPROBABLE)["recovery"]["generation"] == 1
             assert has_come() or write > WRITES

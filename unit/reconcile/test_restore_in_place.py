@@ -153,10 +153,7 @@ def test_a_restore_is_made_once_whatever_happens_at_any_write(disturbance: Distu
             backups.ask(NAME)
             has_come = disturbance.arrange(made, write)
             if not run_or_die(made, backups.until_restored):
-                made.world.settle()
-                made.start()
-                backups.until(lambda: made.status(IMPROBABLE)["clusterID"] != "c0de")
-                made.settle()
+                backups.go_on()
             assert b"later" not in made.etcd.etcd.keys
             recovery = made.status(IMPROBABLE)["recovery"]
             assert (recovery["generation"], recovery["givenUp"]) == (1, 3)
@@ -172,8 +169,5 @@ def test_an_operator_that_dies_goes_on(write: int) -> None:
         backups.ask(NAME)
         made.start(dies_at=write)
         assert not run_or_die(made, backups.until_restored)
-        made.world.settle()
-        made.start()
-        backups.until(lambda: made.status(IMPROBABLE)["clusterID"] != "c0de")
-        made.settle()
+        backups.go_on()
         assert (made.etcd.etcd.keys.get(b"later"), made.etcd.running) == (None, ["c-1"])
