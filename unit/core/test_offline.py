@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from etcd_operator.core.actions import CreateMember, Remember, Stage
-from etcd_operator.core.members import PodFacts, ReaderFacts, Reading
+from etcd_operator.core.members import PodFacts, PodProblem, ReaderFacts, Reading
 from etcd_operator.core.plan import plan
 from etcd_operator.core.recovery_actions import AddReader, ConfirmLoss, ConfirmSilence, ReadMember
 from etcd_operator.core.rules.offline import READ_AFTER, READ_MAJORITY_AFTER
@@ -97,6 +97,17 @@ def test_what_cannot_be_read_is_reported_with_the_next_step(asked: str, reason: 
     assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, reason)
     assert "the data of db-2 cannot be read: no image" in made.message
     assert "docs/operations.md" in made.message
+
+
+@pytest.mark.parametrize(
+    "changes", [{}, {"unreadable": "no image"}], ids=["while it is read", "when it cannot be read"]
+)
+def test_the_known_problems_of_the_others_are_reported_meanwhile(changes: dict[str, object]) -> None:
+    lost_data = PodProblem(reason="DataLost", message="its volume is empty")
+    state = changed(with_pod(restarted(), RUNS, reader=READER), RUNS, **changes)
+    made = plan(changed(state, "db-0", problem=lost_data))
+    assert (made.reason, made.actions) == ("QuorumLost", ())
+    assert "db-0 (DataLost)" in made.message
 
 
 def test_a_survivor_that_was_read_is_offered_and_recovered_from_by_name() -> None:

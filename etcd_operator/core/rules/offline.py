@@ -25,9 +25,9 @@ def read(state: ClusterState) -> Plan | None:
     unread = [member for member in _wanted(state) if _can_be_read(member)]
     if unread and state.unavailable_for >= _patience(state):
         add = (AddReader(name=member.name) for member in unread)
-        return Plan.act(*add, reason="QuorumLost", message=_message(unread), requeue_after=READ_AGAIN)
+        return Plan.act(*add, reason="QuorumLost", message=_message(state, unread), requeue_after=READ_AGAIN)
     reading = [member for member in _wanted(state) if _is_being_read(member)]
-    return Plan.wait("QuorumLost", _message(reading), requeue_after=READ_AGAIN) if reading else None
+    return Plan.wait("QuorumLost", _message(state, reading), requeue_after=READ_AGAIN) if reading else None
 
 
 def _wanted(state: ClusterState) -> list[Member]:
@@ -41,9 +41,16 @@ def known(state: ClusterState) -> frozenset[str]:
     return frozenset(member.name for member in state.members if member.report is not None)
 
 
-def _message(members: list[Member]) -> str:
+def _message(state: ClusterState, members: list[Member]) -> str:
     names = ", ".join(member.name for member in members)
-    return f"no quorum answers: reading the data of {names}, without changing it: it runs, but answers nobody"
+    reading = f"reading the data of {names}, without changing it: it runs, but answers nobody"
+    return f"no quorum answers{blocked(state)}: {reading}"
+
+
+def blocked(state: ClusterState) -> str:
+    """Whose problem is known; for messages, empty if there is none."""
+    known = ", ".join(f"{m.name} ({m.problem.reason})" for m in state.members if m.problem is not None)
+    return f", {known}" if known else ""
 
 
 def unreadable(state: ClusterState) -> str:
