@@ -274,13 +274,17 @@ class Recoverer:
         self._assert_as_read()
 
     def _assert_as_read(self) -> None:
-        """A survivor that answered nobody still does, as long as its reader runs."""
+        """A survivor that answered nobody still does not: its reader ends when it follows a leader."""
         recovery = self.scope.state.persisted.recovery
         if recovery is None or not recovery.sha256:
             return
         survivor = self.scope.state.by_name.get(recovery.survivor)
         pod = survivor.pod if survivor is not None and survivor.answer is None else None
-        if pod is None or pod.is_terminating or pod.reader is None or not pod.reader.is_running:
+        if pod is None or pod.is_terminating:
+            return
+        if pod.reader is None or not pod.reader.is_running:
+            if pod.ip and self._answers(endpoint(pod.ip, CLIENT_PORT)):
+                raise Conflict(f"{recovery.survivor} answers again: not giving up the others")
             return
         read = ReadMember(name=recovery.survivor, uid=pod.uid, sha256=recovery.sha256)
         self.readers.ask_again(self.scope, read, self._pod_as_seen(read.name, read.uid))

@@ -1,10 +1,12 @@
 """What is confirmed live of a survivor that answers nobody, and how a reader is added to its pod."""
 
+import msgspec
 import pytest
 
 from etcd_operator.core.recovery_actions import AddReader, ConfirmLoss, ReadMember
 from etcd_operator.errors import Conflict
 from etcd_operator.etcd.channel import Channels
+from unit.core.quorum_losses import RECOVERY
 from unit.etcd.conftest import channels
 from unit.fakes.apiserver.faults import Answer, Request
 from unit.fakes.apiserver.kinds import PODS
@@ -111,3 +113,14 @@ def test_a_reader_that_is_refused_is_no_failure_of_the_pass(made: Bench, channel
     ((uid, problem),) = acts.refused
     assert uid == acts.uids[NAME]
     assert "a policy forbids it" in problem
+
+
+def test_one_that_answers_again_after_its_reader_has_ended_keeps_its_cluster(
+    made: Bench, channels: Channels
+) -> None:
+    """A reader ends when its member follows a leader, which the last probe may not have seen."""
+    recovery = msgspec.structs.replace(RECOVERY, survivor=NAME, sha256="ab" * 32)
+    with pytest.raises(Conflict, match="answers again"):
+        Acts(made, channels, recovery).assert_as_read()
+    restarted(made)
+    Acts(made, channels, recovery).assert_as_read()

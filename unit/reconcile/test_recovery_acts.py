@@ -92,6 +92,10 @@ class Acts:
     def act(self, action: Any) -> None:
         self._recoverer.act(action)
 
+    def assert_as_read(self) -> None:
+        """The last check of a survivor that was read, right before the others are given up."""
+        self._recoverer._assert_as_read()
+
 
 def _with(desired: Any, recovery: Recovery) -> Any:
     return replace(desired, persisted=replace(desired.persisted, recovery=recovery))
