@@ -8,12 +8,12 @@ proof). From then on a linearizable read at the seed precedes each act.
 What differs between the kinds of member is in `reconcile.members`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import assert_never
 
 from etcd_operator.core.desired import DesiredCluster
-from etcd_operator.core.members import is_member_name, quorum
+from etcd_operator.core.members import Member, is_member_name, quorum
 from etcd_operator.core.recovery_actions import (
     AddReader,
     ConfirmLoss,
@@ -258,20 +258,31 @@ class Recoverer:
         return True
 
     def _assert_old_quorum(self) -> None:
-        """A linearizable read at a member of the old cluster: nothing of it needs to be recovered."""
-        old = self.scope.state.persisted.cluster_id
-        for member in self.scope.state.answers:
-            if member.answer is not None and member.answer.cluster_id == old and member.is_healthy:
+        """A linearizable read at a voter of the old cluster: nothing of it needs to be recovered."""
+        for member in self._old_voters():
+            if member.is_healthy:
                 self._etcd(client_endpoint(member)).member_list(linearizable=True)
                 return
         raise Conflict("no quorum of the old cluster answers: its recovery continues")
 
     def _assert_leaderless(self, seed: str) -> None:
         """The last read before the point of no return: nobody of the old cluster follows a leader again."""
-        for member in self.scope.state.answers:
-            if member.name != seed and self._etcd(client_endpoint(member)).status().leader:
+        for member in self._old_voters():
+            if self._etcd(client_endpoint(member)).status().leader:
                 raise Conflict(f"{member.name} follows a leader again: {seed} may not be needed")
         self._assert_as_read()
+
+    def _old_voters(self) -> Iterator[Member]:
+        """Those of the old cluster that answer; but for learners.
+
+        A learner answers no linearizable read. And it never stands for election, so it goes on to report the
+        leader that it last heard of, for ever (measured with 3.6).
+        """
+        old = self.scope.state.persisted.cluster_id
+        for member in self.scope.state.answers:
+            answer = member.answer
+            if answer is not None and answer.cluster_id == old and not answer.is_learner:
+                yield member
 
     def _assert_as_read(self) -> None:
         """A survivor that answered nobody still does not: its reader ends when it follows a leader."""

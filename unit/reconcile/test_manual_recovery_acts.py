@@ -139,6 +139,18 @@ def test_a_seed_is_dropped_only_for_a_quorum_that_answers(made: Bench, channels:
     assert "deletionTimestamp" in made.get(PEERS, "c-2")["metadata"]
 
 
+def test_a_learner_is_not_asked_whether_a_quorum_answers(made: Bench, channels: Channels) -> None:
+    """It refuses a linearizable read."""
+    acts = Acts(made, channels)
+    with made.etcd.etcd.changed:
+        made.etcd.etcd.member("c-0").is_learner = True
+    learner = answer("c-0", (), cluster_id="c0de", leader="id-c-1", is_learner=True)
+    members = (replace(m, answer=learner) if m.name == "c-0" else m for m in acts.state.members)
+    acts.state = replace(acts.state, members=tuple(members))
+    acts.act(DropSeed(name="c-2"))
+    assert "deletionTimestamp" in made.get(PEERS, "c-2")["metadata"]
+
+
 def test_nobody_of_another_cluster_vouches_for_the_old_one(made: Bench, channels: Channels) -> None:
     acts = Acts(made, channels)
     foreign = answer("c-0", LISTED, cluster_id="feed")
@@ -157,25 +169,41 @@ def test_a_service_that_is_somebody_elses_is_not_edited(made: Bench, channels: C
     assert made.get(SERVICES) == before
 
 
-def test_a_seed_is_not_set_existing_only_when_an_old_member_follows_a_leader_again(
-    made: Bench, channels: Channels
-) -> None:
-    acts = Acts(made, channels)
+def beside(made: Bench, acts: Acts, **changes: Any) -> None:
+    """A seed, and an old member at the same address, where a leader is followed. changes: of its answer."""
     etcd = made.etcd.etcd
     with etcd.changed:
         etcd.members[:] = [each for each in etcd.members if each.name == "c-2"]
     persisted = replace(acts.state.persisted, recovery=FOREIGN)
     (seed,) = (m for m in acts.state.members if m.name == "c-2")
     assert seed.claim is not None
-    seed = replace(seed, claim=replace(seed.claim, cluster_id=""))
-    old = replace(seed, name="c-9")  # at the same address, where a leader is followed
+    assert seed.answer is not None
+    seed = replace(
+        seed, claim=replace(seed.claim, cluster_id=""), answer=replace(seed.answer, cluster_id="feed")
+    )
+    old = replace(seed, name="c-9", answer=answer("c-9", LISTED, cluster_id="c0de", **changes))
     acts.state = replace(
         acts.state, desired=replace(acts.state.desired, persisted=persisted), members=(seed, old)
     )
+
+
+def test_a_seed_is_not_set_existing_only_when_an_old_member_follows_a_leader_again(
+    made: Bench, channels: Channels
+) -> None:
+    acts = Acts(made, channels)
+    beside(made, acts)
     before = made.get(CLAIMS, "c-2"), made.get(PEERS, "c-2")
     with pytest.raises(Conflict, match="c-9 follows a leader again"):
         acts.act(SetSeedExistingOnly(name="c-2", revision=0))
     assert (made.get(CLAIMS, "c-2"), made.get(PEERS, "c-2")) == before
+
+
+def test_a_learner_that_reports_a_leader_does_not_stop_a_recovery(made: Bench, channels: Channels) -> None:
+    """It reports the last one that it heard of, for ever."""
+    acts = Acts(made, channels)
+    beside(made, acts, is_learner=True)
+    acts.act(SetSeedExistingOnly(name="c-2", revision=0))
+    assert "etcd.improbable.io/cluster-id" in made.get(CLAIMS, "c-2")["metadata"]["annotations"]
 
 
 def test_a_seed_that_lost_its_peer_is_not_set_existing_only(made: Bench, channels: Channels) -> None:
