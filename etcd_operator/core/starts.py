@@ -5,7 +5,7 @@ token: `--initial-cluster-token`.
 
 from dataclasses import dataclass
 
-from etcd_operator.api.persisted import BackupSource
+from etcd_operator.api.persisted import REVISION_BUMP, BackupSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,13 +52,15 @@ class OfflineSurvivor:
 class Seeding:
     """Start as the only member of a new cluster, from a snapshot of a survivor of the old one, or a backup.
 
-    survivor: empty for a backup. offline: where the survivor answers nobody.
+    survivor: empty for a backup. offline: where the survivor answers nobody. bump: how much higher revisions
+    are in the new cluster.
     """
 
     token: str
     survivor: str = ""
     backup: BackupSource | None = None
     offline: OfflineSurvivor | None = None
+    bump: int = REVISION_BUMP
 
 
 Start = Bootstrapping | Resuming | Joining | Seeding

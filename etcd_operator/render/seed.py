@@ -40,6 +40,7 @@ def pod(cluster: DesiredCluster, name: str, start: Seeding, *, image: Callable[[
         data_dir=DATA_DIR,
         token=start.token,
         fetch=fetch,
+        bump=start.bump,
     )
     return body
 

@@ -31,7 +31,7 @@ SNAPSHOT_PATH = "/var/etcd-snapshot"
 SNAPSHOT_FILE = f"{SNAPSHOT_PATH}/survivor.db"
 
 
-def add_steps(
+def add_steps(  # noqa: PLR0913 -- all that the steps depend on
     spec: RawObject,
     *,
     survivor: str,
@@ -40,16 +40,18 @@ def add_steps(
     data_dir: str,
     token: str,
     fetch: RawObject | None = None,
+    bump: int = REVISION_BUMP,
 ) -> None:
     """Add the steps to the pod of a member, which has one container.
 
     survivor: client URL of the member whose data is copied. host: of the seed itself. fetch: the first step,
-    where it does not copy from a survivor.
+    where it does not copy from a survivor. bump: how much revisions increase.
     """
     (main,) = spec["containers"]
+    restoring = _restoring(name, url(host, PEER_PORT), data_dir, token, bump)
     spec["initContainers"] = [
         fetch or _step(main, FETCH, "etcdctl", "save", f"--endpoints={survivor}"),
-        _step(main, RESTORE, "etcdutl", "restore", *_restoring(name, url(host, PEER_PORT), data_dir, token)),
+        _step(main, RESTORE, "etcdutl", "restore", *restoring),
     ]
     spec["volumes"].append({"name": SNAPSHOT_VOLUME, "emptyDir": {}})
 
@@ -74,13 +76,13 @@ def _step(main: RawObject, step: str, tool: str, verb: str, *more: str) -> RawOb
     }
 
 
-def _restoring(name: str, peer_url: str, data_dir: str, token: str) -> list[str]:
+def _restoring(name: str, peer_url: str, data_dir: str, token: str, bump: int) -> list[str]:
     return [
         f"--name={name}",
         f"--data-dir={data_dir}",
         f"--initial-cluster={name}={peer_url}",
         f"--initial-cluster-token={token}",
         f"--initial-advertise-peer-urls={peer_url}",
-        f"--bump-revision={REVISION_BUMP}",
+        f"--bump-revision={bump}",
         "--mark-compacted",
     ]

@@ -50,10 +50,10 @@ class Disk(Log):
         self.committed, self.revision = leader.committed, leader.revision
         self.writes, self.published = set(leader.writes), set(leader.published)
 
-    def restore(self, other: "Disk") -> None:
+    def restore(self, other: "Disk", bump: int = REVISION_BUMP) -> None:
         """Take what a snapshot of another member holds: nothing of its log, at revisions far ahead."""
         self.writes, self.minor, self.corrupt = set(other.writes), other.minor, set(other.corrupt)
-        self.revision = other.revision + REVISION_BUMP
+        self.revision = other.revision + bump
 
     @property
     def is_empty(self) -> bool:

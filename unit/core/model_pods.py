@@ -172,7 +172,7 @@ class Pods(Sources):
             return replace(pod, has_fetched=True, cannot_restore=True, problem=problem)
         content = found.content if isinstance(found, Backup) else found
         cluster_id = cluster_id_of(start.token, 1)
-        disk.restore(content)
+        disk.restore(content, start.bump)
         self.replaced[cluster_id] = content.cluster_id
         self.restored[cluster_id] = set(content.writes)
         if isinstance(found, Backup):

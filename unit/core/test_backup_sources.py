@@ -16,6 +16,7 @@ from etcd_operator.core.recoveries import duration
 from etcd_operator.core.recovery_actions import ConfirmLoss, ConfirmNothingLeft
 from etcd_operator.core.rules.from_backup import TOOL_GRACE
 from etcd_operator.core.rules.quorum_lost import chooses_source
+from etcd_operator.core.starts import Seeding
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
 from etcd_operator.core.stock import StockSight
@@ -133,6 +134,31 @@ def test_a_newer_backup_is_restored_after_the_same_proof_as_a_survivor() -> None
     assert isinstance(seed, CreateMember)
     assert (seed.name, seed.version) == ("db-0003", "3.5.30")
     assert "the backup r8 of db, taken at 2026-01-01T00:00:00Z (1 min 1 s before), revision 8" in made.message
+
+
+@pytest.mark.parametrize(
+    ("state", "bump"),
+    [
+        pytest.param(alone(having(backup(3))), REVISION_BUMP, id="the first recovery"),
+        pytest.param(since(replaces=OTHER), 2 * REVISION_BUMP, id="the seed of the last one served"),
+        pytest.param(
+            since(replaces=OTHER, bump=7 * REVISION_BUMP), 8 * REVISION_BUMP, id="and that of the one before"
+        ),
+        pytest.param(
+            since(replaces="", backup=OF_THIS, revision=3), 2 * REVISION_BUMP, id="it began with a backup"
+        ),
+        pytest.param(beside(having(backup(8))), REVISION_BUMP, id="more than a survivor"),
+    ],
+)
+def test_no_revision_is_issued_twice_by_backups_of_former_clusters(state: ClusterState, bump: int) -> None:
+    """A seed that served, and was lost before a backup of its own cluster was stored."""
+    _, remembered, seed, *_ = plan(state).actions
+    assert isinstance(remembered, Remember)
+    assert isinstance(seed, CreateMember)
+    assert isinstance(seed.start, Seeding)
+    recovery = remembered.persisted.recovery
+    assert recovery is not None
+    assert (recovery.bump, seed.start.bump) == (bump, bump)
 
 
 def test_when_nothing_is_left_that_is_proven_first() -> None:

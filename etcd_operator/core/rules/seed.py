@@ -80,7 +80,10 @@ def read_among(members: Iterable[Member]) -> tuple[ReadMember, ...]:
 
 
 def next_from_backup(state: ClusterState, backup: VerifiedBackup) -> Recovery:
-    """The entry of a recovery that restores a backup of this cluster, with the version of etcd it is of."""
+    """The entry of a recovery that restores a backup of this cluster, with the version of etcd it is of.
+
+    It may be of an etcd cluster that this resource had before: no backup of the recorded one was stored yet.
+    """
     source = BackupSource(
         cluster=state.desired.name,
         via="Tool",
@@ -89,16 +92,27 @@ def next_from_backup(state: ClusterState, backup: VerifiedBackup) -> Recovery:
         time=backup.time,
         age=int(backup.age),
     )
-    return next_recovery_of(state, source, revision=backup.revision, version=backup.etcd_version)
+    found = next_recovery_of(state, source, revision=backup.revision, version=backup.etcd_version)
+    return msgspec.structs.replace(found, bump=_bump(state, backup.revision))
+
+
+def _bump(state: ClusterState, revision: int) -> int:
+    """How much the revisions of a backup increase: at least `MOVED_ON` above all that were ever issued.
+
+    Members report those of their cluster. Where they are lost, the last recovery shows with which ones the
+    seed began that may have served since.
+    """
+    former = state.persisted.recovery
+    began = former.revision + former.bump if former is not None else 0
+    known = max((m.answer.revision for m in state.answers if m.answer is not None), default=0)
+    ahead = max(0, max(began, known) - revision) // MOVED_ON
+    return REVISION_BUMP + ahead * MOVED_ON
 
 
 def next_from_stored(
     state: ClusterState, backup: StoredBackup, *, version: str = "", in_place: bool = False
 ) -> Recovery:
-    """The entry of a recovery that restores an EtcdBackup. version: of etcd; empty for that of the backup.
-
-    Revisions exceed all that the cluster has issued, also after an earlier restore of an old backup.
-    """
+    """The entry of a recovery that restores an EtcdBackup. version: of etcd; empty for that of the backup."""
     source = BackupSource(
         cluster=state.desired.name,
         via="Object",
@@ -110,10 +124,9 @@ def next_from_stored(
         spec=backup.spec,
     )
     given_up = max((m.answer.revision for m in state.answers if m.answer is not None), default=0)
-    ahead = max(0, given_up - backup.revision) // MOVED_ON
     return msgspec.structs.replace(
         _next(state, revision=backup.revision, version=version or backup.etcd_version, backup=source),
-        bump=REVISION_BUMP + ahead * MOVED_ON,
+        bump=_bump(state, backup.revision),
         in_place=in_place,
         given_up=given_up if in_place else 0,
     )
@@ -237,7 +250,11 @@ def create_seed(recovery: Recovery) -> CreateMember:
     """The seed, with the version of its survivor or backup."""
     offline = OfflineSurvivor(sha256=recovery.sha256) if recovery.sha256 else None
     start: Start = Seeding(
-        survivor=recovery.survivor, backup=recovery.backup, token=recovery.token, offline=offline
+        survivor=recovery.survivor,
+        backup=recovery.backup,
+        token=recovery.token,
+        offline=offline,
+        bump=recovery.bump,
     )
     if is_filled_by_job(recovery):
         start = Resuming(token=recovery.token)
