@@ -45,6 +45,7 @@ RULES: tuple[Rule, ...] = (
     objects.restore_labels,  # a pod without its labels is in no cache: to all later rules it would be lost
     guard.split,  # with members of two clusters, no later act is right for both
     objects.repair,  # needs neither a user nor a quorum, and may bring a quorum back
+    in_place.reopen,  # the same
     guard.locked,  # all that follows reads or changes members, which etcd allows to users only
     # Until the cluster ID is recorded.
     adopt.begin,  # a cluster that is to be adopted is never bootstrapped

@@ -99,6 +99,10 @@ class StopWrites(OnMember):
     member_id: str
 
 
+class AllowWrites(OnMember):
+    """Let the old cluster take puts again, through this member: it goes on after all."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetSeedExistingOnly(OnMember):
     """The seed serves: make its pod keep its data when it is started again.
@@ -132,6 +136,7 @@ RecoveryAction = (
     | AddReader
     | DropSeed
     | StopWrites
+    | AllowWrites
     | SetSeedExistingOnly
     | RetireMember
     | OpenSeed

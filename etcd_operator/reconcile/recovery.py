@@ -16,6 +16,7 @@ from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import Member, is_member_name, quorum
 from etcd_operator.core.recovery_actions import (
     AddReader,
+    AllowWrites,
     ConfirmLoss,
     ConfirmNothingLeft,
     ConfirmSilence,
@@ -82,6 +83,8 @@ class Recoverer:
                 self._drop(action.name)
             case StopWrites():
                 self._stop_writes(action)
+            case AllowWrites():
+                self._allow_writes(action)
             case OpenSeed():
                 self.members.open_seed(action.name)
             case _:
@@ -130,6 +133,13 @@ class Recoverer:
     def _stop_writes(self, action: StopWrites) -> None:
         alarm = Alarm(member_id=int(action.member_id, 16), kind=AlarmKind.NOSPACE)
         self._etcd(client_endpoint(self.scope.member(action.name))).raise_alarm(alarm)
+
+    def _allow_writes(self, action: AllowWrites) -> None:
+        """Where its quota is used up, etcd raises the alarm again at the next put."""
+        etcd = self._etcd(client_endpoint(self.scope.member(action.name)))
+        for alarm in etcd.alarms():
+            if alarm.kind is AlarmKind.NOSPACE:
+                etcd.disarm(alarm)
 
     def _confirm(self, action: ConfirmLoss) -> None:
         for name in action.gone:

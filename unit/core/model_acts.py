@@ -37,6 +37,7 @@ from etcd_operator.core.membership_actions import (
 )
 from etcd_operator.core.recovery_actions import (
     AddReader,
+    AllowWrites,
     CloseClients,
     ConfirmBackup,
     ConfirmLoss,
@@ -105,7 +106,7 @@ def _recover(world: World, state: ClusterState, action: RecoveryAction) -> set[s
         case ConfirmNothingLeft():
             confirm_nothing_left(world, action)
             return set()
-        case StopWrites():
+        case StopWrites() | AllowWrites():
             raise AssertionError("the clusters of the simulation have no EtcdBackups")
         case AddReader():
             return add_reader(world, state, action)

@@ -11,6 +11,7 @@ from etcd_operator.core.jobs import JobEnd
 from etcd_operator.core.members import PodProblem
 from etcd_operator.core.plan import plan
 from etcd_operator.core.recovery_actions import (
+    AllowWrites,
     CloseClients,
     ConfirmBackup,
     DropFilling,
@@ -26,6 +27,7 @@ from etcd_operator.core.rules.filling import START_PATIENCE
 from etcd_operator.core.starts import Resuming
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
+from etcd_operator.core.stock import BackupSight
 from unit.core.builders import CLUSTER_ID, TOKEN, VERSION, changed, claim, peer, with_record
 from unit.core.stored import (
     DONE,
@@ -162,8 +164,20 @@ def test_a_failure_is_recorded_before_anything_is_removed(state: ClusterState, e
 
 
 def test_a_cancelled_restore_reopens_the_service() -> None:
-    made = plan(seeding(live("", backups=sight(is_closed=True))))
-    assert made.actions == (ReopenClients(name="db-3"), DropSeed(name="db-3"))
+    state = seeding(live("", backups=sight(is_closed=True)))
+    made = plan(state)
+    assert made.actions == (AllowWrites(name="db-0"), ReopenClients(name="db-3"), DropSeed(name="db-3"))
+    for name in ("db-0", "db-1"):
+        state = changed(state, name, answer=None)
+    assert plan(state).actions == (ReopenClients(name="db-3"), DropSeed(name="db-3"))
+
+
+def test_a_service_that_is_closed_too_late_is_opened_again() -> None:
+    ended = msgspec.structs.replace(IN_PLACE, replaces="")
+    closed = replace(remembering(live(""), ended), backups=BackupSight(is_closed=True))
+    assert plan(closed).actions == (ReopenClients(name="db-3"),)
+    assert plan(replace(closed, backups=BackupSight())).actions == ()
+    assert plan(replace(live(""), backups=BackupSight(is_closed=True))).actions == ()
 
 
 def test_a_seed_with_a_problem_is_reported() -> None:

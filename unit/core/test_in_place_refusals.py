@@ -11,7 +11,7 @@ from etcd_operator.core.actions import Stage
 from etcd_operator.core.plan import plan
 from etcd_operator.core.rules.in_place import refused, restore
 from etcd_operator.core.state import ClusterState
-from unit.core.builders import CLUSTER_ID, VERSION, changed, with_record
+from unit.core.builders import CLUSTER_ID, VERSION, changed, claim, with_record
 from unit.core.stored import IN_PLACE, NAME, backup, live, remembering, sight
 
 UPGRADE = Upgrade(origin=VERSION, target="3.6.17", member="")
@@ -82,3 +82,7 @@ def test_a_failed_attempt_is_reported_with_the_name_of_the_next() -> None:
     assert "it is damaged; nothing was changed" in made.message
     assert f"={CLUSTER_ID}/one/2" in made.message
     assert plan(remembering(live("one"), failed)).reason == "RestoreRefused"
+    kept = (claim("db-9", given_up="of another one"), claim("db-4", given_up=NAME))
+    made = plan(replace(remembering(live(NAME), failed), kept=kept))
+    assert "it is damaged; members had been given up by then, and their" in made.message
+    assert "are kept: db-4; to give" in made.message

@@ -6,10 +6,11 @@ from unit.fakes.apiserver.kinds import CLAIMS, JOBS, SERVICES
 from unit.reconcile.bodies import IMPROBABLE, PEERS
 from unit.reconcile.disturbance import DISTURBANCES, Disturbance, run_or_die
 from unit.reconcile.expected import assert_finished
-from unit.reconcile.manual_recoveries import LOST, is_reason, message
+from unit.reconcile.manual_recoveries import LOST, TOKEN, is_reason, message
 from unit.reconcile.restored_clusters import DAMAGED, RESTORE, stored
 
 NAME = "c0de/one/1"
+CLOSED = "etcd.improbable.io/closed"
 OLD = ("c-0", "c-1", "c-2")
 
 
@@ -88,6 +89,40 @@ def test_an_edit_at_the_last_moment_reopens_the_cluster() -> None:
         assert_finished(made, IMPROBABLE, 3)
         assert made.etcd.etcd.keys[b"later"] == (b"value", 3)
         assert "etcd.improbable.io/closed" not in made.get(SERVICES)["metadata"].get("annotations", {})
+
+
+def test_a_seed_that_is_lost_at_the_last_moment_leaves_a_cluster_that_takes_puts() -> None:
+    """Its claim goes right after the old cluster was stopped."""
+    with stored() as (made, backups):
+        old = made.etcd
+        backups.ask(NAME)
+        backups.until(lambda: bool(old.etcd.alarms))
+        assert backups.selected == "closed"
+        made.lose_claim("c-3")
+        backups.until(is_reason(made, "RestoreFailed"))
+        assert "nothing was changed" in message(made)
+        assert f"{RESTORE}=c0de/one/2" in message(made)
+        assert (old.etcd.alarms, backups.selected) == (set(), made.status(IMPROBABLE)["bootstrap"]["token"])
+        backups.ask(None)
+        made.settle()
+        assert_finished(made, IMPROBABLE, 3)
+        assert made.etcd.etcd.keys[b"later"] == (b"value", 3)
+
+
+def test_a_request_that_closes_the_service_too_late_is_undone() -> None:
+    with stored() as (made, backups):
+        backups.ask(NAME)
+        made.run_until(lambda: bool(made.names(JOBS)))
+        backups.ask(None)
+        backups.until(lambda: not made.names(JOBS) and made.names(CLAIMS) == list(OLD))
+        made.settle()
+        token = backups.selected
+        closed = {"metadata": {"annotations": {CLOSED: NAME}}, "spec": {"selector": {TOKEN: "closed"}}}
+        made.edit(SERVICES, "c", closed)
+        made.run_until(lambda: backups.selected == token)
+        assert CLOSED not in made.get(SERVICES)["metadata"].get("annotations", {})
+        made.settle()
+        assert_finished(made, IMPROBABLE, 3)
 
 
 def test_no_client_reaches_a_seed_that_may_be_thrown_away() -> None:

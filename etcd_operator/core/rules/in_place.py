@@ -19,10 +19,16 @@ from semver import Version
 
 from etcd_operator.api.improbable import RESTORE_ANNOTATION
 from etcd_operator.api.persisted import Recovery
-from etcd_operator.core.actions import Plan
+from etcd_operator.core.actions import Action, Plan
 from etcd_operator.core.members import Member
 from etcd_operator.core.recoveries import source_of
-from etcd_operator.core.recovery_actions import CloseClients, SetSeedExistingOnly, StopWrites
+from etcd_operator.core.recovery_actions import (
+    AllowWrites,
+    CloseClients,
+    ReopenClients,
+    SetSeedExistingOnly,
+    StopWrites,
+)
 from etcd_operator.core.rules.recovery_request import begin, name_of
 from etcd_operator.core.rules.responders import is_led
 from etcd_operator.core.rules.seed import (
@@ -64,9 +70,18 @@ def refused(state: ClusterState) -> Plan | None:
         return None  # it was carried out
     why = f"the annotation {RESTORE_ANNOTATION} requests {requested}"
     if former is not None and former.failure and _is_attempt(state, former):
-        failed = f"{former.failure}; nothing was changed, and the cluster goes on as it was"
-        return held("RestoreFailed", f"{failed}; {_possible(state, requested)}")
+        return held(
+            "RestoreFailed", f"{former.failure}; {_effect(state, requested)}; {_possible(state, requested)}"
+        )
     return held("RestoreRefused", f"{why}, which is not possible: {_possible(state, requested)}")
+
+
+def _effect(state: ClusterState, requested: str) -> str:
+    """What a restore that failed has changed."""
+    given_up = [claim.name for claim in state.kept if claim.given_up == requested]
+    if given_up:
+        return f"members had been given up by then, and their claims are kept: {', '.join(given_up)}"
+    return "nothing was changed, and the cluster goes on as it was"
 
 
 def _is_attempt(state: ClusterState, former: Recovery) -> bool:
@@ -155,6 +170,30 @@ def switch(recovery: Recovery, left: list[Member], *, is_final: bool) -> Plan:
     names = [m for m in left if m.is_healthy and m.answer is not None]
     stops = [StopWrites(name=m.name, member_id=m.answer.member_id) for m in names[:1] if m.answer is not None]
     return Plan.act(*stops, reason=reason_of(recovery), message=under_way(recovery), requeue_after=SEED_POLL)
+
+
+def reopening(state: ClusterState, recovery: Recovery, left: list[Member]) -> list[Action]:
+    """What lets clients use the old cluster again, where they were kept away from it."""
+    if not state.backups.is_closed:
+        return []
+    # Puts end only after the Service was closed; it may have been too late for the last probe.
+    allowed = [AllowWrites(name=m.name) for m in left if m.is_healthy][:1] if is_led(state, left) else []
+    return [*allowed, ReopenClients(name=recovery.seed)]
+
+
+def reopen(state: ClusterState) -> Plan | None:
+    """Let the Service select members although no restore is under way.
+
+    A request to close it may take effect after its reply was given up, when the restore has ended.
+    """
+    recovery = state.persisted.recovery
+    if recovery is None or not state.backups.is_closed or state.persisted.is_recovering:
+        return None
+    return Plan.act(
+        ReopenClients(name=recovery.seed),
+        reason="Repairing",
+        message="letting clients reach the cluster again",
+    )
 
 
 def has_stopped(state: ClusterState, left: list[Member]) -> bool:

@@ -34,6 +34,7 @@ from etcd_operator.core.rules.in_place import (
     has_stopped,
     is_still_requested,
     remembering,
+    reopening,
     switch,
     with_given_up,
 )
@@ -182,7 +183,7 @@ def _return(state: ClusterState, recovery: Recovery, reason: str, message: str) 
     names = [member.name for member in ours if not _is_leaving(member)]
     if state.backups.job is not None and recovery.seed not in names:
         names.append(recovery.seed)
-    reopen = [ReopenClients(name=recovery.seed)] if state.backups.is_closed else []
+    reopen = reopening(state, recovery, responders(state))
     if ours or reopen or state.backups.job is not None:
         drops = [DropSeed(name=name) for name in names]
         return Plan.act(*reopen, *drops, reason="RecoveryEnding", message=message, requeue_after=SEED_POLL)

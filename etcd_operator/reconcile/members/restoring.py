@@ -52,7 +52,7 @@ class Restoring:
             case CloseClients():
                 self._close()
             case ReopenClients():
-                self._reopen()
+                self._reopen(action.name)
             case _:
                 assert_never(action)
 
@@ -117,7 +117,13 @@ class Restoring:
             raise Conflict(f"{name_of(recovery)} is not requested any more: the old cluster is not changed")
         self._select(CLOSED, closed=name_of(recovery))
 
-    def _reopen(self) -> None:
+    def _reopen(self, seed: str) -> None:
+        """Never where the seed was found to serve: its cluster takes the place of the old one."""
+        desired = self.scope.desired
+        claim = self.scope.objects.find(resources.CLAIMS, seed, Written)
+        notes = claim.metadata.annotations if claim is not None else {}
+        if notes.get(improbable.CLUSTER_ID_ANNOTATION) not in (None, desired.persisted.cluster_id):
+            raise Conflict(f"{seed} was found to serve: clients do not reach the old cluster again")
         self._select(self.scope.desired.token, closed=None)
 
     def _select(self, token: str, *, closed: str | None) -> None:

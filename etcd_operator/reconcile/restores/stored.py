@@ -19,7 +19,7 @@ from etcd_operator.core.backups.status import VERIFIED
 from etcd_operator.core.restores.state import JobState
 from etcd_operator.core.rules.seed import is_filled_by_job
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.stock import NO_BACKUPS, BackupSight, StoredBackup
+from etcd_operator.core.stock import BackupSight, StoredBackup
 from etcd_operator.decoding import convert
 from etcd_operator.keys import Key
 from etcd_operator.kube.informer import Informer
@@ -41,12 +41,12 @@ class StoredBackups:
     clock: Clock
 
     def __call__(self, cluster: EtcdCluster, state: ClusterState) -> BackupSight:
-        """What is known now; nothing where no backup may be restored. Raises the errors of `Client`."""
+        """What is known now; of backups nothing where none may be restored. Raises the errors of `Client`."""
         persisted, key = state.persisted, cluster.metadata.key
         may_restore = not state.has_quorum or persisted.is_recovering or state.desired.restore_in_place
         if not persisted.is_bootstrapped or not may_restore:
             self.jobs.forget(key)
-            return NO_BACKUPS
+            return BackupSight(is_closed=self._is_closed(key))
         return BackupSight(
             is_listed=self.backups.has_synced,
             stored=tuple(self._stored(key)) if self.backups.has_synced else (),
