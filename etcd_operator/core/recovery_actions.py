@@ -61,6 +61,10 @@ class AddReader(OnMember):
     """Have the data of a member that answers nobody read by a container in its pod, if there is none yet."""
 
 
+class DropUnassigned(OnMember):
+    """Delete the pod of a seed that, live, has no node: it has fetched nothing."""
+
+
 class DropSeed(OnMember):
     """Delete a seed that never served, with its claim and the Job that restores to it, if it has them.
 
@@ -134,6 +138,7 @@ RecoveryAction = (
     | ConfirmNothingLeft
     | ConfirmSilence
     | AddReader
+    | DropUnassigned
     | DropSeed
     | StopWrites
     | AllowWrites

@@ -87,6 +87,7 @@ def pod_facts(pod: Pod, *, now: datetime) -> PodFacts:
         is_finished=pod.status.phase in ("Failed", "Succeeded"),
         is_on_lost_node=state.running is not None and _is_forsaken(pod, now),
         node=pod.spec.node_name if now - instant(pod.metadata.creation_timestamp) > LOST_NODE_GRACE else "",
+        is_assigned=bool(pod.spec.node_name),
         is_terminating=pod.metadata.is_deleting,
         is_gated=keys is not None,
         serves=_serves(pod, keys) if keys is not None else None,

@@ -22,6 +22,7 @@ from etcd_operator.core.recovery_actions import (
     ConfirmSilence,
     DropFilling,
     DropSeed,
+    DropUnassigned,
     OpenSeed,
     ReadMember,
     RecoveryAction,
@@ -79,8 +80,8 @@ class Recoverer:
             case AddReader():
                 found = self._pod_as_seen(action.name, self.scope.pod(action.name).uid)
                 self.readers.add(self.scope, self.members, action.name, found)
-            case DropSeed():
-                self._drop(action.name)
+            case DropSeed() | DropUnassigned():
+                self._drop(action)
             case StopWrites():
                 self._stop_writes(action)
             case AllowWrites():
@@ -121,7 +122,13 @@ class Recoverer:
         recovery = self.scope.state.persisted.recovery
         return recovery is not None and recovery.in_place
 
-    def _drop(self, name: str) -> None:
+    def _drop(self, action: DropSeed | DropUnassigned) -> None:
+        if isinstance(action, DropUnassigned):
+            self._drop_unassigned(action.name)
+        else:
+            self._drop_seed(action.name)
+
+    def _drop_seed(self, name: str) -> None:
         """In place no quorum is needed: a person has withdrawn the request, and nothing was given up."""
         if not self._is_in_place:
             self._assert_old_quorum()
@@ -129,6 +136,19 @@ class Recoverer:
         if recovery is not None and is_filled_by_job(recovery):
             self.members.act(DropFilling(name=name))
         self.members.remove(name, ", which is not needed any more")
+
+    def _drop_unassigned(self, name: str) -> None:
+        """With its version: it is deleted only if it is not assigned to a node since it was read."""
+        found, seen = self._pod(name), self.scope.pod(name)
+        if found is None:
+            return
+        metadata = found.metadata
+        if metadata.uid != seen.uid or found.spec.node_name:
+            raise Conflict(f"{name} has a node by now: it may have fetched its data")
+        objects = self.scope.objects
+        version = metadata.resource_version
+        objects.client.delete(resources.PODS, objects.key(name), uid=metadata.uid, resource_version=version)
+        self.scope.report("PodRemoved", f"removed Pod {name}, which never had a node")
 
     def _stop_writes(self, action: StopWrites) -> None:
         alarm = Alarm(member_id=int(action.member_id, 16), kind=AlarmKind.NOSPACE)

@@ -45,6 +45,7 @@ from etcd_operator.core.recovery_actions import (
     ConfirmSilence,
     DropFilling,
     DropSeed,
+    DropUnassigned,
     FillSeed,
     RecoveryAction,
     ReopenClients,
@@ -106,6 +107,8 @@ def _recover(world: World, state: ClusterState, action: RecoveryAction) -> set[s
         case ConfirmNothingLeft():
             confirm_nothing_left(world, action)
             return set()
+        case DropUnassigned():
+            raise AssertionError("each pod of the simulation has a node")
         case StopWrites() | AllowWrites():
             raise AssertionError("the clusters of the simulation have no EtcdBackups")
         case AddReader():

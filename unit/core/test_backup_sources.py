@@ -13,14 +13,24 @@ from etcd_operator.core.desired import RestoreFrom
 from etcd_operator.core.members import FetchedBackup, Member, PodFacts
 from etcd_operator.core.plan import plan
 from etcd_operator.core.recoveries import duration
-from etcd_operator.core.recovery_actions import ConfirmLoss, ConfirmNothingLeft
+from etcd_operator.core.recovery_actions import ConfirmLoss, ConfirmNothingLeft, DropUnassigned
 from etcd_operator.core.rules.from_backup import TOOL_GRACE
 from etcd_operator.core.rules.quorum_lost import chooses_source
 from etcd_operator.core.starts import Seeding
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
 from etcd_operator.core.stock import StockSight
-from unit.core.builders import CLUSTER_ID, TOKEN, answer, bootstrapped, entry, ephemeral, persistent, pod
+from unit.core.builders import (
+    CLUSTER_ID,
+    TOKEN,
+    answer,
+    bootstrapped,
+    changed,
+    entry,
+    ephemeral,
+    persistent,
+    pod,
+)
 from unit.core.quorum_losses import RECOVERY, lost, recovering
 
 OTHER = "0badcafe"
@@ -320,6 +330,14 @@ def test_a_seed_that_may_have_all_data_is_given_up_by_a_person() -> None:
     assert (made.stage, made.reason, made.actions) == (Stage.HELD, "QuorumLost", ())
     assert "db-0003 may have fetched its data" in made.message
     assert "delete its pod to give that up and restore the backup r3 at revision 3" in made.message
+
+
+def test_a_seed_without_a_node_is_given_up() -> None:
+    unassigned = pod("db-0003", is_running=False, is_assigned=False)
+    state = with_seed(alone(having(backup(3, OTHER))), pod=unassigned)
+    assert plan(state).actions == (DropUnassigned(name="db-0003"),)
+    waits = plan(changed(state, "db-0003", pod=pod("db-0003", is_assigned=False, is_terminating=True)))
+    assert (waits.stage, waits.actions) == (Stage.HELD, ())
 
 
 def test_while_a_recovery_is_under_way_a_backup_may_be_of_its_seeds_cluster() -> None:

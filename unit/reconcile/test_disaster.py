@@ -234,6 +234,21 @@ def test_a_seed_whose_survivor_is_lost_before_it_fetched_is_given_up_by_a_person
         assert_restored(made, name, 4, 5, 6)
 
 
+def test_a_seed_without_a_node_has_fetched_nothing_from_a_survivor_that_is_lost() -> None:
+    with backed_up() as made:
+        name = store(made)
+        lose(made, 0, 1)
+        nodes = set(made.world.up)
+        made.world.up.clear()
+        made.run_until(lambda: "c-0003" in members(made))
+        made.api.objects.delete(PODS, "default", "c-0002", grace=0)
+        made.run_until(lambda: members(made) == ["c-0004"])
+        made.world.up.update(nodes)
+        made.settle()
+        assert_restored(made, name, 4, 5, 6)
+        assert recovery(made)["generation"] == 2
+
+
 def test_pods_without_labels_and_owner_keep_a_backup_from_being_restored() -> None:
     """The caches do not show them: only the live list does."""
     with backed_up() as made:

@@ -41,7 +41,7 @@ FORBIDDEN = [
 
 def test_a_running_pod() -> None:
     assert pod_facts(pod(RUNNING), now=NOW) == PodFacts(
-        name="db-0", uid="u", ip="10.0.0.1", is_running=True, has_run=True
+        is_assigned=False, name="db-0", uid="u", ip="10.0.0.1", is_running=True, has_run=True
     )
 
 

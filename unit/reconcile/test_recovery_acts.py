@@ -11,7 +11,13 @@ import pytest
 from etcd_operator.api import coreos
 from etcd_operator.api.persisted import REVISION_BUMP, Recovery
 from etcd_operator.core.members import Member
-from etcd_operator.core.recovery_actions import ConfirmLoss, OpenSeed, RetireMember, SetSeedExistingOnly
+from etcd_operator.core.recovery_actions import (
+    ConfirmLoss,
+    DropUnassigned,
+    OpenSeed,
+    RetireMember,
+    SetSeedExistingOnly,
+)
 from etcd_operator.core.state import ClusterState
 from etcd_operator.dialects.coreos import CoreosDialect
 from etcd_operator.errors import Conflict, Invalid, OperatorError
@@ -23,6 +29,7 @@ from etcd_operator.reconcile.members.ephemeral import EphemeralMembers
 from etcd_operator.reconcile.members.protocol import Scope
 from etcd_operator.reconcile.recovery import Recoverer
 from unit.dialects.builders import DEFAULTS
+from unit.fakes.apiserver.faults import Fault, Request
 from unit.fakes.apiserver.kinds import PODS
 from unit.reconcile.bench import Bench, bootstrapped
 from unit.reconcile.bodies import COREOS, ephemeral
@@ -105,6 +112,32 @@ def lose(made: Bench, *numbers: int) -> None:
     for number in numbers:
         made.delete(PODS, f"c-{number:04}")
     made.world.settle()
+
+
+def test_only_a_pod_that_has_no_node_live_is_removed_as_such(made: Bench, channels: Channels) -> None:
+    acts = Acts(made, channels)
+    with pytest.raises(Conflict, match="c-0002 has a node by now"):
+        acts.act(DropUnassigned(name="c-0002"))
+    lose(made, 2)
+    acts.act(DropUnassigned(name="c-0002"))
+    made.world.up.clear()
+    made.start()
+    made.run_until(lambda: "c-0003" in made.names(PODS))
+    made.kill()
+    acts = Acts(made, channels)
+
+    def assign(request: Request) -> Fault | None:
+        if request.method == "DELETE":
+            made.edit(PODS, "c-0003", {"metadata": {"annotations": {"changed": "meanwhile"}}})
+        return None
+
+    before, made.api.before = made.api.before, assign
+    with pytest.raises(Conflict):
+        acts.act(DropUnassigned(name="c-0003"))
+    made.api.before = before
+    acts.act(DropUnassigned(name="c-0003"))
+    assert "c-0003" not in made.names(PODS)
+    assert acts.reported == ["PodRemoved"]
 
 
 def test_a_loss_that_is_true_is_confirmed_and_reported(made: Bench, channels: Channels) -> None:

@@ -31,7 +31,7 @@ from etcd_operator.core.actions import Action, CreateMemberService, Plan, Rememb
 from etcd_operator.core.backup_tool.report import VerifiedBackup
 from etcd_operator.core.members import Member, ordinal_of
 from etcd_operator.core.recoveries import missing
-from etcd_operator.core.recovery_actions import ConfirmLoss, ConfirmNothingLeft
+from etcd_operator.core.recovery_actions import ConfirmLoss, ConfirmNothingLeft, DropUnassigned
 from etcd_operator.core.rules.automatic import outlook
 from etcd_operator.core.rules.from_backup import all_there_is, newer_than
 from etcd_operator.core.rules.given_up import loss_of, returned, without_silent
@@ -206,8 +206,16 @@ def _choose(state: ClusterState, left: Left) -> Plan:
 
 def _restore_all(state: ClusterState, backup: VerifiedBackup) -> Plan:
     """Nothing is left of any member."""
-    seeds = ", ".join(member.name for member in state.members if not is_gone(member))
-    if seeds:
+    found = [member for member in state.members if not is_gone(member)]
+    seeds = ", ".join(member.name for member in found)
+    if found and all(_is_unassigned(member) for member in found):
+        return Plan.act(
+            *(DropUnassigned(name=member.name) for member in found),
+            reason="QuorumLost",
+            message=f"the survivor is lost, and {seeds} has no node, so it has no data: it is given up",
+            requeue_after=SEED_POLL,
+        )
+    if found:
         # The kubelet may not have reported that yet, for long if its node is cut off.
         return held(
             "QuorumLost",
@@ -217,6 +225,10 @@ def _restore_all(state: ClusterState, backup: VerifiedBackup) -> Plan:
     recovery = next_from_backup(state, backup)
     message = f"the data of all members is lost: {under_way(recovery)}; {missing(recovery)}"
     return start(state, recovery, ConfirmNothingLeft(message=message))
+
+
+def _is_unassigned(member: Member) -> bool:
+    return member.pod is not None and not member.pod.is_assigned and not member.pod.is_terminating
 
 
 def start(state: ClusterState, recovery: Recovery, proof: ConfirmLoss | ConfirmNothingLeft) -> Plan:
