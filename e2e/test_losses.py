@@ -13,7 +13,7 @@ from e2e.support.space import Space
 from e2e.support.status import condition
 from e2e.support.waiting import LONG, wait_until
 from e2e.support.watching import watcher
-from e2e.test_quorum_lost import NAME, await_recovered, lose, names, pause
+from e2e.test_quorum_lost import NAME, await_recovered, lose, names, pause, restart
 from etcd_operator.kube import resources
 
 
@@ -41,7 +41,7 @@ def assert_said(space: Space, document: Document, load: Load, reason: str) -> No
     ],
 )
 def test_the_newer_of_survivor_and_backup_is_the_source(space: Space, is_survivor_newer: bool) -> None:
-    """A backup is newer than a survivor that has hung while the others were written to."""
+    """A backup is newer than a survivor that hung while the others were written to, and was restarted."""
     document = space.created(ephemeral(backup=OF_ONE_CLUSTER))
     space.wait_settled(document)
     leader = leaders_pod(space, document)
@@ -65,7 +65,8 @@ def test_the_newer_of_survivor_and_backup_is_the_source(space: Space, is_survivo
             lose(space, document, *lost)
         else:
             delete(space, document, lost)
-            stack.close()  # it goes on, alone
+            restart(space, survivor)  # what it had not read from its peers' connections is gone with them
+            stack.close()
             pause(space, document, is_paused=False)
         await_recovered(space, document)
         writes(load)
