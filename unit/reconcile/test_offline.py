@@ -185,4 +185,6 @@ def finish(made: Bench, kind: Kind) -> None:
     if kind == IMPROBABLE:
         until_recovered(made)
     else:
-        made.run_until(lambda: made.status(kind)["clusterID"] != "c0de")
+        made.run_until(
+            lambda: made.status(kind)["clusterID"] != "c0de" and "c-0001" not in made.objects()["pods"]
+        )
