@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from etcd_operator.core.actions import CreateMember, Remember, Stage
-from etcd_operator.core.members import PodFacts, PodProblem, ReaderFacts, Reading
+from etcd_operator.core.actions import CreateMember, CreateMemberService, Remember, Stage
+from etcd_operator.core.members import Member, PodFacts, PodProblem, ReaderFacts, Reading
 from etcd_operator.core.plan import plan
 from etcd_operator.core.recovery_actions import AddReader, ConfirmLoss, ConfirmSilence, ReadMember
 from etcd_operator.core.rules.offline import READ_AFTER, READ_MAJORITY_AFTER
@@ -222,3 +222,18 @@ def test_a_seed_is_not_made_for_a_survivor_that_is_not_read_any_more() -> None:
     assert isinstance(plan(begun).actions[0], CreateMember)
     lost_reader = with_pod(changed(begun, name, reading=None), name, reader=None)
     assert plan(lost_reader).actions == (AddReader(name=name),)
+
+
+def test_a_seed_whose_creation_was_not_noted_needs_no_reader_any_more() -> None:
+    """The operator died after it, and the reader has ended meanwhile."""
+    name = name_of(2)
+    state = read_ephemeral(ephemeral_restarted(2), name)
+    (remember,) = (a for a in plan(state).actions[:2] if isinstance(a, Remember))
+    begun = replace(state, desired=replace(state.desired, persisted=remember.persisted))
+    lost_reader = with_pod(changed(begun, name, reading=None), name, reader=None)
+    seed = Member(name=name_of(3), pod=pod(name_of(3)), has_service=True)
+    made = plan(replace(lost_reader, members=(*lost_reader.members, seed)))
+    noted, service = made.actions
+    assert isinstance(noted, Remember)
+    assert noted.persisted.next_ordinal == 4
+    assert service == CreateMemberService(name=name_of(3))

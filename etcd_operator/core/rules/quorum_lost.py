@@ -245,12 +245,20 @@ def start(state: ClusterState, recovery: Recovery, proof: ConfirmLoss | ConfirmN
 
 
 def _create(state: ClusterState, recovery: Recovery) -> list[Action]:
-    """The seed; then its number is used up: that distinguishes a lost seed from one never created."""
+    """The seed; then its number is used up: that distinguishes a lost seed from one never created.
+
+    One that is there is not created again: its survivor may not be read any more.
+    """
     return [
-        create_seed(recovery),
+        *([] if recovery.sha256 and _is_there(state, recovery) else [create_seed(recovery)]),
         Remember(persisted=replace(state.persisted, next_ordinal=ordinal_of(recovery.seed) + 1)),
         CreateMemberService(name=recovery.seed),
     ]
+
+
+def _is_there(state: ClusterState, recovery: Recovery) -> bool:
+    seed = state.by_name.get(recovery.seed)
+    return seed is not None and not is_gone(seed)
 
 
 def go_on(state: ClusterState, recovery: Recovery) -> Plan | Left | None:
@@ -260,7 +268,8 @@ def go_on(state: ClusterState, recovery: Recovery) -> Plan | Left | None:
         return ending
     seed = state.by_name.get(recovery.seed)
     is_made = state.persisted.next_ordinal > ordinal_of(recovery.seed)
-    if not is_made and recovery.sha256 and recovery.survivor not in known(state):
+    is_unread = bool(recovery.sha256) and recovery.survivor not in known(state)
+    if not is_made and is_unread and not _is_there(state, recovery):
         return _begin(state)  # the seed would have nobody to fetch from
     if not is_made:
         return Plan.act(
