@@ -109,6 +109,11 @@ class Pod(Value, frozen=True, kw_only=True):
         return is_true(self.status.conditions, "Ready") is not None
 
     @property
+    def is_finished(self) -> bool:
+        """Whether none of its containers will ever run again."""
+        return self.status.phase in ("Failed", "Succeeded")
+
+    @property
     def unscheduled(self) -> PodCondition | None:
         """Why it has no node."""
         found = condition_of(self.status.conditions, "PodScheduled")

@@ -84,7 +84,7 @@ def pod_facts(pod: Pod, *, now: datetime) -> PodFacts:
         has_run=state.running is not None or has_ended,
         restarts=status.restart_count if status is not None else 0,
         has_restarted=has_ended,
-        is_finished=pod.status.phase in ("Failed", "Succeeded"),
+        is_finished=pod.is_finished,
         is_on_lost_node=state.running is not None and _is_forsaken(pod, now),
         node=pod.spec.node_name if now - instant(pod.metadata.creation_timestamp) > LOST_NODE_GRACE else "",
         is_assigned=bool(pod.spec.node_name),

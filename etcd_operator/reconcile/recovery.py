@@ -164,7 +164,7 @@ class Recoverer:
     def _confirm(self, action: ConfirmLoss) -> None:
         for name in action.gone:
             found = self._pod(name)
-            if found is not None and found.status.phase not in ("Failed", "Succeeded"):
+            if found is not None and not found.is_finished:
                 raise Conflict(f"{name} still exists: not recovering")
         for name, uid in action.survivors:
             at = self._endpoint_of(name, uid)
@@ -193,7 +193,7 @@ class Recoverer:
         for pod in self._pods():
             name = pod.metadata.name
             is_ours = pod.metadata.controller_uid == desired.uid or is_member_name(name, desired.name)
-            if is_ours and pod.status.phase not in ("Failed", "Succeeded"):
+            if is_ours and not pod.is_finished:
                 raise Conflict(f"{name} still exists: not recovering from a backup")
         if action.is_loss:
             self.scope.report("QuorumLost", action.message)

@@ -104,9 +104,13 @@ def _bump(state: ClusterState, revision: int) -> int:
     """
     former = state.persisted.recovery
     began = former.revision + former.bump if former is not None else 0
-    known = max((m.answer.revision for m in state.answers if m.answer is not None), default=0)
-    ahead = max(0, max(began, known) - revision) // MOVED_ON
+    ahead = max(0, max(began, _reported(state)) - revision) // MOVED_ON
     return REVISION_BUMP + ahead * MOVED_ON
+
+
+def _reported(state: ClusterState) -> int:
+    """The highest revision that a member answers with now."""
+    return max((m.answer.revision for m in state.answers if m.answer is not None), default=0)
 
 
 def next_from_stored(
@@ -123,12 +127,11 @@ def next_from_stored(
         url=backup.url,
         spec=backup.spec,
     )
-    given_up = max((m.answer.revision for m in state.answers if m.answer is not None), default=0)
     return msgspec.structs.replace(
         _next(state, revision=backup.revision, version=version or backup.etcd_version, backup=source),
         bump=_bump(state, backup.revision),
         in_place=in_place,
-        given_up=given_up if in_place else 0,
+        given_up=_reported(state) if in_place else 0,
     )
 
 

@@ -95,7 +95,7 @@ class StoredBackups:
 
 def _is_of(backup: EtcdBackup, key: Key) -> bool:
     """Whether an EtcdBackup is one of the cluster with this key."""
-    if backup.metadata.namespace != key.namespace or backup.metadata.deletion_timestamp is not None:
+    if backup.metadata.namespace != key.namespace or backup.metadata.is_deleting:
         return False
     try:
         spec = convert(backup.spec, BackupSpec)

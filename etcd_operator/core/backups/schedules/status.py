@@ -75,13 +75,13 @@ def _last(previous: ScheduleStatus, state: ScheduleState, created: datetime | No
     name = backup_name(state.name, created) if created is not None else ""
     last = LastBackup(name=name, phase=BACKING_UP) if name else previous.last_backup
     for backup in state.backups:
-        if last is not None and backup.name == last.name and (backup.has_ended or not _is_over(last)):
+        if last is not None and backup.name == last.name and (backup.has_ended or not is_over(last)):
             return LastBackup(name=last.name, phase=backup.phase or BACKING_UP, url=backup.url)
     return last
 
 
-def _is_over(last: LastBackup) -> bool:
-    """Whether it is known to have ended: a cache that is behind may still show it at work."""
+def is_over(last: LastBackup) -> bool:
+    """Whether it is known to have ended; a cache that is behind may still show it at work."""
     return last.phase in (COMPLETED, FAILED)
 
 

@@ -19,8 +19,7 @@ from etcd_operator.api.meta import Condition, condition_of
 from etcd_operator.core.backups.schedules.plan import INVALID, SchedulePlan, plan
 from etcd_operator.core.backups.schedules.prune import FAILED_REASON, PRUNED_REASON
 from etcd_operator.core.backups.schedules.state import ScheduleState
-from etcd_operator.core.backups.schedules.status import PRUNED, SUCCEEDED, VERIFIED, status
-from etcd_operator.core.backups.state import COMPLETED, FAILED
+from etcd_operator.core.backups.schedules.status import PRUNED, SUCCEEDED, VERIFIED, is_over, status
 from etcd_operator.core.status import BEHIND, RETRY_HELD
 from etcd_operator.engine.controller import Result
 from etcd_operator.errors import OperatorError, TerminalError
@@ -190,4 +189,4 @@ class _Pass:
 
 
 def _has_just_ended(before: LastBackup | None, last: LastBackup | None) -> bool:
-    return last is not None and last.phase in (COMPLETED, FAILED) and last != before
+    return last is not None and is_over(last) and last != before
