@@ -32,7 +32,7 @@ from etcd_operator.reconcile.labels import unlabelled
 from etcd_operator.reconcile.members.facts import claim_facts, peer_facts, replica_set_problem
 from etcd_operator.reconcile.members.protocol import OwnsPod
 from etcd_operator.reconcile.prober import Prober
-from etcd_operator.reconcile.readings import ReadingsOf, no_readings
+from etcd_operator.reconcile.readings import Readings
 from etcd_operator.reconcile.replies import reply_of
 from etcd_operator.reconcile.slots import PagesNeeded
 from etcd_operator.render.budget import is_as_desired
@@ -77,9 +77,9 @@ class Observer(Generic[Cluster]):
     is_node_lost: IsNodeLost
     owns_pod: OwnsPod
     absences: Absences
+    readings: Readings
     stock_of: Callable[[Cluster, ClusterState], StockSight] = no_stock
     backups_of: Callable[[Cluster, ClusterState], BackupSight] = no_backups
-    readings: ReadingsOf = no_readings
 
     def observe(self, key: Key, cluster: Cluster) -> ClusterState | None:
         """The state of `cluster` now; None: members are being probed, and the key is queued after that."""
@@ -132,6 +132,7 @@ class Observer(Generic[Cluster]):
         """The cluster is deleted."""
         self.prober.forget(key)
         self.absences.forget(key)
+        self.readings.forget(key)
 
     def _objects(self, key: Key, desired: DesiredCluster) -> dict[str, Member]:
         caches = self.caches

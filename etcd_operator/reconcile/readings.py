@@ -3,7 +3,6 @@
 See `core.rules.offline` and `etcd_operator.survivor`.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from etcd_operator.clock import Clock
@@ -119,11 +118,3 @@ def _reading(report: SurvivorReport, member: Member) -> Reading:
         members=entries if is_voter else (),
     )
     return Reading(answer=answer, sha256=report.sha256)
-
-
-ReadingsOf = Callable[[Key, ClusterState], ClusterState]
-
-
-def no_readings(_key: Key, state: ClusterState) -> ClusterState:
-    """Where nothing is read."""
-    return state

@@ -6,6 +6,8 @@ from contextlib import contextmanager
 import pytest
 
 from etcd_operator.core.rules.offline import READ_AFTER
+from etcd_operator.keys import Key
+from etcd_operator.reconcile.readings import Readings
 from unit.fakes.apiserver import Kind
 from unit.fakes.apiserver.kinds import PODS
 from unit.reconcile import test_quorum_lost as ephemerals
@@ -106,6 +108,16 @@ def test_a_quorum_that_returns_ends_what_was_begun() -> None:
         made.settle()
         assert made.status(IMPROBABLE)["clusterID"] == "c0de"
         made.rest()
+
+
+def test_a_cluster_that_is_deleted_while_it_is_read_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    forgotten: list[Key] = []
+    with bootstrapped(*persistent(size=3)) as made:
+        lose_power(made)
+        made.run_until(lambda: is_offered(made))
+        monkeypatch.setattr(Readings, "forget", lambda _, key: forgotten.append(key))
+        made.delete(IMPROBABLE, "c")
+        made.run_until(lambda: forgotten == [Key("default", "c")])
 
 
 def test_a_reader_that_cannot_run_is_reported_with_the_next_step() -> None:
