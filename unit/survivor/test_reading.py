@@ -185,6 +185,6 @@ def test_it_knows_for_how_long_nobody_has_asked(served: Served) -> None:
     served.now = 100.0
     assert served.server.idle == 100.0
     ask(served, "/v1/survivor", {})
-    assert served.server.idle == 100.0, "a stranger does not count"
+    assert served.server.idle == 100.0, "an unauthorized request does not count"
     served.report()
     assert served.server.idle == 0.0
