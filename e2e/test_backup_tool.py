@@ -2,7 +2,6 @@
 
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from e2e.support.checks import assert_at_rest, assert_consistent
 from e2e.support.clusters import Document, ephemeral
 from e2e.support.members import Members
 from e2e.support.operators import Operator
+from e2e.support.ports import free_port
 from e2e.support.shell import NAME as SHELL
 from e2e.support.shell import etcdctl_in_shell, start_shell
 from e2e.support.space import Space
@@ -61,9 +61,7 @@ def wait_healthy(space: Space, document: Document) -> Document:
 @contextmanager
 def etcd_on(folder: Path) -> Iterator[str]:
     """An etcd of this machine that serves a data directory; its endpoint."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        client = f"127.0.0.1:{probe.getsockname()[1]}"
+    client = f"127.0.0.1:{free_port()}"
     urls = {"listen-client-urls": f"http://{client}", "advertise-client-urls": f"http://{client}"}
     flags = {"data-dir": str(folder), "listen-peer-urls": "http://127.0.0.1:0", "log-level": "error", **urls}
     process = subprocess.Popen([str(ETCD / "etcd"), *(f"--{name}={value}" for name, value in flags.items())])

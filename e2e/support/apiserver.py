@@ -4,7 +4,6 @@ It is the client whose recovery matters most: it has watches and caches, and nob
 """
 
 import json
-import socket
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from e2e.support.ports import free_port
 from e2e.support.waiting import LONG, wait_until
 from localcluster import tools
 from localcluster.kubectl import Kubectl
@@ -54,7 +54,7 @@ class ApiServer:
 @contextmanager
 def api_server(endpoint: str, folder: Path, environment: Mapping[str, str]) -> Iterator[ApiServer]:
     """Run one with its data at an etcd endpoint; `environment` has a PATH with kubectl."""
-    port = _free_port()
+    port = free_port()
     key = folder / "accounts.key"
     subprocess.run(["openssl", "genrsa", "-out", str(key), "2048"], check=True, capture_output=True)
     (folder / "tokens.csv").write_text(f"{_USER},{_USER},{_USER},system:masters\n")
@@ -122,10 +122,3 @@ def _kubeconfig(port: int) -> dict[str, Any]:
         "clusters": [{"name": "it", "cluster": cluster}],
         "users": [{"name": "it", "user": {"token": _USER}}],
     }
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address: Any = probe.getsockname()
-    return int(address[1])

@@ -6,15 +6,14 @@ State is a file, because the parallel workers of one test run share the process.
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import yaml
 
 from e2e.support.operators import Operator
+from e2e.support.ports import free_port
 from e2e.support.testbed import ROOT
 from e2e.support.waiting import LONG, wait_until
 from localcluster.kubectl import Kubectl
@@ -48,7 +47,7 @@ class OperatorProcess(Operator):
             "a deployed operator serves this cluster already"
         )
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._port_file.write_text(str(_free_port()))
+        self._port_file.write_text(str(free_port()))
         kubectl = self._kubectl.within("default")
         kubectl("create", "serviceaccount", ACCOUNT, check=False)
         binding = ["clusterrolebinding", ACCOUNT, "--clusterrole=cluster-admin"]
@@ -118,10 +117,3 @@ def _has_ended(pid: int) -> bool:
     for child in _children:
         child.poll()
     return not _is_ours(pid)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        address: Any = probe.getsockname()
-    return int(address[1])

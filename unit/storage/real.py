@@ -6,7 +6,6 @@ Requests pass a server of ours, which misbehaves on request (`unit.storage.serve
 import http.client
 import os
 import shutil
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from e2e.support.buckets import S3Bucket
+from e2e.support.ports import free_port
 from localcluster import tools
 from localcluster.paths import Cache
 from unit.storage.cases import SECRET, Case, Make, gcs_case, s3_case
@@ -35,7 +35,7 @@ def versitygw(root: Path, monkeypatch: pytest.MonkeyPatch, stack: ExitStack) -> 
     for name, value in CREDENTIALS.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("AWS_SESSION_TOKEN", "")  # the gateway refuses those that it does not know
-    bucket, port = root / "versitygw" / "bucket", _free_port()
+    bucket, port = root / "versitygw" / "bucket", free_port()
     bucket.mkdir(parents=True)
     program = _Program(
         path=_CACHE.tool(tools.VERSITYGW, "versitygw"),
@@ -59,7 +59,7 @@ def fake_gcs_server(root: Path, monkeypatch: pytest.MonkeyPatch, stack: ExitStac
 
     It does not list its upload sessions. A question for the state of one completes it with what is there.
     """
-    bucket, port = root / "fake-gcs-server" / "bucket", _free_port()
+    bucket, port = root / "fake-gcs-server" / "bucket", free_port()
     bucket.mkdir(parents=True)
     where = ("-scheme=http", "-host=127.0.0.1", f"-port={port}", f"-filesystem-root={bucket.parent}")
     program = _Program(
@@ -130,12 +130,6 @@ def _await(condition: Callable[[], bool], complaint: str) -> None:
     while not condition():
         assert time.monotonic() < end, complaint
         time.sleep(0.05)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def _forwarding(port: int) -> App:
