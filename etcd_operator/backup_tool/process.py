@@ -14,6 +14,7 @@ from etcd_operator.backup_tool.inventory import load
 from etcd_operator.backup_tool.runner import STALL_SECONDS, Runner
 from etcd_operator.backup_tool.server import ApiServer
 from etcd_operator.backup_tool.stock import StockKeeper
+from etcd_operator.backup_tool.storing import Storing
 from etcd_operator.backup_tool.worker import Worker
 from etcd_operator.clock import Clock, SystemClock
 from etcd_operator.errors import OperatorError
@@ -49,7 +50,7 @@ def running(config: Config, clock: Clock | None = None) -> Iterator[tuple[Worker
     """Worker and server at work. Raises `StoreError` for the URL, `OperatorError` for the port."""
     clock = clock or SystemClock()
     opened, folder = place(config.to, config.folder)
-    stopping = threading.Event()
+    stopping, storing = threading.Event(), Storing()
     runner = Runner(
         open_store=opened,
         folder=folder,
@@ -58,13 +59,14 @@ def running(config: Config, clock: Clock | None = None) -> Iterator[tuple[Worker
         scratch=config.scratch,
         clock=clock,
         is_stopping=stopping.is_set,
+        storing=storing,
     )
     worker = Worker(runner, interval=config.interval, clock=clock)
     thread = threading.Thread(target=worker.run, name="backups")
     stock = StockKeeper(
         load=lambda cluster_id: load(opened(), folder, running=cluster_id or worker.cluster_id),
         open_store=opened,
-        is_busy=lambda: worker.is_backing_up,
+        storing=storing,
         clock=clock,
     )
     api = Api(

@@ -26,6 +26,7 @@ from etcd_operator.backup_tool.inventory import Inventory, StoredBackup
 from etcd_operator.backup_tool.members import members
 from etcd_operator.backup_tool.names import Name
 from etcd_operator.backup_tool.spool import Spool, spooled
+from etcd_operator.backup_tool.storing import Storing
 from etcd_operator.clock import Clock
 from etcd_operator.errors import OperatorError
 from etcd_operator.etcd.channel import Channels
@@ -59,7 +60,7 @@ class Runner:
     """Takes the backups of one cluster; for use by one thread.
 
     open_store: a store of its own for each caller. folder: of this cluster in the store. endpoint: where etcd
-    is found (`host:port`). keep: how many backups. scratch: a folder for one snapshot.
+    is found (`host:port`). keep: how many backups. scratch: a folder for one snapshot. storing: see there.
     """
 
     open_store: Callable[[], Store]
@@ -69,6 +70,7 @@ class Runner:
     scratch: Path
     clock: Clock
     is_stopping: Callable[[], bool]
+    storing: Storing
     _seen: dict[str, float] = field(default_factory=dict)
 
     def load(self) -> Inventory:
@@ -78,8 +80,7 @@ class Runner:
     def turn(self) -> Turn:
         """Store a backup if the revision has grown. Raises `OperatorError`."""
         begin = self.clock.monotonic()
-        with closing(Channels()) as channels:
-            chosen = self._choose(channels)
+        with closing(Channels()) as channels, self.storing.of(lambda: self._choose(channels)) as chosen:
             running = hex_id(chosen.status.cluster_id)
             store = self.open_store()
             before = inventory.load(store, self.folder, running=running)
@@ -88,9 +89,9 @@ class Runner:
             if newest is not None and newest.name.revision >= chosen.status.revision:
                 return Turn(inventory=before, is_new=False)
             is_new = self._store(store, channels, chosen, before)
-        after = inventory.load(store, self.folder, running=running)
-        if is_new:
-            after = self._purged(store, after, running)
+            after = inventory.load(store, self.folder, running=running)
+            if is_new:
+                after = self._purged(store, after, running)
         return Turn(inventory=after, is_new=is_new, took=self.clock.monotonic() - begin)
 
     def clean(self) -> Inventory:
@@ -108,6 +109,7 @@ class Runner:
 
     def _choose(self, channels: Channels) -> source.Source:
         """The best member; by the address of the Service if members cannot be reached by theirs."""
+        self._require_running()
         found = members(channels, self.endpoint)
         if found:
             try:
@@ -146,9 +148,12 @@ class Runner:
 
     def _stoppable(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         for chunk in chunks:
-            if self.is_stopping():
-                raise Stopped("the backup tool is being stopped")
+            self._require_running()
             yield chunk
+
+    def _require_running(self) -> None:
+        if self.is_stopping():
+            raise Stopped("the backup tool is being stopped")
 
     def _purged(self, store: Store, after: Inventory, running: str) -> Inventory:
         """What is left once the surplus is removed; a failure to remove does not fail the backup."""

@@ -1,7 +1,7 @@
 """Which backup can be restored: the newest one of which every byte was read and checked.
 
 A recovery asks this when members are lost, so it must not miss a backup that is being stored. Promises:
-- nothing is reported while a backup is being taken, nor what was checked before another one was stored;
+- nothing is reported while a backup is being stored, nor what was checked before another one was stored;
 - reading happens on one thread at a time, and never on that of a request for longer than `PATIENCE`.
 """
 
@@ -13,6 +13,7 @@ from etcd_operator.backup.errors import Damaged, NotABackup
 from etcd_operator.backup.keys import KeyRing
 from etcd_operator.backup.verify import verify
 from etcd_operator.backup_tool.inventory import Inventory, StoredBackup
+from etcd_operator.backup_tool.storing import Storing
 from etcd_operator.clock import Clock
 from etcd_operator.core.backup_tool.report import Stock, VerifiedBackup
 from etcd_operator.errors import OperatorError
@@ -39,19 +40,19 @@ class _Result:
 
 
 class StockKeeper:
-    """Checks what is stored when it is asked; for use from any thread. is_busy: a backup is being taken."""
+    """Checks what is stored when it is asked; for use from any thread."""
 
     def __init__(
         self,
         *,
         load: Callable[[str], Inventory],
         open_store: Callable[[], Store],
-        is_busy: Callable[[], bool],
+        storing: Storing,
         clock: Clock,
     ) -> None:
         self._load = load
         self._open_store = open_store
-        self._is_busy = is_busy
+        self._storing = storing
         self._clock = clock
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
@@ -62,7 +63,7 @@ class StockKeeper:
 
         running: the ID of the etcd cluster whose backups come first; empty for the one that the tool knows.
         """
-        if self._is_busy():
+        if not self._storing.may_report():
             return Stock()
         found = self._load(running)
         listed = tuple((each.path, each.manifest.stored_sha256) for each in found.backups)

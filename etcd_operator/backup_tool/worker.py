@@ -99,11 +99,6 @@ class Worker:
         """Whether `stop` was called."""
         return self._is_stopping
 
-    @property
-    def is_backing_up(self) -> bool:
-        """Whether a backup is being taken."""
-        return self._is_backing_up
-
     def ask(self, *, cleanup: bool = False) -> Ticket:
         """Ask for a turn, as soon as one can begin."""
         ticket = Ticket(is_cleanup=cleanup)

@@ -13,6 +13,7 @@ from etcd_operator.backup_tool.inventory import load
 from etcd_operator.backup_tool.seed import PATIENCE, FromTool, Request, SeedError, from_store
 from etcd_operator.backup_tool.server import ApiServer
 from etcd_operator.backup_tool.stock import VALID_SECONDS, StockKeeper
+from etcd_operator.backup_tool.storing import Storing
 from etcd_operator.backup_tool.worker import Worker
 from etcd_operator.core.backup_tool.report import Stock
 from etcd_operator.etcd.values import hex_id
@@ -41,15 +42,14 @@ def damage(store: Directory, path: str) -> None:
 
 
 class Keeper(StockKeeper):
-    """On a folder; busy as the test says."""
+    """On a folder."""
 
     def __init__(self, store: Directory) -> None:
-        self.busy = False
         self.clock = FakeClock()
         super().__init__(
             load=lambda running: load(store, FOLDER, running=running),
             open_store=lambda: store,
-            is_busy=lambda: self.busy,
+            storing=Storing(),
             clock=self.clock,
         )
 
@@ -97,14 +97,11 @@ def test_the_etcd_cluster_that_is_asked_for_comes_first(store: Directory) -> Non
     assert revision(keeper.checked()) == 9
 
 
-def test_nothing_is_reported_while_a_backup_is_taken_nor_what_was_checked_before(store: Directory) -> None:
+def test_what_was_checked_before_a_backup_was_stored_is_not_reported(store: Directory) -> None:
     put(store, 5)
     keeper = Keeper(store)
     assert revision(keeper.checked()) == 5
-    keeper.busy = True
-    assert keeper.report() == Stock()
     put(store, 6, minutes=1)
-    keeper.busy = False
     assert revision(keeper.checked()) == 6
 
 

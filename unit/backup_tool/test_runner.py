@@ -10,6 +10,7 @@ from etcd_operator.backup.manifest import name_of
 from etcd_operator.backup_tool.inventory import Inventory
 from etcd_operator.backup_tool.runner import LEFTOVER_SECONDS, Runner, Stopped
 from etcd_operator.backup_tool.spool import ScratchFailed
+from etcd_operator.backup_tool.storing import Storing
 from etcd_operator.etcd.values import hex_id
 from etcd_operator.storage.directory import Directory
 from etcd_operator.storage.errors import NameTaken, StoreFull, Unreachable
@@ -46,6 +47,7 @@ class Bed:
             scratch=self.scratch,
             clock=self.clock,
             is_stopping=lambda: self.is_stopping,
+            storing=Storing(),
         )
 
     @property
