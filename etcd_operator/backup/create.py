@@ -10,7 +10,7 @@ Promises:
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -22,18 +22,12 @@ from etcd_operator.backup.database import DatabaseScan, DatabaseSummary
 from etcd_operator.backup.errors import BackupError, Damaged, ManifestMissing, SnapshotDamaged, SnapshotOld
 from etcd_operator.backup.keys import Key
 from etcd_operator.backup.manifest import SUFFIX, Compression, Manifest, decode, encode, name_of
+from etcd_operator.backup.progress import OnProgress, counted, ignore_progress
 from etcd_operator.etcd.values import hex_id
 from etcd_operator.storage.errors import NameTaken, StoreError
 from etcd_operator.storage.protocol import Store
 
 _BLOCK = 1 << 18
-
-OnProgress = Callable[[int], None]
-"""Called with the number of plain bytes processed so far."""
-
-
-def ignore_progress(_done: int) -> None:
-    """The `OnProgress` that does nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,17 +171,14 @@ class _Transfer:
         )
 
     def _plain(self) -> Iterator[bytes]:
-        done = 0
-        for block in ahead(_blocks(self._snapshot)):
+        for block in counted(ahead(_blocks(self._snapshot)), self._on_progress):
             with _damage_of_transfer():
                 self._scan.feed(block)
-            done += len(block)
-            self._on_progress(done)
             yield block
         with _damage_of_transfer():
             self._summary = self._scan.finish()
             if not self._summary.has_hash:
-                raise Damaged(f"it does not end with etcd's hash after {done} bytes")
+                raise Damaged(f"it does not end with etcd's hash after {self._summary.size} bytes")
         _check_age(self._summary, self._revision)
 
     def _stored(self) -> tuple[int, str]:

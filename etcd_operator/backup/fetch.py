@@ -18,10 +18,10 @@ from typing import BinaryIO
 
 from etcd_operator.backup import contents
 from etcd_operator.backup.catalog import load
-from etcd_operator.backup.create import OnProgress, ignore_progress
 from etcd_operator.backup.errors import Damaged, FetchError
 from etcd_operator.backup.keys import KeyRing
 from etcd_operator.backup.manifest import Manifest
+from etcd_operator.backup.progress import OnProgress, counted, ignore_progress
 from etcd_operator.storage.errors import NameTaken, StoreError
 from etcd_operator.storage.partial import name_file, sync_folder
 from etcd_operator.storage.protocol import Store
@@ -130,10 +130,8 @@ def _append(
             _write(file, chunk)
             yield chunk
 
-    done = 0
-    for chunk in contents.stored(chunks(), manifest):
-        done += len(chunk)
-        on_progress(done)
+    for _ in counted(contents.stored(chunks(), manifest), on_progress):
+        pass
 
 
 def _decoded(partial: Path, file: BinaryIO, manifest: Manifest, keys: KeyRing) -> Path:

@@ -11,12 +11,12 @@ from pathlib import Path
 
 from etcd_operator.backup import frames
 from etcd_operator.backup.catalog import load
-from etcd_operator.backup.create import OnProgress, ignore_progress
 from etcd_operator.backup.database import DatabaseScan, ends_with_hash, is_whole
 from etcd_operator.backup.errors import Damaged, NotABackup
 from etcd_operator.backup.keys import KeyRing
 from etcd_operator.backup.manifest import Manifest
-from etcd_operator.backup.verify import snapshot
+from etcd_operator.backup.progress import OnProgress, counted, ignore_progress
+from etcd_operator.backup.verify import same, snapshot
 from etcd_operator.storage.errors import NotFound
 from etcd_operator.storage.protocol import Store
 
@@ -48,8 +48,8 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restorable:
-    """An object in a store. size: of the plain snapshot, in bytes. sha256: what its SHA-256 has to be, or
-    empty if any will do.
+    """An object in a store. size: of the plain snapshot, in bytes. sha256: of one that was verified, which it
+    has to be; empty if any will do.
     """
 
     store: Store
@@ -61,22 +61,29 @@ class Restorable:
     def save(self, file: Path, keys: KeyRing, *, on_progress: OnProgress = ignore_progress) -> Snapshot:
         """Write the plain snapshot to a new file. Only a file whose writing ended without an error is whole.
 
+        What is in a snapshot that was verified is not looked at again: it has the same bytes.
         Raises `Damaged`, `WrongKey`, the store's errors, and `OSError` of the file.
         """
         with file.open("xb") as output:
-            return self._read(keys, on_progress, output.write)
+            if self.manifest is None or not self.sha256:
+                return self._verified(keys, on_progress, output.write)
+            found = self._same(of_manifest(self.manifest))
+            chunks = same(self.store, self.name, self.manifest, keys)
+            output.writelines(counted(chunks, on_progress))
+        return found
 
     def check(self, keys: KeyRing, *, on_progress: OnProgress = ignore_progress) -> Snapshot:
         """Read everything, and keep nothing. Raises `Damaged`, `WrongKey`, and the store's errors."""
-        return self._read(keys, on_progress, len)
+        return self._verified(keys, on_progress, len)
 
-    def _read(self, keys: KeyRing, on_progress: OnProgress, write: Callable[[bytes], object]) -> Snapshot:
+    def _verified(self, keys: KeyRing, on_progress: OnProgress, write: Callable[[bytes], object]) -> Snapshot:
         if self.manifest is None:
-            found = self._read_plain(on_progress, write)
-        else:
-            for chunk in snapshot(self.store, self.name, self.manifest, keys, on_progress=on_progress):
-                write(chunk)
-            found = of_manifest(self.manifest)
+            return self._same(self._read_plain(on_progress, write))
+        for chunk in snapshot(self.store, self.name, self.manifest, keys, on_progress=on_progress):
+            write(chunk)
+        return self._same(of_manifest(self.manifest))
+
+    def _same(self, found: Snapshot) -> Snapshot:
         if self.sha256 and found.sha256 != self.sha256:
             raise Damaged(f"{self.name} has the SHA-256 {found.sha256}, not {self.sha256}: it was replaced")
         return found
@@ -133,8 +140,8 @@ def of_manifest(manifest: Manifest) -> Snapshot:
 def _scanned(
     chunks: Iterable[bytes], name: str, scan: DatabaseScan, on_progress: OnProgress
 ) -> Iterator[bytes]:
-    begin, done = b"", 0
-    for chunk in chunks:
+    begin = b""
+    for chunk in counted(chunks, on_progress):
         if len(begin) < len(frames.MAGIC):
             begin += chunk[: len(frames.MAGIC)]
             if begin.startswith(frames.MAGIC):
@@ -143,6 +150,4 @@ def _scanned(
                     "or the manifest was not copied"
                 )
         scan.feed(chunk)
-        done += len(chunk)
-        on_progress(done)
         yield chunk

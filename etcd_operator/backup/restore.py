@@ -20,10 +20,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from etcd_operator.backup.create import OnProgress, ignore_progress
 from etcd_operator.backup.errors import ProgramFailed, RestoreError
 from etcd_operator.backup.keys import KeyRing
 from etcd_operator.backup.programs import Tool, last_line, started, time_limit
+from etcd_operator.backup.progress import OnProgress, ignore_progress
 from etcd_operator.backup.restorable import Restorable, Snapshot
 from etcd_operator.storage.partial import sync_folder
 

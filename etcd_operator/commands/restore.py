@@ -67,7 +67,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     # For the pod that the operator makes: a volume may come with data that another restore has left.
     parser.add_argument("--skip-restored", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--progress-port", type=int, default=0, help=argparse.SUPPRESS)
-    parser.add_argument("--sha256", metavar="HEX", default="", help="what the snapshot's SHA-256 has to be")
+    parser.add_argument(
+        "--sha256", metavar="HEX", default="", help="the SHA-256 of the snapshot, as --check reports it"
+    )
     etcd_programs.add_arguments(parser, "etcdutl")
     keys.add_arguments(parser, "the keys of encrypted backups: a file with one key, or a folder of them")
     members.add_arguments(parser)

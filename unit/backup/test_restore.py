@@ -6,6 +6,7 @@ import pytest
 
 from etcd_operator.backup import restore as module
 from etcd_operator.backup.create import Options
+from etcd_operator.backup.database import DatabaseScan
 from etcd_operator.backup.errors import (
     Damaged,
     NotABackup,
@@ -16,7 +17,7 @@ from etcd_operator.backup.errors import (
 from etcd_operator.backup.keys import Key, KeyRing
 from etcd_operator.backup.manifest import name_of
 from etcd_operator.backup.programs import find_tool
-from etcd_operator.backup.restorable import Check, find
+from etcd_operator.backup.restorable import Check, find, of_manifest
 from etcd_operator.backup.restore import restore
 from etcd_operator.storage.errors import Unreachable
 from unit.backup.restoring import COPY, KEYS, MEMBER, Setting
@@ -79,12 +80,21 @@ def test_a_framed_backup_needs_its_manifest(setting: Setting) -> None:
     assert setting.has_nothing()
 
 
-def test_a_damaged_backup_leaves_nothing(setting: Setting) -> None:
-    setting.backup()
+@pytest.mark.parametrize("is_known", [False, True], ids=["unknown", "verified before"])
+def test_a_damaged_backup_leaves_nothing(setting: Setting, is_known: bool) -> None:
+    manifest = setting.backup()
     setting.plain(snapshot().replace(b"vvv", b"vVv", 1))
     with pytest.raises(Damaged, match="does not match the SHA-256"):
-        setting.restore()
+        setting.restore(sha256=manifest.sha256 if is_known else "")
     assert setting.has_nothing()
+
+
+def test_what_is_in_a_snapshot_that_was_verified_is_not_looked_at_again(
+    setting: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = setting.backup(Options(key=KEYS.newest))
+    monkeypatch.setattr(DatabaseScan, "feed", lambda *_: pytest.fail("the database is read again"))
+    assert setting.restore(sha256=manifest.sha256) == of_manifest(manifest)
 
 
 def test_another_backup_than_the_verified_one(setting: Setting) -> None:
