@@ -20,13 +20,23 @@ def _state(task: Path) -> str:
         return "ended"
 
 
+_given: set[int] = set()
+
+
 def free_address() -> str:
-    """A `host:port` that nobody listens on; the host is this process's own loopback address."""
+    """A `host:port` that nobody listens on; the host is this process's own loopback address.
+
+    No port is given twice: who was given it may not listen yet.
+    """
     pid = os.getpid()
     host = f"127.77.{pid >> 8 & 255}.{pid & 255}"
-    with socket.socket() as probe:
-        probe.bind((host, 0))
-        return f"{host}:{probe.getsockname()[1]}"
+    while True:
+        with socket.socket() as probe:
+            probe.bind((host, 0))
+            port = probe.getsockname()[1]
+        if port not in _given:
+            _given.add(port)
+            return f"{host}:{port}"
 
 
 @dataclass(slots=True, kw_only=True)
