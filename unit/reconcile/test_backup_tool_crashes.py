@@ -35,6 +35,7 @@ def assert_as_wanted(made: Bench) -> None:
     made.rest()
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("disturbance", DISTURBANCES.values(), ids=DISTURBANCES)
 def test_backups_begin_whatever_happens_at_any_write(disturbance: Disturbance) -> None:
     write, goes_on = 1, True
@@ -54,6 +55,7 @@ def test_backups_begin_whatever_happens_at_any_write(disturbance: Disturbance) -
     assert write > 5
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("skips", [False, True])
 def test_backups_begin_on_caches_that_lag_behind(skips: bool) -> None:
     write, goes_on = 1, True
@@ -67,6 +69,7 @@ def test_backups_begin_on_caches_that_lag_behind(skips: bool) -> None:
     assert write > 5
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("disturbance", DISTURBANCES.values(), ids=DISTURBANCES)
 def test_backups_are_deleted_whatever_happens_at_any_write(disturbance: Disturbance) -> None:
     write, goes_on = 1, True

@@ -75,11 +75,13 @@ ERRAND = Errand(
 )
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("disturbance", DISTURBANCES.values(), ids=DISTURBANCES)
 def test_a_backup_is_verified_once_whatever_happens_at_any_write(disturbance: Disturbance) -> None:
     ERRAND.disturbed_at_each_write(disturbance)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("skips", [False, True])
 def test_a_backup_is_verified_once_on_caches_that_lag_behind(skips: bool) -> None:
     ERRAND.on_lagging_caches(skips=skips)

@@ -40,11 +40,13 @@ def prunes_created(made: Bench) -> int:
 ERRAND = Errand(lambda made: made.create(*schedule(retention=RETENTION)), is_pruned, assert_pruned, writes=9)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("disturbance", DISTURBANCES.values(), ids=DISTURBANCES)
 def test_each_backup_is_followed_by_one_prune_whatever_happens_at_any_write(disturbance: Disturbance) -> None:
     ERRAND.disturbed_at_each_write(disturbance)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("skips", [False, True])
 def test_each_backup_is_followed_by_one_prune_on_caches_that_lag_behind(skips: bool) -> None:
     ERRAND.on_lagging_caches(skips=skips)

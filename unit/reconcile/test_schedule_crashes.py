@@ -56,6 +56,7 @@ def errand(kept: int) -> Errand:
 
 
 @KEEPS
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("disturbance", DISTURBANCES.values(), ids=DISTURBANCES)
 def test_each_time_is_backed_up_once_whatever_happens_at_any_write(
     disturbance: Disturbance, kept: int
@@ -63,6 +64,7 @@ def test_each_time_is_backed_up_once_whatever_happens_at_any_write(
     errand(kept).disturbed_at_each_write(disturbance)
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("skips", [False, True])
 def test_each_time_is_backed_up_once_on_caches_that_lag_behind(skips: bool) -> None:
     errand(kept=3).on_lagging_caches(skips=skips)

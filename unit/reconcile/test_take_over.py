@@ -81,6 +81,7 @@ def test_a_cluster_that_was_taken_over_resumes_and_shrinks_as_any_other() -> Non
         assert made.etcd.etcd.keys[b"key"][0] == b"value"
 
 
+@pytest.mark.exhaustive
 @pytest.mark.parametrize("dies_at", range(1, 12))
 def test_an_operator_that_dies_during_a_take_over_continues_it(dies_at: int) -> None:
     with of_improbable() as made:
