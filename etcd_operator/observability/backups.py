@@ -3,14 +3,12 @@
 A time is exported, and no age: an age would stand still if the operator did.
 """
 
-import threading
 from collections.abc import Callable, Iterator
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 
 from etcd_operator.figures import BackupFigures
-from etcd_operator.keys import Key
+from etcd_operator.observability.series import Series
 
 PREFIX = "etcd_operator_backup_"
 LABELS = ("namespace", "kind", "name", "etcd_cluster")
@@ -39,29 +37,12 @@ _GAUGES: tuple[tuple[str, str, Value], ...] = (
 _FAILURES = "Backups that have failed, since the operator or the backup tool was started."
 
 
-class BackupSeries(Collector):
-    """The figures of all objects. They are shown only while `leads`: another process has newer ones then."""
-
-    def __init__(self, leads: Callable[[], bool]) -> None:
-        self._leads = leads
-        self._lock = threading.Lock()
-        self._figures: dict[tuple[str, Key], BackupFigures] = {}
-
-    def set(self, kind: str, key: Key, figures: BackupFigures | None) -> None:
-        """What a pass found; None removes the series of the object."""
-        with self._lock:
-            if figures is None:
-                self._figures.pop((kind, key), None)
-            else:
-                self._figures[kind, key] = figures
+class BackupSeries(Series[BackupFigures]):
+    """The figures of all objects with regular backups, by kind."""
 
     def collect(self) -> Iterator[Metric]:
         """All families, at each scrape."""
-        with self._lock:
-            found = dict(self._figures) if self._leads() else {}
-        labelled = [
-            ((key.namespace, kind, key.name, each.cluster), each) for (kind, key), each in found.items()
-        ]
+        labelled = [((key.namespace, kind, key.name, each.cluster), each) for kind, key, each in self.shown()]
         for name, description, value in _GAUGES:
             gauge = GaugeMetricFamily(PREFIX + name, description, labels=LABELS)
             for labels, each in labelled:
