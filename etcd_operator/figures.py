@@ -1,4 +1,4 @@
-"""What metrics show of regular backups: values that passes find and a scrape reads."""
+"""What metrics show of clusters, regular backups and restores: values that passes find and a scrape reads."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,3 +30,39 @@ OnFigures = Callable[[str, Key, BackupFigures | None], None]
 
 HEALTH = {"True": True, "False": False}
 """`is_healthy` by the status of a condition."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterFigures:
+    """Of one EtcdCluster.
+
+    is_available: as the condition Available; None until it has served, while it is being restored at its
+    creation, and while another cluster serves for it. held: why nothing is done until something outside
+    changes, a reason of the condition Degraded or `Paused`; empty if that is not so.
+    """
+
+    is_available: bool | None
+    held: str = ""
+
+
+OnClusterFigures = Callable[[str, Key, ClusterFigures | None], None]
+"""`(API group, key, figures)`: the figures of an EtcdCluster; None when it is deleted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoreFigures:
+    """Of one EtcdRestore.
+
+    cluster: the EtcdCluster that it makes. last_progress: seconds since the epoch; None after its end.
+    """
+
+    cluster: str
+    phase: str
+    last_progress: float | None = None
+
+
+OnRestoreFigures = Callable[[Key, RestoreFigures | None], None]
+"""`(key, figures)`: the figures of an EtcdRestore; None when it is deleted."""
+
+OnRestoreEnd = Callable[[str], None]
+"""`(phase)`: an EtcdRestore has ended in this phase; once for each."""

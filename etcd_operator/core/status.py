@@ -96,7 +96,7 @@ def conditions(state: ClusterState, plan: Plan) -> tuple[Condition, ...]:
     may have to know.
     """
     verdicts = {
-        "Available": _available(state),
+        "Available": available(state),
         "Progressing": (plan.stage is Stage.WORKING, plan.reason, plan.message),
         "Degraded": _degraded(state, plan),
     }
@@ -112,7 +112,8 @@ def conditions(state: ClusterState, plan: Plan) -> tuple[Condition, ...]:
 Verdict = tuple[bool, str, str]
 
 
-def _available(state: ClusterState) -> Verdict:
+def available(state: ClusterState) -> Verdict:
+    """Whether clients are served; reason and message. `QuorumLost` only after the cluster has served."""
     if state.persisted.is_restoring:
         return False, "Creating", "a backup is being restored: the cluster has not served yet"
     if state.persisted.is_recovering and not _serves_still(state):

@@ -14,10 +14,12 @@ from typing import Protocol
 from prometheus_client import CollectorRegistry, Counter, Gauge, GCCollector, Histogram, ProcessCollector
 from prometheus_client.exposition import choose_encoder
 
-from etcd_operator.figures import BackupFigures
+from etcd_operator.figures import BackupFigures, ClusterFigures, RestoreFigures
 from etcd_operator.keys import Key
 from etcd_operator.observability.backups import BackupSeries
+from etcd_operator.observability.clusters import ClusterSeries
 from etcd_operator.observability.files import limits
+from etcd_operator.observability.restores import RestoreSeries
 
 _QUEUE_BUCKETS = (0.001, 0.005, 0.025, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0)
 _UPGRADE_BUCKETS = (2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0, 900.0, 3600.0)
@@ -60,7 +62,11 @@ class Metrics:
         self._make_files()
         self._is_leader = False
         self._backups = BackupSeries(lambda: self._is_leader)
-        self.registry.register(self._backups)
+        self._clusters = ClusterSeries(lambda: self._is_leader)
+        self._restores = RestoreSeries(lambda: self._is_leader)
+        for series in (self._backups, self._clusters, self._restores):
+            self.registry.register(series)
+        self._make_ends()
 
     def controller(self, name: str, *, workers: int) -> "ControllerMetrics":
         """The metrics of one controller with that many workers; once per name."""
@@ -93,10 +99,32 @@ class Metrics:
         """What was found of the regular backups of an object; None if it has none any more."""
         self._backups.set(kind, key, figures)
 
+    def cluster_figures(self, group: str, key: Key, figures: ClusterFigures | None) -> None:
+        """What was found of an EtcdCluster of that API group; None if it is deleted."""
+        self._clusters.set(group, key, figures)
+
+    def restore_figures(self, key: Key, figures: RestoreFigures | None) -> None:
+        """What was found of an EtcdRestore; None if it is deleted."""
+        self._restores.set("", key, figures)
+
+    def restore_ended(self, phase: str) -> None:
+        """An EtcdRestore has ended, as Completed or Failed."""
+        self._restore_ends.labels(phase=phase).inc()
+
     def render(self, accept: str = "") -> tuple[bytes, str]:
         """The scrape: body and content type, in the format that the Accept header asks for."""
         encode, content_type = choose_encoder(accept)
         return encode(self.registry), content_type
+
+    def _make_ends(self) -> None:
+        self._restore_ends = Counter(
+            "etcd_operator_restore_ends",
+            "EtcdRestores that have ended since the operator was started, by phase.",
+            ["phase"],
+            registry=self.registry,
+        )
+        for phase in ("Completed", "Failed"):  # from 0 on, so that `increase` counts the first one
+            self._restore_ends.labels(phase=phase)
 
     def _make_files(self) -> None:
         """The limits, in addition to `process_open_fds` and `process_max_fds` of the collector."""

@@ -18,6 +18,7 @@ import structlog
 from etcd_operator.api.meta import RawObject
 from etcd_operator.clock import Clock
 from etcd_operator.core.actions import Plan, Remember, Stage
+from etcd_operator.core.figures import figures
 from etcd_operator.core.plan import plan
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import MILESTONES, QUIET_HOLDS, RETRY_HELD, WARNINGS, awaits_cluster_version
@@ -25,6 +26,7 @@ from etcd_operator.dialects.base import Dialect
 from etcd_operator.engine.controller import Result
 from etcd_operator.errors import Forbidden, Invalid, NotLeading, OperatorError
 from etcd_operator.etcd.errors import Corrupt, NotInSync, UnhealthyCluster
+from etcd_operator.figures import ClusterFigures
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.act import Actor
 from etcd_operator.reconcile.caches import Caches, Cluster
@@ -73,6 +75,7 @@ class ClusterReconciler(Generic[Cluster]):
     resync: float
     upgrades: UpgradeWatch
     failures: Failures
+    on_figures: Callable[[Key, ClusterFigures | None], None]
     peer_status: PeerStatusWriter | None = None
 
     def reconcile(self, key: Key) -> Result:
@@ -81,6 +84,7 @@ class ClusterReconciler(Generic[Cluster]):
         if cluster is None:
             self.observer.forget(key)
             self.failures.passed(key)
+            self.on_figures(key, None)
             return Result()
         state = self.observer.observe(key, cluster)
         if state is None:
@@ -103,6 +107,8 @@ class _Pass(Generic[Cluster]):
 
     def run(self) -> Result:
         """Act; then write what was observed, whatever the result. Raises what failed, for another try."""
+        if self._state.desired.is_deleting:
+            self._of.on_figures(self._key, None)
         if not self._state.is_fresh or self._state.desired.is_deleting:
             return Result(requeue_after=self._plan.requeue_after, is_done=self._state.is_fresh)
         failure = attempt(self._act)
@@ -111,6 +117,7 @@ class _Pass(Generic[Cluster]):
         attempts = Attempts(self._of.clock)
         attempts.make(partial(self._of.readiness_writer.write, self._state))
         self._plan = self._explained(failure) if failure is not None else self._with_failed_gates(attempts)
+        self._of.on_figures(self._key, figures(self._state, self._plan))
         if not self._plan.is_quiet:
             attempts.make(self._write_status)
             if self._of.peer_status is not None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Generic
 
@@ -74,6 +75,7 @@ class Parts(Generic[Cluster]):
                 clock=wiring.clock, on_finished=wiring.on_upgrade, on_leaderless=wiring.on_leaderless
             ),
             failures=Failures(wiring.clock),
+            on_figures=partial(wiring.on_cluster_figures, self.caches.resource.group),
             peer_status=self.peer_status,
         )
 

@@ -13,7 +13,7 @@ from etcd_operator.clock import Clock
 from etcd_operator.dialects.base import Defaults
 from etcd_operator.engine.controller import Controller, Reconcile
 from etcd_operator.etcd.client import OnCall
-from etcd_operator.figures import OnFigures
+from etcd_operator.figures import OnClusterFigures, OnFigures, OnRestoreEnd, OnRestoreFigures
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.events import Recorder
@@ -34,7 +34,8 @@ class Wiring:
 
     probe_deadline, resync: in seconds. may_act: whether this process leads right now; leads_for: whether it
     leads and no other process can within so many seconds (a process without leader election always does).
-    on_upgrade, on_leaderless: see `UpgradeWatch`. on_figures: what metrics show of regular backups.
+    on_upgrade, on_leaderless: see `UpgradeWatch`. on_figures: what metrics show of regular backups;
+    on_cluster_figures, on_restore_figures, on_restore_end: of EtcdClusters and EtcdRestores.
     backup_image: of the pods of backups, see `OwnImage`. pv_provisioner: of the StorageClass for backups.
     ask_tool, clean_up_tool, ask_stock, ask_progress, ask_survivor, submit_inquiry: see `Inquiries`.
     """
@@ -50,6 +51,9 @@ class Wiring:
     on_upgrade: Seconds
     on_leaderless: Seconds
     on_figures: OnFigures
+    on_cluster_figures: OnClusterFigures
+    on_restore_figures: OnRestoreFigures
+    on_restore_end: OnRestoreEnd
     backup_image: Callable[[], str]
     pv_provisioner: str = ""
     ask_tool: Ask = ask

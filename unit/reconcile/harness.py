@@ -9,11 +9,11 @@ makes the same writes in the same order every time. Time moves only when nothing
 from collections.abc import Callable
 from functools import partial
 from itertools import chain
-from typing import Any
+from typing import Any, TypeVar
 from uuid import uuid4
 
 from etcd_operator.dialects.base import Defaults
-from etcd_operator.figures import BackupFigures
+from etcd_operator.figures import BackupFigures, ClusterFigures, RestoreFigures
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.events import Recorder, Reference
@@ -34,6 +34,7 @@ from unit.reconcile.tools import OWN_IMAGE, Tools
 
 RESYNC = 10.0
 MARK = "Mark"
+Found = TypeVar("Found")
 TIMEOUTS = Timeouts(connect=1.0, read=5.0, total=5.0)
 
 
@@ -41,6 +42,14 @@ def objects_of(api: ApiServer, namespace: str = "default") -> Objects:
     """What writes objects as an operator would, on a client of its own; nobody waits for its caches."""
     client = Client(MortalTransport(api.url, Mortality()), timeouts=TIMEOUTS)
     return Objects(client=client, namespace=namespace, wrote=lambda *_: None)
+
+
+def _keep(found: dict[tuple[str, Key], Found], of: str, key: Key, figures: Found | None) -> None:
+    """What metrics show, as they keep it."""
+    if figures is None:
+        found.pop((of, key), None)
+    else:
+        found[of, key] = figures
 
 
 class Operator:
@@ -68,6 +77,9 @@ class Operator:
         self.leads = True
         self.leads_for_long_enough = True
         self.figures: dict[tuple[str, Key], BackupFigures] = {}
+        self.cluster_figures: dict[tuple[str, Key], ClusterFigures] = {}
+        self.restore_figures: dict[tuple[str, Key], RestoreFigures] = {}
+        self.restore_ends: list[str] = []
         self._shown: dict[Informer[Any], tuple[int, int | None]] = {}
         self._reported: dict[Informer[Any], dict[str, str]] = {}
         self._probing = 0
@@ -82,7 +94,10 @@ class Operator:
             resync=RESYNC,
             on_upgrade=self.upgrades.append,
             on_leaderless=lambda _seconds: None,
-            on_figures=self._on_figures,
+            on_figures=partial(_keep, self.figures),
+            on_cluster_figures=partial(_keep, self.cluster_figures),
+            on_restore_figures=partial(_keep, self.restore_figures, "EtcdRestore"),
+            on_restore_end=self.restore_ends.append,
             backup_image=lambda: OWN_IMAGE,
             ask_tool=tools.ask,
             clean_up_tool=tools.clean_up,
@@ -148,12 +163,6 @@ class Operator:
         for group in self.cluster_groups:
             group.prober.stop()
         self._recorder._thread.join(DEADLINE)
-
-    def _on_figures(self, kind: str, key: Key, figures: BackupFigures | None) -> None:
-        if figures is None:
-            self.figures.pop((kind, key), None)
-        else:
-            self.figures[kind, key] = figures
 
     def _on_change(self, reported: dict[str, str], old: Any, new: Any) -> None:
         """The last handler: the others have queued what this change concerns."""

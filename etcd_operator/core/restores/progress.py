@@ -40,6 +40,15 @@ def published(previous: RestoreStatus, state: RestoreState) -> RestoreStatus:
     return msgspec.structs.replace(previous, members=members, progress=progress)
 
 
+def done(state: RestoreState) -> int:
+    """Bytes that were verified, fetched or restored so far, as far as that is known."""
+    size = state.snapshot.size if state.snapshot is not None else 0
+    checked = state.check.progress if state.check is not None else None
+    verified = size or (checked.bytes if checked is not None else 0)
+    members = (of_member(member, size) for member in state.members)
+    return verified + sum(member.fetched_bytes + member.restored_bytes for member in members)
+
+
 def _phases(members: tuple[MemberRestore, ...]) -> list[tuple[str, str, int]]:
     return [(member.name, member.phase, member.total_bytes) for member in members]
 

@@ -7,6 +7,7 @@ from etcd_operator.reconcile.backup_tool.inquiries import Inquiries
 from etcd_operator.reconcile.caches import Source
 from etcd_operator.reconcile.failures import Failures
 from etcd_operator.reconcile.jobs import JobCaches, job_caches
+from etcd_operator.reconcile.restores.figures import RestoreGauges
 from etcd_operator.reconcile.restores.jobs import JobReader
 from etcd_operator.reconcile.restores.observe import RestoreObserver
 from etcd_operator.reconcile.restores.progress import ProgressReader, restore_of
@@ -40,6 +41,9 @@ def restore_group(wiring: Wiring, caches: JobCaches[EtcdRestore]) -> Group:
         image=wiring.backup_image,
         repository=wiring.defaults.repository,
         failures=Failures(wiring.clock),
+        gauges=RestoreGauges(
+            clock=wiring.clock, on_figures=wiring.on_restore_figures, on_end=wiring.on_restore_end
+        ),
         may_act=wiring.may_act,
     )
     controller = wiring.new_controller("improbable-restore", reconciler.reconcile)

@@ -10,11 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import assert_never
 
+import msgspec
+
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.restores import EtcdRestore, RestoreFailure
 from etcd_operator.clock import Clock
 from etcd_operator.core.restores.plan import RECHECK, Act, RestorePlan, plan
-from etcd_operator.core.restores.state import COMPLETED, FAILED, ClaimState
+from etcd_operator.core.restores.state import COMPLETED, FAILED, PENDING, ClaimState
 from etcd_operator.core.restores.status import status
 from etcd_operator.core.status import CATCH_UP
 from etcd_operator.core.versions import image_of
@@ -28,6 +30,7 @@ from etcd_operator.kube.views import Job, Written
 from etcd_operator.reconcile.failures import Failures, reason_of
 from etcd_operator.reconcile.jobs import JobCaches
 from etcd_operator.reconcile.objects import NameTaken, Objects
+from etcd_operator.reconcile.restores.figures import RestoreGauges
 from etcd_operator.reconcile.restores.observe import ObservedRestore, RestoreObserver
 from etcd_operator.reconcile.writes import Writes
 from etcd_operator.render import restore_job, restored
@@ -50,26 +53,39 @@ class RestoreReconciler:
     image: Callable[[], str]
     repository: str
     failures: Failures
+    gauges: RestoreGauges
     may_act: Callable[[], bool]
 
     def reconcile(self, key: Key) -> Result:
         """One pass. Raises the errors of the API server that are worth another try."""
         restore = self.caches.owners.store.get(key)
-        if restore is None or restore.status.phase in (COMPLETED, FAILED):
-            return self._over(key)
+        if restore is None:
+            return self._deleted(key)
+        if restore.status.phase in (COMPLETED, FAILED):
+            return self._ended(restore)
         return self.writes.pass_over(key, lambda objects: self._pass(key, objects))
 
     def _pass(self, key: Key, objects: Objects) -> Result:
         restore = objects.find(resources.RESTORES, key.name, EtcdRestore)
         if restore is None:
-            return self._over(key)
+            return self._deleted(key)
         observed = self.observer.observe(key, restore, objects)
         made = plan(observed.state)
         if made is None:
-            return self._over(key)
+            return self._ended(restore)
+        self.gauges.observed(restore, observed.state)
         if not self._write(observed, made, objects):
-            return self._over(key)
+            return self._deleted(key)
         return self._carry_out(observed, made, objects)
+
+    def _deleted(self, key: Key) -> Result:
+        self.gauges.forget(key)
+        return self._over(key)
+
+    def _ended(self, restore: EtcdRestore) -> Result:
+        """It has ended, or is being deleted."""
+        self.gauges.ended(restore)
+        return self._over(restore.metadata.key)
 
     def _over(self, key: Key) -> Result:
         self.failures.passed(key)
@@ -223,8 +239,12 @@ class RestoreReconciler:
         )
         if wanted == restore.status:
             return True
+        if made.phase != PENDING:
+            self.gauges.ending(restore)
         if not objects.write_status(resources.RESTORES, restore.metadata, wanted, Written):
             return False
+        if made.phase != PENDING:
+            self.gauges.ended(msgspec.structs.replace(restore, status=wanted))
         self._record_end(restore, made)
         return True
 

@@ -1,0 +1,60 @@
+"""What metrics show of EtcdRestores, as passes over them find it."""
+
+from dataclasses import dataclass, field
+
+from etcd_operator.api.restores import EtcdRestore
+from etcd_operator.clock import Clock
+from etcd_operator.core.restores.figures import Kept, remembered
+from etcd_operator.core.restores.state import COMPLETED, FAILED, PENDING, RestoreState
+from etcd_operator.figures import OnRestoreEnd, OnRestoreFigures, RestoreFigures
+from etcd_operator.keys import Key
+
+
+@dataclass(frozen=True, kw_only=True)
+class RestoreGauges:
+    """Passes on the figures of each EtcdRestore. Only passes over a key call this with it."""
+
+    clock: Clock
+    on_figures: OnRestoreFigures
+    on_end: OnRestoreEnd
+    _kept: dict[Key, Kept] = field(default_factory=dict)
+    _ending: dict[Key, str] = field(default_factory=dict)
+
+    def observed(self, restore: EtcdRestore, state: RestoreState) -> None:
+        """It is under way."""
+        metadata, now = restore.metadata, self.clock.now().timestamp()
+        key = metadata.key
+        kept = remembered(self._kept.get(key), metadata.uid, state, restore.status.start_time, now)
+        self._kept[key] = kept
+        self.on_figures(
+            key, RestoreFigures(cluster=_cluster_of(restore), phase=PENDING, last_progress=kept.at)
+        )
+
+    def ending(self, restore: EtcdRestore) -> None:
+        """This process is about to write its end: the reply may be lost."""
+        self._ending[restore.metadata.key] = restore.metadata.uid
+
+    def ended(self, restore: EtcdRestore) -> None:
+        """Its end is in its status, and counted by the process that wrote it; or it is being deleted."""
+        metadata, phase = restore.metadata, restore.status.phase
+        key = metadata.key
+        if phase in (COMPLETED, FAILED) and self._ending.pop(key, "") == metadata.uid:
+            self.on_end(phase)
+        if metadata.is_deleting:
+            self.forget(key)
+            return
+        self._kept.pop(key, None)
+        self.on_figures(key, RestoreFigures(cluster=_cluster_of(restore), phase=phase))
+
+    def forget(self, key: Key) -> None:
+        """It is deleted."""
+        self._kept.pop(key, None)
+        self._ending.pop(key, None)
+        self.on_figures(key, None)
+
+
+def _cluster_of(restore: EtcdRestore) -> str:
+    """The name in its template, which may be invalid."""
+    template = restore.spec.get("clusterTemplate")
+    name = template.get("clusterName") if isinstance(template, dict) else ""
+    return name if isinstance(name, str) else ""

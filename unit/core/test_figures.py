@@ -1,0 +1,50 @@
+"""What metrics show of a cluster."""
+
+from dataclasses import replace
+
+import pytest
+
+from etcd_operator.api.persisted import Recovery
+from etcd_operator.core.actions import Plan
+from etcd_operator.core.figures import figures
+from etcd_operator.core.state import ClusterState
+from unit.core.builders import bootstrapped, not_bootstrapped, persistent
+
+HELD = Plan.hold("NoBackup", "all is lost")
+SERVING = replace(bootstrapped(persistent()), has_quorum=True)
+LOST = replace(SERVING, has_quorum=False)
+
+
+@pytest.mark.parametrize(
+    ("state", "is_available"),
+    [(SERVING, True), (LOST, False), (not_bootstrapped(persistent()), None)],
+    ids=["serving", "lost", "new"],
+)
+def test_whether_a_cluster_serves(state: ClusterState, is_available: bool | None) -> None:
+    assert figures(state, Plan.settled()).is_available is is_available
+
+
+def test_a_cluster_that_is_being_restored_at_its_creation_has_lost_nothing() -> None:
+    recovery = Recovery(
+        generation=1, survivor="", seed="c-0", replaces="", token="t", version="3.6.16", revision=7
+    )
+    persisted = replace(LOST.persisted, cluster_id="", recovery=recovery)
+    state = replace(LOST, desired=replace(LOST.desired, persisted=persisted))
+    assert figures(state, Plan.settled()).is_available is None
+
+
+@pytest.mark.parametrize(
+    ("plan", "held"),
+    [
+        (HELD, "NoBackup"),
+        (Plan.hold("Paused", "on purpose"), "Paused"),
+        (Plan.hold("Deleting", "the namespace is being deleted"), ""),
+        (Plan.hold("TurnedBack", "delete it"), ""),
+        (Plan.wait("Recovering", "from a survivor", requeue_after=1.0), ""),
+        (Plan.act(reason="Creating", message="a member"), ""),
+        (Plan.settled(), ""),
+    ],
+    ids=lambda value: value.reason if isinstance(value, Plan) else "",
+)
+def test_what_holds_a_cluster(plan: Plan, held: str) -> None:
+    assert figures(LOST, plan).held == held
