@@ -10,9 +10,8 @@ import promql_parser
 import pytest
 import yaml
 
-from etcd_operator.figures import BackupFigures
+from etcd_operator.figures import BackupFigures, ClusterFigures, RestoreFigures
 from etcd_operator.keys import Key
-from etcd_operator.observability.backups import LABELS
 from etcd_operator.observability.metrics import Metrics
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -40,6 +39,10 @@ def samples() -> dict[str, set[str]]:
         cluster="c", last_success=1.0, last_verified=1.0, took=1.0, size=1, failures=1, is_healthy=True
     )
     metrics.backup_figures("EtcdBackupSchedule", Key("team", "s"), full)
+    lost = ClusterFigures(is_available=False, held="QuorumLost")
+    metrics.cluster_figures("etcd.improbable.io", Key("team", "c"), lost)
+    pending = RestoreFigures(cluster="c", phase="Pending", last_progress=1.0)
+    metrics.restore_figures(Key("team", "r"), pending)
     found: dict[str, set[str]] = {}
     for family in metrics.registry.collect():
         for sample in family.samples:
@@ -74,8 +77,10 @@ def test_a_query_asks_for_metrics_and_labels_that_there_are(query: str) -> None:
 def test_an_alert_says_what_is_wrong_and_documents_what_to_do(alert: dict[str, Any]) -> None:
     assert alert["labels"]["severity"] in {"critical", "warning", "info"}
     assert set(alert["annotations"]) == {"summary", "description"}
+    exported = samples()
+    known = set[str]().union(*(exported[name] for name, _ in selectors(alert["expr"])))
     for text in alert["annotations"].values():
-        assert set(re.findall(r"\$labels\.(\w+)", text)) <= set(LABELS)
+        assert set(re.findall(r"\$labels\.(\w+)", text)) <= known
         assert text.count("{{") == text.count("}}")
     assert f"| `{alert['alert']}` |" in OPERATIONS
 
@@ -85,12 +90,14 @@ def test_no_alert_is_explained_that_there_is_not() -> None:
     assert explained == {alert["alert"] for alert in ALERTS}
 
 
-def test_each_metric_of_backups_has_a_panel_and_is_explained() -> None:
-    ours = {name for name in samples() if name.startswith("etcd_operator_backup_")}
-    assert len(ours) == 6
+@pytest.mark.parametrize(("of", "count"), [("backup", 6), ("cluster", 2), ("restore", 3)])
+def test_each_metric_of_objects_has_a_panel_and_is_explained(of: str, count: int) -> None:
+    prefix = f"etcd_operator_{of}_"
+    ours = {n for n in samples() if n.startswith(prefix) and not n.endswith("_created")}
+    assert len(ours) == count
     shown = {name for panel in PANELS for target in panel["targets"] for name, _ in selectors(target["expr"])}
     assert ours <= shown
-    assert ours == set(re.findall(r"^\| `(etcd_operator_backup_\w+)` \|", OPERATIONS, flags=re.MULTILINE))
+    assert ours == set(re.findall(rf"^\| `({prefix}\w+)` \|", OPERATIONS, flags=re.MULTILINE))
 
 
 def test_panels_do_not_overlap() -> None:
