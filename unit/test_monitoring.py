@@ -13,6 +13,7 @@ import yaml
 from etcd_operator.figures import BackupFigures, ClusterFigures, RestoreFigures
 from etcd_operator.keys import Key
 from etcd_operator.observability.metrics import Metrics
+from unit.promql import Scrape
 
 ROOT = Path(__file__).resolve().parents[1]
 MONITORING = ROOT / "manifests/monitoring"
@@ -83,6 +84,79 @@ def test_an_alert_says_what_is_wrong_and_documents_what_to_do(alert: dict[str, A
         assert set(re.findall(r"\$labels\.(\w+)", text)) <= known
         assert text.count("{{") == text.count("}}")
     assert f"| `{alert['alert']}` |" in OPERATIONS
+
+
+NOW = 1_800_000_000.0
+HOUR = 3600.0
+
+
+def scraped() -> Metrics:
+    """A process that leads, with one object for each situation, named after it."""
+    metrics = Metrics()
+    metrics.leader(True)
+    clusters = {
+        "serving": ClusterFigures(is_available=True),
+        "recovering": ClusterFigures(is_available=False),
+        "waiting": ClusterFigures(is_available=False, held="NoBackup"),
+        "waiting-paused": ClusterFigures(is_available=False, held="Paused"),
+        "paused": ClusterFigures(is_available=True, held="Paused"),
+        "full": ClusterFigures(is_available=True, held="OutOfSpace"),
+        "creating": ClusterFigures(is_available=None),
+        "unschedulable": ClusterFigures(is_available=None, held="Unschedulable"),
+    }
+    for name, cluster in clusters.items():
+        metrics.cluster_figures("coreos.com", Key("team", name), cluster)
+    # Clusters of both groups may have one name, and each has its own alerts.
+    metrics.cluster_figures("etcd.improbable.io", Key("team", "waiting"), clusters["serving"])
+    metrics.cluster_figures("etcd.improbable.io", Key("team", "recovering"), clusters["full"])
+    restores = {
+        "completed": RestoreFigures(cluster="c", phase="Completed"),
+        "failed": RestoreFigures(cluster="c", phase="Failed"),
+        "moving": RestoreFigures(cluster="c", phase="Pending", last_progress=NOW - HOUR / 4),
+        "stalled": RestoreFigures(cluster="c", phase="Pending", last_progress=NOW - HOUR),
+    }
+    for name, restore in restores.items():
+        metrics.restore_figures(Key("team", name), restore)
+    backups = {
+        "healthy": BackupFigures(cluster="c", last_success=NOW, last_verified=NOW - HOUR, is_healthy=True),
+        "overdue": BackupFigures(cluster="c", last_success=NOW - 24 * HOUR, is_healthy=False),
+        "unverified": BackupFigures(cluster="c", last_success=NOW, last_verified=0.0, is_healthy=True),
+        "unknown": BackupFigures(cluster="c"),
+    }
+    for name, backup in backups.items():
+        metrics.backup_figures("EtcdBackupSchedule", Key("team", name), backup)
+    return metrics
+
+
+def found_by(alert: str, metrics: Metrics) -> list[str]:
+    """The names of the objects for which the expression of an alert is true."""
+    expression = next(each["expr"] for each in ALERTS if each["alert"] == alert)
+    found = Scrape(registry=metrics.registry, now=NOW).evaluate(expression)
+    return sorted(dict(labels).get("name", "") for labels in found)
+
+
+@pytest.mark.parametrize(
+    ("alert", "names"),
+    [
+        ("EtcdQuorumLost", ["recovering", "waiting", "waiting-paused"]),
+        ("EtcdRecoveryWaits", ["waiting", "waiting-paused"]),
+        ("EtcdClusterHeld", ["full", "recovering", "unschedulable"]),
+        ("EtcdRestoreFailed", ["failed"]),
+        ("EtcdRestoreStalled", ["stalled"]),
+        ("EtcdBackupUnhealthy", ["overdue"]),
+        ("EtcdBackupNotVerified", ["unverified"]),
+        ("EtcdOperatorNotLeading", []),
+    ],
+)
+def test_an_alert_is_about_the_objects_that_it_should_be(alert: str, names: list[str]) -> None:
+    assert found_by(alert, scraped()) == names
+
+
+def test_while_no_process_leads_that_is_the_only_alert() -> None:
+    metrics = scraped()
+    metrics.leader(False)
+    evaluated = [each["alert"] for each in ALERTS if "increase" not in each["expr"]]
+    assert [alert for alert in evaluated if found_by(alert, metrics)] == ["EtcdOperatorNotLeading"]
 
 
 def test_no_alert_is_explained_that_there_is_not() -> None:
