@@ -114,7 +114,7 @@ def test_a_schedule_from_its_creation_to_its_deletion(space: Space, operator: Op
     figures: dict[str, float] = {}
 
     def healthy() -> bool:
-        figures.update(operator.backup_figures(space.namespace, "my-schedule"))
+        figures.update(operator.figures("backup", space.namespace, "my-schedule"))
         return figures.get("healthy") == 1
 
     wait_until(healthy, 30, lambda: f"metrics show the same: {figures}")
@@ -126,7 +126,7 @@ def test_a_schedule_from_its_creation_to_its_deletion(space: Space, operator: Op
 
     space.kubectl("delete", "etcdbackupschedule", "my-schedule", "--timeout=30s")
     wait_until(
-        lambda: health(space) == ("", "") and not operator.backup_figures(space.namespace, "my-schedule"),
+        lambda: health(space) == ("", "") and not operator.figures("backup", space.namespace, "my-schedule"),
         30,
         "condition and metrics are gone",
     )

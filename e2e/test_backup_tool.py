@@ -169,7 +169,7 @@ def test_every_two_seconds_the_last_three_are_kept(space: Space, operator: Opera
             )
     wait_until(lambda: stored(folder) == written[-3:], LONG, "the last three are kept", every=0.25)
     wait_until(lambda: space.status(document)["backup"]["count"] == 3, LONG, "the status counts three")
-    figures = operator.backup_figures(space.namespace, name)
+    figures = operator.figures("backup", space.namespace, name)
     assert (figures["healthy"], figures["failures_total"] >= 0) == (1, True)
     assert abs(time.time() - figures["last_success_timestamp_seconds"]) < LONG
     assert figures["last_size_bytes"] > 0

@@ -74,9 +74,9 @@ class Operator(ABC):
         ]
         return sum(values)
 
-    def backup_figures(self, namespace: str, name: str) -> dict[str, float]:
-        """What metrics show of the regular backups of an object, by the last part of their names."""
-        prefix, found = "etcd_operator_backup_", {}
+    def figures(self, of: str, namespace: str, name: str) -> dict[str, float]:
+        """What metrics show of an object, by the last part of their names. of: backup, cluster or restore."""
+        prefix, found = f"etcd_operator_{of}_", {}
         for line in self.page("metrics").splitlines():
             if line.startswith(prefix) and f'name="{name}",namespace="{namespace}"' in line:
                 sample, _, value = line.rpartition(" ")
