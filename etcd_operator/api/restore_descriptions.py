@@ -60,6 +60,9 @@ RESTORE = {
     "status.failure": "Why the restore fails.",
     "status.failure.reason": "In one word, for programs.",
     "status.failure.message": "In a sentence.",
+    "status.failure.claimsKept": (
+        "Whether the data of all members was complete by then. Then the claims are not removed."
+    ),
     "status.progress": "How much is done, in steps of 5 percent, counted in bytes.",
     "status.members": "How far each member is.",
     "status.members[].name": "The name of the member.",

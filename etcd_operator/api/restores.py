@@ -143,10 +143,14 @@ class MemberRestore(Value, frozen=True, kw_only=True):
 
 
 class RestoreFailure(Value, frozen=True, kw_only=True):
-    """Why a restore fails; written before what it made is removed."""
+    """Why a restore fails; written before what it made is removed.
+
+    claims_kept: a claim had been handed over to the cluster by then, so no claim is removed.
+    """
 
     reason: str
     message: str
+    claims_kept: bool = False
 
 
 class Verified(Value, frozen=True, kw_only=True):

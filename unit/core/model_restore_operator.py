@@ -226,9 +226,9 @@ class Operator:
 def _claim_state(claim: Claim | None) -> ClaimState:
     if claim is None:
         return ClaimState.ABSENT
-    if claim.is_terminating:
-        return ClaimState.TERMINATING
-    return ClaimState.MARKED if claim.cluster else ClaimState.OURS
+    if claim.cluster:
+        return ClaimState.LEAVING if claim.is_terminating else ClaimState.MARKED
+    return ClaimState.TERMINATING if claim.is_terminating else ClaimState.OURS
 
 
 def _judge_cluster(world: World, restore: Restore) -> None:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from etcd_operator.api.restores import RestoreFailure, Verified
+from etcd_operator.api.restores import RestoreFailure, RestoreStatus, Verified
 from etcd_operator.core.jobs import JobEnd
 from etcd_operator.core.restores import result
 from etcd_operator.core.restores.identity import identity
@@ -18,6 +18,7 @@ from etcd_operator.core.restores.state import (
     RestoreState,
     SourceState,
 )
+from etcd_operator.core.restores.status import status
 from etcd_operator.core.restores.versions import version_problem
 from unit.core.restore_states import BEGUN, DONE, MARKED, RUNS, SNAPSHOT, VERIFIED, members, planned
 
@@ -196,6 +197,20 @@ def test_after_the_first_handed_over_claim_none_is_removed_and_all_are_named() -
     with_job = replace(partly, members=(partly.members[0], replace(second, job=DONE)))
     assert planned(with_job).act is Act.CLEAN_UP, "Jobs are removed"
     assert with_job.removable == ()
+
+
+def test_a_handed_over_claim_that_is_deleted_takes_no_other_with_it() -> None:
+    """A cluster that somebody else created may run on all of them by now."""
+    first, second = members(ClaimState.OURS)
+    state = replace(VERIFIED, members=(replace(first, claim=ClaimState.LEAVING), second))
+    assert failure(state) == "ClaimDeleted"
+    recorded = status(RestoreStatus(), state, planned(state), cluster_id="", generation=1, now="now").failure
+    assert recorded is not None
+    gone = replace(state, members=(replace(first, claim=ClaimState.ABSENT), second))
+    for then in (state, gone):
+        made = planned(replace(then, failure=recorded))
+        assert (made.phase, made.act) == ("Failed", Act.NOTHING)
+        assert made.message.endswith("are kept: c-1 will be deleted with this EtcdRestore")
 
 
 def test_a_claim_that_replaced_the_one_of_its_job_has_no_data() -> None:

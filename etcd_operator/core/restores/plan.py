@@ -188,7 +188,8 @@ def judge(state: RestoreState) -> RestorePlan | None:
 def create_claims(state: RestoreState) -> RestorePlan | None:
     """Make the claims; one that was deleted since then takes its data with it."""
     missing = [member for member in state.members if member.claim is ClaimState.ABSENT]
-    gone = [m.name for m in state.members if m.claim is ClaimState.TERMINATING or m.is_replaced] + [
+    going = (ClaimState.TERMINATING, ClaimState.LEAVING)
+    gone = [m.name for m in state.members if m.claim in going or m.is_replaced] + [
         member.name for member in missing if member.job is not None or state.is_marking
     ]
     if gone:

@@ -40,6 +40,7 @@ class ClaimState(Enum):
     OURS = "ours"  # made for this EtcdRestore, and not marked
     MARKED = "marked"  # its data is complete, and it belongs to the cluster from now on
     TERMINATING = "terminating"
+    LEAVING = "marked, and terminating"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,7 +122,9 @@ class RestoreState:
     @property
     def is_marking(self) -> bool:
         """Whether a claim has been handed over to the cluster: from then on there is no way back."""
-        return any(member.claim is ClaimState.MARKED for member in self.members)
+        handed_over = (ClaimState.MARKED, ClaimState.LEAVING)
+        was_marking = self.failure is not None and self.failure.claims_kept
+        return was_marking or any(member.claim in handed_over for member in self.members)
 
     @property
     def jobs(self) -> tuple[JobState, ...]:

@@ -24,6 +24,9 @@ def status(
 ) -> RestoreStatus:
     """What is to be written; equal to `previous` if nothing is new. now: RFC 3339."""
     snapshot = plan.snapshot or previous.snapshot
+    failure = previous.failure
+    if plan.failure is not None:
+        failure = msgspec.structs.replace(plan.failure, claims_kept=state.is_marking)
     previous = progress.published(previous, state)
     written = msgspec.structs.replace(
         previous,
@@ -32,7 +35,7 @@ def status(
         start_time=previous.start_time or now,
         url=previous.url or state.source.url,
         snapshot=snapshot,
-        failure=plan.failure or previous.failure,
+        failure=failure,
         conditions=merge_conditions(previous.conditions, _conditions(plan, generation), now, own=CONDITIONS),
     )
     if snapshot is not None:

@@ -10,11 +10,10 @@ def kept(state: RestoreState) -> str:
         ", ".join(member.name for member in state.members if member.claim is claim)
         for claim in (ClaimState.MARKED, ClaimState.OURS)
     )
-    if not marked:
-        return ""
-    name = state.cluster_name
-    text = f". The claims with restored data are kept: on {marked} an EtcdCluster {name} resumes"
-    return f"{text}; {owned} will be deleted with this EtcdRestore" if owned else text
+    resumed = f"on {marked} an EtcdCluster {state.cluster_name} resumes" if marked else ""
+    deleted = f"{owned} will be deleted with this EtcdRestore" if owned else ""
+    left = "; ".join(text for text in (resumed, deleted) if text)
+    return f". The claims with restored data are kept: {left}" if left and state.is_marking else ""
 
 
 def waiting(what: str) -> str:

@@ -139,9 +139,9 @@ def _is_ours(claim: ObjectMeta, restore: ObjectMeta, member: Member) -> bool:
 def _claim_state(claim: ObjectMeta | None, member: Member) -> ClaimState:
     if claim is None:
         return ClaimState.ABSENT
-    if claim.is_deleting:
-        return ClaimState.TERMINATING
-    return ClaimState.MARKED if restored.is_marked(claim, member) else ClaimState.OURS
+    if restored.is_marked(claim, member):
+        return ClaimState.LEAVING if claim.is_deleting else ClaimState.MARKED
+    return ClaimState.TERMINATING if claim.is_deleting else ClaimState.OURS
 
 
 def _names(found: Iterable[ObjectMeta]) -> tuple[str, ...]:
