@@ -5,6 +5,8 @@ something needs attention. The reason and message of a plan that holds become th
 Degraded, so that `kubectl describe` shows what the operator waits for.
 """
 
+from collections.abc import Sequence
+
 from etcd_operator.api.meta import Condition, condition
 from etcd_operator.api.persisted import is_repeated
 from etcd_operator.core.actions import Plan, Stage
@@ -70,10 +72,18 @@ def data_corrupt(state: ClusterState) -> tuple[str, str]:
     return "DataCorrupt", message
 
 
-def of_another_operator(objects: str) -> tuple[str, str]:
-    """Reason and message for objects of this cluster's name that another operator created."""
+NAMED = 10
+"""How many objects a message names: there may be hundreds, and each change would be a write."""
+
+
+def of_another_operator(names: Sequence[str], what: str = "") -> tuple[str, str]:
+    """Reason and message for objects of this cluster's name that another operator created.
+
+    what: stands before their names.
+    """
+    others = " and others" if len(names) > NAMED else ""
     message = (
-        f"{objects} were not created by this operator: nothing is changed; "
+        f"{what}{', '.join(names[:NAMED])}{others} were not created by this operator: nothing is changed; "
         "docs/migrating.md describes how to take over the cluster of another operator"
     )
     return "OtherOperator", message

@@ -46,6 +46,16 @@ def handed_over(token: str = "token") -> ClusterState:
     return not_bootstrapped(persistent(), members=members, has_quorum=True)
 
 
+def test_not_all_of_hundreds_of_pods_are_named() -> None:
+    """A Deployment of a user may have such labels; a message has 32,768 characters at most."""
+    pods = tuple(f"web-{number:03d}" for number in range(300))
+    message = plan(not_bootstrapped(ephemeral(), predecessors=pods)).message
+    assert message.startswith("web-000, web-001, ")
+    assert "web-008, web-009 and others were not created by this operator" in message
+    ten = plan(not_bootstrapped(ephemeral(), predecessors=pods[:10])).message
+    assert "web-009 were not" in ten
+
+
 @BOTH
 def test_nothing_begins_beside_the_pods_of_another_operator(cluster: DesiredCluster) -> None:
     made = plan(not_bootstrapped(cluster, predecessors=("db-abc", "db-def")))

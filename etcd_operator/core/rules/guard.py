@@ -50,7 +50,7 @@ def other_operator(state: ClusterState) -> Plan | None:
     has_begun = persisted.is_bootstrapped or persisted.bootstrap is not None or persisted.is_restoring
     if not state.predecessors or has_begun:
         return None
-    return Plan.hold(*of_another_operator(", ".join(state.predecessors)), requeue_after=RETRY_HELD)
+    return Plan.hold(*of_another_operator(state.predecessors), requeue_after=RETRY_HELD)
 
 
 def split(state: ClusterState) -> Plan | None:

@@ -49,7 +49,7 @@ def _resume(claims: list[ClaimFacts], kept: Sequence[ClaimFacts]) -> Plan:
     names = ", ".join(claim.name for claim in claims)
     unmarked = [claim.name for claim in claims if not claim.token]
     if unmarked:
-        return Plan.hold(*of_another_operator(f"the claims {', '.join(unmarked)}"), requeue_after=RETRY_HELD)
+        return Plan.hold(*of_another_operator(unmarked, "the claims "), requeue_after=RETRY_HELD)
     ids = {claim.cluster_id for claim in claims if claim.cluster_id}
     tokens = {claim.token for claim in claims}
     if len(ids) > 1 or len(tokens) != 1:
@@ -64,9 +64,7 @@ def _resume(claims: list[ClaimFacts], kept: Sequence[ClaimFacts]) -> Plan:
         # Marked by a person, who has yet to say who the members are.
         foreign = [claim.name for claim in claims if not claim.cluster_uid and not claim.is_restored]
         if foreign:
-            return Plan.hold(
-                *of_another_operator(f"the claims {', '.join(foreign)}"), requeue_after=RETRY_HELD
-            )
+            return Plan.hold(*of_another_operator(foreign, "the claims "), requeue_after=RETRY_HELD)
         return Plan.hold(
             "ClaimsConflict",
             f"the claims {names} belong to members that joined a cluster and never answered, and do not "

@@ -89,8 +89,8 @@ def _is_recorded(claim: ClaimFacts) -> bool:
 def _unmarked(claims: list[ClaimFacts]) -> Plan | None:
     if len({claim.token for claim in claims}) == 1 and claims[0].token:
         return None
-    names = ", ".join(claim.name for claim in claims)
-    return Plan.hold(*of_another_operator(f"the claims {names}"), requeue_after=RETRY_HELD)
+    names = [claim.name for claim in claims]
+    return Plan.hold(*of_another_operator(names, "the claims "), requeue_after=RETRY_HELD)
 
 
 def _record(state: ClusterState, claims: list[ClaimFacts]) -> Plan:
