@@ -64,7 +64,8 @@ def _keep_access(schema: Schema) -> None:
 
 def _peer() -> Manifest:
     schema = _with_spec(improbable.PeerSpec, improbable.PeerStatus)
-    # Stored EtcdPeers of an earlier operator lack it; nobody writes another one.
+    # Stored EtcdPeers of an earlier operator lack these; nobody writes another one.
+    at(schema, "spec")["required"].insert(1, "version")
     at(schema, "spec.bootstrap")["required"].append("initialClusterToken")
     _fill_storage(schema)
     _fill_pod_template(schema)

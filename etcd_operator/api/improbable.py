@@ -175,10 +175,13 @@ class PeerBootstrap(Value, frozen=True, kw_only=True):
 
 
 class PeerSpec(Value, frozen=True, kw_only=True):
-    """The spec of an EtcdPeer. The operator writes it; edits by users are refused."""
+    """The spec of an EtcdPeer. The operator writes it; edits by users are refused.
+
+    version: never empty, but in an EtcdPeer of an early version of the earlier operator of this API.
+    """
 
     cluster_name: str
-    version: str
+    version: str = ""
     bootstrap: PeerBootstrap
     storage: Storage
     pod_template: PodTemplate = PodTemplate()

@@ -98,8 +98,12 @@ def test_an_operator_that_dies_during_a_take_over_continues_it(dies_at: int) -> 
         assert_finished(made, IMPROBABLE, 3)
 
 
-def test_nothing_is_taken_over_while_its_etcdpeers_are_there() -> None:
+@pytest.mark.parametrize("spec", [{}, {"version": None}])
+def test_nothing_is_taken_over_while_its_etcdpeers_are_there(spec: dict[str, None]) -> None:
+    """Those of an early version of the earlier operator do not name a version of etcd."""
     with of_improbable() as made:
+        for name in made.names(PEERS):
+            made.edit(PEERS, name, {"spec": spec})
         mark(made, "token")
         made.start()
         made.run_until(lambda: made.reason(IMPROBABLE) == "OtherOperator")
