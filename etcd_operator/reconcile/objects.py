@@ -207,12 +207,20 @@ class Objects:
             raise NameTaken(f"{name} is being deleted", is_passing=True)
         if not found.metadata.is_deleting and _is_ours(found.metadata, wanted):
             return self._labelled(resource, found, wanted)
-        is_former = wanted.controller_uid and _owners(found.metadata) == _owners(wanted)
-        if found.metadata.is_deleting or is_former:
-            raise NameTaken(f"waiting until the former {name} is deleted", is_passing=True)
-        raise NameTaken(
-            f"{name} belongs to somebody else: delete it, or give the cluster another name", is_passing=False
-        )
+        raise name_taken(name, found.metadata, wanted)
+
+
+def name_taken(name: str, found: ObjectMeta, wanted: ObjectMeta) -> NameTaken:
+    """Why an object cannot be made: `found` has its name, and is not ours, or is being deleted.
+
+    name: with the kind, for the message.
+    """
+    is_former = wanted.controller_uid and _owners(found) == _owners(wanted)
+    if found.is_deleting or is_former:
+        return NameTaken(f"waiting until the former {name} is deleted", is_passing=True)
+    return NameTaken(
+        f"{name} belongs to somebody else: delete it, or give the cluster another name", is_passing=False
+    )
 
 
 def _owners(metadata: ObjectMeta) -> set[tuple[str, str, str]]:

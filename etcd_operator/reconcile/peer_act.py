@@ -15,11 +15,12 @@ from etcd_operator.api.improbable import EtcdPeer
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.core.peers.actions import Act, AnnotateStarted, CleanUp, Disown, PeerAction
 from etcd_operator.core.peers.state import PeerState
+from etcd_operator.decoding import convert
 from etcd_operator.errors import NotFound, OperatorError
 from etcd_operator.kube import resources
 from etcd_operator.kube.resources import Resource
 from etcd_operator.kube.views import Written
-from etcd_operator.reconcile.objects import Objects
+from etcd_operator.reconcile.objects import Objects, name_taken
 from etcd_operator.reconcile.peer_observe import OwnImageOf, replica_set
 from etcd_operator.render import persistent
 
@@ -66,7 +67,7 @@ class PeerActor:
                 claim = ObjectMeta(name=self.state.name, uid=action.uid)
                 self.objects.annotate(resources.CLAIMS, claim, {improbable.STARTED_ANNOTATION: "true"})
             case Act.CREATE_REPLICA_SET:
-                self._create(resources.REPLICA_SETS, self._replica_set(), "ReplicaSetCreated")
+                self._create_replica_set()
             case Act.CHANGE_TEMPLATE:
                 self._change_template()
             case CleanUp():
@@ -82,6 +83,14 @@ class PeerActor:
     def _create_claim(self) -> bool:
         body = persistent.claim(self.peer, is_root_owned=self.state.is_root_owned)
         return self._create(resources.CLAIMS, body, "PVCCreated")
+
+    def _create_replica_set(self) -> None:
+        """Without a request while the cache shows another one of the name: its end is an event."""
+        body = self._replica_set()
+        if self.found is not None:
+            name = f"ReplicaSet {self.state.name}"
+            raise name_taken(name, self.found, convert(body["metadata"], ObjectMeta))
+        self._create(resources.REPLICA_SETS, body, "ReplicaSetCreated")
 
     def _create(self, resource: Resource, body: RawObject, reason: str) -> bool:
         is_new = self.objects.create(resource, body)

@@ -63,7 +63,7 @@ class PeerObserver:
                 claim_facts(claim) for claim in self.caches.of_cluster(self.caches.claims, cluster_of(peer))
             ),
             has_replica_set=found is not None and found.controller_uid == peer.metadata.uid,
-            former_pod=self._former_pod(key, cluster_of(peer)),
+            former_pod=self._former_pod(key, cluster_of(peer)) if found is None else "",
             awaited=awaited,
             waited=waited,
         )

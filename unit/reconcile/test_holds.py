@@ -64,6 +64,27 @@ def test_a_name_that_somebody_else_has_is_left_alone_until_it_is_free(case: str)
         assert reported in (["NameConflict"], ["NameConflict x2"])  # when it began, and after the bootstrap
 
 
+def test_a_replica_set_that_the_cache_shows_is_not_asked_for_again_and_again() -> None:
+    """A former one with the labels of a member stays for as long as a person waits."""
+    labels = {"etcd.improbable.io/cluster-name": "c"}
+    with bootstrapped(*persistent()) as made:
+        made.kill()
+        made.delete(REPLICA_SETS, "c-1")
+        made.world.settle()
+        spec = FOREIGN["a ReplicaSet"][3]
+        made.create(REPLICA_SETS, {"metadata": {"name": "c-1", "labels": labels}, "spec": spec})
+        made.start()
+        made.run_until(lambda: "NameConflict" in str(made.status(IMPROBABLE)))
+        made.wait(30.0)
+        asked = len(made.api.log)
+        made.wait(60.0)
+        requests = [exchange.request for exchange in made.api.log[asked:]]
+        assert not [each.method for each in requests if each.plural == "replicasets"]
+        made.delete(REPLICA_SETS, "c-1")
+        made.settle()
+        assert_finished(made, IMPROBABLE, 3)
+
+
 def test_a_cluster_waits_for_the_pods_of_its_predecessor_to_end() -> None:
     kind, body = ephemeral()
     with bootstrapped(kind, body) as made:

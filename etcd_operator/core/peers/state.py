@@ -41,7 +41,8 @@ class PeerState:
     is_initial: it bootstraps a cluster, together with `others`. is_seed: it starts from a survivor's data.
     claim: the claim of its name; cluster_claims: all claims of its cluster.
     has_replica_set: there is a ReplicaSet of its name, made for this very peer.
-    former_pod: a pod of the member on its claim that a new ReplicaSet would not adopt; empty for none.
+    former_pod: a pod of the member on its claim that a new ReplicaSet would not adopt; empty for none, and
+    while another ReplicaSet has the name.
     is_template_current: that ReplicaSet's template is the one that would be rendered now.
     awaited, waited: what the last pass waited for, and for how many seconds passes have done so.
     """
