@@ -7,7 +7,7 @@ import pytest
 
 from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.core.actions import Remember, Stage
-from etcd_operator.core.desired import DesiredCluster, PersistedState
+from etcd_operator.core.desired import Adopt, DesiredCluster, PersistedState
 from etcd_operator.core.members import Member
 from etcd_operator.core.plan import plan
 from etcd_operator.core.state import ClusterState
@@ -124,7 +124,14 @@ def test_only_members_with_a_quorum_are_taken_over(state: ClusterState) -> None:
     [
         pytest.param(changed(handed_over(), "db-0", peer=peer("db-0")), id="a peer of ours"),
         pytest.param(changed(handed_over(), "db-0", claim=old_claim("db-0")), id="a claim that served us"),
-        pytest.param(changed(handed_over(), "db-0", claim=claim("db-0")), id="a claim of our bootstrap"),
+        pytest.param(
+            changed(handed_over(), "db-0", claim=claim("db-0", cluster_uid="uid")),
+            id="a claim of our bootstrap",
+        ),
+        pytest.param(
+            changed(handed_over(), "db-0", claim=claim("db-0"), pod=pod("db-0", is_gated=True)),
+            id="a claim of our bootstrap, of an earlier version",
+        ),
         pytest.param(changed(handed_over(), "db-0", claim=None), id="a pod without a claim"),
     ],
 )
@@ -133,6 +140,20 @@ def test_what_this_operator_created_is_never_taken_over(state: ClusterState) -> 
 
     assert made.actions == ()
     assert (made.reason, made.stage) == ("StatusMissing", Stage.HELD)
+
+
+def test_running_members_whose_claims_are_marked_as_if_they_were_gone() -> None:
+    """To delete the resource and create it again would change nothing: their pods do not belong to it."""
+    made = plan(changed(handed_over(), "db-0", claim=claim("db-0")))
+    assert (made.reason, made.stage, made.actions) == ("OtherOperator", Stage.HELD, ())
+    assert "remove the annotation etcd.improbable.io/initial-members" in made.message
+
+
+def test_members_that_run_are_not_advised_to_be_deleted_for_an_adoption() -> None:
+    state = handed_over()
+    adopting = replace(state, desired=replace(state.desired, adopt=Adopt(endpoints=("http://e:2379",))))
+    assert plan(adopting).reason == "AdoptionRefused"
+    assert "members run under this name (db-0, db-1, db-2)" in plan(adopting).message
 
 
 def in_former_pods(*names: str, **changes: Any) -> ClusterState:

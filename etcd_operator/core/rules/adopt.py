@@ -72,6 +72,11 @@ def _in_the_way(state: ClusterState) -> str:
     if not state.members:
         return ""
     names = ", ".join(member.name for member in state.members)
+    if any(member.pod is not None for member in state.members):
+        return (
+            f"members run under this name ({names}): give this resource another name; if another operator "
+            "handed them over, remove spec.adopt (docs/migrating.md)"
+        )
     return f"there are objects of former members ({names}): delete them"
 
 

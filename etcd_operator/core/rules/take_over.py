@@ -7,6 +7,7 @@ what is missing: the EtcdPeers, whose ReplicaSets are created once a person has 
 operator.
 """
 
+from etcd_operator.api.improbable import INITIAL_MEMBERS_ANNOTATION
 from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.core.actions import Plan, Remember
 from etcd_operator.core.desired import PersistedState
@@ -30,7 +31,7 @@ def take_over(state: ClusterState) -> Plan | None:
     if len({claim.name for claim in claims} & {member.name for member in running}) < len(running):
         return None  # a pod without a claim is not what that operator created
     if any(_is_recorded(claim) for claim in claims):
-        return None
+        return _marked_as_stopped(running, claims)
     return _unmarked(claims) or _record(state, claims)
 
 
@@ -84,6 +85,22 @@ def _is_in_former_pod(member: Member) -> bool:
 def _is_recorded(claim: ClaimFacts) -> bool:
     """Whether this operator has annotated it: then the status was lost, which is another matter."""
     return bool(claim.cluster_id or claim.initial_members)
+
+
+def _marked_as_stopped(running: list[Member], claims: list[ClaimFacts]) -> Plan | None:
+    """A person has marked the claims in the way for members whose pods are gone.
+
+    Claims and pods of this operator show that it made them: then the status was lost.
+    """
+    is_ours = any(claim.cluster_id or claim.cluster_uid for claim in claims)
+    if is_ours or any(member.pod is not None and member.pod.is_gated for member in running):
+        return None
+    names = ", ".join(member.name for member in running)
+    message = (
+        f"{names} run, but their claims are marked as those of members without pods: to take them over, "
+        f"remove the annotation {INITIAL_MEMBERS_ANNOTATION} from the claims (docs/migrating.md)"
+    )
+    return Plan.hold("OtherOperator", message, requeue_after=RETRY_HELD)
 
 
 def _unmarked(claims: list[ClaimFacts]) -> Plan | None:
