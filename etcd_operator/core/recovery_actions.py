@@ -92,6 +92,11 @@ class CloseClients(OnMember):
     """Let the Service select no member, if the restore of this seed is requested, live."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateClosedService:
+    """Make the Service of a restore in place, which selects no member, again."""
+
+
 class ReopenClients(OnMember):
     """Let the Service select the members of the old cluster again: the seed does not serve."""
 
@@ -148,5 +153,5 @@ RecoveryAction = (
 )
 """The steps of a recovery."""
 
-RestoreAction = ConfirmBackup | FillSeed | DropFilling | CloseClients | ReopenClients
+RestoreAction = ConfirmBackup | FillSeed | DropFilling | CloseClients | CreateClosedService | ReopenClients
 """What is done to restore an EtcdBackup to a cluster of persistent members."""

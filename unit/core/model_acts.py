@@ -43,6 +43,7 @@ from etcd_operator.core.recovery_actions import (
     ConfirmLoss,
     ConfirmNothingLeft,
     ConfirmSilence,
+    CreateClosedService,
     DropFilling,
     DropSeed,
     DropUnassigned,
@@ -89,7 +90,13 @@ def apply(world: World, cache: Cache, state: ClusterState, action: Action) -> se
         ):
             change(world, state, action)
         case (
-            RemoveExternal() | ConfirmBackup() | FillSeed() | DropFilling() | CloseClients() | ReopenClients()
+            RemoveExternal()
+            | ConfirmBackup()
+            | FillSeed()
+            | DropFilling()
+            | CloseClients()
+            | CreateClosedService()
+            | ReopenClients()
         ):
             raise AssertionError("nothing is adopted in the simulation, and no EtcdBackup restored")
         case DeleteMember() | DropPod():

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from etcd_operator.core.actions import CreateMember, Remember, Stage
+from etcd_operator.core.actions import Action, CreateClientService, CreateMember, Remember, Stage
 from etcd_operator.core.jobs import JobEnd
 from etcd_operator.core.members import PodProblem
 from etcd_operator.core.plan import plan
@@ -14,6 +14,7 @@ from etcd_operator.core.recovery_actions import (
     AllowWrites,
     CloseClients,
     ConfirmBackup,
+    CreateClosedService,
     DropFilling,
     DropSeed,
     FillSeed,
@@ -34,6 +35,7 @@ from unit.core.stored import (
     FAILED,
     IN_PLACE,
     NAME,
+    RECOVERY,
     filling,
     final_claim,
     job,
@@ -199,6 +201,25 @@ def test_clients_are_kept_out_before_the_point_of_no_return() -> None:
     assert close == CloseClients(name="db-3")
     assert mark == SetSeedExistingOnly(name="db-3", revision=9 + 500_000_000)
     assert plan(served(live(NAME), answer=None)).actions == ()
+
+
+@pytest.mark.parametrize(
+    ("state", "made"),
+    [
+        pytest.param(served(live(NAME)), CreateClientService(), id="before the point of no return"),
+        pytest.param(served(live(), claim=final_claim()), CreateClosedService(), id="after it"),
+        pytest.param(
+            served(live(), RECOVERY, claim=final_claim()), CreateClientService(), id="after a loss of quorum"
+        ),
+        pytest.param(live(), CreateClientService(), id="no recovery"),
+        pytest.param(remembering(live(), IN_PLACE), CreateClientService(), id="no seed"),
+        pytest.param(seeding(live(), claim=None), CreateClientService(), id="a seed without a claim"),
+    ],
+)
+def test_a_lost_service_leads_no_client_to_members_that_are_given_up(
+    state: ClusterState, made: Action
+) -> None:
+    assert plan(replace(state, has_client_service=False)).actions == (made,)
 
 
 def test_writes_end_before_the_members_do() -> None:

@@ -109,6 +109,26 @@ def test_a_seed_that_is_lost_at_the_last_moment_leaves_a_cluster_that_takes_puts
         assert made.etcd.etcd.keys[b"later"] == (b"value", 3)
 
 
+def test_a_service_that_is_deleted_after_the_point_of_no_return_leads_no_client_to_the_old_members() -> None:
+    with stored() as (made, backups):
+        old, first = made.etcd, backups.selected
+        backups.ask(NAME)
+        backups.until(lambda: bool(old.etcd.alarms))
+        made.delete(SERVICES, "c")
+        seen: list[str] = []
+
+        def observe() -> bool:
+            seen.extend([backups.selected] if made.names(SERVICES) else [])
+            return bool(made.status(IMPROBABLE)["clusterID"] != "c0de")
+
+        backups.until(observe)
+        assert first not in seen
+        assert (seen[0], seen[-1]) == ("closed", made.status(IMPROBABLE)["bootstrap"]["token"])
+        backups.ask(None)
+        made.settle()
+        assert CLOSED not in made.get(SERVICES)["metadata"].get("annotations", {})
+
+
 def test_a_request_that_closes_the_service_too_late_is_undone() -> None:
     with stored() as (made, backups):
         backups.ask(NAME)

@@ -11,6 +11,7 @@ from etcd_operator.core.actions import (
     RestoreLabels,
 )
 from etcd_operator.core.members import ClaimFacts, Member
+from etcd_operator.core.recovery_actions import CreateClosedService
 from etcd_operator.core.starts import Joining, Resuming
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.skew import joining_version
@@ -55,7 +56,9 @@ def missing_services(state: ClusterState) -> list[Action]:
 
     The pod of a member that was removed from etcd's list is deleted together with its service.
     """
-    actions: list[Action] = [] if state.has_client_service else [CreateClientService()]
+    actions: list[Action] = []
+    if not state.has_client_service:
+        actions.append(CreateClosedService() if _gives_up(state) else CreateClientService())
     if state.kind.has_member_services:
         actions += [
             CreateMemberService(name=member.name)
@@ -63,6 +66,16 @@ def missing_services(state: ClusterState) -> list[Action]:
             if member.pod is not None and not member.has_service and _belongs(state, member)
         ]
     return actions
+
+
+def _gives_up(state: ClusterState) -> bool:
+    """Whether a restore in place has passed the point of no return: no client may reach the old members."""
+    recovery = state.persisted.recovery
+    if recovery is None or not recovery.in_place:
+        return False
+    seed = state.by_name.get(recovery.seed)
+    claim = seed.claim if seed is not None else None
+    return claim is not None and claim.cluster_id not in ("", recovery.replaces, state.persisted.cluster_id)
 
 
 def _missing_peers(state: ClusterState) -> list[Action]:

@@ -23,6 +23,7 @@ from etcd_operator.core.members import PeerFacts
 from etcd_operator.core.recovery_actions import (
     CloseClients,
     ConfirmBackup,
+    CreateClosedService,
     DropFilling,
     FillSeed,
     ReopenClients,
@@ -173,7 +174,14 @@ class PersistentMembers:
                 self._give_up(action.name)
             case MarkSeed():
                 self._mark_seed(action.name, action.served)
-            case ConfirmBackup() | FillSeed() | DropFilling() | CloseClients() | ReopenClients():
+            case (
+                ConfirmBackup()
+                | FillSeed()
+                | DropFilling()
+                | CloseClients()
+                | CreateClosedService()
+                | ReopenClients()
+            ):
                 Restoring(self.scope, image=self.image, repository=self.repository).act(action)
             case DropPod():
                 raise TypeError(f"{action}: its ReplicaSet replaces a failed pod")

@@ -14,6 +14,7 @@ from etcd_operator.core.backups.state import COMPLETED
 from etcd_operator.core.recovery_actions import (
     CloseClients,
     ConfirmBackup,
+    CreateClosedService,
     DropFilling,
     FillSeed,
     ReopenClients,
@@ -51,6 +52,8 @@ class Restoring:
                 self._drop_filling(action.name)
             case CloseClients():
                 self._close()
+            case CreateClosedService():
+                self._create_closed()
             case ReopenClients():
                 self._reopen(action.name)
             case _:
@@ -116,6 +119,13 @@ class Restoring:
         if cluster.uid != desired.uid or requested != name_of(recovery):
             raise Conflict(f"{name_of(recovery)} is not requested any more: the old cluster is not changed")
         self._select(CLOSED, closed=name_of(recovery))
+
+    def _create_closed(self) -> None:
+        recovery, _ = self._recovery()
+        body = persistent.client_service(self.scope.desired)
+        body["metadata"]["annotations"] = {improbable.CLOSED_ANNOTATION: name_of(recovery)}
+        body["spec"]["selector"][improbable.TOKEN_LABEL] = CLOSED
+        self.scope.create(resources.SERVICES, body, "ServiceCreated")
 
     def _reopen(self, seed: str) -> None:
         """Never where the seed was found to serve: its cluster takes the place of the old one."""
