@@ -2,6 +2,7 @@
 
 import pytest
 
+from unit.fakes.apiserver import Answer, Fault, Json, Refusal, Request
 from unit.fakes.apiserver.kinds import CLAIMS, JOBS, SERVICES
 from unit.reconcile.bodies import IMPROBABLE, PEERS
 from unit.reconcile.disturbance import DISTURBANCES, Disturbance, run_or_die
@@ -89,6 +90,29 @@ def test_an_edit_at_the_last_moment_reopens_the_cluster() -> None:
         assert_finished(made, IMPROBABLE, 3)
         assert made.etcd.etcd.keys[b"later"] == (b"value", 3)
         assert "etcd.improbable.io/closed" not in made.get(SERVICES)["metadata"].get("annotations", {})
+
+
+def test_a_request_to_reopen_the_service_has_no_effect_once_it_was_changed() -> None:
+    """Its reply is given up, and it is applied only when the Service selects other members already."""
+    late: list[Json] = []
+
+    def timing_out(request: Request) -> Fault | None:
+        if late or request.plural != "services" or request.method != "PATCH":
+            return None
+        late.append(request.body)
+        return Answer(code=504, reason="Timeout", message="the webhook did not answer in time")
+
+    with stored() as (made, backups):
+        made.kill()
+        backups.ask(NAME)
+        made.start(dies_at=1, dies_on="services")
+        assert not run_or_die(made, lambda: backups.until(lambda: False))
+        backups.ask(None)
+        made.api.before = timing_out
+        made.start()
+        backups.until(lambda: bool(late) and backups.selected != "closed")
+        with pytest.raises(Refusal, match="Operation cannot be fulfilled"):
+            made.edit(SERVICES, "c", late[0])
 
 
 def test_a_seed_that_is_lost_at_the_last_moment_leaves_a_cluster_that_takes_puts() -> None:

@@ -137,10 +137,14 @@ class Restoring:
         self._select(self.scope.desired.token, closed=None)
 
     def _select(self, token: str, *, closed: str | None) -> None:
-        """Change the Service's selector. closed: by this annotation caches show that it selects nobody."""
+        """Change the Service's selector. closed: by this annotation caches show that it selects nobody.
+
+        A request that is applied late must not undo what has been written since, such as `open_seed`.
+        """
         found = self._service()
+        annotations = {improbable.CLOSED_ANNOTATION: closed}
         change = {
-            "metadata": {"annotations": {improbable.CLOSED_ANNOTATION: closed}},
+            "metadata": {"annotations": annotations, "resourceVersion": found.resource_version},
             "spec": {"selector": {improbable.TOKEN_LABEL: token}},
         }
         self.scope.objects.merge(resources.SERVICES, found, change)
