@@ -2,7 +2,7 @@
 
 Nothing may shorten that time. So it is in memory, by the monotonic clock of one process: another process
 counts from zero. It begins again, too, whenever this process may not be the leader, could not read the
-EtcdCluster, or made no pass for `LONGEST_GAP`.
+EtcdCluster, or made no pass for a minute or half of the time, whichever is shorter.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,10 @@ from etcd_operator.kube.views import Written
 from etcd_operator.timestamps import timestamp
 
 LONGEST_GAP = 60.0
-"""Seconds between two passes; a pass that fails is repeated after 30 at most."""
+"""Seconds between two passes; a pass that fails is repeated after 30 at most.
+
+Half of a time that is shorter than two minutes: two moments of silence are not that much silence.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +52,8 @@ class Absences:
         if not names or not self.may_act() or not self._exists(key, state.desired.uid):
             return NO_ABSENCE
         now = self.clock.monotonic()
-        known = former.since if former is not None and now - former.at <= LONGEST_GAP else {}
+        longest = min(LONGEST_GAP, (state.desired.recovers_after or 0.0) / 2)
+        known = former.since if former is not None and now - former.at <= longest else {}
         first = (now, timestamp(self.clock.now()))
         count = _Count(at=now, since={name: known.get(name, first) for name in names})
         self._counts[key] = count

@@ -116,6 +116,17 @@ def test_a_long_time_without_a_pass_begins_again() -> None:
     assert counting.observed(LOST) == 0.0
 
 
+def test_two_moments_of_silence_are_not_a_short_time_of_silence() -> None:
+    """A process that was stopped in between has not seen what was there."""
+    lost_for = replace(LOST, desired=replace(LOST.desired, recovers_after=40.0))
+    counting = Counting()
+    counting.observed(lost_for)
+    counting.clock.advance(20.0 - STEP)
+    assert counting.observed(lost_for) == 20.0
+    counting.clock.advance(20.0)
+    assert counting.observed(lost_for) == 0.0
+
+
 def test_each_member_has_the_whole_time() -> None:
     counting = Counting()
     more = automatic(lost(5, 0, 1, 2, 3))
