@@ -55,9 +55,12 @@ class BackupSight:
 
     is_listed: whether `stored` has all of them. job: the Job that restores one to the volume of a seed, while
     that is not started. is_closed: the Service selects no member, because they are being given up.
+    is_awaited: they are being listed. refusal: why the API server does not let the operator list them.
     """
 
     is_listed: bool = False
+    is_awaited: bool = False
+    refusal: str = ""
     stored: tuple[StoredBackup, ...] = ()
     job: JobState | None = None
     is_closed: bool = False

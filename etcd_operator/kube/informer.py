@@ -71,6 +71,11 @@ class Informer(Generic[T]):
         return self._synced.is_set()
 
     @property
+    def is_listing(self) -> bool:
+        """Whether it was started, and the first list is not stored yet."""
+        return self._thread.ident is not None and not self.has_synced
+
+    @property
     def last_error(self) -> OperatorError | None:
         """Why the store may be out of date; None while a stream is open."""
         return self._reflector.last_error

@@ -17,6 +17,7 @@ from etcd_operator.core.rules.loss import left_of
 from etcd_operator.core.rules.manual_recovery import settle
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
+from etcd_operator.core.stock import BackupSight
 from unit.core import manual_recoveries as persistents
 from unit.core.automatics import AFTER, SINCE, automatic, former, silenced, with_desired
 from unit.core.builders import VERSION, bootstrapped, changed, peer, persistent, pod, with_record
@@ -128,6 +129,19 @@ def test_members_are_given_up_after_the_time_and_once(state: ClusterState, expec
 
 
 # persistent members
+
+
+def test_backups_that_are_being_listed_are_waited_for() -> None:
+    """One of them may have more than the survivor: then only a person decides."""
+    state = replace(automatic(persistents.lost()), backups=BackupSight(is_awaited=True))
+    assert (plan(state).actions, plan(state).reason) == ((), "QuorumLost")
+    assert plan(state).message.endswith("EtcdBackups are not listed yet, and one of them may have more")
+
+
+def test_backups_that_cannot_be_listed_are_not_waited_for() -> None:
+    made = plan(replace(automatic(persistents.lost()), backups=BackupSight(refusal="403 Forbidden")))
+    assert isinstance(made.actions[0], ConfirmSilence)
+    assert "whether an EtcdBackup has more is not known (403 Forbidden)" in made.message
 
 
 def test_what_a_person_could_request_begins_by_itself() -> None:

@@ -122,13 +122,15 @@ def _answer_to(state: ClusterState, requested: str, recovery: Recovery, left: li
             "snapshot without hiding writes from watchers (3.5.10 and later can)",
         )
     name = name_of(recovery)
-    if recovery.backup is None and is_due(state) and not is_for(requested, recovery):
+    is_awaited = state.backups.is_awaited
+    if recovery.backup is None and is_due(state) and not is_awaited and not is_for(requested, recovery):
         return _begin_by_itself(state, recovery, left, silent)
     how = (
         f"to give them up for good and recover from {source}, annotate the EtcdCluster with "
         f"{RECOVER_ANNOTATION}={name} ({_cost(recovery)}; their claims are kept, "
         f"or deleted where {DELETE_CLAIMS} is appended to that name)"
         f"{outlook(state) if recovery.backup is None else ''}"
+        f"{'; EtcdBackups are not listed yet, and one of them may have more' if is_awaited else ''}"
     )
     if not requested:
         return held(
@@ -157,6 +159,8 @@ def _cost(recovery: Recovery) -> str:
 
 def _begin_by_itself(state: ClusterState, recovery: Recovery, left: list[Member], silent: str) -> Plan:
     why = f"{silent} {without_request(state)}"
+    if state.backups.refusal:
+        why += f"; whether an EtcdBackup has more is not known ({state.backups.refusal})"
     return read(state) or _begin(state, msgspec.structs.replace(recovery, automatic=True), left, why)
 
 

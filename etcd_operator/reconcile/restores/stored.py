@@ -21,6 +21,7 @@ from etcd_operator.core.rules.seed import is_filled_by_job
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.stock import BackupSight, StoredBackup
 from etcd_operator.decoding import convert
+from etcd_operator.errors import Forbidden, NotFound
 from etcd_operator.keys import Key
 from etcd_operator.kube.informer import Informer
 from etcd_operator.reconcile.caches import Caches
@@ -49,10 +50,17 @@ class StoredBackups:
             return BackupSight(is_closed=self._is_closed(key))
         return BackupSight(
             is_listed=self.backups.has_synced,
+            is_awaited=self.backups.is_listing and not self._refusal(),
+            refusal=self._refusal(),
             stored=tuple(self._stored(key)) if self.backups.has_synced else (),
             job=self._job(key, state),
             is_closed=self._is_closed(key),
         )
+
+    def _refusal(self) -> str:
+        """A definition that is missing (then nobody has an EtcdBackup), or a permission."""
+        error = self.backups.last_error
+        return str(error) if self.backups.is_listing and isinstance(error, (Forbidden, NotFound)) else ""
 
     def _stored(self, key: Key) -> Iterator[StoredBackup]:
         now = self.clock.now()
