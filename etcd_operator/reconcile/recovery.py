@@ -2,7 +2,7 @@
 
 No read through a quorum can precede a recovery: there is no quorum. Instead the facts that it rests on
 are read again, live, right before its entry in status is written: the lost pods do not exist, and no
-survivor knows of voters that could still elect a leader (`core.rules.quorum_lost` explains why that is a
+survivor knows of voters that could still elect a leader (`core.rules.quorum_return` explains why that is a
 proof). From then on a linearizable read at the seed precedes each act.
 
 What differs between the kinds of member is in `reconcile.members`.

@@ -8,7 +8,8 @@ from etcd_operator.core.actions import CreateMember, CreateMemberService, Rememb
 from etcd_operator.core.members import PodProblem
 from etcd_operator.core.plan import plan
 from etcd_operator.core.recovery_actions import ConfirmLoss
-from etcd_operator.core.rules.quorum_lost import LEARNER_GRACE, recover
+from etcd_operator.core.rules.quorum_lost import recover
+from etcd_operator.core.rules.quorum_return import LEARNER_GRACE
 from etcd_operator.core.rules.seed import ELECTION
 from etcd_operator.core.starts import Seeding
 from etcd_operator.core.state import ClusterState

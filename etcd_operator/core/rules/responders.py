@@ -23,7 +23,7 @@ def may_elect(state: ClusterState, left: list[Member]) -> bool:
     """Whether those that answer may be electing a leader.
 
     Not after a while where one missed the last change of members and counts a majority that is none by the
-    list of another (see `quorum_lost`). With the same list for all they merely do not reach each other.
+    list of another (see `quorum_return`). With the same list for all they merely do not reach each other.
     """
     judged = [is_majority(state, responder) for responder in left]
     return any(judged) and (all(judged) or state.unavailable_for < ELECTION)
