@@ -44,13 +44,13 @@ def known(state: ClusterState) -> frozenset[str]:
 def _message(state: ClusterState, members: list[Member]) -> str:
     names = ", ".join(member.name for member in members)
     reading = f"reading the data of {names}, without changing it: it runs, but answers nobody"
-    return f"no quorum answers{blocked(state)}: {reading}"
+    return f"no quorum answers{known_problems(state)}: {reading}"
 
 
-def blocked(state: ClusterState) -> str:
-    """Whose problem is known; for messages, empty if there is none."""
-    known = ", ".join(f"{m.name} ({m.problem.reason})" for m in state.members if m.problem is not None)
-    return f", {known}" if known else ""
+def known_problems(state: ClusterState) -> str:
+    """Which members have a known problem; for messages, empty if none has."""
+    problems = ", ".join(f"{m.name} ({m.problem.reason})" for m in state.members if m.problem is not None)
+    return f", {problems}" if problems else ""
 
 
 def unreadable(state: ClusterState) -> str:

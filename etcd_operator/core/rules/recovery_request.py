@@ -17,7 +17,7 @@ from etcd_operator.core.members import Member
 from etcd_operator.core.recoveries import missing, source_of
 from etcd_operator.core.recovery_actions import ConfirmBackup, ConfirmSilence, FillSeed
 from etcd_operator.core.rules.automatic import is_due, missed, outlook, without_request
-from etcd_operator.core.rules.offline import blocked, read, unreadable
+from etcd_operator.core.rules.offline import known_problems, read, unreadable
 from etcd_operator.core.rules.responders import may_elect, remains, responders, silent_among
 from etcd_operator.core.rules.seed import (
     SEED_POLL,
@@ -96,7 +96,9 @@ def _nothing_left(state: ClusterState) -> Plan | None:
         )
     if any(member.claim is not None for member in state.members):
         if why:
-            return held("QuorumLost", f"no quorum answers{blocked(state)}{why}: nothing is changed; {step}")
+            return held(
+                "QuorumLost", f"no quorum answers{known_problems(state)}{why}: nothing is changed; {step}"
+            )
         return None  # another rule reports who is silent
     return held(
         "NoBackup",
