@@ -1,7 +1,8 @@
 """Carries out actions. Each can be interrupted after any write and run again.
 
 How objects are written is in `reconcile.objects`, where the kinds of member differ in `reconcile.members`,
-changes of etcd's list in `reconcile.membership`, the acts of a recovery in `reconcile.recovery`.
+changes of etcd's list in `reconcile.membership`, the acts of a recovery in `reconcile.recovery` and
+what they confirm live in `reconcile.recovery_proofs`.
 """
 
 from collections.abc import Callable
@@ -51,6 +52,7 @@ from etcd_operator.reconcile.objects import CHANGED, Overridden, Report
 from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.readers import Readers, located
 from etcd_operator.reconcile.recovery import Recoverer
+from etcd_operator.reconcile.recovery_proofs import RecoveryProofs
 from etcd_operator.reconcile.writes import Writes
 from etcd_operator.render import budget
 
@@ -159,15 +161,16 @@ class Actor(Generic[Cluster]):
             scope.report("MemberRemoved", f"removed member {action.name}, ID {action.member_id}")
 
     def _recover(self, scope: Scope, action: RecoveryAction) -> None:
-        Recoverer(
+        proofs = RecoveryProofs(
             scope=scope,
-            members=self.members(scope),
             channels=self.prober.channels(scope.desired.key),
             on_call=self.on_call,
             member_at=self.dialect.member_at,
             labels_of=self.dialect.member_labels,
             readers=self.readers,
-        ).act(action)
+        )
+        members = self.members(scope)
+        Recoverer(scope=scope, members=members, readers=self.readers, proofs=proofs).act(action)
 
     def _replace(self, scope: Scope, action: ReplaceMember) -> None:
         """Stop a member for a restart, after a live read: the others run, and list it."""

@@ -15,19 +15,18 @@ from etcd_operator.core.state import ClusterState
 from etcd_operator.dialects.improbable import ImprobableDialect
 from etcd_operator.errors import Conflict, OperatorError
 from etcd_operator.etcd.channel import Channels
-from etcd_operator.etcd.client import ignore_call
 from etcd_operator.kube.views import Claim, Pod
 from etcd_operator.reconcile.facts import pod_facts
 from etcd_operator.reconcile.members.facts import claim_facts, peer_facts
 from etcd_operator.reconcile.members.persistent import PersistentMembers
 from etcd_operator.reconcile.members.protocol import Scope
-from etcd_operator.reconcile.recovery import Recoverer
 from unit.core.builders import answer, entry
 from unit.dialects.builders import DEFAULTS
 from unit.fakes.apiserver.kinds import CLAIMS, PODS, SERVICES
 from unit.reconcile.bench import PEER_LABEL, Bench, bootstrapped
 from unit.reconcile.bodies import IMPROBABLE, PEERS, persistent
 from unit.reconcile.harness import objects_of
+from unit.reconcile.recoverers import recoverer
 from unit.reconcile.test_recovery_acts import FOREIGN
 from unit.reconcile.tools import readers_of
 
@@ -72,15 +71,8 @@ class Acts:
             report=lambda reason, _: self.reported.append(reason),
             now=datetime.now(UTC),
         )
-        Recoverer(
-            scope=scope,
-            members=PersistentMembers(scope),
-            channels=self._channels,
-            on_call=ignore_call,
-            member_at=self._dialect.member_at,
-            labels_of=self._dialect.member_labels,
-            readers=readers_of(self._made.etcds.read),
-        ).act(action)
+        readers = readers_of(self._made.etcds.read)
+        recoverer(scope, PersistentMembers(scope), self._dialect, self._channels, readers).act(action)
 
     def confirm(self, name: str, *silent: str) -> None:
         self.act(ConfirmSilence(survivors=((name, self.uids[name]),), message="lost", silent=silent))

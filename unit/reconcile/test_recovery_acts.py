@@ -22,18 +22,17 @@ from etcd_operator.core.state import ClusterState
 from etcd_operator.dialects.coreos import CoreosDialect
 from etcd_operator.errors import Conflict, Invalid, OperatorError
 from etcd_operator.etcd.channel import Channels
-from etcd_operator.etcd.client import ignore_call
 from etcd_operator.kube.views import Pod
 from etcd_operator.reconcile.facts import pod_facts
 from etcd_operator.reconcile.members.ephemeral import EphemeralMembers
 from etcd_operator.reconcile.members.protocol import Scope
-from etcd_operator.reconcile.recovery import Recoverer
 from unit.dialects.builders import DEFAULTS
 from unit.fakes.apiserver.faults import Fault, Request
 from unit.fakes.apiserver.kinds import PODS
 from unit.reconcile.bench import Bench, bootstrapped
 from unit.reconcile.bodies import COREOS, ephemeral
 from unit.reconcile.harness import objects_of
+from unit.reconcile.recoverers import recoverer
 from unit.reconcile.tools import readers_of
 
 OLD, NEW = "c0de", "feed"
@@ -79,15 +78,8 @@ class Acts:
             report=lambda reason, _: self.reported.append(reason),
             now=datetime.now(UTC),
         )
-        self._recoverer = Recoverer(
-            scope=scope,
-            members=EphemeralMembers(scope),
-            channels=channels,
-            on_call=ignore_call,
-            member_at=dialect.member_at,
-            labels_of=dialect.member_labels,
-            readers=readers_of(made.etcds.read, lambda pod, why: self.refused.append((pod.uid, why))),
-        )
+        readers = readers_of(made.etcds.read, lambda pod, why: self.refused.append((pod.uid, why)))
+        self._recoverer = recoverer(scope, EphemeralMembers(scope), dialect, channels, readers)
 
     def confirm(self, *gone: str, backup: int = 0, silent: tuple[str, ...] = ()) -> None:
         left = {name: uid for name, uid in self.uids.items() if name not in (*gone, *silent)}
@@ -101,7 +93,7 @@ class Acts:
 
     def assert_as_read(self) -> None:
         """The last check of a survivor that was read, right before the others are given up."""
-        self._recoverer._assert_as_read()
+        self._recoverer.proofs.assert_as_read()
 
 
 def _with(desired: Any, recovery: Recovery) -> Any:
