@@ -9,8 +9,6 @@ import pytest
 from etcd_operator.api.persisted import REVISION_BUMP, BackupSource
 from etcd_operator.core.actions import CreateMember, Remember, Stage
 from etcd_operator.core.backup_tool.report import Stock, VerifiedBackup
-from etcd_operator.core.desired import RestoreFrom
-from etcd_operator.core.members import FetchedBackup, Member, PodFacts
 from etcd_operator.core.plan import plan
 from etcd_operator.core.recoveries import duration
 from etcd_operator.core.recovery_actions import ConfirmLoss, ConfirmNothingLeft, DropUnassigned
@@ -18,19 +16,8 @@ from etcd_operator.core.rules.from_backup import TOOL_GRACE
 from etcd_operator.core.rules.quorum_lost import chooses_source
 from etcd_operator.core.starts import Seeding
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.status import conditions
 from etcd_operator.core.stock import StockSight
-from unit.core.builders import (
-    CLUSTER_ID,
-    TOKEN,
-    answer,
-    bootstrapped,
-    changed,
-    entry,
-    ephemeral,
-    persistent,
-    pod,
-)
+from unit.core.builders import CLUSTER_ID, bootstrapped, changed, ephemeral, persistent, pod
 from unit.core.quorum_losses import RECOVERY, lost, recovering
 
 OTHER = "0badcafe"
@@ -202,108 +189,6 @@ def test_the_stock_matters_only_where_a_source_is_chosen(state: ClusterState) ->
 )
 def test_an_age_is_told_in_its_two_largest_units(seconds: int, text: str) -> None:
     assert duration(seconds) == text
-
-
-# a new cluster
-
-
-def new(**changes: Any) -> ClusterState:
-    desired = replace(ephemeral(), restore=RestoreFrom(cluster="old"), **changes)
-    return ClusterState(desired=desired)
-
-
-def test_a_new_cluster_begins_with_a_seed_of_its_first_number() -> None:
-    made = plan(new())
-    proof, remembered, seed, *_ = made.actions
-    assert isinstance(proof, ConfirmNothingLeft)
-    assert not proof.is_loss
-    assert isinstance(remembered, Remember)
-    recovery = remembered.persisted.recovery
-    assert recovery is not None
-    assert (recovery.seed, recovery.token, recovery.replaces) == ("db-0000", f"{TOKEN}-1", "")
-    assert remembered.persisted.is_restoring
-    assert recovery.backup == BackupSource(cluster="old", via="Claim")
-    assert isinstance(seed, CreateMember)
-    assert made.reason == "Restoring"
-    state = replace(new(), desired=replace(new().desired, persisted=remembered.persisted))
-    found = {each.type: (each.status, each.reason) for each in conditions(state, plan(state))}
-    assert found["Available"] == ("False", "Creating")
-    assert found["Degraded"] == ("False", "AsExpected")
-    assert "DataLossPossible" not in found
-
-
-@pytest.mark.parametrize("version", ["3.4.35", "3.5.9"])
-def test_a_new_cluster_of_too_old_an_etcd_is_not_begun(version: str) -> None:
-    made = plan(new(version=version))
-    assert (made.stage, made.reason, made.actions) == (Stage.HELD, "RecoveryUnsupported", ())
-
-
-def test_a_backup_is_fetched_through_the_tool_that_uses_its_claim() -> None:
-    remembered = plan(replace(new(), stock=StockSight(has_source_tool=True))).actions[1]
-    assert isinstance(remembered, Remember)
-    assert remembered.persisted.recovery is not None
-    assert remembered.persisted.recovery.backup == BackupSource(cluster="old", via="Tool")
-
-
-def restoring(pod_of_seed: PodFacts | None, *, serves: bool = False) -> ClusterState:
-    """db-0000 is the seed of a new cluster."""
-    remembered = plan(new()).actions[1]
-    assert isinstance(remembered, Remember)
-    persisted = replace(remembered.persisted, next_ordinal=1)
-    listed = (entry("db-0000"),)
-    reply = answer("db-0000", listed, cluster_id=OTHER, revision=2 * REVISION_BUMP)
-    seed = Member(
-        name="db-0000",
-        has_service=True,
-        pod=pod_of_seed,
-        entry=listed[0] if serves else None,
-        answer=reply if serves else None,
-    )
-    return ClusterState(
-        desired=replace(new().desired, persisted=persisted), members=(seed,), has_quorum=serves
-    )
-
-
-def test_a_restore_that_has_begun_goes_on_beside_pods_that_come_later() -> None:
-    state = restoring(pod("db-0000"))
-    assert plan(replace(state, predecessors=("Pod db-abc",))) == plan(state)
-    assert plan(replace(new(), predecessors=("Pod db-abc",))).reason == "OtherOperator"
-
-
-def test_a_lost_seed_of_a_new_cluster_is_followed_by_another_of_the_same_backups() -> None:
-    remembered = plan(restoring(None)).actions[1]
-    assert isinstance(remembered, Remember)
-    recovery = remembered.persisted.recovery
-    assert recovery is not None
-    assert (recovery.generation, recovery.seed, recovery.token) == (2, "db-0001", f"{TOKEN}-2")
-    assert recovery.backup == BackupSource(cluster="old", via="Claim")
-
-
-def test_a_seed_that_is_restoring_is_waited_for() -> None:
-    made = plan(restoring(pod("db-0000")))
-    assert (made.stage, made.reason, made.actions) == (Stage.WORKING, "Restoring", ())
-
-
-@pytest.mark.parametrize(
-    "fetched", [None, FetchedBackup(name="r5", time="t", revision=5, sha256="cd", age=3)]
-)
-def test_a_seed_that_serves_makes_the_cluster_and_tells_what_it_has(fetched: FetchedBackup | None) -> None:
-    made = plan(restoring(replace(pod("db-0000"), fetched=fetched), serves=True))
-    remembered = made.actions[-2]
-    assert isinstance(remembered, Remember)
-    assert (made.reason, remembered.persisted.cluster_id) == ("Restored", OTHER)
-    recovery = remembered.persisted.recovery
-    assert recovery is not None
-    known = BackupSource(cluster="old", via="Claim")
-    if fetched is not None:
-        known = BackupSource(cluster="old", via="Claim", name="r5", sha256="cd", time="t", age=3)
-    assert (recovery.backup, recovery.revision) == (known, 5 if fetched is not None else 0)
-    assert not remembered.persisted.is_recovering
-
-
-def test_pods_without_a_status_are_not_restored_over() -> None:
-    made = plan(replace(new(), members=(Member(name="db-0000", pod=pod("db-0000")),)))
-    assert (made.stage, made.reason) == (Stage.HELD, "StatusMissing")
 
 
 def test_each_recovery_records_the_clusters_before_it() -> None:

@@ -1,70 +1,17 @@
 """Recovery from the newest of survivors and backups: what is chosen, after what proof, at any write."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-
 import pytest
 
 from etcd_operator.core.backup_tool.report import Stock
-from unit.fakes.apiserver import Json
 from unit.fakes.apiserver.faults import Answer, Fault, Request
 from unit.fakes.apiserver.kinds import PODS, REPLICA_SETS
-from unit.reconcile.bench import Bench, bootstrapped
+from unit.reconcile.bench import bootstrapped
 from unit.reconcile.bodies import COREOS, ephemeral
+from unit.reconcile.disasters import assert_restored, backed_up, is_reason, lose, members, recovery, store
 from unit.reconcile.disturbance import DISTURBANCES, Disturbance, survives
 from unit.reconcile.tools import backup, holding, stored
 
-BACKUP = {"backupIntervalInSecond": 600, "maxBackups": 3, "volumeSizeInMB": 1024}
 LOST = ("it dies after the reply", "the reply is lost and it dies")
-
-
-@contextmanager
-def backed_up(size: int = 3) -> Iterator[Bench]:
-    """A cluster with an acknowledged key, and a tool at work."""
-    with bootstrapped(*ephemeral(size=size, backup=BACKUP), alone=False) as made:
-        made.run_until(lambda: made.condition(COREOS, "BackupHealthy").get("status") == "True")
-        made.settle()
-        yield made
-
-
-def store(made: Bench, *, ahead: int = 0) -> str:
-    """A backup of what the cluster has now, at a revision that may be `ahead` of it; its name."""
-    etcd = made.etcd.etcd
-    newest = backup(etcd.revision + ahead, cluster_id=made.status(COREOS)["clusterID"])
-    made.etcds.save(newest.name, etcd)
-    made.tools.stock = holding(newest)
-    return newest.name
-
-
-def lose(made: Bench, *numbers: int) -> None:
-    for number in numbers:
-        made.delete(PODS, f"c-{number:04}")
-    made.world.settle()
-
-
-def members(made: Bench) -> list[str]:
-    return [name for name in made.names(PODS) if not name.startswith("c-backup-tool")]
-
-
-def recovery(made: Bench) -> Json:
-    return dict(made.status(COREOS).get("recovery") or {})
-
-
-def is_reason(made: Bench, reason: str) -> Callable[[], bool]:
-    return lambda: made.reason(COREOS) == reason
-
-
-def assert_restored(made: Bench, name: str, *numbers: int, key: tuple[bytes, int] = (b"value", 2)) -> None:
-    """These members form one cluster with what the backup has."""
-    assert members(made) == [f"c-{number:04}" for number in numbers]
-    assert made.etcd.etcd.keys[b"key"] == key
-    found = recovery(made)
-    assert (found["survivor"], found["backup"]["name"], found["backup"]["age"]) == ("", name, 60)
-    assert found["replaces"] != made.status(COREOS)["clusterID"]
-    loss = made.condition(COREOS, "DataLossPossible")
-    assert (loss["status"], loss["reason"]) == ("True", "RecoveredFromBackup")
-    assert f"{name} of c, taken at 2026-01-01T00:00:00Z (1 min before)" in loss["message"]
-    assert made.get(PODS, found["seed"])["metadata"]["labels"]["app"] == "etcd"
 
 
 @pytest.mark.parametrize("size", [1, 3])
@@ -80,27 +27,6 @@ def test_when_all_is_gone_the_newest_backup_is_restored(size: int) -> None:
         reasons = {event["reason"]: event["type"] for event in made.events()}
         assert {reasons[each] for each in ("QuorumLost", "RecoveryStarted", "Recovered")} == {"Warning"}
         made.rest()
-
-
-def test_the_seed_has_two_steps_and_only_the_token_of_the_tool() -> None:
-    with backed_up() as made:
-        name = store(made)
-        made.etcds.holds_seeds = "save"
-        lose(made, 0, 1, 2)
-        made.run_until(lambda: "c-0003" in members(made))
-        seed = made.get(PODS, "c-0003")
-        fetch, restore = seed["spec"]["initContainers"]
-        assert (fetch["image"], restore["image"]) == (
-            "localhost/etcd-operator:test",
-            "quay.io/coreos/etcd:v3.6.16",
-        )
-        assert {f"--name={name}", f"--sha256={'ab' * 32}", "--tool=c-backup-tool:19999"} <= set(fetch["args"])
-        assert seed["spec"]["automountServiceAccountToken"] is False
-        assert "app" not in seed["metadata"]["labels"]
-        made.wait(30.0)
-        assert members(made) == ["c-0003"]
-        started = [each for each in made.event_reasons() if each.startswith("RecoveryStarted")]
-        assert started == ["RecoveryStarted"], "waiting is no Event: too many would hide later ones"
 
 
 def test_a_survivor_that_has_as_much_is_preferred() -> None:
@@ -202,51 +128,6 @@ def test_a_tool_that_had_more_than_the_survivor_is_waited_for_until_a_person_dec
         made.edit(COREOS, "c", {"spec": {"backup": None}})
         made.settle()
         assert recovery(made)["survivor"] == "c-0002"
-
-
-def test_a_seed_that_is_lost_is_followed_by_another() -> None:
-    with backed_up() as made:
-        name = store(made)
-        made.etcds.holds_seeds = "restore"
-        lose(made, 0, 1, 2)
-        made.run_until(lambda: "c-0003" in members(made))
-        lose(made, 3)
-        made.etcds.holds_seeds = ""
-        made.settle()
-        assert_restored(made, name, 4, 5, 6)
-        assert recovery(made)["generation"] == 2
-
-
-def test_a_seed_whose_survivor_is_lost_before_it_fetched_is_given_up_by_a_person() -> None:
-    with backed_up() as made:
-        name = store(made)
-        made.etcds.holds_seeds = "save"
-        lose(made, 0, 1)
-        made.run_until(lambda: "c-0003" in members(made))
-        lose(made, 2)
-        made.run_until(lambda: "delete its pod to give that up" in str(made.condition(COREOS, "Degraded")))
-        made.wait(60.0)
-        assert "c-0004" not in members(made), "it may have fetched more, and not be seen to have done so"
-        made.delete(PODS, "c-0003")
-        made.run_until(lambda: "c-0004" in members(made))
-        made.etcds.holds_seeds = ""
-        made.settle()
-        assert_restored(made, name, 4, 5, 6)
-
-
-def test_a_seed_without_a_node_has_fetched_nothing_from_a_survivor_that_is_lost() -> None:
-    with backed_up() as made:
-        name = store(made)
-        lose(made, 0, 1)
-        nodes = set(made.world.up)
-        made.world.up.clear()
-        made.run_until(lambda: "c-0003" in members(made))
-        made.api.objects.delete(PODS, "default", "c-0002", grace=0)
-        made.run_until(lambda: members(made) == ["c-0004"])
-        made.world.up.update(nodes)
-        made.settle()
-        assert_restored(made, name, 4, 5, 6)
-        assert recovery(made)["generation"] == 2
 
 
 def test_pods_without_labels_and_owner_keep_a_backup_from_being_restored() -> None:

@@ -1,0 +1,71 @@
+"""The seed of a recovery beside backups: how it starts, and what follows one that is lost."""
+
+from unit.fakes.apiserver.kinds import PODS
+from unit.reconcile.bodies import COREOS
+from unit.reconcile.disasters import assert_restored, backed_up, lose, members, recovery, store
+
+
+def test_the_seed_has_two_steps_and_only_the_token_of_the_tool() -> None:
+    with backed_up() as made:
+        name = store(made)
+        made.etcds.holds_seeds = "save"
+        lose(made, 0, 1, 2)
+        made.run_until(lambda: "c-0003" in members(made))
+        seed = made.get(PODS, "c-0003")
+        fetch, restore = seed["spec"]["initContainers"]
+        assert (fetch["image"], restore["image"]) == (
+            "localhost/etcd-operator:test",
+            "quay.io/coreos/etcd:v3.6.16",
+        )
+        assert {f"--name={name}", f"--sha256={'ab' * 32}", "--tool=c-backup-tool:19999"} <= set(fetch["args"])
+        assert seed["spec"]["automountServiceAccountToken"] is False
+        assert "app" not in seed["metadata"]["labels"]
+        made.wait(30.0)
+        assert members(made) == ["c-0003"]
+        started = [each for each in made.event_reasons() if each.startswith("RecoveryStarted")]
+        assert started == ["RecoveryStarted"], "waiting is no Event: too many would hide later ones"
+
+
+def test_a_seed_that_is_lost_is_followed_by_another() -> None:
+    with backed_up() as made:
+        name = store(made)
+        made.etcds.holds_seeds = "restore"
+        lose(made, 0, 1, 2)
+        made.run_until(lambda: "c-0003" in members(made))
+        lose(made, 3)
+        made.etcds.holds_seeds = ""
+        made.settle()
+        assert_restored(made, name, 4, 5, 6)
+        assert recovery(made)["generation"] == 2
+
+
+def test_a_seed_whose_survivor_is_lost_before_it_fetched_is_given_up_by_a_person() -> None:
+    with backed_up() as made:
+        name = store(made)
+        made.etcds.holds_seeds = "save"
+        lose(made, 0, 1)
+        made.run_until(lambda: "c-0003" in members(made))
+        lose(made, 2)
+        made.run_until(lambda: "delete its pod to give that up" in str(made.condition(COREOS, "Degraded")))
+        made.wait(60.0)
+        assert "c-0004" not in members(made), "it may have fetched more, and not be seen to have done so"
+        made.delete(PODS, "c-0003")
+        made.run_until(lambda: "c-0004" in members(made))
+        made.etcds.holds_seeds = ""
+        made.settle()
+        assert_restored(made, name, 4, 5, 6)
+
+
+def test_a_seed_without_a_node_has_fetched_nothing_from_a_survivor_that_is_lost() -> None:
+    with backed_up() as made:
+        name = store(made)
+        lose(made, 0, 1)
+        nodes = set(made.world.up)
+        made.world.up.clear()
+        made.run_until(lambda: "c-0003" in members(made))
+        made.api.objects.delete(PODS, "default", "c-0002", grace=0)
+        made.run_until(lambda: members(made) == ["c-0004"])
+        made.world.up.update(nodes)
+        made.settle()
+        assert_restored(made, name, 4, 5, 6)
+        assert recovery(made)["generation"] == 2
