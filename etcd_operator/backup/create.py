@@ -23,7 +23,7 @@ from etcd_operator.backup.errors import BackupError, Damaged, ManifestMissing, S
 from etcd_operator.backup.keys import Key
 from etcd_operator.backup.manifest import SUFFIX, Compression, Manifest, decode, encode, name_of
 from etcd_operator.backup.progress import OnProgress, counted, ignore_progress
-from etcd_operator.etcd.values import hex_id
+from etcd_operator.etcd_ids import hex_id
 from etcd_operator.storage.errors import NameTaken, StoreError
 from etcd_operator.storage.protocol import Store
 

@@ -11,6 +11,7 @@ import msgspec
 
 from etcd_operator.backup.errors import DamagedManifest, UnknownFormat
 from etcd_operator.decoding import decoder
+from etcd_operator.etcd_ids import without_padding
 
 SUFFIX = ".manifest.json"
 FORMAT = 1
@@ -112,7 +113,11 @@ def decode(data: bytes) -> Manifest:
     if found.format_version < FORMAT:
         raise DamagedManifest(f"the manifest has format {found.format_version}, which never existed")
     manifest: Manifest = _read(data, Manifest)
-    return manifest
+    return msgspec.structs.replace(
+        manifest,
+        cluster_id=without_padding(manifest.cluster_id),
+        member_id=without_padding(manifest.member_id),
+    )
 
 
 def _read(data: bytes, kind: type[Any]) -> Any:

@@ -8,11 +8,6 @@ from enum import Enum
 from etcd_operator.etcd import rpc_pb2 as pb
 
 
-def hex_id(number: int) -> str:
-    """A cluster or member ID as etcd's own tools print it: lower-case hex, no 0x, no padding."""
-    return f"{number:x}"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberEntry:
     """One entry of etcd's member list; `name` is empty until it has started."""

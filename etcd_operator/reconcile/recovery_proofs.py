@@ -16,7 +16,8 @@ from etcd_operator.core.recovery_actions import ConfirmLoss, ConfirmNothingLeft,
 from etcd_operator.errors import Conflict, Unavailable
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient, OnCall
-from etcd_operator.etcd.values import MemberEntry, MemberList, hex_id
+from etcd_operator.etcd.values import MemberEntry, MemberList
+from etcd_operator.etcd_ids import hex_id
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Pod
 from etcd_operator.reconcile.addresses import client_endpoint

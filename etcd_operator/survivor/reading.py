@@ -22,6 +22,7 @@ from etcd_operator.backup.errors import Damaged
 from etcd_operator.backup.listed import listed_members, requires_user
 from etcd_operator.backup.wal import newest_file, read_state
 from etcd_operator.core.survivor_report import ListedVoter, SurvivorReport
+from etcd_operator.etcd_ids import hex_id
 
 QUIET = 1.0
 """Ten times as long as etcd waits at most before it writes what it has applied."""
@@ -101,13 +102,13 @@ class Reader:
             raise NotReadable("etcd's authentication is enabled, and the operator has no user")
         self.check(before)
         report = SurvivorReport(
-            cluster_id=f"{log.cluster_id:x}",
-            member_id=f"{log.member_id:x}",
+            cluster_id=hex_id(log.cluster_id),
+            member_id=hex_id(log.member_id),
             committed=log.committed,
             revision=revision,
             sha256=sha256,
             members=tuple(
-                ListedVoter(id=f"{m.id:x}", name=m.name, peer_urls=m.peer_urls, is_learner=m.is_learner)
+                ListedVoter(id=hex_id(m.id), name=m.name, peer_urls=m.peer_urls, is_learner=m.is_learner)
                 for m in members
             ),
         )

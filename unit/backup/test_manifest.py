@@ -75,6 +75,11 @@ def test_fields_of_later_versions_are_ignored() -> None:
     assert decode(fields(verified={"by": "restore"})) == PLAIN
 
 
+def test_ids_with_leading_zeros_are_those_that_etcd_prints() -> None:
+    padded = fields(clusterID="00ab54a98ceb1f0a", memberID=PLAIN.member_id.zfill(16))
+    assert decode(padded) == PLAIN
+
+
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [

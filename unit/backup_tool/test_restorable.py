@@ -16,7 +16,7 @@ from etcd_operator.backup_tool.stock import VALID_SECONDS, StockKeeper
 from etcd_operator.backup_tool.storing import Storing
 from etcd_operator.backup_tool.worker import Worker
 from etcd_operator.core.backup_tool.report import Stock
-from etcd_operator.etcd.values import hex_id
+from etcd_operator.etcd_ids import hex_id
 from etcd_operator.storage.directory import Directory
 from etcd_operator.storage.errors import StoreError
 from unit.backup.samples import folder, snapshot

@@ -55,6 +55,14 @@ def test_a_backup_of_an_earlier_etcd_cluster_is_not_offered() -> None:
         made.run_until(is_reason(made, "NoBackup"))
 
 
+def test_an_id_with_leading_zeros_is_that_of_this_cluster() -> None:
+    with bootstrapped(*persistent(size=3), alone=False) as made:
+        Stored(made).take(clusterID="000000000000c0de")
+        lose(made, 0, 1, 2)
+        made.run_until(is_reason(made, "QuorumLost"))
+        assert f"{RECOVER}={NAME}" in message(made)
+
+
 def test_a_survivor_with_all_that_the_backup_has_is_taken() -> None:
     with stored() as (made, _):
         lost_for_long(made)

@@ -4,6 +4,8 @@ import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from etcd_operator.etcd_ids import hex_id
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
@@ -26,9 +28,8 @@ def identity(peer_urls: Mapping[str, str], token: str) -> Identity:
     """
     numbers = {name: _number(f"{url}{token}".encode()) for name, url in peer_urls.items()}
     cluster = _number(b"".join(number.to_bytes(8, "big") for number in sorted(numbers.values())))
-    return Identity(
-        cluster_id=f"{cluster:x}", member_ids={name: f"{number:x}" for name, number in numbers.items()}
-    )
+    member_ids = {name: hex_id(number) for name, number in numbers.items()}
+    return Identity(cluster_id=hex_id(cluster), member_ids=member_ids)
 
 
 def _number(data: bytes) -> int:

@@ -7,7 +7,8 @@ from etcd_operator.api import improbable
 from etcd_operator.core.actions import AnnotateVoters, SetExistingOnly
 from etcd_operator.core.members import ClaimFacts
 from etcd_operator.core.rules.recovery_request import name_of
-from etcd_operator.etcd.values import MemberList, hex_id
+from etcd_operator.etcd.values import MemberList
+from etcd_operator.etcd_ids import hex_id
 from etcd_operator.kube import resources
 from etcd_operator.reconcile.members.protocol import Scope
 from etcd_operator.timestamps import timestamp

@@ -22,6 +22,7 @@ from etcd_operator.core.state import ClusterState
 from etcd_operator.core.stock import BackupSight, StoredBackup
 from etcd_operator.decoding import convert
 from etcd_operator.errors import Forbidden, NotFound
+from etcd_operator.etcd_ids import without_padding
 from etcd_operator.keys import Key
 from etcd_operator.kube.informer import Informer
 from etcd_operator.reconcile.caches import Caches
@@ -74,7 +75,7 @@ class StoredBackups:
             yield StoredBackup(
                 name=backup.metadata.name,
                 uid=backup.metadata.uid,
-                cluster_id=status.cluster_id.lstrip("0"),
+                cluster_id=without_padding(status.cluster_id),
                 revision=status.revision,
                 etcd_version=status.etcd_version,
                 sha256=status.sha256,
