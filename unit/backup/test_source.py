@@ -178,15 +178,14 @@ def test_a_member_that_ends_in_the_middle_is_one_sentence(fake: FakeEtcdCluster,
     with fake.changed:
         fake.put(b"big", bytes(400_000))
     chosen = source.choose(channels, endpoints(fake))
-    chunks = source.read(channels, chosen, stall=5.0)
-    next(chunks)
-    fake.on_chunk = lambda _index: _fail()
+    fake.on_chunk = _fail_after_the_first
     with pytest.raises(SourceError, match=f"{chosen.endpoint}.*"):
-        list(chunks)
+        list(source.read(channels, chosen, stall=5.0))
 
 
-def _fail() -> None:
-    raise OSError("the disk of the member is gone")
+def _fail_after_the_first(index: int) -> None:
+    if index:
+        raise OSError("the disk of the member is gone")
 
 
 @pytest.mark.parametrize(
