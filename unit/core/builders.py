@@ -6,7 +6,9 @@ Every builder gives a state with nothing wrong; a test names only what differs.
 from dataclasses import replace
 from typing import Any
 
-from etcd_operator.api.persisted import Bootstrap
+import msgspec
+
+from etcd_operator.api.persisted import Bootstrap, Recovery
 from etcd_operator.core.desired import DesiredCluster, PersistedState
 from etcd_operator.core.kinds.ephemeral import EPHEMERAL
 from etcd_operator.core.kinds.persistent import PERSISTENT
@@ -164,6 +166,22 @@ def changed(state: ClusterState, name: str, **changes: Any) -> ClusterState:
     return replace(state, members=members)
 
 
+def answering(state: ClusterState, *names: str, **changes: Any) -> ClusterState:
+    """`state` in which some members answer something else."""
+    for name in names:
+        reply = state.by_name[name].answer
+        assert reply is not None
+        state = changed(state, name, answer=replace(reply, **changes))
+    return state
+
+
+def unlisted(state: ClusterState, *names: str) -> ClusterState:
+    """`state` in which etcd does not list some members."""
+    for name in names:
+        state = changed(state, name, entry=None)
+    return state
+
+
 def without(state: ClusterState, *names: str) -> ClusterState:
     """`state` without some members, and claims whose annotations agree with that."""
     return annotated(replace(state, members=tuple(m for m in state.members if m.name not in names)))
@@ -192,6 +210,20 @@ def refusing(state: ClusterState, *names: str, is_serving: bool = True) -> Clust
         refusal = Refusal(is_serving=is_serving)
         state = changed(state, name, answer=None, entry=None, refusal=refusal)
     return state
+
+
+def first_recovery(seed: str, survivor: str = "", **changes: Any) -> Recovery:
+    """The entry of the first recovery of a cluster, from revision 7."""
+    made = Recovery(
+        generation=1,
+        survivor=survivor,
+        revision=7,
+        version=VERSION,
+        seed=seed,
+        token=f"{TOKEN}-1",
+        replaces=CLUSTER_ID,
+    )
+    return msgspec.structs.replace(made, **changes)
 
 
 IMAGE_PROBLEM = PodProblem(reason="ErrImagePull", message="no such image")

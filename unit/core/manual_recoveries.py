@@ -3,36 +3,30 @@
 from dataclasses import replace
 from typing import Any
 
-from etcd_operator.api.persisted import REVISION_BUMP, Recovery
+from etcd_operator.api.persisted import REVISION_BUMP
 from etcd_operator.core.members import ClaimFacts
 from etcd_operator.core.rules.recovery_request import SILENCE
 from etcd_operator.core.state import ClusterState
 from unit.core.builders import (
     CLUSTER_ID,
+    NAMES,
     TOKEN,
-    VERSION,
     answer,
     bootstrapped,
     changed,
     claim,
     entry,
+    first_recovery,
     persistent,
     silent,
+    unlisted,
     with_record,
 )
 
 NEW_ID = "feed"
 NAME = f"{CLUSTER_ID}/db-2/1"
 
-RECOVERY = Recovery(
-    generation=1,
-    survivor="db-2",
-    revision=7,
-    version=VERSION,
-    seed="db-3",
-    token=f"{TOKEN}-1",
-    replaces=CLUSTER_ID,
-)
+RECOVERY = first_recovery("db-3", "db-2")
 
 
 def lost(size: int = 3, *gone: int, asked: str = "", **changes: Any) -> ClusterState:
@@ -48,13 +42,6 @@ def lost(size: int = 3, *gone: int, asked: str = "", **changes: Any) -> ClusterS
     return replace(state, **changes)
 
 
-def answered_by(state: ClusterState, name: str, **changes: Any) -> ClusterState:
-    """`name` answers something else."""
-    before = state.by_name[name].answer
-    assert before is not None
-    return changed(state, name, answer=replace(before, **changes))
-
-
 def recovering(state: ClusterState | None = None, **seed: Any) -> ClusterState:
     """A recovery is under way; its seed runs and is silent by default."""
     state = state or lost(asked=NAME)
@@ -67,9 +54,7 @@ def served(revision: int = 7 + REVISION_BUMP, **seed: Any) -> ClusterState:
     """As `recovering`, and the seed leads a cluster of its own."""
     listed = (entry("db-3"),)
     reply = answer("db-3", listed, cluster_id=NEW_ID, revision=revision)
-    state = recovering(entry=listed[0], answer=reply, **seed)
-    for name in ("db-0", "db-1", "db-2"):
-        state = changed(state, name, entry=None)
+    state = unlisted(recovering(entry=listed[0], answer=reply, **seed), *NAMES)
     return replace(state, has_quorum=True)
 
 

@@ -2,18 +2,18 @@
 
 from dataclasses import replace
 
-from etcd_operator.api.persisted import REVISION_BUMP, Recovery
+from etcd_operator.api.persisted import REVISION_BUMP
 from etcd_operator.core.state import ClusterState
 from unit.core.builders import (
-    CLUSTER_ID,
-    TOKEN,
-    VERSION,
     answer,
+    answering,
     bootstrapped,
     changed,
     entry,
     ephemeral,
+    first_recovery,
     silent,
+    unlisted,
     with_record,
 )
 
@@ -39,21 +39,10 @@ def lost(size: int, *gone: int, revisions: dict[int, int] | None = None) -> Clus
 
 def survived_at(version: str) -> ClusterState:
     """One of three is left, and runs `version`."""
-    state = lost(3, 0, 1)
-    reply = state.by_name["db-0002"].answer
-    assert reply is not None
-    return changed(state, "db-0002", answer=replace(reply, version=version))
+    return answering(lost(3, 0, 1), "db-0002", version=version)
 
 
-RECOVERY = Recovery(
-    generation=1,
-    survivor="db-0002",
-    revision=7,
-    version=VERSION,
-    seed="db-0003",
-    token=f"{TOKEN}-1",
-    replaces=CLUSTER_ID,
-)
+RECOVERY = first_recovery("db-0003", "db-0002")
 
 
 def recovering(*, is_made: bool = True, **seed: object) -> ClusterState:
@@ -70,7 +59,5 @@ def serving(revision: int = 7 + REVISION_BUMP, *others: str) -> ClusterState:
     """As `recovering`, and the seed leads a cluster of its own."""
     listed = tuple(entry(name) for name in ("db-0003", *others))
     reply = answer("db-0003", listed, cluster_id=NEW_ID, revision=revision)
-    state = recovering(entry=listed[0], answer=reply)
-    for name in ("db-0000", "db-0001", "db-0002"):
-        state = changed(state, name, entry=None)
+    state = unlisted(recovering(entry=listed[0], answer=reply), "db-0000", "db-0001", "db-0002")
     return replace(state, has_quorum=True)

@@ -13,16 +13,19 @@ from etcd_operator.core.state import ClusterState
 from etcd_operator.core.stock import BackupSight, StoredBackup
 from unit.core.builders import (
     CLUSTER_ID,
+    NAMES,
     TOKEN,
     VERSION,
     answer,
+    answering,
     bootstrapped,
-    changed,
     claim,
     entry,
+    first_recovery,
     peer,
     persistent,
     silent,
+    unlisted,
     with_record,
 )
 
@@ -37,16 +40,7 @@ SOURCE = BackupSource(
     url="s3://b/one.db",
     spec={"a": 1},
 )
-RECOVERY = Recovery(
-    generation=1,
-    survivor="",
-    revision=9,
-    version=VERSION,
-    seed="db-3",
-    token=f"{TOKEN}-1",
-    replaces=CLUSTER_ID,
-    backup=SOURCE,
-)
+RECOVERY = first_recovery("db-3", revision=9, backup=SOURCE)
 IN_PLACE = msgspec.structs.replace(RECOVERY, in_place=True, given_up=20)
 LOST_NAME = f"{CLUSTER_ID}/backup:one/1"
 NAME = f"{CLUSTER_ID}/one/1"
@@ -86,11 +80,7 @@ DONE = job(end=JobEnd.SUCCEEDED, is_running=False)
 
 def live(asked: str = "", **changes: Any) -> ClusterState:
     """A cluster that serves at revision 20, with a backup."""
-    state = bootstrapped(persistent(restore_in_place=asked))
-    for name in ("db-0", "db-1", "db-2"):
-        known = state.by_name[name].answer
-        assert known is not None
-        state = changed(state, name, answer=replace(known, revision=20))
+    state = answering(bootstrapped(persistent(restore_in_place=asked)), *NAMES, revision=20)
     return replace(state, **{"backups": sight(), **changes})
 
 
@@ -119,10 +109,7 @@ def served(state: ClusterState, recovery: Recovery = IN_PLACE, **parts: Any) -> 
     """The seed leads a cluster of its own, with the data of the backup."""
     listed = (entry("db-3"),)
     reply = answer("db-3", listed, cluster_id="feed", revision=9 + recovery.bump)
-    made = seeding(state, recovery, **{"entry": listed[0], "answer": reply, **parts})
-    for name in ("db-0", "db-1", "db-2"):
-        made = changed(made, name, entry=None)
-    return made
+    return unlisted(seeding(state, recovery, **{"entry": listed[0], "answer": reply, **parts}), *NAMES)
 
 
 def final_claim() -> Any:

@@ -20,7 +20,7 @@ from etcd_operator.core.status import conditions
 from etcd_operator.core.stock import BackupSight
 from unit.core import manual_recoveries as persistents
 from unit.core.automatics import AFTER, SINCE, automatic, former, silenced, with_desired
-from unit.core.builders import VERSION, bootstrapped, changed, peer, persistent, pod, with_record
+from unit.core.builders import VERSION, answering, bootstrapped, changed, peer, persistent, pod, with_record
 
 # what is counted
 
@@ -48,7 +48,7 @@ def adopting(state: ClusterState) -> ClusterState:
 
 
 def led(state: ClusterState) -> ClusterState:
-    return persistents.answered_by(state, "db-2", leader="id-db-0")
+    return answering(state, "db-2", leader="id-db-0")
 
 
 def blocked() -> ClusterState:
@@ -79,7 +79,7 @@ NOT_COUNTED = [
         changed(automatic(persistents.lost()), "db-0", refusal=Refusal()), id="authentication is enabled"
     ),
     pytest.param(
-        persistents.answered_by(automatic(persistents.lost()), "db-2", corrupt=frozenset({"id-db-2"})),
+        answering(automatic(persistents.lost()), "db-2", corrupt=frozenset({"id-db-2"})),
         id="data is corrupt",
     ),
     pytest.param(automatic(blocked()), id="one does not start at its version"),

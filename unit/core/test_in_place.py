@@ -29,7 +29,7 @@ from etcd_operator.core.starts import Resuming
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
 from etcd_operator.core.stock import BackupSight
-from unit.core.builders import CLUSTER_ID, TOKEN, VERSION, changed, claim, peer, with_record
+from unit.core.builders import CLUSTER_ID, TOKEN, VERSION, answering, changed, claim, down, peer, with_record
 from unit.core.stored import (
     DONE,
     FAILED,
@@ -188,11 +188,7 @@ def test_a_seed_with_a_problem_is_reported() -> None:
 
 
 def stopped(state: ClusterState) -> ClusterState:
-    for name in ("db-0", "db-1"):
-        known = state.by_name[name].answer
-        assert known is not None
-        state = changed(state, name, answer=replace(known, errors=("alarm:NOSPACE",), revision=31))
-    return state
+    return answering(state, "db-0", "db-1", errors=("alarm:NOSPACE",), revision=31)
 
 
 def test_clients_are_kept_out_before_the_point_of_no_return() -> None:
@@ -244,12 +240,8 @@ def test_the_last_revision_is_recorded_before_anything_is_deleted() -> None:
 
 
 def test_an_old_cluster_without_a_quorum_takes_no_writes() -> None:
-    state = served(live(), claim=final_claim())
-    for name in ("db-0", "db-1", "db-2"):
-        known = state.by_name[name].answer
-        assert known is not None
-        state = changed(state, name, answer=replace(known, leader="") if name == "db-0" else None)
-    made = plan(state)
+    state = answering(served(live(), claim=final_claim()), "db-0", leader="")
+    made = plan(down(state, "db-1", "db-2"))
     assert isinstance(made.actions[-1], Remember)
 
 
@@ -266,10 +258,7 @@ def test_the_status_says_that_the_cluster_serves_until_it_does_not() -> None:
 
 
 def test_revisions_exceed_those_of_an_earlier_restore() -> None:
-    state = live(NAME)
-    known = state.by_name["db-0"].answer
-    assert known is not None
-    (_, remember, _) = plan(changed(state, "db-0", answer=replace(known, revision=1_000_000_020))).actions
+    (_, remember, _) = plan(answering(live(NAME), "db-0", revision=1_000_000_020)).actions
     assert isinstance(remember, Remember)
     recovery = remember.persisted.recovery
     assert recovery is not None

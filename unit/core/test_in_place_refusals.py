@@ -11,7 +11,7 @@ from etcd_operator.core.actions import Stage
 from etcd_operator.core.plan import plan
 from etcd_operator.core.rules.in_place import refused, restore
 from etcd_operator.core.state import ClusterState
-from unit.core.builders import CLUSTER_ID, VERSION, changed, claim, with_record
+from unit.core.builders import CLUSTER_ID, NAMES, VERSION, answering, claim, with_record
 from unit.core.stored import IN_PLACE, NAME, backup, live, remembering, sight
 
 UPGRADE = Upgrade(origin=VERSION, target="3.6.17", member="")
@@ -57,11 +57,7 @@ def test_an_adoption_and_an_upgrade_come_first() -> None:
 
 
 def test_an_etcdutl_that_cannot_raise_revisions_is_refused() -> None:
-    state = live(NAME)
-    for name in ("db-0", "db-1", "db-2"):
-        known = state.by_name[name].answer
-        assert known is not None
-        state = changed(state, name, answer=replace(known, version="3.5.9"))
+    state = answering(live(NAME), *NAMES, version="3.5.9")
     assert restore(state) is None
     found = refused(state)
     assert found is not None

@@ -19,6 +19,7 @@ from unit.core.builders import (
     CLUSTER_ID,
     TOKEN,
     VERSION,
+    answering,
     bootstrapped,
     bootstrapping,
     changed,
@@ -29,7 +30,7 @@ from unit.core.builders import (
     pod,
     with_record,
 )
-from unit.core.manual_recoveries import NAME, RECOVERY, answered_by, lost
+from unit.core.manual_recoveries import NAME, RECOVERY, lost
 
 # Before it begins
 
@@ -58,7 +59,7 @@ def missed_the_promotion(unavailable_for: float = SILENCE) -> ClusterState:
     """Two of four are silent. db-2 has not heard yet that db-3 votes, so it counts three voters."""
     older = tuple(entry(f"db-{number}", is_learner=number == 3) for number in range(4))
     state = replace(lost(4, 0, 3), unavailable_for=unavailable_for)
-    return answered_by(state, "db-2", members=older, committed=17)
+    return answering(state, "db-2", members=older, committed=17)
 
 
 def test_who_missed_a_promotion_does_not_keep_a_recovery_from_being_offered() -> None:
@@ -87,7 +88,7 @@ def test_an_upgrade_that_waits_does_not_keep_a_person_from_asking() -> None:
 
 def with_revisions(first: int, second: int) -> ClusterState:
     state = lost(5, 0, 1, 2)
-    return answered_by(answered_by(state, "db-3", revision=first), "db-4", revision=second)
+    return answering(answering(state, "db-3", revision=first), "db-4", revision=second)
 
 
 SURVIVORS = [
@@ -139,7 +140,7 @@ REFUSED = [
         id="the survivor is being deleted",
     ),
     pytest.param(
-        answered_by(lost(asked=NAME), "db-2", version="3.5.9"), "RecoveryUnsupported", "3.5.9", id="too old"
+        answering(lost(asked=NAME), "db-2", version="3.5.9"), "RecoveryUnsupported", "3.5.9", id="too old"
     ),
 ]
 
@@ -157,7 +158,7 @@ def test_what_cannot_be_done_is_refused_and_reported(state: ClusterState, reason
     "state",
     [
         pytest.param(lost(asked=NAME, unavailable_for=SILENCE - 0.1), id="only just silent"),
-        pytest.param(answered_by(lost(asked=NAME), "db-2", leader="id-db-0"), id="it still names a leader"),
+        pytest.param(answering(lost(asked=NAME), "db-2", leader="id-db-0"), id="it still names a leader"),
     ],
 )
 def test_a_silence_has_to_last_before_anybody_is_given_up(state: ClusterState) -> None:

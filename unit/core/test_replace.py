@@ -10,10 +10,10 @@ from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import PodProblem
 from etcd_operator.core.membership_actions import RemoveMember
 from etcd_operator.core.plan import plan
-from etcd_operator.core.replies import Answer
 from etcd_operator.core.rules.replace import CRASHES, lost_member, remount
 from etcd_operator.core.state import ClusterState
 from unit.core.builders import (
+    answering,
     bootstrapped,
     bootstrapping,
     changed,
@@ -30,16 +30,7 @@ def _lost(cluster: DesiredCluster, name: str, **changes: Any) -> ClusterState:
 
 
 def _full(state: ClusterState, *names: str) -> ClusterState:
-    for name in names:
-        reply = replace(_answer_of(state, name), errors=("memberID:7 alarm:NOSPACE ",))
-        state = changed(state, name, answer=reply)
-    return state
-
-
-def _answer_of(state: ClusterState, name: str) -> Answer:
-    reply = state.by_name[name].answer
-    assert reply is not None
-    return reply
+    return answering(state, *names, errors=("memberID:7 alarm:NOSPACE ",))
 
 
 REFUSES: Any = {"is_running": False, "has_no_data": True, "restarts": 1}

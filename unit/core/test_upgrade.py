@@ -12,7 +12,7 @@ from etcd_operator.core.membership_actions import AddLearner, MoveLeader, Remove
 from etcd_operator.core.plan import plan
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.state_machine import refused, roll
-from unit.core.builders import bootstrapped, changed, down, old_claim, persistent, pod, with_record
+from unit.core.builders import answering, bootstrapped, changed, down, old_claim, persistent, pod, with_record
 from unit.core.upgrade_states import (
     BOTH,
     CRASH,
@@ -101,10 +101,8 @@ def test_the_last_member_is_not_waited_for_once_it_serves() -> None:
 
 def _behind(state: ClusterState, **by: int) -> ClusterState:
     """Members whose logs are so many entries behind the others': `db_0002=500`."""
-    for member in state.members:
-        assert member.answer is not None
-        committed = 5000 - by.get(member.name.replace("-", "_"), 0)
-        state = changed(state, member.name, answer=replace(member.answer, committed=committed))
+    for name in state.by_name:
+        state = answering(state, name, committed=5000 - by.get(name.replace("-", "_"), 0))
     return state
 
 

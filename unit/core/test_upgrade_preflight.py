@@ -1,6 +1,5 @@
 """What must hold before an upgrade stops a member."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,25 +11,18 @@ from etcd_operator.core.plan import plan
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.preflight import LAG, PAD
 from etcd_operator.core.upgrade.state_machine import roll
-from unit.core.builders import answer, changed, down, entry, persistent, pod
+from unit.core.builders import answer, answering, changed, down, entry, persistent, pod
 from unit.core.upgrade_states import DELETED_CLAIM, NEW, OLD, at, led_by, remembered, to_upgrade
 
 
 def _lagging(behind: int) -> ClusterState:
     """The member that was upgraded last is behind the others."""
     state = to_upgrade(runs=(OLD, OLD, NEW), upgrading="db-0002")
-    for member in state.members:
-        assert member.answer is not None
-        committed = 5000 - behind if member.name == "db-0002" else 5000
-        state = changed(state, member.name, answer=replace(member.answer, committed=committed))
-    return state
+    return answering(answering(state, *state.by_name, committed=5000), "db-0002", committed=5000 - behind)
 
 
 def _answering(name: str, **differently: Any) -> ClusterState:
-    state = to_upgrade(runs=(OLD, OLD, NEW), upgrading="db-0002")
-    answer = state.by_name[name].answer
-    assert answer is not None
-    return changed(state, name, answer=replace(answer, **differently))
+    return answering(to_upgrade(runs=(OLD, OLD, NEW), upgrading="db-0002"), name, **differently)
 
 
 OBSTACLES = [

@@ -10,7 +10,17 @@ from etcd_operator.core.actions import Remember
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import PodProblem, ordinal_of, quorum
 from etcd_operator.core.state import ClusterState
-from unit.core.builders import bootstrapped, changed, ephemeral, old_claim, peer, persistent, pod, with_record
+from unit.core.builders import (
+    answering,
+    bootstrapped,
+    changed,
+    ephemeral,
+    old_claim,
+    peer,
+    persistent,
+    pod,
+    with_record,
+)
 
 OLD, NEW = "3.5.34", "3.5.35"
 BOTH = pytest.mark.parametrize("cluster", [persistent(), ephemeral()], ids=["persistent", "ephemeral"])
@@ -85,10 +95,7 @@ def names(state: ClusterState) -> tuple[str, ...]:
 
 def led_by(state: ClusterState, name: str) -> ClusterState:
     """`state` with another leader."""
-    for member in state.members:
-        if member.answer is not None:
-            state = changed(state, member.name, answer=replace(member.answer, leader=f"id-{name}"))
-    return state
+    return answering(state, *(member.name for member in state.answers), leader=f"id-{name}")
 
 
 def away(**changes: Any) -> ClusterState:
