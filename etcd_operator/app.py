@@ -9,7 +9,6 @@ stop    controllers, and only then the Lease: nobody else may lead while a worke
 
 import math
 import os
-import signal
 import socket
 import threading
 import time
@@ -48,6 +47,7 @@ from etcd_operator.reconcile.install import Installer
 from etcd_operator.reconcile.storage_class import StorageClass
 from etcd_operator.reconcile.wiring import ClusterGroup, Wiring
 from etcd_operator.settings import Settings
+from etcd_operator.signals import set_on_signal
 
 LEASE_NAME = "etcd-operator"
 STOP_SECONDS = 20.0
@@ -123,9 +123,7 @@ class Operator:
 
     def run(self) -> int:
         """Work until SIGTERM or SIGINT, or until something breaks; 0 only after a clean stop."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            # In a thread: the signal may interrupt the main thread while it holds the lock that `set` needs.
-            signal.signal(number, lambda *_: threading.Thread(target=self._ended.set, name="signal").start())
+        set_on_signal(self._ended)
         try:
             self._work_until_ended()
         except Exception as error:

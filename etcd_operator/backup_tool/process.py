@@ -1,6 +1,5 @@
 """The process of the backup tool: the thread that takes backups, and the server."""
 
-import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from etcd_operator.backup_tool.storing import Storing
 from etcd_operator.backup_tool.worker import Worker
 from etcd_operator.clock import Clock, SystemClock
 from etcd_operator.errors import OperatorError
+from etcd_operator.signals import set_on_signal
 from etcd_operator.storage.protocol import Store
 from etcd_operator.storage.urls import open_store
 
@@ -96,8 +96,7 @@ def running(config: Config, clock: Clock | None = None) -> Iterator[tuple[Worker
 def serve(config: Config) -> int:
     """Run until SIGTERM or SIGINT; the exit code. Raises as `running`."""
     ended = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: threading.Thread(target=ended.set, name="signal").start())
+    set_on_signal(ended)
     with running(config):
         log.info("started", folder=config.folder, interval=config.interval, keep=config.max_backups)
         while not ended.wait(1.0):  # a signal handler runs only while this thread does

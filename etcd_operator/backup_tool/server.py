@@ -24,7 +24,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
@@ -37,6 +36,8 @@ from etcd_operator.backup_tool.inventory import StoredBackup
 from etcd_operator.backup_tool.versions import NotUsable, check_usable
 from etcd_operator.backup_tool.worker import Ticket
 from etcd_operator.errors import OperatorError
+from etcd_operator.http_server import BYTES, JSON, TEXT, Handler, ListeningServer
+from etcd_operator.sockets import listening_socket
 
 MOST_CLIENTS = 32
 MOST_DOWNLOADS = 4
@@ -57,39 +58,11 @@ class Refused(Exception):
         self.status = status
 
 
-class ApiServer:
+class ApiServer(ListeningServer):
     """Serves the API at `:port` of all addresses from `start` until `stop`. Raises OSError if it cannot."""
 
     def __init__(self, api: Api, *, host: str = "", port: int) -> None:
-        self._server = _Server(_listener(host, port), api)
-        self._thread = threading.Thread(target=self._server.serve_forever, name="http-api")
-
-    @property
-    def port(self) -> int:
-        """The port in use."""
-        return int(self._server.socket.getsockname()[1])
-
-    def start(self) -> None:
-        """Begin to serve."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """Stop listening, disconnect all clients, and join all threads."""
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
-
-class _Server(ThreadingHTTPServer):
-    """Counts its clients."""
-
-    daemon_threads = False
-    block_on_close = True
-
-    def __init__(self, listener: socket.socket, api: Api) -> None:
-        super().__init__(listener.getsockname()[:2], _Handler, bind_and_activate=False)
-        self.socket.close()
-        self.socket = listener
+        super().__init__(listening_socket(port, host=host, backlog=MOST_CLIENTS), _Handler)
         self.api = api
         self.downloads = threading.BoundedSemaphore(MOST_DOWNLOADS)
         self._lock = threading.Lock()
@@ -134,12 +107,8 @@ class _Server(ThreadingHTTPServer):
         super().shutdown_request(request)
 
 
-class _Handler(BaseHTTPRequestHandler):
-    """One request per connection (HTTP/1.0)."""
-
-    server: _Server
-    server_version = "etcd-operator"
-    sys_version = ""
+class _Handler(Handler):
+    server: ApiServer
 
     def do_GET(self) -> None:
         """Answer with headers and body."""
@@ -158,9 +127,6 @@ class _Handler(BaseHTTPRequestHandler):
             self._wait_for(self.server.api.worker.ask(cleanup=True))
         except Refused as refusal:
             self._text(refusal.status, str(refusal))
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 -- the name is http.server's
-        """Requests are not logged: probes come every few seconds."""
 
     def _answer(self, *, has_body: bool) -> None:
         url = urlsplit(self.path)
@@ -254,44 +220,22 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(view[at : at + _BLOCK])
 
     def _describe(self, backup: StoredBackup) -> None:
-        self.send_response(HTTPStatus.OK)
-        self.send_header("Content-Type", "application/octet-stream")
-        self.send_header("Content-Length", str(backup.manifest.stored_size))
-        self.send_header("X-etcd-Version", backup.name.etcd_version)
-        self.send_header("X-Revision", str(backup.name.revision))
-        self.end_headers()
+        described = {"X-etcd-Version": backup.name.etcd_version, "X-Revision": str(backup.name.revision)}
+        self.head(HTTPStatus.OK, BYTES, backup.manifest.stored_size, described)
 
     def _text(self, status: HTTPStatus, text: str) -> None:
-        self._respond(status, "text/plain; charset=utf-8", text.encode() + b"\n")
+        headers = {}
+        if status is HTTPStatus.UNAUTHORIZED:
+            headers["WWW-Authenticate"] = "Bearer"
+        if status is HTTPStatus.SERVICE_UNAVAILABLE:
+            headers["Retry-After"] = "10"
+        self.respond(status, TEXT, text.encode() + b"\n", headers)
 
     def _document(self, value: msgspec.Struct) -> None:
         body = msgspec.json.format(msgspec.json.encode(value), indent=2) + b"\n"
-        self._respond(HTTPStatus.OK, "application/json", body)
-
-    def _respond(self, status: HTTPStatus, kind: str, body: bytes) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(body)))
-        if status is HTTPStatus.UNAUTHORIZED:
-            self.send_header("WWW-Authenticate", "Bearer")
-        if status is HTTPStatus.SERVICE_UNAVAILABLE:
-            self.send_header("Retry-After", "10")
-        self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(body)
+        self.respond(HTTPStatus.OK, JSON, body)
 
 
 def _one(query: str, name: str) -> str:
     """The value of a parameter; empty without it."""
     return parse_qs(query, keep_blank_values=True).get(name, [""])[-1]
-
-
-def _listener(host: str, port: int) -> socket.socket:
-    """For IPv4 and IPv6, where the machine has both."""
-    if host:
-        return socket.create_server((host, port), backlog=MOST_CLIENTS)
-    if socket.has_dualstack_ipv6():
-        return socket.create_server(
-            ("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=MOST_CLIENTS
-        )
-    return socket.create_server(("", port), backlog=MOST_CLIENTS)

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 
 from etcd_operator.commands.outcome import report
 from etcd_operator.commands.progress import Progress
+from etcd_operator.sockets import listening_socket
 
 CLIENT_SECONDS = 2.0
 _LARGEST = 4096
@@ -37,9 +38,7 @@ def served(port: int, progress: Progress) -> Iterator[Progress]:
 def _listener(port: int) -> socket.socket | None:
     """None if there cannot be one: what the command does is more important."""
     try:
-        if socket.has_dualstack_ipv6():
-            return socket.create_server(("", port), family=socket.AF_INET6, dualstack_ipv6=True)
-        return socket.create_server(("", port))
+        return listening_socket(port)
     except OSError as error:
         report(f"warning: progress is not served at port {port}: {error.strerror}")
         return None

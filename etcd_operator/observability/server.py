@@ -22,14 +22,14 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler
-from socketserver import TCPServer, ThreadingMixIn
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import structlog
 
 from etcd_operator.errors import OperatorError
+from etcd_operator.http_server import TEXT, Handler, ListeningServer
+from etcd_operator.sockets import listening_socket
 
 log = structlog.get_logger()
 
@@ -40,7 +40,6 @@ Render = Callable[[str], tuple[bytes, str]]
 Page = Callable[[str, str], tuple[HTTPStatus, bytes, str]]
 """Takes a request target and an Accept header, returns status, body and content type."""
 
-_TEXT = "text/plain; charset=utf-8"
 _MAX_CLIENTS = 64
 
 FULL_SECONDS = 0.5
@@ -70,7 +69,7 @@ class StatusServer:
     @property
     def port(self) -> int:
         """The port in use, also if any free one was requested (`:0`)."""
-        return int(self._server.socket.getsockname()[1])
+        return self._server.port
 
     def start(self) -> None:
         """Begin to serve; a second time is a `RuntimeError`."""
@@ -112,10 +111,10 @@ def _page(
     if url.path == "/metrics":
         return HTTPStatus.OK, *metrics(accept)
     if url.path not in checks:
-        return HTTPStatus.NOT_FOUND, b"not found\n", _TEXT
+        return HTTPStatus.NOT_FOUND, b"not found\n", TEXT
     verbose = "verbose" in parse_qs(url.query, keep_blank_values=True)
     status, text = _run(url.path.removeprefix("/"), checks[url.path], verbose=verbose)
-    return status, text.encode(), _TEXT
+    return status, text.encode(), TEXT
 
 
 def _run(page: str, checks: Mapping[str, Check], *, verbose: bool) -> tuple[HTTPStatus, str]:
@@ -145,33 +144,21 @@ def bind(listen: str) -> socket.socket:
     if not colon or not port.isdecimal() or int(port) > 65535:
         raise OperatorError(f"listen address {listen!r} is not host:port")
     try:
-        return _bind(host.removeprefix("[").removesuffix("]"), int(port))
+        return listening_socket(
+            int(port), host=host.removeprefix("[").removesuffix("]"), backlog=_MAX_CLIENTS
+        )
     except OSError as error:
         reason = str(error.strerror).partition(" (")[0]  # without create_server's own repetition
         raise OperatorError(f"cannot listen on {listen}: {reason}") from error
 
 
-def _bind(host: str, port: int) -> socket.socket:
-    if host:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family, backlog=_MAX_CLIENTS)
-    if socket.has_dualstack_ipv6():
-        return socket.create_server(
-            ("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=_MAX_CLIENTS
-        )
-    return socket.create_server(("", port), backlog=_MAX_CLIENTS)
-
-
-class _Server(ThreadingMixIn, TCPServer):
+class _Server(ListeningServer):
     """Accepts clients and keeps track of them, so that they can be disconnected."""
 
-    daemon_threads = False
     timeout = 0  # `handle_request` is called when a client has connected; it must not wait if that has left
 
     def __init__(self, listener: socket.socket, page: Page, client_timeout: float) -> None:
-        super().__init__(listener.getsockname()[:2], _Handler, bind_and_activate=False)
-        self.socket.close()
-        self.socket = listener
+        super().__init__(listener, _Handler)
         self.page = page
         self.client_timeout = client_timeout
         self.is_full = False
@@ -225,28 +212,12 @@ def _cut(client: socket.socket) -> None:
         log.debug("status_client_disconnected")
 
 
-class _Handler(BaseHTTPRequestHandler):
-    """One request per connection (HTTP/1.0): nothing is kept open."""
-
+class _Handler(Handler):
     server: _Server
-    server_version = "etcd-operator"
-    sys_version = ""
 
     def do_GET(self) -> None:
-        """Respond with headers and body."""
-        self.wfile.write(self._head())
+        """Respond with the page."""
+        status, body, kind = self.server.page(self.path, self.headers.get("Accept", ""))
+        self.respond(status, kind, body)
 
-    def do_HEAD(self) -> None:
-        """Respond with the headers of GET."""
-        self._head()
-
-    def _head(self) -> bytes:
-        status, body, content_type = self.server.page(self.path, self.headers.get("Accept", ""))
-        self.send_response(status)
-        self.send_header("Content-Type", content_type)
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        return body
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the name is http.server's
-        """Requests are not logged: probes and scrapes come every few seconds."""
+    do_HEAD = do_GET

@@ -11,21 +11,21 @@ compares the SHA-256 that was reported. The process ends when the survivor follo
 import hashlib
 import hmac
 import os
-import signal
-import socket
 import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 import structlog
 
 from etcd_operator.core.survivor_report import NAME, SurvivorReport
+from etcd_operator.http_server import BYTES, JSON, TEXT, Handler, ListeningServer
+from etcd_operator.signals import set_on_signal
+from etcd_operator.sockets import listening_socket
 from etcd_operator.survivor.reading import NotReadable, Reader, Signature
 
 IDLE = 300.0
@@ -93,49 +93,24 @@ class Keeper:
             self.ended.set()
 
 
-class Server(ThreadingHTTPServer):
+class Server(ListeningServer):
     """Serves the API at `:port` of all addresses."""
 
-    daemon_threads = True
+    daemon_threads = True  # a download under way ends with the process
 
     def __init__(self, keeper: Keeper, token: str, *, port: int, clock: Callable[[], float]) -> None:
-        dual = socket.has_dualstack_ipv6()
-        family = socket.AF_INET6 if dual else socket.AF_INET
-        listener = socket.create_server(("", port), family=family, dualstack_ipv6=dual)
-        super().__init__(listener.getsockname()[:2], _Handler, bind_and_activate=False)
-        self.socket.close()
-        self.socket = listener
+        super().__init__(listening_socket(port), _Handler)
         self.keeper, self.token, self.clock = keeper, token, clock
         self.asked_at = clock()
-        self._thread = threading.Thread(target=self.serve_forever, name="http-api")
-
-    @property
-    def port(self) -> int:
-        """The port in use."""
-        return int(self.socket.getsockname()[1])
 
     @property
     def idle(self) -> float:
         """Seconds since the last request."""
         return self.clock() - self.asked_at
 
-    def start(self) -> None:
-        """Begin to serve."""
-        self._thread.start()
 
-    def stop(self) -> None:
-        """Stop listening; a download under way ends with the process."""
-        self.shutdown()
-        self._thread.join()
-        self.server_close()
-
-
-class _Handler(BaseHTTPRequestHandler):
-    """One request per connection (HTTP/1.0)."""
-
+class _Handler(Handler):
     server: Server
-    server_version = "etcd-operator"
-    sys_version = ""
     timeout = CLIENT_SECONDS
 
     def do_GET(self) -> None:
@@ -148,14 +123,11 @@ class _Handler(BaseHTTPRequestHandler):
             return
         self.server.asked_at = self.server.clock()
         if url.path == "/v1/survivor":
-            self._document(self.server.keeper.report())
+            self.respond(HTTPStatus.OK, JSON, msgspec.json.encode(self.server.keeper.report()) + b"\n")
         elif url.path == "/v1/backup" and parse_qs(url.query).get("name") == [NAME]:
             self._send()
         else:
             self._text(HTTPStatus.NOT_FOUND, "not found")
-
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 -- the name is http.server's
-        """Requests are not logged."""
 
     def _send(self) -> None:
         report = self.server.keeper.report()
@@ -165,7 +137,7 @@ class _Handler(BaseHTTPRequestHandler):
         digest = hashlib.sha256()
         with self.server.keeper.reader.database.open("rb") as source, suppress(ConnectionError, TimeoutError):
             left = os.fstat(source.fileno()).st_size
-            self._head(HTTPStatus.OK, "application/octet-stream", left + digest.digest_size)
+            self.head(HTTPStatus.OK, BYTES, left + digest.digest_size)
             while left and (block := source.read(min(_BLOCK, left))):
                 left -= len(block)
                 digest.update(block)
@@ -173,28 +145,14 @@ class _Handler(BaseHTTPRequestHandler):
                 self.server.asked_at = self.server.clock()
             self.wfile.write(digest.digest())
 
-    def _document(self, report: SurvivorReport) -> None:
-        body = msgspec.json.encode(report) + b"\n"
-        self._head(HTTPStatus.OK, "application/json", len(body))
-        self.wfile.write(body)
-
     def _text(self, status: HTTPStatus, text: str) -> None:
-        body = text.encode() + b"\n"
-        self._head(status, "text/plain; charset=utf-8", len(body))
-        self.wfile.write(body)
-
-    def _head(self, status: HTTPStatus, kind: str, size: int) -> None:
-        self.send_response(status)
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(size))
-        self.end_headers()
+        self.respond(status, TEXT, text.encode() + b"\n")
 
 
 def serve(reader: Reader, token: str, *, port: int) -> int:
     """Run until nobody needs it any more, or SIGTERM; the exit code. Raises OSError if it cannot listen."""
     keeper = Keeper(reader)
-    for number in (signal.SIGTERM, signal.SIGINT):  # the first process of a container ignores them otherwise
-        signal.signal(number, lambda *_: threading.Thread(target=keeper.ended.set, name="signal").start())
+    set_on_signal(keeper.ended)
     server = Server(keeper, token, port=port, clock=time.monotonic)
     keeper.start()
     server.start()

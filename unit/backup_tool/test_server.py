@@ -169,7 +169,7 @@ def test_a_store_that_is_gone_is_a_bad_gateway(port: int, root: Path) -> None:
 
 
 def test_more_downloads_than_allowed_are_sent_away(parts: tuple[Worker, ApiServer], port: int) -> None:
-    downloads = parts[1]._server.downloads
+    downloads = parts[1].downloads
     for _ in range(server.MOST_DOWNLOADS):
         assert downloads.acquire(blocking=False)
     assert request(port, "/v1/backup").status == 503

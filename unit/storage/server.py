@@ -145,7 +145,7 @@ class _Handler(BaseHTTPRequestHandler):
         except (ConnectionError, TimeoutError, ssl.SSLError):
             self.close_connection = True
 
-    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _serve  # noqa: N815
+    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _serve
 
     def _exchange(self) -> None:
         headers = {name.lower(): value for name, value in self.headers.items()}

@@ -72,7 +72,7 @@ class Handler(BaseHTTPRequestHandler):
         except Disconnected:
             self.close_connection = True
 
-    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _serve  # noqa: N815 - the names of the base class
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = _serve
 
     def _request(self, path: str, query: dict[str, str], raw: bytes, target: Target | None) -> faults.Request:
         try:
