@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Self
 
 from etcd_operator import __version__
 from etcd_operator.backup import frames
@@ -23,6 +24,7 @@ from etcd_operator.backup.errors import BackupError, Damaged, ManifestMissing, S
 from etcd_operator.backup.keys import Key
 from etcd_operator.backup.manifest import SUFFIX, Compression, Manifest, decode, encode, name_of
 from etcd_operator.backup.progress import OnProgress, counted, ignore_progress
+from etcd_operator.backup.source import Source
 from etcd_operator.etcd_ids import hex_id
 from etcd_operator.storage.errors import NameTaken, StoreError
 from etcd_operator.storage.protocol import Store
@@ -43,6 +45,18 @@ class Origin:
     member_id: int
     revision: int = 0
     has_quorum: bool = True
+
+    @classmethod
+    def of(cls, source: Source) -> Self:
+        """The member that was chosen."""
+        status = source.status
+        return cls(
+            etcd_version=status.version,
+            cluster_id=status.cluster_id,
+            member_id=status.member_id,
+            revision=status.revision,
+            has_quorum=source.has_quorum,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

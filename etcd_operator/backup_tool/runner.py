@@ -137,14 +137,8 @@ class Runner:
         return True
 
     def _create(self, store: Store, name: Name, spool: Spool, now: datetime, chosen: source.Source) -> None:
-        status = chosen.status
-        origin = Origin(
-            etcd_version=status.version,
-            cluster_id=status.cluster_id,
-            member_id=status.member_id,
-            revision=status.revision,
-        )
-        create(store, f"{self.folder}/{name}", self._stoppable(spool.chunks()), origin, time=now)
+        chunks = self._stoppable(spool.chunks())
+        create(store, f"{self.folder}/{name}", chunks, Origin.of(chosen), time=now)
 
     def _stoppable(self, chunks: Iterable[bytes]) -> Iterator[bytes]:
         for chunk in chunks:

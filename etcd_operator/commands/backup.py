@@ -53,8 +53,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME",
         help="a name in the manifest: `prune --series NAME` counts and removes only backups that have it",
     )
-    outcome.add_arguments(parser)
-    outcome.add_report_argument(parser)
+    outcome.add_arguments_with_report(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -85,20 +84,13 @@ def _create(
     now, name = datetime.now(UTC), place.name
     if place.is_folder:
         name = new_name(place.store, name, now, is_framed=how.is_framed)
-    status = chosen.status
     snapshot = source.read(cluster.channels, chosen, stall=STALL_SECONDS, token=cluster.token)
-    with progress.of(options, "backing up", status.db_size) as on_progress:
+    with progress.of(options, "backing up", chosen.status.db_size) as on_progress:
         manifest = create.create(
             place.store,
             name,
             snapshot,
-            create.Origin(
-                etcd_version=status.version,
-                cluster_id=status.cluster_id,
-                member_id=status.member_id,
-                revision=status.revision,
-                has_quorum=chosen.has_quorum,
-            ),
+            create.Origin.of(chosen),
             time=now,
             options=how,
             on_progress=on_progress,

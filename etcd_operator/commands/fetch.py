@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The flags."""
     parser.add_argument("url", metavar="URL", help="the backup")
     parser.add_argument("file", metavar="FILE", type=Path, help="the file to be written; it must not exist")
-    keys.add_arguments(parser, "the keys of encrypted backups: a file with one key, or a folder of them")
+    keys.add_arguments(parser)
     outcome.add_arguments(parser)
 
 

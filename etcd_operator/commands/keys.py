@@ -8,7 +8,10 @@ if TYPE_CHECKING:
     from etcd_operator.backup.keys import KeyRing
 
 
-def add_arguments(parser: argparse.ArgumentParser, text: str) -> None:
+OF_BACKUPS = "the keys of encrypted backups: a file with one key, or a folder of them"
+
+
+def add_arguments(parser: argparse.ArgumentParser, text: str = OF_BACKUPS) -> None:
     """The flag; `text` says what the keys are for."""
     parser.add_argument("--encryption-keys", type=Path, metavar="PATH", help=text)
 

@@ -37,7 +37,6 @@ class Outcome:
 
     text: str
     document: Mapping[str, Any]
-    exit_code: int = 0
     report: Mapping[str, Any] | None = None
 
 
@@ -47,8 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quiet", action="store_true", help="show no progress")
 
 
-def add_report_argument(parser: argparse.ArgumentParser) -> None:
-    """The flag of commands that a program runs and does not read the output of."""
+def add_arguments_with_report(parser: argparse.ArgumentParser) -> None:
+    """The same, and the flag of commands that a program runs and does not read the output of."""
+    add_arguments(parser)
     parser.add_argument(
         "--report", type=Path, metavar="FILE", help="write the document of --json to this file, too"
     )
@@ -71,7 +71,7 @@ def conclude(options: argparse.Namespace, work: Callable[[], Outcome]) -> int:
     except OperatorError as error:
         return _failed(options, " ".join(str(error).split()), type(error).__name__, _code(error))
     _write_report(options, outcome.document if outcome.report is None else outcome.report)
-    return outcome.exit_code if _print(options, outcome) else FAILED
+    return 0 if _print(options, outcome) else FAILED
 
 
 def report(text: str) -> None:

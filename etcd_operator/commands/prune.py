@@ -57,8 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="never remove this backup, named as in the list; may be repeated, and need not exist",
     )
     parser.add_argument("--dry-run", action="store_true", help="only show what would be removed")
-    outcome.add_arguments(parser)
-    outcome.add_report_argument(parser)
+    outcome.add_arguments_with_report(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -71,10 +71,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--sha256", metavar="HEX", default="", help="the SHA-256 of the snapshot, as --check reports it"
     )
     etcd_programs.add_arguments(parser, "etcdutl")
-    keys.add_arguments(parser, "the keys of encrypted backups: a file with one key, or a folder of them")
+    keys.add_arguments(parser)
     members.add_arguments(parser)
-    outcome.add_arguments(parser)
-    outcome.add_report_argument(parser)
+    outcome.add_arguments_with_report(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -49,8 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sha256", default="", help="SHA-256 of the stored backup")
     parser.add_argument("--etcd-version", required=True, help="version of etcd that is to start on the data")
     parser.add_argument("--file", required=True, type=Path, help="the file to be written")
-    outcome.add_arguments(parser)
-    outcome.add_report_argument(parser)
+    outcome.add_arguments_with_report(parser)
 
 
 def run(options: argparse.Namespace) -> int:

@@ -42,9 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="where to restore (default: the folder for temporary files)",
     )
-    keys.add_arguments(parser, "the keys of encrypted backups: a file with one key, or a folder of them")
-    outcome.add_arguments(parser)
-    outcome.add_report_argument(parser)
+    keys.add_arguments(parser)
+    outcome.add_arguments_with_report(parser)
 
 
 def run(options: argparse.Namespace) -> int:
