@@ -62,7 +62,6 @@ class Status:
     raft_applied_index: int
     revision: int
     db_size: int
-    db_size_in_use: int
     errors: tuple[str, ...]
 
     @property
@@ -150,7 +149,6 @@ def status_of(message: pb.StatusResponse) -> Status:
         raft_applied_index=message.raftAppliedIndex,
         revision=message.header.revision,
         db_size=message.dbSize,
-        db_size_in_use=message.dbSizeInUse,
         errors=tuple(message.errors),
     )
 

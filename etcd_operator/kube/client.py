@@ -112,17 +112,9 @@ class Client:
         call = Call("create", resource, Key(namespace, name), body=msgspec.json.encode(body))
         return _decode(call, self._run(call, "POST"), decode)
 
-    def replace(
-        self,
-        resource: Resource,
-        key: Key,
-        body: Mapping[str, Any],
-        decode: type[T],
-        *,
-        subresource: str = "",
-    ) -> T:
+    def replace(self, resource: Resource, key: Key, body: Mapping[str, Any], decode: type[T]) -> T:
         """Write a whole object. `Conflict` if its `resourceVersion` is not the current one."""
-        call = Call("replace", resource, key, subresource=subresource, body=msgspec.json.encode(body))
+        call = Call("replace", resource, key, body=msgspec.json.encode(body))
         return _decode(call, self._run(call, "PUT"), decode)
 
     def patch(

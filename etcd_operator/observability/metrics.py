@@ -90,9 +90,9 @@ class Metrics:
         """A cluster was observed without a leader for `seconds` during an upgrade."""
         self._leaderless_seconds.inc(seconds)
 
-    def leader(self, is_leader: bool, *, name: str = "etcd-operator") -> None:  # noqa: FBT001 - one obvious flag
-        """This process has won or lost the Lease `name`."""
-        self._leader.labels(name=name).set(int(is_leader))
+    def leader(self, is_leader: bool) -> None:  # noqa: FBT001 - one obvious flag
+        """This process has won or lost the Lease."""
+        self._leader.labels(name="etcd-operator").set(int(is_leader))
         self._is_leader = is_leader
 
     def backup_figures(self, kind: str, key: Key, figures: BackupFigures | None) -> None:

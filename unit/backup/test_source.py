@@ -26,7 +26,6 @@ STATUS = Status(
     raft_applied_index=100,
     revision=50,
     db_size=4096,
-    db_size_in_use=4096,
     errors=(),
 )
 

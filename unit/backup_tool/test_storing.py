@@ -26,7 +26,6 @@ def source(name: str) -> Source:
         raft_applied_index=9,
         revision=6,
         db_size=1,
-        db_size_in_use=1,
         errors=(),
     )
     return Source(endpoint=name, status=status, has_quorum=True)

@@ -32,13 +32,11 @@ def test_create_posts_to_the_collection() -> None:
         assert asked.headers["content-type"] == "application/json"
 
 
-def test_replace_puts_the_object_or_its_subresource() -> None:
+def test_replace_puts_the_object() -> None:
     with client_of(answering(200, pod("a", 5))) as (client, server):
         client.replace(PODS, A, pod("a", 4), Raw)
-        client.replace(PODS, A, pod("a", 4), Raw, subresource="status")
         assert [(asked.method, asked.path) for asked in server.asked] == [
-            ("PUT", "/api/v1/namespaces/default/pods/a"),
-            ("PUT", "/api/v1/namespaces/default/pods/a/status"),
+            ("PUT", "/api/v1/namespaces/default/pods/a")
         ]
 
 

@@ -45,11 +45,9 @@ CASES: list[tuple[int, str, type[OperatorError]]] = [
 def test_a_failure_becomes_our_error_in_one_line(code: int, reason: str, error: type[OperatorError]) -> None:
     with client_of(lambda _, line: line.fail(code, reason, "two\nlines")) as (client, _):
         with pytest.raises(OperatorError) as caught:
-            client.replace(PEERS, A, {}, Raw, subresource="status")
+            client.patch(PEERS, A, {}, Raw, kind=PatchKind.MERGE, subresource="status")
         assert type(caught.value) is error
-        assert (
-            str(caught.value) == f"replace etcdpeers.etcd.improbable.io/status default/a: {code}: two lines"
-        )
+        assert str(caught.value) == f"patch etcdpeers.etcd.improbable.io/status default/a: {code}: two lines"
 
 
 @pytest.mark.parametrize("code", [408, 500, 502, 503, 504])

@@ -17,7 +17,7 @@ def test_a_status_is_full(subject: Subject) -> None:
     assert status.is_leader
     assert status.errors == ()
     assert 0 < status.raft_applied_index <= status.raft_index
-    assert 0 < status.db_size_in_use <= status.db_size
+    assert status.db_size > 0
     assert status.cluster_id == client.member_list(linearizable=True).cluster_id
     subject.until(lambda: subject.page("m0").cluster_version == status.version.rpartition(".")[0] + ".0")
 

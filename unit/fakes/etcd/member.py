@@ -27,7 +27,6 @@ class FakeMember:
     endpoint: str = ""
     started_at: float = 0.0
     db_size: int = 20480
-    db_size_in_use: int = 16384
     hash: int | None = None
     started_index: int = 0
     has_snapshot: bool = False

@@ -82,7 +82,6 @@ class _Answers:
             raftIndex=index,
             raftAppliedIndex=index,
             dbSize=member.db_size,
-            dbSizeInUse=member.db_size_in_use,
             isLearner=member.is_learner,
             errors=errors,
         )
