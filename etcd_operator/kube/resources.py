@@ -62,6 +62,10 @@ def _admission(plural: str, kind: str) -> Resource:
     return Resource(group=group, version="v1", plural=plural, kind=kind, namespaced=False)
 
 
+def _improbable(plural: str, kind: str) -> Resource:
+    return Resource(group="etcd.improbable.io", version="v1alpha1", plural=plural, kind=kind)
+
+
 PODS = _core("pods", "Pod")
 SERVICES = _core("services", "Service")
 CLAIMS = _core("persistentvolumeclaims", "PersistentVolumeClaim")
@@ -83,18 +87,11 @@ STORAGE_CLASSES = Resource(
     group="storage.k8s.io", version="v1", plural="storageclasses", kind="StorageClass", namespaced=False
 )
 COREOS_CLUSTERS = Resource(group="coreos.com", version="v1", plural="etcdclusters", kind="EtcdCluster")
-IMPROBABLE_CLUSTERS = Resource(
-    group="etcd.improbable.io", version="v1alpha1", plural="etcdclusters", kind="EtcdCluster"
-)
-BACKUPS = Resource(group="etcd.improbable.io", version="v1alpha1", plural="etcdbackups", kind="EtcdBackup")
-SCHEDULES = Resource(
-    group="etcd.improbable.io",
-    version="v1alpha1",
-    plural="etcdbackupschedules",
-    kind="EtcdBackupSchedule",
-)
-RESTORES = Resource(group="etcd.improbable.io", version="v1alpha1", plural="etcdrestores", kind="EtcdRestore")
-PEERS = Resource(group="etcd.improbable.io", version="v1alpha1", plural="etcdpeers", kind="EtcdPeer")
+IMPROBABLE_CLUSTERS = _improbable("etcdclusters", "EtcdCluster")
+BACKUPS = _improbable("etcdbackups", "EtcdBackup")
+SCHEDULES = _improbable("etcdbackupschedules", "EtcdBackupSchedule")
+RESTORES = _improbable("etcdrestores", "EtcdRestore")
+PEERS = _improbable("etcdpeers", "EtcdPeer")
 MUTATING_POLICIES = _admission("mutatingadmissionpolicies", "MutatingAdmissionPolicy")
 MUTATING_POLICY_BINDINGS = _admission("mutatingadmissionpolicybindings", "MutatingAdmissionPolicyBinding")
 VALIDATING_POLICIES = _admission("validatingadmissionpolicies", "ValidatingAdmissionPolicy")

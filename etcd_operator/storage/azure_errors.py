@@ -39,21 +39,11 @@ def _answered(error: "HttpResponseError", subject: str, stall: float) -> StoreEr
     answer = f"{status} {code}".strip()
     if code in _NO_CONTAINER:
         return failures.bucket_missing(subject)
-    if status != 507 and (status >= 500 or status in (408, 429)):
-        return failures.busy(subject, answer, stall)
-    match status:
-        case 0:  # the credential itself failed
-            return _no_credentials(subject)
-        case 401 | 403:
-            return failures.denied(subject, answer)
-        case 404:
-            return failures.not_found(subject)
-        case 409 | 412 if code in ("BlobAlreadyExists", "ConditionNotMet", ""):
-            return failures.name_taken(subject)
-        case 507:
-            return failures.full(subject, answer)
-        case _:
-            return failures.refused(subject, answer)
+    if status == 0:  # the credential itself failed
+        return _no_credentials(subject)
+    if status in (409, 412) and code in ("BlobAlreadyExists", "ConditionNotMet", ""):
+        return failures.name_taken(subject)
+    return failures.of_status(status, subject, answer, stall)
 
 
 def _code(error: "HttpResponseError") -> str:

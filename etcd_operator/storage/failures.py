@@ -98,3 +98,18 @@ def is_untrusted(error: Exception) -> bool:
 def one_line(text: str) -> str:
     """The first 200 characters without line breaks, and without a full stop at the end."""
     return " ".join(text.split())[:200].rstrip(". ")
+
+
+def of_status(status: int, subject: str, answer: str, stall: float) -> StoreError | Transient:
+    """What an HTTP status means in every service."""
+    match status:
+        case 401 | 403:
+            return denied(subject, answer)
+        case 404:
+            return not_found(subject)
+        case 507:
+            return full(subject, answer)
+        case _ if status >= 500 or status in (408, 429):
+            return busy(subject, answer, stall)
+        case _:
+            return refused(subject, answer)

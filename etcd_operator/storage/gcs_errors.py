@@ -39,19 +39,9 @@ def answered(status: int, text: str, subject: str, stall: float) -> StoreError |
     answer = f"{status} {_message(text)}"
     if any(word in text for word in _FULL):
         return failures.full(subject, answer)
-    if (status >= 500 and status != 507) or status in (408, 429):
-        return failures.busy(subject, answer, stall)
-    match status:
-        case 401 | 403:
-            return failures.denied(subject, answer)
-        case 404:
-            return failures.not_found(subject)
-        case 412:
-            return failures.name_taken(subject)
-        case 507:
-            return failures.full(subject, answer)
-        case _:
-            return failures.refused(subject, answer)
+    if status == 412:
+        return failures.name_taken(subject)
+    return failures.of_status(status, subject, answer, stall)
 
 
 def _message(text: str) -> str:
