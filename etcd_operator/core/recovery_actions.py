@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from etcd_operator.core.membership_actions import OnMember
+from etcd_operator.core.membership_actions import OnEntry, OnMember
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,11 +101,8 @@ class ReopenClients(OnMember):
     """Let the Service select the members of the old cluster again: the seed does not serve."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StopWrites(OnMember):
+class StopWrites(OnEntry):
     """Let the cluster that is given up take no more puts, through this member: its revision is final then."""
-
-    member_id: str
 
 
 class AllowWrites(OnMember):

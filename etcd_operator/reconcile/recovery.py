@@ -50,17 +50,14 @@ class Recoverer:
             case SetSeedExistingOnly():
                 self._set_existing_only(action)
             case RetireMember():
-                self.proofs.assert_serves(action.seed, 0)
-                if action.keeps_claim:
-                    self.members.act(action)
-                else:
-                    self.members.keep_clients_from(action.name)
-                    self.members.remove(action.name, " of the cluster that was lost")
+                self._retire(action)
             case AddReader():
                 found = self.proofs.pod_as_seen(action.name, self.scope.pod(action.name).uid)
                 self.readers.add(self.scope, self.members, action.name, found)
-            case DropSeed() | DropUnassigned():
-                self._drop(action)
+            case DropSeed():
+                self._drop_seed(action.name)
+            case DropUnassigned():
+                self._drop_unassigned(action.name)
             case StopWrites():
                 self._stop_writes(action)
             case AllowWrites():
@@ -85,16 +82,18 @@ class Recoverer:
             self.proofs.assert_leaderless(action.name)
         self.members.act(MarkSeed(name=action.name, served=served))
 
+    def _retire(self, action: RetireMember) -> None:
+        self.proofs.assert_serves(action.seed, 0)
+        if action.keeps_claim:
+            self.members.act(action)
+        else:
+            self.members.keep_clients_from(action.name)
+            self.members.remove(action.name, " of the cluster that was lost")
+
     @property
     def _is_in_place(self) -> bool:
         recovery = self.scope.state.persisted.recovery
         return recovery is not None and recovery.in_place
-
-    def _drop(self, action: DropSeed | DropUnassigned) -> None:
-        if isinstance(action, DropUnassigned):
-            self._drop_unassigned(action.name)
-        else:
-            self._drop_seed(action.name)
 
     def _drop_seed(self, name: str) -> None:
         """In place no quorum is needed: a person has withdrawn the request, and nothing was given up."""

@@ -115,7 +115,8 @@ class RecoveryProofs:
     def _assert_silent(self, names: tuple[str, ...], survivors: set[str]) -> None:
         """No pod of these members answers, whether or not it is in a cache."""
         for name in names:
-            for pod in self._pods_of(name):
+            labels = self.labels_of(self.scope.desired, name)
+            for pod in self._pods(",".join(f"{key}={value}" for key, value in labels.items())):
                 at = pod.status.pod_ip
                 if pod.metadata.uid not in survivors and at and self._answers(endpoint(at, CLIENT_PORT)):
                     raise Conflict(f"{name} answers again: not recovering")
@@ -208,10 +209,6 @@ class RecoveryProofs:
         """A member's pod as it is now; that of a persistent member has a name of its own."""
         seen = self.scope.member(name).pod
         return self.scope.objects.find(resources.PODS, seen.name if seen is not None else name, Pod)
-
-    def _pods_of(self, name: str) -> tuple[Pod, ...]:
-        labels = self.labels_of(self.scope.desired, name)
-        return self._pods(",".join(f"{key}={value}" for key, value in labels.items()))
 
     def _pods(self, selector: str = "") -> tuple[Pod, ...]:
         """Those of the namespace that these labels select, live. Raises Conflict if any cannot be read."""
