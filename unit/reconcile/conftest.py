@@ -1,4 +1,4 @@
-"""What several tests of the acts need. Assertions outside of test modules explain themselves too."""
+"""Fixtures of several test files."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from etcd_operator.etcd.channel import Channels
-
-pytest.register_assert_rewrite("unit.reconcile.expected", "unit.reconcile.bench", "unit.reconcile.harness")
+from unit.reconcile.bench import bench
+from unit.reconcile.jobs import Jobs, Made
 
 
 @pytest.hookimpl(trylast=True)
@@ -28,3 +28,11 @@ def channels() -> Iterator[Channels]:
     channels = Channels()
     yield channels
     channels.close()
+
+
+@pytest.fixture
+def made() -> Iterator[Made]:
+    """An operator at work, and the Jobs it creates. Modules that need another world override it."""
+    with bench() as world:
+        world.start()
+        yield world, Jobs(world)

@@ -129,6 +129,10 @@ class Jobs:
         raise AssertionError(f"not so after {turns} turns: {self._made.story()}")
 
 
+Made = tuple[Bench, Jobs]
+"""What the fixture `made` gives."""
+
+
 def is_prune(job: Json) -> bool:
     """Whether it removes old backups of a schedule."""
     return str(job["spec"]["template"]["spec"]["containers"][0]["args"][0]) == "prune"

@@ -3,8 +3,8 @@
 from unit.fakes.apiserver import Json
 from unit.reconcile.bench import Bench
 from unit.reconcile.bodies import SCHEDULES
-from unit.reconcile.jobs import is_prune, schedule
-from unit.reconcile.schedule_steps import FIRST, Made, status
+from unit.reconcile.jobs import Made, is_prune, schedule
+from unit.reconcile.schedule_steps import FIRST, status
 
 KEEP_TWO: Json = {"retention": {"maxCount": 2}}
 URL = f"s3://bucket/default/{FIRST}.db"

@@ -5,9 +5,8 @@ from typing import Any
 from unit.fakes.apiserver import Json
 from unit.reconcile.bench import Bench
 from unit.reconcile.bodies import BACKUPS, SCHEDULES
-from unit.reconcile.jobs import Jobs, schedule
+from unit.reconcile.jobs import Made, schedule
 
-Made = tuple[Bench, Jobs]
 FIRST, SECOND = "s-20260101-0005", "s-20260101-0010"
 """The clock of a bench begins at 2026-01-01T00:00:00Z."""
 

@@ -13,8 +13,8 @@ from etcd_operator.keys import Key
 from etcd_operator.kube.resources import IMPROBABLE_CLUSTERS
 from etcd_operator.kube.views import Written
 from etcd_operator.reconcile.absences import LONGEST_GAP, Absences
-from unit.core.builders import bootstrapped, persistent
-from unit.core.manual_recoveries import RECOVERY, answered_by, lost
+from unit.core.builders import answering, bootstrapped, persistent
+from unit.core.manual_recoveries import RECOVERY, lost
 from unit.fakes.clock import FakeClock
 
 KEY = Key("ns", "db")
@@ -168,4 +168,4 @@ def test_nothing_is_read_where_nothing_is_counted() -> None:
     counting = Counting()
     counting.server.failure = AssertionError("a read")
     assert counting.absences.missed_for(KEY, lost()) == NO_ABSENCE
-    assert counting.absences.missed_for(KEY, answered_by(LOST, "db-2", leader="id-db-0")) == NO_ABSENCE
+    assert counting.absences.missed_for(KEY, answering(LOST, "db-2", leader="id-db-0")) == NO_ABSENCE

@@ -1,6 +1,6 @@
 """What an API server or others do to an EtcdBackup that runs: its end is reported nevertheless."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -8,18 +8,9 @@ from etcd_operator.api.backups import UID_LABEL
 from unit.fakes.apiserver import Answer, Json
 from unit.fakes.apiserver.faults import Request, no_fault
 from unit.fakes.apiserver.kinds import PODS
-from unit.reconcile.bench import Bench, bench
+from unit.reconcile.bench import Bench
 from unit.reconcile.bodies import BACKUPS
-from unit.reconcile.jobs import STORED, Jobs, backup, ended
-
-Made = tuple[Bench, Jobs]
-
-
-@pytest.fixture
-def made() -> Iterator[Made]:
-    with bench() as world:
-        world.start()
-        yield world, Jobs(world)
+from unit.reconcile.jobs import STORED, Made, backup, ended
 
 
 def begun(made: Made) -> Json:

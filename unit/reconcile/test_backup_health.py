@@ -11,8 +11,8 @@ from etcd_operator.timestamps import instant
 from unit.fakes.apiserver.faults import Answer, Fault, Request, no_fault
 from unit.reconcile.bench import Bench, bench
 from unit.reconcile.bodies import BACKUPS, COREOS, IMPROBABLE, SCHEDULES, ephemeral, persistent
-from unit.reconcile.jobs import Jobs, backup, schedule
-from unit.reconcile.schedule_steps import Made, fail_all, let_run, messages
+from unit.reconcile.jobs import Jobs, Made, backup, schedule
+from unit.reconcile.schedule_steps import fail_all, let_run, messages
 
 TEMPLATE = {**backup()[1]["spec"], "source": {"clusterName": "c"}}
 

@@ -1,21 +1,9 @@
 """The one Job of an EtcdBackup: it is found whatever others did to it, and never made a second time."""
 
-from collections.abc import Iterator
-
-import pytest
-
 from unit.fakes.apiserver.kinds import JOBS
-from unit.reconcile.bench import bench
 from unit.reconcile.bodies import BACKUPS
-from unit.reconcile.jobs import STORED, Jobs, backup
-from unit.reconcile.test_backups import Made, begun, complete, phase
-
-
-@pytest.fixture
-def made() -> Iterator[Made]:
-    with bench() as world:
-        world.start()
-        yield world, Jobs(world)
+from unit.reconcile.jobs import STORED, Made, backup
+from unit.reconcile.test_backups import begun, complete, phase
 
 
 def test_a_job_that_somebody_deleted_is_not_made_again(made: Made) -> None:

@@ -1,23 +1,13 @@
 """EtcdBackups with spec.verify, from what was stored to the verdict on it."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from unit.fakes.apiserver import Answer
 from unit.fakes.apiserver.faults import Request, no_fault
 from unit.fakes.apiserver.kinds import JOBS, PODS
-from unit.reconcile.bench import bench
 from unit.reconcile.bodies import BACKUPS
-from unit.reconcile.jobs import MANIFEST, PROVEN, Jobs, backup, container, ended
-from unit.reconcile.verification_steps import Made, assert_stored, message, stored, verdict, verifying
-
-
-@pytest.fixture
-def made() -> Iterator[Made]:
-    with bench() as world:
-        world.start()
-        yield world, Jobs(world)
+from unit.reconcile.jobs import MANIFEST, PROVEN, Made, backup, container, ended
+from unit.reconcile.verification_steps import assert_stored, message, stored, verdict, verifying
 
 
 def test_a_stored_backup_is_restored_in_a_job_and_reported(made: Made) -> None:

@@ -1,22 +1,13 @@
 """A crash, a lost reply or an outdated cache while a backup is verified: one Job, and the truth."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from unit.fakes.apiserver.kinds import JOBS
-from unit.reconcile.bench import Bench, bench
+from unit.reconcile.bench import Bench
 from unit.reconcile.disturbance import DISTURBANCES, Disturbance
 from unit.reconcile.job_crashes import Errand
-from unit.reconcile.jobs import PROVEN, STORED, Jobs, backup
-from unit.reconcile.verification_steps import Made, assert_stored, stored, verdict, verifying
-
-
-@pytest.fixture
-def made() -> Iterator[Made]:
-    with bench() as world:
-        world.start()
-        yield world, Jobs(world)
+from unit.reconcile.jobs import PROVEN, STORED, Jobs, Made, backup
+from unit.reconcile.verification_steps import assert_stored, stored, verdict, verifying
 
 
 def is_proven(world: Bench) -> bool:

@@ -1,6 +1,5 @@
 """EtcdBackups from `kubectl apply` to their end."""
 
-from collections.abc import Iterator
 from typing import Any
 from unittest.mock import patch
 
@@ -10,19 +9,10 @@ from etcd_operator.reconcile.backups.source import Sources
 from unit.fakes.apiserver import Answer, Json
 from unit.fakes.apiserver.faults import Request, no_fault
 from unit.fakes.apiserver.kinds import JOBS, PODS, SECRETS
-from unit.reconcile.bench import Bench, bench
+from unit.reconcile.bench import Bench
 from unit.reconcile.bodies import BACKUPS, IMPROBABLE, MAKERS, ephemeral, persistent
 from unit.reconcile.harness import objects_of
-from unit.reconcile.jobs import MANIFEST, STORED, Jobs, backup, container, ended
-
-Made = tuple[Bench, Jobs]
-
-
-@pytest.fixture
-def made() -> Iterator[Made]:
-    with bench() as world:
-        world.start()
-        yield world, Jobs(world)
+from unit.reconcile.jobs import MANIFEST, STORED, Made, backup, container, ended
 
 
 def begun(made: Made, **spec: Any) -> Json:

@@ -1,24 +1,14 @@
 """Retention of what schedules have stored: when a Job removes it, and what the status reports."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from etcd_operator.api.backups import UID_LABEL
 from unit.fakes.apiserver import Json
 from unit.fakes.apiserver.kinds import JOBS, PODS
-from unit.reconcile.bench import bench
 from unit.reconcile.bodies import BACKUPS, SCHEDULES
-from unit.reconcile.jobs import PRUNED, Jobs, ended, schedule
+from unit.reconcile.jobs import PRUNED, Made, ended, schedule
 from unit.reconcile.prune_steps import KEEP_TWO, URL, arguments, pruned, prunes, stored
-from unit.reconcile.schedule_steps import FIRST, SECOND, Made, created, let_run, messages, status
-
-
-@pytest.fixture
-def made() -> Iterator[Made]:
-    with bench() as world:
-        world.start()
-        yield world, Jobs(world)
+from unit.reconcile.schedule_steps import FIRST, SECOND, created, let_run, messages, status
 
 
 def test_old_backups_are_removed_after_each_backup_that_was_completed(made: Made) -> None:

@@ -1,24 +1,14 @@
 """A retention that cannot be applied, or not at once: it is reported, and delays no backup."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from unit.fakes.apiserver import Answer
 from unit.fakes.apiserver.faults import Request, no_fault
 from unit.fakes.apiserver.kinds import JOBS, PODS
-from unit.reconcile.bench import bench
 from unit.reconcile.bodies import BACKUPS, SCHEDULES
-from unit.reconcile.jobs import Jobs, schedule
+from unit.reconcile.jobs import Made, schedule
 from unit.reconcile.prune_steps import KEEP_TWO, pruned, prunes, stored
-from unit.reconcile.schedule_steps import FIRST, SECOND, Made, created, let_run, messages, status
-
-
-@pytest.fixture
-def made() -> Iterator[Made]:
-    with bench() as world:
-        world.start()
-        yield world, Jobs(world)
+from unit.reconcile.schedule_steps import FIRST, SECOND, created, let_run, messages, status
 
 
 def test_a_job_of_somebody_else_is_in_the_way_and_delays_no_backup(made: Made) -> None:

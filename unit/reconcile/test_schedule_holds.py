@@ -1,19 +1,15 @@
 """What keeps EtcdBackupSchedules from creating EtcdBackups, and what becomes of those that ended."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from unit.fakes.apiserver import Answer, Json
 from unit.fakes.apiserver.faults import Request, no_fault
 from unit.fakes.apiserver.kinds import JOBS
-from unit.reconcile.bench import bench
 from unit.reconcile.bodies import BACKUPS, SCHEDULES
-from unit.reconcile.jobs import Jobs, backup, schedule
+from unit.reconcile.jobs import Made, backup, schedule
 from unit.reconcile.schedule_steps import (
     FIRST,
     SECOND,
-    Made,
     begun,
     created,
     fail_all,
@@ -22,13 +18,6 @@ from unit.reconcile.schedule_steps import (
     ready,
     status,
 )
-
-
-@pytest.fixture
-def made() -> Iterator[Made]:
-    with bench() as world:
-        world.start()
-        yield world, Jobs(world)
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,13 @@
 """EtcdBackupSchedules at work: what they create, when, and what their status reports."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from unit.fakes.apiserver import Json
-from unit.reconcile.bench import bench
 from unit.reconcile.bodies import BACKUPS, SCHEDULES
-from unit.reconcile.jobs import STORED, Jobs, container_of, ended, schedule
+from unit.reconcile.jobs import STORED, Made, container_of, ended, schedule
 from unit.reconcile.schedule_steps import (
     FIRST,
     SECOND,
-    Made,
     begun,
     created,
     fail_all,
@@ -20,13 +16,6 @@ from unit.reconcile.schedule_steps import (
     ready,
     status,
 )
-
-
-@pytest.fixture
-def made() -> Iterator[Made]:
-    with bench() as world:
-        world.start()
-        yield world, Jobs(world)
 
 
 def test_each_time_creates_an_etcd_backup_and_reports_what_came_of_it(made: Made) -> None:

@@ -5,9 +5,7 @@ from typing import Any
 from unit.fakes.apiserver import Json
 from unit.reconcile.bench import Bench
 from unit.reconcile.bodies import BACKUPS
-from unit.reconcile.jobs import STORED, Jobs, backup, container_of
-
-Made = tuple[Bench, Jobs]
+from unit.reconcile.jobs import STORED, Jobs, Made, backup, container_of
 
 
 def verdict(world: Bench) -> tuple[str, str]:
