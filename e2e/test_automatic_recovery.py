@@ -22,8 +22,7 @@ AUTOMATIC: dict[str, Any] = {"recovery": "Automatic", "recoveryAfterSeconds": 10
     ],
 )
 def test_members_that_hang_for_the_time_are_given_up(space: Space, kind: Any) -> None:
-    if not space.testbed.is_local:
-        pytest.skip("the processes of this cluster are not ours to stop")
+    space.require_local("the processes of this cluster are not ours to stop")
     document = space.created(kind(**AUTOMATIC))
     name = document["metadata"]["name"]
     space.wait_settled(document)

@@ -207,8 +207,7 @@ def test_backups_are_deleted_with_a_cluster_that_says_so(space: Space) -> None:
 
 def in_bucket(space: Space) -> tuple[DeployedStore, Document]:
     """A bucket, and a cluster that is backed up there and removes its backups with itself."""
-    if not space.testbed.is_local:
-        pytest.skip("the images of the stores are made for local clusters only")
+    space.require_local("the images of the stores are made for local clusters only")
     store = stores.deploy(space, stores.S3)
     target = {
         "s3Bucket": stores.BUCKET,

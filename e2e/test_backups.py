@@ -175,8 +175,7 @@ def test_a_job_that_was_deleted_is_not_made_again(space: Space) -> None:
 @pytest.mark.unrestricted
 @pytest.mark.parametrize("kind", [S3, GCS], ids=lambda kind: kind.name)
 def test_a_backup_in_a_real_store_is_proven_by_a_test_restore(space: Space, kind: Kind) -> None:
-    if not space.testbed.is_local:
-        pytest.skip("the images of the stores are made for local clusters only")
+    space.require_local("the images of the stores are made for local clusters only")
     store = stores.deploy(space, kind)
     with_a_key(space)
     url = store.url("{{ .Namespace }}/{{ .Name }}.db")

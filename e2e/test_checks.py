@@ -37,8 +37,7 @@ def test_the_writer_notices_a_lost_key_and_an_older_value(space: Space) -> None:
 
 
 def test_the_quorum_watch_and_the_writer_notice_frozen_members(space: Space) -> None:
-    if not space.testbed.is_local:
-        pytest.skip("members of this cluster are not ours to freeze")
+    space.require_local("members of this cluster are not ours to freeze")
     document = space.created(ephemeral(size=1))
     with (
         QuorumWatch(lambda: space.addresses(document)) as quorum,
@@ -56,8 +55,7 @@ def test_the_quorum_watch_and_the_writer_notice_frozen_members(space: Space) -> 
 
 
 def test_the_leader_watch_and_the_steady_writer_notice_a_killed_leader(space: Space) -> None:
-    if not space.testbed.is_local:
-        pytest.skip("members of this cluster are not ours to kill")
+    space.require_local("members of this cluster are not ours to kill")
     document = space.created(ephemeral())
     with (
         LeaderWatch(lambda: space.addresses(document), voters=3) as leaders,

@@ -3,7 +3,6 @@
 No member is replaced whose data can come back.
 """
 
-import itertools
 import threading
 import time
 from typing import Any
@@ -17,7 +16,7 @@ from e2e.support.resizing import (
     GAP_SECONDS,
     RATE,
     assert_claims_are_their_members,
-    gap_beyond,
+    gap_while,
     leaders_pod,
     member_ids,
     members_of,
@@ -64,8 +63,7 @@ def assert_nothing_lost(
     ],
 )
 def test_a_leader_that_is_killed_or_hangs_is_waited_for_and_nothing_is_lost(space: Space, kind: Any) -> None:
-    if not space.testbed.is_local:
-        pytest.skip("the processes of this cluster are not ours to signal")
+    space.require_local("the processes of this cluster are not ours to signal")
     document = space.created(kind(name="led"))
     settle(space, document)
     cluster_id, ids = assert_consistent(space, document), member_ids(space, document)
@@ -92,8 +90,7 @@ def test_the_status_reports_within_seconds_that_a_majority_hangs(space: Space) -
 
     Exclusive, because other tests would take its time, or the operator away.
     """
-    if not space.testbed.is_local:
-        pytest.skip("the processes of this cluster are not ours to signal")
+    space.require_local("the processes of this cluster are not ours to signal")
     document = space.created(ephemeral(name="hung"))
     settle(space, document)
     cluster_id = assert_consistent(space, document)
@@ -140,21 +137,14 @@ def test_no_write_is_lost_from_one_to_seven_and_back(space: Space, kind: Any) ->
     for each in (document, untouched):
         settle(space, each)
     before = assert_consistent(space, document)
-    rounds = itertools.count()
 
-    def gap_of_a_round() -> float:
-        prefix = f"round-{next(rounds)}"
-        with (
-            Writer(lambda: space.addresses(untouched), per_second=RATE, prefix=prefix) as control,
-            Writer(lambda: space.addresses(document), per_second=RATE, prefix=prefix) as writer,
-        ):
-            for size in (3, 5, 7, 5, 3, 1):
-                resize(space, document, size)
-                go_on(writer)
-        writer.verify()
-        return gap_beyond(writer, control)
+    def change(writer: Writer) -> None:
+        for size in (3, 5, 7, 5, 3, 1):
+            resize(space, document, size)
+            go_on(writer)
 
-    assert_at_most(GAP_SECONDS, gap_of_a_round, "seconds without a write", attempts=2)
+    gap = gap_while(space, document, untouched, change)
+    assert_at_most(GAP_SECONDS, gap, "seconds without a write", attempts=2)
     assert assert_consistent(space, document) == before
 
 

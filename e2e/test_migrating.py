@@ -33,9 +33,17 @@ def cluster_id(address: str) -> str:
         channels.close()
 
 
-def held_reason(space: Space, document: Document) -> str:
-    """The reason of the condition Degraded."""
-    return str(condition(space.stored(document), "Degraded").get("reason", ""))
+def wait_held(space: Space, document: Document) -> None:
+    """Wait until our operator reports that it does nothing because of the earlier one."""
+    wait_until(
+        lambda: condition(space.stored(document), "Degraded").get("reason") == "OtherOperator",
+        LONG,
+        lambda: str(space.stored(document)),
+    )
+
+
+def wait_writes(writer: Writer) -> None:
+    wait_until(lambda: writer.acknowledged > 10, LONG, "the members take writes")
 
 
 def objects(space: Space) -> dict[str, list[Any]]:
@@ -72,7 +80,7 @@ def test_a_cluster_of_coreos_operator_is_adopted(space: Space, tmp_path: Path) -
         before = cluster_id(theirs.addresses()[0])
         address = service_address(space, "example-etcd-cluster-client")
         with Writer(lambda: [address], per_second=50.0) as writer:
-            wait_until(lambda: writer.acknowledged > 10, LONG, "the members take writes")
+            wait_writes(writer)
             run(shell, "1. Stop CoreOS' operator")
             (endpoints, *rest), text = (
                 commands(section(GUIDE, "2. Join")),
@@ -118,11 +126,7 @@ def test_no_cluster_begins_beside_one_of_the_same_name(space: Space) -> None:
         specs: list[dict[str, Any]] = [{}, {"adopt": {"endpoints": endpoints}}]
         for spec in specs:
             document = space.create(ephemeral("example-etcd-cluster", version=VERSION, **spec))
-            wait_until(
-                lambda: held_reason(space, document) == "OtherOperator",  # noqa: B023
-                LONG,
-                lambda: str(space.stored(document)),  # noqa: B023
-            )
+            wait_held(space, document)
             hold_for(3.0, lambda: objects(space) == found, "nothing is created, changed or deleted")
             space.kubectl("delete", "etcdclusters.coreos.com", "example-etcd-cluster")
 
@@ -135,15 +139,11 @@ def test_a_cluster_of_improbables_operator_is_taken_over_in_place(space: Space, 
     theirs, shell = of_improbable(space, document), Shell(space, tmp_path)
     before = cluster_id(theirs.addresses()[0])
     with Writer(theirs.addresses, per_second=50.0) as writer:
-        wait_until(lambda: writer.acknowledged > 10, LONG, "the members take writes")
+        wait_writes(writer)
         found = objects(space)
         unpause(space)
         with stopped_webhooks(space):
-            wait_until(
-                lambda: held_reason(space, document) == "OtherOperator",
-                LONG,
-                lambda: str(space.stored(document)),
-            )
+            wait_held(space, document)
             assert objects(space) == found
             run(shell, "1. Stop Improbable's operator")
             run(shell, "2. Hand the members over")
@@ -170,13 +170,11 @@ def test_a_cluster_whose_pods_are_gone_resumes_on_its_claims(space: Space, tmp_p
     theirs, shell = of_improbable(space, document), Shell(space, tmp_path)
     before = cluster_id(theirs.addresses()[0])
     with Writer(theirs.addresses, per_second=50.0) as writer:
-        wait_until(lambda: writer.acknowledged > 10, LONG, "the members take writes")
+        wait_writes(writer)
     space.kubectl("delete", "etcdpeers.etcd.improbable.io", "--all")
     wait_until(lambda: theirs.pods() == [], LONG, "the pods are gone")
     unpause(space)
-    wait_until(
-        lambda: held_reason(space, document) == "OtherOperator", LONG, lambda: str(space.stored(document))
-    )
+    wait_held(space, document)
     run(shell, "When the pods are gone already")
     settle(space, document)
     writer.verify()

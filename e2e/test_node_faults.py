@@ -30,8 +30,7 @@ KINDS = [pytest.param(ephemeral, id="ephemeral"), pytest.param(persistent, id="p
 @pytest.fixture
 def _three_nodes(space: Space) -> Iterator[None]:
     """Three nodes or more, all of which are ready again after the test."""
-    if not space.testbed.is_local:
-        pytest.skip("the nodes of this cluster are not ours to break")
+    space.require_local("the nodes of this cluster are not ours to break")
     if len(space.api.all_of(resources.NODES)) < 3:
         pytest.skip("a node less needs three nodes: hack/cluster up --nodes 3")
     yield

@@ -102,8 +102,7 @@ def test_an_operator_killed_every_five_seconds_while_sizes_change_loses_no_write
 def test_an_api_server_away_in_the_middle_of_a_resize_changes_nothing_and_work_resumes_at_once(
     space: Space, operator: Operator, outage: float
 ) -> None:
-    if not space.testbed.is_local:
-        pytest.skip("the API server of this cluster is not ours to stop")
+    space.require_local("the API server of this cluster is not ours to stop")
     steady = space.created(persistent("steady"))
     space.wait_settled(steady)
     space.created(ephemeral("before"))
@@ -223,8 +222,7 @@ def test_of_two_operators_the_second_takes_over_when_the_leader_is_killed(
 def test_deleting_the_definitions_removes_the_clusters_and_never_hangs(
     space: Space, operator: Operator, kubectl: Kubectl
 ) -> None:
-    if not space.testbed.is_local:
-        pytest.skip("this would delete every cluster of this Kubernetes")
+    space.require_local("this would delete every cluster of this Kubernetes")
     documents = [space.created(ephemeral()), space.created(persistent())]
     for document in documents:
         settle(space, document)

@@ -75,8 +75,7 @@ def budget_of(space: Space, document: Document) -> Document:
 def test_nothing_is_evicted_while_a_member_hangs_and_afterwards_one_at_a_time(
     space: Space, kind: Any
 ) -> None:
-    if not space.testbed.is_local:
-        pytest.skip("processes can be frozen on the local Kubernetes only")
+    space.require_local("processes can be frozen on the local Kubernetes only")
     document = space.created(kind())
     wait_all_serve(space, document)
     assert_at_rest(space, 5)
@@ -184,8 +183,7 @@ def lose_data(space: Space, pods: list[Document]) -> None:
 def test_two_emptied_initial_members_bootstrap_nothing_while_the_third_with_the_data_is_away(
     space: Space, kind: Any
 ) -> None:
-    if not space.testbed.is_local:
-        pytest.skip("volumes can be emptied on the local Kubernetes only")
+    space.require_local("volumes can be emptied on the local Kubernetes only")
     document = space.created(kind())
     wait_all_serve(space, document)
     with Members() as members:
@@ -238,8 +236,7 @@ def test_two_emptied_initial_members_bootstrap_nothing_while_the_third_with_the_
 def test_a_member_whose_volume_is_emptied_under_it_is_replaced_while_clients_write(
     space: Space, kind: Any
 ) -> None:
-    if not space.testbed.is_local:
-        pytest.skip("volumes can be emptied on the local Kubernetes only")
+    space.require_local("volumes can be emptied on the local Kubernetes only")
     document = space.created(kind())
     wait_all_serve(space, document)
     space.wait_settled(document)

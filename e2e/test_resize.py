@@ -1,6 +1,5 @@
 """Growing, shrinking and replacing members while a client writes, as the documents show it."""
 
-import itertools
 import threading
 from typing import Any
 
@@ -14,7 +13,7 @@ from e2e.support.resizing import (
     GAP_SECONDS,
     RATE,
     assert_claims_are_their_members,
-    gap_beyond,
+    gap_while,
     members_of,
     resize,
     scale,
@@ -34,21 +33,13 @@ def test_no_acknowledged_write_is_lost_while_a_cluster_grows_and_shrinks(space: 
     for each in (untouched, document):
         settle(space, each)
     before = assert_consistent(space, document)
-    rounds = itertools.count()
 
-    def gap_of_a_round() -> float:
-        prefix = f"round-{next(rounds)}"
-        with (
-            Writer(lambda: space.addresses(untouched), per_second=RATE, prefix=prefix) as control,
-            Writer(lambda: space.addresses(document), per_second=RATE, prefix=prefix) as writer,
-        ):
-            for size in (5, 3, 1, 3):
-                resize(space, document, size)
-        writer.verify()
-        control.verify()
-        return gap_beyond(writer, control)
+    def change(_: Writer) -> None:
+        for size in (5, 3, 1, 3):
+            resize(space, document, size)
 
-    assert_at_most(GAP_SECONDS, gap_of_a_round, "seconds without a write, which an untouched cluster took")
+    gap = gap_while(space, document, untouched, change)
+    assert_at_most(GAP_SECONDS, gap, "seconds without a write, which an untouched cluster took")
     assert assert_consistent(space, document) == before
     assert_at_rest(space, 10)
 

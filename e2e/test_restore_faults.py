@@ -248,8 +248,7 @@ def full_volume(space: Space) -> Iterator[str]:
 
 
 def test_a_volume_that_is_full_is_the_reason(space: Space) -> None:
-    if not space.testbed.is_local:
-        pytest.skip("the volumes of this cluster are not ours to fill")
+    space.require_local("the volumes of this cluster are not ours to fill")
     stocked(space)
     with full_volume(space) as storage_class:
         wanted = storage("1Gi", storage_class)

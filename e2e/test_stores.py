@@ -32,8 +32,7 @@ def run(store: DeployedStore, *arguments: str) -> subprocess.CompletedProcess[st
 @pytest.mark.unrestricted
 @pytest.mark.parametrize("kind", [S3, GCS], ids=lambda kind: kind.name)
 def test_a_backup_is_stored_restored_on_trial_and_found_damaged(space: Space, kind: Kind) -> None:
-    if not space.testbed.is_local:
-        pytest.skip("the images of the stores are made for local clusters only")
+    space.require_local("the images of the stores are made for local clusters only")
     store = stores.deploy(space, kind)
     start_shell(space)
     assert store.bucket.names() == []

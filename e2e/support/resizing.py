@@ -1,5 +1,8 @@
 """Changes of the size, and what must exist when it is reached."""
 
+import itertools
+from collections.abc import Callable
+
 from e2e.support.clusters import Document, size_of
 from e2e.support.intervals import Interval, longest_beyond
 from e2e.support.members import Members
@@ -107,6 +110,26 @@ def assert_claims_are_their_members(space: Space, document: Document) -> None:
         }
 
     wait_until(lambda: recorded() == ids, LONG, lambda: f"claims {recorded()} are those of members {ids}")
+
+
+def gap_while(
+    space: Space, document: Document, untouched: Document, change: Callable[[Writer], None]
+) -> Callable[[], float]:
+    """Makes the change at each call, while clients write to both clusters; then as `gap_beyond`."""
+    rounds = itertools.count()
+
+    def gap_of_a_round() -> float:
+        prefix = f"round-{next(rounds)}"
+        with (
+            Writer(lambda: space.addresses(untouched), per_second=RATE, prefix=prefix) as control,
+            Writer(lambda: space.addresses(document), per_second=RATE, prefix=prefix) as writer,
+        ):
+            change(writer)
+        writer.verify()
+        control.verify()
+        return gap_beyond(writer, control)
+
+    return gap_of_a_round
 
 
 def gap_beyond(writer: Writer, control: Writer) -> float:

@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import pytest
+
 from e2e.support.api import Api
 from e2e.support.clusters import Document, size_of
 from e2e.support.members import Members
@@ -25,6 +27,11 @@ class Space:
     kubectl: Kubectl
     api: Api
     operator: Operator
+
+    def require_local(self, why: str) -> None:
+        """Skip the test on a Kubernetes that is not ours. why: what it does to it."""
+        if not self.testbed.is_local:
+            pytest.skip(why)
 
     @contextmanager
     def frozen(self, *pods: str) -> Iterator[None]:
