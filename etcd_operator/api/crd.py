@@ -46,15 +46,17 @@ def _improbable_cluster() -> Manifest:
     _fill_pod_template(schema)
     at(schema, "spec")["properties"]["affinity"] = piece("Affinity")
     _keep_access(schema)
-    schema = _finished(schema, validations.IMPROBABLE_CLUSTER, descriptions.IMPROBABLE_CLUSTER)
-    columns = (
+    return _definition(
+        improbable.API_VERSION,
+        _names("EtcdCluster", shortNames=["etcd"]),
+        _finished(schema, validations.IMPROBABLE_CLUSTER, descriptions.IMPROBABLE_CLUSTER),
         _column("Replicas", ".spec.replicas", kind="integer"),
         _column("Ready", ".status.readyReplicas", kind="integer"),
         _column("Version", ".status.currentVersion"),
         _column("Status", '.status.conditions[?(@.type=="Available")].reason'),
         _column("Recovery", ".spec.recovery", priority=1),
+        scale=_scale("replicas"),
     )
-    return _improbable(_names("EtcdCluster", shortNames=["etcd"]), schema, *columns, scale=_scale("replicas"))
 
 
 def _keep_access(schema: Schema) -> None:
@@ -69,7 +71,8 @@ def _peer() -> Manifest:
     at(schema, "spec.bootstrap")["required"].append("initialClusterToken")
     _fill_storage(schema)
     _fill_pod_template(schema)
-    return _improbable(
+    return _definition(
+        improbable.API_VERSION,
         _names("EtcdPeer"),
         _finished(schema, validations.PEER, descriptions.PEER),
         _column("Cluster", ".spec.clusterName"),
@@ -80,7 +83,8 @@ def _peer() -> Manifest:
 
 def _backup() -> Manifest:
     schema = _with_spec(backups.BackupSpec, backups.BackupStatus)
-    return _improbable(
+    return _definition(
+        improbable.API_VERSION,
         _names(backups.KIND),
         _finished(schema, backup_validations.BACKUP, backup_descriptions.BACKUP),
         _column("Phase", ".status.phase"),
@@ -94,7 +98,8 @@ def _backup() -> Manifest:
 
 def _schedule() -> Manifest:
     schema = _with_spec(backup_schedules.ScheduleSpec, backup_schedules.ScheduleStatus)
-    return _improbable(
+    return _definition(
+        improbable.API_VERSION,
         _names(backup_schedules.KIND),
         _finished(schema, schedule_validations.SCHEDULE, backup_descriptions.SCHEDULE),
         _column("Schedule", ".spec.schedule"),
@@ -112,7 +117,8 @@ def _restore() -> Manifest:
     _fill_storage(schema, restore_validations.TEMPLATE)
     _fill_pod_template(schema, restore_validations.TEMPLATE)
     at(schema, restore_validations.TEMPLATE)["properties"]["affinity"] = piece("Affinity")
-    return _improbable(
+    return _definition(
+        improbable.API_VERSION,
         _names(restores.KIND),
         _finished(schema, restore_validations.RESTORE, restore_descriptions.RESTORE),
         _column("Cluster", ".spec.clusterTemplate.clusterName"),
@@ -121,19 +127,6 @@ def _restore() -> Manifest:
         _column("Progress", ".status.progress"),
         _column("Revision", ".status.snapshot.revision", kind="integer"),
         _column("URL", ".status.url", priority=1),
-    )
-
-
-def _improbable(
-    names: Manifest, schema: Schema, *columns: Manifest, scale: Manifest | None = None
-) -> Manifest:
-    return _definition(
-        group=improbable.GROUP,
-        version=improbable.VERSION,
-        names=names,
-        schema=schema,
-        columns=[*columns, _AGE],
-        scale=scale,
     )
 
 
@@ -148,21 +141,17 @@ def _coreos_cluster() -> Manifest:
         above, _, name = field.rpartition(".")
         at(spec, above)["properties"][name] = _refused(kind)
     return _definition(
-        group=coreos.GROUP,
-        version=coreos.VERSION,
+        coreos.API_VERSION,
         # kubectl finds a resource by its singular and by its kind in lower case. If both groups had the same
         # singular, `kubectl scale EtcdCluster` would select this one.
-        names=_names("EtcdCluster", singular="coreosetcdcluster", shortNames=["ec"]),
-        schema=_finished(schema, validations.COREOS_CLUSTER, descriptions.COREOS_CLUSTER),
-        columns=[
-            _column("Size", ".status.size", kind="integer"),
-            _column("Ready", '.status.conditions[?(@.type=="Available")].status'),
-            _column("Version", ".status.currentVersion"),
-            _column("Phase", ".status.phase"),
-            _column("Last backup", ".status.backup.time", kind="date", priority=1),
-            _column("Recovery", ".spec.recovery", priority=1),
-            _AGE,
-        ],
+        _names("EtcdCluster", singular="coreosetcdcluster", shortNames=["ec"]),
+        _finished(schema, validations.COREOS_CLUSTER, descriptions.COREOS_CLUSTER),
+        _column("Size", ".status.size", kind="integer"),
+        _column("Ready", '.status.conditions[?(@.type=="Available")].status'),
+        _column("Version", ".status.currentVersion"),
+        _column("Phase", ".status.phase"),
+        _column("Last backup", ".status.backup.time", kind="date", priority=1),
+        _column("Recovery", ".spec.recovery", priority=1),
         scale=_scale("size"),
     )
 
@@ -245,21 +234,16 @@ def _scale(field: str) -> Manifest:
 
 
 def _definition(
-    *,
-    group: str,
-    version: str,
-    names: Manifest,
-    schema: Schema,
-    columns: list[Manifest],
-    scale: Manifest | None = None,
+    api_version: str, names: Manifest, schema: Schema, *columns: Manifest, scale: Manifest | None = None
 ) -> Manifest:
+    group, _, version = api_version.partition("/")
     served = {
         "name": version,
         "served": True,
         "storage": True,
         "schema": {"openAPIV3Schema": schema},
         "subresources": {"status": {}} | ({"scale": scale} if scale else {}),
-        "additionalPrinterColumns": columns,
+        "additionalPrinterColumns": [*columns, _AGE],
     }
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
