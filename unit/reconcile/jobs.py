@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from unit.fakes.apiserver import Json
+from unit.fakes.apiserver.faults import Answer, Request
 from unit.fakes.apiserver.kinds import JOBS, PODS
 from unit.reconcile.bench import Bench
 from unit.reconcile.bodies import BACKUPS, SCHEDULES
@@ -66,6 +67,15 @@ class Jobs:
         """The only Job."""
         (job,) = self.all()
         return job
+
+    def refuse(self, code: int, reason: str, message: str, *, named: str = "") -> None:
+        """Let the API server create no Job whose name has this part, until `before` is set again."""
+
+        def refused(request: Request) -> Answer | None:
+            is_meant = request.plural == "jobs" and request.method == "POST" and named in str(request.body)
+            return Answer(code=code, reason=reason, message=message) if is_meant else None
+
+        self._made.api.before = refused
 
     def pods(self) -> list[Json]:
         """The pods of Jobs."""

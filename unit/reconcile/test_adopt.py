@@ -1,7 +1,7 @@
 """Adoptions of running clusters, from the resource to the last member that is removed."""
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -19,13 +19,16 @@ def adopt(theirs: Externals, mode: str = "Complete") -> Json:
     return {"endpoints": list(theirs.endpoints), "mode": mode}
 
 
-def joined(made: Bench, make: Make, theirs: Externals, mode: str = "Join", **spec: Any) -> Kind:
+@contextmanager
+def joined(make: Make) -> Iterator[tuple[Bench, Externals, Kind]]:
     """A resource whose members have all joined; the external ones are kept."""
-    kind, body = make(adopt=adopt(theirs, mode), version="3.6.16", **spec)
-    made.start()
-    made.create(kind, body)
-    made.run_until(lambda: made.condition(kind, "Progressing").get("reason") == "Joined")
-    return kind
+    with bench() as made:
+        theirs = externals(made)
+        kind, body = make(adopt=adopt(theirs, "Join"), version="3.6.16")
+        made.start()
+        made.create(kind, body)
+        made.run_until(lambda: made.condition(kind, "Progressing").get("reason") == "Joined")
+        yield made, theirs, kind
 
 
 def assert_adopted(made: Bench, kind: Kind, theirs: Externals, size: int = 3) -> None:
@@ -64,9 +67,7 @@ def test_the_documents_boot_member_is_replaced() -> None:
 @MAKERS
 def test_no_external_member_is_asked_to_remove_another(make: Make) -> None:
     """It may accept what ours refuse: it may run with other flags."""
-    with bench() as made:
-        theirs = externals(made)
-        kind = joined(made, make, theirs)
+    with joined(make) as (made, theirs, kind):
         ours = [member for member in theirs.etcd.members if not is_external(member)]
         for member in ours:
             member.is_misled = True
@@ -81,9 +82,7 @@ def test_no_external_member_is_asked_to_remove_another(make: Make) -> None:
 
 @MAKERS
 def test_the_leadership_moves_to_a_member_of_ours_before_any_external_one_is_removed(make: Make) -> None:
-    with bench() as made:
-        theirs = externals(made)
-        kind = joined(made, make, theirs)
+    with joined(make) as (made, theirs, kind):
         assert theirs.etcd.leader is not None
         assert theirs.etcd.leader.name == "old-0"
         made.edit(kind, "c", {"spec": {"adopt": adopt(theirs)}})
@@ -95,9 +94,7 @@ def test_the_leadership_moves_to_a_member_of_ours_before_any_external_one_is_rem
 
 @MAKERS
 def test_before_the_first_removal_an_adoption_can_be_turned_back_and_begun_again(make: Make) -> None:
-    with bench() as made:
-        theirs = externals(made)
-        kind = joined(made, make, theirs)
+    with joined(make) as (made, theirs, kind):
         made.edit(kind, "c", {"spec": {"adopt": adopt(theirs, "Leave")}})
         made.run_until(lambda: [m.name for m in theirs.etcd.members] == ["old-0", "old-1", "old-2"])
         made.wait(30.0)
@@ -115,9 +112,7 @@ def test_before_the_first_removal_an_adoption_can_be_turned_back_and_begun_again
 
 @MAKERS
 def test_a_paused_adoption_changes_nothing(make: Make) -> None:
-    with bench() as made:
-        theirs = externals(made)
-        kind = joined(made, make, theirs)
+    with joined(make) as (made, theirs, kind):
         pause(made, kind, "true")
         made.edit(kind, "c", {"spec": {"adopt": adopt(theirs)}})
         made.wait(60.0)
@@ -152,9 +147,7 @@ def test_without_a_quorum_of_the_external_members_nothing_is_made(make: Make) ->
 
 @MAKERS
 def test_a_member_of_ours_that_is_lost_before_the_first_removal_is_replaced(make: Make) -> None:
-    with bench() as made:
-        theirs = externals(made)
-        kind = joined(made, make, theirs)
+    with joined(make) as (made, theirs, kind):
         if kind is COREOS:
             made.delete(made_pods(), "c-0001")
         else:

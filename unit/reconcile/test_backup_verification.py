@@ -2,8 +2,7 @@
 
 import pytest
 
-from unit.fakes.apiserver import Answer
-from unit.fakes.apiserver.faults import Request, no_fault
+from unit.fakes.apiserver.faults import no_fault
 from unit.fakes.apiserver.kinds import JOBS, PODS
 from unit.reconcile.bodies import BACKUPS
 from unit.reconcile.jobs import MANIFEST, PROVEN, Made, backup, container, ended
@@ -138,12 +137,7 @@ def test_an_image_of_etcd_that_cannot_be_pulled_is_explained_and_given_up(made: 
 
 def test_a_job_that_may_not_be_created_is_reported_and_tried_again(made: Made) -> None:
     world, jobs = made
-
-    def refuse(request: Request) -> Answer | None:
-        is_meant = request.plural == "jobs" and request.method == "POST" and "-verify-" in str(request.body)
-        return Answer(code=403, reason="Forbidden", message="exceeded quota: jobs") if is_meant else None
-
-    world.api.before = refuse
+    jobs.refuse(403, "Forbidden", "exceeded quota: jobs", named="-verify-")
     world.create(*backup(verify="Restore"))
     jobs.until(lambda: verdict(world) == ("Unknown", "Forbidden"))
     assert_stored(world)
@@ -153,12 +147,7 @@ def test_a_job_that_may_not_be_created_is_reported_and_tried_again(made: Made) -
 
 def test_a_job_that_may_not_be_created_for_ten_minutes_keeps_no_schedule_waiting(made: Made) -> None:
     world, jobs = made
-
-    def refuse(request: Request) -> Answer | None:
-        is_meant = request.plural == "jobs" and request.method == "POST" and "-verify-" in str(request.body)
-        return Answer(code=403, reason="Forbidden", message="a policy forbids it") if is_meant else None
-
-    world.api.before = refuse
+    jobs.refuse(403, "Forbidden", "a policy forbids it", named="-verify-")
     world.create(*backup(verify="Restore"))
     jobs.until(lambda: verdict(world) == ("Unknown", "Forbidden"))
     world.wait(570.0)

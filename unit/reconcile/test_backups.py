@@ -6,8 +6,8 @@ from unittest.mock import patch
 import pytest
 
 from etcd_operator.reconcile.backups.source import Sources
-from unit.fakes.apiserver import Answer, Json
-from unit.fakes.apiserver.faults import Request, no_fault
+from unit.fakes.apiserver import Json
+from unit.fakes.apiserver.faults import no_fault
 from unit.fakes.apiserver.kinds import JOBS, PODS, SECRETS
 from unit.reconcile.bench import Bench
 from unit.reconcile.bodies import BACKUPS, IMPROBABLE, MAKERS, ephemeral, persistent
@@ -201,12 +201,7 @@ def test_deleting_a_backup_never_blocks(made: Made, turns: int) -> None:
 
 def test_what_the_operator_may_not_do_is_reported_and_tried_again(made: Made) -> None:
     world, jobs = made
-
-    def refuse(request: Request) -> Answer | None:
-        is_job = request.plural == "jobs" and request.method == "POST"
-        return Answer(code=403, reason="Forbidden", message="exceeded quota: jobs") if is_job else None
-
-    world.api.before = refuse
+    jobs.refuse(403, "Forbidden", "exceeded quota: jobs")
     world.create(*backup())
     world.run_until(lambda: complete(world).get("reason") == "Forbidden")
     assert "exceeded quota" in complete(world)["message"]
@@ -262,12 +257,7 @@ def test_a_clock_that_jumps_ends_no_wait(made: Made, jump: float) -> None:
 
 def test_an_api_server_that_keeps_failing_is_reported(made: Made) -> None:
     world, jobs = made
-
-    def fail(request: Request) -> Answer | None:
-        is_job = request.plural == "jobs" and request.method == "POST"
-        return Answer(code=500, reason="InternalError", message="etcdserver: timeout") if is_job else None
-
-    world.api.before = fail
+    jobs.refuse(500, "InternalError", "etcdserver: timeout")
     world.create(*backup())
     world.run_until(lambda: complete(world).get("reason") == "RequestFailed")
     assert "etcdserver: timeout" in complete(world)["message"]

@@ -2,8 +2,7 @@
 
 import pytest
 
-from unit.fakes.apiserver import Answer
-from unit.fakes.apiserver.faults import Request, no_fault
+from unit.fakes.apiserver.faults import no_fault
 from unit.fakes.apiserver.kinds import JOBS, PODS
 from unit.reconcile.bodies import BACKUPS, SCHEDULES
 from unit.reconcile.jobs import Made, schedule
@@ -24,15 +23,8 @@ def test_a_job_of_somebody_else_is_in_the_way_and_delays_no_backup(made: Made) -
 
 @pytest.mark.parametrize(("code", "cause"), [(403, "Forbidden"), (422, "Invalid"), (500, "InternalError")])
 def test_a_job_that_cannot_be_created_delays_no_backup(made: Made, code: int, cause: str) -> None:
-    world, _ = made
-
-    def refuse(request: Request) -> Answer | None:
-        is_prune_job = (
-            request.plural == "jobs" and request.method == "POST" and "-prune-" in str(request.body)
-        )
-        return Answer(code=code, reason=cause, message="exceeded quota") if is_prune_job else None
-
-    world.api.before = refuse
+    world, jobs = made
+    jobs.refuse(code, cause, "exceeded quota", named="-prune-")
     world.create(*schedule(**KEEP_TWO))
     let_run(made, 700.0)
     assert created(world) == [FIRST, SECOND]
