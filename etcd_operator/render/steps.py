@@ -39,7 +39,7 @@ def add_steps(  # noqa: PLR0913 -- all that the steps depend on
     host: str,
     data_dir: str,
     token: str,
-    fetch: RawObject | None = None,
+    fetch: RawObject | None,
     bump: int = REVISION_BUMP,
 ) -> None:
     """Add the steps to the pod of a member, which has one container.

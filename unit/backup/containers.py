@@ -33,8 +33,8 @@ def restored(data: bytes, form: Form, *, chunk: int = 70_000, keys: KeyRing = RI
     return b"".join(frames.decode(cut(data, chunk), keys, compression=compression, encryption=encryption))
 
 
-def noise(size: int, seed: int = 1) -> bytes:
-    return random.Random(seed).randbytes(size)
+def noise(size: int) -> bytes:
+    return random.Random(1).randbytes(size)
 
 
 def parts(out: bytes) -> list[bytes]:

@@ -17,23 +17,21 @@ NOW = datetime(2026, 11, 22, 14, 0, 0, tzinfo=UTC)
 ORIGIN = Origin(etcd_version="3.6.16", cluster_id=0xC0FFEE, member_id=0x1001)
 
 
-def snapshot(
-    keys: int = 5, *, value: int = 3000, fill: bytes = b"v", page_size: int = PAGE, begin: int = 2
-) -> bytes:
+def snapshot(keys: int = 5, *, value: int = 3000, fill: bytes = b"v", begin: int = 2) -> bytes:
     """A database with `keys` entries (at most 120), revisions from `begin` on, and etcd's hash behind it."""
     pages: list[bytes] = []
     leaves: list[tuple[bytes, int]] = []
     first = 5 if keys else 4
     for index in range(keys):
         key = struct.pack(">Q", index + begin) + b"_" + bytes(8)
-        number = first + sum(len(page) for page in pages) // page_size
-        pages.append(_leaf(number, [(0, key, fill * value)], page_size))
+        number = first + sum(len(page) for page in pages) // PAGE
+        pages.append(_leaf(number, [(0, key, fill * value)], PAGE))
         leaves.append((key, number))
-    keys_root = _branch(4, leaves, page_size) if keys else _leaf(4, [], page_size)
-    root = _leaf(3, [(1, b"key", struct.pack("<QQ", 4, 0))], page_size)
+    keys_root = _branch(4, leaves, PAGE) if keys else _leaf(4, [], PAGE)
+    root = _leaf(3, [(1, b"key", struct.pack("<QQ", 4, 0))], PAGE)
     body = root + keys_root + b"".join(pages)
-    count = 3 + len(body) // page_size
-    head = _meta(0, count, page_size) + _meta(1, count, page_size) + _page(2, 16, 0, b"", page_size)
+    count = 3 + len(body) // PAGE
+    head = _meta(0, count, PAGE) + _meta(1, count, PAGE) + _page(2, 16, 0, b"", PAGE)
     data = head + body
     return data + hashlib.sha256(data).digest()
 

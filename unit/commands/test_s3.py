@@ -68,10 +68,10 @@ def test_a_signal_in_the_middle_leaves_no_parts(etcd: FakeEtcdCluster, endpoint:
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         assert reached.wait(60)
-        eventually(lambda: moto_s3.uploads("bucket") != [])
+        eventually(lambda: moto_s3.uploads() != [])
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=60)
     finally:
         resume.set()
     assert (process.returncode, err) == (143, "etcd-operator: interrupted by SIGTERM\n")
-    assert moto_s3.uploads("bucket") == []
+    assert moto_s3.uploads() == []

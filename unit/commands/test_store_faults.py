@@ -92,7 +92,7 @@ def test_a_bucket_that_takes_nothing(
     assert ran.err == f"etcd-operator: {ran.document['error']}\n"
     bucket.server.faults = []
     assert states(run, bucket.url()) == {}
-    assert moto_s3.uploads("bucket") == []
+    assert moto_s3.uploads() == []
     check_next(run, endpoint, bucket.url("one.db"))
 
 

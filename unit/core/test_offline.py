@@ -200,9 +200,9 @@ def test_an_ephemeral_survivor_is_read_and_recovered_from_by_proof() -> None:
     assert create.start.offline is not None
 
 
-def read_ephemeral(state: ClusterState, name: str, revision: int = 9) -> ClusterState:
+def read_ephemeral(state: ClusterState, name: str) -> ClusterState:
     listed = tuple(entry(name_of(number)) for number in range(state.desired.size))
-    reply = answer(name, listed, leader="", revision=revision)
+    reply = answer(name, listed, leader="", revision=9)
     return changed(with_pod(state, name, reader=READER), name, reading=Reading(answer=reply, sha256=SHA))
 
 

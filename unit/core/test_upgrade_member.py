@@ -175,9 +175,9 @@ def test_a_member_whose_data_is_broken_at_any_version_is_replaced(state: Cluster
     assert isinstance(plan(again).actions[0], RemoveMember)
 
 
-def _without_quorum(cluster: DesiredCluster, *, upgrading: str | None, wanted: str = NEW) -> ClusterState:
+def _without_quorum(cluster: DesiredCluster, *, upgrading: str | None) -> ClusterState:
     """Two of three members are lost, and the third one crashes."""
-    state = to_upgrade(cluster, upgrading=upgrading, wanted=wanted)
+    state = to_upgrade(cluster, upgrading=upgrading, wanted=NEW)
     first, *others = names(state)
     for name in others:
         state = changed(state, name, answer=None, entry=None, pod=None, peer=None, claim=None)

@@ -48,10 +48,10 @@ def is_reason(made: Bench, reason: str) -> Callable[[], bool]:
     return lambda: made.reason(COREOS) == reason
 
 
-def assert_restored(made: Bench, name: str, *numbers: int, key: tuple[bytes, int] = (b"value", 2)) -> None:
+def assert_restored(made: Bench, name: str, *numbers: int) -> None:
     """These members form one cluster with what the backup has."""
     assert members(made) == [f"c-{number:04}" for number in numbers]
-    assert made.etcd.etcd.keys[b"key"] == key
+    assert made.etcd.etcd.keys[b"key"] == (b"value", 2)
     found = recovery(made)
     assert (found["survivor"], found["backup"]["name"], found["backup"]["age"]) == ("", name, 60)
     assert found["replaces"] != made.status(COREOS)["clusterID"]

@@ -13,11 +13,11 @@ def member_names(kind: Kind, size: int, name: str = "c") -> list[str]:
     return [f"{name}-{number:0{4 if kind is COREOS else 1}d}" for number in range(size)]
 
 
-def expected_objects(kind: Kind, names: list[str], name: str = "c") -> dict[str, list[str]]:
+def expected_objects(kind: Kind, names: list[str]) -> dict[str, list[str]]:
     """Exactly the objects that a cluster of these members consists of."""
     if kind is COREOS:
-        return {"services": [name, *names], "pods": names, "peers": [], "sets": [], "claims": []}
-    return {"services": [name], "pods": names, "peers": names, "sets": names, "claims": names}
+        return {"services": ["c", *names], "pods": names, "peers": [], "sets": [], "claims": []}
+    return {"services": ["c"], "pods": names, "peers": names, "sets": names, "claims": names}
 
 
 def assert_finished(

@@ -57,8 +57,8 @@ def mark(made: Bench, token: str) -> None:
     strip(made, PODS, {"labels": {TOKEN: token}})
 
 
-def pod_of_coreos(name: str = "c", suffix: str = "7fpbkgxwc2") -> Json:
+def pod_of_coreos() -> Json:
     """A member's pod as CoreOS' operator makes it, after its resource was deleted without its pods."""
-    labels = {"app": "etcd", "etcd_cluster": name, "etcd_node": f"{name}-{suffix}"}
-    metadata = {"name": f"{name}-{suffix}", "labels": labels}
+    name = "c-7fpbkgxwc2"
+    metadata = {"name": name, "labels": {"app": "etcd", "etcd_cluster": "c", "etcd_node": name}}
     return {"metadata": metadata, "spec": {"containers": [{"name": "etcd", "image": "etcd"}]}}

@@ -4,7 +4,7 @@ from unit.fakes.apiserver import Json
 from unit.reconcile.bench import Bench
 from unit.reconcile.bodies import SCHEDULES
 from unit.reconcile.jobs import Made, is_prune, schedule
-from unit.reconcile.schedule_steps import FIRST, status
+from unit.reconcile.schedule_steps import FIRST
 
 KEEP_TWO: Json = {"retention": {"maxCount": 2}}
 URL = f"s3://bucket/default/{FIRST}.db"
@@ -22,10 +22,6 @@ def arguments(job: Json) -> list[str]:
 
 def pruned(world: Bench) -> Json:
     return world.condition(SCHEDULES, "Pruned", "s")
-
-
-def has_pruned(world: Bench) -> Json | None:
-    return status(world).get("lastPrune")
 
 
 def stored(made: Made, **spec: object) -> Json:

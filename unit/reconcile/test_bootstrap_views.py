@@ -22,7 +22,7 @@ def test_an_operator_that_starts_on_an_older_view_makes_nothing_twice(make: type
             made.api.freeze_views(made.api.objects.store.revision - behind)
             made.start()
             before = made.status(kind)
-            drive(made, 25)
+            drive(made)
             assert made.status(kind) == before
             made.api.thaw_views()
             made.settle()
@@ -36,7 +36,7 @@ def test_an_operator_does_not_act_again_before_it_has_seen_its_own_writes(make: 
         made.create(kind, body)
         made.api.freeze_views()
         made.start()
-        drive(made, 25)
+        drive(made)
         paths = [(w.request.method, w.request.path, str(w.request.body)) for w in made.writes()]
         assert paths
         assert len(set(paths)) == len(paths)
@@ -45,9 +45,9 @@ def test_an_operator_does_not_act_again_before_it_has_seen_its_own_writes(make: 
         assert_finished(made, kind, 3)
 
 
-def drive(made: Bench, turns: int) -> None:
+def drive(made: Bench) -> None:
     """Some turns, with time between them."""
-    for _ in range(turns):
+    for _ in range(25):
         if not made.turn():
             assert made.operator is not None
             made.operator.schedule.advance(0.5)

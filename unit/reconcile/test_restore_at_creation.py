@@ -44,9 +44,9 @@ def members(made: Bench) -> list[str]:
     return [name for name in made.names(PODS) if "backup-tool" not in name]
 
 
-def fetch_of(made: Bench, pod: str = "c-0000") -> Json:
-    made.run_until(lambda: pod in members(made))
-    steps = made.get(PODS, pod)["spec"]["initContainers"]
+def fetch_of(made: Bench) -> Json:
+    made.run_until(lambda: "c-0000" in members(made))
+    steps = made.get(PODS, "c-0000")["spec"]["initContainers"]
     assert [step["name"] for step in steps] == ["fetch", "restore"]
     return dict(steps[0])
 

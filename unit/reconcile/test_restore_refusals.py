@@ -19,8 +19,8 @@ def made() -> Iterator[Restoring]:
         yield Restoring(world)
 
 
-def claim_of(cluster: str, name: str, **metadata: Any) -> Json:
-    labels = {f"{PREFIX}/cluster-name": cluster}
+def claim_of(name: str, **metadata: Any) -> Json:
+    labels = {f"{PREFIX}/cluster-name": "c"}
     return {"metadata": {"name": name, "labels": labels, **metadata}, "spec": {}}
 
 
@@ -107,7 +107,7 @@ def test_a_cluster_of_the_other_group_has_the_same_service(made: Restoring) -> N
 
 @pytest.mark.parametrize("name", ["c-0", "c-7"])
 def test_claims_of_a_former_cluster_are_not_touched(made: Restoring, name: str) -> None:
-    made.made.create(CLAIMS, claim_of("c", name))
+    made.made.create(CLAIMS, claim_of(name))
     made.made.create(*restore())
     made.until_ended("Failed")
     assert made.reason == "ClaimsExist"
@@ -116,7 +116,7 @@ def test_claims_of_a_former_cluster_are_not_touched(made: Restoring, name: str) 
 
 
 def test_what_is_being_deleted_is_waited_for(made: Restoring) -> None:
-    made.made.create(CLAIMS, claim_of("c", "c-0", finalizers=["example.com/busy"]))
+    made.made.create(CLAIMS, claim_of("c-0", finalizers=["example.com/busy"]))
     made.made.delete(CLAIMS, "c-0")
     made.made.create(*restore())
     made.made.run_until(lambda: made.reason == "WaitingForDeletion")

@@ -42,13 +42,11 @@ def backup_job_of(url: str, metadata: ObjectMeta = METADATA, **fields: Any) -> R
     return backup_job.job(metadata, spec, image=IMAGE, url=rendered_url(url, metadata), endpoints=ENDPOINTS)
 
 
-def verification_job_of(
-    url: str, metadata: ObjectMeta = METADATA, *, etcd_image: str = "", **fields: Any
-) -> RawObject:
+def verification_job_of(url: str, *, etcd_image: str = "", **fields: Any) -> RawObject:
     """The Job that verifies an EtcdBackup; with a test restore if there is an image of etcd."""
     spec = spec_of(url, **fields)
     return backup_job.verification_job(
-        metadata, spec, image=IMAGE, url=rendered_url(url, metadata), etcd_image=etcd_image
+        METADATA, spec, image=IMAGE, url=rendered_url(url, METADATA), etcd_image=etcd_image
     )
 
 

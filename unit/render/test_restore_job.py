@@ -25,10 +25,10 @@ def spec(changes: dict[str, Any] | None = None) -> RestoreSpec:
     return msgspec.convert(changed(RESTORE, changes or {})["spec"], RestoreSpec)
 
 
-def job_of(parsed: RestoreSpec, ordinal: int = 0, metadata: ObjectMeta = METADATA) -> RawObject:
-    member = restored.members(metadata, parsed.cluster_template)[ordinal]
+def job_of(parsed: RestoreSpec, ordinal: int = 0) -> RawObject:
+    member = restored.members(METADATA, parsed.cluster_template)[ordinal]
     return restore_job.job(
-        metadata,
+        METADATA,
         access(parsed),
         member,
         parsed.cluster_template.spec.pod_template,

@@ -81,9 +81,7 @@ def s3(_: Path, monkeypatch: pytest.MonkeyPatch, stack: ExitStack) -> Case:
     monkeypatch.setattr("moto.s3.models.S3_UPLOAD_PART_MIN_SIZE", 1)
     server = stack.enter_context(serving(moto_s3.app()))
 
-    return s3_case(
-        server, reset=lambda: moto_s3.reset("bucket"), unfinished=lambda: moto_s3.uploads("bucket")
-    )
+    return s3_case(server, reset=lambda: moto_s3.reset("bucket"), unfinished=moto_s3.uploads)
 
 
 def s3_case(server: Server, **about: Any) -> Case:

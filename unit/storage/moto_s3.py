@@ -32,9 +32,9 @@ def reset(bucket: str) -> None:
     _backend().create_bucket(bucket, "us-east-1")
 
 
-def uploads(bucket: str) -> list[str]:
+def uploads() -> list[str]:
     """Multipart uploads that were neither completed nor aborted."""
-    return sorted(_backend().buckets[bucket].multiparts)
+    return sorted(_backend().buckets["bucket"].multiparts)
 
 
 def _backend() -> Any:

@@ -36,14 +36,14 @@ def record(kind: int, data: bytes) -> bytes:
     return struct.pack("<Q", length) + body + bytes(padding)
 
 
-def log(*, committed: int = 9, cluster: int = 0xC0DE, member: int = 0xA1) -> bytes:
+def log(*, committed: int = 9) -> bytes:
     """A log with a state that is outdated, an entry, and the last state; then reserved space."""
     return (
         record(CRC, b"")
-        + record(METADATA, message(member, cluster))
-        + record(STATE, message(2, member, 3))
+        + record(METADATA, message(0xA1, 0xC0DE))
+        + record(STATE, message(2, 0xA1, 3))
         + record(ENTRY, b"x" * 300)
-        + record(STATE, message(2, member, committed))
+        + record(STATE, message(2, 0xA1, committed))
         + bytes(512)
     )
 

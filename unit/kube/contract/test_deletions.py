@@ -94,9 +94,9 @@ def test_a_pod_that_no_node_has_goes_at_once(subject: Subject) -> None:
     assert subject.read("pods", name) is None
 
 
-def on_a_node(name: str = "") -> Json:
+def on_a_node() -> Json:
     """A pod on a node that does not exist: no kubelet will end it."""
-    body = pod(name)
+    body = pod("")
     body["spec"]["nodeName"] = "no-such-node"
     return body
 
