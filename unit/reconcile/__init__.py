@@ -2,4 +2,6 @@
 
 import pytest
 
-pytest.register_assert_rewrite("unit.reconcile.expected", "unit.reconcile.bench", "unit.reconcile.harness")
+HELPERS = ("bench", "disasters", "expected", "harness", "manual_recoveries", "quorum_losses")
+
+pytest.register_assert_rewrite(*(f"unit.reconcile.{name}" for name in HELPERS))

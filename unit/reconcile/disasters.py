@@ -1,6 +1,6 @@
 """Clusters that lose their members and have the backups of a tool."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from unit.fakes.apiserver import Json
@@ -30,22 +30,12 @@ def store(made: Bench, *, ahead: int = 0) -> str:
     return newest.name
 
 
-def lose(made: Bench, *numbers: int) -> None:
-    for number in numbers:
-        made.delete(PODS, f"c-{number:04}")
-    made.world.settle()
-
-
 def members(made: Bench) -> list[str]:
     return [name for name in made.names(PODS) if not name.startswith("c-backup-tool")]
 
 
 def recovery(made: Bench) -> Json:
     return dict(made.status(COREOS).get("recovery") or {})
-
-
-def is_reason(made: Bench, reason: str) -> Callable[[], bool]:
-    return lambda: made.reason(COREOS) == reason
 
 
 def assert_restored(made: Bench, name: str, *numbers: int) -> None:

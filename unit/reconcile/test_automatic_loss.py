@@ -9,7 +9,7 @@ from unit.reconcile.bench import Bench, bootstrapped
 from unit.reconcile.bodies import COREOS, ephemeral
 from unit.reconcile.disturbance import run_or_die
 from unit.reconcile.expected import assert_finished
-from unit.reconcile.test_quorum_lost import assert_recovered, is_reason, lose
+from unit.reconcile.quorum_losses import assert_recovered, is_reason, lose
 
 AFTER = 16
 AUTOMATIC: dict[str, Any] = {"recovery": "Automatic", "recoveryAfterSeconds": AFTER}

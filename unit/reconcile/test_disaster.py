@@ -7,8 +7,9 @@ from unit.fakes.apiserver.faults import Answer, Fault, Request
 from unit.fakes.apiserver.kinds import PODS, REPLICA_SETS
 from unit.reconcile.bench import bootstrapped
 from unit.reconcile.bodies import COREOS, ephemeral
-from unit.reconcile.disasters import assert_restored, backed_up, is_reason, lose, members, recovery, store
+from unit.reconcile.disasters import assert_restored, backed_up, members, recovery, store
 from unit.reconcile.disturbance import DISTURBANCES, Disturbance, survives
+from unit.reconcile.quorum_losses import is_reason, lose
 from unit.reconcile.tools import backup, holding, stored
 
 LOST = ("it dies after the reply", "the reply is lost and it dies")

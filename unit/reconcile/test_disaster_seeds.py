@@ -2,7 +2,8 @@
 
 from unit.fakes.apiserver.kinds import PODS
 from unit.reconcile.bodies import COREOS
-from unit.reconcile.disasters import assert_restored, backed_up, lose, members, recovery, store
+from unit.reconcile.disasters import assert_restored, backed_up, members, recovery, store
+from unit.reconcile.quorum_losses import lose
 
 
 def test_the_seed_has_two_steps_and_only_the_token_of_the_tool() -> None:

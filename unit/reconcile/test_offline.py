@@ -10,7 +10,7 @@ from etcd_operator.keys import Key
 from etcd_operator.reconcile.readings import Readings
 from unit.fakes.apiserver import Kind
 from unit.fakes.apiserver.kinds import PODS
-from unit.reconcile import test_quorum_lost as ephemerals
+from unit.reconcile import quorum_losses as ephemerals
 from unit.reconcile.bench import PEER_LABEL, Bench, bootstrapped
 from unit.reconcile.bodies import COREOS, IMPROBABLE, ephemeral, persistent
 from unit.reconcile.disturbance import DISTURBANCES, run_or_die

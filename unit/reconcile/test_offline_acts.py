@@ -12,7 +12,8 @@ from unit.fakes.apiserver.faults import Answer, Request
 from unit.fakes.apiserver.kinds import PODS
 from unit.reconcile.bench import Bench
 from unit.reconcile.etcds import sha256_of
-from unit.reconcile.test_recovery_acts import Acts, lose, made
+from unit.reconcile.quorum_losses import lose
+from unit.reconcile.test_recovery_acts import Acts, made
 
 __all__ = ["channels", "made"]
 

@@ -1,18 +1,16 @@
 """Recovery after the loss of a majority: at any write, with any of its parts dying in the middle."""
 
-from collections.abc import Callable
-
 import pytest
 
-from etcd_operator.api.persisted import REVISION_BUMP
 from etcd_operator.render.steps import RUN_STEPS
 from unit.fakes.apiserver.kinds import PODS, SERVICES
 from unit.fakes.apiserver.store import copied
 from unit.fakes.containers import rendered
-from unit.reconcile.bench import Bench, bootstrapped
+from unit.reconcile.bench import bootstrapped
 from unit.reconcile.bodies import COREOS, ephemeral
 from unit.reconcile.disturbance import DISTURBANCES, Disturbance, survives
 from unit.reconcile.expected import assert_finished
+from unit.reconcile.quorum_losses import assert_recovered, is_reason, let_go, lose, lose_and_hold
 
 REPORTED = ("QuorumLost", "RecoveryStarted", "Recovered")
 LOST = (
@@ -21,51 +19,6 @@ LOST = (
     "the reply is lost and it lives on",
     "it is answered with 409",
 )
-
-
-def lose(made: Bench, *numbers: int) -> None:
-    """Delete pods at once."""
-    for number in numbers:
-        made.delete(PODS, f"c-{number:04}")
-    made.world.settle()
-
-
-def lose_and_hold(made: Bench, step: str, *numbers: int, seed: str = "c-0003") -> None:
-    """Lose these, and hold the pod of the seed in a step of its start."""
-    made.etcds.holds_seeds = step
-    lose(made, *numbers)
-    made.run_until(lambda: seed in made.objects()["pods"])
-
-
-def let_go(made: Bench) -> None:
-    """Let the seed start."""
-    made.etcds.holds_seeds = ""
-    made.settle()
-
-
-def assert_recovered(made: Bench, *numbers: int, generation: int = 1) -> None:
-    """One new cluster of these members with all the data, and nothing of the old one."""
-    etcd = made.etcd.etcd
-    assert etcd.keys[b"key"] == (b"value", 2)
-    assert etcd.revision >= REVISION_BUMP
-    assert_finished(made, COREOS, len(numbers), numbers)
-    status = made.status(COREOS)
-    recovery = status["recovery"]
-    assert recovery["generation"] == generation
-    assert recovery["replaces"] != status["clusterID"]
-    assert made.condition(COREOS, "DataLossPossible")["status"] == "True"
-    assert status["bootstrap"] == {
-        "members": [recovery["seed"]],
-        "token": recovery["token"],
-        "version": recovery["version"],
-    }
-    assert recovery["version"] == "3.6.16"
-    labels = made.get(PODS, recovery["seed"])["metadata"]["labels"]
-    assert labels["app"] == "etcd"
-
-
-def is_reason(made: Bench, reason: str) -> Callable[[], bool]:
-    return lambda: made.reason(COREOS) == reason
 
 
 @pytest.mark.parametrize(

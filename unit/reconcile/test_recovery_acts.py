@@ -32,6 +32,7 @@ from unit.fakes.apiserver.kinds import PODS
 from unit.reconcile.bench import Bench, bootstrapped
 from unit.reconcile.bodies import COREOS, ephemeral
 from unit.reconcile.harness import objects_of
+from unit.reconcile.quorum_losses import lose
 from unit.reconcile.recoverers import recoverer
 from unit.reconcile.tools import readers_of
 
@@ -98,12 +99,6 @@ class Acts:
 
 def _with(desired: Any, recovery: Recovery) -> Any:
     return replace(desired, persisted=replace(desired.persisted, recovery=recovery))
-
-
-def lose(made: Bench, *numbers: int) -> None:
-    for number in numbers:
-        made.delete(PODS, f"c-{number:04}")
-    made.world.settle()
 
 
 def test_only_a_pod_that_has_no_node_live_is_removed_as_such(made: Bench, channels: Channels) -> None:

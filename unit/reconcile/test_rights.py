@@ -20,7 +20,7 @@ from unit.fakes.apiserver import ApiServer, Kind
 from unit.fakes.apiserver.kinds import BUDGETS, CLAIMS, JOBS, NODES, PODS, REPLICA_SETS, SECRETS, SERVICES
 from unit.fakes.clock import FakeClock
 from unit.operators import running, until
-from unit.reconcile import manual_recoveries, test_quorum_lost
+from unit.reconcile import manual_recoveries, quorum_losses
 from unit.reconcile.bench import PEER_LABEL, Bench, bench
 from unit.reconcile.bodies import BACKUPS, COREOS, PEERS, RESTORES, SCHEDULES, ephemeral, persistent
 from unit.reconcile.harness import TIMEOUTS, objects_of
@@ -76,7 +76,7 @@ def lived(kind: Kind, body: dict[str, Any]) -> Iterator[Bench]:
 
 def a_life_of_an_ephemeral_cluster() -> frozenset[Right]:
     with lived(*ephemeral(version="3.6.16")) as made:
-        test_quorum_lost.lose(made, *(int(name[-4:]) for name in made.objects()["pods"][:2]))
+        quorum_losses.lose(made, *(int(name[-4:]) for name in made.objects()["pods"][:2]))
         made.settle()
         made.events()
         return all_taken(exchange.request for exchange in made.api.log)
