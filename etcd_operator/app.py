@@ -99,7 +99,8 @@ class Operator:
             if settings.leader_elect
             else None
         )
-        self._groups = build_groups(self._wiring(), self._source())
+        source = Source(client=self._client, namespace=settings.namespace, on_crash=self._on_crash)
+        self._groups = build_groups(self._wiring(), source)
         self._defined = threading.Event()
         self._leader_threads = LeaderThreads(
             self._groups,
@@ -266,9 +267,6 @@ class Operator:
             may_act=self._may_act,
             leads_for=self._leads_for,
         )
-
-    def _source(self) -> Source:
-        return Source(client=self._client, namespace=self._settings.namespace, on_crash=self._on_crash)
 
     def _new_controller(self, name: str, reconcile: Reconcile) -> Controller:
         workers = self._settings.workers
