@@ -116,6 +116,7 @@ def test_a_failed_job_is_followed_by_the_next_attempt_once_that_is_named() -> No
     made = plan(state)
     assert (made.stage, made.reason) == (Stage.HELD, "RecoveryRefused")
     assert f"={CLUSTER_ID}/backup:one/2 " in made.message
+    assert made.message.startswith(f"{LOST_NAME} failed (BackupDamaged): one.db is damaged; ")
     quiet = plan(replace(state, desired=replace(state.desired, recover="")))
     assert quiet.message.startswith(f"{LOST_NAME} failed (BackupDamaged): one.db is damaged; ")
 

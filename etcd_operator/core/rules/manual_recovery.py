@@ -151,7 +151,7 @@ def _begin_again(state: ClusterState, recovery: Recovery, why: str) -> Plan:
         failed = record(state, msgspec.structs.replace(recovery, failure=why))
         return Plan.act(failed, reason="RestoreFailed", message=why, requeue_after=0.0)
     made = offline.read(state) or offered(state)
-    if made is None or made.actions or made.reason != "QuorumLost":
+    if made is None or made.actions or made.reason not in ("QuorumLost", "RecoveryRefused"):
         return made or _nobody(recovery)
     return replace(made, message=f"{why}; {made.message}")
 
