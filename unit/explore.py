@@ -25,11 +25,21 @@ from unit.core.test_membership_model import Memberships
 from unit.core.test_model import Bootstraps
 from unit.core.test_recovery_model import ManualRecoveries, Recoveries
 from unit.core.test_restore_model import Restores
+from unit.core.test_stored_model import StoredRecoveries
 from unit.core.test_upgrade_model import Upgrades
 
 MODELS: dict[str, type[RuleBasedStateMachine]] = {
     model.__name__: model
-    for model in (Bootstraps, Memberships, Upgrades, Recoveries, Disasters, ManualRecoveries, Restores)
+    for model in (
+        Bootstraps,
+        Memberships,
+        Upgrades,
+        Recoveries,
+        Disasters,
+        ManualRecoveries,
+        StoredRecoveries,
+        Restores,
+    )
 }
 RUNS = 100
 """Runs with one seed."""

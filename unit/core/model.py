@@ -23,7 +23,7 @@ class Resource:
     """The stored cluster resource; `writes` counts those to it. recover: the annotation of that name.
 
     keeps_backups: spec.backup; backup_revision: of the newest one that status has. restores: spec.restore.
-    recovers_after: spec.recovery, None for Manual.
+    recovers_after: spec.recovery, None for Manual. restore_in_place: the annotation of that name.
     """
 
     uid: str
@@ -36,6 +36,7 @@ class Resource:
     backup_revision: int = 0
     restores: bool = False
     recovers_after: float | None = None
+    restore_in_place: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,11 +244,15 @@ class World(Nodes):
             self.delete_claim_gently(name)
 
     def _finish_claims(self) -> None:
-        used = {*self.pods, *(pod.name for pod in self.going.values())}
+        used = {*self.pods, *(pod.name for pod in self.going.values()), *self.used_by_jobs()}
         for name, claim in list(self.claims.items()):
             if claim.is_terminating and name not in used:
                 del self.claims[name]
         self._end_promises()
+
+    def used_by_jobs(self) -> set[str]:
+        """Claims that pods of Jobs use."""
+        return set()
 
     def _end_promises(self) -> None:
         """With the last claim that was not given up go all promises."""

@@ -50,13 +50,15 @@ from etcd_operator.core.recovery_actions import (
     FillSeed,
     RecoveryAction,
     ReopenClients,
+    RestoreAction,
     StopWrites,
 )
 from etcd_operator.core.starts import Bootstrapping, Resuming
 from etcd_operator.core.state import ClusterState
 from unit.core.model import Peer, Refused, Resource, World
 from unit.core.model_choice import judge_choice, judge_record
-from unit.core.model_manual_recovery import judge_survivor, recover
+from unit.core.model_in_place import judge_begin, judge_stored, restore, switch_writes
+from unit.core.model_manual_recovery import recover
 from unit.core.model_membership import assert_others_run, change, lists
 from unit.core.model_reading import add_reader
 from unit.core.model_recovery import confirm, confirm_nothing_left, hand_over
@@ -89,16 +91,8 @@ def apply(world: World, cache: Cache, state: ClusterState, action: Action) -> se
             | PadLog()
         ):
             change(world, state, action)
-        case (
-            RemoveExternal()
-            | ConfirmBackup()
-            | FillSeed()
-            | DropFilling()
-            | CloseClients()
-            | CreateClosedService()
-            | ReopenClients()
-        ):
-            raise AssertionError("nothing is adopted in the simulation, and no EtcdBackup restored")
+        case RemoveExternal():
+            raise AssertionError("nothing is adopted in the simulation")
         case DeleteMember() | DropPod():
             take_away(world, cache, state, action)
         case _:
@@ -106,8 +100,17 @@ def apply(world: World, cache: Cache, state: ClusterState, action: Action) -> se
     return set()
 
 
-def _recover(world: World, state: ClusterState, action: RecoveryAction) -> set[str]:
+def _recover(world: World, state: ClusterState, action: RecoveryAction | RestoreAction) -> set[str]:
     match action:
+        case (
+            ConfirmBackup()
+            | FillSeed()
+            | DropFilling()
+            | CloseClients()
+            | CreateClosedService()
+            | ReopenClients()
+        ):
+            return restore(world, state, action)
         case ConfirmLoss():
             confirm(world, state, action)
             return set()
@@ -117,7 +120,8 @@ def _recover(world: World, state: ClusterState, action: RecoveryAction) -> set[s
         case DropUnassigned():
             raise AssertionError("each pod of the simulation has a node")
         case StopWrites() | AllowWrites():
-            raise AssertionError("the clusters of the simulation have no EtcdBackups")
+            switch_writes(world, state, action)
+            return set()
         case AddReader():
             return add_reader(world, state, action)
         case ConfirmSilence() | DropSeed():
@@ -158,7 +162,8 @@ def _remember(world: World, resource: Resource, state: ClusterState, action: Rem
     if world.is_persistent and recovery is not None and recovery.replaces:
         former = resource.persisted.recovery
         if former is None or former.generation != recovery.generation:
-            judge_survivor(world, recovery, "begins")
+            judge_begin(world, state, recovery)
+    judge_stored(world, resource.persisted, action.persisted)
     judge_choice(world, state, resource.persisted, action.persisted)
     judge_record(world, state, action.persisted)
     world.resource = replace(resource, persisted=action.persisted, writes=resource.writes + 1)

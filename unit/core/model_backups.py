@@ -4,7 +4,7 @@ Nothing happens but in the methods called. The order of backups is the real one 
 reads all that is stored when it is asked, and reports what it has found to be whole a question later: what
 happens to a backup after that is noticed only by who uses it.
 
-Assumed: no backup begins without a quorum that clients reach, and clocks do not jump.
+Assumed: no backup begins without a quorum that clients reach, and that its clock does not jump.
 """
 
 from copy import deepcopy
@@ -69,6 +69,7 @@ class Tool:
 
     made: every backup there ever was, by name. reported: names of those that were reported as whole.
     is_silent: its pod does not run. is_direct: a new cluster fetches from the store, without a tool.
+    clock: by how much its clock is wrong.
     """
 
     stored: list[Backup] = field(default_factory=list)
@@ -80,12 +81,13 @@ class Tool:
     _listed: tuple[str, ...] | None = None
     _whole: Backup | None = None
     _damaged: tuple[str, ...] = ()
+    clock: timedelta = timedelta()
     _numbers: "count[int]" = field(default_factory=count)
 
     def take(self, content: Disk, version: str) -> Backup:
         """A backup of a data directory as it is now, not stored yet."""
         number = next(self._numbers)
-        time = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=number)
+        time = datetime(2026, 1, 1, tzinfo=UTC) + timedelta(minutes=number) + self.clock
         backup = Backup(
             name=f"{number}_{content.revision}", content=deepcopy(content), version=version, time=time
         )

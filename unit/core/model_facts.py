@@ -52,6 +52,7 @@ def claim_facts(name: str, claim: Claim) -> ClaimFacts:
         missing_in=claim.missing_in,
         given_up=claim.given_up,
         version=claim.version,
+        is_restored=claim.is_restored,
     )
 
 

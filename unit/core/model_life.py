@@ -31,9 +31,13 @@ class Life(Machine):
 
     is_merciful = True
 
+    def operator_of(self, world: World) -> Operator:
+        """The operator of this machine."""
+        return Operator(world)
+
     def be_bootstrapped(self, world: World) -> None:
         """A bootstrap that goes well."""
-        self.world, self.operator = world, Operator(world)
+        self.world, self.operator = world, self.operator_of(world)
         size = self.operator.cache["resource"].size
         for _ in range(6):
             self.operator.catch_up()

@@ -8,7 +8,6 @@ have that were silent when the recovery was confirmed, also those that they take
 from dataclasses import replace
 
 from etcd_operator.api.improbable import DELETE_CLAIMS
-from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.members import Member
 from etcd_operator.core.recovery_actions import (
     ConfirmSilence,
@@ -19,9 +18,11 @@ from etcd_operator.core.recovery_actions import (
     SetSeedExistingOnly,
 )
 from etcd_operator.core.rules.recovery_request import name_of
+from etcd_operator.core.rules.seed import is_filled_by_job
 from etcd_operator.core.starts import Resuming
 from etcd_operator.core.state import ClusterState
 from unit.core.model import Refused, World
+from unit.core.model_in_place import drop_filling, judge_end, judge_retirement
 from unit.core.model_reading import read_again
 from unit.core.model_recovery import answers, assert_serves, observed_pod, survivor
 
@@ -34,7 +35,7 @@ def recover(world: World, state: ClusterState, action: ManualAction) -> set[str]
         case ConfirmSilence():
             _confirm(world, state, action)
         case DropSeed():
-            _assert_old_quorum(world, state)
+            _assert_may_drop(world, state, action.name)
             _judge_drop(world, action.name)
             _remove(world, state.by_name.get(action.name), keeps_claim=False)
         case SetSeedExistingOnly():
@@ -45,25 +46,6 @@ def recover(world: World, state: ClusterState, action: ManualAction) -> set[str]
         case OpenSeed():
             _open(world, state)
     return set()
-
-
-def judge_survivor(world: World, recovery: Recovery, what: str) -> None:
-    """Neither when a recovery begins nor when its cluster is given up may its survivor follow a leader.
-
-    And none begins by itself where nobody asked for that, or while the last one that did has not settled.
-    """
-    pod = world.pods.get(recovery.survivor)
-    process = world.processes.get(pod.uid) if pod is not None else None
-    group = world.group_of(process) if process is not None else None
-    if group is not None and group.cluster_id == recovery.replaces:
-        world.losses.append(f"a recovery from {recovery.survivor} {what} while it follows a leader")
-    resource = world.resource
-    if what != "begins" or resource is None or not recovery.automatic:
-        return
-    former = resource.persisted.recovery
-    is_second = former is not None and former.automatic and former.replaces and not former.settled
-    if resource.recovers_after is None or is_second:
-        world.losses.append(f"a recovery from {recovery.survivor} begins by itself")
 
 
 def _confirm(world: World, state: ClusterState, action: ConfirmSilence) -> None:
@@ -84,6 +66,15 @@ def _confirm(world: World, state: ClusterState, action: ConfirmSilence) -> None:
         if process.name in action.silent and answers(world, process):
             raise Refused(f"{process.name} answers again")
     world.to_be_kept = held
+
+
+def _assert_may_drop(world: World, state: ClusterState, name: str) -> None:
+    """In place a person has withdrawn the request; else a quorum of the old cluster is back."""
+    recovery = state.persisted.recovery
+    if recovery is None or not recovery.in_place:
+        _assert_old_quorum(world, state)
+    if recovery is not None and is_filled_by_job(recovery):
+        drop_filling(world, state, name)
 
 
 def _assert_old_quorum(world: World, state: ClusterState) -> None:
@@ -112,7 +103,7 @@ def _set_existing_only(world: World, state: ClusterState, action: SetSeedExistin
     peer, claim = world.peers.get(name), world.claims.get(name)
     if recovery is None or member.peer is None or member.claim is None:
         raise Refused(f"{name} has no peer or no claim")
-    if not member.claim.cluster_id:
+    if not member.claim.cluster_id and not recovery.in_place:
         _assert_leaderless(world, state, name)
     if peer is None or claim is None or (peer.uid, claim.uid) != (member.peer.uid, member.claim.uid):
         raise Refused(f"the objects of {name} are not those that were observed")
@@ -127,7 +118,7 @@ def _set_existing_only(world: World, state: ClusterState, action: SetSeedExistin
         version=recovery.version,
     )
     if not member.claim.cluster_id:
-        judge_survivor(world, recovery, "ends the old cluster")
+        judge_end(world, recovery, group)
     world.give_up(group)
     return {"peers", "claims"}
 
@@ -150,6 +141,7 @@ def _assert_leaderless(world: World, state: ClusterState, seed: str) -> None:
 
 def _retire(world: World, state: ClusterState, action: RetireMember) -> set[str]:
     member, recovery = state.by_name[action.name], state.persisted.recovery
+    judge_retirement(world, action.name, recovery)
     if not action.keeps_claim:
         _judge_deletion(world, action.name)
     elif member.claim is not None and recovery is not None:
@@ -197,4 +189,4 @@ def _open(world: World, state: ClusterState) -> None:
     recovery = state.persisted.recovery
     if "db" not in world.services or recovery is None:
         raise Refused("the Service is missing")
-    world.selected_token = recovery.token
+    world.selected_token, world.services["db"] = recovery.token, state.desired.uid

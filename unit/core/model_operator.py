@@ -10,7 +10,7 @@ model_acts.py.
 from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from etcd_operator.core.actions import Plan, Remember
 from etcd_operator.core.desired import DesiredCluster, RestoreFrom
@@ -24,7 +24,8 @@ from etcd_operator.core.readiness import routes
 from etcd_operator.core.replies import Answer, Refusal, Reply, Silence
 from etcd_operator.core.rules.quorum_lost import chooses_source
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.stock import NO_STOCK, StockSight
+from etcd_operator.core.status import conditions
+from etcd_operator.core.stock import NO_BACKUPS, NO_STOCK, BackupSight, StockSight
 from etcd_operator.pages import UNREAD, MetricsPage
 from unit.core.model import Refused, Resource, World
 from unit.core.model_absences import Absences
@@ -44,6 +45,7 @@ Decision = tuple[ClusterState, Plan]
 class Operator:
     """One operator: caches, what it waits to see, and its passes. Between two observations lies a second."""
 
+    kinds: ClassVar[tuple[str, ...]] = KINDS
     world: World
     cache: dict[str, Any] = field(default_factory=dict)
     awaited: set[str] = field(default_factory=set)
@@ -65,7 +67,7 @@ class Operator:
 
     def catch_up(self) -> None:
         """All watches do."""
-        for kind in KINDS:
+        for kind in self.kinds:
             self.deliver(kind)
 
     def deliver(self, kind: str) -> None:
@@ -112,7 +114,11 @@ class Operator:
         )
         state = with_readings(self.world, state)
         state = self.absences.of(state)
-        return replace(state, stock=self._stock(state, resource))
+        return replace(state, stock=self._stock(state, resource), backups=self.backups_of(state))
+
+    def backups_of(self, state: ClusterState) -> BackupSight:
+        """What it knows of EtcdBackups: see `model_stored_operator`."""
+        return NO_BACKUPS
 
     def _stock(self, state: ClusterState, resource: Resource) -> StockSight:
         """As `reconcile.backup_tool.stocks` has it."""
@@ -147,6 +153,7 @@ class Operator:
             persisted=resource.persisted,
             recover=resource.recover,
             recovers_after=resource.recovers_after,
+            restore_in_place=resource.restore_in_place,
             restore=RestoreFrom(cluster="db") if resource.restores else None,
         )
 
@@ -209,6 +216,7 @@ class Operator:
             applied=process.disk.committed,
             revision=process.revision,
             is_learner=is_learner(process),
+            errors=tuple(f"memberID:{number} alarm:NOSPACE" for number in sorted(process.disk.full)),
             corrupt=frozenset(process.disk.corrupt),
             members=() if is_learner(process) else list_of(process.disk),
         )
@@ -238,8 +246,9 @@ class Operator:
         state = self.observe()
         if state is None:
             return None
-        self.unavailable_for = 0.0 if state.has_quorum else self.unavailable_for + 1.0
         made = plan(state)
+        is_available = any(c.type == "Available" and c.status == "True" for c in conditions(state, made))
+        self.unavailable_for = 0.0 if is_available else self.unavailable_for + 1.0
         judge(self.world, state, made)
         return state, made
 

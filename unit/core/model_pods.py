@@ -4,8 +4,7 @@ Nothing happens but in the methods called. Flags of etcd count only on an empty 
 alone refuses one. A second process on a volume waits for the first. Pods on a node that is away neither end
 nor start. A kubelet whose pod asks for another image ends the old process first, and then gets the image.
 
-Assumed: a kubelet's report comes before anything else happens; volumes are wiped in place only under
-members that start from their data only (before that no operator could know).
+Assumed: a kubelet's report comes first; volumes are wiped in place only under existing-only members.
 """
 
 from dataclasses import dataclass, replace
@@ -38,6 +37,7 @@ class Claim:
     given_up: str = ""
     version: str = ""
     is_terminating: bool = False
+    is_restored: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

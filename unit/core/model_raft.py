@@ -57,6 +57,13 @@ class Raft:
         """Whether clients reach it."""
         raise NotImplementedError
 
+    def hears_clients(self, process: Process) -> bool:
+        """Whether clients write to it: those that reach it, or are connected to it."""
+        return self.takes_clients(process)
+
+    def acknowledge(self, group: Group) -> None:
+        """Clients know that their last write was taken."""
+
     def takes_calls(self, process: Process) -> bool:
         """Whether the operator could have called it."""
         raise NotImplementedError
@@ -132,12 +139,14 @@ class Raft:
     def write(self, preferred: Iterable[int] = ()) -> None:
         """A client writes to each serving quorum; it is acknowledged as soon as enough have it."""
         for group in self.groups(led=True):
-            if group.leader.disk.corrupt or not any(self.takes_clients(process) for process in group.up):
+            disk = group.leader.disk
+            if disk.corrupt or disk.full or not any(self.hears_clients(process) for process in group.up):
                 continue
             number = next(self._numbers)
-            group.leader.disk.writes.add(number)
-            group.leader.disk.revision += 1
+            disk.writes.add(number)
+            disk.revision += 1
             self._commit(group, preferred)
+            self.acknowledge(group)
             if self.gives_up_by_name and group.cluster_id in self.given_up:
                 continue
             self.acknowledged.setdefault(group.cluster_id, set()).add(number)
@@ -202,7 +211,8 @@ class Raft:
         missed = (promised & self.to_be_kept) - held
         if missed:
             self.losses.append(f"{sorted(missed)} were left behind in {old}, although a survivor had them")
-        self.given_up |= dict.fromkeys((old, *self.acknowledged), promised)
+        former = {old, *self.acknowledged} - {group.cluster_id}
+        self.given_up |= dict.fromkeys(former, promised)
         self.acknowledged = {group.cluster_id: promised & held}
 
     def _judge(self, cluster_id: str, held: set[int]) -> None:

@@ -9,7 +9,20 @@ from etcd_operator.core.starts import Joining
 from etcd_operator.core.state import ClusterState
 from unit.core.model import World
 from unit.core.model_disks import Disk, Entry
-from unit.core.model_pods import Claim
+from unit.core.model_stored_truth import (
+    has_restore_failed,
+    is_full,
+    is_restore_refused_rightly,
+    newer_backups,
+)
+from unit.core.model_truth_claims import (
+    claim_is_in_the_way,
+    claim_is_lost,
+    claims_are_missing,
+    claims_conflict,
+    claims_of,
+    is_uncertain,
+)
 from unit.core.model_versions import UNPULLABLE, is_reachable
 
 
@@ -58,6 +71,7 @@ def _is_settled(world: World, state: ClusterState) -> bool:
     is_whole = serving == listed and len(group.entries) == len(listed) == state.desired.size
     is_whole = is_whole and _runs(world) == {state.desired.version} and state.persisted.upgrade is None
     is_whole = is_whole and all(world.takes_clients(process) for process in group.up)
+    is_whole = is_whole and not group.leader.disk.full
     if world.is_persistent:
         services = {"db"}
         is_whole = is_whole and sorted(world.peers) == serving == _own_claims(world)
@@ -76,12 +90,7 @@ def _runs(world: World) -> set[str]:
 
 def _own_claims(world: World) -> list[str]:
     """Claims but those without annotations, which could be anybody's, and those that are given up."""
-    return sorted(name for name, claim in _claims(world).items() if claim.member_id)
-
-
-def _claims(world: World) -> dict[str, Claim]:
-    """All that no recovery has given up."""
-    return {name: claim for name, claim in world.claims.items() if not claim.given_up}
+    return sorted(name for name, claim in claims_of(world).items() if claim.member_id)
 
 
 def _lacks_a_quorum(world: World, state: ClusterState) -> bool:
@@ -110,8 +119,10 @@ def _is_refused_rightly(world: World, state: ClusterState) -> bool:
         return bool(asked) and (former is None or asked != name_of(former))
     generation = former.generation + 1 if former is not None else 1
     survivor = _best_survivor(world, state)
-    name = f"{state.persisted.cluster_id}/{survivor}/{generation}"
-    return bool(asked) and _lacks_a_quorum(world, state) and (not survivor or asked != name)
+    cluster_id, least = state.persisted.cluster_id, _by_member(world).get(survivor, Disk()).revision
+    sources = [f"backup:{name}" for name in newer_backups(world, cluster_id, least)] or [survivor]
+    names = {f"{cluster_id}/{source}/{generation}" for source in sources if source}
+    return bool(asked) and _lacks_a_quorum(world, state) and asked not in names
 
 
 def _best_survivor(world: World, state: ClusterState) -> str:
@@ -121,7 +132,7 @@ def _best_survivor(world: World, state: ClusterState) -> str:
         disk = found[name]
         return disk.revision, disk.committed, -ordinal_of(name)
 
-    parts = (world.pods, world.peers, _claims(world))
+    parts = (world.pods, world.peers, claims_of(world))
     kept = {name for name in world.pods if all(name in part for part in parts)}
     kept = {
         name for name in kept if not (world.peers[name].is_terminating or world.claims[name].is_terminating)
@@ -132,6 +143,8 @@ def _best_survivor(world: World, state: ClusterState) -> str:
 
 
 def _has_nothing(world: World, state: ClusterState) -> bool:
+    if newer_backups(world, state.persisted.cluster_id, 0):
+        return False
     kept = world.resource is not None and world.resource.keeps_backups
     whole = {backup.content.cluster_id for backup in world.tool.stored if not backup.is_damaged}
     if kept and whole & _own_ids(state, whole):
@@ -163,7 +176,7 @@ def _left(voters: list[Entry], disks: list[Disk]) -> int:
 
 
 def _by_member(world: World) -> dict[str, Disk]:
-    stored = _claims(world) if world.is_persistent else world.pods
+    stored = claims_of(world) if world.is_persistent else world.pods
     found = {name: world.disks.get(storage.uid) for name, storage in stored.items()}
     return {n: d for n, d in found.items() if d is not None and any(d is e for e in world.existing_disks())}
 
@@ -179,6 +192,7 @@ def _cannot_run(world: World) -> set[str]:
         or pod.cannot_restore
         or pod.cannot_fetch
         or (pod.is_unmounted and _loses_its_claim(world, name))
+        or (pod.has_no_data and name in world.claims and world.claims[name].is_restored)
     }
     return ended | {
         name
@@ -219,52 +233,6 @@ def _must_wait(world: World, state: ClusterState) -> bool:
     return is_going or bool(_cannot_run(world))
 
 
-def _claims_conflict(world: World, _state: ClusterState) -> bool:
-    """They belong to several clusters, or none of them records a cluster or how one was bootstrapped."""
-    claims = _claims(world).values()
-    if claims and not any(c.cluster_id or c.initial_members for c in claims):
-        return True
-    return len({c.token for c in claims}) > 1 or len({c.cluster_id for c in claims if c.cluster_id}) > 1
-
-
-def _claims_are_missing(world: World, _state: ClusterState) -> bool:
-    """Of those that voted last, by the newest data that is left; before that, of the initial members."""
-    claims = _claims(world)
-    disks = [disk for disk in world.existing_disks() if disk.cluster_id]
-    if any(claim.cluster_id for claim in claims.values()):
-        newest = max(disks, key=lambda disk: disk.committed, default=Disk())
-        voters = {entry.name: entry.id for entry in newest.voters}
-        left = [name for name in voters if name in claims and claims[name].member_id in ("", voters[name])]
-        return len(left) < quorum(len(voters))
-    if not any(claim.is_started for claim in claims.values()):
-        return False
-    return len(claims) < quorum(max(len(claim.initial_members) for claim in claims.values()))
-
-
-def _is_uncertain(world: World, state: ClusterState) -> bool:
-    """An initial member's data is lost, and another one that exists may once have served."""
-    bootstrap = state.persisted.bootstrap
-    assert bootstrap is not None
-    ended = {name for name, pod in world.pods.items() if pod.is_finished and not world.is_persistent}
-    stored = world.claims if world.is_persistent else world.pods
-    lost = [name for name in bootstrap.members if name not in stored or name in ended]
-    return bool(lost) and len(lost) < len(bootstrap.members) and not world.groups(led=True)
-
-
-def _claim_is_lost(world: World, _state: ClusterState) -> bool:
-    return any(world.is_claim_lost(name) for name in world.peers)
-
-
-def _claim_is_in_the_way(world: World, state: ClusterState) -> bool:
-    """A claim of no member that nothing proves to be this cluster's, or nothing but what was given up."""
-    if world.claims and not _claims(world):
-        return True
-    return any(
-        name not in world.peers and not claim.member_id and claim.cluster_uid != state.desired.uid
-        for name, claim in _claims(world).items()
-    )
-
-
 def _too_few_agree(world: World, _state: ClusterState) -> bool:
     """Somebody is named, or nobody in particular, and the voters that are not are no quorum."""
     for group in world.groups(led=True):
@@ -278,20 +246,23 @@ def _too_few_agree(world: World, _state: ClusterState) -> bool:
 
 _CHECKS = {
     "DataCorrupt": _too_few_agree,
-    "ClaimLost": _claim_is_lost,
+    "ClaimLost": claim_is_lost,
     "Settled": _is_settled,
     "QuorumLost": _lacks_a_quorum,
-    "ClaimsConflict": _claims_conflict,
-    "ClaimsMissing": _claims_are_missing,
-    "ClaimInTheWay": _claim_is_in_the_way,
-    "BootstrapUncertain": _is_uncertain,
+    "ClaimsConflict": claims_conflict,
+    "ClaimsMissing": claims_are_missing,
+    "ClaimInTheWay": claim_is_in_the_way,
+    "BootstrapUncertain": is_uncertain,
     "CrashLoopBackOff": _one_cannot_run,
     "ErrImagePull": _one_cannot_run,
     "Evicted": _one_cannot_run,
     "MemberUnhealthy": _one_cannot_run,
     "NoBackup": _has_nothing,
+    "OutOfSpace": is_full,
     "QuorumAtRisk": _one_cannot_run,
     "RecoveryRefused": _is_refused_rightly,
+    "RestoreFailed": has_restore_failed,
+    "RestoreRefused": is_restore_refused_rightly,
     "UpgradeBlocked": _upgrading_member_cannot_run,
     "UpgradeRefused": _is_unreachable,
     "UpgradeWaiting": _must_wait,

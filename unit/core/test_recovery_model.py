@@ -178,6 +178,12 @@ class ManualRecoveries(Life):
         if self.operator.unavailable_for:
             self.operator.unavailable_for += SILENCE
 
+    @rule(by=st.sampled_from([-3600.0, 3600.0]))
+    def a_clock_is_set(self, by: float) -> None:
+        """That by which the status says since when the cluster is not available."""
+        if self.operator.unavailable_for:
+            self.operator.unavailable_for += by
+
     @rule(how=st.sampled_from(["its peer", "its claim", "its process"]))
     def the_seed_is_lost(self, how: str) -> None:
         seeds = [name for name, peer in self.world.peers.items() if isinstance(peer.start, Seeding)]
@@ -190,6 +196,10 @@ class ManualRecoveries(Life):
                 self.world.kill(name)
 
     # the end
+
+    def _faults_stop(self) -> None:
+        super()._faults_stop()
+        self.operator.unavailable_for = max(0.0, self.operator.unavailable_for)
 
     def _comes_to_rest(self) -> Plan | None:
         """The person names what is offered, as often as that changes."""

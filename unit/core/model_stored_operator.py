@@ -1,0 +1,67 @@
+"""What an operator of the model world knows of EtcdBackups and of the Job of a seed (`restores.stored`)."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from etcd_operator.core.restores.state import JobState
+from etcd_operator.core.rules.seed import is_filled_by_job
+from etcd_operator.core.state import ClusterState
+from etcd_operator.core.stock import BackupSight, StoredBackup
+from unit.core.model_operator import KINDS, Operator
+from unit.core.model_stored import CLOSED, Stored
+
+STORED_KINDS = ("backups", "jobs")
+WAITED = 100.0
+"""Seconds for which a Job that does not start is waited for in each pass."""
+
+
+def stored_facts(found: Stored) -> StoredBackup:
+    """As the status of an EtcdBackup has it."""
+    report = found.backup.report
+    return StoredBackup(
+        name=report.name,
+        uid=found.uid,
+        cluster_id=report.cluster_id,
+        revision=report.revision,
+        etcd_version=report.etcd_version,
+        sha256=report.sha256,
+        time=report.time,
+        age=60,
+        url=f"s3://b/{report.name}",
+        spec={},
+        is_damaged=found.is_known_damaged,
+    )
+
+
+@dataclass
+class StoredOperator(Operator):
+    """With the caches of EtcdBackups and Jobs. waited: for the start of the Job with this token."""
+
+    kinds: ClassVar[tuple[str, ...]] = (*KINDS, *STORED_KINDS)
+    waited: tuple[str, float] = ("", 0.0)
+
+    def backups_of(self, state: ClusterState) -> BackupSight:
+        persisted, is_closed = state.persisted, self.cache["services"].get("db") == CLOSED
+        may_restore = not state.has_quorum or persisted.is_recovering or state.desired.restore_in_place
+        if not persisted.is_bootstrapped or not may_restore:
+            return BackupSight(is_closed=is_closed)
+        stored = tuple(stored_facts(found) for found in self.cache["backups"].values())
+        return BackupSight(is_listed=True, stored=stored, job=self._job(state), is_closed=is_closed)
+
+    def _job(self, state: ClusterState) -> JobState | None:
+        recovery = state.persisted.recovery
+        if recovery is None or not state.persisted.is_recovering or not is_filled_by_job(recovery):
+            return None
+        seed, job = state.by_name.get(recovery.seed), self.cache["jobs"].get(recovery.token)
+        if (seed is not None and seed.peer is not None) or job is None:
+            return None
+        token, seconds = self.waited
+        self.waited = job.token, 0.0 if job.is_running or token != job.token else seconds + WAITED
+        return JobState(
+            name=job.token,
+            end=job.end,
+            is_running=job.is_running,
+            is_terminating=job.is_terminating,
+            waited=self.waited[1],
+            claim_uid=job.claim_uid,
+        )
