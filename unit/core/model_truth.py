@@ -126,7 +126,7 @@ def _is_refused_rightly(world: World, state: ClusterState) -> bool:
 
 
 def _best_survivor(world: World, state: ClusterState) -> str:
-    """Who has the newest data of those that answer and are not being deleted; empty for nobody."""
+    """Who has the newest data of those that answer, or were read, and remain; empty for nobody."""
 
     def newest(name: str) -> tuple[int, int, int]:
         disk = found[name]
@@ -137,7 +137,10 @@ def _best_survivor(world: World, state: ClusterState) -> str:
     kept = {
         name for name in kept if not (world.peers[name].is_terminating or world.claims[name].is_terminating)
     }
-    found = {p.name: p.disk for p in world.processes.values() if p.name in _responding(world) & kept}
+    known = _responding(world) | {m.name for m in state.members if m.reading is not None}
+    found = {
+        p.name: p.disk for p in world.processes.values() if p.name in known & kept and not p.disk.is_learner
+    }
     found = {n: disk for n, disk in found.items() if disk.cluster_id == state.persisted.cluster_id}
     return max(found, key=newest, default="")
 
