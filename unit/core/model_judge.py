@@ -41,6 +41,7 @@ from etcd_operator.core.recovery_actions import (
     ConfirmLoss,
     ConfirmNothingLeft,
     ConfirmSilence,
+    CreateClosedService,
     DropFilling,
     DropSeed,
     FillSeed,
@@ -80,6 +81,7 @@ HARMLESS = (
     FillSeed,
     DropFilling,
     CloseClients,
+    CreateClosedService,
     ReopenClients,
     AllowWrites,
 )
