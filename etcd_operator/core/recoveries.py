@@ -8,17 +8,21 @@ SINCE_BACKUP = "writes since then are missing"
 _UNITS = (("d", 86_400), ("h", 3_600), ("min", 60), ("s", 1))
 
 
-def source_of(recovery: Recovery) -> str:
-    """What is restored: a member's data or a backup, with its revision, and how old a backup was."""
+def source_of(recovery: Recovery, *, is_offered: bool = False) -> str:
+    """What is restored: a member's data or a backup, with its revision, and how old a backup was.
+
+    is_offered: it has not begun. Its age still grows, and would be a write of the status in each pass.
+    """
     backup = recovery.backup
     if backup is None:
         how = ", read from its data without a quorum" if recovery.sha256 else ""
         return f"{recovery.survivor} at revision {recovery.revision}{how}"
     if not backup.name:
         return f"the newest backup of {backup.cluster}"
+    age = "" if is_offered else f" ({duration(backup.age)} before)"
     return (
-        f"the backup {backup.name} of {backup.cluster}, taken at {backup.time} "
-        f"({duration(backup.age)} before), revision {recovery.revision}"
+        f"the backup {backup.name} of {backup.cluster}, taken at {backup.time}{age}, "
+        f"revision {recovery.revision}"
     )
 
 

@@ -145,13 +145,9 @@ class Machine(RuleBasedStateMachine):
             self.operator.catch_up()
             again = self.operator.step()
             assert again is not None
-            assert self.settles(again) == self.settles(made), f"not at rest: {again}"
+            assert again == made, f"not at rest: {again}"
             self.nature_goes_on()
         assert not self.world.losses, self.world.losses
-        return made
-
-    def settles(self, made: Plan) -> Plan:
-        """What of a plan stays the same at rest: all of it, but for a subclass."""
         return made
 
     def _judge_end(self, made: Plan) -> None:
@@ -168,7 +164,7 @@ class Machine(RuleBasedStateMachine):
             if ended is None:
                 return None
             is_rest = before is not None and ended[1].stage is not Stage.WORKING
-            is_rest = is_rest and before is not None and self.settles(ended[1]) == self.settles(before[1])
+            is_rest = is_rest and before is not None and ended[1] == before[1]
             is_rest = is_rest and not 0 < ended[0].unavailable_for <= ELECTION  # the reason may change then
             rests = rests + 1 if is_rest else 0
             if rests >= RESTING and is_true(self.world, *ended):

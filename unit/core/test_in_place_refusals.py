@@ -45,6 +45,13 @@ def test_what_is_not_possible_is_refused_with_what_would_be(state: ClusterState,
     assert expected in made.message
 
 
+def test_a_refusal_does_not_change_while_clients_write() -> None:
+    state = live("one")
+    written = answering(state, *state.by_name, revision=21)
+
+    assert plan(replace(written, backups=sight(backup(age=3601)))) == plan(state)
+
+
 def test_an_adoption_and_an_upgrade_come_first() -> None:
     for state, word in (
         (with_record(live(NAME), upgrade=UPGRADE), "upgrade"),
@@ -81,4 +88,4 @@ def test_a_failed_attempt_is_reported_with_the_name_of_the_next() -> None:
     kept = (claim("db-9", given_up="of another one"), claim("db-4", given_up=NAME))
     made = plan(replace(remembering(live(NAME), failed), kept=kept))
     assert "it is damaged; members had been given up by then, and their" in made.message
-    assert "are kept: db-4; to give" in made.message
+    assert "are kept: db-4; to restore" in made.message

@@ -104,9 +104,8 @@ def _possible(state: ClusterState, requested: str) -> str:
     others = [backup.name for backup in stored if not meant][1:]
     also = f"; the same with another backup: {', '.join(others[:5])}" if others else ""
     return (
-        f"to give up all that was written since then (the cluster is at revision {recovery.given_up}) and "
-        f"restore {source_of(recovery)}, annotate the EtcdCluster with "
-        f"{RESTORE_ANNOTATION}={name_of(recovery)}{also}"
+        f"to restore {source_of(recovery, is_offered=True)}, and give up all that was written since then, "
+        f"annotate the EtcdCluster with {RESTORE_ANNOTATION}={name_of(recovery)}{also}"
     )
 
 

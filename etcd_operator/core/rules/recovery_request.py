@@ -116,7 +116,7 @@ def _no_backup(state: ClusterState) -> str:
 
 def _answer_to(state: ClusterState, requested: str, recovery: Recovery, left: list[Member]) -> Plan:
     silent = silent_among(state, left)
-    source = source_of(recovery)
+    source = source_of(recovery, is_offered=True)
     if not can_restore(recovery.version):
         return held(
             "RecoveryUnsupported",
