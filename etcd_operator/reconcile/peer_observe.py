@@ -15,8 +15,7 @@ from etcd_operator.core.peers.state import InitialPeer, PeerState
 from etcd_operator.core.versions import image_of, parse_version
 from etcd_operator.dialects.peers import content_problem, ownership_problem
 from etcd_operator.keys import Key
-from etcd_operator.kube.views import Pod
-from etcd_operator.reconcile.caches import Caches, member_of, stored
+from etcd_operator.reconcile.caches import Caches, stored
 from etcd_operator.reconcile.members.facts import claim_facts
 from etcd_operator.reconcile.peer_memory import PeerMemory
 from etcd_operator.render import persistent
@@ -63,7 +62,6 @@ class PeerObserver:
                 claim_facts(claim) for claim in self.caches.of_cluster(self.caches.claims, cluster_of(peer))
             ),
             has_replica_set=found is not None and found.controller_uid == peer.metadata.uid,
-            former_pod=self._former_pod(key, cluster_of(peer)) if found is None else "",
             awaited=awaited,
             waited=waited,
         )
@@ -79,11 +77,6 @@ class PeerObserver:
     def _claim(self, key: Key) -> ClaimFacts | None:
         found = stored(self.caches.claims, key)
         return claim_facts(found) if found is not None else None
-
-    def _former_pod(self, key: Key, cluster: Key) -> str:
-        pods = self.caches.of_cluster(self.caches.pods, cluster)
-        labels = persistent.member_labels(cluster.name, key.name)
-        return next((pod.metadata.name for pod in pods if _is_former(pod, key.name, labels)), "")
 
     def _others(self, key: Key, peer: EtcdPeer) -> Iterator[InitialPeer]:
         """The other initial members of its bootstrap; none for a peer that joins or resumes."""
@@ -113,17 +106,6 @@ def replica_set(peer: EtcdPeer, state: PeerState, repository: str, own_image: Ow
     template = msgspec.json.encode(body["spec"]["template"], order="deterministic")
     digest = hashlib.sha256(template).hexdigest()[:16]
     return {**body, "metadata": {**body["metadata"], "annotations": {TEMPLATE_ANNOTATION: digest}}}
-
-
-def _is_former(pod: Pod, name: str, labels: dict[str, str]) -> bool:
-    """Whether it is a pod of the member on its claim that a new ReplicaSet would not adopt.
-
-    A ReplicaSet adopts what it selects (by `labels`), unless that has a controller or is being deleted.
-    """
-    if member_of(pod) != name or name not in pod.claims or pod.is_finished:
-        return False
-    is_selected = labels.items() <= pod.metadata.labels.items()
-    return not is_selected or pod.metadata.is_deleting or bool(pod.metadata.controller_uid)
 
 
 def _is_initial(peer: EtcdPeer) -> bool:

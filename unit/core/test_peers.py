@@ -99,16 +99,6 @@ def test_the_claim_of_a_member_that_joins_is_not_annotated_as_started() -> None:
     assert plan(joining()) == PeerPlan.make(Act.CREATE_REPLICA_SET)
 
 
-def test_no_replica_set_is_made_while_a_former_pod_uses_the_claim() -> None:
-    for state in (initial(former_pod="db-0-x"), joining(former_pod="db-0-x", claim=None)):
-        assert plan(state) == PeerPlan.hold(
-            reason="PredecessorTerminating",
-            message="waiting until Pod db-0-x ends, which uses PersistentVolumeClaim db-0",
-            requeue_after=0.5,
-        )
-    assert plan(running(former_pod="db-0-x")) == PeerPlan.make()
-
-
 UNBOUND: dict[str, Any] = {"is_bound": False}
 
 

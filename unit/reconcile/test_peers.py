@@ -9,8 +9,8 @@ from etcd_operator.errors import Unavailable
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.peer_observe import PeerObserver
 from unit.fakes.apiserver import Json
-from unit.fakes.apiserver.kinds import CLAIMS, PODS, REPLICA_SETS
-from unit.reconcile.bench import PEER_LABEL, Bench, bench, bootstrapped
+from unit.fakes.apiserver.kinds import CLAIMS, REPLICA_SETS
+from unit.reconcile.bench import Bench, bench, bootstrapped
 from unit.reconcile.bodies import IMPROBABLE, PEERS, STORAGE, persistent
 from unit.reconcile.expected import assert_finished
 
@@ -146,37 +146,4 @@ def test_a_peer_whose_observation_fails_is_reported_and_tried_again(monkeypatch:
         made.run_until(lambda: "no such version" in str(made.status(IMPROBABLE)))
         is_broken = False
         made.settle()
-        assert_finished(made, IMPROBABLE, 3)
-
-
-def stop_node_of(made: Bench, member: str) -> str:
-    """The kubelet of the member's node stops: what is deleted there goes on to run. The pod's name."""
-    (pod,) = made.api.objects.select(PODS, labels=f"{PEER_LABEL}={member}")
-    made.world.up.discard(pod["spec"]["nodeName"])
-    return str(pod["metadata"]["name"])
-
-
-def test_no_pod_begins_beside_one_whose_replica_set_was_deleted() -> None:
-    """As `kubectl delete replicaset` does by default: the ReplicaSet is gone at once, its pod later."""
-    with bootstrapped(*persistent()) as made:
-        pod = stop_node_of(made, "c-1")
-        made.delete(REPLICA_SETS, "c-1")
-        made.run_until(lambda: "deletionTimestamp" in made.get(PODS, pod)["metadata"])
-        made.wait(30.0)
-        assert made.names(REPLICA_SETS) == ["c-0", "c-2"]
-        assert made.objects()["pods"] == ["c-0", "c-1", "c-2"]
-        assert f"waiting until Pod {pod} ends" in str(made.status(IMPROBABLE))
-        made.rest()
-        made.world.up.update({"node-1", "node-2", "node-3"})
-        made.settle()
-        assert_finished(made, IMPROBABLE, 3)
-
-
-def test_a_pod_that_outlives_its_replica_set_is_adopted() -> None:
-    with bootstrapped(*persistent()) as made:
-        pods = made.names(PODS)
-        made.delete(REPLICA_SETS, "c-1", propagation="Orphan")
-        made.run_until(lambda: made.names(REPLICA_SETS) == ["c-0", "c-2"])
-        made.settle()
-        assert made.names(PODS) == pods
         assert_finished(made, IMPROBABLE, 3)

@@ -26,9 +26,6 @@ CLUSTER_GRACE = 2.0
 BINDING_GRACE = 0.5
 """Seconds to wait for a volume. A class that binds only once a pod is there never binds before."""
 
-POD_RECHECK = 0.5
-"""Seconds until a former pod is looked for again, in the cache."""
-
 CLEANUP_PATIENCE = 300.0
 """Seconds for which a claim that cannot be deleted holds its peer."""
 
@@ -90,20 +87,6 @@ def given_up(state: PeerState) -> PeerPlan | None:
     )
 
 
-def await_pod(state: PeerState) -> PeerPlan | None:
-    """Two pods of one member on one node could both use its volume: only etcd's file lock keeps them apart.
-
-    So the ReplicaSet is made when the pod of one that was deleted, or of another operator's, has ended.
-    """
-    if not state.former_pod:
-        return None
-    return PeerPlan.hold(
-        reason="PredecessorTerminating",
-        message=f"waiting until Pod {state.former_pod} ends, which uses PersistentVolumeClaim {state.name}",
-        requeue_after=POD_RECHECK,
-    )
-
-
 def claim_lost(state: PeerState) -> PeerPlan | None:
     """An initial member's claim is missing although others may have served: no empty one takes its place."""
     if not state.lacks_claim or not any(other.may_have_served for other in state.others):
@@ -160,7 +143,6 @@ RULES: tuple[PeerRule, ...] = (
     refuse,
     keep,
     given_up,
-    await_pod,
     claim_lost,
     make_claim,
     await_claims,

@@ -41,8 +41,6 @@ class PeerState:
     is_initial: it bootstraps a cluster, together with `others`. is_seed: it starts from a survivor's data.
     claim: the claim of its name; cluster_claims: all claims of its cluster.
     has_replica_set: there is a ReplicaSet of its name, made for this very peer.
-    former_pod: a pod of the member on its claim that a new ReplicaSet would not adopt; empty for none, and
-    while another ReplicaSet has the name.
     is_template_current: that ReplicaSet's template is the one that would be rendered now.
     awaited, waited: what the last pass waited for, and for how many seconds passes have done so.
     """
@@ -58,7 +56,6 @@ class PeerState:
     claim: ClaimFacts | None = None
     cluster_claims: tuple[ClaimFacts, ...] = ()
     has_replica_set: bool = False
-    former_pod: str = ""
     is_template_current: bool = True
     awaited: Awaited | None = None
     waited: float = 0.0
