@@ -2,7 +2,7 @@
 
 Nothing may shorten that time. So it is in memory, by the monotonic clock of one process: another process
 counts from zero. It begins again, too, whenever this process may not be the leader, could not read the
-EtcdCluster, or made no pass for a minute or half of the time, whichever is shorter.
+EtcdCluster, or made no pass for long (`_longest_gap`).
 """
 
 from collections.abc import Callable
@@ -20,10 +20,10 @@ from etcd_operator.kube.views import Written
 from etcd_operator.timestamps import timestamp
 
 LONGEST_GAP = 60.0
-"""Seconds between two passes; a pass that fails is repeated after 30 at most.
+"""Seconds between two passes; a pass that fails is repeated after 30 at most."""
 
-Half of a time that is shorter than two minutes: two moments of silence are not that much silence.
-"""
+LEAST_GAP = 8.0
+"""Seconds that a pass of a busy operator, with a slow API server, may come later than the one before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +52,7 @@ class Absences:
         if not names or not self.may_act() or not self._exists(key, state.desired.uid):
             return NO_ABSENCE
         now = self.clock.monotonic()
-        longest = min(LONGEST_GAP, (state.desired.recovers_after or 0.0) / 2)
+        longest = _longest_gap(state.desired.recovers_after or 0.0)
         known = former.since if former is not None and now - former.at <= longest else {}
         first = (now, timestamp(self.clock.now()))
         count = _Count(at=now, since={name: known.get(name, first) for name in names})
@@ -82,3 +82,8 @@ class Absences:
             return self.client.get(self.resource, key, Written).metadata.uid == uid
         except OperatorError:
             return False
+
+
+def _longest_gap(after: float) -> float:
+    """Half of a short time: two moments of silence are not that much silence."""
+    return min(LONGEST_GAP, max(LEAST_GAP, after / 2))

@@ -127,6 +127,14 @@ def test_two_moments_of_silence_are_not_a_short_time_of_silence() -> None:
     assert counting.observed(lost_for) == 0.0
 
 
+def test_the_shortest_time_can_be_counted_by_a_busy_operator() -> None:
+    lost_for = replace(LOST, desired=replace(LOST.desired, recovers_after=10.0))
+    counting = Counting()
+    counting.observed(lost_for)
+    counting.clock.advance(8.0 - STEP)
+    assert counting.observed(lost_for) == 8.0
+
+
 def test_each_member_has_the_whole_time() -> None:
     counting = Counting()
     more = automatic(lost(5, 0, 1, 2, 3))
