@@ -152,6 +152,20 @@ def test_an_alert_is_about_the_objects_that_it_should_be(alert: str, names: list
     assert found_by(alert, scraped()) == names
 
 
+def test_an_alert_goes_on_while_the_reason_alternates() -> None:
+    """Prometheus counts the time of each set of labels alone."""
+    held = next(each["expr"] for each in ALERTS if each["alert"] == "EtcdClusterHeld")
+    found = []
+    for reason in ("ErrImagePull", "ImagePullBackOff"):
+        metrics = Metrics()
+        metrics.leader(True)
+        figures = ClusterFigures(is_available=None, held=reason)
+        metrics.cluster_figures("coreos.com", Key("team", "c"), figures)
+        found.append(Scrape(registry=metrics.registry, now=NOW).evaluate(held))
+    assert len(found[0]) == 1
+    assert found[0] == found[1]
+
+
 def test_while_no_process_leads_that_is_the_only_alert() -> None:
     metrics = scraped()
     metrics.leader(False)
