@@ -37,8 +37,8 @@ class ClusterFigures:
     """Of one EtcdCluster.
 
     is_available: as the condition Available; None until it has served, while it is being restored at its
-    creation, and while another cluster serves for it. held: why nothing is done until something outside
-    changes, a reason of the condition Degraded or `Paused`; empty if that is not so.
+    creation, and while external members alone serve for it. held: why nothing is done until something
+    outside changes, a reason of the condition Degraded or `Paused`; empty if that is not so.
     """
 
     is_available: bool | None

@@ -13,8 +13,11 @@ def figures(state: ClusterState, plan: Plan) -> ClusterFigures:
     """What a pass that observed `state`, and reports `plan`, has found.
 
     A pause is a hold here, although nothing is wrong: it also holds the recovery of a lost quorum.
+    In an adoption external members serve before ours do; without a quorum nobody serves.
     """
     serves, reason, _ = available(state)
-    is_known = serves or reason == "QuorumLost"
+    has_joined = state.persisted.is_adopting and bool(state.members)  # one that was turned back has none
+    is_lost = reason == "QuorumLost" or (has_joined and not state.has_quorum)
+    is_known = serves or is_lost
     is_held = plan.stage is Stage.HELD and plan.reason not in _LEAVING
     return ClusterFigures(is_available=serves if is_known else None, held=plan.reason if is_held else "")

@@ -8,7 +8,8 @@ from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.figures import figures
 from etcd_operator.core.state import ClusterState
-from unit.core.builders import bootstrapped, not_bootstrapped, persistent
+from unit.core.adoptions import adopting, offered
+from unit.core.builders import bootstrapped, down, not_bootstrapped, persistent
 
 HELD = Plan.hold("NoBackup", "all is lost")
 SERVING = replace(bootstrapped(persistent()), has_quorum=True)
@@ -31,6 +32,23 @@ def test_a_cluster_that_is_being_restored_at_its_creation_has_lost_nothing() -> 
     persisted = replace(LOST.persisted, cluster_id="", recovery=recovery)
     state = replace(LOST, desired=replace(LOST.desired, persisted=persisted))
     assert figures(state, Plan.settled()).is_available is None
+
+
+@pytest.mark.parametrize(
+    ("state", "is_available"),
+    [
+        (adopting(ours=3), True),
+        (adopting(ours=0), None),
+        (down(adopting(ours=3, has_quorum=False, external=()), "c-0", "c-1", "c-2"), False),
+        (adopting(ours=0, has_quorum=False, external=()), None),
+        (replace(offered(), has_quorum=False), None),
+    ],
+    ids=["joined", "none of ours yet", "joined, lost", "none of ours, lost", "not begun"],
+)
+def test_a_cluster_that_is_being_adopted_may_lose_its_quorum(
+    state: ClusterState, is_available: bool | None
+) -> None:
+    assert figures(state, Plan.settled()).is_available is is_available
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ from etcd_operator.keys import Key
 from unit.fakes.apiserver import Json, Kind
 from unit.fakes.apiserver.faults import Answer, Fault, Request, no_fault
 from unit.reconcile.bench import Bench, bench, bootstrapped
-from unit.reconcile.bodies import COREOS, IMPROBABLE, ephemeral, persistent
+from unit.reconcile.bodies import COREOS, IMPROBABLE, MAKERS, ephemeral, persistent
 from unit.reconcile.manual_recoveries import RECOVER, ask, fetching, is_reason, silence_two
+from unit.reconcile.test_adopt import Make, joined
 
 SERVES = ClusterFigures(is_available=True)
 BOTH = pytest.mark.parametrize("asked", [ephemeral(), persistent()], ids=["ephemeral", "persistent"])
@@ -95,6 +96,19 @@ def test_a_cluster_that_serves_and_refuses_a_request_is_held_by_that() -> None:
         made.edit(IMPROBABLE, "c", {"metadata": {"annotations": {RECOVER: "yes"}}})
         made.run_until(is_reason(made, "RecoveryRefused"))
         assert figures(made) == ClusterFigures(is_available=True, held="RecoveryRefused")
+
+
+@MAKERS
+def test_an_adopted_cluster_that_loses_its_quorum_is_not_hidden(make: Make) -> None:
+    """External members are in it until the end, but do not serve then either."""
+    with joined(make) as (made, theirs, kind):
+        assert figures(made, kind) == SERVES
+        for member in theirs.etcd.members:
+            theirs.etcd.freeze(member.name)
+        made.run_until(lambda: figures(made, kind) == lost("QuorumLost"))
+        for member in theirs.etcd.members:
+            theirs.etcd.thaw(member.name)
+        made.run_until(lambda: figures(made, kind) == SERVES)
 
 
 def refusing_status(code: int, reason: str) -> Callable[[Request], Fault | None]:
