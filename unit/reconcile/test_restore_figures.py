@@ -153,6 +153,24 @@ def test_without_any_progress_the_start_counts_also_after_a_restart(made: Restor
     assert last_progress(made) == started
 
 
+def refusing_claims(request: Request) -> Fault | None:
+    """Claims cannot be listed: an earlier role lacks the permission."""
+    is_meant = request.method == "GET" and request.plural == "persistentvolumeclaims" and not request.is_watch
+    return Answer(code=403, reason="Forbidden") if is_meant else None
+
+
+def test_a_restore_of_which_nothing_can_be_observed_is_shown_too(made: Restoring) -> None:
+    made.made.api.before = refusing_claims
+    made.made.create(*restore())
+    made.made.wait(60.0)
+    assert made.status == {}
+    created = made.made.get(RESTORES, "r")["metadata"]["creationTimestamp"]
+    assert last_progress(made) == instant(created).timestamp()
+    made.made.api.before = no_fault
+    made.until_ended()
+    assert figures(made) == COMPLETED
+
+
 def test_a_restore_is_not_shown_while_its_deletion_hangs(made: Restoring) -> None:
     begin(made)
     assert figures(made) is not None

@@ -8,6 +8,7 @@ from etcd_operator.core.restores.figures import Kept, remembered
 from etcd_operator.core.restores.state import COMPLETED, FAILED, PENDING, RestoreState
 from etcd_operator.figures import OnRestoreEnd, OnRestoreFigures, RestoreFigures
 from etcd_operator.keys import Key
+from etcd_operator.timestamps import instant, moment
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,6 +20,17 @@ class RestoreGauges:
     on_end: OnRestoreEnd
     _kept: dict[Key, Kept] = field(default_factory=dict)
     _ending: dict[Key, str] = field(default_factory=dict)
+
+    def begun(self, restore: EtcdRestore) -> None:
+        """A pass over it begins, which may fail before it knows how far it is: also such a restore hangs."""
+        metadata = restore.metadata
+        known = self._kept.get(metadata.key)
+        is_over = metadata.is_deleting or restore.status.phase in (COMPLETED, FAILED)
+        if is_over or (known is not None and known.uid == metadata.uid):
+            return
+        began = moment(restore.status.start_time) or instant(metadata.creation_timestamp)
+        figures = RestoreFigures(cluster=_cluster_of(restore), phase=PENDING, last_progress=began.timestamp())
+        self.on_figures(metadata.key, figures)
 
     def observed(self, restore: EtcdRestore, state: RestoreState) -> None:
         """It is under way."""

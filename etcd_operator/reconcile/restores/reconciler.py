@@ -69,6 +69,7 @@ class RestoreReconciler:
         restore = objects.find(resources.RESTORES, key.name, EtcdRestore)
         if restore is None:
             return self._deleted(key)
+        self.gauges.begun(restore)
         observed = self.observer.observe(key, restore, objects)
         made = plan(observed.state)
         if made is None:
