@@ -9,6 +9,7 @@ from pathlib import Path
 
 from etcd_operator.backup.create import Options, Origin, create
 from etcd_operator.backup.manifest import Manifest
+from etcd_operator.etcd.values import Status
 from etcd_operator.storage.directory import Directory
 from etcd_operator.storage.protocol import Store, Stored
 
@@ -131,3 +132,18 @@ def _branch(number: int, children: list[tuple[bytes, int]], page_size: int) -> b
     body = _page(number, 1, len(children), headers + data, page_size)
     assert len(body) == page_size, "too many keys for one branch page"
     return body
+
+
+STATUS = Status(
+    cluster_id=0xC1,
+    member_id=1,
+    version="3.6.16",
+    leader=1,
+    is_learner=False,
+    raft_index=100,
+    raft_applied_index=100,
+    revision=50,
+    db_size=4096,
+    errors=(),
+)
+"""Of a voter that leads."""

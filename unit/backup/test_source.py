@@ -11,23 +11,10 @@ from etcd_operator.errors import Unavailable
 from etcd_operator.etcd.channel import Channels, TlsCredentials
 from etcd_operator.etcd.errors import PermissionDenied, Timeout
 from etcd_operator.etcd.probe import Answered, NoAnswer, Refused, Reply
-from etcd_operator.etcd.values import Status
+from unit.backup.samples import STATUS
 from unit.fakes.etcd.cluster import FakeEtcdCluster
 
 NAMES = ("m0", "m1", "m2")
-
-STATUS = Status(
-    cluster_id=0xC1,
-    member_id=1,
-    version="3.6.16",
-    leader=1,
-    is_learner=False,
-    raft_index=100,
-    raft_applied_index=100,
-    revision=50,
-    db_size=4096,
-    errors=(),
-)
 
 
 def answer(member_id: int, **changes: object) -> Answered:

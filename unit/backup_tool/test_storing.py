@@ -9,26 +9,14 @@ from etcd_operator.backup.errors import NoQuorum
 from etcd_operator.backup.source import Source
 from etcd_operator.backup_tool.client import restorable
 from etcd_operator.backup_tool.storing import Storing
-from etcd_operator.etcd.values import Status
+from unit.backup.samples import STATUS
 from unit.backup_tool.support import TOKEN, tool
 from unit.engine.support import eventually
 from unit.fakes.etcd.cluster import FakeEtcdCluster
 
 
 def source(name: str) -> Source:
-    status = Status(
-        cluster_id=2,
-        member_id=1,
-        version="3.6.16",
-        leader=1,
-        is_learner=False,
-        raft_index=9,
-        raft_applied_index=9,
-        revision=6,
-        db_size=1,
-        errors=(),
-    )
-    return Source(endpoint=name, status=status, has_quorum=True)
+    return Source(endpoint=name, status=STATUS, has_quorum=True)
 
 
 def test_nothing_is_reported_while_a_backup_is_stored() -> None:
