@@ -116,10 +116,14 @@ def test_a_long_time_without_a_pass_begins_again() -> None:
     assert counting.observed(LOST) == 0.0
 
 
+def counted_for(seconds: float) -> ClusterState:
+    """The loss, with that `recoveryAfterSeconds`."""
+    return replace(LOST, desired=replace(LOST.desired, recovers_after=seconds))
+
+
 def test_two_moments_of_silence_are_not_a_short_time_of_silence() -> None:
     """A process that was stopped in between has not seen what was there."""
-    lost_for = replace(LOST, desired=replace(LOST.desired, recovers_after=40.0))
-    counting = Counting()
+    lost_for, counting = counted_for(40.0), Counting()
     counting.observed(lost_for)
     counting.clock.advance(20.0 - STEP)
     assert counting.observed(lost_for) == 20.0
@@ -128,8 +132,7 @@ def test_two_moments_of_silence_are_not_a_short_time_of_silence() -> None:
 
 
 def test_the_shortest_time_can_be_counted_by_a_busy_operator() -> None:
-    lost_for = replace(LOST, desired=replace(LOST.desired, recovers_after=10.0))
-    counting = Counting()
+    lost_for, counting = counted_for(10.0), Counting()
     counting.observed(lost_for)
     counting.clock.advance(8.0 - STEP)
     assert counting.observed(lost_for) == 8.0
