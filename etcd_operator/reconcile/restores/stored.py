@@ -49,10 +49,11 @@ class StoredBackups:
         if not persisted.is_bootstrapped or not may_restore:
             self.jobs.forget(key)
             return BackupSight(is_closed=self._is_closed(key))
+        refusal = self._refusal()
         return BackupSight(
             is_listed=self.backups.has_synced,
-            is_awaited=self.backups.is_listing and not self._refusal(),
-            refusal=self._refusal(),
+            is_awaited=self.backups.is_listing and not refusal,
+            refusal=refusal,
             stored=tuple(self._stored(key)) if self.backups.has_synced else (),
             job=self._job(key, state),
             is_closed=self._is_closed(key),
