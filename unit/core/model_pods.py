@@ -180,7 +180,7 @@ class Pods(Sources):
             pod = replace(pod, fetched=found.fetched)
         return replace(pod, has_fetched=True, cannot_fetch=False, problem=None)
 
-    def _survivor_of(self, start: Seeding) -> Disk | None:
+    def _survivor_of(self, start: Seeding) -> Disk | PodProblem | None:
         if start.offline is None:
             return self.snapshot_of(start.survivor)
         return self.data_of(start.survivor, start.offline.sha256)

@@ -27,11 +27,13 @@ class Sources(Etcd):
         found = next((p for p in self.alive() if p.name == survivor and p.has_led), None)
         return None if found is None or found.is_cut_off or self.requires_user else found.disk
 
-    def data_of(self, survivor: str, sha256: str) -> Disk | None:
-        """What a reader sends of a process that has seen no leader, if it is what was read."""
-        found = next((p for p in self.alive() if p.name == survivor and not p.has_led), None)
-        if found is None or found.is_cut_off or found.sha256 != sha256:
+    def data_of(self, survivor: str, sha256: str) -> Disk | PodProblem | None:
+        """What a reader sends, which ends once its member sees a leader. A seed fails on anything else."""
+        found = next((p for p in self.alive() if p.name == survivor), None)
+        if found is None or found.is_cut_off:
             return None
+        if found.has_led or found.sha256 != sha256:
+            return PodProblem(reason="CrashLoopBackOff", message="what was read is not sent any more")
         return found.disk
 
     def backup_of(self, source: BackupSource) -> Backup | PodProblem | None:
