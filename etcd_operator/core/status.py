@@ -72,6 +72,15 @@ def data_corrupt(state: ClusterState) -> tuple[str, str]:
     return "DataCorrupt", message
 
 
+def seed_corrupt(recovery: str, seed: str) -> tuple[str, str]:
+    """Reason and message for the only member of a new cluster, which it cannot be compared with."""
+    message = (
+        f"{recovery}; etcd reports the data of {seed} as corrupt (alarm CORRUPT), and accepts no writes: "
+        f"if its data is right, run `etcdctl alarm disarm` in the pod of {seed}"
+    )
+    return "DataCorrupt", message
+
+
 NAMED = 10
 """How many objects a message names: there may be hundreds, and each change would be a write."""
 

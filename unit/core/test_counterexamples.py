@@ -9,6 +9,7 @@ import pytest
 from unit.core.test_disaster_model import Disasters
 from unit.core.test_membership_model import Memberships
 from unit.core.test_recovery_model import ManualRecoveries, Recoveries
+from unit.core.test_stored_model import StoredRecoveries
 from unit.core.test_upgrade_model import Upgrades
 
 
@@ -180,4 +181,12 @@ def test_a_survivor_that_was_read_is_asked_again_before_its_cluster_is_given_up(
     machine = ManualRecoveries()
     machine.begin(size=3, asked=3, left={0}, is_silent=True, passes=3, is_slow=True, restarts=True)
     machine.nothing_happens_that_never_must()
+    machine.teardown()
+
+
+def test_a_seed_whose_data_an_alarm_names_is_reported() -> None:
+    """It is never healthy, and nothing repairs it: the restore in place would wait for ever."""
+    machine = StoredRecoveries()
+    machine.begin(size=3, history="backup", beginning="in place", passes=3, is_insistent=False)
+    machine.data_is_found_to_differ(which=4)
     machine.teardown()

@@ -199,6 +199,12 @@ def test_clients_are_kept_out_before_the_point_of_no_return() -> None:
     assert plan(served(live(NAME), answer=None)).actions == ()
 
 
+def test_a_seed_whose_data_an_alarm_names_is_left_to_a_person() -> None:
+    made = plan(answering(served(live(NAME)), "db-3", corrupt=frozenset({"id-db-3"})))
+    assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "DataCorrupt")
+    assert made.message.endswith("run `etcdctl alarm disarm` in the pod of db-3")
+
+
 @pytest.mark.parametrize(
     ("state", "made"),
     [

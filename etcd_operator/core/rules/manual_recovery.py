@@ -53,6 +53,7 @@ from etcd_operator.core.rules.seed import (
     under_way,
 )
 from etcd_operator.core.state import ClusterState
+from etcd_operator.core.status import seed_corrupt
 
 
 def recover(state: ClusterState) -> Plan | None:
@@ -212,6 +213,8 @@ def _await_seed(state: ClusterState, recovery: Recovery, seed: Member, left: lis
             seed.problem.reason,
             f"{message}; {seed.problem.message}; to begin again: kubectl delete etcdpeer {seed.name}",
         )
+    if seed.answer is not None and seed.answer.member_id in seed.answer.corrupt:
+        return held(*seed_corrupt(message, seed.name))
     return Plan.wait(reason_of(recovery), message, requeue_after=SEED_POLL)
 
 
