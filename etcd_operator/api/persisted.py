@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from etcd_operator.api.meta import Condition, RawObject, Value
+from etcd_operator.api.meta import Condition, ObjectMeta, RawObject, Value
 
 
 class Bootstrap(Value, frozen=True, kw_only=True):
@@ -166,3 +166,10 @@ class ClusterStatus(Value, frozen=True, kw_only=True):
     upgrade: Upgrade | None = None
     adoption: Adoption | None = None
     conditions: tuple[Condition, ...] = ()
+
+
+class AnyCluster(Value, frozen=True, kw_only=True):
+    """What is read of an EtcdCluster of either group, where the group makes no difference."""
+
+    metadata: ObjectMeta
+    status: ClusterStatus = ClusterStatus()

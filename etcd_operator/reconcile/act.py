@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Generic, assert_never
 
 from etcd_operator.api.meta import RawObject
+from etcd_operator.api.persisted import AnyCluster
 from etcd_operator.clock import Clock
 from etcd_operator.core.actions import (
     Action,
@@ -37,6 +38,7 @@ from etcd_operator.core.membership_actions import (
     RemoveMember,
 )
 from etcd_operator.core.recovery_actions import RecoveryAction
+from etcd_operator.core.starts import Bootstrapping
 from etcd_operator.core.state import ClusterState
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.errors import Conflict, NotFound, NotLeading
@@ -106,9 +108,7 @@ class Actor(Generic[Cluster]):
             case KeepBudget():
                 self._keep_budget(scope, self.dialect.budget(desired, action.min_available))
             case CreateMember():
-                start = located(scope, action.start)
-                body = self.dialect.member(desired.at(action.version), action.name, start)
-                self.members(scope).create(body)
+                self._create(scope, action)
             case ReplaceMember():
                 self._replace(scope, action)
             case DeleteMember():
@@ -120,6 +120,13 @@ class Actor(Generic[Cluster]):
                 raise TypeError("Remember is written by the pass, as status")
             case _:
                 assert_never(action)
+
+    def _create(self, scope: Scope, action: CreateMember) -> None:
+        if isinstance(action.start, Bootstrapping):
+            _assert_bootstraps(scope, self.caches.resource)
+        start = located(scope, action.start)
+        body = self.dialect.member(scope.desired.at(action.version), action.name, start)
+        self.members(scope).create(body)
 
     def _change(self, scope: Scope, action: MembershipAction) -> None:
         """Change etcd's member list. Whatever the result, earlier observations are outdated."""
@@ -217,6 +224,20 @@ class Actor(Generic[Cluster]):
 def _member_of(scope: Scope, action: RemoveMember | RemoveCorrupt | RemoveExternal) -> Member:
     external = {member.name: member for member in scope.state.external}
     return external.get(action.name) or scope.member(action.name)
+
+
+def _assert_bootstraps(scope: Scope, resource: resources.Resource) -> None:
+    """Raises Conflict if the bootstrap has ended, or begun again, since it was observed.
+
+    Empty members beside, or instead of, those that have served would be a quorum without their data. Nothing
+    else would stop one whose pod was deleted since the observation: its name is free.
+    """
+    desired = scope.desired
+    found = scope.objects.find(resource, desired.name, AnyCluster)
+    if found is None or found.metadata.uid != desired.uid:
+        raise Conflict(f"{desired.name} was deleted since it was observed: not bootstrapping it")
+    if found.status.cluster_id or found.status.bootstrap != desired.persisted.bootstrap:
+        raise Conflict(f"{desired.name} was bootstrapped since it was observed: trying again")
 
 
 def _assert_still_there(

@@ -68,7 +68,6 @@ class World(Nodes):
         self.peers: dict[str, Peer] = {}
         self.services: dict[str, str] = {}
         self.budget: int | None = None
-        self.bootstrapped_twice = False
         self.resource: Resource | None = None
         self.create_cluster(size, version, keeps_backups=keeps_backups, restores=restores)
 

@@ -76,7 +76,7 @@ def apply(world: World, cache: Cache, state: ClusterState, action: Action) -> se
         case CreateClientService() | CreateMemberService() | KeepBudget() | RestoreLabels():
             return _make(world, state, action)
         case CreateMember():
-            return _create_member(world, world.resource, action)
+            return _create_member(world, world.resource, state, action)
         case SetExistingOnly() | AnnotateVoters() | RemakePod() | ClearMissing():
             return _write_down(world, state, action)
         case ReplaceMember():
@@ -170,9 +170,13 @@ def _remember(world: World, resource: Resource, state: ClusterState, action: Rem
     return {"resource"}
 
 
-def _create_member(world: World, resource: Resource, action: CreateMember) -> set[str]:
-    if isinstance(action.start, Bootstrapping) and resource.persisted.is_bootstrapped:
-        world.bootstrapped_twice = True
+def _create_member(world: World, resource: Resource, state: ClusterState, action: CreateMember) -> set[str]:
+    if isinstance(action.start, Bootstrapping):
+        if state.persisted.is_bootstrapped:
+            world.losses.append(f"{action.name} is to begin empty although its cluster was bootstrapped")
+        now = resource.persisted
+        if now.is_bootstrapped or now.bootstrap != state.persisted.bootstrap:
+            raise Refused("the bootstrap has ended, or begun again, since it was observed")
     if isinstance(action.start, Bootstrapping) and resource.restores:
         world.losses.append(f"{action.name} begins empty although a backup is to be restored")
     version = action.version or resource.version

@@ -112,7 +112,6 @@ class Machine(RuleBasedStateMachine):
     def nothing_happens_that_never_must(self) -> None:
         if hasattr(self, "world"):
             assert not self.world.losses, self.world.losses
-            assert not self.world.bootstrapped_twice
 
     def teardown(self) -> None:
         if hasattr(self, "world"):

@@ -8,6 +8,7 @@ import pytest
 
 from unit.core.test_disaster_model import Disasters
 from unit.core.test_membership_model import Memberships
+from unit.core.test_model import Bootstraps
 from unit.core.test_recovery_model import ManualRecoveries, Recoveries
 from unit.core.test_stored_model import StoredRecoveries
 from unit.core.test_upgrade_model import Upgrades
@@ -189,4 +190,19 @@ def test_a_seed_whose_data_an_alarm_names_is_reported() -> None:
     machine = StoredRecoveries()
     machine.begin(size=3, history="backup", beginning="in place", passes=3, is_insistent=False)
     machine.data_is_found_to_differ(which=4)
+    machine.teardown()
+
+
+def test_an_initial_member_is_not_created_by_a_late_act_after_the_bootstrap() -> None:
+    """Its name is free again, and it would begin empty in place of one that has served."""
+    machine = Bootstraps()
+    machine.begin(is_persistent=False, size=1, started=set())
+    machine.pods_fail_for_good(failed={0})
+    machine.operator_observes_the_world_as_it_is()
+    machine.operator_dies_during_a_pass(stop_after=0)
+    machine.operator_decides_and_is_slow_to_act()
+    machine.everything_goes_on(times=2)
+    machine.pods_are_lost(lost={0})
+    machine.operator_acts_on_what_it_decided_then()
+    assert "db-0000" not in machine.world.pods
     machine.teardown()

@@ -5,8 +5,17 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.core.actions import Action, DeleteMember, RemakePod, ReplaceMember, SetExistingOnly
+from etcd_operator.api.persisted import Bootstrap
+from etcd_operator.core.actions import (
+    Action,
+    CreateMember,
+    DeleteMember,
+    RemakePod,
+    ReplaceMember,
+    SetExistingOnly,
+)
 from etcd_operator.core.membership_actions import AddLearner, RemoveMember
+from etcd_operator.core.starts import Bootstrapping
 from etcd_operator.core.state import ClusterState
 from etcd_operator.errors import Conflict
 from etcd_operator.keys import Key
@@ -194,3 +203,45 @@ def test_a_pod_is_not_recreated_where_a_part_of_its_member_is_missing(has_claim:
 
         acts.act(RemakePod(name="c-2"))
         assert (made.objects(), acts.reported) == (before, [])
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "resource"),
+    [
+        pytest.param(ephemeral(size=3), COREOS, PODS, id="ephemeral"),
+        pytest.param(persistent(size=3), IMPROBABLE, PEERS, id="persistent"),
+    ],
+)
+def test_no_initial_member_is_created_once_the_bootstrap_has_ended(
+    body: Any, kind: Kind, resource: Kind
+) -> None:
+    """The act is late: since it was planned the cluster has served, and the member was lost."""
+    with bootstrapped(*body) as made:
+        acts = Acts(made, kind)
+        planned = replace(acts.state.persisted, cluster_id="")
+        acts.state = replace(acts.state, desired=replace(acts.state.desired, persisted=planned))
+        bootstrap = planned.bootstrap
+        assert bootstrap is not None
+        name = bootstrap.members[0]
+        made.delete(resource, name)
+        made.world.settle()
+
+        with pytest.raises(Conflict, match="was bootstrapped since"):
+            acts.act(_initial_member(bootstrap, name))
+        assert name not in made.names(resource)
+
+
+def test_no_initial_member_is_created_for_a_cluster_that_was_deleted() -> None:
+    with bootstrapped(*ephemeral(size=3)) as made:
+        acts = Acts(made, COREOS)
+        bootstrap = acts.state.persisted.bootstrap
+        assert bootstrap is not None
+        made.delete(COREOS, "c")
+
+        with pytest.raises(Conflict, match="was deleted since"):
+            acts.act(_initial_member(bootstrap, "c-0000"))
+
+
+def _initial_member(bootstrap: Bootstrap, name: str) -> CreateMember:
+    start = Bootstrapping(members=bootstrap.members, token=bootstrap.token)
+    return CreateMember(name=name, start=start, version=bootstrap.version)

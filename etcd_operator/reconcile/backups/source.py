@@ -6,21 +6,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from etcd_operator.api.backups import BackupSource
-from etcd_operator.api.meta import ObjectMeta, Value
-from etcd_operator.api.persisted import ClusterStatus
+from etcd_operator.api.persisted import AnyCluster
 from etcd_operator.core.backups.state import SourceState
 from etcd_operator.keys import Key
 from etcd_operator.kube.informer import Informer
 from etcd_operator.reconcile.objects import Objects
 
 CLIENT_PORT = 2379
-
-
-class AnyCluster(Value, frozen=True, kw_only=True):
-    """What is read of an EtcdCluster of either group."""
-
-    metadata: ObjectMeta
-    status: ClusterStatus = ClusterStatus()
 
 
 @dataclass(frozen=True, kw_only=True)
