@@ -166,8 +166,7 @@ def test_a_backup_that_changes_after_its_verification_is_not_restored(
     space.kubectl("delete", "quota", "claims")
     phase, reason, message = ended(space, "back")
     assert (phase, reason) == ("Failed", expected), message
-    assert space.names(resources.CLAIMS) == ["my-backups"]
-    assert space.names(resources.IMPROBABLE_CLUSTERS) == []
+    assert_nothing_left(space, "two")
 
 
 def progress(space: Space, name: str) -> str:
