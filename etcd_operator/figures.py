@@ -38,11 +38,13 @@ class ClusterFigures:
 
     is_available: as the condition Available; None until it has served, while it is being restored at its
     creation, and while external members alone serve for it. held: why nothing is done until something
-    outside changes, a reason of the condition Degraded or `Paused`; empty if that is not so.
+    outside changes, a reason of the condition Degraded or `Paused`; empty if that is not so. working: what
+    the operator does, a reason of the condition Progressing; empty if that is nothing.
     """
 
     is_available: bool | None
     held: str = ""
+    working: str = ""
 
 
 OnClusterFigures = Callable[[str, Key, ClusterFigures | None], None]

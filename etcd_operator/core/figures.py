@@ -1,4 +1,4 @@
-"""What metrics show of a cluster: whether it serves, and what holds it."""
+"""What metrics show of a cluster: whether it serves, what holds it, and what is done."""
 
 from etcd_operator.core.actions import Plan, Stage
 from etcd_operator.core.state import ClusterState
@@ -20,4 +20,8 @@ def figures(state: ClusterState, plan: Plan) -> ClusterFigures:
     is_lost = reason == "QuorumLost" or (has_joined and not state.has_quorum)
     is_known = serves or is_lost
     is_held = plan.stage is Stage.HELD and plan.reason not in _LEAVING
-    return ClusterFigures(is_available=serves if is_known else None, held=plan.reason if is_held else "")
+    return ClusterFigures(
+        is_available=serves if is_known else None,
+        held=plan.reason if is_held else "",
+        working=plan.reason if plan.stage is Stage.WORKING else "",
+    )

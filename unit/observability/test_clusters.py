@@ -46,6 +46,11 @@ def test_one_that_is_held_has_another_with_the_reason(metrics: Metrics) -> None:
     }
 
 
+def test_one_that_is_changed_has_another_with_what_is_done(metrics: Metrics) -> None:
+    metrics.cluster_figures(GROUPS[1], KEY, ClusterFigures(is_available=None, working="Creating"))
+    assert shown(metrics) == {f'cluster_working{{{CLUSTER},reason="Creating"}}': 1.0, **ENDS}
+
+
 def test_one_that_has_never_served_has_none(metrics: Metrics) -> None:
     metrics.cluster_figures(GROUPS[1], KEY, ClusterFigures(is_available=None))
     assert shown(metrics) == ENDS

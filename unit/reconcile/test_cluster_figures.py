@@ -42,7 +42,7 @@ def test_a_cluster_is_shown_by_its_group_until_its_deletion_begins(asked: tuple[
         made.start()
         made.create(kind, body)
         made.run_until(lambda: figures(made, kind) is not None)
-        assert figures(made, kind) == ClusterFigures(is_available=None), "it has not served yet"
+        assert figures(made, kind) == ClusterFigures(is_available=None, working="Creating"), "never served"
         made.settle()
         assert shown(made) == {(kind.group, Key("default", "c")): SERVES}
         made.edit(kind, "c", {"metadata": {"finalizers": ["example.com/hangs"]}})
@@ -78,7 +78,7 @@ def test_a_lost_quorum_that_waits_for_a_person_and_returns() -> None:
 def test_a_recovery_that_is_under_way_holds_nothing() -> None:
     with bootstrapped(*persistent()) as made:
         fetching(made)
-        assert figures(made) == ClusterFigures(is_available=False)
+        assert figures(made) == ClusterFigures(is_available=False, working="Recovering")
 
 
 def test_a_paused_cluster_without_a_quorum_is_held() -> None:
@@ -102,13 +102,14 @@ def test_a_cluster_that_serves_and_refuses_a_request_is_held_by_that() -> None:
 def test_an_adopted_cluster_that_loses_its_quorum_is_not_hidden(make: Make) -> None:
     """External members are in it until the end, but do not serve then either."""
     with joined(make) as (made, theirs, kind):
-        assert figures(made, kind) == SERVES
+        serving = ClusterFigures(is_available=True, working="Joined")
+        assert figures(made, kind) == serving
         for member in theirs.etcd.members:
             theirs.etcd.freeze(member.name)
         made.run_until(lambda: figures(made, kind) == lost("QuorumLost"))
         for member in theirs.etcd.members:
             theirs.etcd.thaw(member.name)
-        made.run_until(lambda: figures(made, kind) == SERVES)
+        made.run_until(lambda: figures(made, kind) == serving)
 
 
 def refusing_status(code: int, reason: str) -> Callable[[Request], Fault | None]:
