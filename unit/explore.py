@@ -109,8 +109,17 @@ def explore(model: str, number: int, runs: int = RUNS) -> Outcome:
     try:
         run_state_machine_as_test(seed(number)(_counted(MODELS[model], made)), settings=chosen)
     except Exception as error:  # noqa: BLE001 - whatever it is, it is the finding
-        failure = "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())])
+        failure = "\n\n".join(_reports(error))
     return Outcome(model=model, seed=number, runs=made["runs"], steps=made["steps"], failure=failure)
+
+
+def _reports(error: BaseException) -> Iterator[str]:
+    """What Hypothesis reports: one text for each distinct failure."""
+    if isinstance(error, BaseExceptionGroup):
+        for each in error.exceptions:
+            yield from _reports(each)
+        return
+    yield "\n".join([f"{type(error).__name__}: {error}", *getattr(error, "__notes__", ())])
 
 
 def _counted(model: type[RuleBasedStateMachine], made: Counter[str]) -> type[RuleBasedStateMachine]:

@@ -44,6 +44,13 @@ class PersistedState:
         return self.recovery is not None and self.recovery.replaces == self.cluster_id
 
     @property
+    def given_up(self) -> frozenset[str]:
+        """The IDs of the etcd clusters that recoveries have given up; not that of one under way."""
+        if self.recovery is None:
+            return frozenset()
+        return frozenset({self.recovery.replaces, *self.recovery.former}) - {"", self.cluster_id}
+
+    @property
     def is_adopting(self) -> bool:
         """Whether external members may still be in the cluster."""
         return self.adoption is not None and not self.adoption.finished

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from etcd_operator.core import adoption, metrics_pages
 from etcd_operator.core.desired import DesiredCluster, PersistedState
-from etcd_operator.core.members import Member, is_member_name, ordinal_of
+from etcd_operator.core.members import Member, is_member_name, ordinal_of, quorum
 from etcd_operator.core.replies import Answer, EtcdMember, Refusal, Reply, Silence
 from etcd_operator.core.state import ClusterState
 from etcd_operator.pages import MetricsPage
@@ -146,14 +146,25 @@ def of_one_history(persisted: PersistedState, answers: Mapping[str, Answer]) -> 
 def authoritative(persisted: PersistedState, answers: Iterable[Answer]) -> list[Answer]:
     """The answers whose member list counts: those of the cluster on record, if any of it answers.
 
-    But never those of the old cluster once the new one reports its list.
+    During a recovery those of the old cluster, until the new one reports its list; afterwards never again:
+    its members may still run for a while, and do not list the new ones, whose data would be deleted.
     """
-    answers = list(answers)
+    answers, recovery = list(answers), persisted.recovery
+    if recovery is not None and persisted.is_recovering:
+        return [answer for answer in answers if answer.cluster_id != recovery.replaces] or answers
     known = [answer for answer in answers if answer.cluster_id == persisted.cluster_id]
-    if persisted.recovery is None or (known and not persisted.is_recovering):
-        return known or answers
-    new = [answer for answer in answers if answer.cluster_id != persisted.recovery.replaces]
-    return new or answers
+    return known or [answer for answer in answers if answer.cluster_id not in persisted.given_up]
+
+
+def is_own_quorum(state: ClusterState) -> bool:
+    """Whether a quorum that was proven may be that of the cluster on record.
+
+    Members of a cluster that was given up, which still run, prove one of their own.
+    """
+    given_up = state.persisted.given_up
+    if not any(m.answer is not None and m.answer.cluster_id in given_up for m in state.members):
+        return True
+    return len(state.healthy_voters) >= quorum(len(state.voters))
 
 
 def listed(answers: Sequence[Answer]) -> tuple[EtcdMember, ...]:

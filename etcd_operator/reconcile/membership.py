@@ -139,7 +139,11 @@ class Membership:
             raise Conflict(f"{name} leads now: it is removed when another member leads")
 
     def _listed(self, but: str = "") -> MemberList:
-        return self._voter(but).member_list(linearizable=True)
+        """etcd's list. Raises Conflict if the member that was asked is one of another etcd cluster."""
+        listed, recorded = self._voter(but).member_list(linearizable=True), self.state.persisted.cluster_id
+        if recorded and hex_id(listed.cluster_id) != recorded:
+            raise Conflict("another etcd cluster answers than the one on record: not changing members")
+        return listed
 
     def _of_any_voter(self, change: Callable[[EtcdClient], T], able: Sequence[Member]) -> T:
         """Ask one voter after the other while they answer `UnhealthyCluster`; raises it when all do.

@@ -13,7 +13,7 @@ from etcd_operator.core import adoption
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import ClaimFacts, Member, PeerFacts, PodFacts, PodProblem, is_member_name
 from etcd_operator.core.metrics_pages import needed
-from etcd_operator.core.observation import conflict, observed
+from etcd_operator.core.observation import conflict, is_own_quorum, observed
 from etcd_operator.core.replies import Reply
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import PEER_REFUSED
@@ -116,6 +116,7 @@ class Observer(Generic[Cluster]):
             conflict=conflict(desired) if self.conflicting_cluster(key, desired.created) else "",
             is_fresh=self.expectations.are_met(key),
             has_quorum=probe.quorum is True
+            and is_own_quorum(found)
             and not adoption.conflicting_endpoints(desired, dict(found.endpoints)),
             age=(now - instant(desired.created)).total_seconds(),
             unavailable_for=(now - instant(since)).total_seconds() if since else 0.0,

@@ -18,7 +18,7 @@ from etcd_operator.core.kinds.ephemeral import EPHEMERAL
 from etcd_operator.core.kinds.persistent import PERSISTENT
 from etcd_operator.core.members import Member, PodFacts, PodProblem, Unlabelled
 from etcd_operator.core.metrics_pages import needed
-from etcd_operator.core.observation import observed
+from etcd_operator.core.observation import is_own_quorum, observed
 from etcd_operator.core.plan import plan
 from etcd_operator.core.readiness import routes
 from etcd_operator.core.replies import Answer, Refusal, Reply, Silence
@@ -109,7 +109,7 @@ class Operator:
             budget=self.cache["budget"],
             is_fresh=not self.awaited,
             age=3600.0,
-            has_quorum=has_quorum,
+            has_quorum=has_quorum and is_own_quorum(found),
             unavailable_for=self.unavailable_for,
         )
         state = with_readings(self.world, state)

@@ -206,3 +206,12 @@ def test_an_initial_member_is_not_created_by_a_late_act_after_the_bootstrap() ->
     machine.operator_acts_on_what_it_decided_then()
     assert "db-0000" not in machine.world.pods
     machine.teardown()
+
+
+def test_members_that_were_given_up_do_not_decide_about_those_of_the_new_cluster() -> None:
+    """The seed starts again while a former member still runs: its data was deleted, as of no member."""
+    machine = StoredRecoveries()
+    machine.begin(size=1, history="backup write", beginning="in place", passes=5, is_insistent=False)
+    machine.operator_observes_the_world_as_it_is()
+    machine.a_volume_is_not_mounted(which=1)
+    machine.teardown()

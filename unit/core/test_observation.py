@@ -8,7 +8,7 @@ import pytest
 from etcd_operator.api.persisted import Bootstrap, Recovery
 from etcd_operator.core.desired import DesiredCluster, PersistedState
 from etcd_operator.core.members import Member
-from etcd_operator.core.observation import conflict, observed
+from etcd_operator.core.observation import conflict, is_own_quorum, observed
 from etcd_operator.core.replies import Answer, EtcdMember, Refusal, Reply, Silence
 from etcd_operator.core.state import ClusterState
 from unit.core.builders import CLUSTER_ID, TOKEN, answer, entry, persistent, pod
@@ -205,6 +205,16 @@ RECOVERY = Recovery(
 )
 SURVIVOR = answer("db-1", THREE, leader="", committed=999)
 EARLIER_ID = "beefbeefbeefbeef"
+LATER = Recovery(
+    generation=3,
+    survivor="db-2",
+    revision=2,
+    version="3.6.16",
+    seed="db-3",
+    token="t-3",
+    replaces=EARLIER_ID,
+    former=(CLUSTER_ID,),
+)
 
 
 def alone(name: str, cluster_id: str) -> Answer:
@@ -245,19 +255,34 @@ def test_after_a_recovery_what_is_left_of_the_old_cluster_is_not_authoritative()
     assert entries(found) == {"db-1": "", "db-3": "id-db-3"}
 
 
-def test_after_a_recovery_the_old_cluster_alone_is_authoritative_until_the_new_one_answers() -> None:
-    done = recorded(recovery=RECOVERY, cluster_id=OTHER)
+@pytest.mark.parametrize("recovery", [RECOVERY, LATER], ids=["the last one", "an earlier one"])
+def test_the_list_of_a_cluster_that_was_given_up_is_never_believed(recovery: Recovery) -> None:
+    """By that list the members of the new cluster would be orphaned, and would be deleted with their data."""
+    done = recorded(recovery=recovery, cluster_id=OTHER)
     found = join({"db-1": SURVIVOR}, desired=done, names=("db-1", "db-3"))
 
-    assert entries(found)["db-1"] == "id-db-1"
+    assert answering(found) == {"db-1"}
+    assert entries(found) == {"db-1": "", "db-3": ""}
+    assert not is_own_quorum(found)
 
 
-def test_a_learner_of_the_new_cluster_alone_does_not_hide_the_list_of_the_old_one() -> None:
+def test_a_learner_of_the_new_cluster_alone_reports_no_list() -> None:
     done = recorded(recovery=RECOVERY, cluster_id=OTHER)
     learner = answer("db-4", (), is_learner=True, cluster_id=OTHER)
     found = join({"db-1": SURVIVOR, "db-4": learner}, desired=done, names=("db-1", "db-4"))
 
-    assert entries(found)["db-1"] == "id-db-1"
+    assert entries(found) == {"db-1": "", "db-4": ""}
+
+
+@pytest.mark.parametrize(("leader", "is_own"), [("id-db-3", True), ("", False)])
+def test_a_quorum_is_that_of_the_new_cluster_if_its_voters_are_healthy(leader: str, is_own: bool) -> None:
+    done = recorded(recovery=RECOVERY, cluster_id=OTHER)
+    replies = {"db-1": SURVIVOR, "db-3": replace(SEED, leader=leader)}
+    assert is_own_quorum(join(replies, desired=done, names=("db-1", "db-3"))) is is_own
+
+
+def test_without_members_of_a_former_cluster_any_quorum_is_its_own() -> None:
+    assert is_own_quorum(join(heard()))
 
 
 def test_a_conflict_names_the_cluster_and_what_to_do() -> None:

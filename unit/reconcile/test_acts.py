@@ -149,6 +149,21 @@ def test_no_member_is_added_to_a_list_that_has_changed() -> None:
         assert _names(made) == ["c-0000", "c-0002"]
 
 
+@pytest.mark.parametrize("action", [DeleteMember(name="c-2"), AddLearner(name="c-3")], ids=["delete", "add"])
+def test_no_member_is_changed_by_the_list_of_another_cluster(action: Action) -> None:
+    """Of one that a recovery gave up, whose members still run."""
+    with bootstrapped(*persistent(size=3)) as made:
+        acts = Acts(made, IMPROBABLE)
+        _forget(made, "c-2")
+        recorded = replace(acts.state.persisted, cluster_id="beef")
+        acts.state = replace(acts.state, desired=replace(acts.state.desired, persisted=recorded))
+        before = made.objects()
+
+        with pytest.raises(Conflict, match="another etcd cluster answers"):
+            acts.act(action)
+        assert (made.objects(), _names(made)) == (before, ["c-0", "c-1"])
+
+
 def test_the_claim_of_a_peer_that_was_made_again_is_not_lost() -> None:
     """By the name alone the finalizer would come to the new one, and its claim would go with it some day."""
     with bootstrapped(*persistent(size=3)) as made:
