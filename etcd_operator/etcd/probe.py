@@ -242,9 +242,12 @@ class _Round:
             self._hedge_at = self._start
 
     def _seek_proof(self) -> None:
-        """Ask the first voter that knows a leader; when it fails or hesitates, all that may prove."""
+        """Ask the first voter that knows a leader; when it fails or hesitates, all that may prove.
+
+        While nothing is under way, nobody else can turn out to know one.
+        """
         able = self._candidates()
-        if not self._is_proven() and time.monotonic() < self._hedge_at:
+        if not self._is_proven() and self._under_way and time.monotonic() < self._hedge_at:
             if any(target.proof_sent for target in self._targets.values()):
                 return
             able = [target for target in able if not target.knows_no_leader][:1]
