@@ -28,7 +28,7 @@ class Etcds(Launcher):
     """All etcd clusters of a test, in the pods of its world."""
 
     def __init__(self, api: ApiServer, clock: Clock) -> None:
-        super().__init__(clock)
+        super().__init__(clock, hangs=False)
         self.serves_metrics = True
         self.broken_versions: set[str] = set()
         self.holds_seeds = ""

@@ -31,7 +31,7 @@ def is_external(member: FakeMember) -> bool:
 
 def externals(made: Bench, size: int = 3, version: str = "3.6.16") -> Externals:
     """Such a cluster, running, with an acknowledged key in it."""
-    etcd = FakeEtcdCluster(cluster_id=0xADA, clock=made.clock)
+    etcd = FakeEtcdCluster(cluster_id=0xADA, clock=made.clock, hangs=False)
     urls = {f"old-{number}": f"http://old-{number}.elsewhere:2380" for number in range(size)}
     etcd.bootstrap(urls)
     members = [

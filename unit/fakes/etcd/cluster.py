@@ -42,10 +42,14 @@ _UNREADABLE = "panic: unmarshal should never fail (proto: cannot parse invalid w
 
 
 class FakeEtcdCluster:
-    """Every method takes its lock, and `changed` is notified after each change."""
+    """Every method takes its lock, and `changed` is notified after each change.
 
-    def __init__(self, *, cluster_id: int = 0xC0FFEE, clock: Clock | None = None) -> None:
-        self.cluster_id = cluster_id
+    hangs: whether what cannot be answered hangs, as in the real one, until the caller's time is over. False,
+    for scenarios with a clock of their own: that time is over at once.
+    """
+
+    def __init__(self, *, cluster_id: int = 0xC0FFEE, clock: Clock | None = None, hangs: bool = True) -> None:
+        self.cluster_id, self.hangs = cluster_id, hangs
         self.changed = threading.Condition(threading.RLock())
         self.members: list[FakeMember] = []
         self.leader: FakeMember | None = None

@@ -56,10 +56,10 @@ class Bootstrapped:
 class Launcher:
     """All clusters of a test, by the token they were bootstrapped with."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, *, hangs: bool = True) -> None:
         self.by_token: dict[str, Bootstrapped] = {}
         self.unsafe: list[str] = []
-        self._clock = clock
+        self._clock, self._hangs = clock, hangs
 
     def start(
         self, options: Options, *, directory: str, address: str, version: str
@@ -148,4 +148,5 @@ class Launcher:
         return Bootstrapped(etcd, tuple(initial_members))
 
     def _new_cluster(self) -> FakeEtcdCluster:
-        return FakeEtcdCluster(cluster_id=0xC0DE + len(self.by_token), clock=self._clock)
+        cluster_id = 0xC0DE + len(self.by_token)
+        return FakeEtcdCluster(cluster_id=cluster_id, clock=self._clock, hangs=self._hangs)

@@ -233,16 +233,23 @@ def _await_turn(call: _Call, answers: _Answers, request: Any, context: grpc.Serv
             cluster.changed.notify_all()
 
     context.add_callback(wake)
-    cluster.changed.wait_for(lambda: member.is_answering or not context.is_active())
+    _await(cluster, context, lambda: member.is_answering)
     if member.is_learner and not call.learner_may(request):
         text = "etcdserver: rpc not supported for learner"
         raise Refusal(grpc.StatusCode.FAILED_PRECONDITION, text)
     if call.needs_quorum(request):
-        cluster.changed.wait_for(lambda: cluster.has_quorum or not context.is_active())
+        _await(cluster, context, lambda: cluster.has_quorum)
     if not context.is_active():
         raise Refusal(grpc.StatusCode.CANCELLED, "the caller has hung up")
     if cluster.users and not call.is_public and not _is_known(cluster, context):
         raise Refusal(grpc.StatusCode.INVALID_ARGUMENT, "etcdserver: user name is empty")
+
+
+def _await(cluster: "FakeEtcdCluster", context: grpc.ServicerContext, can_answer: Callable[[], bool]) -> None:
+    """Until it can answer or the caller has hung up; where nobody is to wait, the caller's time is over."""
+    if not (cluster.hangs or can_answer()):
+        raise Refusal(grpc.StatusCode.DEADLINE_EXCEEDED, "Deadline Exceeded")
+    cluster.changed.wait_for(lambda: can_answer() or not context.is_active())
 
 
 def _answer(call: _Call, answers: _Answers, request: Any) -> Any:
