@@ -59,6 +59,7 @@ RULES: tuple[Rule, ...] = (
     adopt.hold,  # no recovery below knows of external members
     quorum_lost.recover,  # without a quorum no rule below can change the members
     manual_recovery.recover,  # the same where a person requests it
+    in_place.allow_writes,  # of a restore that has ended, which comes before another one begins
     in_place.restore,  # what a person requests comes before repairs of what it gives up
     replace.remount,  # loses nothing: it comes before a loss is believed
     learner.remove_outdated,  # can never start once a voter is removed, which comes next

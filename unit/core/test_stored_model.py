@@ -221,11 +221,10 @@ class StoredRecoveries(ManualRecoveries):
         return bool(name)
 
     def _disarm(self) -> None:
-        """Only a survivor brings it into another cluster, of a restore that failed after it was raised."""
+        """A survivor brings it into another cluster; one that is created again does not know of it."""
         resource = self.world.resource
         recovery = resource.persisted.recovery if resource is not None else None
-        assert recovery is not None
-        assert recovery.survivor
+        assert recovery is None or recovery.survivor, recovery
         for disk in self.world.disks.values():
             disk.full.clear()
 

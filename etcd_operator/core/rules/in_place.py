@@ -195,6 +195,23 @@ def reopen(state: ClusterState) -> Plan | None:
     )
 
 
+def may_be_stopped(state: ClusterState, left: list[Member]) -> bool:
+    """Whether the old cluster may still have the alarm that stopped its puts."""
+    full = any(member.answer is not None and member.answer.is_out_of_space for member in left)
+    return full or not is_led(state, left)
+
+
+def allow_writes(state: ClusterState) -> Plan | None:
+    """Let the cluster take puts again after a restore that ended while that was not possible."""
+    recovery = state.persisted.recovery
+    if recovery is None or not recovery.stopped or not state.has_quorum or not state.healthy_voters:
+        return None
+    action: Action = record(state, msgspec.structs.replace(recovery, stopped=False))
+    if state.is_out_of_space:
+        action = AllowWrites(name=state.healthy_voters[0].name)
+    return Plan.act(action, reason="Repairing", message="letting the cluster take writes again")
+
+
 def has_stopped(state: ClusterState, left: list[Member]) -> bool:
     """Whether the old cluster takes no more puts: its alarm is on, or it has no quorum."""
     if any(member.answer is not None and member.answer.is_out_of_space for member in left):
