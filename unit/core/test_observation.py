@@ -277,7 +277,7 @@ def test_a_learner_of_the_new_cluster_alone_reports_no_list() -> None:
 @pytest.mark.parametrize(("leader", "is_own"), [("id-db-3", True), ("", False)])
 def test_a_quorum_is_that_of_the_new_cluster_if_its_voters_are_healthy(leader: str, is_own: bool) -> None:
     done = recorded(recovery=RECOVERY, cluster_id=OTHER)
-    replies = {"db-1": SURVIVOR, "db-3": replace(SEED, leader=leader)}
+    replies: dict[str, Reply] = {"db-1": SURVIVOR, "db-3": replace(SEED, leader=leader)}
     assert is_own_quorum(join(replies, desired=done, names=("db-1", "db-3"))) is is_own
 
 
