@@ -87,7 +87,8 @@ class DesiredCluster:
     restore in place.
     recovers_after: seconds after which a lost quorum is recovered without a person; None for never.
     adopt: the running cluster that its members join; None for a cluster of its own.
-    restore: what a new cluster begins with; None for nothing.
+    restore: what a new cluster begins with; None for nothing. restored_by: the EtcdRestore that created it on
+    claims with data; empty for none.
     unavailable_since: since when its status reports that (RFC 3339); empty while it is available.
     cluster_version: etcd's own, as its status last had it; None where the status has no such field.
     """
@@ -113,6 +114,7 @@ class DesiredCluster:
     restore_in_place: str = ""
     adopt: Adopt | None = None
     restore: RestoreFrom | None = None
+    restored_by: str = ""
     unavailable_since: str = ""
     cluster_version: str | None = None
 

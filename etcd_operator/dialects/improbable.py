@@ -9,6 +9,7 @@ from etcd_operator.api.improbable import ClusterSpec, ClusterStatus, EtcdCluster
 from etcd_operator.api.meta import ObjectMeta, RawObject, merge_conditions
 from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.api.recovery import after_of
+from etcd_operator.api.restores import RESTORED_FROM_LABEL, UID_ANNOTATION
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.kinds.persistent import PERSISTENT
@@ -73,6 +74,7 @@ class ImprobableDialect:
             "is_paused": cluster.metadata.annotations.get(improbable.PAUSED_ANNOTATION) == "true",
             "recover": _requested(cluster, improbable.RECOVER_ANNOTATION),
             "restore_in_place": _requested(cluster, improbable.RESTORE_ANNOTATION),
+            "restored_by": _restored_by(cluster),
             "recovers_after": after_of(spec.recovery, spec.recovery_after_seconds),
             "pod_template": template,
             "adopt": adopt_of(spec.adopt, cluster.metadata.namespace),
@@ -125,6 +127,12 @@ class ImprobableDialect:
     def member_service(self, cluster: DesiredCluster, name: str) -> RawObject:
         """Raises TypeError: these members have names under the headless Service."""
         raise TypeError(f"{cluster.name}: persistent member {name} has no Service of its own")
+
+
+def _restored_by(cluster: EtcdCluster) -> str:
+    """The name of the EtcdRestore, or its UID where the label with the name was removed."""
+    uid = cluster.metadata.annotations.get(UID_ANNOTATION, "")
+    return uid and cluster.metadata.labels.get(RESTORED_FROM_LABEL, uid)
 
 
 def _requested(cluster: EtcdCluster, annotation: str) -> str:

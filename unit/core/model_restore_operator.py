@@ -152,7 +152,7 @@ class Operator:
             case Act.MARK:
                 self._mark(decision)
             case Act.CREATE_CLUSTER:
-                self._create_cluster(decision.restore)
+                self._create_cluster(decision)
             case Act.CLEAN_UP:
                 self._clean_up(decision)
             case _:
@@ -198,11 +198,11 @@ class Operator:
                 self.world.losses.append(f"{claim.name} is marked without its data")
             claim.cluster, claim.owner = uid, ""
 
-    def _create_cluster(self, restore: Restore) -> None:
+    def _create_cluster(self, decision: Decision) -> None:
         self._count()
         if self.world.cluster is None:
-            self.world.cluster = Cluster(restore=restore.uid)
-            _judge_cluster(self.world, restore)
+            self.world.cluster = Cluster(restore=decision.restore.uid)
+            _judge_cluster(self.world, decision)
 
     def _clean_up(self, decision: Decision) -> None:
         uid = decision.restore.uid
@@ -231,10 +231,16 @@ def _claim_state(claim: Claim | None) -> ClaimState:
     return ClaimState.TERMINATING if claim.is_terminating else ClaimState.OURS
 
 
-def _judge_cluster(world: World, restore: Restore) -> None:
-    """It resumes: on claims of one etcd cluster, all of them, with their data."""
+def _judge_cluster(world: World, decision: Decision) -> None:
+    """It resumes: on claims of one etcd cluster, all that were observed, with their data.
+
+    One that was deleted since then is missed by the cluster itself (`rules.resume`).
+    """
+    restore = decision.restore
+    observed = {member.name for member in decision.state.members if member.claim is ClaimState.MARKED}
     found = {name: world.claims.get(name) for name in restore.members}
-    bad = [n for n, c in found.items() if c is None or (c.cluster, c.data) != (restore.uid, restore.uid)]
+    wrong = [n for n, c in found.items() if c is not None and (c.cluster, c.data) != (restore.uid,) * 2]
+    bad = sorted({*wrong, *(name for name in restore.members if name not in observed)})
     if bad:
         world.losses.append(f"the cluster is created without {bad}")
 

@@ -10,6 +10,7 @@ from unit.core.test_disaster_model import Disasters
 from unit.core.test_membership_model import Memberships
 from unit.core.test_model import Bootstraps
 from unit.core.test_recovery_model import ManualRecoveries, Recoveries
+from unit.core.test_restore_model import Restores
 from unit.core.test_stored_model import StoredRecoveries
 from unit.core.test_upgrade_model import Upgrades
 
@@ -235,4 +236,14 @@ def test_writes_are_allowed_again_although_nobody_led_when_the_restore_ended() -
     machine.the_restore_in_place_is_withdrawn()
     machine.a_process_is_killed(which=0)
     machine.everything_goes_on(times=1)
+    machine.teardown()
+
+
+def test_a_restored_cluster_whose_claim_is_deleted_at_the_last_moment_is_created_all_the_same() -> None:
+    """It does not begin empty (`rules.resume`): only the data that this person deleted is missing."""
+    machine = Restores()
+    machine.begin(replicas=1, passes=8)
+    machine.an_operator_decides_and_is_slow(which=0)
+    machine.a_claim_is_deleted(which=0)
+    machine.it_acts_on_what_it_decided_then()
     machine.teardown()

@@ -121,6 +121,17 @@ def test_claims_that_were_given_up_are_neither_used_nor_counted() -> None:
     assert isinstance(made.actions[0], Remember)
 
 
+def test_a_cluster_that_was_restored_does_not_begin_empty() -> None:
+    state = not_bootstrapped(persistent(restored_by="back"), kept=(KEPT,))
+    made = plan(state)
+    assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "RestoredDataMissing")
+    assert "the EtcdRestore back created this cluster" in made.message
+    assert "remove the annotation etcd.improbable.io/restore-uid" in made.message
+    resumed = on_claims(*(old_claim(name) for name in NAMES))
+    resumed = replace(resumed, desired=replace(resumed.desired, restored_by="back"))
+    assert plan(resumed).reason == "Resuming"
+
+
 def test_a_new_cluster_does_not_start_on_what_an_earlier_one_gave_up() -> None:
     made = plan(not_bootstrapped(persistent(), kept=(KEPT,)))
     assert (made.actions, made.reason, made.requeue_after) == ((), "ClaimInTheWay", 10.0)

@@ -7,6 +7,7 @@ import pytest
 
 from etcd_operator.api import coreos, improbable
 from etcd_operator.api.persisted import Bootstrap
+from etcd_operator.api.restores import RESTORED_FROM_LABEL, UID_ANNOTATION
 from etcd_operator.core.desired import DesiredCluster, PersistedState
 from etcd_operator.core.kinds.ephemeral import EPHEMERAL
 from etcd_operator.core.kinds.persistent import PERSISTENT
@@ -49,6 +50,24 @@ def test_the_requested_recovery_is_read_up_to_a_length() -> None:
 
     assert requested("feed/db-0/1") == "feed/db-0/1"
     assert len(requested("x" * 1000)) == LONGEST_REQUEST
+
+
+@pytest.mark.parametrize(
+    ("annotations", "labels", "expected"),
+    [
+        ({UID_ANNOTATION: "uid-r"}, {RESTORED_FROM_LABEL: "back"}, "back"),
+        ({UID_ANNOTATION: "uid-r"}, {}, "uid-r"),
+        ({}, {RESTORED_FROM_LABEL: "back"}, ""),
+    ],
+    ids=["as created", "without its label", "the annotation was removed"],
+)
+def test_the_restore_that_created_a_cluster_is_known(
+    annotations: dict[str, str], labels: dict[str, str], expected: str
+) -> None:
+    cluster = improbable_cluster()
+    metadata = msgspec.structs.replace(cluster.metadata, annotations=annotations, labels=labels)
+    found = IMPROBABLE.desired(msgspec.structs.replace(cluster, metadata=metadata))
+    assert found.restored_by == expected
 
 
 def test_a_minimal_persistent_cluster() -> None:

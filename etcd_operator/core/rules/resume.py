@@ -8,6 +8,7 @@ cluster waits for a person.
 from collections.abc import Sequence
 
 from etcd_operator.api.persisted import Bootstrap
+from etcd_operator.api.restores import UID_ANNOTATION
 from etcd_operator.core.actions import Plan, Remember
 from etcd_operator.core.desired import PersistedState
 from etcd_operator.core.members import ClaimFacts, quorum
@@ -25,7 +26,20 @@ def resume(state: ClusterState) -> Plan | None:
     claims = [member.claim for member in state.members if member.claim is not None]
     if claims:
         return _resume(claims, state.kept)
-    return _in_the_way(state)
+    return _restored_data_missing(state) or _in_the_way(state)
+
+
+def _restored_data_missing(state: ClusterState) -> Plan | None:
+    """An EtcdRestore created the cluster to resume on its claims: it must not begin empty."""
+    if not state.desired.restored_by:
+        return None
+    return Plan.hold(
+        "RestoredDataMissing",
+        f"the EtcdRestore {state.desired.restored_by} created this cluster for claims that are missing now: "
+        "delete the cluster and create another EtcdRestore; or, to begin with an empty cluster, remove the "
+        f"annotation {UID_ANNOTATION} from it",
+        requeue_after=RETRY_HELD,
+    )
 
 
 def _in_the_way(state: ClusterState) -> Plan | None:
