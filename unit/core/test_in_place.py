@@ -11,7 +11,6 @@ from etcd_operator.core.jobs import JobEnd
 from etcd_operator.core.members import PodProblem
 from etcd_operator.core.plan import plan
 from etcd_operator.core.recovery_actions import (
-    AllowWrites,
     CloseClients,
     ConfirmBackup,
     CreateClosedService,
@@ -28,8 +27,7 @@ from etcd_operator.core.rules.filling import START_PATIENCE
 from etcd_operator.core.starts import Resuming
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
-from etcd_operator.core.stock import BackupSight
-from unit.core.builders import CLUSTER_ID, TOKEN, VERSION, answering, changed, claim, down, peer, with_record
+from unit.core.builders import CLUSTER_ID, TOKEN, VERSION, answering, claim, down, peer, with_record
 from unit.core.stored import (
     DONE,
     FAILED,
@@ -163,55 +161,6 @@ def test_a_failure_is_recorded_before_anything_is_removed(state: ClusterState, e
     (ended,) = plan(remembering(live(NAME), failed)).actions
     assert isinstance(ended, Remember)
     assert ended.persisted.recovery == msgspec.structs.replace(failed, replaces="")
-
-
-def test_a_cancelled_restore_reopens_the_service() -> None:
-    state = seeding(live("", backups=sight(is_closed=True)))
-    made = plan(state)
-    assert made.actions == (AllowWrites(name="db-0"), ReopenClients(name="db-3"), DropSeed(name="db-3"))
-    for name in ("db-0", "db-1"):
-        state = changed(state, name, answer=None)
-    assert plan(state).actions == (ReopenClients(name="db-3"), DropSeed(name="db-3"))
-
-
-LED, SILENT = live(""), down(live(""), "db-0", "db-1")
-
-
-@pytest.mark.parametrize(
-    ("state", "is_stopped"),
-    [
-        pytest.param(LED, False, id="it takes puts"),
-        pytest.param(answering(LED, "db-0", errors=("alarm:NOSPACE",)), True, id="its alarm is on"),
-        pytest.param(SILENT, True, id="it has no quorum"),
-    ],
-)
-def test_it_is_recorded_whether_writes_may_be_stopped_when_a_restore_ends(
-    state: ClusterState, is_stopped: bool
-) -> None:
-    (ended,) = plan(remembering(state, IN_PLACE)).actions
-    assert isinstance(ended, Remember)
-    assert ended.persisted.recovery == msgspec.structs.replace(IN_PLACE, replaces="", stopped=is_stopped)
-
-
-def test_writes_are_allowed_once_there_is_a_quorum() -> None:
-    """An alarm that is raised later is not the operator's."""
-    ended = msgspec.structs.replace(IN_PLACE, replaces="")
-    state = remembering(LED, msgspec.structs.replace(ended, stopped=True))
-    full = answering(state, "db-0", "db-1", errors=("alarm:NOSPACE",))
-    assert plan(full).actions == (AllowWrites(name="db-0"),)
-    assert plan(replace(full, has_quorum=False)).actions == ()
-    (settled,) = plan(state).actions
-    assert isinstance(settled, Remember)
-    assert settled.persisted.recovery == ended
-    assert plan(remembering(full, ended)).reason == "OutOfSpace"
-
-
-def test_a_service_that_is_closed_too_late_is_opened_again() -> None:
-    ended = msgspec.structs.replace(IN_PLACE, replaces="")
-    closed = replace(remembering(live(""), ended), backups=BackupSight(is_closed=True))
-    assert plan(closed).actions == (ReopenClients(name="db-3"),)
-    assert plan(replace(closed, backups=BackupSight())).actions == ()
-    assert plan(replace(live(""), backups=BackupSight(is_closed=True))).actions == ()
 
 
 def test_a_seed_with_a_problem_is_reported() -> None:
