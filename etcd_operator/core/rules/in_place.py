@@ -195,12 +195,6 @@ def reopen(state: ClusterState) -> Plan | None:
     )
 
 
-def may_be_stopped(state: ClusterState, left: list[Member]) -> bool:
-    """Whether the old cluster may still have the alarm that stopped its puts."""
-    full = any(member.answer is not None and member.answer.is_out_of_space for member in left)
-    return full or not is_led(state, left)
-
-
 def allow_writes(state: ClusterState) -> Plan | None:
     """Let the cluster take puts again after a restore that ended while that was not possible."""
     recovery = state.persisted.recovery

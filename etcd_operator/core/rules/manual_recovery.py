@@ -33,7 +33,6 @@ from etcd_operator.core.rules.in_place import (
     CANCELLED,
     has_stopped,
     is_still_requested,
-    may_be_stopped,
     remembering,
     reopening,
     switch,
@@ -189,7 +188,7 @@ def _return(state: ClusterState, recovery: Recovery, reason: str, message: str) 
     if ours or reopen or state.backups.job is not None:
         drops = [DropSeed(name=name) for name in names]
         return Plan.act(*reopen, *drops, reason="RecoveryEnding", message=message, requeue_after=SEED_POLL)
-    is_stopped = recovery.in_place and may_be_stopped(state, responders(state))
+    is_stopped = recovery.in_place and has_stopped(state, responders(state))
     ended = record(state, msgspec.structs.replace(recovery, replaces="", stopped=is_stopped))
     return Plan.act(ended, reason=reason, message=message)
 
