@@ -48,6 +48,11 @@ class Answer:
         return any(OUT_OF_SPACE in error for error in self.errors)
 
     @property
+    def is_corrupt(self) -> bool:
+        """Whether etcd found its own data to differ."""
+        return self.member_id in self.corrupt
+
+    @property
     def is_unhealthy(self) -> bool:
         """Whether it has no leader, its data differs, or it reports an error that is no alarm.
 
@@ -55,7 +60,7 @@ class Answer:
         still answer reads and accept changes of membership, so a member that reports an alarm counts as
         healthy: a lost member must be replaced then, too.
         """
-        if not self.leader or self.member_id in self.corrupt:
+        if not self.leader or self.is_corrupt:
             return True
         return any(not any(alarm in error for alarm in ALARMS) for error in self.errors)
 

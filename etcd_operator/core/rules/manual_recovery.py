@@ -214,7 +214,7 @@ def _await_seed(state: ClusterState, recovery: Recovery, seed: Member, left: lis
             seed.problem.reason,
             f"{message}; {seed.problem.message}; to begin again: kubectl delete etcdpeer {seed.name}",
         )
-    if seed.answer is not None and seed.answer.member_id in seed.answer.corrupt:
+    if seed.answer is not None and seed.answer.is_corrupt:
         return held(*seed_corrupt(message, seed.name))
     return Plan.wait(reason_of(recovery), message, requeue_after=SEED_POLL)
 
