@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from etcd_operator.api.persisted import Bootstrap, Recovery
@@ -205,16 +206,7 @@ RECOVERY = Recovery(
 )
 SURVIVOR = answer("db-1", THREE, leader="", committed=999)
 EARLIER_ID = "beefbeefbeefbeef"
-LATER = Recovery(
-    generation=3,
-    survivor="db-2",
-    revision=2,
-    version="3.6.16",
-    seed="db-3",
-    token="t-3",
-    replaces=EARLIER_ID,
-    former=(CLUSTER_ID,),
-)
+LATER = msgspec.structs.replace(RECOVERY, generation=3, replaces=EARLIER_ID, former=(CLUSTER_ID,))
 
 
 def alone(name: str, cluster_id: str) -> Answer:

@@ -47,6 +47,11 @@ class Acts:
     def act(self, action: Action) -> None:
         self._of.actor.act(self.state, action, lambda reason, _: self.reported.append(reason))
 
+    def remember(self, **changes: Any) -> None:
+        """Let the plan rest on another persisted state."""
+        persisted = replace(self.state.persisted, **changes)
+        self.state = replace(self.state, desired=replace(self.state.desired, persisted=persisted))
+
     def remove(self, name: str) -> None:
         self.act(RemoveMember(name=name, member_id=self.state.by_name[name].id))
 
@@ -155,8 +160,7 @@ def test_no_member_is_changed_by_the_list_of_another_cluster(action: Action) -> 
     with bootstrapped(*persistent(size=3)) as made:
         acts = Acts(made, IMPROBABLE)
         _forget(made, "c-2")
-        recorded = replace(acts.state.persisted, cluster_id="beef")
-        acts.state = replace(acts.state, desired=replace(acts.state.desired, persisted=recorded))
+        acts.remember(cluster_id="beef")
         before = made.objects()
 
         with pytest.raises(Conflict, match="another etcd cluster answers"):
@@ -233,9 +237,8 @@ def test_no_initial_member_is_created_once_the_bootstrap_has_ended(
     """The act is late: since it was planned the cluster has served, and the member was lost."""
     with bootstrapped(*body) as made:
         acts = Acts(made, kind)
-        planned = replace(acts.state.persisted, cluster_id="")
-        acts.state = replace(acts.state, desired=replace(acts.state.desired, persisted=planned))
-        bootstrap = planned.bootstrap
+        acts.remember(cluster_id="")
+        bootstrap = acts.state.persisted.bootstrap
         assert bootstrap is not None
         name = bootstrap.members[0]
         made.delete(resource, name)
