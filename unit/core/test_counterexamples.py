@@ -247,3 +247,14 @@ def test_a_restored_cluster_whose_claim_is_deleted_at_the_last_moment_is_created
     machine.a_claim_is_deleted(which=0)
     machine.it_acts_on_what_it_decided_then()
     machine.teardown()
+
+
+def test_a_survivor_whose_claim_is_being_deleted_is_not_passed_over_for_an_older_backup() -> None:
+    """Kubernetes keeps its volume as long as its pod runs, so its data can be fetched."""
+    machine = StoredRecoveries()
+    machine.begin(size=3, history="backup write", beginning="", passes=6, is_slow=True, is_insistent=True)
+    machine.a_claim_is_deleted(how="kubectl", which=1)
+    machine.a_claim_is_deleted(how="kubectl", which=0)
+    machine.a_claim_is_deleted(how="with its peer", which=2)
+    machine.a_node_is_replaced(node=0)
+    machine.teardown()

@@ -1,6 +1,7 @@
 """Persistent members are given up by name only: when a recovery is offered, refused, begun, ended."""
 
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 import pytest
@@ -31,6 +32,7 @@ from unit.core.builders import (
     with_record,
 )
 from unit.core.manual_recoveries import NAME, RECOVERY, lost
+from unit.core.stored import backup, sight
 
 # Before it begins
 
@@ -39,9 +41,6 @@ NOT_OFFERED = [
     pytest.param(bootstrapped(persistent()), id="a quorum answers"),
     pytest.param(lost(3, 0), id="most answer, and elect a leader just now"),
     pytest.param(lost(3, 0, 1, 2), id="nobody answers: that is reported by another rule"),
-    pytest.param(
-        changed(lost(), "db-2", pod=pod("db-2", is_terminating=True)), id="who answers is being deleted"
-    ),
     pytest.param(
         replace(bootstrapped(ephemeral()), has_quorum=False), id="members whose data ends with their pods"
     ),
@@ -91,19 +90,25 @@ def with_revisions(first: int) -> ClusterState:
     return answering(answering(state, "db-3", revision=first), "db-4", revision=9)
 
 
+def losing_its_claim(state: ClusterState, name: str) -> ClusterState:
+    claim = state.by_name[name].claim
+    assert claim is not None
+    return changed(state, name, claim=replace(claim, is_terminating=True))
+
+
 SURVIVORS = [
     pytest.param(lost(), NAME, id="the only one"),
     pytest.param(with_revisions(8), f"{CLUSTER_ID}/db-4/1", id="the newest data"),
     pytest.param(with_revisions(9), f"{CLUSTER_ID}/db-3/1", id="the first of equals"),
     pytest.param(
-        changed(with_revisions(8), "db-4", peer=peer("db-4", is_existing_only=True, is_terminating=True)),
-        f"{CLUSTER_ID}/db-3/1",
-        id="nobody who is being deleted",
+        losing_its_claim(with_revisions(8), "db-4"),
+        f"{CLUSTER_ID}/db-4/1",
+        id="also if its claim is being deleted: the volume remains while it runs",
     ),
     pytest.param(
         changed(with_revisions(8), "db-4", claim=None),
-        f"{CLUSTER_ID}/db-3/1",
-        id="nobody whose data is being deleted",
+        f"{CLUSTER_ID}/db-4/1",
+        id="also if its claim is gone: its pod still uses the volume",
     ),
 ]
 
@@ -114,6 +119,26 @@ def test_a_loss_is_reported_with_the_name_of_what_could_be_recovered(state: Clus
 
     assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "QuorumLost")
     assert f"{RECOVER_ANNOTATION}={name} " in made.message
+
+
+LEAVING = [
+    pytest.param({"pod": pod("db-4", is_terminating=True)}, id="its pod"),
+    pytest.param({"peer": peer("db-4", is_existing_only=True, is_terminating=True)}, id="its peer"),
+]
+
+
+@pytest.mark.parametrize("parts", LEAVING)
+@pytest.mark.parametrize("asked", ["", f"{CLUSTER_ID}/db-3/1", f"{CLUSTER_ID}/backup:one/1"])
+def test_nothing_older_is_offered_while_who_has_the_newest_data_is_being_deleted(
+    asked: str, parts: dict[str, Any]
+) -> None:
+    state = replace(changed(with_revisions(8), "db-4", **parts), backups=sight(backup(revision=8)))
+
+    made = plan(replace(state, desired=replace(state.desired, recover=asked)))
+
+    assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "QuorumLost")
+    assert "db-4 has the newest data and is being deleted: waiting" in made.message
+    assert RECOVER_ANNOTATION not in made.message
 
 
 def test_each_missing_member_is_reported_with_what_is_known_of_it() -> None:
@@ -135,8 +160,8 @@ REFUSED = [
     ),
     pytest.param(
         changed(lost(asked=NAME), "db-2", pod=pod("db-2", is_terminating=True)),
-        "RecoveryRefused",
-        "no member that could be recovered from answers",
+        "QuorumLost",
+        "db-2 has the newest data and is being deleted",
         id="the survivor is being deleted",
     ),
     pytest.param(

@@ -70,18 +70,29 @@ def offered(state: ClusterState) -> Plan | None:
         return None
     possible = _possible(state, left)
     if not possible:
-        return _nothing_left(state)
+        return _leaving(max(left, key=newest)) if left else _nothing_left(state)
     recovery = next((r for r in possible if is_for(requested, r)), possible[0])
     return _answer_to(state, requested, recovery, left)
 
 
 def _possible(state: ClusterState, left: list[Member]) -> list[Recovery]:
-    """The recoveries that can be requested now; the first one is offered."""
-    survivor = max((m for m in left if remains(m)), key=newest, default=None)
+    """The recoveries that can be requested now; the first one is offered.
+
+    None while the member that has the newest data is being deleted: all others have less.
+    """
+    survivor = max(left, key=newest, default=None)
     backups = newer_than(state, survivor)
     if backups or survivor is None:
         return [next_from_stored(state, backup) for backup in backups]
-    return [next_recovery(state, survivor)]
+    return [next_recovery(state, survivor)] if remains(survivor) else []
+
+
+def _leaving(survivor: Member) -> Plan:
+    return held(
+        "QuorumLost",
+        f"no quorum answers; {survivor.name} has the newest data and is being deleted: waiting until it runs "
+        "again or is gone; if its node does not respond, delete its pod with --force",
+    )
 
 
 def _nothing_left(state: ClusterState) -> Plan | None:

@@ -43,9 +43,11 @@ def is_led(state: ClusterState, left: list[Member]) -> bool:
 
 
 def remains(member: Member) -> bool:
-    """Whether nothing of a member is being deleted: its data can be fetched."""
-    parts = (member.peer, member.claim, member.pod)
-    return all(part is not None and not part.is_terminating for part in parts)
+    """Whether a member goes on running: its data can be fetched.
+
+    Also one whose claim is being deleted: Kubernetes keeps the volume while a pod uses it.
+    """
+    return all(part is not None and not part.is_terminating for part in (member.peer, member.pod))
 
 
 def silent_among(state: ClusterState, left: list[Member]) -> str:
