@@ -258,3 +258,28 @@ def test_a_survivor_whose_claim_is_being_deleted_is_not_passed_over_for_an_older
     machine.a_claim_is_deleted(how="with its peer", which=2)
     machine.a_node_is_replaced(node=0)
     machine.teardown()
+
+
+def test_a_reader_in_a_pod_that_has_ended_is_not_waited_for() -> None:
+    """Its pod was evicted: nobody reports the end of its containers, and the survivor is recovered from."""
+    machine = Bootstraps()
+    machine.begin(is_persistent=False, started=None, size=4)
+    machine.operator_observes_the_world_as_it_is()
+    machine.only_these_run(up={0, 1, 2, 3, 4})
+    machine.operator_observes_the_world_as_it_is()
+    machine.only_these_run(up=set())
+    machine.operator_dies_during_a_pass(stop_after=0)
+    machine.reply_of_an_action_is_lost(stop_after=2)
+    machine.operator_observes_the_world_as_it_is()
+    machine.operator_decides_and_is_slow_to_act()
+    machine.operator_decides_and_is_slow_to_act()
+    machine.operator_decides_and_is_slow_to_act()
+    machine.operator_decides_and_is_slow_to_act()
+    machine.a_process_is_killed(ordinal=0)
+    machine.a_process_is_killed(ordinal=1)
+    machine.operator_dies_during_a_pass(stop_after=0)
+    machine.reply_of_an_action_is_lost(stop_after=2)
+    machine.operator_decides_and_is_slow_to_act()
+    machine.operator_observes_the_world_as_it_is()
+    machine.pods_fail_for_good(failed={0, 1, 2})
+    machine.teardown()

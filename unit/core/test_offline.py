@@ -90,6 +90,12 @@ def test_while_it_is_read_it_is_waited_for() -> None:
     assert "reading the data of db-2" in made.message
 
 
+def test_a_pod_that_has_ended_reads_nothing_whatever_its_status_has_of_its_containers() -> None:
+    ended = replace(pod("db-1"), is_running=False, is_finished=True, reader=READER)
+    state = changed(lost(), "db-1", pod=ended)
+    assert f"={NAME} " in plan(state).message
+
+
 @pytest.mark.parametrize(("asked", "reason"), [("", "QuorumLost"), (NAME, "RecoveryRefused")])
 def test_what_cannot_be_read_is_reported_with_the_next_step(asked: str, reason: str) -> None:
     state = changed(with_pod(restarted(asked), RUNS, reader=READER), RUNS, unreadable="no image")

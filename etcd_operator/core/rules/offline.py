@@ -70,7 +70,9 @@ def _can_be_read(member: Member) -> bool:
 
 
 def _is_being_read(member: Member) -> bool:
-    reader = member.pod.reader if member.pod is not None else None
+    """Not in a pod that has ended: a kubelet that is gone leaves its containers on record as running."""
+    pod = member.pod
+    reader = pod.reader if pod is not None and not pod.is_finished else None
     is_asked = reader is not None and not reader.has_ended and not member.unreadable
     return is_asked and member.report is None and member.refusal is None
 
