@@ -8,6 +8,8 @@ Promises:
   open connections. Silence is a value, `NoAnswer`, not an exception;
 - once a quorum is proven, silent members are given no more than `patience` seconds from the
   start: a node that is down must not slow the probe of the healthy rest;
+- members that are no majority by their own lists are given `_MINORITY_SECONDS` for the proof: a recovery
+  waits for it, and it can come only with the help of a member that the caller does not know;
 - a member that requires a user is asked for the proof in any case: nothing else shows its health;
 - no thread is kept per member and a healthy cluster costs no handshakes.
 
@@ -19,28 +21,18 @@ import queue
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import grpc
-from google.protobuf.message import Message
 
 from etcd_operator.errors import Forbidden, OperatorError, Unavailable
 from etcd_operator.etcd import methods
 from etcd_operator.etcd import rpc_pb2 as pb
-from etcd_operator.etcd.channel import Channels, Connection
+from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import QUORUM_READ, OnCall, ignore_call
 from etcd_operator.etcd.errors import NotForLearner, NotProbed, is_connection_lost, is_own_lack, translate
 from etcd_operator.etcd.methods import Method, Request, Response
-from etcd_operator.etcd.values import (
-    Answered,
-    MemberEntry,
-    NoAnswer,
-    Refused,
-    Reply,
-    Status,
-    members_of,
-    status_of,
-)
+from etcd_operator.etcd.probe_target import Call, Target
+from etcd_operator.etcd.values import Answered, NoAnswer, Refused, Reply
 from etcd_operator.pages import MetricsPage
 
 __all__ = ["Answered", "NoAnswer", "Probe", "Refused", "Reply", "probe"]
@@ -52,7 +44,7 @@ class Probe:
 
     quorum: True is proven. False: a voter was asked and could not prove it in time.
     None: nobody could be asked.
-    is_cut_short: whether time was over before all calls had ended.
+    is_cut_short: whether time was over before all calls had ended, and more time might change the result.
     pages: metrics pages of members; added by the prober, which reads those that a pass needs.
     silent_for: seconds since a silent member was heard, or first asked; added by the prober, which remembers.
     """
@@ -93,73 +85,10 @@ def probe(
 # partitioned from a quorum that they still have.
 _HEDGE_SECONDS = 0.15
 
+_MINORITY_SECONDS = 0.5
+"""From the start, for the proof of those that are no majority. A quorum that exists needs milliseconds."""
+
 _SILENCE = (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED)
-
-
-class _Future(Protocol):
-    """What gRPC gives for a call under way; its own types do not name it."""
-
-    def code(self) -> grpc.StatusCode: ...
-    def details(self) -> str | None: ...
-    def result(self) -> Message: ...
-    def cancel(self) -> bool: ...
-
-
-@dataclass(slots=True, kw_only=True, eq=False)
-class _Target:
-    """One endpoint under way: what was requested and what it has replied so far."""
-
-    connection: Connection
-    status: Status | None = None
-    members: tuple[MemberEntry, ...] | None = None
-    error: OperatorError | None = None
-    is_heard: bool = False
-    proof_sent: bool = False
-    gave_proof: bool = False
-    is_no_voter: bool = False
-
-    @property
-    def may_prove(self) -> bool:
-        """Whether it lives and, by its own report, is a voter not yet asked for the proof."""
-        if self.proof_sent:
-            return False
-        if self.status is None:
-            return self.is_refusing
-        return not self.status.is_learner
-
-    @property
-    def is_refusing(self) -> bool:
-        return self.status is None and isinstance(self.error, Forbidden)
-
-    @property
-    def knows_no_leader(self) -> bool:
-        return self.status is not None and self.status.leader == 0
-
-    def record(self, response: Message) -> None:
-        self.is_heard = True
-        if isinstance(response, pb.StatusResponse):
-            self.status = status_of(response)
-        elif isinstance(response, pb.MemberListResponse):
-            self.members = members_of(response.members)
-        else:
-            self.gave_proof = True
-
-    def reply(self) -> Reply:
-        if self.status is not None:
-            return Answered(status=self.status, members=self.members)
-        if self.is_refusing:
-            return Refused(reason=str(self.error), is_serving=self.gave_proof)
-        return NoAnswer(reason=str(self.error) if self.error is not None else "no answer in time")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Call:
-    """One call under way; `sent` is monotonic."""
-
-    target: _Target
-    name: str
-    sent: float
-    future: _Future
 
 
 @dataclass(kw_only=True)
@@ -172,9 +101,9 @@ class _Round:
     removed: frozenset[str]
     metadata: tuple[tuple[str, str], ...]
     on_call: OnCall
-    _replies: queue.SimpleQueue[_Call] = field(default_factory=queue.SimpleQueue)
-    _under_way: set[_Call] = field(default_factory=set)
-    _targets: dict[str, _Target] = field(default_factory=dict)
+    _replies: queue.SimpleQueue[Call] = field(default_factory=queue.SimpleQueue)
+    _under_way: set[Call] = field(default_factory=set)
+    _targets: dict[str, Target] = field(default_factory=dict)
     _not_asked: str = ""
 
     def __post_init__(self) -> None:
@@ -185,7 +114,7 @@ class _Round:
 
     def run(self, endpoints: Iterable[str]) -> Probe:
         for endpoint in dict.fromkeys(endpoints):
-            target = self._targets[endpoint] = _Target(connection=self.channels.connection(endpoint))
+            target = self._targets[endpoint] = Target(connection=self.channels.connection(endpoint))
             self._ask(target, methods.STATUS, pb.StatusRequest())
             self._ask(target, methods.MEMBER_LIST, pb.MemberListRequest())
         try:
@@ -193,14 +122,14 @@ class _Round:
                 self._receive()
                 self._seek_proof()
         finally:
-            is_cut_short = not self._is_complete()
+            is_cut_short = not self._is_complete() and not self._is_minority()
             self._cancel()
         if self._not_asked:
             raise NotProbed(f"{self._not_asked} was not asked: this process has no file descriptor left")
         replies = {endpoint: target.reply() for endpoint, target in self._targets.items()}
         return Probe(replies=replies, quorum=self._quorum(), is_cut_short=is_cut_short)
 
-    def _ask(self, target: _Target, method: Method[Request, Response], request: Request) -> None:
+    def _ask(self, target: Target, method: Method[Request, Response], request: Request) -> None:
         sent = time.monotonic()
         try:
             future = target.connection.unary(method).future(
@@ -209,7 +138,7 @@ class _Round:
         except ValueError as error:  # another thread closed the channel
             target.error = target.error or Unavailable(str(error))
             return
-        call = _Call(target=target, name=method.name, sent=sent, future=future)
+        call = Call(target=target, name=method.name, sent=sent, future=future)
         self._under_way.add(call)
         future.add_done_callback(lambda _: self._replies.put(call))
 
@@ -232,7 +161,7 @@ class _Round:
         where = f"{call.name} at {call.target.connection.endpoint}"
         self._record_error(call, translate(code, details, call=where, is_write=False))
 
-    def _record_error(self, call: _Call, error: OperatorError) -> None:
+    def _record_error(self, call: Call, error: OperatorError) -> None:
         if call.name == methods.STATUS.name:
             call.target.error = error
         elif call.name == methods.RANGE.name:
@@ -265,17 +194,24 @@ class _Round:
             return not self._candidates() and all(self._is_needless(call) for call in self._under_way)
         return not self._under_way and not self._candidates()
 
-    def _is_needless(self, call: _Call) -> bool:
+    def _is_needless(self, call: Call) -> bool:
         is_spare_proof = call.name == methods.RANGE.name and not call.target.is_refusing
         return is_spare_proof or call.target.connection.endpoint in self.removed
 
-    def _candidates(self) -> list[_Target]:
+    def _candidates(self) -> list[Target]:
         """Who may be asked for the proof: once there is one, only those that refuse everything else."""
         able = [target for target in self._targets.values() if target.may_prove]
         return [target for target in able if target.is_refusing] if self._is_proven() else able
 
     def _limit(self) -> float:
-        return self._patient_until if self._is_proven() else self._end
+        if self._is_proven():
+            return self._patient_until
+        return min(self._end, self._start + _MINORITY_SECONDS) if self._is_minority() else self._end
+
+    def _is_minority(self) -> bool:
+        """Whether all have replied, and there are fewer voters than each of them needs for a quorum."""
+        there = sum(target.is_voter for target in self._targets.values())
+        return all(target.majority > there for target in self._targets.values())
 
     def _quorum(self) -> bool | None:
         if self._is_proven():

@@ -97,6 +97,53 @@ def test_a_survivor_answers_but_proves_no_quorum(fake: FakeEtcdCluster, channels
     assert survivor.members is not None
 
 
+def test_those_that_are_no_majority_by_their_own_lists_are_not_waited_for(
+    fake: FakeEtcdCluster, channels: Channels
+) -> None:
+    """A recovery waits for this, and nobody who was asked can prove a quorum."""
+    endpoints = start(fake, 5)
+    for name in ("m2", "m3", "m4"):
+        fake.stop(name)
+    assert seconds(lambda: probe(channels, endpoints[:2], deadline=LONG, patience=LONG)) < SLACK
+    result = probe(channels, endpoints[:2], deadline=LONG, patience=LONG)
+    assert (result.quorum, result.is_cut_short) == (False, False)
+
+
+def test_those_whose_majority_is_elsewhere_prove_its_quorum_all_the_same(
+    fake: FakeEtcdCluster, channels: Channels
+) -> None:
+    endpoints = start(fake, 3)
+    assert probe(channels, endpoints[2:], deadline=LONG, patience=LONG).quorum is True
+
+
+@pytest.mark.parametrize("freezes", [("m2",), ("m1", "m2")], ids=["a voter", "all but one"])
+def test_where_somebody_is_silent_the_whole_deadline_is_waited_for(
+    fake: FakeEtcdCluster, channels: Channels, freezes: tuple[str, ...]
+) -> None:
+    """It may be electing a leader, or be the one that a quorum needs."""
+    endpoints = start(fake, 3)
+    fake.stop("m0")
+    for name in freezes:
+        fake.freeze(name)
+    begin = time.monotonic()
+    assert probe(channels, endpoints[1:], deadline=1.5, patience=0.1).is_cut_short
+    assert time.monotonic() - begin >= 1.5
+
+
+def test_a_majority_that_has_no_leader_yet_is_given_the_whole_deadline(
+    fake: FakeEtcdCluster, channels: Channels
+) -> None:
+    other = FakeEtcdCluster()
+    try:
+        endpoints = [start(fake, 3)[0], start(other, 3)[0]]
+        for etcd in (fake, other):
+            etcd.stop("m1")
+            etcd.stop("m2")
+        assert seconds(lambda: probe(channels, endpoints, deadline=1.5, patience=0.1)) >= 1.5
+    finally:
+        other.close()
+
+
 def test_a_refused_connection_is_no_answer_and_costs_no_time(
     fake: FakeEtcdCluster, channels: Channels
 ) -> None:

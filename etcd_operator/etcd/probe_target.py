@@ -1,0 +1,109 @@
+"""One member that a probe asks: what was requested of it, and what it has replied so far."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import grpc
+from google.protobuf.message import Message
+
+from etcd_operator.errors import Forbidden, OperatorError
+from etcd_operator.etcd import rpc_pb2 as pb
+from etcd_operator.etcd.channel import Connection
+from etcd_operator.etcd.values import (
+    Answered,
+    MemberEntry,
+    NoAnswer,
+    Refused,
+    Reply,
+    Status,
+    members_of,
+    status_of,
+)
+
+
+class Future(Protocol):
+    """What gRPC gives for a call under way; its own types do not name it."""
+
+    def code(self) -> grpc.StatusCode:
+        """Of a call that has ended."""
+
+    def details(self) -> str | None:
+        """The text of an error."""
+
+    def result(self) -> Message:
+        """The reply to a call that has succeeded."""
+
+    def cancel(self) -> bool:
+        """End the call; false if it has ended."""
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Target:
+    """One endpoint. error: of its Status request. proof_sent: whether it was asked to prove a quorum."""
+
+    connection: Connection
+    status: Status | None = None
+    members: tuple[MemberEntry, ...] | None = None
+    error: OperatorError | None = None
+    is_heard: bool = False
+    proof_sent: bool = False
+    gave_proof: bool = False
+    is_no_voter: bool = False
+
+    @property
+    def may_prove(self) -> bool:
+        """Whether it lives and, by its own report, is a voter not yet asked for the proof."""
+        if self.proof_sent:
+            return False
+        if self.status is None:
+            return self.is_refusing
+        return not self.status.is_learner
+
+    @property
+    def is_refusing(self) -> bool:
+        """Whether it requires a user."""
+        return self.status is None and isinstance(self.error, Forbidden)
+
+    @property
+    def knows_no_leader(self) -> bool:
+        """Whether it replied so."""
+        return self.status is not None and self.status.leader == 0
+
+    @property
+    def is_voter(self) -> bool:
+        """Whether it replied so."""
+        return self.status is not None and not self.status.is_learner
+
+    @property
+    def majority(self) -> int:
+        """How many voters a quorum needs by its own list; 0 if that is not known."""
+        voters = [member for member in self.members or () if not member.is_learner]
+        return len(voters) // 2 + 1 if voters else 0
+
+    def record(self, response: Message) -> None:
+        """Keep what it has replied."""
+        self.is_heard = True
+        if isinstance(response, pb.StatusResponse):
+            self.status = status_of(response)
+        elif isinstance(response, pb.MemberListResponse):
+            self.members = members_of(response.members)
+        else:
+            self.gave_proof = True
+
+    def reply(self) -> Reply:
+        """What became of it in the end."""
+        if self.status is not None:
+            return Answered(status=self.status, members=self.members)
+        if self.is_refusing:
+            return Refused(reason=str(self.error), is_serving=self.gave_proof)
+        return NoAnswer(reason=str(self.error) if self.error is not None else "no answer in time")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Call:
+    """One call under way; `sent` is monotonic."""
+
+    target: Target
+    name: str
+    sent: float
+    future: Future
