@@ -6,14 +6,21 @@ import pytest
 
 from unit.fakes.etcd.cluster import FakeEtcdCluster
 from unit.reconcile.bench import bench
-from unit.reconcile.bodies import MAKERS
+from unit.reconcile.bodies import MAKERS, ephemeral, persistent
 from unit.reconcile.disturbance import DISTURBANCES, Disturbance, survives, survives_lag
 from unit.reconcile.expected import assert_finished
 from unit.reconcile.externals import externals, is_external
 from unit.reconcile.test_adopt import Make, adopt, assert_adopted
 
-WORST = [
-    pytest.param(disturbance, id=name)
+WORST = "the reply is lost and it dies"
+CASES = [
+    pytest.param(
+        make,
+        disturbance,
+        id=f"{make.__name__}-{name}",
+        marks=[pytest.mark.long] if make is persistent and name != WORST else [],
+    )
+    for make in (ephemeral, persistent)
     for name, disturbance in DISTURBANCES.items()
     if disturbance.kills or "409" in name
 ]
@@ -37,8 +44,7 @@ def watch(etcd: FakeEtcdCluster) -> list[str]:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("disturbance", WORST)
-@MAKERS
+@pytest.mark.parametrize(("make", "disturbance"), CASES)
 def test_an_adoption_ends_the_same_whatever_happens_at_any_write(
     make: Make, disturbance: Disturbance
 ) -> None:
@@ -56,7 +62,9 @@ def test_an_adoption_ends_the_same_whatever_happens_at_any_write(
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("skips", [False, True], ids=["late", "listed anew"])
+@pytest.mark.parametrize(
+    "skips", [False, pytest.param(True, marks=pytest.mark.long)], ids=["late", "listed anew"]
+)
 @MAKERS
 def test_an_adoption_on_views_that_lag_ends_the_same(make: Make, skips: bool) -> None:
     write, goes_on = 1, True

@@ -20,11 +20,19 @@ from unit.reconcile.expected import assert_finished
 Make = Callable[..., tuple[Kind, dict[str, object]]]
 
 
+WORST = {"it dies after the reply", "the reply is lost and it dies"}
 BY_SIZE = [
-    pytest.param(size, disturbance, id=f"{size}: {name}")
+    pytest.param(
+        size,
+        disturbance,
+        id=f"{size}: {name}",
+        marks=[pytest.mark.long] if size == 3 and name not in WORST else [],
+    )
     for name, disturbance in DISTURBANCES.items()
-    for size in ((3,) if disturbance.kills or disturbance.after == Cut() else (1,))
-] + [pytest.param(3, DISTURBANCES["it is answered with 409"], id="3: it is answered with 409")]
+    for size in (
+        (3,) if disturbance.kills else (1, 3) if disturbance.after == Cut() or "409" in name else (1,)
+    )
+]
 
 
 @pytest.mark.exhaustive

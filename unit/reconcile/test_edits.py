@@ -83,8 +83,15 @@ def test_three_one_three_edited_at_any_write(kind: Kind) -> None:
     assert write > 5
 
 
-@KINDS
-@pytest.mark.parametrize("pause", [1, 4])
+@pytest.mark.parametrize(
+    ("kind", "pause"),
+    [
+        pytest.param(COREOS, 1, id="coreos.com-1"),
+        pytest.param(IMPROBABLE, 1, id="etcd.improbable.io-1", marks=pytest.mark.long),
+        pytest.param(COREOS, 4, id="coreos.com-4", marks=pytest.mark.long),
+        pytest.param(IMPROBABLE, 4, id="etcd.improbable.io-4", marks=pytest.mark.long),
+    ],
+)
 @pytest.mark.exhaustive
 def test_three_five_three_five_edited_at_any_write(kind: Kind, pause: int) -> None:
     write, goes_on = 1, True
