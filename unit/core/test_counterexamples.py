@@ -10,8 +10,6 @@ from unit.core.test_disaster_model import Disasters
 from unit.core.test_membership_model import Memberships
 from unit.core.test_model import Bootstraps
 from unit.core.test_recovery_model import ManualRecoveries, Recoveries
-from unit.core.test_restore_model import Restores
-from unit.core.test_stored_model import StoredRecoveries
 from unit.core.test_upgrade_model import Upgrades
 
 
@@ -186,14 +184,6 @@ def test_a_survivor_that_was_read_is_asked_again_before_its_cluster_is_given_up(
     machine.teardown()
 
 
-def test_a_seed_whose_data_an_alarm_names_is_reported() -> None:
-    """It is never healthy, and nothing repairs it: the restore in place would wait for ever."""
-    machine = StoredRecoveries()
-    machine.begin(size=3, history="backup", beginning="in place", passes=3, is_insistent=False)
-    machine.data_is_found_to_differ(which=4)
-    machine.teardown()
-
-
 def test_an_initial_member_is_not_created_by_a_late_act_after_the_bootstrap() -> None:
     """Its name is free again, and it would begin empty in place of one that has served."""
     machine = Bootstraps()
@@ -206,57 +196,6 @@ def test_an_initial_member_is_not_created_by_a_late_act_after_the_bootstrap() ->
     machine.pods_are_lost(lost={0})
     machine.operator_acts_on_what_it_decided_then()
     assert "db-0000" not in machine.world.pods
-    machine.teardown()
-
-
-def test_members_that_were_given_up_do_not_decide_about_those_of_the_new_cluster() -> None:
-    """The seed starts again while a former member still runs: its data was deleted, as of no member."""
-    machine = StoredRecoveries()
-    machine.begin(size=1, history="backup write", beginning="in place", passes=5, is_insistent=False)
-    machine.operator_observes_the_world_as_it_is()
-    machine.a_volume_is_not_mounted(which=1)
-    machine.teardown()
-
-
-def test_writes_are_allowed_again_although_the_closed_service_was_deleted() -> None:
-    """Nothing showed any more that the old cluster had been closed, and stopped."""
-    machine = StoredRecoveries()
-    machine.begin(size=3, history="backup write", beginning="in place", passes=5, is_insistent=False)
-    machine.the_seed_is_lost(how="its claim")
-    machine.a_service_is_deleted(which=0)
-    machine.teardown()
-
-
-def test_writes_are_allowed_again_although_nobody_led_when_the_restore_ended() -> None:
-    machine = StoredRecoveries()
-    machine.begin(size=1, history="backup write", beginning="in place", passes=5, is_insistent=False)
-    machine.a_claim_is_deleted(how="kubectl", which=1)
-    machine.the_seed_is_lost(how="its peer")
-    machine.everything_goes_on(times=1)
-    machine.the_restore_in_place_is_withdrawn()
-    machine.a_process_is_killed(which=0)
-    machine.everything_goes_on(times=1)
-    machine.teardown()
-
-
-def test_a_restored_cluster_whose_claim_is_deleted_at_the_last_moment_is_created_all_the_same() -> None:
-    """It does not begin empty (`rules.resume`): only the data that this person deleted is missing."""
-    machine = Restores()
-    machine.begin(replicas=1, passes=8)
-    machine.an_operator_decides_and_is_slow(which=0)
-    machine.a_claim_is_deleted(which=0)
-    machine.it_acts_on_what_it_decided_then()
-    machine.teardown()
-
-
-def test_a_survivor_whose_claim_is_being_deleted_is_not_passed_over_for_an_older_backup() -> None:
-    """Kubernetes keeps its volume as long as its pod runs, so its data can be fetched."""
-    machine = StoredRecoveries()
-    machine.begin(size=3, history="backup write", beginning="", passes=6, is_slow=True, is_insistent=True)
-    machine.a_claim_is_deleted(how="kubectl", which=1)
-    machine.a_claim_is_deleted(how="kubectl", which=0)
-    machine.a_claim_is_deleted(how="with its peer", which=2)
-    machine.a_node_is_replaced(node=0)
     machine.teardown()
 
 
@@ -282,4 +221,28 @@ def test_a_reader_in_a_pod_that_has_ended_is_not_waited_for() -> None:
     machine.operator_decides_and_is_slow_to_act()
     machine.operator_observes_the_world_as_it_is()
     machine.pods_fail_for_good(failed={0, 1, 2})
+    machine.teardown()
+
+
+def test_a_reader_beside_an_etcd_that_crashes_is_not_waited_for() -> None:
+    """Its volume is not mounted; nothing is read of it, and the other member is recovered from."""
+    machine = Upgrades()
+    machine.begin(
+        is_persistent=True, version="3.5.31", size=3, past="3.5.34", is_merciful=False, sizes=(6, True)
+    )
+    machine.a_process_freezes_or_thaws(is_frozen=True, which=0)
+    machine.a_peer_is_deleted(which=1)
+    machine.operator_observes_the_world_as_it_is()
+    machine.operator_observes_with_the_caches_it_has()
+    machine.a_claim_is_deleted(how="at once", which=5)
+    machine.everything_goes_on(times=4)
+    machine.a_peer_is_deleted(which=3)
+    machine.a_peer_is_deleted(which=1)
+    machine.operator_observes_with_the_caches_it_has()
+    machine.a_claim_is_deleted(how="kubectl", which=3)
+    machine.operator_dies_during_a_pass(stop_after=3)
+    machine.operator_dies_during_a_pass(stop_after=3)
+    machine.reply_of_an_action_is_lost(stop_after=4)
+    machine.a_volume_is_not_mounted(which=5)
+    machine.reply_of_an_action_is_lost(stop_after=7)
     machine.teardown()

@@ -90,9 +90,11 @@ def test_while_it_is_read_it_is_waited_for() -> None:
     assert "reading the data of db-2" in made.message
 
 
-def test_a_pod_that_has_ended_reads_nothing_whatever_its_status_has_of_its_containers() -> None:
-    ended = replace(pod("db-1"), is_running=False, is_finished=True, reader=READER)
-    state = changed(lost(), "db-1", pod=ended)
+@pytest.mark.parametrize("is_finished", [False, True], ids=["its etcd crashes", "its pod has ended"])
+def test_a_reader_beside_an_etcd_that_does_not_run_is_not_waited_for(is_finished: bool) -> None:
+    """Nothing is read of it (`reconcile.readings`), and perhaps nobody reports the end of its containers."""
+    stopped = replace(pod("db-1"), is_running=False, is_finished=is_finished, reader=READER)
+    state = changed(lost(), "db-1", pod=stopped)
     assert f"={NAME} " in plan(state).message
 
 

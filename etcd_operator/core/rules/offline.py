@@ -70,9 +70,9 @@ def _can_be_read(member: Member) -> bool:
 
 
 def _is_being_read(member: Member) -> bool:
-    """Not in a pod that has ended: a kubelet that is gone leaves its containers on record as running."""
+    """Only while its etcd runs: nothing is read of one that crashes, or whose pod has ended."""
     pod = member.pod
-    reader = pod.reader if pod is not None and not pod.is_finished else None
+    reader = pod.reader if pod is not None and pod.is_running else None
     is_asked = reader is not None and not reader.has_ended and not member.unreadable
     return is_asked and member.report is None and member.refusal is None
 
