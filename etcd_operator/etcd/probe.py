@@ -8,8 +8,8 @@ Promises:
   open connections. Silence is a value, `NoAnswer`, not an exception;
 - once a quorum is proven, silent members are given no more than `patience` seconds from the
   start: a node that is down must not slow the probe of the healthy rest;
-- members that are no majority by their own lists are given `_MINORITY_SECONDS` for the proof: a recovery
-  waits for it, and it can come only with the help of a member that the caller does not know;
+- voters that are no majority by their own lists are given no more than `Known.proof_patience` seconds for
+  the proof: it can come only with the help of a member that was not asked;
 - a member that requires a user is asked for the proof in any case: nothing else shows its health;
 - no thread is kept per member and a healthy cluster costs no handshakes.
 
@@ -17,6 +17,7 @@ It changes nothing and raises nothing but `Unavailable` for closed `Channels`, a
 process has no file descriptors left for connections: the silence would be its own.
 """
 
+import math
 import queue
 import time
 from collections.abc import Iterable, Mapping
@@ -56,26 +57,42 @@ class Probe:
     silent_for: Mapping[str, float] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What a caller knows that asks all members that there are.
+
+    removed: endpoints of those that are no members any more; not waited for once a quorum is proven.
+    proof_patience: seconds for the proof of a quorum by too few voters.
+    """
+
+    removed: frozenset[str] = frozenset()
+    proof_patience: float = math.inf
+
+
+NOT_ALL = Known()
+"""Of a caller that may ask only some of the members."""
+
+
 def probe(
     channels: Channels,
     endpoints: Iterable[str],
     *,
     deadline: float = 2.0,
     patience: float = 0.5,
-    removed: frozenset[str] = frozenset(),
+    known: Known = NOT_ALL,
     token: str | None = None,
     on_call: OnCall = ignore_call,
 ) -> Probe:
     """Probe the members at `endpoints` (`host:port`); back within `deadline` seconds.
 
-    removed: those of them that are no members any more; they are not waited for once a quorum is proven.
+    known: of a caller that asks all members that it knows.
     """
     metadata = (("token", token),) if token is not None else ()
     return _Round(
         channels=channels,
         deadline=deadline,
         patience=patience,
-        removed=removed,
+        known=known,
         metadata=metadata,
         on_call=on_call,
     ).run(endpoints)
@@ -84,9 +101,6 @@ def probe(
 # How long one voter may take before the others are asked for the proof as well: it may be
 # partitioned from a quorum that they still have.
 _HEDGE_SECONDS = 0.15
-
-_MINORITY_SECONDS = 0.5
-"""From the start, for the proof of those that are no majority. A quorum that exists needs milliseconds."""
 
 _SILENCE = (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED)
 
@@ -98,7 +112,7 @@ class _Round:
     channels: Channels
     deadline: float
     patience: float
-    removed: frozenset[str]
+    known: Known
     metadata: tuple[tuple[str, str], ...]
     on_call: OnCall
     _replies: queue.SimpleQueue[Call] = field(default_factory=queue.SimpleQueue)
@@ -111,6 +125,7 @@ class _Round:
         self._end = self._start + self.deadline
         self._patient_until = min(self._end, self._start + self.patience)
         self._hedge_at = self._start + _HEDGE_SECONDS
+        self._proof_until = self._end
 
     def run(self, endpoints: Iterable[str]) -> Probe:
         for endpoint in dict.fromkeys(endpoints):
@@ -184,6 +199,7 @@ class _Round:
                 self._hedge_at = time.monotonic() + _HEDGE_SECONDS
         for target in able:
             target.proof_sent = True
+            self._proof_until = min(self._end, time.monotonic() + self.known.proof_patience)
             self._ask(target, methods.RANGE, QUORUM_READ)
 
     def _is_proven(self) -> bool:
@@ -196,7 +212,7 @@ class _Round:
 
     def _is_needless(self, call: Call) -> bool:
         is_spare_proof = call.name == methods.RANGE.name and not call.target.is_refusing
-        return is_spare_proof or call.target.connection.endpoint in self.removed
+        return is_spare_proof or call.target.connection.endpoint in self.known.removed
 
     def _candidates(self) -> list[Target]:
         """Who may be asked for the proof: once there is one, only those that refuse everything else."""
@@ -206,12 +222,13 @@ class _Round:
     def _limit(self) -> float:
         if self._is_proven():
             return self._patient_until
-        return min(self._end, self._start + _MINORITY_SECONDS) if self._is_minority() else self._end
+        return self._proof_until if self._is_minority() else self._end
 
     def _is_minority(self) -> bool:
-        """Whether all have replied, and there are fewer voters than each of them needs for a quorum."""
-        there = sum(target.is_voter for target in self._targets.values())
-        return all(target.majority > there for target in self._targets.values())
+        """Whether all have replied in full, and there are fewer voters than each needs for a quorum."""
+        targets = self._targets.values()
+        there = sum(target.is_voter for target in targets)
+        return all(target.status is not None and target.majority > there for target in targets)
 
     def _quorum(self) -> bool | None:
         if self._is_proven():

@@ -39,7 +39,7 @@ from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import OnCall
 from etcd_operator.etcd.errors import NotProbed
 from etcd_operator.etcd.metrics_page import read
-from etcd_operator.etcd.probe import Probe, probe
+from etcd_operator.etcd.probe import Known, Probe, probe
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.quorum_check import Settled
 from etcd_operator.reconcile.slots import EMPTY, PagesNeeded, Slot, answering, no_pages, voters
@@ -59,6 +59,9 @@ class Lane(Enum):
 
 PATIENCE = 0.5
 """Seconds that silent members are waited for at the first request."""
+
+PROOF_PATIENCE = 0.5
+"""Seconds for the proof of a quorum by too few voters: a recovery waits, and a quorum needs milliseconds."""
 
 FULL_PROBE_SECONDS = 30.0
 """Between two probes with the whole deadline of a cluster that has had no quorum for long."""
@@ -282,7 +285,7 @@ class Prober:
             slot.endpoints,
             deadline=within,
             patience=min(patience, within),
-            removed=slot.removed,
+            known=Known(removed=slot.removed, proof_patience=PROOF_PATIENCE),
             on_call=self._on_call,
         )
 

@@ -96,12 +96,13 @@ class RecoveryProofs:
     def _confirm_silence(self, action: ConfirmSilence) -> None:
         """No survivor follows a leader now: there is no quorum that they know of."""
         for name, uid in action.survivors:
-            status = self.etcd(self._endpoint_of(name, uid)).status()
+            status = self.etcd(self._endpoint_of(name, uid, may_leave=True)).status()
             if status.leader or hex_id(status.cluster_id) != self.scope.state.persisted.cluster_id:
                 raise Conflict(f"{name} follows a leader: not recovering")
         self._assert_silent(action.silent, {uid for _, uid in action.survivors})
         for member in action.read:
-            self.readers.ask_again(self.scope, member, self.pod_as_seen(member.name, member.uid))
+            pod = self.pod_as_seen(member.name, member.uid, may_leave=True)
+            self.readers.ask_again(self.scope, member, pod)
         self.scope.report("QuorumLost", action.message)
 
     def _assert_cannot_elect(self, name: str, at: str, gone: tuple[str, ...]) -> None:
@@ -189,19 +190,18 @@ class RecoveryProofs:
         hosts = (self.member_at(self.scope.desired, host_of(peer_url)) for peer_url in peer_urls)
         return name or next(hosts, "")
 
-    def _endpoint_of(self, name: str, uid: str) -> str:
+    def _endpoint_of(self, name: str, uid: str, *, may_leave: bool = False) -> str:
         """Where a survivor serves clients, if it still is the pod that was seen."""
-        return endpoint(self.pod_as_seen(name, uid).status.pod_ip, CLIENT_PORT)
+        return endpoint(self.pod_as_seen(name, uid, may_leave=may_leave).status.pod_ip, CLIENT_PORT)
 
-    def pod_as_seen(self, name: str, uid: str) -> Pod:
-        """A member's pod, live. Raises Conflict if it is another one now, or is being deleted."""
+    def pod_as_seen(self, name: str, uid: str, *, may_leave: bool = False) -> Pod:
+        """A member's pod, live. Raises Conflict if it is another one now, or is being deleted.
+
+        may_leave: whether it may be: one that is not recovered from is merely asked, and may be stuck so.
+        """
         found = self.pod(name)
-        if (
-            found is None
-            or found.metadata.uid != uid
-            or found.metadata.is_deleting
-            or not found.status.pod_ip
-        ):
+        is_same = found is not None and found.metadata.uid == uid and bool(found.status.pod_ip)
+        if found is None or not is_same or (found.metadata.is_deleting and not may_leave):
             raise Conflict(f"{name} has changed since it was observed: not recovering")
         return found
 

@@ -122,15 +122,38 @@ def test_a_loss_is_reported_with_the_name_of_what_could_be_recovered(state: Clus
 
 
 LEAVING = [
-    pytest.param({"pod": pod("db-4", is_terminating=True)}, id="its pod"),
-    pytest.param({"peer": peer("db-4", is_existing_only=True, is_terminating=True)}, id="its peer"),
+    pytest.param(
+        {"pod": pod("db-4", is_terminating=True)},
+        "if its node does not respond, delete its pod with --force",
+        id="its pod",
+    ),
+    pytest.param(
+        {"pod": pod("db-4", is_terminating=True), "claim": None},
+        "delete its pod with --force, which deletes its volume, too",
+        id="its pod, and its claim is gone",
+    ),
+    pytest.param(
+        {"peer": peer("db-4", is_existing_only=True, is_terminating=True)},
+        "the finalizers of its EtcdPeer show who holds it",
+        id="its peer",
+    ),
 ]
 
 
-@pytest.mark.parametrize("parts", LEAVING)
+def test_of_two_with_the_same_data_the_one_that_is_not_being_deleted_is_offered() -> None:
+    made = plan(changed(with_revisions(9), "db-3", pod=pod("db-3", is_terminating=True)))
+    assert f"{RECOVER_ANNOTATION}={CLUSTER_ID}/db-4/1 " in made.message
+
+
+def test_a_survivor_whose_peer_is_gone_is_offered_while_its_pod_runs() -> None:
+    made = plan(changed(with_revisions(8), "db-4", peer=None, claim=None))
+    assert f"{RECOVER_ANNOTATION}={CLUSTER_ID}/db-4/1 " in made.message
+
+
+@pytest.mark.parametrize(("parts", "step"), LEAVING)
 @pytest.mark.parametrize("asked", ["", f"{CLUSTER_ID}/db-3/1", f"{CLUSTER_ID}/backup:one/1"])
 def test_nothing_older_is_offered_while_who_has_the_newest_data_is_being_deleted(
-    asked: str, parts: dict[str, Any]
+    asked: str, parts: dict[str, Any], step: str
 ) -> None:
     state = replace(changed(with_revisions(8), "db-4", **parts), backups=sight(backup(revision=8)))
 
@@ -138,6 +161,7 @@ def test_nothing_older_is_offered_while_who_has_the_newest_data_is_being_deleted
 
     assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "QuorumLost")
     assert "db-4 has the newest data and is being deleted: waiting" in made.message
+    assert step in made.message
     assert RECOVER_ANNOTATION not in made.message
 
 

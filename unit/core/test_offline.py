@@ -94,8 +94,15 @@ def test_while_it_is_read_it_is_waited_for() -> None:
 def test_a_reader_beside_an_etcd_that_does_not_run_is_not_waited_for(is_finished: bool) -> None:
     """Nothing is read of it (`reconcile.readings`), and perhaps nobody reports the end of its containers."""
     stopped = replace(pod("db-1"), is_running=False, is_finished=is_finished, reader=READER)
-    state = changed(lost(), "db-1", pod=stopped)
+    problem = None if is_finished else PodProblem(reason="CrashLoopBackOff", message="it refuses to start")
+    state = changed(lost(), "db-1", pod=stopped, problem=problem)
     assert f"={NAME} " in plan(state).message
+
+
+def test_an_etcd_that_restarts_while_it_is_read_is_waited_for() -> None:
+    restarting = replace(pod("db-1"), is_running=False, reader=READER)
+    made = plan(changed(lost(asked=NAME), "db-1", pod=restarting))
+    assert (made.actions, made.stage) == ((), Stage.WORKING)
 
 
 @pytest.mark.parametrize(("asked", "reason"), [("", "QuorumLost"), (NAME, "RecoveryRefused")])

@@ -10,7 +10,7 @@ import grpc
 import pytest
 
 from etcd_operator.etcd.channel import Channels
-from etcd_operator.etcd.probe import probe
+from etcd_operator.etcd.probe import Known, probe
 from etcd_operator.etcd.values import Answered, NoAnswer, Refused
 from unit.etcd.support import eventually, native_threads, open_files
 from unit.fakes.etcd.cluster import FakeEtcdCluster
@@ -18,6 +18,8 @@ from unit.fakes.etcd.refusals import Refusal
 
 LONG = 60.0
 """Seconds in which all answer, also on a machine that stalls."""
+
+ALL = Known(proof_patience=0.3)
 
 SLACK = 15.0
 """Seconds that such a machine may take longer, less than `LONG`."""
@@ -67,8 +69,13 @@ def test_a_removed_member_is_not_waited_for(fake: FakeEtcdCluster, channels: Cha
     endpoints = start(fake, 3)
     fake.freeze("m1")
     removed = frozenset(endpoints[1:2])
-    assert seconds(lambda: probe(channels, endpoints, deadline=LONG, patience=LONG, removed=removed)) < SLACK
-    result = probe(channels, endpoints, deadline=LONG, patience=LONG, removed=removed)
+    assert (
+        seconds(
+            lambda: probe(channels, endpoints, deadline=LONG, patience=LONG, known=Known(removed=removed))
+        )
+        < SLACK
+    )
+    result = probe(channels, endpoints, deadline=LONG, patience=LONG, known=Known(removed=removed))
     assert result.quorum is True
     assert isinstance(result.replies[endpoints[1]], NoAnswer)
     assert isinstance(result.replies[endpoints[2]], Answered)
@@ -104,8 +111,8 @@ def test_those_that_are_no_majority_by_their_own_lists_are_not_waited_for(
     endpoints = start(fake, 5)
     for name in ("m2", "m3", "m4"):
         fake.stop(name)
-    assert seconds(lambda: probe(channels, endpoints[:2], deadline=LONG, patience=LONG)) < SLACK
-    result = probe(channels, endpoints[:2], deadline=LONG, patience=LONG)
+    assert seconds(lambda: probe(channels, endpoints[:2], deadline=LONG, patience=LONG, known=ALL)) < SLACK
+    result = probe(channels, endpoints[:2], deadline=LONG, patience=LONG, known=ALL)
     assert (result.quorum, result.is_cut_short) == (False, False)
 
 
@@ -113,7 +120,25 @@ def test_those_whose_majority_is_elsewhere_prove_its_quorum_all_the_same(
     fake: FakeEtcdCluster, channels: Channels
 ) -> None:
     endpoints = start(fake, 3)
-    assert probe(channels, endpoints[2:], deadline=LONG, patience=LONG).quorum is True
+    assert probe(channels, endpoints[2:], deadline=LONG, patience=LONG, known=ALL).quorum is True
+
+
+def test_a_minority_whose_status_comes_late_is_asked_for_the_proof(
+    fake: FakeEtcdCluster, channels: Channels
+) -> None:
+    """A Status waits for the disk, and a serializable member list does not."""
+    (endpoint,) = start(fake, 1)
+    fake.member("m0").status_takes = 1.0
+    assert probe(channels, [endpoint], deadline=LONG, patience=LONG, known=ALL).quorum is True
+
+
+def test_a_caller_that_does_not_ask_all_waits_for_the_proof(
+    fake: FakeEtcdCluster, channels: Channels
+) -> None:
+    endpoints = start(fake, 3)
+    fake.stop("m1")
+    fake.stop("m2")
+    assert seconds(lambda: probe(channels, endpoints[:1], deadline=1.5, patience=0.1)) >= 1.5
 
 
 @pytest.mark.parametrize("freezes", [("m2",), ("m1", "m2")], ids=["a voter", "all but one"])
@@ -126,20 +151,23 @@ def test_where_somebody_is_silent_the_whole_deadline_is_waited_for(
     for name in freezes:
         fake.freeze(name)
     begin = time.monotonic()
-    assert probe(channels, endpoints[1:], deadline=1.5, patience=0.1).is_cut_short
+    assert probe(channels, endpoints[1:], deadline=1.5, patience=0.1, known=ALL).is_cut_short
     assert time.monotonic() - begin >= 1.5
 
 
+@pytest.mark.parametrize("seconds_of_status", [0.0, 0.6])
 def test_a_majority_that_has_no_leader_yet_is_given_the_whole_deadline(
-    fake: FakeEtcdCluster, channels: Channels
+    fake: FakeEtcdCluster, channels: Channels, seconds_of_status: float
 ) -> None:
+    """Also where the Status of one of them comes late."""
     other = FakeEtcdCluster()
     try:
         endpoints = [start(fake, 3)[0], start(other, 3)[0]]
+        other.member("m0").status_takes = seconds_of_status
         for etcd in (fake, other):
             etcd.stop("m1")
             etcd.stop("m2")
-        assert seconds(lambda: probe(channels, endpoints, deadline=1.5, patience=0.1)) >= 1.5
+        assert seconds(lambda: probe(channels, endpoints, deadline=1.5, patience=0.1, known=ALL)) >= 1.5
     finally:
         other.close()
 
@@ -298,7 +326,7 @@ WITHOUT_FILES = """
 import os, resource
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.errors import NotProbed
-from etcd_operator.etcd.probe import probe
+from etcd_operator.etcd.probe import Known, probe
 from unit.fakes.etcd.cluster import FakeEtcdCluster
 
 fake = FakeEtcdCluster()

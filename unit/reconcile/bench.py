@@ -12,7 +12,7 @@ from unittest.mock import patch
 
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import OnCall
-from etcd_operator.etcd.probe import Probe, probe
+from etcd_operator.etcd.probe import Known, Probe, probe
 from etcd_operator.kube import reflector
 from etcd_operator.pacing import Exponential
 from etcd_operator.reconcile import prober
@@ -63,11 +63,11 @@ class Bench:
         *,
         deadline: float,
         patience: float,
-        removed: frozenset[str],
+        known: Known,
         on_call: OnCall,
     ) -> Probe:
         """A probe that a slow machine does not cut short: only a member that cannot answer is given up."""
-        del patience, removed
+        del patience, known
         etcds = [process.etcd for process in self.etcds.by_token.values() if process.running]
         silent = any(not e.has_quorum or any(m.is_frozen for m in e.members) for e in etcds)
         seconds = deadline if silent else PROBE_SECONDS

@@ -107,6 +107,21 @@ def test_a_survivor_that_is_another_pod_now_is_none(made: Bench, channels: Chann
         acts.confirm("c-2")
 
 
+def test_a_survivor_whose_deletion_does_not_end_is_asked_like_the_others(
+    made: Bench, channels: Channels
+) -> None:
+    """Its node is cut off from the API server: it has less than the one that is recovered from."""
+    freeze(made, "c-0", "c-1")
+    acts = Acts(made, channels)
+    pod = next(p for p in made.api.objects.select(PODS) if p["metadata"]["labels"][PEER_LABEL] == "c-2")
+    name = pod["metadata"]["name"]
+    made.edit(PODS, name, {"metadata": {"finalizers": ["test/held"]}})
+    made.delete(PODS, name)
+    assert "deletionTimestamp" in made.get(PODS, name)["metadata"]
+    acts.confirm("c-2")
+    assert acts.reported == ["QuorumLost"]
+
+
 def test_a_member_that_is_given_up_without_a_person_is_asked_once_more(
     made: Bench, channels: Channels
 ) -> None:

@@ -70,7 +70,7 @@ def offered(state: ClusterState) -> Plan | None:
         return None
     possible = _possible(state, left)
     if not possible:
-        return _leaving(max(left, key=newest)) if left else _nothing_left(state)
+        return _leaving(max(left, key=_best)) if left else _nothing_left(state)
     recovery = next((r for r in possible if is_for(requested, r)), possible[0])
     return _answer_to(state, requested, recovery, left)
 
@@ -78,20 +78,32 @@ def offered(state: ClusterState) -> Plan | None:
 def _possible(state: ClusterState, left: list[Member]) -> list[Recovery]:
     """The recoveries that can be requested now; the first one is offered.
 
-    None while the member that has the newest data is being deleted: all others have less.
+    None while the members that have the newest data are being deleted: all others have less.
     """
-    survivor = max(left, key=newest, default=None)
+    survivor = max(left, key=_best, default=None)
     backups = newer_than(state, survivor)
     if backups or survivor is None:
         return [next_from_stored(state, backup) for backup in backups]
     return [next_recovery(state, survivor)] if remains(survivor) else []
 
 
+def _best(member: Member) -> tuple[int, int, bool, int]:
+    """Of those with the same data, one that remains is preferred."""
+    revision, committed, order = newest(member)
+    return revision, committed, remains(member), order
+
+
 def _leaving(survivor: Member) -> Plan:
+    """Its pod or its EtcdPeer has been deleted, and it still answers."""
+    step = "the finalizers of its EtcdPeer show who holds it"
+    if survivor.pod is not None and survivor.pod.is_terminating:
+        step = "if its node does not respond, delete its pod with --force"
+        if survivor.claim is None or survivor.claim.is_terminating:
+            step += ", which deletes its volume, too"
     return held(
         "QuorumLost",
         f"no quorum answers; {survivor.name} has the newest data and is being deleted: waiting until it runs "
-        "again or is gone; if its node does not respond, delete its pod with --force",
+        f"again or is gone; {step}",
     )
 
 

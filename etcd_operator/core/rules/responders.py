@@ -47,7 +47,9 @@ def remains(member: Member) -> bool:
 
     Also one whose claim is being deleted: Kubernetes keeps the volume while a pod uses it.
     """
-    return all(part is not None and not part.is_terminating for part in (member.peer, member.pod))
+    if member.pod is None or member.pod.is_terminating:
+        return False
+    return member.peer is None or not member.peer.is_terminating
 
 
 def silent_among(state: ClusterState, left: list[Member]) -> str:

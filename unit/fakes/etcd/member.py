@@ -11,6 +11,7 @@ class FakeMember:
 
     has_led: its process has followed a leader; before that it accepts connections and answers no call.
     is_misled: it takes its peers for disconnected, for ever, although it is in touch with them.
+    status_takes: seconds, as where it waits for the disk.
     """
 
     id: int
@@ -30,6 +31,7 @@ class FakeMember:
     hash: int | None = None
     started_index: int = 0
     has_snapshot: bool = False
+    status_takes: float = 0.0
     server: grpc.Server | None = field(default=None, repr=False)
 
     @property

@@ -71,6 +71,7 @@ class _Answers:
 
     def status(self, _request: pb.StatusRequest) -> pb.StatusResponse:
         cluster, member = self.cluster, self.member
+        cluster.changed.wait_for(lambda: member.server is None, timeout=member.status_takes)
         errors = [f"memberID:{member_id} alarm:{kind} " for member_id, kind in sorted(cluster.alarms)]
         if cluster.leader is None:
             errors.append("etcdserver: no leader")
