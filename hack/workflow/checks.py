@@ -42,6 +42,7 @@ class Run:
         self._times = suite.Timetable()
         self._kubernetes: Kubernetes | None = None
         self._stores: suite.Beside | None = None
+        self._beside: dict[str, suite.Beside] = {}
         self._ending = ExitStack()
 
     def run(self) -> int:
@@ -50,23 +51,27 @@ class Run:
             return self._times.report()
         with self._ending:
             for environment in self._wanted:
-                if suite.BESIDE.get(environment) not in self._wanted:
+                if not self._hosts(environment):
                     self._check_with_others(environment)
         if self._options.down and self._options.kubeconfig is None:
             self._times.run("down", self._take_down)
         return self._times.report()
 
+    def _hosts(self, environment: str) -> list[str]:
+        """Those checks beside which this one runs, in their order."""
+        return [each for each in self._wanted if each in suite.BESIDE.get(environment, ())]
+
     def _check_with_others(self, environment: str) -> None:
-        others = [each for each in self._wanted if suite.BESIDE.get(each) == environment]
-        with ExitStack() as stack:
-            beside: dict[str, suite.Beside] = {}
-            for other in others:
-                print(f"\n== {other}, beside {environment}", flush=True)
-                beside[other] = stack.enter_context(suite.tox_beside(other, self._variables(other)))
-            self._check(environment)
-            for other in others:
+        for other in self._wanted:
+            if self._hosts(other)[:1] == [environment]:
+                print(f"\n== {other}, beside {' and '.join(self._hosts(other))}", flush=True)
+                beside = suite.tox_beside(other, self._variables(other))
+                self._beside[other] = self._ending.enter_context(beside)
+        self._check(environment)
+        for other in self._wanted:
+            if self._hosts(other)[-1:] == [environment]:
                 print(f"\n== {other}", flush=True)
-                seconds, passed = beside[other].finish()
+                seconds, passed = self._beside[other].finish()
                 self._times.note(other, seconds, passed=passed)
 
     def _check(self, environment: str) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -204,3 +205,57 @@ def test_stores_are_loaded_into_the_local_kubernetes_only(tmp_path: Path) -> Non
     local = LocalKubernetes(kubeconfig=tmp_path / "kubeconfig", name="ci", tools=tmp_path)
     assert local.store_loader[-5:] == ("images", "--with", "stores", "--name", "ci")
     assert Kubernetes(kubeconfig=tmp_path / "kubeconfig", tools=tmp_path).store_loader == ()
+
+
+@pytest.mark.parametrize(
+    ("wanted", "steps"),
+    [
+        (
+            "lint type imports unit faults package e2e exclusive",
+            """run lint, run imports, begin type, run unit, await type, begin faults, run e2e,
+            begin package, run exclusive, await faults, await package""",
+        ),
+        ("faults exclusive", "begin faults, run exclusive, await faults"),
+        ("faults e2e", "begin faults, run e2e, await faults"),
+        ("type faults package", "run type, run faults, run package"),
+    ],
+)
+def test_what_never_waits_runs_beside_what_does(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, wanted: str, steps: str
+) -> None:
+    done: list[str] = []
+
+    class Beside(suite.Beside):
+        def __init__(self, name: str, variables: Mapping[str, str]) -> None:
+            super().__init__(["true"], variables)
+            self._name = name
+            done.append(f"begin {name}")
+
+        def finish(self) -> tuple[float, bool]:
+            done.append(f"await {self._name}")
+            return super().finish()
+
+    def tox(name: str, variables: Mapping[str, str]) -> bool:
+        done.append(f"run {name}")
+        return True
+
+    kubernetes = Kubernetes(kubeconfig=tmp_path / "config", tools=tmp_path)
+    monkeypatch.setattr(suite, "install_tox", lambda: True)
+    monkeypatch.setattr(suite, "tox", tox)
+    monkeypatch.setattr(suite, "tox_beside", Beside)
+    monkeypatch.setattr(options, "prepared", lambda _: kubernetes)
+    monkeypatch.setattr(checks, "deploy", lambda *_: None)
+    monkeypatch.setattr(checks, "withdraw", lambda *_: None)
+    assert checks.Run(chosen(*wanted.split())).run() == 0
+    assert done == [step.strip() for step in steps.split(",")]
+
+
+def test_what_is_left_early_ends_with_all_that_it_has_started(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    script = f"exec >{tmp_path / 'fifo'}; (nice; sleep 30; echo survived) & wait"
+    with suite.Beside(["sh", "-c", script], os.environ):
+        output = (tmp_path / "fifo").open()
+        priority = int(output.readline())
+    with output:
+        assert output.read() == ""
+    assert priority == min(os.nice(0) + int(suite.PRIORITY_BESIDE), 19)

@@ -10,6 +10,8 @@ import json
 from etcd_operator.backup_tool.client import NoReport
 from etcd_operator.clock import Clock
 from etcd_operator.core.survivor_report import NAME, ListedVoter, SurvivorReport
+from etcd_operator.etcd.probe import Probe
+from etcd_operator.reconcile.slots import answering
 from etcd_operator.render.survivor_reader import READER_PORT
 from etcd_operator.render.urls import METRICS_PORT
 from unit.fakes.apiserver import ApiServer
@@ -179,6 +181,21 @@ class Etcds(Launcher):
                 PODS, running.namespace, running.pod, patch, "merge", subresource="status"
             )
         return self._api.objects.store.revision != before
+
+    def is_any_silent(self) -> bool:
+        """Whether some process of them all hangs, or waits for a quorum."""
+        etcds = [process.etcd for process in self.by_token.values() if process.running]
+        return any(not etcd.has_quorum or any(m.is_frozen for m in etcd.members) for etcd in etcds)
+
+    def is_as_expected(self, result: Probe) -> bool:
+        """Whether all that could answer this probe did, and one of them proved the quorum that there is."""
+        able = {
+            f"{running.ip}:2379": cluster.etcd.has_quorum and not member.is_learner
+            for running, cluster, member in self._where.values()
+            if member.is_answering
+        }
+        asked = able.keys() & result.replies.keys()
+        return asked <= answering(result) and (bool(result.quorum) or not any(able[at] for at in asked))
 
     def close(self) -> None:
         """End everything."""
