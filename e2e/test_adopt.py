@@ -67,18 +67,20 @@ def test_the_documents_boot_member_is_replaced(space: Space) -> None:
     assert_at_rest(space, 10)
 
 
-KINDS = [pytest.param(ephemeral, id="ephemeral"), pytest.param(persistent, id="persistent")]
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(ephemeral, id="ephemeral", marks=pytest.mark.long),
+        pytest.param(persistent, id="persistent"),
+    ],
+)
 def test_a_cluster_of_three_is_adopted(space: Space, kind: Any) -> None:
     theirs = external(space, 3)
     adopted(space, theirs, kind(version="3.6.16", adopt={"endpoints": theirs.endpoints}))
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [ephemeral, persistent], ids=["ephemeral", "persistent"])
 def test_an_adoption_is_stopped_and_turned_back(space: Space, kind: Any) -> None:
     """The external members are left as they were, with every write."""
     theirs = external(space, 3)

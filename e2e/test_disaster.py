@@ -96,7 +96,6 @@ def test_all_pods_deleted_together_are_restored_from_the_newest_backup(space: Sp
     assert_at_rest(space, 10)
 
 
-@pytest.mark.long
 @pytest.mark.unrestricted
 def test_two_of_three_pods_deleted_as_the_document_does(space: Space) -> None:
     document = created(space)

@@ -5,8 +5,6 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from e2e.support.apiserver import ApiServer, api_server, controllers
 from e2e.support.backups import OF_ONE_CLUSTER, back_up
 from e2e.support.checks import assert_consistent
@@ -17,8 +15,6 @@ from e2e.support.space import Space
 from e2e.support.waiting import LONG, wait_until
 from e2e.test_backups import CLAIM, ON_CLAIM, backup, wait_phase
 from e2e.test_quorum_lost import NAME, await_recovered, names
-
-pytestmark = pytest.mark.long
 
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
 

@@ -35,10 +35,7 @@ def assert_said(space: Space, document: Document, load: Load, reason: str) -> No
 
 @pytest.mark.parametrize(
     "is_survivor_newer",
-    [
-        pytest.param(True, id="newer-survivor", marks=pytest.mark.long),
-        pytest.param(False, id="newer-backup"),
-    ],
+    [pytest.param(True, id="newer-survivor"), pytest.param(False, id="newer-backup")],
 )
 def test_the_newer_of_survivor_and_backup_is_the_source(space: Space, is_survivor_newer: bool) -> None:
     """A backup is newer than a survivor that hung while the others were written to, and was restarted."""

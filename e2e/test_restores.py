@@ -184,7 +184,6 @@ spec:
 """
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("kind", [S3, GCS], ids=lambda kind: kind.name)
 def test_the_bucket_of_the_guide(space: Space, kind: Kind) -> None:
     """Its document as it is for Google, beside the address of the emulator; for Amazon with that URL."""
