@@ -100,8 +100,8 @@ class Membership:
     def _assert_equal(self) -> None:
         """Every healthy voter that no alarm names has the same data, and they are a quorum of all voters."""
         voters = [self._client(voter) for voter in self._trusted()]
-        listed = self._client(_last(self._trusted())).member_list(linearizable=True).members
-        if len(voters) < quorum(sum(not member.is_learner for member in listed)):
+        listed = self._list_of(self._client(_last(self._trusted())))
+        if len(voters) < quorum(sum(not member.is_learner for member in listed.members)):
             raise Conflict("too few voters are left to agree on the data: trying again")
         revision = max(voter.status().revision for voter in voters)
         hashes = [voter.hash_kv(revision, deadline=HASH_DEADLINE) for voter in voters]
@@ -139,8 +139,11 @@ class Membership:
             raise Conflict(f"{name} leads now: it is removed when another member leads")
 
     def _listed(self, but: str = "") -> MemberList:
-        """etcd's list. Raises Conflict if the member that was asked is one of another etcd cluster."""
-        listed, recorded = self._voter(but).member_list(linearizable=True), self.state.persisted.cluster_id
+        return self._list_of(self._voter(but))
+
+    def _list_of(self, client: EtcdClient) -> MemberList:
+        """etcd's list. Raises Conflict if the member that is asked is one of another etcd cluster."""
+        listed, recorded = client.member_list(linearizable=True), self.state.persisted.cluster_id
         if recorded and hex_id(listed.cluster_id) != recorded:
             raise Conflict("another etcd cluster answers than the one on record: not changing members")
         return listed

@@ -121,6 +121,11 @@ def test_a_loss_is_reported_with_the_name_of_what_could_be_recovered(state: Clus
     assert f"{RECOVER_ANNOTATION}={name} " in made.message
 
 
+def test_an_offer_does_not_promise_claims_that_are_deleted_already() -> None:
+    made = plan(losing_its_claim(losing_its_claim(lost(5, 0, 1, 2), "db-1"), "db-4"))
+    assert "their claims are kept but for those that are deleted already (db-1, db-4), or" in made.message
+
+
 LEAVING = [
     pytest.param(
         {"pod": pod("db-4", is_terminating=True)},

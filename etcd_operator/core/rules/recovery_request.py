@@ -152,7 +152,7 @@ def _answer_to(state: ClusterState, requested: str, recovery: Recovery, left: li
         return _begin_by_itself(state, recovery, left, silent)
     how = (
         f"to give them up for good and recover from {source}, annotate the EtcdCluster with "
-        f"{RECOVER_ANNOTATION}={name} ({_cost(recovery)}; their claims are kept, "
+        f"{RECOVER_ANNOTATION}={name} ({_cost(recovery)}; their claims are kept{_but_deleted(state)}, "
         f"or deleted where {DELETE_CLAIMS} is appended to that name)"
         f"{outlook(state) if recovery.backup is None else ''}"
         f"{'; EtcdBackups are not listed yet, and one of them may have more' if is_awaited else ''}"
@@ -174,6 +174,12 @@ def _answer_to(state: ClusterState, requested: str, recovery: Recovery, left: li
             "QuorumLost", f"{silent}: confirming the loss before recovering as {name}", requeue_after=1.0
         )
     return read(state) or _begin(state, recovery, left, f"{silent} given up as requested")
+
+
+def _but_deleted(state: ClusterState) -> str:
+    """Somebody has deleted these: Kubernetes removes them as soon as no pod uses them."""
+    names = [m.claim.name for m in state.members if m.claim is not None and m.claim.is_terminating]
+    return f" but for those that are deleted already ({', '.join(names)})" if names else ""
 
 
 def _cost(recovery: Recovery) -> str:
