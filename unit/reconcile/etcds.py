@@ -11,6 +11,7 @@ from etcd_operator.backup_tool.client import NoReport
 from etcd_operator.clock import Clock
 from etcd_operator.core.survivor_report import NAME, ListedVoter, SurvivorReport
 from etcd_operator.etcd.probe import Probe
+from etcd_operator.etcd.values import Answered
 from etcd_operator.reconcile.slots import answering
 from etcd_operator.render.survivor_reader import READER_PORT
 from etcd_operator.render.urls import METRICS_PORT
@@ -195,7 +196,9 @@ class Etcds(Launcher):
             if member.is_answering
         }
         asked = able.keys() & result.replies.keys()
-        return asked <= answering(result) and (bool(result.quorum) or not any(able[at] for at in asked))
+        partly = {at for at, r in result.replies.items() if isinstance(r, Answered) and r.members is None}
+        is_proven = bool(result.quorum) or not any(able[at] for at in asked)
+        return asked <= answering(result) - partly and is_proven
 
     def close(self) -> None:
         """End everything."""
