@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
+import sys
 from contextlib import ExitStack
 
 from localcluster.console import RefusalError
@@ -23,6 +25,8 @@ some minutes) and the operator on it. The Kubernetes is kept, so that the next r
 def main() -> int:
     """Run the suite; the exit code."""
     chosen = _parser().parse_args()
+    # What runs beside a check has a session of its own, so nobody else ends it.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     return explore(chosen.explore) if chosen.explore else Run(chosen).run()
 
 

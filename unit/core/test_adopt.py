@@ -198,6 +198,15 @@ def test_nothing_is_done_without_a_quorum(state: ClusterState, reason: str) -> N
     assert (made.actions, made.reason) == ((), reason)
 
 
+def test_who_has_the_newest_data_is_named_to_a_person_whose_members_never_come_back() -> None:
+    state = adopting(ours=1, count=1, has_quorum=False)
+    silent = plan(silent_external(state, 0)).message
+    assert "old-0 (id-old-0) (" in silent
+    assert "or, if that is lost, restore a snapshot of db-0 (`etcdctl snapshot save`)" in silent
+    nobody = silent_external(changed(state, "db-0", answer=None), 0)
+    assert "snapshot" not in plan(nobody).message
+
+
 def test_no_recovery_begins_while_external_members_may_return() -> None:
     lost = adopting(ours=3, desired=replace(adopting().desired, kind=ephemeral().kind), has_quorum=False)
     for name in ("db-0001", "db-0002"):

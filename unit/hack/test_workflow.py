@@ -2,6 +2,8 @@
 
 import argparse
 import os
+import signal
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -248,6 +250,26 @@ def test_what_never_waits_runs_beside_what_does(
     monkeypatch.setattr(checks, "withdraw", lambda *_: None)
     assert checks.Run(chosen(*wanted.split())).run() == 0
     assert done == [step.strip() for step in steps.split(",")]
+
+
+def test_a_run_that_is_terminated_ends_what_runs_beside_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[suite.Beside] = []
+
+    def run(self: checks.Run) -> int:
+        with self._ending:
+            begun.append(self._ending.enter_context(suite.Beside(["sleep", "60"], os.environ)))
+            os.kill(os.getpid(), signal.SIGTERM)
+            return 0
+
+    monkeypatch.setattr(sys, "argv", ["hack/test"])
+    monkeypatch.setattr(checks.Run, "run", run)
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        with pytest.raises(SystemExit, match="143"):
+            checks.main()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert begun[0]._process.returncode == -signal.SIGTERM
 
 
 def test_what_is_left_early_ends_with_all_that_it_has_started(tmp_path: Path) -> None:

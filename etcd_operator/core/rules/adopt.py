@@ -91,8 +91,21 @@ def hold(state: ClusterState) -> Plan | None:
             requeue_after=RETRY_HELD,
         )
     if not state.has_quorum or not state.all_healthy_voters:
-        return Plan.hold("QuorumLost", f"no quorum answers: {_troubled(state)}", requeue_after=RECHECK)
+        message = f"no quorum answers: {_troubled(state)}{_way_out(state)}"
+        return Plan.hold("QuorumLost", message, requeue_after=RECHECK)
     return None
+
+
+def _way_out(state: ClusterState) -> str:
+    """What a person can do whose members never come back."""
+    answering = [v for v in state.all_voters if v.answer is not None]
+    if not answering:
+        return ""
+    newest = max(answering, key=lambda voter: voter.answer.committed if voter.answer is not None else 0)
+    return (
+        "; nothing is recovered during an adoption: start the missing members again with their data, or, if "
+        f"that is lost, restore a snapshot of {newest.name} (`etcdctl snapshot save`) to a new cluster"
+    )
 
 
 def _troubled(state: ClusterState) -> str:
