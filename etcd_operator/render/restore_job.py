@@ -9,11 +9,14 @@ a second container runs a program of such an image that does nothing, and the co
 their processes: the command finds etcdutl in `/proc/PID/root`.
 """
 
+from collections.abc import Sequence
+
 from etcd_operator.api.backups import BackupSpec
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.api.restores import CLAIM_UID_ANNOTATION, KIND, UID_LABEL
 from etcd_operator.core.backups.spec import url_in_pod
+from etcd_operator.core.revisions import bump_at
 from etcd_operator.render import job as job_of
 from etcd_operator.render.backup_job import REPORT, container, keys_flag, pod, programs
 from etcd_operator.render.command import SCRATCH
@@ -27,6 +30,8 @@ PROGRESS_PORT = 19998
 CHECK_CONTAINER = "verify"
 CONTAINER = "restore"
 NAME_LABELS = {"app.kubernetes.io/name": "etcd-restore"}
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 _RETRIES = 3
 _NOT_REPEATED = [1, 2, 3]
@@ -70,7 +75,8 @@ def job(  # noqa: PLR0913 -- all that a Job depends on
 
     claim_uid: of the claim, so that another one of that name is not taken for it.
     """
-    flags = [*keys_flag(access), *flags_of(member, sha256)]
+    bump = f"--bump-revision={bump_at(metadata.creation_timestamp)}"
+    flags = [*keys_flag(access), *flags_of(member, sha256), bump]
     spec = restoring_pod(access, member, url, flags, image=image, etcd_image=etcd_image)
     # The member reads what this pod writes, and runs where its volume is.
     spec["securityContext"] = security(template).pod
@@ -124,10 +130,13 @@ def _pod(access: BackupSpec, name: str, image: str, arguments: list[str]) -> Raw
     return pod(access, container(access, name, image, arguments, reads_only=True))
 
 
-def placement(metadata: ObjectMeta, template: PodTemplate) -> RawObject:
+def placement(
+    metadata: ObjectMeta, template: PodTemplate, *, required: Sequence[RawObject] = ()
+) -> RawObject:
     """Where the pods run: as the members, as far as that does not depend on labels of members' pods.
 
     The first pod on a volume may decide for ever on which node or in which zone it is; so the pods spread.
+    required: terms of anti-affinity that they have to keep.
     """
     terms = [
         {
@@ -140,6 +149,8 @@ def placement(metadata: ObjectMeta, template: PodTemplate) -> RawObject:
         for key, weight in (("topology.kubernetes.io/zone", 100), ("kubernetes.io/hostname", 50))
     ]
     affinity: RawObject = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": terms}}
+    if required:
+        affinity["podAntiAffinity"][REQUIRED] = list(required)
     if "nodeAffinity" in template.affinity:
         affinity["nodeAffinity"] = template.affinity["nodeAffinity"]
     placement: RawObject = {"affinity": affinity}

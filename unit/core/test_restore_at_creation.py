@@ -11,6 +11,7 @@ from etcd_operator.core.desired import RestoreFrom
 from etcd_operator.core.members import FetchedBackup, Member, PodFacts
 from etcd_operator.core.plan import plan
 from etcd_operator.core.recovery_actions import ConfirmNothingLeft
+from etcd_operator.core.revisions import PER_SECOND
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
 from etcd_operator.core.stock import StockSight
@@ -116,3 +117,15 @@ def test_a_seed_that_serves_makes_the_cluster_and_tells_what_it_has(fetched: Fet
 def test_pods_without_a_status_are_not_restored_over() -> None:
     made = plan(replace(new(), members=(Member(name="db-0000", pod=pod("db-0000")),)))
     assert (made.stage, made.reason) == (Stage.HELD, "StatusMissing")
+
+
+def test_what_begins_later_has_higher_revisions() -> None:
+    """Even with the same backup: a watcher of the cluster before must not be ahead of this one."""
+    bumps = []
+    for created in ("2026-05-01T00:00:00Z", "2026-05-01T00:00:01Z"):
+        state = new()
+        (_, remembered, *_) = plan(replace(state, desired=replace(state.desired, created=created))).actions
+        assert isinstance(remembered, Remember)
+        assert remembered.persisted.recovery is not None
+        bumps.append(remembered.persisted.recovery.bump)
+    assert bumps[1] - bumps[0] == PER_SECOND

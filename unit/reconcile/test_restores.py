@@ -4,10 +4,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from etcd_operator.core.restores.plan import START_PATIENCE
+from etcd_operator.core.revisions import bump_at
 from unit.fakes.apiserver.kinds import CLAIMS, JOBS, PODS
 from unit.reconcile.bench import bench
 from unit.reconcile.bodies import BACKUPS, IMPROBABLE, RESTORES, persistent
-from unit.reconcile.jobs import STORED, Jobs, backup
+from unit.reconcile.jobs import MANIFEST, STORED, Jobs, backup
 from unit.reconcile.restoring import PREFIX, SNAPSHOT, TEMPLATE, Restoring, restore
 
 
@@ -146,8 +148,58 @@ def test_a_pod_on_a_lost_node_is_given_up(made: Restoring) -> None:
     made.made.drain()
     made.made.edit(PODS, pods[0], {"metadata": {"finalizers": ["example.com/node"]}})
     made.made.delete(PODS, pods[0])
+    made.made.wait(START_PATIENCE + 60.0)
+    assert made.reason == "PodPending", "the others run: on a volume for one node it waits for them"
+    for part, pod in (("r-1-", pods[1]), ("r-2-", pods[2])):
+        made.finish(made.named(part)[0], pod, {"snapshot": SNAPSHOT}, 0)
+    made.made.wait(START_PATIENCE - 60.0)
+    assert made.reason == "PodPending"
     made.made.run_until(lambda: made.phase == "Failed")
     assert made.reason == "NotStarted"
+
+
+def test_what_an_etcdbackup_did_not_store_is_not_restored(made: Restoring) -> None:
+    """Something else was put in its place since."""
+    made.made.create(*backup("one"))
+    jobs = Jobs(made.made)
+    made.made.run_until(lambda: bool(jobs.all()))
+    jobs.run(jobs.one(), {**STORED, "manifest": {**MANIFEST, "sha256": "cd" * 32}})
+    made.made.create(*restore(source={"backupName": "one"}))
+    made.until_ended("Failed")
+    assert made.reason == "Replaced"
+    assert made.message.startswith("what is stored at ")
+    assert not made.claims
+
+
+def test_claims_of_a_restore_that_was_replaced_are_waited_for(made: Restoring) -> None:
+    """As by `kubectl replace --force`: Kubernetes has not removed them yet."""
+    metadata = {
+        "name": "c-0",
+        "ownerReferences": [
+            {
+                "apiVersion": "etcd.improbable.io/v1alpha1",
+                "kind": "EtcdRestore",
+                "name": "r",
+                "uid": "another",
+                "controller": True,
+            }
+        ],
+    }
+    made.made.create(CLAIMS, {"metadata": metadata, "spec": {}})
+    made.made.create(*restore())
+    made.made.run_until(lambda: made.reason == "WaitingForDeletion")
+    made.made.delete(CLAIMS, "c-0")
+    made.until_ended()
+
+
+def test_each_restore_begins_with_higher_revisions(made: Restoring) -> None:
+    """Two that begin with one backup, one after the other: no revision is issued twice."""
+    made.made.create(*restore())
+    made.until(lambda: bool(made.named("r-0-")))
+    (job,) = made.named("r-0-")
+    created = made.made.get(RESTORES, "r")["metadata"]["creationTimestamp"]
+    arguments = job["spec"]["template"]["spec"]["containers"][0]["args"]
+    assert f"--bump-revision={bump_at(created)}" in arguments
 
 
 def test_from_an_etcdbackup_with_its_access(made: Restoring) -> None:

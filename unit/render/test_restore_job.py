@@ -11,6 +11,7 @@ from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.api.restores import UID_LABEL, RestoreSpec
 from etcd_operator.cli import _parser
 from etcd_operator.commands import members, outcome
+from etcd_operator.core.restores import spec as specs
 from etcd_operator.core.restores.spec import access
 from etcd_operator.render import restore_job, restored
 from etcd_operator.render.command import REPORT_PATH
@@ -130,6 +131,12 @@ def test_the_pod_runs_as_and_where_its_member_will() -> None:
     terms = pod["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
     selected = {term["podAffinityTerm"]["labelSelector"]["matchLabels"][UID_LABEL] for term in terms}
     assert selected == {METADATA.uid}, "the pods of a restore spread, since volumes stay where they were"
+
+
+def test_the_pod_runs_where_the_older_field_for_affinity_says() -> None:
+    parsed = spec({f"{TEMPLATE}/affinity": {"nodeAffinity": {"x": 1}}})
+    assert specs.pod_template(parsed).affinity == {"nodeAffinity": {"x": 1}}
+    assert specs.pod_template(spec()).affinity == {}
 
 
 def test_an_optional_credential() -> None:

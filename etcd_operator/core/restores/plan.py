@@ -166,6 +166,9 @@ def verify(state: RestoreState) -> RestorePlan | None:
         return _going("Verifying", message, act=Act.CREATE_CHECK, requeue_after=RECHECK)
     if job.end is JobEnd.SUCCEEDED and job.report is not None and job.report.snapshot is not None:
         snapshot = job.report.snapshot
+        if state.source.sha256 not in ("", snapshot.sha256):
+            found = f"what is stored at {state.source.url} is another backup than that of the EtcdBackup"
+            return _fail("Replaced", f"{found}: its SHA-256 is {snapshot.sha256}: choose another EtcdBackup")
         message = f"verified: {texts.contents(snapshot)}"
         return _going("Verified", message, snapshot=snapshot, requeue_after=0.0)
     return _await((job,), "Verifying", f"verifying {state.source.url}")

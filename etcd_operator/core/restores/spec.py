@@ -8,6 +8,7 @@ import msgspec
 from etcd_operator.api import restore_validations
 from etcd_operator.api.backups import BackupDestination, BackupSource, BackupSpec
 from etcd_operator.api.limits import LONGEST_IMPROBABLE_NAME, NAME_PATTERN
+from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.api.restores import BUCKET_PATTERN, OBJECT_PATH_PATTERN, RestoreSource, RestoreSpec
 from etcd_operator.core.backup_tool.quantity import bytes_of
 from etcd_operator.core.backups.spec import access_problems, url_problems
@@ -32,6 +33,14 @@ def storage(spec: RestoreSpec) -> int | None:
         "requests", {}
     )
     return bytes_of(str(requests.get("storage", "")))
+
+
+def pod_template(spec: RestoreSpec) -> PodTemplate:
+    """The settings of the members' pods, whichever of the two fields has the affinity."""
+    template = spec.cluster_template.spec
+    return msgspec.structs.replace(
+        template.pod_template, affinity=template.affinity or template.pod_template.affinity
+    )
 
 
 def access(spec: RestoreSpec) -> BackupSpec:

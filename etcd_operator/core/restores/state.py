@@ -15,13 +15,14 @@ PENDING, COMPLETED, FAILED = "Pending", "Completed", "Failed"
 class JobState:
     """A Job of this very EtcdRestore, and its newest pod.
 
-    waited: seconds for which passes have seen that nothing of it runs. waits_for: why, as Kubernetes says it.
-    report: of its newest pod that reported. why: why it failed, as Kubernetes says it.
+    uid: of the Job. waited: seconds for which passes have seen that nothing of it runs. waits_for: why, as
+    Kubernetes says it. report: of its newest pod that reported. why: why it failed, as Kubernetes says it.
     claim_uid: of the claim to which it restores; empty if it does not say.
     progress: what its pod last reported; None while none is known.
     """
 
     name: str
+    uid: str = ""
     end: JobEnd = JobEnd.RUNS
     is_terminating: bool = False
     is_running: bool = False
@@ -77,10 +78,12 @@ class ClusterState(Enum):
 class SourceState:
     """Where the backup is: its URL, or why there is none yet.
 
-    is_missing: there is no such EtcdBackup. is_final: waiting does not help.
+    is_missing: there is no such EtcdBackup. is_final: waiting does not help. sha256: of the snapshot that the
+    EtcdBackup has stored; empty if that is not known.
     """
 
     url: str = ""
+    sha256: str = ""
     reason: str = ""
     message: str = ""
     is_missing: bool = False

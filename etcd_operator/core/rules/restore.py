@@ -10,6 +10,7 @@ import msgspec
 from etcd_operator.api.persisted import BackupSource, Via
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.recovery_actions import ConfirmNothingLeft
+from etcd_operator.core.revisions import bump_at
 from etcd_operator.core.rules.loss import Left
 from etcd_operator.core.rules.quorum_lost import go_on, start
 from etcd_operator.core.rules.seed import held, next_recovery_of, under_way
@@ -48,5 +49,6 @@ def _begin(state: ClusterState) -> Plan | None:
 
 def _start(state: ClusterState, source: BackupSource, version: str) -> Plan:
     recovery = next_recovery_of(state, source, revision=0, version=version)
+    recovery = msgspec.structs.replace(recovery, bump=bump_at(state.desired.created))
     proof = ConfirmNothingLeft(message=under_way(recovery), is_loss=False)
     return start(state, recovery, proof)

@@ -1,5 +1,6 @@
 """A Job of an EtcdRestore and its pods, as values."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from etcd_operator.api.restores import CLAIM_UID_ANNOTATION, EtcdRestore
@@ -39,7 +40,7 @@ class JobReader:
 
     def _state(self, key: Key, job: Job, pods: tuple[Pod, ...]) -> JobState:
         is_running = any(_is_running(pod) for pod in pods)
-        what = f"{job.metadata.uid} to run"
+        what = _to_run(job.metadata.uid)
         if is_running:
             self.waits.end(key, what)
         end, message = end_of(job)
@@ -47,6 +48,7 @@ class JobReader:
             end = JobEnd.SUCCEEDED
         return JobState(
             name=job.metadata.name,
+            uid=job.metadata.uid,
             end=end,
             is_terminating=job.metadata.is_deleting,
             is_running=is_running,
@@ -57,6 +59,11 @@ class JobReader:
             progress=self._progress(key, pods),
             claim_uid=job.metadata.annotations.get(CLAIM_UID_ANNOTATION, ""),
         )
+
+    def in_turn(self, key: Key, jobs: Iterable[JobState]) -> None:
+        """One of them runs: on a volume for one node the others wait for it, and are not late."""
+        for job in jobs:
+            self.waits.end(key, _to_run(job.uid))
 
     def _progress(self, key: Key, pods: tuple[Pod, ...]) -> Progress | None:
         """Of the newest pod, while its command runs."""
@@ -70,6 +77,10 @@ class JobReader:
         self.waits.forget(key)
         if self.progress is not None:
             self.progress.forget(key)
+
+
+def _to_run(uid: str) -> str:
+    return f"{uid} to run"
 
 
 def _container(pod: Pod) -> ContainerStatus | None:

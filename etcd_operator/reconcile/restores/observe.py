@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 
 from etcd_operator.api.backups import BackupSpec, EtcdBackup
 from etcd_operator.api.meta import ObjectMeta
-from etcd_operator.api.restores import UID_ANNOTATION, EtcdRestore, RestoreSpec
+from etcd_operator.api.restores import KIND, UID_ANNOTATION, EtcdRestore, RestoreSpec
 from etcd_operator.core.backups.state import COMPLETED as STORED
 from etcd_operator.core.backups.state import FAILED as NOT_STORED
+from etcd_operator.core.jobs import JobEnd
 from etcd_operator.core.restores import spec as specs
 from etcd_operator.core.restores.state import (
     ClaimState,
@@ -90,6 +91,8 @@ class RestoreObserver:
             if m.name in claims and _is_ours(claims[m.name], metadata, m)
         }
         others = [each for name, each in claims.items() if name not in ours]
+        going = [each for each in others if each.is_deleting or _is_of_former(each, metadata)]
+        states = tuple(self._member(key, metadata, m, ours.get(m.name), objects) for m in members)
         state = replace(
             state,
             cluster_name=template.cluster_name,
@@ -98,15 +101,24 @@ class RestoreObserver:
             source=source,
             waited=self.waits.seconds(key, f"{metadata.uid} for its backup"),
             cluster=_cluster(objects, template.cluster_name, metadata.uid),
-            in_the_way=_names(each for each in others if not each.is_deleting),
-            going=_names(each for each in others if each.is_deleting),
+            in_the_way=_names(each for each in others if each not in going),
+            going=_names(going),
             check=self.jobs.read(key, metadata.uid, check_name(metadata), objects),
-            members=tuple(
-                self._member(key, metadata, member, ours.get(member.name), objects) for member in members
-            ),
+            members=self._in_turn(key, states),
         )
         return ObservedRestore(
             key=key, restore=restore, spec=spec, state=state, access=access, members=members, claims=ours
+        )
+
+    def _in_turn(self, key: Key, members: tuple[MemberState, ...]) -> tuple[MemberState, ...]:
+        """While one Job runs, none of the others is late."""
+        jobs = [member.job for member in members if member.job is not None]
+        if not any(job.is_running and job.end is JobEnd.RUNS for job in jobs):
+            return members
+        self.jobs.in_turn(key, jobs)
+        return tuple(
+            replace(member, job=replace(member.job, waited=0.0)) if member.job is not None else member
+            for member in members
         )
 
     def _member(
@@ -134,6 +146,14 @@ def _claims(objects: Objects, cluster: str, members: Iterable[Member]) -> dict[s
 
 def _is_ours(claim: ObjectMeta, restore: ObjectMeta, member: Member) -> bool:
     return claim.controller_uid == restore.uid or restored.is_marked(claim, member)
+
+
+def _is_of_former(claim: ObjectMeta, restore: ObjectMeta) -> bool:
+    """Whether it was made for an EtcdRestore of this name that is gone: Kubernetes is about to remove it."""
+    return any(
+        owner.controller and (owner.kind, owner.name) == (KIND, restore.name) and owner.uid != restore.uid
+        for owner in claim.owner_references
+    )
 
 
 def _claim_state(claim: ObjectMeta | None, member: Member) -> ClaimState:
@@ -174,7 +194,8 @@ def _source(spec: RestoreSpec, objects: Objects) -> tuple[SourceState, BackupSpe
         if stored is None:
             message = f"EtcdBackup {name}: {wrong}"
             return SourceState(reason="UnknownBackup", message=message, is_final=True), None
-        return SourceState(url=backup.status.url), specs.access_of_backup(spec, stored)
+        found = SourceState(url=backup.status.url, sha256=backup.status.sha256)
+        return found, specs.access_of_backup(spec, stored)
     if backup.status.phase == NOT_STORED:
         message = f"EtcdBackup {name} has failed: choose another one"
         return SourceState(reason="BackupFailed", message=message, is_final=True), None

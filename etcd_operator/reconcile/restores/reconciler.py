@@ -15,6 +15,7 @@ import msgspec
 from etcd_operator.api.meta import RawObject
 from etcd_operator.api.restores import EtcdRestore, RestoreFailure
 from etcd_operator.clock import Clock
+from etcd_operator.core.restores import spec as specs
 from etcd_operator.core.restores.plan import RECHECK, Act, RestorePlan, plan
 from etcd_operator.core.restores.state import COMPLETED, FAILED, PENDING, ClaimState
 from etcd_operator.core.restores.status import status
@@ -162,7 +163,7 @@ class RestoreReconciler:
                 observed.restore.metadata,
                 access,
                 member,
-                spec.cluster_template.spec.pod_template,
+                specs.pod_template(spec),
                 image=self.image(),
                 etcd_image=image_of(self.repository, observed.restore.status.version),
                 url=observed.state.source.url,

@@ -1,0 +1,20 @@
+"""Where the Job runs that restores a backup for a cluster that exists."""
+
+from dataclasses import replace
+
+import msgspec
+
+from etcd_operator.render.restore_job import REQUIRED
+from unit.core.builders import persistent
+from unit.render.backups import seed_job_of
+
+
+def test_it_does_not_run_where_the_seed_could_not() -> None:
+    """The members run beside it: where none may share a node, it takes another one, or waits."""
+    apart = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "db"}}}
+    cluster = persistent()
+    template = msgspec.structs.replace(
+        cluster.pod_template, affinity={"podAntiAffinity": {REQUIRED: [apart]}}
+    )
+    job = seed_job_of(replace(cluster, pod_template=template), is_root_owned=False)
+    assert job["spec"]["template"]["spec"]["affinity"]["podAntiAffinity"][REQUIRED] == [apart]
