@@ -204,6 +204,5 @@ class ClusterState:
 
     def is_attempt(self, claim: ClaimFacts) -> bool:
         """Whether a claim was made for a seed, of the recovery under way or before, that never served."""
-        bootstrap = self.persisted.bootstrap
-        is_foreign = bootstrap is not None and claim.token not in ("", bootstrap.token)
+        is_foreign = claim.token not in ("", self.desired.token)
         return self.persisted.is_recovering and is_foreign and not claim.cluster_id

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from etcd_operator.api.improbable import RECOVER_ANNOTATION
-from etcd_operator.api.persisted import Upgrade
+from etcd_operator.api.persisted import Adoption, Upgrade
 from etcd_operator.core.actions import Remember, Stage
 from etcd_operator.core.plan import plan
 from etcd_operator.core.recovery_actions import ConfirmBackup, ConfirmSilence, DropSeed, FillSeed
@@ -123,6 +123,14 @@ def test_a_failed_job_is_followed_by_the_next_attempt_once_that_is_named() -> No
     assert made.message.startswith(f"{LOST_NAME} failed (BackupDamaged): one.db is damaged; ")
     quiet = plan(replace(state, desired=replace(state.desired, recover="")))
     assert quiet.message.startswith(f"{LOST_NAME} failed (BackupDamaged): one.db is damaged; ")
+
+
+def test_a_job_is_waited_for_in_a_cluster_that_was_adopted_as_in_any_other() -> None:
+    """It was never bootstrapped: the claim of the seed must not be taken for that of a lost member."""
+    bootstrapped_by_us = filling(replace(gone(LOST_NAME), backups=sight(job=job())), RECOVERY)
+    adopted = with_record(bootstrapped_by_us, bootstrap=None, adoption=Adoption(members=(), finished=True))
+    assert plan(adopted) == plan(bootstrapped_by_us)
+    assert not plan(adopted).actions
 
 
 def test_a_quorum_that_returns_ends_it() -> None:
