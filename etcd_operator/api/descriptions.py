@@ -96,6 +96,8 @@ _ADOPTION = {
     "status.adoption.members[].endpoint": "Where it serves clients.",
     "status.adoption.members[].peerURLs": "Its peer URLs.",
     "status.adoption.members[].removed": "Whether its removal has begun.",
+    "status.adoption.committed": "The raft index of that cluster when this was last written.",
+    "status.adoption.vacated": "Whether the only member of this resource leaves, or has left.",
     "status.adoption.finished": "Whether only members of this resource are left.",
 }
 _RECOVERY = {

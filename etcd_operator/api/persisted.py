@@ -143,9 +143,15 @@ class Adoption(Value, frozen=True, kw_only=True):
     """The adoption of a running etcd cluster, in progress or finished.
 
     Written together with the ID of that cluster, before the first object is created.
+
+    committed: raft index that its members had reached when this was last written: one that reports less has
+    lost data. vacated: the removal of the only member of ours has begun, and none was added since, so lists
+    without ours are right.
     """
 
     members: tuple[AdoptedMember, ...]
+    committed: int = 0
+    vacated: bool = False
     finished: bool = False
 
 

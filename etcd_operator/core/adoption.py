@@ -2,6 +2,10 @@
 
 Before the adoption is recorded, all that is known are the endpoints in the spec. From then on each member is
 known by its ID, and an answer counts only if that member gave it, of the cluster on record.
+
+IDs do not suffice: etcd derives them from its bootstrap flags. A member that is started again with them and
+without its data has the same ones, forms a cluster without ours, and proves a quorum by itself. To believe it
+would be to delete our copies of the data, perhaps the last ones (I6).
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,24 +35,35 @@ def recorded(desired: DesiredCluster) -> tuple[AdoptedMember, ...]:
     return adoption.members if adoption is not None and not adoption.finished else ()
 
 
-def own_answers(desired: DesiredCluster, replies: Mapping[str, Reply]) -> dict[str, Answer]:
-    """By member ID, the answers of the recorded external members. replies: by endpoint."""
+def have_joined(desired: DesiredCluster, objects: Iterable[Member]) -> bool:
+    """Whether the adopted cluster has to list one of ours: objects are made once it does, and not before.
+
+    Until the removal of the last one begins (`Adoption.vacated`). A claim that was not made for this resource
+    proves nothing.
+    """
+    adoption = desired.persisted.adoption
+    return adoption is not None and not adoption.vacated and any(_is_made(desired, m) for m in objects)
+
+
+def own_answers(
+    desired: DesiredCluster, replies: Mapping[str, Reply], *, with_ours: bool
+) -> tuple[dict[str, Answer], dict[str, str]]:
+    """By member ID, the answers of the recorded external members, and why other answers do not count.
+
+    replies: by endpoint. with_ours: lists without a member of ours do not count (see `have_joined`).
+    """
     found: dict[str, Answer] = {}
+    disbelieved: dict[str, str] = {}
     for member in recorded(desired):
         reply = replies.get(member.endpoint)
-        if isinstance(reply, Answer) and _is_own(desired, member, reply):
+        if not isinstance(reply, Answer):
+            continue
+        why = _doubt(desired, member, reply, with_ours=with_ours)
+        if why:
+            disbelieved[member.id] = why
+        else:
             found[member.id] = reply
-    return found
-
-
-def conflicting_endpoints(desired: DesiredCluster, replies: Mapping[str, Reply]) -> tuple[str, ...]:
-    """The endpoints at which something else than the recorded member answers."""
-    found = ((member, replies.get(member.endpoint)) for member in recorded(desired))
-    return tuple(
-        member.endpoint
-        for member, reply in found
-        if isinstance(reply, Answer) and not _is_own(desired, member, reply)
-    )
+    return found, disbelieved
 
 
 def external(
@@ -68,5 +83,22 @@ def external(
     )
 
 
-def _is_own(desired: DesiredCluster, member: AdoptedMember, answer: Answer) -> bool:
-    return (answer.cluster_id, answer.member_id) == (desired.persisted.cluster_id, member.id)
+def _is_made(desired: DesiredCluster, member: Member) -> bool:
+    if member.pod is not None or member.peer is not None or member.has_service:
+        return True
+    claim = member.claim
+    if claim is None:
+        return False
+    return claim.cluster_uid == desired.uid or claim.cluster_id == desired.persisted.cluster_id
+
+
+def _doubt(desired: DesiredCluster, member: AdoptedMember, answer: Answer, *, with_ours: bool) -> str:
+    """Why this is not the answer of that member, with all of its data; empty if it is."""
+    if (answer.cluster_id, answer.member_id) != (desired.persisted.cluster_id, member.id):
+        return f"another process answers at {member.endpoint}"
+    adoption = desired.persisted.adoption
+    is_behind = adoption is not None and answer.committed < adoption.committed
+    theirs = {each.id for each in recorded(desired)}
+    if is_behind or (with_ours and all(entry.id in theirs for entry in answer.members)):
+        return f"the member at {member.endpoint} lags behind, or runs again without its data"
+    return ""

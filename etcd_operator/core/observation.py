@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from etcd_operator.core import adoption, metrics_pages
 from etcd_operator.core.desired import DesiredCluster, PersistedState
-from etcd_operator.core.members import Member, is_member_name, ordinal_of, quorum
+from etcd_operator.core.members import Member, is_member_name, ordinal_of
 from etcd_operator.core.replies import Answer, EtcdMember, Refusal, Reply, Silence
 from etcd_operator.core.state import ClusterState
 from etcd_operator.pages import MetricsPage
@@ -45,7 +45,8 @@ def observed(
     """
     answers = _own_answers(desired.persisted, replies, url_of)
     # A learner reports no list, so it cannot be authoritative however far its log has come.
-    theirs = adoption.own_answers(desired, external)
+    with_ours = adoption.have_joined(desired, objects.values())
+    theirs, disbelieved = adoption.own_answers(desired, external, with_ours=with_ours)
     reporting = [answer for answer in (*answers.values(), *theirs.values()) if answer.members]
     found = listed(authoritative(desired.persisted, reporting))
     others = adoption.external(desired, found, theirs)
@@ -64,6 +65,7 @@ def observed(
         unknown_members=unknown,
         external=others,
         endpoints=tuple(external.items()),
+        disbelieved=tuple(disbelieved.items()),
         clashes=_clashes(desired, external.values(), name_at),
         cluster_version=metrics_pages.cluster_version(desired, pages),
         is_version_hidden=metrics_pages.is_version_hidden(pages),
@@ -159,12 +161,12 @@ def authoritative(persisted: PersistedState, answers: Iterable[Answer]) -> list[
 def is_own_quorum(state: ClusterState) -> bool:
     """Whether a quorum that was proven may be that of the cluster on record.
 
-    Members of a cluster that was given up, which still run, prove one of their own.
+    Members of a cluster that was given up, which still run, prove one of their own; so may an external member
+    whose answer does not count. Nobody reports who proved it, so a quorum has to follow one leader then.
     """
     given_up = state.persisted.given_up
-    if not any(m.answer is not None and m.answer.cluster_id in given_up for m in state.members):
-        return True
-    return len(state.healthy_voters) >= quorum(len(state.voters))
+    others = any(m.answer is not None and m.answer.cluster_id in given_up for m in state.members)
+    return not (others or state.disbelieved) or state.follows_one_leader
 
 
 def listed(answers: Sequence[Answer]) -> tuple[EtcdMember, ...]:

@@ -24,6 +24,7 @@ class ClusterState:
     unknown_members: entries of etcd's list that the operator did not make, and that no adoption explains.
     external: the listed members of a cluster that is being adopted; the operator did not make them.
     endpoints: what was replied at the endpoints of a cluster that is, or is to be, adopted (`host:port`).
+    disbelieved: why answers of external members do not count, by ID (see `core.adoption`).
     clashes: peer URLs of that cluster's members that those of this resource would have, too.
     unlabelled: pods of its members that lack labels.
     predecessors: what another operator created for members of a cluster of this name, each as kind and name.
@@ -48,6 +49,7 @@ class ClusterState:
     unknown_members: tuple[EtcdMember, ...] = ()
     external: tuple[Member, ...] = ()
     endpoints: tuple[tuple[str, Reply], ...] = ()
+    disbelieved: tuple[tuple[str, str], ...] = ()
     clashes: tuple[str, ...] = ()
     unlabelled: tuple[Unlabelled, ...] = ()
     predecessors: tuple[str, ...] = ()
@@ -187,6 +189,12 @@ class ClusterState:
         ids = [m.answer.leader for m in self.all_healthy_voters if m.answer is not None]
         named = max(set(ids), key=ids.count, default="")
         return next((m for m in self.all_voters if m.entry is not None and m.entry.id == named), None)
+
+    @property
+    def follows_one_leader(self) -> bool:
+        """Whether a quorum of the voters is healthy and reports the same leader."""
+        leaders = [m.answer.leader for m in self.all_healthy_voters if m.answer is not None]
+        return max(map(leaders.count, leaders), default=0) >= self.quorum
 
     @cached_property
     def committed(self) -> int:

@@ -115,9 +115,7 @@ class Observer(Generic[Cluster]):
             budget=self._budget(desired),
             conflict=conflict(desired) if self.conflicting_cluster(key, desired.created) else "",
             is_fresh=self.expectations.are_met(key),
-            has_quorum=probe.quorum is True
-            and is_own_quorum(found)
-            and not adoption.conflicting_endpoints(desired, dict(found.endpoints)),
+            has_quorum=probe.quorum is True and is_own_quorum(found),
             age=(now - instant(desired.created)).total_seconds(),
             unavailable_for=(now - instant(since)).total_seconds() if since else 0.0,
         )

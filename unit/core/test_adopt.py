@@ -3,9 +3,10 @@
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
-from etcd_operator.core.actions import CreateMember, DeleteMember, Remember, Stage
+from etcd_operator.core.actions import Action, CreateMember, DeleteMember, Remember, Stage
 from etcd_operator.core.members import Member
 from etcd_operator.core.membership_actions import (
     AddLearner,
@@ -16,11 +17,24 @@ from etcd_operator.core.membership_actions import (
 )
 from etcd_operator.core.plan import plan
 from etcd_operator.core.replies import EtcdMember
+from etcd_operator.core.rules.presence import before_removal
 from etcd_operator.core.starts import Joining
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
 from unit.core.adoptions import adopting, led_by, silent_external, theirs
-from unit.core.builders import answer, changed, down, entry, ephemeral, old_claim, peer, pod, with_record
+from unit.core.builders import (
+    answer,
+    bootstrapped,
+    changed,
+    down,
+    entry,
+    ephemeral,
+    old_claim,
+    peer,
+    persistent,
+    pod,
+    with_record,
+)
 
 OURS = "id-db-0"
 
@@ -207,6 +221,42 @@ def test_who_has_the_newest_data_is_named_to_a_person_whose_members_never_come_b
     assert "snapshot" not in plan(nobody).message
 
 
+def test_a_person_is_told_what_else_answers_and_to_restore_nothing_while_a_quorum_is_there() -> None:
+    doubt = (("id-old-0", "another process answers at old-0.there:2379"),)
+    state = adopting(ours=1, count=1, has_quorum=False, disbelieved=doubt)
+    silent = plan(silent_external(state, 0)).message
+    assert "old-0 (id-old-0) (another process answers at old-0.there:2379)" in silent
+    unlisted = replace(changed(state, "db-0", entry=None), external=())
+    assert "another process answers at old-0.there:2379" in plan(unlisted).message
+    assert "restore a snapshot of db-0" in plan(unlisted).message
+    assert "restore" not in plan(adopting(has_quorum=False)).message
+
+
+def begun_removal(ours: int, **changes: Any) -> ClusterState:
+    """The removal of old-0 is recorded, and was not carried out."""
+    state = adopting(ours=ours, **changes)
+    adoption = state.persisted.adoption
+    assert adoption is not None
+    first, *others = adoption.members
+    members = (msgspec.structs.replace(first, removed=True), *others)
+    return silent_external(with_record(state, adoption=msgspec.structs.replace(adoption, members=members)), 0)
+
+
+def test_a_removal_that_was_recorded_only_does_not_keep_a_lost_member_from_being_replaced() -> None:
+    """A member whose removal has begun is not asked any more, so it never is healthy."""
+    assert plan(begun_removal(2)).actions[0] == AddLearner(name="db-2")
+
+
+def test_a_removal_that_has_begun_is_carried_out_whatever_the_mode_is() -> None:
+    assert plan(begun_removal(3, mode="Join")).reason == "RemovingExternal"
+
+
+def test_how_to_go_on_without_an_external_member_that_is_lost() -> None:
+    made = plan(silent_external(adopting(ours=2), 1))
+    assert made.reason == "MemberUnhealthy"
+    assert "that never comes back: etcdctl member remove id-old-1" in made.message
+
+
 def test_no_recovery_begins_while_external_members_may_return() -> None:
     lost = adopting(ours=3, desired=replace(adopting().desired, kind=ephemeral().kind), has_quorum=False)
     for name in ("db-0001", "db-0002"):
@@ -225,10 +275,57 @@ def test_without_its_endpoints_an_adoption_stops() -> None:
 # Turning back
 
 
+def is_vacating(action: Action) -> bool:
+    return (
+        isinstance(action, Remember)
+        and action.persisted.adoption is not None
+        and action.persisted.adoption.vacated
+    )
+
+
+def vacated(state: ClusterState, committed: int = 0) -> ClusterState:
+    adoption = state.persisted.adoption
+    assert adoption is not None
+    return with_record(state, adoption=msgspec.structs.replace(adoption, committed=committed, vacated=True))
+
+
+def test_the_removal_of_the_last_of_ours_is_recorded_once_with_the_index_of_the_log() -> None:
+    state = adopting(ours=1, mode="Leave")
+    record, removal = plan(state).actions
+
+    assert is_vacating(record)
+    assert isinstance(record, Remember)
+    assert record.persisted.adoption is not None
+    assert record.persisted.adoption.committed == 20
+    assert isinstance(removal, RemoveMember)
+    assert plan(vacated(state)).actions == (removal,)
+    assert not any(map(is_vacating, plan(adopting(ours=2, mode="Leave")).actions))
+
+
+def test_a_lost_member_that_is_the_only_one_of_ours_is_removed_as_the_last_one() -> None:
+    state = changed(adopting(ours=1), "db-0", claim=None, peer=None, pod=None, answer=None)
+    record, removal = plan(state).actions
+
+    assert is_vacating(record)
+    assert removal == RemoveMember(name="db-0", member_id="id-db-0")
+
+
+def test_when_ours_are_to_join_again_lists_without_them_no_longer_count() -> None:
+    for state in (adopting(ours=1), adopting(ours=0)):
+        record = next(a for a in plan(vacated(state, 30)).actions if isinstance(a, Remember))
+        assert record.persisted.adoption is not None
+        assert (record.persisted.adoption.vacated, record.persisted.adoption.committed) == (False, 30)
+    first, second, *_ = plan(vacated(adopting(ours=0))).actions
+    assert isinstance(first, AddLearner)
+    assert isinstance(second, Remember)
+
+
 def test_the_pending_learner_leaves_first() -> None:
     state = with_learner(adopting(ours=0, mode="Leave"))
 
-    assert plan(state).actions == (
+    record, *rest = plan(state).actions
+    assert is_vacating(record)
+    assert tuple(rest) == (
         RemoveMember(name="db-0", member_id="id-db-0"),
         DeleteMember(name="db-0"),
     )
@@ -272,3 +369,8 @@ def test_when_all_have_left_nothing_is_done_any_more_and_nothing_is_wrong() -> N
     assert theirs(3) == tuple(member.entry for member in state.external)
     degraded = next(c for c in conditions(state, made) if c.type == "Degraded")
     assert degraded.status == "False"
+
+
+def test_without_an_adoption_nothing_is_recorded_of_the_only_member() -> None:
+    state = bootstrapped(persistent(size=1))
+    assert before_removal(state, "db-0") == state.persisted

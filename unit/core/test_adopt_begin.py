@@ -27,6 +27,7 @@ def test_the_cluster_id_and_the_external_members_are_recorded_before_anything_is
     assert remember.persisted.cluster_id == CLUSTER_ID
     assert remember.persisted.bootstrap is None
     assert remember.persisted.adoption is not None
+    assert remember.persisted.adoption.committed == 20
     assert [(m.id, m.endpoint, m.peer_urls) for m in remember.persisted.adoption.members] == [
         (f"id-old-{n}", endpoint(n), (f"http://old-{n}.there:2380",)) for n in range(count)
     ]

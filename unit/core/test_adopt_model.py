@@ -1,4 +1,6 @@
-"""Random adoptions: whatever members fall silent and however the mode changes, no quorum is given up."""
+"""Random adoptions: whatever members fall silent or restart without data, and however the mode changes, no
+quorum is given up, and no copy of the data.
+"""
 
 import random
 from dataclasses import dataclass, field, replace
@@ -6,25 +8,31 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from etcd_operator.api.adoption import Mode
+from etcd_operator.core import adoption
 from etcd_operator.core.actions import Action, DeleteMember, Remember
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import Member, ordinal_of, quorum
 from etcd_operator.core.membership_actions import (
     AddLearner,
+    MembershipAction,
     MoveLeader,
     Promote,
     RemoveExternal,
     RemoveMember,
 )
+from etcd_operator.core.observation import is_own_quorum, observed
 from etcd_operator.core.plan import plan
-from etcd_operator.core.replies import EtcdMember
+from etcd_operator.core.replies import EtcdMember, Reply, Silence
+from etcd_operator.core.rules.protect import min_available as plan_budget
 from etcd_operator.core.state import ClusterState
-from unit.core.adoptions import external, offered, theirs
+from unit.core.adoptions import offered, theirs
 from unit.core.builders import answer, entry, serving
 
 MODES: tuple[Mode, ...] = ("Complete", "Join", "Leave")
 SIZE = 3
 STEPS = 60
+LOG = 40
+"""The raft index of all members that have the data."""
 ENOUGH = 40
 """Steps without a fault in which every adoption ends, or is turned back."""
 
@@ -37,6 +45,10 @@ class World:
     listed: dict[str, EtcdMember]
     leader: str
     silent: set[str] = field(default_factory=set)
+    blank: dict[str, int] = field(default_factory=dict)
+    """External members that run without data, and how long their logs are."""
+    left_over: set[str] = field(default_factory=set)
+    """Members of ours that were removed and still have objects."""
     removed: int = 0
     losses: list[str] = field(default_factory=list)
 
@@ -44,38 +56,61 @@ class World:
     def voters(self) -> list[str]:
         return [each.id for each in self.listed.values() if not each.is_learner]
 
+    @property
+    def able(self) -> list[str]:
+        return [each for each in self.voters if each not in self.silent and each not in self.blank]
+
     def has_quorum(self) -> bool:
-        return sum(each not in self.silent for each in self.voters) >= quorum(len(self.voters))
+        return len(self.able) >= quorum(len(self.voters))
 
     def observe(self) -> ClusterState:
-        listed = tuple(self.listed.values())
-        if self.leader in self.silent or self.leader not in self.voters:
-            self.leader = next((each for each in self.voters if each not in self.silent), "")
-        ours = [each for each in listed if each.name.startswith("db-")]
-        numbers = [ordinal_of(each.name) for each in listed if each.name.startswith("old-")]
-        return ClusterState(
-            desired=self.desired,
-            members=tuple(self._ours(each, listed) for each in ours),
-            external=tuple(self._heard(external(number, listed)) for number in numbers),
+        if self.leader not in self.able:
+            self.leader = next(iter(self.able), "")
+        ours = [each.name for each in self.listed.values() if each.name.startswith("db-")]
+        recorded = adoption.recorded(self.desired)
+        found = observed(
+            self.desired,
+            {name: self._objects(name) for name in (*ours, *self.left_over)},
+            {name: self._reply(f"id-{name}", name) for name in ours},
+            {},
+            external={each.endpoint: self._reply(each.id, each.id.removeprefix("id-")) for each in recorded},
+            url_of=lambda name: entry(name).peer_urls[0],
+            name_at=lambda _: "",
+        )
+        proven = self.has_quorum() or any(each not in self.silent for each in self.blank)
+        return replace(
+            found,
             has_client_service=True,
-            budget=quorum(SIZE),
-            has_quorum=self.has_quorum(),
+            budget=plan_budget(found),
+            has_quorum=proven and is_own_quorum(found),
             age=3600.0,
         )
 
-    def _ours(self, each: EtcdMember, listed: tuple[EtcdMember, ...]) -> Member:
-        member = self._heard(serving(self.desired, each.name, listed, entry=each))
-        if each.is_learner and member.answer is not None:
-            return replace(member, answer=answer(each.name, is_learner=True))
-        return member
+    def _objects(self, name: str) -> Member:
+        listed = tuple(self.listed.values())
+        if f"id-{name}" not in self.listed:
+            listed = (*listed, entry(name))
+        return replace(serving(self.desired, name, listed), entry=None, answer=None)
 
-    def _heard(self, member: Member) -> Member:
-        if member.id in self.silent:
-            return replace(member, answer=None)
-        assert member.answer is not None
-        return replace(member, answer=replace(member.answer, leader=self.leader))
+    def _reply(self, member_id: str, name: str) -> Reply:
+        if member_id not in self.listed or member_id in self.silent:
+            return Silence(seconds=1.0)
+        if member_id in self.blank:
+            return answer(name, theirs(3)[ordinal_of(name) :][:1], committed=self.blank[member_id])
+        leader = self.leader if self.has_quorum() else ""
+        if self.listed[member_id].is_learner:
+            return answer(name, is_learner=True, leader=leader, committed=LOG)
+        return answer(name, tuple(self.listed.values()), leader=leader, committed=LOG)
+
+    def restart_without_data(self, member_id: str, chance: random.Random) -> None:
+        """The log of such a member grows, but it is shorter than that of the others when ours joined."""
+        has_ours = any("db-" in each for each in self.listed) or self.left_over
+        self.blank[member_id] = chance.choice((4, LOG - 1)) if has_ours else 4
 
     def apply(self, action: Action) -> None:
+        if isinstance(action, MembershipAction) and not self.has_quorum():
+            self.losses.append(f"{action} without a quorum")
+            return
         match action:
             case Remember():
                 self.desired = replace(self.desired, persisted=action.persisted)
@@ -91,7 +126,9 @@ class World:
             case RemoveExternal() | RemoveMember():
                 self._remove(action)
             case DeleteMember():
-                assert f"id-{action.name}" not in self.listed
+                if f"id-{action.name}" in self.listed:
+                    self.losses.append(f"the data of {action.name}, which is a member")
+                self.left_over.discard(action.name)
             case _:
                 pass  # objects, which this world has always
 
@@ -100,14 +137,17 @@ class World:
         if self.leader == action.member_id:
             self.losses.append("a leader is removed")
         del self.listed[action.member_id]
+        self.blank.pop(action.member_id, None)
         if had_quorum and not self.has_quorum():
             self.losses.append(f"{action.name} is removed and with it the quorum")
         if isinstance(action, RemoveExternal):
             self.removed += 1
-            ours = [each for each in self.voters if "db-" in each and each not in self.silent]
+            ours = [each for each in self.able if "db-" in each]
             if len(ours) < quorum(len(self.voters)):
                 self.losses.append("an external member is removed too early")
-        elif self.removed:
+            return
+        self.left_over.add(action.name)
+        if self.removed:
             self.losses.append("ours leave after an external member was removed")
 
     def step(self) -> None:
@@ -137,9 +177,16 @@ def test_no_quorum_is_given_up_and_each_adoption_ends(seed: int) -> None:
             world.set_mode(chance.choice(MODES))
         if chance.random() < 0.3 and world.listed:
             world.silent ^= {chance.choice(sorted(world.listed))}
+        if chance.random() < 0.1 and adoption.recorded(world.desired):
+            old = chance.choice(adoption.recorded(world.desired)).id
+            if old in world.blank:
+                del world.blank[old]
+            elif old in world.listed:
+                world.restart_without_data(old, chance)
         world.step()
     last: Mode = "Complete" if world.removed else chance.choice(("Complete", "Leave"))
     world.silent.clear()
+    world.blank.clear()
     world.set_mode(last)
     for _ in range(ENOUGH):
         world.step()
@@ -148,6 +195,7 @@ def test_no_quorum_is_given_up_and_each_adoption_ends(seed: int) -> None:
     ours = [each for each in world.listed if "db-" in each]
     assert len(ours) == (SIZE if last == "Complete" else 0)
     assert (len(world.listed) == SIZE) or last == "Leave"
-    adoption = world.desired.persisted.adoption
-    assert adoption is not None
-    assert adoption.finished is (last == "Complete")
+    assert world.left_over == set()
+    made = world.desired.persisted.adoption
+    assert made is not None
+    assert made.finished is (last == "Complete")

@@ -1,6 +1,7 @@
 """Which answers of external members count, and which endpoints are probed."""
 
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 import pytest
@@ -8,11 +9,22 @@ import pytest
 from etcd_operator.core import adoption
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import Member
-from etcd_operator.core.observation import observed
+from etcd_operator.core.observation import is_own_quorum, observed
+from etcd_operator.core.plan import plan
 from etcd_operator.core.replies import Answer, Reply, Silence
 from etcd_operator.core.state import ClusterState
 from unit.core.adoptions import adopting, endpoint, offered, theirs
-from unit.core.builders import answer, bootstrapped, entry, pod
+from unit.core.builders import (
+    CLUSTER_ID,
+    answer,
+    bootstrapped,
+    claim,
+    entry,
+    ephemeral,
+    persistent,
+    pod,
+    serving,
+)
 
 LISTED = (*theirs(2), entry("db-0"))
 
@@ -63,14 +75,14 @@ def test_what_else_answers_at_an_endpoint_is_no_answer_of_its_member(changes: di
     state = join(DESIRED, replies, {})
 
     assert [member.answer is None for member in state.external] == [True, False]
-    assert adoption.conflicting_endpoints(DESIRED, replies) == (endpoint(0),)
+    assert state.disbelieved == (("id-old-0", f"another process answers at {endpoint(0)}"),)
 
 
 def test_a_silent_external_member_is_listed_by_the_others() -> None:
     state = join(DESIRED, BOTH | {endpoint(1): Silence(seconds=3.0)}, {})
 
     assert [member.is_healthy for member in state.external] == [True, False]
-    assert adoption.conflicting_endpoints(DESIRED, dict(state.endpoints)) == ()
+    assert state.disbelieved == ()
 
 
 def test_before_the_record_no_member_is_known_and_peer_urls_are_compared_with_ours() -> None:
@@ -107,7 +119,104 @@ def test_endpoints_that_are_added_to_a_bootstrapped_cluster_are_not_probed() -> 
 
 
 def test_an_answer_counts_by_the_member_that_gave_it() -> None:
-    found = adoption.own_answers(DESIRED, BOTH)
+    found, disbelieved = adoption.own_answers(DESIRED, BOTH, with_ours=True)
 
+    assert disbelieved == {}
     assert set(found) == {"id-old-0", "id-old-1"}
     assert all(isinstance(each, Answer) for each in found.values())
+
+
+BLANK = answer("old-0", theirs(1))
+"""Of a member that was started again without its data: it has the same IDs, and is alone."""
+BEHIND = "lags behind, or runs again without its data"
+
+
+def recorded(kind: DesiredCluster, ours: int = 1, **changes: Any) -> DesiredCluster:
+    """An adoption of one member."""
+    desired = adopting(ours=ours, count=1, desired=replace(kind, adopt=offered(1).desired.adopt)).desired
+    made = desired.persisted.adoption
+    assert made is not None
+    noted = replace(desired.persisted, adoption=msgspec.structs.replace(made, **changes))
+    return replace(desired, persisted=noted)
+
+
+def found(desired: DesiredCluster, replies: dict[str, Reply], theirs_: Answer = BLANK) -> ClusterState:
+    """Ours have all of their objects, whatever they reply."""
+    listed = (*theirs(1), *(entry(name) for name in replies))
+    state = observed(
+        desired,
+        {name: replace(serving(desired, name, listed), entry=None, answer=None) for name in replies},
+        replies,
+        {},
+        external={endpoint(0): theirs_},
+        url_of=lambda name: f"http://{name}:2380",
+        name_at=lambda url: url.removeprefix("http://").removesuffix(":2380") if "db-" in url else "",
+    )
+    proven = is_own_quorum(state)  # the member without data has proven one
+    return replace(state, has_client_service=True, budget=2, age=3600.0, has_quorum=proven)
+
+
+KINDS = pytest.mark.parametrize("kind", [persistent(), ephemeral()], ids=["persistent", "ephemeral"])
+MODES = pytest.mark.parametrize("mode", ["Join", "Complete", "Leave"])
+
+
+def only_data(kind: DesiredCluster) -> list[dict[str, Reply]]:
+    one, *more = (kind.member_name(number) for number in range(3))
+    listed = (*theirs(1), entry(one))
+    return [
+        {one: answer(one, is_learner=True, leader="", committed=5000)},
+        {one: Silence(seconds=2.0)},
+        {one: answer(one, listed, leader="", committed=5000)},
+        {name: Silence(seconds=2.0) for name in (one, *more)},
+    ]
+
+
+@KINDS
+@MODES
+@pytest.mark.parametrize("case", range(4), ids=["a learner", "silent", "no leader", "three silent"])
+def test_our_copies_outlive_an_external_member_that_restarts_without_data(
+    kind: DesiredCluster, mode: Any, case: int
+) -> None:
+    desired = recorded(kind)
+    assert desired.adopt is not None
+    desired = replace(desired, adopt=replace(desired.adopt, mode=mode))
+    state = found(desired, only_data(kind)[case])
+    made = plan(state)
+
+    assert state.disbelieved == (("id-old-0", f"the member at {endpoint(0)} {BEHIND}"),)
+    assert not state.has_quorum
+    assert (made.actions, made.reason) == ((), "QuorumLost")
+    assert BEHIND in made.message
+
+
+def test_a_claim_alone_shows_that_ours_have_joined_if_it_is_this_clusters() -> None:
+    desired = recorded(persistent())
+
+    def joined(**changes: Any) -> bool:
+        return adoption.have_joined(desired, [Member(name="db-0", claim=claim("db-0", **changes))])
+
+    assert joined(cluster_uid=desired.uid)
+    assert joined(cluster_id=CLUSTER_ID)
+    assert not joined(cluster_uid="somebody", cluster_id="else")
+    assert not adoption.have_joined(desired, [Member(name="db-0")])
+    assert adoption.have_joined(desired, [Member(name="db-0", has_service=True)])
+
+
+def test_a_list_without_ours_counts_before_they_join_and_once_the_last_one_leaves() -> None:
+    joining, leaving = recorded(persistent(), ours=0), recorded(persistent(), vacated=True)
+
+    assert found(joining, {}).disbelieved == ()
+    assert found(leaving, {"db-0": Silence(seconds=2.0)}).disbelieved == ()
+    behind = recorded(persistent(), vacated=True, committed=BLANK.committed + 1)
+    assert found(behind, {"db-0": Silence(seconds=2.0)}).disbelieved[0][1].endswith(BEHIND)
+
+
+def test_a_quorum_is_not_taken_from_a_member_without_data_but_from_the_others() -> None:
+    names = ("db-0", "db-1", "db-2")
+    listed = (*theirs(1), *map(entry, names))
+    desired = recorded(persistent(), ours=3)
+    replies: dict[str, Reply] = {name: answer(name, listed, leader="id-db-0") for name in names}
+
+    assert found(desired, replies).has_quorum
+    assert not found(desired, replies | {"db-1": answer("db-1", listed, leader="id-db-1")}).has_quorum
+    assert not found(desired, replies | {"db-1": Silence(seconds=1.0)}).has_quorum

@@ -20,6 +20,7 @@ from etcd_operator.core.observation import listed
 from etcd_operator.core.replies import Answer
 from etcd_operator.core.rules import adoptable, learner, scale
 from etcd_operator.core.rules.learner import STEP
+from etcd_operator.core.rules.presence import after_addition, before_removal, noted, remember
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import RETRY_HELD
 
@@ -39,7 +40,8 @@ def begin(state: ClusterState) -> Plan | None:
         return Plan.hold("AdoptionRefused", refused, requeue_after=RECHECK)
     answers = dict(adoptable.answers(state))
     (cluster_id,) = {answer.cluster_id for answer in answers.values()}
-    adoption = Adoption(members=_members(answers))
+    committed = max(answer.committed for answer in answers.values())
+    adoption = Adoption(members=_members(answers), committed=committed)
     persisted = replace(state.persisted, cluster_id=cluster_id, adoption=adoption)
     return Plan.act(
         Remember(persisted=persisted),
@@ -98,8 +100,8 @@ def hold(state: ClusterState) -> Plan | None:
 
 def _way_out(state: ClusterState) -> str:
     """What a person can do whose members never come back."""
-    answering = [v for v in state.all_voters if v.answer is not None]
-    if not answering:
+    answering = [m for m in (*state.members, *state.external) if m.answer is not None]
+    if not answering or state.follows_one_leader:
         return ""
     newest = max(answering, key=lambda voter: voter.answer.committed if voter.answer is not None else 0)
     return (
@@ -109,11 +111,15 @@ def _way_out(state: ClusterState) -> str:
 
 
 def _troubled(state: ClusterState) -> str:
-    return adoptable.troubled(state) or ", ".join(_unhealthy(state)) or "no member reports the members"
+    doubts = [] if state.external else [why for _, why in state.disbelieved]
+    found = (", ".join(doubts), adoptable.troubled(state), ", ".join(_unhealthy(state)))
+    return next(filter(None, found), "no member reports the members")
 
 
 def _unhealthy(state: ClusterState) -> list[str]:
-    return [f"{v.name} ({v.health.value})" for v in state.all_voters if not v.is_healthy]
+    """The voters that are not healthy, with the reason. Answers at an endpoint may be another process's."""
+    doubts = dict(state.disbelieved)
+    return [f"{v.name} ({doubts.get(v.id, v.health.value)})" for v in state.all_voters if not v.is_healthy]
 
 
 def leave(state: ClusterState) -> Plan | None:
@@ -150,6 +156,7 @@ def _leave(state: ClusterState, victim: Member) -> Plan:
     if state.leader is victim:
         heir = max(heirs, key=lambda member: member.answer.committed if member.answer is not None else 0)
         actions.append(MoveLeader(name=heir.name, member_id=heir.id))
+    actions += remember(state, before_removal(state, victim.name))
     actions.append(RemoveMember(name=victim.name, member_id=victim.id))
     return Plan.act(
         *actions, reason="TurningBack", message=f"turning back: removing {victim.name}", requeue_after=STEP
@@ -179,9 +186,13 @@ def proceed(state: ClusterState) -> Plan | None:
         return None
     if not state.external:
         return _finish(state, adoption)
+    if state.voters and adoption.vacated:
+        # Its removal had begun when the mode was changed: it is needed again.
+        record = remember(state, after_addition(state))
+        return Plan.act(*record, reason="Adopting", message="the adoption goes on", requeue_after=STEP)
     if len(state.voters) < state.desired.size:
         return scale.up(state) or _await_health(state)
-    if asked.mode == "Join":
+    if asked.mode == "Join" and not state.leaving:
         return Plan.wait(
             "Joined",
             "all members have joined; the external members are kept until spec.adopt.mode is Complete",
@@ -192,6 +203,9 @@ def proceed(state: ClusterState) -> Plan | None:
 
 def _await_health(state: ClusterState) -> Plan:
     waits = f"adding a member when all are healthy: waiting for {', '.join(_unhealthy(state))}"
+    dead = [m.id for m in state.external if m.answer is None and m not in state.leaving]
+    if dead:
+        waits += f"; an external member that never comes back: etcdctl member remove {' or '.join(dead)}"
     return Plan.hold("MemberUnhealthy", waits, requeue_after=RECHECK)
 
 
@@ -228,8 +242,7 @@ def _record(state: ClusterState, adoption: Adoption, victim: Member) -> list[Act
     if victim in state.leaving:
         return []
     members = tuple(_with_removal(member, victim.id) for member in adoption.members)
-    adoption = msgspec.structs.replace(adoption, members=members)
-    return [Remember(persisted=replace(state.persisted, adoption=adoption))]
+    return remember(state, noted(state, members=members))
 
 
 def _with_removal(member: AdoptedMember, removed: str) -> AdoptedMember:

@@ -11,6 +11,7 @@ from etcd_operator.core.actions import Plan
 from etcd_operator.core.membership_actions import DisarmCorrupt, RemoveCorrupt
 from etcd_operator.core.replies import ANYBODY
 from etcd_operator.core.rules.learner import STEP
+from etcd_operator.core.rules.presence import before_removal, remember
 from etcd_operator.core.rules.replace import removable_corrupt
 from etcd_operator.core.rules.scale import lead_elsewhere
 from etcd_operator.core.state import ClusterState
@@ -27,6 +28,7 @@ def replace(state: ClusterState) -> Plan | None:
         heirs = [voter for voter in state.healthy_voters if voter is not named]
         return Plan.act(
             *lead_elsewhere(state, named, heirs),
+            *remember(state, before_removal(state, named.name)),
             RemoveCorrupt(name=named.name, member_id=named.id),
             reason=reason,
             message=message,

@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 
-from etcd_operator.core.actions import Action, CreateMember, CreateMemberService, DeleteMember, Plan, Remember
+from etcd_operator.core.actions import Action, CreateMember, CreateMemberService, DeleteMember, Plan
+from etcd_operator.core.desired import PersistedState
 from etcd_operator.core.members import Member, ordinal_of
 from etcd_operator.core.membership_actions import Promote, RemoveMember
 from etcd_operator.core.rules.objects import joining
+from etcd_operator.core.rules.presence import after_addition, before_removal, remember
 from etcd_operator.core.rules.replace import is_lost, removable, removable_corrupt
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.member import start_again
@@ -122,7 +124,7 @@ def pending(state: ClusterState) -> Member | None:
 def remove(state: ClusterState, name: str, member_id: str, why: str) -> Plan:
     """Remove a learner: it has no vote, and no data that others lack."""
     return Plan.act(
-        *_use_number(state, name),
+        *remember(state, _with_number_used(before_removal(state, name), state, name)),
         RemoveMember(name=name, member_id=member_id),
         DeleteMember(name=name),
         reason="Removing",
@@ -133,7 +135,7 @@ def remove(state: ClusterState, name: str, member_id: str, why: str) -> Plan:
 
 def join(state: ClusterState, name: str, first: tuple[Action, ...]) -> Plan:
     """Create the objects of a member that etcd lists once `first` is done."""
-    actions = [*first, *_use_number(state, name)]
+    actions = [*first, *remember(state, _with_number_used(after_addition(state), state, name))]
     start = joining(state, name, state.desired.token)
     actions.append(CreateMember(name=name, start=start, version=joining_version(state)))
     if state.kind.has_member_services:
@@ -141,13 +143,13 @@ def join(state: ClusterState, name: str, first: tuple[Action, ...]) -> Plan:
     return Plan.act(*actions, reason="ScalingUp", message=f"adding {name}", requeue_after=STEP)
 
 
-def _use_number(state: ClusterState, name: str) -> list[Action]:
-    """Record that a number is used up, where none is used twice.
+def _with_number_used(record: PersistedState, state: ClusterState, name: str) -> PersistedState:
+    """The record with this number used up, where none is used twice.
 
     Only once etcd lists the name: an add that etcd refuses for now is tried again with the
     same number, and a crash in between leaves the number in etcd's list.
     """
     ordinal = ordinal_of(name)
     if state.kind.reuses_numbers or ordinal < state.persisted.next_ordinal:
-        return []
-    return [Remember(persisted=replace(state.persisted, next_ordinal=ordinal + 1))]
+        return record
+    return replace(record, next_ordinal=ordinal + 1)

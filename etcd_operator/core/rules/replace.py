@@ -12,6 +12,7 @@ needed.
 from etcd_operator.core.actions import Plan, RemakePod
 from etcd_operator.core.members import Member, quorum
 from etcd_operator.core.membership_actions import RemoveMember
+from etcd_operator.core.rules.presence import before_removal, remember
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import CATCH_UP
 from etcd_operator.core.upgrade.member import may_fail_by_version
@@ -28,6 +29,7 @@ def lost_member(state: ClusterState) -> Plan | None:
     if lost is None:
         return None
     return Plan.act(
+        *remember(state, before_removal(state, lost.name)),
         RemoveMember(name=lost.name, member_id=lost.id),
         reason="Replacing",
         message=f"{lost.name} lost its data: removing it, so that another member can replace it",

@@ -60,10 +60,10 @@ def down(state: ClusterState) -> Plan | None:
 
 
 def up(state: ClusterState) -> Plan | None:
-    """Add one learner, when every voter is healthy."""
+    """Add one learner, when every voter is healthy; one whose removal has begun is not asked any more."""
     if not may_change(state) or len(state.voters) >= state.desired.size:
         return None
-    if any(not voter.is_healthy for voter in state.all_voters):
+    if any(not voter.is_healthy and voter not in state.leaving for voter in state.all_voters):
         return None  # upkeep reports which
     name = _next_name(state)
     former = state.by_name.get(name)

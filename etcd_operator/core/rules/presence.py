@@ -1,0 +1,45 @@
+"""Whether the cluster that is adopted lists members of ours, recorded before that ends.
+
+Once objects of ours exist, an answer of an external member whose list has none of ours does not count (see
+`core.adoption`). Then nobody could believe the removal of the last one, unless it is recorded before.
+"""
+
+from dataclasses import replace
+
+import msgspec
+
+from etcd_operator.core.actions import Action, Remember
+from etcd_operator.core.desired import PersistedState
+from etcd_operator.core.state import ClusterState
+
+
+def noted(state: ClusterState, **changes: object) -> PersistedState:
+    """The record with changes of the adoption, and how far its log has come by now."""
+    adoption = state.persisted.adoption
+    if adoption is None or not state.persisted.is_adopting:
+        return state.persisted
+    committed = max(adoption.committed, state.committed)
+    return replace(
+        state.persisted, adoption=msgspec.structs.replace(adoption, committed=committed, **changes)
+    )
+
+
+def before_removal(state: ClusterState, name: str) -> PersistedState:
+    """The record before etcd is asked to remove a member of ours."""
+    others = [member for member in state.members if member.entry is not None and member.name != name]
+    return state.persisted if others or _is_vacated(state) else noted(state, vacated=True)
+
+
+def after_addition(state: ClusterState) -> PersistedState:
+    """The record once etcd lists a member of ours."""
+    return noted(state, vacated=False) if _is_vacated(state) else state.persisted
+
+
+def remember(state: ClusterState, persisted: PersistedState) -> list[Action]:
+    """Write the record, if it changes."""
+    return [] if persisted == state.persisted else [Remember(persisted=persisted)]
+
+
+def _is_vacated(state: ClusterState) -> bool:
+    adoption = state.persisted.adoption
+    return adoption is not None and adoption.vacated
