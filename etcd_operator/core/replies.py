@@ -28,6 +28,7 @@ class Answer:
     errors: etcd's own error messages; an alarm of one member is in every answer.
     corrupt: IDs of the members whose data etcd found to differ (alarm CORRUPT); `ANYBODY` where it
     does not know whose.
+    db_size: bytes that its database occupies, which its quota limits.
     """
 
     member_id: str
@@ -41,6 +42,7 @@ class Answer:
     errors: tuple[str, ...] = ()
     corrupt: frozenset[str] = frozenset()
     members: tuple[EtcdMember, ...] = ()
+    db_size: int = 0
 
     @property
     def is_out_of_space(self) -> bool:

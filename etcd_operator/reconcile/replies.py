@@ -29,6 +29,7 @@ def _answer(status: Status, members: tuple[MemberEntry, ...]) -> Answer:
         errors=status.errors,
         corrupt=frozenset(hex_id(a.member_id) for a in status.alarms if a.kind is AlarmKind.CORRUPT),
         members=tuple(_entry(member) for member in members),
+        db_size=status.db_size,
     )
 
 

@@ -11,6 +11,7 @@ from etcd_operator.core.desired import PersistedState
 from etcd_operator.core.members import Member
 from etcd_operator.core.plan import plan
 from etcd_operator.core.replies import Refusal, Silence
+from etcd_operator.core.rules.adoptable import LARGEST
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
 from unit.core.adoptions import endpoint, heard, offered, theirs
@@ -70,6 +71,16 @@ REFUSED = [
     pytest.param(listing(offered(), FOUR), "no endpoint leads to old-3", id="a member is not named"),
     pytest.param(heard(offered(), 1, member_id="id-old-0"), "lead to the same member", id="named twice"),
     pytest.param(heard(offered(), 1, leader=""), "old-1.there:2379 report errors", id="no leader"),
+    pytest.param(
+        heard(offered(), 1, errors=("memberID:1 alarm:NOSPACE",)),
+        "quota is used up (alarm NOSPACE)",
+        id="full",
+    ),
+    pytest.param(
+        heard(offered(), 1, db_size=LARGEST + 1),
+        "old-1.there:2379 has 1843 MiB, and members of this resource take no writes from 2048 MiB on",
+        id="more than our quota takes",
+    ),
     pytest.param(heard(offered(), 1, corrupt=frozenset({"0"})), "report errors or an alarm", id="corrupt"),
     pytest.param(heard(offered(), 1, version="3.5.35"), "different versions (3.5.35, 3.6.16)", id="mixed"),
     pytest.param(heard(offered(1), 0, version="3.3.27"), "version 3.3.27 is not supported", id="too old"),

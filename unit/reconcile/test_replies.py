@@ -24,6 +24,7 @@ def test_an_answer_is_reported_in_hexadecimal() -> None:
         raft_applied_index=8,
         is_learner=True,
         errors=("NOSPACE",),
+        db_size=8192,
     )
 
     assert reply_of(Answered(status=status, members=(listed,)), 0.0) == Answer(
@@ -35,6 +36,7 @@ def test_an_answer_is_reported_in_hexadecimal() -> None:
         applied=8,
         is_learner=True,
         errors=("NOSPACE",),
+        db_size=8192,
         members=(EtcdMember(id="ab", name="db-0", peer_urls=("http://db-0:2380",), is_learner=True),),
     )
 

@@ -14,6 +14,12 @@ from etcd_operator.core.upgrade.skew import refusal as skew
 
 Answers = tuple[tuple[str, Answer], ...]
 
+QUOTA = 2 << 30
+"""Bytes of a database that our members take: etcd's default quota."""
+
+LARGEST = QUOTA // 10 * 9
+"""Bytes of a database that is adopted: it grows meanwhile."""
+
 
 def answers(state: ClusterState) -> Answers:
     """The answers of the cluster's members, by endpoint."""
@@ -102,12 +108,28 @@ def _unknown_version(found: Answers) -> str:
     return ""
 
 
+def _too_large(found: Answers) -> str:
+    """Ours have etcd's default quota: one that exceeds it raises an alarm that stops all writes."""
+    if any(answer.is_out_of_space for _, answer in found):
+        return "its members report that their quota is used up (alarm NOSPACE): compact, defragment, disarm"
+    large = [(at, answer.db_size) for at, answer in found if answer.db_size > LARGEST]
+    if not large:
+        return ""
+    (at, size), *_ = large
+    return (
+        f"the database of the member at {at} has {size >> 20} MiB, and members of this resource take no "
+        f"writes from {QUOTA >> 20} MiB on: reduce all to {LARGEST >> 20} MiB or less with `etcdctl compact` "
+        "and `etcdctl defrag`"
+    )
+
+
 _CHECKS: tuple[Callable[[Answers], str], ...] = (
     _of_several,
     _with_learner,
     _in_disagreement,
     _incomplete,
     _unhealthy,
+    _too_large,
     _unknown_version,
     _unreachable,
 )
