@@ -67,8 +67,8 @@ _PERSISTED = {
     "status.recovery.backup.age": "How many seconds old the backup was when it was chosen.",
     "status.recovery.former": "etcd's IDs of the clusters that earlier recoveries gave up, in hexadecimal.",
     "status.recovery.automatic": "Whether it began without a person, by spec.recovery.",
-    "status.recovery.stopped": "Whether a restore in place has ended without a change, and the operator "
-    "still has to let the cluster take writes again, once it has a quorum.",
+    "status.recovery.stopped": "Whether a restore in place ended the writes of the cluster that is given "
+    "up, or was about to. If it ends without a change, the operator lets them go on, once.",
     "status.recovery.settled": "Whether the cluster served for an hour since. Until then, no other recovery "
     "begins without a person.",
     "status.recovery.backup.url": "Where an EtcdBackup is stored.",

@@ -89,8 +89,8 @@ class Recovery(Value, frozen=True, kw_only=True):
     may begin without a person.
     bump: how much higher the revisions of the new cluster are.
     in_place: of a cluster that serves. given_up: the latest revision of that cluster, which is given up.
-    failure: why it ended without a change; empty if it did not. stopped: when it had ended without a change,
-    the old cluster had no quorum, or took no puts, and puts may not be allowed again yet.
+    failure: why it ended without a change; empty if it did not. stopped: it ended the writes of the old
+    cluster, or was about to, and has not allowed them again.
     """
 
     generation: int

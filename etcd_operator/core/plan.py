@@ -16,6 +16,7 @@ from etcd_operator.core.rules import (
     data_corrupt,
     guard,
     in_place,
+    last_writes,
     learner,
     manual_recovery,
     objects,
@@ -45,7 +46,7 @@ RULES: tuple[Rule, ...] = (
     objects.restore_labels,  # a pod without its labels is in no cache: to all later rules it would be lost
     guard.split,  # with members of two clusters, no later act is right for both
     objects.repair,  # needs neither a user nor a quorum, and may bring a quorum back
-    in_place.reopen,  # the same
+    last_writes.reopen,  # the same
     guard.locked,  # all that follows reads or changes members, which etcd allows to users only
     # Until the cluster ID is recorded.
     adopt.begin,  # a cluster that is to be adopted is never bootstrapped
@@ -59,7 +60,7 @@ RULES: tuple[Rule, ...] = (
     adopt.hold,  # no recovery below knows of external members
     quorum_lost.recover,  # without a quorum no rule below can change the members
     manual_recovery.recover,  # the same where a person requests it
-    in_place.allow_writes,  # of a restore that has ended, which comes before another one begins
+    last_writes.allow_writes,  # of a restore that has ended, which comes before another one begins
     in_place.restore,  # what a person requests comes before repairs of what it gives up
     replace.remount,  # loses nothing: it comes before a loss is believed
     learner.remove_outdated,  # can never start once a voter is removed, which comes next

@@ -24,6 +24,7 @@ from etcd_operator.core.recovery_actions import (
     StopWrites,
 )
 from etcd_operator.core.rules.filling import START_PATIENCE
+from etcd_operator.core.rules.seed import record
 from etcd_operator.core.starts import Resuming
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
@@ -206,8 +207,15 @@ def test_a_lost_service_leads_no_client_to_members_that_are_given_up(
 
 
 def test_writes_end_before_the_members_do() -> None:
-    made = plan(served(live(), claim=final_claim()))
-    assert made.actions == (StopWrites(name="db-0", member_id="id-db-0"),)
+    """What is about to end is written before: an operator that dies after it knows whose alarm it is."""
+    state, stop = served(live(), claim=final_claim()), StopWrites(name="db-0", member_id="id-db-0")
+    stopping = msgspec.structs.replace(IN_PLACE, stopped=True)
+    assert plan(state).actions == (record(state, stopping), stop)
+    assert plan(remembering(state, stopping)).actions == (stop,)
+    *_, done = plan(remembering(stopped(state), stopping)).actions
+    assert isinstance(done, Remember)
+    assert done.persisted.recovery is not None
+    assert not done.persisted.recovery.stopped, "nothing of it takes writes again"
 
 
 def test_the_last_revision_is_recorded_before_anything_is_deleted() -> None:

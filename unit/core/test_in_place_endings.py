@@ -5,54 +5,69 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from etcd_operator.core.actions import Remember
+from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.plan import plan
 from etcd_operator.core.recovery_actions import AllowWrites, DropSeed, ReopenClients
+from etcd_operator.core.rules.seed import record
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.stock import BackupSight
-from unit.core.builders import answering, changed, down
+from unit.core.builders import CLUSTER_ID, NAMES, answering, down
 from unit.core.stored import IN_PLACE, live, remembering, seeding, sight
 
+STOPPED = msgspec.structs.replace(IN_PLACE, stopped=True)
+LED = live("")
+SILENT = down(LED, "db-0", "db-1")
+FULL = answering(LED, *NAMES, errors=("alarm:NOSPACE",))
+CLOSED = sight(is_closed=True)
 
-def test_a_cancelled_restore_reopens_the_service() -> None:
-    state = seeding(live("", backups=sight(is_closed=True)))
-    made = plan(state)
-    assert made.actions == (AllowWrites(name="db-0"), ReopenClients(name="db-3"), DropSeed(name="db-3"))
-    for name in ("db-0", "db-1"):
-        state = changed(state, name, answer=None)
-    assert plan(state).actions == (ReopenClients(name="db-3"), DropSeed(name="db-3"))
-
-
-LED, SILENT = live(""), down(live(""), "db-0", "db-1")
+ALLOW, REOPEN, DROP = AllowWrites(name="db-0"), ReopenClients(name="db-3"), DropSeed(name="db-3")
 
 
 @pytest.mark.parametrize(
-    ("state", "is_stopped"),
+    ("state", "recovery", "expected"),
     [
-        pytest.param(LED, False, id="it takes puts"),
-        pytest.param(answering(LED, "db-0", errors=("alarm:NOSPACE",)), True, id="its alarm is on"),
-        pytest.param(SILENT, True, id="it has no quorum"),
+        pytest.param(LED, IN_PLACE, (DROP,), id="nothing was changed"),
+        pytest.param(replace(LED, backups=CLOSED), IN_PLACE, (REOPEN, DROP), id="closed"),
+        pytest.param(replace(LED, backups=CLOSED), STOPPED, (ALLOW, "allowed", REOPEN, DROP), id="stopped"),
+        pytest.param(LED, STOPPED, (ALLOW, "allowed", DROP), id="stopped, and its Service was made again"),
+        pytest.param(replace(SILENT, backups=CLOSED), STOPPED, (REOPEN, DROP), id="stopped, no leader"),
+        pytest.param(replace(FULL, backups=CLOSED), IN_PLACE, (REOPEN, DROP), id="its quota is used up"),
     ],
 )
-def test_it_is_recorded_whether_writes_may_be_stopped_when_a_restore_ends(
-    state: ClusterState, is_stopped: bool
+def test_a_cancelled_restore_undoes_what_it_did(
+    state: ClusterState, recovery: Recovery, expected: tuple[object, ...]
 ) -> None:
-    (ended,) = plan(remembering(state, IN_PLACE)).actions
-    assert isinstance(ended, Remember)
-    assert ended.persisted.recovery == msgspec.structs.replace(IN_PLACE, replaces="", stopped=is_stopped)
+    made = plan(seeding(state, recovery)).actions
+    allowed = record(seeding(state, recovery), IN_PLACE)
+    assert made == tuple(allowed if each == "allowed" else each for each in expected)
+
+
+@pytest.mark.parametrize("recovery", [IN_PLACE, STOPPED])
+@pytest.mark.parametrize(
+    "state", [LED, SILENT, FULL], ids=["it takes puts", "silent", "its quota is used up"]
+)
+def test_only_what_it_stopped_itself_is_allowed_again_after_a_restore(
+    state: ClusterState, recovery: Recovery
+) -> None:
+    """Whatever the members report: a used-up quota raises the same alarm."""
+    made = plan(remembering(state, recovery))
+    if recovery.stopped and state is not SILENT:
+        assert made.actions == (ALLOW, record(state, IN_PLACE))
+        return
+    ended = msgspec.structs.replace(recovery, replaces="")
+    assert made.actions == (record(state, ended),)
 
 
 def test_writes_are_allowed_once_there_is_a_quorum() -> None:
-    """An alarm that is raised later is not the operator's."""
+    """Once: an alarm that is raised later is not the operator's, and blocks no other rule."""
     ended = msgspec.structs.replace(IN_PLACE, replaces="")
-    state = remembering(LED, msgspec.structs.replace(ended, stopped=True))
-    full = answering(state, "db-0", "db-1", errors=("alarm:NOSPACE",))
-    assert plan(full).actions == (AllowWrites(name="db-0"),)
-    assert plan(replace(full, has_quorum=False)).actions == ()
-    (settled,) = plan(state).actions
-    assert isinstance(settled, Remember)
-    assert settled.persisted.recovery == ended
-    assert plan(remembering(full, ended)).reason == "OutOfSpace"
+    state = remembering(FULL, msgspec.structs.replace(STOPPED, replaces=""))
+    assert plan(state).actions == (ALLOW, record(state, ended))
+    assert plan(replace(state, has_quorum=False)).actions == ()
+    again = remembering(FULL, ended)
+    assert plan(again).reason == "OutOfSpace"
+    second = plan(replace(again, desired=replace(again.desired, restore_in_place=f"{CLUSTER_ID}/one/2")))
+    assert second.reason == "Restoring"
 
 
 def test_a_service_that_is_closed_too_late_is_opened_again() -> None:

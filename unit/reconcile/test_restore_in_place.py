@@ -218,7 +218,7 @@ def test_puts_end_before_the_last_revision_is_recorded() -> None:
         assert made.status(IMPROBABLE)["recovery"]["givenUp"] == old.etcd.revision > 10
 
 
-WRITES = 24
+WRITES = 25
 """From the entry in status to the recorded cluster ID, for one member."""
 
 

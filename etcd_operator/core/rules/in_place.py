@@ -8,38 +8,18 @@ The differences: the old cluster serves until the seed does, and the person may 
     -> the old cluster takes no more puts, its last revision is recorded -> its members are deleted, their
     claims kept -> the Service selects the seed -> the cluster ID is recorded -> learners
 
-Whoever is connected to an old member writes to it until it is stopped. Its alarm NOSPACE ends that at one
-point of its log, so that the revision in the status is the last one that anybody was acknowledged.
+Where the writes of the old cluster end is in `rules.last_writes`.
 """
-
-from dataclasses import replace
 
 import msgspec
 from semver import Version
 
 from etcd_operator.api.improbable import RESTORE_ANNOTATION
 from etcd_operator.api.persisted import Recovery
-from etcd_operator.core.actions import Action, Plan
-from etcd_operator.core.members import Member
+from etcd_operator.core.actions import Plan
 from etcd_operator.core.recoveries import source_of
-from etcd_operator.core.recovery_actions import (
-    AllowWrites,
-    CloseClients,
-    ReopenClients,
-    SetSeedExistingOnly,
-    StopWrites,
-)
 from etcd_operator.core.rules.recovery_request import begin, name_of
-from etcd_operator.core.rules.responders import is_led
-from etcd_operator.core.rules.seed import (
-    SEED_POLL,
-    held,
-    least_revision,
-    next_from_stored,
-    reason_of,
-    record,
-    under_way,
-)
+from etcd_operator.core.rules.seed import SEED_POLL, held, next_from_stored
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.stock import StoredBackup
 from etcd_operator.core.versions import can_restore
@@ -150,84 +130,3 @@ def _version_problem(state: ClusterState, recovery: Recovery) -> str:
 def is_still_requested(state: ClusterState, recovery: Recovery) -> bool:
     """Whether the annotation still names this restore."""
     return state.desired.restore_in_place == name_of(recovery)
-
-
-def switch(recovery: Recovery, left: list[Member], *, is_final: bool) -> Plan:
-    """The seed serves: keep clients away from the old cluster, then stop its writes.
-
-    is_final: the point of no return has passed.
-    """
-    if not is_final:
-        mark = SetSeedExistingOnly(name=recovery.seed, revision=least_revision(recovery))
-        return Plan.act(
-            CloseClients(name=recovery.seed),
-            mark,
-            reason=reason_of(recovery),
-            message=under_way(recovery),
-            requeue_after=SEED_POLL,
-        )
-    names = [m for m in left if m.is_healthy and m.answer is not None]
-    stops = [StopWrites(name=m.name, member_id=m.answer.member_id) for m in names[:1] if m.answer is not None]
-    return Plan.act(*stops, reason=reason_of(recovery), message=under_way(recovery), requeue_after=SEED_POLL)
-
-
-def reopening(state: ClusterState, recovery: Recovery, left: list[Member]) -> list[Action]:
-    """What lets clients use the old cluster again, where they were kept away from it."""
-    if not state.backups.is_closed:
-        return []
-    # Puts end only after the Service was closed; it may have been too late for the last probe.
-    allowed = [AllowWrites(name=m.name) for m in left if m.is_healthy][:1] if is_led(state, left) else []
-    return [*allowed, ReopenClients(name=recovery.seed)]
-
-
-def reopen(state: ClusterState) -> Plan | None:
-    """Let the Service select members although no restore is under way.
-
-    A request to close it may take effect after its reply was given up, when the restore has ended.
-    """
-    recovery = state.persisted.recovery
-    if recovery is None or not state.backups.is_closed or state.persisted.is_recovering:
-        return None
-    return Plan.act(
-        ReopenClients(name=recovery.seed),
-        reason="Repairing",
-        message="letting clients reach the cluster again",
-    )
-
-
-def allow_writes(state: ClusterState) -> Plan | None:
-    """Let the cluster take puts again after a restore that ended while that was not possible."""
-    recovery = state.persisted.recovery
-    if recovery is None or not recovery.stopped or not state.has_quorum or not state.healthy_voters:
-        return None
-    action: Action = record(state, msgspec.structs.replace(recovery, stopped=False))
-    if state.is_out_of_space:
-        action = AllowWrites(name=state.healthy_voters[0].name)
-    return Plan.act(action, reason="Repairing", message="letting the cluster take writes again")
-
-
-def has_stopped(state: ClusterState, left: list[Member]) -> bool:
-    """Whether the old cluster takes no more puts: its alarm is on, or it has no quorum."""
-    if any(member.answer is not None and member.answer.is_out_of_space for member in left):
-        return True
-    return not is_led(state, left)
-
-
-def with_given_up(recovery: Recovery, left: list[Member]) -> Recovery:
-    """The entry of a restore in place with the last revision of the old cluster.
-
-    A member that reports the alarm has applied all that was acknowledged before it.
-    """
-    if not recovery.in_place:
-        return recovery
-    answers = [member.answer for member in left if member.answer is not None]
-    stopped = [answer.revision for answer in answers if answer.is_out_of_space]
-    found = stopped or [answer.revision for answer in answers]
-    return msgspec.structs.replace(recovery, given_up=max(found, default=recovery.given_up))
-
-
-def remembering(state: ClusterState, recovery: Recovery, plan: Plan) -> Plan:
-    """A handover that writes the last revision of the old cluster first: afterwards nobody knows it."""
-    if recovery == state.persisted.recovery:
-        return plan
-    return replace(plan, actions=(record(state, recovery), *plan.actions))

@@ -26,16 +26,17 @@ from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.members import Member
 from etcd_operator.core.recovery_actions import DropSeed, ReopenClients
+from etcd_operator.core.replies import Answer
 from etcd_operator.core.rules import offline
 from etcd_operator.core.rules.automatic import SETTLED, is_settling
 from etcd_operator.core.rules.filling import fill
-from etcd_operator.core.rules.in_place import (
-    CANCELLED,
-    has_stopped,
-    is_still_requested,
+from etcd_operator.core.rules.in_place import CANCELLED, is_still_requested
+from etcd_operator.core.rules.last_writes import (
+    close,
+    handed_over,
     remembering,
     reopening,
-    switch,
+    stop,
     with_given_up,
 )
 from etcd_operator.core.rules.recovery_request import is_for, is_requested, name_of, offered
@@ -113,13 +114,23 @@ def _go_on(state: ClusterState, recovery: Recovery) -> Plan:
         return _begin_again(state, recovery, f"{recovery.seed} was lost before it served")
     has_quorum = seed.is_healthy if recovery.in_place else state.has_quorum
     if has_quorum and seed.answer is not None and serves(seed.answer, recovery):
-        if recovery.in_place and not (is_existing_only and has_stopped(state, left)):
-            return switch(recovery, left, is_final=is_existing_only)
-        rest = [m for m in state.members if m is not seed and not _is_leaving(m)]
-        final = with_given_up(recovery, left)
-        made = hand_over(state, final, seed.answer, rest, _kept(state, recovery, rest))
-        return remembering(state, final, made)
+        switch = _switch(state, recovery, left, is_final=is_existing_only) if recovery.in_place else None
+        return switch or _hand_over(state, recovery, seed, seed.answer, left)
     return _await_seed(state, recovery, seed, left)
+
+
+def _switch(state: ClusterState, recovery: Recovery, left: list[Member], *, is_final: bool) -> Plan | None:
+    """What comes before the handover of a restore in place; is_final: the point of no return has passed."""
+    return stop(state, recovery, left) if is_final else close(recovery)
+
+
+def _hand_over(
+    state: ClusterState, recovery: Recovery, seed: Member, answer: Answer, left: list[Member]
+) -> Plan:
+    rest = [m for m in state.members if m is not seed and not _is_leaving(m)]
+    final = with_given_up(recovery, left)
+    made = hand_over(state, handed_over(final), answer, rest, _kept(state, recovery, rest))
+    return remembering(state, final, made)
 
 
 def _ending(state: ClusterState, recovery: Recovery, left: list[Member]) -> Plan | None:
@@ -188,8 +199,7 @@ def _return(state: ClusterState, recovery: Recovery, reason: str, message: str) 
     if ours or reopen or state.backups.job is not None:
         drops = [DropSeed(name=name) for name in names]
         return Plan.act(*reopen, *drops, reason="RecoveryEnding", message=message, requeue_after=SEED_POLL)
-    is_stopped = recovery.in_place and has_stopped(state, responders(state))
-    ended = record(state, msgspec.structs.replace(recovery, replaces="", stopped=is_stopped))
+    ended = record(state, msgspec.structs.replace(recovery, replaces=""))
     return Plan.act(ended, reason=reason, message=message)
 
 

@@ -1,0 +1,135 @@
+"""Where the writes of a cluster that a restore in place gives up end, and how it takes writes again.
+
+Whoever is connected to an old member writes to it until it is stopped. Its alarm NOSPACE ends that at one
+point of its log, so that the revision in the status is the last one that anybody was acknowledged.
+
+    the Service selects nobody -> existing-only: the point of no return -> `stopped` in status -> the alarm
+    -> its last revision in status -> the members are deleted
+
+A quota that is used up raises the same alarm. So `stopped` is written before the operator raises it, and
+tells them apart where the restore ends without a change: the operator disarms only what it may have raised,
+and only once. What a used-up quota raises again is the user's (`OutOfSpace`).
+"""
+
+from dataclasses import replace
+
+import msgspec
+
+from etcd_operator.api.persisted import Recovery
+from etcd_operator.core.actions import Action, Plan
+from etcd_operator.core.members import Member
+from etcd_operator.core.recovery_actions import (
+    AllowWrites,
+    CloseClients,
+    ReopenClients,
+    SetSeedExistingOnly,
+    StopWrites,
+)
+from etcd_operator.core.rules.responders import is_led
+from etcd_operator.core.rules.seed import SEED_POLL, least_revision, reason_of, record, under_way
+from etcd_operator.core.state import ClusterState
+
+
+def close(recovery: Recovery) -> Plan:
+    """The seed serves: keep new clients away from the old cluster, then pass the point of no return."""
+    return _act(
+        recovery,
+        CloseClients(name=recovery.seed),
+        SetSeedExistingOnly(name=recovery.seed, revision=least_revision(recovery)),
+    )
+
+
+def stop(state: ClusterState, recovery: Recovery, left: list[Member]) -> Plan | None:
+    """After the point of no return: end the writes of the old cluster; None: it takes no more puts."""
+    if _has_stopped(state, left):
+        return None
+    able = [(m.name, m.answer) for m in left if m.is_healthy]
+    stops = [StopWrites(name=name, member_id=a.member_id) for name, a in able[:1] if a is not None]
+    return _act(recovery, *_remember(state, recovery, stopped=True), *stops)
+
+
+def _has_stopped(state: ClusterState, left: list[Member]) -> bool:
+    """Whether the old cluster takes no more puts: its alarm is on, or it has no quorum."""
+    if any(member.answer is not None and member.answer.is_out_of_space for member in left):
+        return True
+    return not is_led(state, left)
+
+
+def with_given_up(recovery: Recovery, left: list[Member]) -> Recovery:
+    """The entry of a restore in place with the last revision of the old cluster.
+
+    A member that reports the alarm has applied all that was acknowledged before it.
+    """
+    if not recovery.in_place:
+        return recovery
+    answers = [member.answer for member in left if member.answer is not None]
+    stopped = [answer.revision for answer in answers if answer.is_out_of_space]
+    found = stopped or [answer.revision for answer in answers]
+    return msgspec.structs.replace(recovery, given_up=max(found, default=recovery.given_up))
+
+
+def remembering(state: ClusterState, recovery: Recovery, plan: Plan) -> Plan:
+    """A handover that writes the last revision of the old cluster first: afterwards nobody knows it."""
+    if recovery == state.persisted.recovery:
+        return plan
+    return replace(plan, actions=(record(state, recovery), *plan.actions))
+
+
+def handed_over(recovery: Recovery) -> Recovery:
+    """The entry once the new cluster is on record: nothing of the old one takes writes again."""
+    return msgspec.structs.replace(recovery, stopped=False)
+
+
+# The old cluster goes on
+
+
+def reopening(state: ClusterState, recovery: Recovery, left: list[Member]) -> list[Action]:
+    """What lets clients use the old cluster again, where they were kept away from it."""
+    able = [m.name for m in left if m.is_healthy] if recovery.stopped and is_led(state, left) else []
+    allowed = [AllowWrites(name=name) for name in able[:1]]
+    written = _remember(state, recovery, stopped=False) if allowed else []
+    opened = [ReopenClients(name=recovery.seed)] if state.backups.is_closed else []
+    return [*allowed, *written, *opened]
+
+
+def reopen(state: ClusterState) -> Plan | None:
+    """Let the Service select members although no restore is under way.
+
+    A request to close it may take effect after its reply was given up, when the restore has ended.
+    """
+    recovery = state.persisted.recovery
+    if recovery is None or not state.backups.is_closed or state.persisted.is_recovering:
+        return None
+    return Plan.act(
+        ReopenClients(name=recovery.seed),
+        reason="Repairing",
+        message="letting clients reach the cluster again",
+    )
+
+
+def allow_writes(state: ClusterState) -> Plan | None:
+    """Let the cluster take puts again after a restore that ended while that was not possible.
+
+    Also where no answer shows the alarm yet: the request may have taken effect after the last probe.
+    """
+    recovery = state.persisted.recovery
+    if recovery is None or not recovery.stopped or not state.has_quorum or not state.healthy_voters:
+        return None
+    return Plan.act(
+        AllowWrites(name=state.healthy_voters[0].name),
+        *_remember(state, recovery, stopped=False),
+        reason="Repairing",
+        message="letting the cluster take writes again",
+    )
+
+
+def _remember(state: ClusterState, recovery: Recovery, *, stopped: bool) -> list[Action]:
+    if recovery.stopped == stopped:
+        return []
+    return [record(state, msgspec.structs.replace(recovery, stopped=stopped))]
+
+
+def _act(recovery: Recovery, *actions: Action) -> Plan:
+    return Plan.act(
+        *actions, reason=reason_of(recovery), message=under_way(recovery), requeue_after=SEED_POLL
+    )
