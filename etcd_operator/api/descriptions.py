@@ -67,6 +67,8 @@ _PERSISTED = {
     "status.recovery.backup.age": "How many seconds old the backup was when it was chosen.",
     "status.recovery.former": "etcd's IDs of the clusters that earlier recoveries gave up, in hexadecimal.",
     "status.recovery.automatic": "Whether it began without a person, by spec.recovery.",
+    "status.recovery.unheard": "The members of that cluster that did not answer when it was given up: it may "
+    "have had later revisions. Empty if givenUp was its last one.",
     "status.recovery.stopped": "Whether a restore in place ended the writes of the cluster that is given "
     "up, or was about to. If it ends without a change, the operator lets them go on, once.",
     "status.recovery.settled": "Whether the cluster served for an hour since. Until then, no other recovery "

@@ -89,6 +89,7 @@ class Recovery(Value, frozen=True, kw_only=True):
     may begin without a person.
     bump: how much higher the revisions of the new cluster are.
     in_place: of a cluster that serves. given_up: the latest revision of that cluster, which is given up.
+    unheard: its voters that did not answer when it was given up, if its latest revision is not known then.
     failure: why it ended without a change; empty if it did not. stopped: it ended the writes of the old
     cluster, or was about to, and has not allowed them again.
     """
@@ -107,6 +108,7 @@ class Recovery(Value, frozen=True, kw_only=True):
     bump: int = REVISION_BUMP
     in_place: bool = False
     given_up: int = 0
+    unheard: tuple[str, ...] = ()
     failure: str = ""
     stopped: bool = False
     sha256: str = ""

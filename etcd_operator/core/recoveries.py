@@ -28,6 +28,12 @@ def source_of(recovery: Recovery, *, is_offered: bool = False) -> str:
 
 def missing(recovery: Recovery) -> str:
     """What a recovery can have lost."""
+    if recovery.unheard:
+        return (
+            f"{SINCE_BACKUP}, up to revision {recovery.given_up} or later of the cluster that was given up: "
+            f"its last one is not known, because {', '.join(recovery.unheard)} did not answer; where they still "
+            "run, they may take writes of clients that reach them"
+        )
     if recovery.in_place:
         return f"{SINCE_BACKUP}, up to revision {recovery.given_up} of the cluster that was given up"
     return ONLY_LOST if recovery.backup is None else SINCE_BACKUP

@@ -227,7 +227,7 @@ def judge_retirement(world: World, name: str, recovery: Recovery | None) -> None
     if cluster_id and cluster_id not in {*world.given_up, *world.replaced}:
         world.losses.append(f"{name} was retired although its cluster was not given up")
     if recovery is not None and recovery.in_place and isinstance(world, StoredWorld):
-        world.bound(recovery.replaces, recovery.given_up)
+        world.bound(recovery.replaces, recovery.given_up, recovery.unheard)
 
 
 def judge_stored(world: World, before: PersistedState, after: PersistedState) -> None:

@@ -132,13 +132,13 @@ class StoredWorld(World):
         if revision > self.bounds.get(cluster_id, revision):
             self.losses.append(f"{cluster_id} took a write at revision {revision}, which nobody reports")
 
-    def bound(self, cluster_id: str, revision: int) -> None:
+    def bound(self, cluster_id: str, revision: int, unheard: tuple[str, ...]) -> None:
         """Members of a cluster are deleted, and this was reported to be its last revision.
 
-        Not judged where the operator does not reach all members that serve: it cannot stop them.
+        Not judged where it is reported that some did not answer: the operator cannot stop them.
         """
         serving = [group for group in self.groups(led=True) if group.cluster_id == cluster_id]
-        if not serving or any(process.is_unreachable for process in serving[0].up):
+        if not serving or unheard:
             return
         self.bounds[cluster_id] = revision
         if self.newest.get(cluster_id, 0) > revision:

@@ -17,18 +17,22 @@ from etcd_operator.core.recovery_actions import (
     DropFilling,
     DropSeed,
     FillSeed,
-    OpenSeed,
     ReopenClients,
-    RetireMember,
     SetSeedExistingOnly,
-    StopWrites,
 )
 from etcd_operator.core.rules.filling import START_PATIENCE
-from etcd_operator.core.rules.seed import record
 from etcd_operator.core.starts import Resuming
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
-from unit.core.builders import CLUSTER_ID, TOKEN, VERSION, answering, claim, down, peer, with_record
+from unit.core.builders import (
+    CLUSTER_ID,
+    TOKEN,
+    VERSION,
+    answering,
+    claim,
+    peer,
+    with_record,
+)
 from unit.core.stored import (
     DONE,
     FAILED,
@@ -169,10 +173,6 @@ def test_a_seed_with_a_problem_is_reported() -> None:
     assert (made.stage, made.reason) == (Stage.HELD, "Unschedulable")
 
 
-def stopped(state: ClusterState) -> ClusterState:
-    return answering(state, "db-0", "db-1", errors=("alarm:NOSPACE",), revision=31)
-
-
 def test_clients_are_kept_out_before_the_point_of_no_return() -> None:
     made = plan(served(live(NAME)))
     close, mark = made.actions
@@ -204,40 +204,6 @@ def test_a_lost_service_leads_no_client_to_members_that_are_given_up(
     state: ClusterState, made: Action
 ) -> None:
     assert plan(replace(state, has_client_service=False)).actions == (made,)
-
-
-def test_writes_end_before_the_members_do() -> None:
-    """What is about to end is written before: an operator that dies after it knows whose alarm it is."""
-    state, stop = served(live(), claim=final_claim()), StopWrites(name="db-0", member_id="id-db-0")
-    stopping = msgspec.structs.replace(IN_PLACE, stopped=True)
-    assert plan(state).actions == (record(state, stopping), stop)
-    assert plan(remembering(state, stopping)).actions == (stop,)
-    *_, done = plan(remembering(stopped(state), stopping)).actions
-    assert isinstance(done, Remember)
-    assert done.persisted.recovery is not None
-    assert not done.persisted.recovery.stopped, "nothing of it takes writes again"
-
-
-def test_the_last_revision_is_recorded_before_anything_is_deleted() -> None:
-    made = plan(stopped(served(live(), claim=final_claim())))
-    remember, mark, *retired, opened, done = made.actions
-    assert isinstance(remember, Remember)
-    recovery = remember.persisted.recovery
-    assert recovery is not None
-    assert (recovery.given_up, remember.persisted.cluster_id) == (31, CLUSTER_ID)
-    assert isinstance(mark, SetSeedExistingOnly)
-    assert retired == [RetireMember(name=f"db-{n}", seed="db-3", keeps_claim=True) for n in range(3)]
-    assert opened == OpenSeed(name="db-3")
-    assert isinstance(done, Remember)
-    assert done.persisted.recovery == recovery
-    again = plan(remembering(stopped(served(live(), claim=final_claim())), recovery))
-    assert isinstance(again.actions[0], SetSeedExistingOnly), "it is recorded already"
-
-
-def test_an_old_cluster_without_a_quorum_takes_no_writes() -> None:
-    state = answering(served(live(), claim=final_claim()), "db-0", leader="")
-    made = plan(down(state, "db-1", "db-2"))
-    assert isinstance(made.actions[-1], Remember)
 
 
 def test_the_status_says_that_the_cluster_serves_until_it_does_not() -> None:

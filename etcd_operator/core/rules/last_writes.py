@@ -6,6 +6,9 @@ point of its log, so that the revision in the status is the last one that anybod
     the Service selects nobody -> existing-only: the point of no return -> `stopped` in status -> the alarm
     -> its last revision in status -> the members are deleted
 
+If members do not answer then, and their pods may run, they are waited for, but not for ever: clients are
+without a service. After that the status says that the last revision is not known, and who did not answer.
+
 A quota that is used up raises the same alarm. So `stopped` is written before the operator raises it, and
 tells them apart where the restore ends without a change: the operator disarms only what it may have raised,
 and only once. What a used-up quota raises again is the user's (`OutOfSpace`).
@@ -17,7 +20,7 @@ import msgspec
 
 from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.actions import Action, Plan
-from etcd_operator.core.members import Member
+from etcd_operator.core.members import Member, quorum
 from etcd_operator.core.recovery_actions import (
     AllowWrites,
     CloseClients,
@@ -25,9 +28,20 @@ from etcd_operator.core.recovery_actions import (
     SetSeedExistingOnly,
     StopWrites,
 )
+from etcd_operator.core.rules.recovery_request import name_of
 from etcd_operator.core.rules.responders import is_led
-from etcd_operator.core.rules.seed import SEED_POLL, least_revision, reason_of, record, under_way
+from etcd_operator.core.rules.seed import (
+    SEED_POLL,
+    least_revision,
+    reason_of,
+    record,
+    under_way,
+    voters_of,
+)
 from etcd_operator.core.state import ClusterState
+
+PATIENCE = 30.0
+"""Seconds without a service for clients until members that do not answer are given up all the same."""
 
 
 def close(recovery: Recovery) -> Plan:
@@ -40,32 +54,61 @@ def close(recovery: Recovery) -> Plan:
 
 
 def stop(state: ClusterState, recovery: Recovery, left: list[Member]) -> Plan | None:
-    """After the point of no return: end the writes of the old cluster; None: it takes no more puts."""
-    if _has_stopped(state, left):
+    """After the point of no return: end the writes of the old cluster; None: nothing more is done for that.
+
+    Silence proves nothing: who does not answer the operator may serve clients.
+    """
+    if _is_recorded(state, recovery) or _shows_alarm(left):
         return None
-    able = [(m.name, m.answer) for m in left if m.is_healthy]
-    stops = [StopWrites(name=name, member_id=a.member_id) for name, a in able[:1] if a is not None]
-    return _act(recovery, *_remember(state, recovery, stopped=True), *stops)
+    if is_led(state, left):
+        able = [(m.name, m.answer) for m in left if m.is_healthy]
+        stops = [StopWrites(name=name, member_id=a.member_id) for name, a in able[:1] if a is not None]
+        return _act(recovery, *_remember(state, recovery, stopped=True), *stops)
+    voters = _voters(state, recovery, left)
+    running = [name for name in voters if _may_run(state.by_name[name])]
+    if len(running) < quorum(len(voters)) or state.unavailable_for >= PATIENCE:
+        return None
+    return Plan.wait(
+        reason_of(recovery),
+        f"{under_way(recovery)}; it is not known whether {', '.join(running)} still take writes: waiting for "
+        f"their answers for at most {round(PATIENCE)} seconds, or until their pods are gone",
+        requeue_after=1.0,
+    )
 
 
-def _has_stopped(state: ClusterState, left: list[Member]) -> bool:
-    """Whether the old cluster takes no more puts: its alarm is on, or it has no quorum."""
-    if any(member.answer is not None and member.answer.is_out_of_space for member in left):
-        return True
-    return not is_led(state, left)
+def _is_recorded(state: ClusterState, recovery: Recovery) -> bool:
+    """Whether the last revision is on record: members are given up only after that."""
+    return any(claim.given_up == name_of(recovery) for claim in state.kept)
 
 
-def with_given_up(recovery: Recovery, left: list[Member]) -> Recovery:
+def _shows_alarm(left: list[Member]) -> bool:
+    return any(member.answer is not None and member.answer.is_out_of_space for member in left)
+
+
+def _voters(state: ClusterState, recovery: Recovery, left: list[Member]) -> list[str]:
+    """The voters of the old cluster; without an answer all of its members."""
+    listed = {name for responder in left for name in voters_of(state, responder) if name}
+    return [m.name for m in state.members if m.name != recovery.seed and (m.name in listed or not listed)]
+
+
+def _may_run(member: Member) -> bool:
+    return member.pod is not None and not member.pod.is_finished
+
+
+def with_given_up(state: ClusterState, recovery: Recovery, left: list[Member]) -> Recovery:
     """The entry of a restore in place with the last revision of the old cluster.
 
-    A member that reports the alarm has applied all that was acknowledged before it.
+    A member that reports the alarm has applied all that was acknowledged before it. Without the alarm,
+    whoever acknowledged the last write has applied it: the revision is known if all voters answer.
     """
-    if not recovery.in_place:
+    if not recovery.in_place or _is_recorded(state, recovery):
         return recovery
     answers = [member.answer for member in left if member.answer is not None]
-    stopped = [answer.revision for answer in answers if answer.is_out_of_space]
-    found = stopped or [answer.revision for answer in answers]
-    return msgspec.structs.replace(recovery, given_up=max(found, default=recovery.given_up))
+    found = [answer.revision for answer in answers if answer.is_out_of_space]
+    heard = {member.name for member in left if member.answer is not None}
+    unheard = () if found else tuple(n for n in _voters(state, recovery, left) if n not in heard)
+    last = max([recovery.given_up, *(found or (answer.revision for answer in answers))])
+    return msgspec.structs.replace(recovery, given_up=last, unheard=unheard)
 
 
 def remembering(state: ClusterState, recovery: Recovery, plan: Plan) -> Plan:

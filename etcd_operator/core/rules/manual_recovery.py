@@ -128,7 +128,7 @@ def _hand_over(
     state: ClusterState, recovery: Recovery, seed: Member, answer: Answer, left: list[Member]
 ) -> Plan:
     rest = [m for m in state.members if m is not seed and not _is_leaving(m)]
-    final = with_given_up(recovery, left)
+    final = with_given_up(state, recovery, left)
     made = hand_over(state, handed_over(final), answer, rest, _kept(state, recovery, rest))
     return remembering(state, final, made)
 
