@@ -31,8 +31,8 @@ def missing(recovery: Recovery) -> str:
     if recovery.unheard:
         return (
             f"{SINCE_BACKUP}, up to revision {recovery.given_up} or later of the cluster that was given up: "
-            f"its last one is not known, because {', '.join(recovery.unheard)} did not answer; where they still "
-            "run, they may take writes of clients that reach them"
+            f"its last one is not known, because {', '.join(recovery.unheard)} did not answer; where they "
+            "still run, they may take writes of clients that reach them"
         )
     if recovery.in_place:
         return f"{SINCE_BACKUP}, up to revision {recovery.given_up} of the cluster that was given up"

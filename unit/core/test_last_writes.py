@@ -1,6 +1,7 @@
-"""A restore in place: where the writes of the cluster that is given up end, and what is known of the last one."""
+"""A restore in place: where the writes of the old cluster end, and what is known of the last one."""
 
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 import pytest
@@ -51,7 +52,7 @@ def test_the_last_revision_is_recorded_before_anything_is_deleted() -> None:
 FINAL = served(live(), claim=final_claim())
 LEADERLESS = answering(FINAL, *NAMES, leader="", revision=25)
 MUTE = down(FINAL, *NAMES)
-LATER = {"unavailable_for": PATIENCE}
+LATER: dict[str, Any] = {"unavailable_for": PATIENCE}
 
 
 @pytest.mark.parametrize(
