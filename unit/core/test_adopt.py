@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from etcd_operator.core.actions import Action, CreateMember, DeleteMember, Remember, Stage
+from etcd_operator.core.actions import Action, CreateMember, DeleteMember, RemakePod, Remember, Stage
 from etcd_operator.core.members import Member
 from etcd_operator.core.membership_actions import (
     AddLearner,
@@ -212,6 +212,13 @@ def test_nothing_is_done_without_a_quorum(state: ClusterState, reason: str) -> N
     assert (made.actions, made.reason) == ((), reason)
 
 
+def test_a_member_of_ours_that_missed_its_volume_is_tried_again_without_a_quorum() -> None:
+    empty = pod("db-0", is_running=False, has_no_data=True, restarts=3, is_existing_only=True)
+    state = changed(adopting(ours=1, count=1, has_quorum=False), "db-0", answer=None, pod=empty)
+
+    assert plan(state).actions == (RemakePod(name="db-0"),)
+
+
 def test_who_has_the_newest_data_is_named_to_a_person_whose_members_never_come_back() -> None:
     state = adopting(ours=1, count=1, has_quorum=False)
     silent = plan(silent_external(state, 0)).message
@@ -243,12 +250,46 @@ def begun_removal(ours: int, **changes: Any) -> ClusterState:
 
 
 def test_a_removal_that_was_recorded_only_does_not_keep_a_lost_member_from_being_replaced() -> None:
-    """A member whose removal has begun is not asked any more, so it never is healthy."""
-    assert plan(begun_removal(2)).actions[0] == AddLearner(name="db-2")
+    """A member that leaves is not asked, so it is never healthy; etcd adds none while it is down."""
+    removal = RemoveExternal(name="old-0 (id-old-0)", member_id="id-old-0")
+    for count in (1, 3):
+        assert plan(led_by(begun_removal(2, count=count), OURS)).actions == (removal,)
+
+
+def test_a_recorded_removal_of_the_leader_is_carried_out_when_one_of_ours_leads() -> None:
+    (move,) = plan(begun_removal(2)).actions
+
+    assert isinstance(move, MoveLeader)
+    assert move.name.startswith("db-")
+
+
+def test_a_recorded_removal_waits_for_a_quorum_of_the_others() -> None:
+    state = silent_external(silent_external(led_by(begun_removal(2), OURS), 1), 2)
+
+    assert (plan(state).actions, plan(state).reason) == ((), "MemberUnhealthy")
+
+
+def test_ours_join_again_although_a_removal_is_recorded_where_all_of_them_were_lost() -> None:
+    """No member of ours can be asked for the removal."""
+    assert plan(led_by(begun_removal(0), "id-old-1")).actions[0] == AddLearner(name="db-0")
+
+
+def test_another_process_at_an_endpoint_is_reported_and_nothing_waits_for_it() -> None:
+    doubt = (("id-old-2", "another process answers at old-2.there:2379"),)
+    state = silent_external(adopting(mode="Join", disbelieved=doubt), 2)
+    made = plan(state)
+    assert (made.actions, made.reason) == ((), "MemberUnhealthy")
+    assert "another process answers at old-2.there:2379" in made.message
+    unlisted = replace(state, external=state.external[:2])
+    assert plan(unlisted).reason == "Joined"
+    leaving = replace(state, desired=adopting(mode="Leave").desired)
+    assert plan(leaving).actions == (RemoveMember(name="db-2", member_id="id-db-2"),)
 
 
 def test_a_removal_that_has_begun_is_carried_out_whatever_the_mode_is() -> None:
-    assert plan(begun_removal(3, mode="Join")).reason == "RemovingExternal"
+    assert removed(led_by(begun_removal(3, mode="Join"), OURS)) == ["id-old-0"]
+    at_risk = silent_external(silent_external(changed(begun_removal(3, mode="Join"), "db-0"), 1), 2)
+    assert plan(replace(down(at_risk, "db-0"), budget=3)).reason == "QuorumAtRisk"
 
 
 def test_how_to_go_on_without_an_external_member_that_is_lost() -> None:
@@ -352,7 +393,8 @@ def test_a_member_of_ours_that_leads_gives_the_leadership_to_an_external_one() -
 def test_ours_stay_while_the_external_members_are_no_quorum_without_them() -> None:
     state = adopting(mode="Leave")
 
-    assert plan(silent_external(silent_external(state, 0), 1)).reason == "QuorumAtRisk"
+    state = replace(silent_external(silent_external(state, 0), 1), budget=3)
+    assert plan(state).reason == "QuorumAtRisk"
 
 
 def test_after_the_first_removal_there_is_no_way_back() -> None:

@@ -10,6 +10,7 @@ from etcd_operator.core.membership_actions import AddLearner, RemoveMember
 from etcd_operator.core.plan import plan
 from etcd_operator.core.rules.protect import budget, min_available
 from etcd_operator.core.state import ClusterState
+from unit.core.adoptions import adopting, silent_external
 from unit.core.builders import (
     annotated,
     bootstrapped,
@@ -122,3 +123,25 @@ def test_a_bootstrap_makes_it_with_the_services_for_the_initial_members_it_began
 def test_an_not_bootstrapped_cluster_has_no_budget_of_its_own_rule() -> None:
     assert budget(not_bootstrapped(persistent())) is None
     assert budget(bootstrapping(persistent(), budget=None)) is None
+
+
+@pytest.mark.parametrize(
+    ("ours", "count", "silent", "least"),
+    [
+        (3, 1, 0, 2),
+        (3, 1, 1, 3),
+        (3, 3, 0, 2),
+        (3, 3, 1, 2),
+        (3, 3, 2, 3),
+        (3, 3, 3, 3),
+        (1, 3, 3, 2),
+    ],
+)
+def test_in_an_adoption_ours_replace_the_votes_of_external_members_that_are_down(
+    ours: int, count: int, silent: int, least: int
+) -> None:
+    state = adopting(ours=ours, count=count)
+    for number in range(silent):
+        state = silent_external(state, number)
+
+    assert min_available(state) == least

@@ -21,6 +21,7 @@ from etcd_operator.core.replies import Answer
 from etcd_operator.core.rules import adoptable, learner, scale
 from etcd_operator.core.rules.learner import STEP
 from etcd_operator.core.rules.presence import after_addition, before_removal, noted, remember
+from etcd_operator.core.rules.replace import remount
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import RETRY_HELD
 
@@ -83,7 +84,10 @@ def _in_the_way(state: ClusterState) -> str:
 
 
 def hold(state: ClusterState) -> Plan | None:
-    """Report what stops an adoption: nothing is done then, not even a recovery."""
+    """Report what stops an adoption: nothing is done then, not even a recovery.
+
+    Except what loses nothing and needs no quorum: `replace.remount`, which may bring one back.
+    """
     if not state.persisted.is_adopting:
         return None
     if state.desired.adopt is None:
@@ -94,7 +98,7 @@ def hold(state: ClusterState) -> Plan | None:
         )
     if not state.has_quorum or not state.all_healthy_voters:
         message = f"no quorum answers: {_troubled(state)}{_way_out(state)}"
-        return Plan.hold("QuorumLost", message, requeue_after=RECHECK)
+        return remount(state) or Plan.hold("QuorumLost", message, requeue_after=RECHECK)
     return None
 
 
@@ -190,15 +194,46 @@ def proceed(state: ClusterState) -> Plan | None:
         # Its removal had begun when the mode was changed: it is needed again.
         record = remember(state, after_addition(state))
         return Plan.act(*record, reason="Adopting", message="the adoption goes on", requeue_after=STEP)
+    finishing = _finish_removal(state)
+    if finishing is not None:
+        return finishing
     if len(state.voters) < state.desired.size:
         return scale.up(state) or _await_health(state)
     if asked.mode == "Join" and not state.leaving:
-        return Plan.wait(
-            "Joined",
-            "all members have joined; the external members are kept until spec.adopt.mode is Complete",
-            requeue_after=RETRY_HELD,
-        )
+        return _joined(state)
     return _shed(state, adoption)
+
+
+def _joined(state: ClusterState) -> Plan:
+    doubts = ", ".join(why for member_id, why in state.disbelieved if member_id in _ids(state.external))
+    if doubts:
+        return Plan.hold(
+            "MemberUnhealthy", f"all members of this resource have joined; {doubts}", requeue_after=RECHECK
+        )
+    return Plan.wait(
+        "Joined",
+        "all members have joined; the external members are kept until spec.adopt.mode is Complete",
+        requeue_after=RETRY_HELD,
+    )
+
+
+def _ids(members: tuple[Member, ...]) -> set[str]:
+    return {member.id for member in members}
+
+
+def _finish_removal(state: ClusterState) -> Plan | None:
+    """Carry out a removal that is recorded, while a quorum of the others is healthy.
+
+    Before ours grow: etcd adds no member while a voter is down, which this one, that is not asked any more,
+    may be. It counts for nothing already, so ours need not be a quorum of the rest by themselves.
+    """
+    victim = next(iter(state.leaving), None)
+    rest = [voter for voter in state.all_voters if voter is not victim]
+    able = [voter for voter in rest if voter.is_healthy and not learner.is_losing_data(state, voter)]
+    ours = [voter for voter in able if voter in state.voters]
+    if victim is None or not ours or len(able) < quorum(len(rest)):
+        return None
+    return _removal(state, victim, ours)
 
 
 def _await_health(state: ClusterState) -> Plan:
@@ -225,24 +260,22 @@ def _shed(state: ClusterState, adoption: Adoption) -> Plan:
     losing = [voter for voter in ours if learner.is_losing_data(state, voter)]
     if len(ours) - len(losing) < quorum(len(state.all_voters) - 1) or len(ours) < len(state.voters):
         return _at_risk(state)
+    victim = min(state.external, key=lambda member: member.is_healthy)
+    members = tuple(_with_removal(member, victim.id) for member in adoption.members)
+    return _removal(state, victim, ours, *remember(state, noted(state, members=members)))
+
+
+def _removal(state: ClusterState, victim: Member, ours: list[Member], *record: Action) -> Plan:
+    """After the leadership is one of ours. record: that the removal begins, which allows no way back."""
     leader = state.leader
     if leader in state.external:
         return _plan(f"moving the leadership from {leader.name}", *scale.lead_elsewhere(state, leader, ours))
-    victim = min(state.external, key=lambda member: (member not in state.leaving, member.is_healthy))
     removal = RemoveExternal(name=victim.name, member_id=victim.id)
-    return _plan(f"removing {victim.name}", *_record(state, adoption, victim), removal)
+    return _plan(f"removing {victim.name}", *record, removal)
 
 
 def _plan(message: str, *actions: Action) -> Plan:
     return Plan.act(*actions, reason="RemovingExternal", message=message, requeue_after=STEP)
-
-
-def _record(state: ClusterState, adoption: Adoption, victim: Member) -> list[Action]:
-    """That the removal has begun, once: from then on there is no way back."""
-    if victim in state.leaving:
-        return []
-    members = tuple(_with_removal(member, victim.id) for member in adoption.members)
-    return remember(state, noted(state, members=members))
 
 
 def _with_removal(member: AdoptedMember, removed: str) -> AdoptedMember:

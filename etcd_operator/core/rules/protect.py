@@ -35,6 +35,8 @@ def missing_budget(state: ClusterState) -> list[Action]:
 def min_available(state: ClusterState) -> int:
     """The quorum of the larger of the number of voters and the desired size.
 
+    In an adoption external members vote, too: as many of ours as are needed beside the healthy ones of them.
+
     While nobody reports who votes, the initial members count (before the bootstrap), or else the budget is
     not lowered.
     """
@@ -42,5 +44,7 @@ def min_available(state: ClusterState) -> int:
     voters = len(state.voters)
     if bootstrap is not None and not state.persisted.is_bootstrapped:
         voters = len(bootstrap.members)
-    wanted = quorum(max(voters, state.desired.size))
+    healthy = sum(member.is_healthy for member in state.external)
+    beside = min(state.quorum - healthy, len(state.voters)) if state.external else 0
+    wanted = max(quorum(max(voters, state.desired.size)), beside)
     return max(wanted, state.budget or 0) if voters == 0 else wanted
