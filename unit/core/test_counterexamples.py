@@ -246,3 +246,23 @@ def test_a_reader_beside_an_etcd_that_crashes_is_not_waited_for() -> None:
     machine.a_volume_is_not_mounted(which=5)
     machine.reply_of_an_action_is_lost(stop_after=7)
     machine.teardown()
+
+
+def test_a_cluster_that_loses_all_claims_before_it_served_is_bootstrapped_again() -> None:
+    """Its pods would wait for ever for claims that nobody creates."""
+    machine = ManualRecoveries()
+    machine.begin(
+        size=3,
+        asked=1,
+        left={0},
+        is_silent=False,
+        passes=0,
+        is_slow=False,
+        recovers_after=None,
+        restarts=False,
+    )
+    machine.a_claim_is_deleted(how="at once", which=0)
+    machine.the_resource_is_created_again(is_meant=True, size=1)
+    machine.everything_goes_on(times=1)
+    machine.a_claim_is_deleted(how="at once", which=0)
+    machine.teardown()

@@ -163,6 +163,28 @@ def test_a_failed_pod_of_a_persistent_member_is_for_its_replica_set() -> None:
     assert not any(isinstance(action, DropPod) for action in plan(lost).actions)
 
 
+@pytest.mark.parametrize("size", [1, 3])
+def test_peers_whose_claims_are_all_lost_are_created_again(size: int) -> None:
+    """Their pods wait for claims that nobody makes."""
+    state = bootstrapping(persistent(size=size))
+    names = NAMES[PERSISTENT][:size]
+    for name in names:
+        state = changed(state, name, claim=None, has_replica_set=True)
+    made = plan(state)
+    assert made.actions == tuple(ReplaceMember(name=name, version=VERSION) for name in names)
+    assert made.message == (
+        f"all claims were lost before the cluster served: creating {', '.join(names)} again"
+    )
+    assert plan(changed(state, "db-0", peer=peer("db-0", is_terminating=True))).actions == made.actions[1:]
+    gone = plan(without(state, *names)).actions
+    assert [action.name for action in gone if isinstance(action, CreateMember)] == list(names)
+
+
+def test_a_claim_that_is_late_is_waited_for() -> None:
+    state = bootstrapping(persistent(size=1))
+    assert plan(changed(state, "db-0", claim=None)).actions == ()
+
+
 def test_a_lost_peer_whose_claim_is_there_comes_back_to_its_data_at_any_time() -> None:
     state = changed(bootstrapping(persistent()), "db-1", peer=None, pod=None)
 

@@ -115,6 +115,10 @@ def _continue(state: ClusterState, bootstrap: Bootstrap) -> Plan:
     failed = [m for m in state.members if m.name in lost and state.kind.has_ended(m)]
     if failed:
         return _drop(state, bootstrap, failed, is_all=len(lost) == len(bootstrap.members))
+    if len(lost) == len(bootstrap.members):
+        without_claims = [member.name for member in state.members if _has_lost_its_claim(state, member)]
+        if without_claims:
+            return _remake(bootstrap, without_claims)
     actions = _initial_members(bootstrap, missing)
     actions += [*missing_services(state), *missing_budget(state)]
     slow = state.age > LONG_BOOTSTRAP
@@ -139,6 +143,24 @@ def _drop(state: ClusterState, bootstrap: Bootstrap, failed: list[Member], *, is
         *actions,
         reason="Creating",
         message=f"{names} failed before the cluster served: creating again",
+        requeue_after=BOOTSTRAP_POLL,
+    )
+
+
+def _has_lost_its_claim(state: ClusterState, member: Member) -> bool:
+    return member.peer is not None and not member.is_terminating and state.kind.is_storage_lost(member)
+
+
+def _remake(bootstrap: Bootstrap, names: list[str]) -> Plan:
+    """Delete the peers of members that are all without claims; later passes create them again.
+
+    Their pods would wait for ever. A claim that is there after all is kept, and used again. The token stays
+    the same: a peer is gone only when its process is.
+    """
+    return Plan.act(
+        *(ReplaceMember(name=name, version=bootstrap.version) for name in names),
+        reason="Creating",
+        message=f"all claims were lost before the cluster served: creating {', '.join(names)} again",
         requeue_after=BOOTSTRAP_POLL,
     )
 
