@@ -132,12 +132,21 @@ def test_what_is_under_way_is_waited_for(backups: Any, parts: Any, expected: str
     assert expected in made.message
 
 
+LOST_CLAIM = claim("db-3", token=f"{TOKEN}-1", is_restored=True, is_lost=True)
 ENDS = [
     pytest.param(filling(live(NAME, backups=sight(job=FAILED))), "BackupDamaged", id="damaged"),
     pytest.param(
         filling(live(NAME, backups=sight(job=job(is_running=False, waited=START_PATIENCE, waits_for="x")))),
         "NotStarted",
         id="the pod never starts",
+    ),
+    pytest.param(
+        filling(live(NAME), claim=LOST_CLAIM), "the volume of its claim db-3 is gone", id="its volume"
+    ),
+    pytest.param(
+        filling(live(NAME, backups=sight(job=job())), claim=LOST_CLAIM),
+        "the volume of its claim db-3 is gone",
+        id="its volume, while the Job waits for it",
     ),
     pytest.param(
         seeding(live(NAME), peer=peer("db-3", is_terminating=True)),
