@@ -37,6 +37,7 @@ from unit.core.stored import (
     DONE,
     FAILED,
     IN_PLACE,
+    LOST_CLAIM,
     NAME,
     RECOVERY,
     filling,
@@ -132,7 +133,6 @@ def test_what_is_under_way_is_waited_for(backups: Any, parts: Any, expected: str
     assert expected in made.message
 
 
-LOST_CLAIM = claim("db-3", token=f"{TOKEN}-1", is_restored=True, is_lost=True)
 ENDS = [
     pytest.param(filling(live(NAME, backups=sight(job=FAILED))), "BackupDamaged", id="damaged"),
     pytest.param(

@@ -13,10 +13,11 @@ from etcd_operator.core.recovery_actions import ConfirmBackup, ConfirmSilence, D
 from etcd_operator.core.restores.state import JobState
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
-from unit.core.builders import CLUSTER_ID, TOKEN, bootstrapped, changed, claim, persistent, with_record
+from unit.core.builders import CLUSTER_ID, bootstrapped, changed, persistent, with_record
 from unit.core.manual_recoveries import NAME, lost
 from unit.core.stored import (
     FAILED,
+    LOST_CLAIM,
     LOST_NAME,
     RECOVERY,
     backup,
@@ -128,8 +129,7 @@ def test_a_failed_job_is_followed_by_the_next_attempt_once_that_is_named() -> No
 
 @pytest.mark.parametrize("running", [job(), None], ids=["the Job waits for it", "the Job is gone"])
 def test_a_volume_that_is_lost_before_the_seed_serves_is_named(running: JobState | None) -> None:
-    lost_claim = claim("db-3", token=f"{TOKEN}-1", is_restored=True, is_lost=True)
-    state = filling(replace(gone(LOST_NAME), backups=sight(job=running)), RECOVERY, claim=lost_claim)
+    state = filling(replace(gone(LOST_NAME), backups=sight(job=running)), RECOVERY, claim=LOST_CLAIM)
     made = plan(state)
     assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "RecoveryRefused")
     assert made.message.startswith(f"{LOST_NAME} failed (ClaimLost): the volume of its claim db-3 is gone")

@@ -133,6 +133,57 @@ def test_a_seed_that_is_lost_at_the_last_moment_leaves_a_cluster_that_takes_puts
         assert made.etcd.etcd.keys[b"later"] == (b"value", 3)
 
 
+@pytest.mark.parametrize("is_asked", [True, False], ids=["requested still", "withdrawn"])
+def test_a_seed_of_which_nothing_is_left_leaves_a_cluster_that_takes_puts(is_asked: bool) -> None:
+    """A person removes its EtcdPeer and its claim right after the old cluster was stopped."""
+    with stored() as (made, backups):
+        old = made.etcd
+        backups.ask(NAME)
+        backups.until(lambda: bool(old.etcd.alarms))
+        made.kill()
+        made.delete(PEERS, "c-3")
+        made.lose_claim("c-3")
+        made.world.settle()
+        assert "c-3" not in [*made.names(PEERS), *made.names(CLAIMS)]
+        backups.ask(NAME if is_asked else None)
+        made.start()
+        if is_asked:
+            backups.until(is_reason(made, "RestoreFailed"))
+            assert "c-3 was lost after the old cluster had been stopped; nothing was changed" in message(made)
+            backups.ask(None)
+        made.settle()
+        assert (old.etcd.alarms, backups.selected) == (set(), made.status(IMPROBABLE)["bootstrap"]["token"])
+        assert_finished(made, IMPROBABLE, 3)
+        assert made.etcd.etcd.keys[b"later"] == (b"value", 3)
+
+
+def test_clients_reach_the_old_cluster_while_a_seed_that_was_removed_is_filled_again() -> None:
+    """The operator dies when it has closed the Service, and a person removes the seed."""
+    with stored() as (made, backups):
+        made.kill()
+        first = backups.selected
+        backups.ask(NAME)
+        made.start(dies_at=1, dies_on="services")
+        assert not run_or_die(made, lambda: backups.until(lambda: False))
+        assert backups.selected == "closed"
+        made.delete(PEERS, "c-3")
+        made.lose_claim("c-3")
+        made.world.settle()
+        backups.expire()
+        made.start()
+        seen: list[str] = []
+
+        def observe() -> bool:
+            seen.extend([backups.selected] if made.names(JOBS) else [])
+            return "c-3" in made.names(PEERS)
+
+        backups.until(observe)
+        assert set(seen) == {first}
+        backups.until_restored()
+        assert b"later" not in made.etcd.etcd.keys
+        assert made.status(IMPROBABLE)["recovery"]["givenUp"] == 3
+
+
 def test_a_service_that_is_deleted_after_the_point_of_no_return_leads_no_client_to_the_old_members() -> None:
     with stored() as (made, backups):
         old, first = made.etcd, backups.selected

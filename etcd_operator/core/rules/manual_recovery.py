@@ -34,6 +34,7 @@ from etcd_operator.core.rules.in_place import CANCELLED, is_still_requested
 from etcd_operator.core.rules.last_writes import (
     close,
     handed_over,
+    has_stopped,
     remembering,
     reopening,
     stop,
@@ -150,6 +151,12 @@ def _fill(state: ClusterState, recovery: Recovery, seed: Member | None, *, is_fi
     """Restore a backup to the volume of the seed, then create its EtcdPeer, which may have been deleted."""
     if is_filled:
         return Plan.act(create_seed(recovery), reason=reason_of(recovery), message=under_way(recovery))
+    if recovery.in_place and has_stopped(state, recovery):
+        # The Service may select its token by now: another seed with that would serve before its time.
+        why = f"{recovery.seed} was lost after the old cluster had been stopped"
+        return _begin_again(state, recovery, why)
+    if state.backups.is_closed:
+        return _let_clients_in(recovery)
     found = fill(state, recovery, seed)
     if isinstance(found, Plan):
         return found
@@ -214,8 +221,7 @@ def _nobody(recovery: Recovery) -> Plan:
 def _await_seed(state: ClusterState, recovery: Recovery, seed: Member, left: list[Member]) -> Plan:
     message = under_way(recovery)
     if state.backups.is_closed and not _is_existing_only(recovery, seed):
-        reopen = ReopenClients(name=seed.name)
-        return Plan.act(reopen, reason=reason_of(recovery), message=message, requeue_after=SEED_POLL)
+        return _let_clients_in(recovery)
     has_fetched = recovery.backup is not None or (seed.pod is not None and seed.pod.has_fetched)
     if not has_fetched and all(member.name != recovery.survivor for member in left):
         message += f"; {recovery.survivor} does not answer now"
@@ -227,6 +233,16 @@ def _await_seed(state: ClusterState, recovery: Recovery, seed: Member, left: lis
     if seed.answer is not None and seed.answer.is_corrupt:
         return held(*seed_corrupt(message, seed.name))
     return Plan.wait(reason_of(recovery), message, requeue_after=SEED_POLL)
+
+
+def _let_clients_in(recovery: Recovery) -> Plan:
+    """The Service was closed for a seed that does not serve now: until it does, the old cluster goes on."""
+    return Plan.act(
+        ReopenClients(name=recovery.seed),
+        reason=reason_of(recovery),
+        message=under_way(recovery),
+        requeue_after=SEED_POLL,
+    )
 
 
 def _is_existing_only(recovery: Recovery, seed: Member) -> bool:
