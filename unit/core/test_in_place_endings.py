@@ -104,12 +104,14 @@ def test_a_seed_that_is_lost_after_the_old_cluster_was_stopped_ends_the_restore(
     state: ClusterState, is_closed: bool
 ) -> None:
     """Its Service may select the token of the seed by then: no other one may begin with that."""
+    former = state.persisted.recovery
     (remember,) = plan(replace(state, backups=sight(is_closed=is_closed))).actions
+    assert former is not None
     assert isinstance(remember, Remember)
     failed = remember.persisted.recovery
     assert failed is not None
     assert failed.failure == "db-3 was lost after the old cluster had been stopped"
-    assert (failed.replaces, failed.stopped) == (CLUSTER_ID, state.persisted.recovery.stopped)
+    assert (failed.replaces, failed.stopped) == (CLUSTER_ID, former.stopped)
     made = plan(remembering(replace(ASKED, backups=sight(is_closed=True)), failed))
     assert made.actions[-1] == REOPEN
     assert (ALLOW in made.actions) is failed.stopped

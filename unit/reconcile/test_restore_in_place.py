@@ -3,10 +3,11 @@
 import pytest
 
 from unit.fakes.apiserver import Answer, Fault, Json, Refusal, Request
-from unit.fakes.apiserver.kinds import CLAIMS, JOBS, SERVICES
+from unit.fakes.apiserver.kinds import CLAIMS, JOBS, PODS, SERVICES
 from unit.reconcile.bodies import IMPROBABLE, PEERS
 from unit.reconcile.disturbance import DISTURBANCES, Disturbance, run_or_die
 from unit.reconcile.expected import assert_finished
+from unit.reconcile.jobs import ELSEWHERE
 from unit.reconcile.manual_recoveries import LOST, TOKEN, is_reason, message
 from unit.reconcile.restored_clusters import DAMAGED, RESTORE, stored
 
@@ -73,6 +74,30 @@ def test_a_restore_that_is_cancelled_leaves_nothing() -> None:
         backups.ask(NAME)
         made.run_until(is_reason(made, "RestoreRefused"))
         assert f"{RESTORE}=c0de/one/2" in message(made)
+
+
+def test_members_are_repaired_while_the_node_of_a_cancelled_restore_is_cut_off() -> None:
+    """The pod of its Job does not end until a person deletes it by force."""
+    with stored() as (made, backups):
+        backups.ask(NAME)
+        made.run_until(lambda: bool(made.names(JOBS)))
+        pod = backups.jobs.start(backups.jobs.one())
+        made.delete(PODS, pod)
+        backups.ask(None)
+        made.run_until(lambda: made.status(IMPROBABLE)["recovery"]["replaces"] == "")
+        made.lose_claim("c-0")
+        made.run_until(lambda: "c-0" in made.names(CLAIMS) and sorted(made.etcd.running) == list(OLD))
+        made.run_until(is_reason(made, "RecoveryEnding"))
+        assert f"the pod {pod} of the Job" in message(made)
+        assert f"its node {ELSEWHERE} never responds again: kubectl delete pod {pod} --force" in message(made)
+        writes = len(made.writes())
+        made.wait(30.0)
+        assert len(made.writes()) == writes
+        assert made.get(CLAIMS, "c-3")["metadata"]["deletionTimestamp"]
+        made.delete(PODS, pod, grace=0)
+        made.settle()
+        assert_finished(made, IMPROBABLE, 3)
+        assert made.names(JOBS) == []
 
 
 def test_an_edit_at_the_last_moment_reopens_the_cluster() -> None:
