@@ -4,7 +4,7 @@ import pytest
 
 from unit.fakes.apiserver import Answer, Fault, Json, Refusal, Request
 from unit.fakes.apiserver.kinds import CLAIMS, JOBS, PODS, SERVICES
-from unit.reconcile.bodies import IMPROBABLE, PEERS
+from unit.reconcile.bodies import IMPROBABLE, PEERS, persistent
 from unit.reconcile.disturbance import DISTURBANCES, Disturbance, run_or_die
 from unit.reconcile.expected import assert_finished
 from unit.reconcile.jobs import ELSEWHERE
@@ -98,6 +98,22 @@ def test_members_are_repaired_while_the_node_of_a_cancelled_restore_is_cut_off()
         made.settle()
         assert_finished(made, IMPROBABLE, 3)
         assert made.names(JOBS) == []
+
+
+def test_a_cluster_that_is_created_again_during_a_restore_names_the_claim_of_that() -> None:
+    with stored() as (made, backups):
+        backups.ask(NAME)
+        made.run_until(lambda: bool(made.names(JOBS)))
+        made.delete(IMPROBABLE, "c")
+        made.run_until(lambda: not made.names(PEERS) and not made.names(PODS))
+        made.create(*persistent(size=3))
+        made.run_until(is_reason(made, "ClaimsConflict"))
+        assert "c-0, c-1, c-2 of the etcd cluster c0de; c-3 of one that never served" in message(made)
+        assert message(made).endswith("to go on with the others, delete the claim c-3")
+        made.delete(CLAIMS, "c-3")
+        made.settle()
+        assert_finished(made, IMPROBABLE, 3)
+        assert made.etcd.etcd.keys[b"later"] == (b"value", 3)
 
 
 def test_an_edit_at_the_last_moment_reopens_the_cluster() -> None:
