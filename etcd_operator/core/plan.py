@@ -22,6 +22,7 @@ from etcd_operator.core.rules import (
     objects,
     protect,
     quorum_lost,
+    recovery_ending,
     replace,
     restore,
     resume,
@@ -84,6 +85,7 @@ RULES: tuple[Rule, ...] = (
     state_machine.refused,  # the cluster serves, at another version
     manual_recovery.refused,  # the cluster serves, and needs no recovery
     in_place.refused,  # the same, and is not restored
+    recovery_ending.report,  # the cluster is as desired, but for what a person has to remove
 )
 
 

@@ -44,6 +44,8 @@ RECOVERY = first_recovery("db-3", revision=9, backup=SOURCE)
 IN_PLACE = msgspec.structs.replace(RECOVERY, in_place=True, given_up=20)
 LOST_NAME = f"{CLUSTER_ID}/backup:one/1"
 NAME = f"{CLUSTER_ID}/one/1"
+LOST_CLAIM = claim("db-3", token=f"{TOKEN}-1", is_restored=True, is_lost=True)
+"""The claim of the seed, whose volume is gone."""
 
 
 def backup(name: str = "one", **changes: Any) -> StoredBackup:

@@ -37,6 +37,7 @@ from unit.core.stored import (
     DONE,
     FAILED,
     IN_PLACE,
+    LOST_CLAIM,
     NAME,
     RECOVERY,
     filling,
@@ -138,6 +139,14 @@ ENDS = [
         filling(live(NAME, backups=sight(job=job(is_running=False, waited=START_PATIENCE, waits_for="x")))),
         "NotStarted",
         id="the pod never starts",
+    ),
+    pytest.param(
+        filling(live(NAME), claim=LOST_CLAIM), "the volume of its claim db-3 is gone", id="its volume"
+    ),
+    pytest.param(
+        filling(live(NAME, backups=sight(job=job())), claim=LOST_CLAIM),
+        "the volume of its claim db-3 is gone",
+        id="its volume, while the Job waits for it",
     ),
     pytest.param(
         seeding(live(NAME), peer=peer("db-3", is_terminating=True)),

@@ -6,13 +6,14 @@ import msgspec
 import pytest
 
 from etcd_operator.api.persisted import Recovery
+from etcd_operator.core.actions import Remember
 from etcd_operator.core.plan import plan
 from etcd_operator.core.recovery_actions import AllowWrites, DropSeed, ReopenClients
 from etcd_operator.core.rules.seed import record
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.stock import BackupSight
-from unit.core.builders import CLUSTER_ID, NAMES, answering, down
-from unit.core.stored import IN_PLACE, live, remembering, seeding, sight
+from unit.core.builders import CLUSTER_ID, NAMES, answering, claim, down
+from unit.core.stored import IN_PLACE, LOST_CLAIM, NAME, filling, live, remembering, seeding, sight
 
 STOPPED = msgspec.structs.replace(IN_PLACE, stopped=True)
 LED = live("")
@@ -68,6 +69,52 @@ def test_writes_are_allowed_once_there_is_a_quorum() -> None:
     assert plan(again).reason == "OutOfSpace"
     second = plan(replace(again, desired=replace(again.desired, restore_in_place=f"{CLUSTER_ID}/one/2")))
     assert second.reason == "Restoring"
+
+
+ASKED = live(NAME)
+GIVEN_UP = (claim("db-0", given_up=NAME),)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        pytest.param(remembering(ASKED, IN_PLACE), id="nothing of it is left"),
+        pytest.param(filling(ASKED), id="its EtcdPeer is gone"),
+        pytest.param(filling(ASKED, claim=LOST_CLAIM), id="its volume is gone"),
+    ],
+)
+def test_clients_reach_the_old_cluster_while_a_seed_that_was_lost_is_filled_again(
+    state: ClusterState,
+) -> None:
+    closed = replace(state, backups=sight(is_closed=True))
+    assert plan(closed).actions == (REOPEN,)
+    assert plan(replace(closed, backups=sight())).actions != ()
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        pytest.param(remembering(ASKED, STOPPED), id="it takes no puts"),
+        pytest.param(remembering(replace(ASKED, kept=GIVEN_UP), IN_PLACE), id="a member was given up"),
+        pytest.param(filling(ASKED, STOPPED), id="the EtcdPeer of the seed is gone"),
+    ],
+)
+@pytest.mark.parametrize("is_closed", [True, False])
+def test_a_seed_that_is_lost_after_the_old_cluster_was_stopped_ends_the_restore(
+    state: ClusterState, is_closed: bool
+) -> None:
+    """Its Service may select the token of the seed by then: no other one may begin with that."""
+    former = state.persisted.recovery
+    (remember,) = plan(replace(state, backups=sight(is_closed=is_closed))).actions
+    assert former is not None
+    assert isinstance(remember, Remember)
+    failed = remember.persisted.recovery
+    assert failed is not None
+    assert failed.failure == "db-3 was lost after the old cluster had been stopped"
+    assert (failed.replaces, failed.stopped) == (CLUSTER_ID, former.stopped)
+    made = plan(remembering(replace(ASKED, backups=sight(is_closed=True)), failed))
+    assert made.actions[-1] == REOPEN
+    assert (ALLOW in made.actions) is failed.stopped
 
 
 def test_a_service_that_is_closed_too_late_is_opened_again() -> None:

@@ -10,12 +10,14 @@ from etcd_operator.api.persisted import Adoption, Upgrade
 from etcd_operator.core.actions import Remember, Stage
 from etcd_operator.core.plan import plan
 from etcd_operator.core.recovery_actions import ConfirmBackup, ConfirmSilence, DropSeed, FillSeed
+from etcd_operator.core.restores.state import JobState
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
 from unit.core.builders import CLUSTER_ID, bootstrapped, changed, persistent, with_record
 from unit.core.manual_recoveries import NAME, lost
 from unit.core.stored import (
     FAILED,
+    LOST_CLAIM,
     LOST_NAME,
     RECOVERY,
     backup,
@@ -123,6 +125,15 @@ def test_a_failed_job_is_followed_by_the_next_attempt_once_that_is_named() -> No
     assert made.message.startswith(f"{LOST_NAME} failed (BackupDamaged): one.db is damaged; ")
     quiet = plan(replace(state, desired=replace(state.desired, recover="")))
     assert quiet.message.startswith(f"{LOST_NAME} failed (BackupDamaged): one.db is damaged; ")
+
+
+@pytest.mark.parametrize("running", [job(), None], ids=["the Job waits for it", "the Job is gone"])
+def test_a_volume_that_is_lost_before_the_seed_serves_is_named(running: JobState | None) -> None:
+    state = filling(replace(gone(LOST_NAME), backups=sight(job=running)), RECOVERY, claim=LOST_CLAIM)
+    made = plan(state)
+    assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "RecoveryRefused")
+    assert made.message.startswith(f"{LOST_NAME} failed (ClaimLost): the volume of its claim db-3 is gone")
+    assert f"={CLUSTER_ID}/backup:one/2 " in made.message
 
 
 def test_a_job_is_waited_for_in_a_cluster_that_was_adopted_as_in_any_other() -> None:

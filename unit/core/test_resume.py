@@ -154,6 +154,54 @@ def test_the_initial_members_are_read_from_any_claim_that_names_them() -> None:
     assert remembered.persisted.bootstrap == Bootstrap(members=NAMES, token=TOKEN)
 
 
+SEED = claim("db-3", token=f"{TOKEN}-1", initial_members=(), cluster_uid=TOKEN, is_restored=True)
+SERVED = replace(SEED, cluster_id="feed", member_id="id-db-3", voters=("db-3=id-db-3",), voters_revision=1)
+OLD = tuple(old_claim(name) for name in NAMES)
+OWN = f"db-0, db-1, db-2 of the etcd cluster {CLUSTER_ID}"
+
+
+def test_the_claim_of_a_restore_that_had_not_ended_is_named() -> None:
+    """The EtcdCluster was deleted meanwhile, and its status with it."""
+    made = plan(on_claims(*OLD, SEED))
+    assert (made.actions, made.reason, made.requeue_after) == ((), "ClaimsConflict", 10.0)
+    assert made.message == (
+        f"the claims hold data of different clusters ({OWN}; db-3 of one that never served): nothing is "
+        "changed; db-3 was made by a recovery or a restore in place that had not ended: to go on with the "
+        "others, delete the claim db-3"
+    )
+    assert plan(on_claims(*OLD)).reason == "Resuming"
+
+
+def test_a_person_chooses_between_what_served_before_and_what_was_restored() -> None:
+    kept = (claim("db-0", given_up=f"{CLUSTER_ID}/one/1"), claim("db-7", given_up="beef/one/1"))
+    conflict = replace(on_claims(old_claim("db-2"), SERVED), kept=kept)
+    message = plan(conflict).message
+    assert f"(db-2 of the etcd cluster {CLUSTER_ID}; db-3 of the etcd cluster feed)" in message
+    assert message.endswith(
+        "to go on with the others, remove the annotation etcd.improbable.io/given-up-by from db-0, then "
+        "delete the claim db-3; to go on with what was restored, delete the claim db-2, with the data before "
+        "that"
+    )
+    assert "given-up" not in plan(on_claims(*OLD, SERVED)).message
+    assert plan(on_claims(*OLD, SERVED)).message.endswith(
+        "to go on with what was restored, delete the claims db-0, db-1, db-2, with the data before that"
+    )
+    assert plan(on_claims(SERVED)).reason == "Resuming"
+
+
+def test_claims_of_a_cluster_that_was_restored_before_are_not_taken_for_the_attempt() -> None:
+    """It has one member, the former seed, and there is another one."""
+    again = replace(SEED, name="db-4", token=f"{TOKEN}-2")
+    assert "to go on with the others, delete the claim db-4" in plan(on_claims(SERVED, again)).message
+    joined = replace(SERVED, name="db-5", is_restored=False)
+    assert "delete the claims that do not belong" in plan(on_claims(*OLD, SERVED, joined)).message
+
+
+def test_claims_that_do_not_record_their_cluster_yet_are_those_of_their_bootstrap() -> None:
+    made = plan(on_claims(old_claim("db-0"), claim("db-1"), SEED))
+    assert f"(db-0, db-1 of the etcd cluster {CLUSTER_ID}; db-3 of one that never served)" in made.message
+
+
 CONFLICTS = [
     pytest.param((old_claim("db-0"), old_claim("db-1", cluster_id="feed")), id="two cluster IDs"),
     pytest.param((claim("db-0"), claim("db-1", token="other")), id="two bootstraps"),
@@ -251,4 +299,5 @@ def test_claims_that_are_being_deleted_are_waited_for(claims: tuple[ClaimFacts, 
     made = plan(on_claims(*going))
 
     assert (made.actions, made.reason, made.stage) == ((), "ClaimTerminating", Stage.HELD)
+    assert made.message.endswith(f": {claims[-1].name}")
     assert made.requeue_after == 1.0

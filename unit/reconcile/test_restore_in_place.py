@@ -3,10 +3,11 @@
 import pytest
 
 from unit.fakes.apiserver import Answer, Fault, Json, Refusal, Request
-from unit.fakes.apiserver.kinds import CLAIMS, JOBS, SERVICES
-from unit.reconcile.bodies import IMPROBABLE, PEERS
+from unit.fakes.apiserver.kinds import CLAIMS, JOBS, PODS, SERVICES
+from unit.reconcile.bodies import IMPROBABLE, PEERS, persistent
 from unit.reconcile.disturbance import DISTURBANCES, Disturbance, run_or_die
 from unit.reconcile.expected import assert_finished
+from unit.reconcile.jobs import ELSEWHERE
 from unit.reconcile.manual_recoveries import LOST, TOKEN, is_reason, message
 from unit.reconcile.restored_clusters import DAMAGED, RESTORE, stored
 
@@ -75,6 +76,46 @@ def test_a_restore_that_is_cancelled_leaves_nothing() -> None:
         assert f"{RESTORE}=c0de/one/2" in message(made)
 
 
+def test_members_are_repaired_while_the_node_of_a_cancelled_restore_is_cut_off() -> None:
+    """The pod of its Job does not end until a person deletes it by force."""
+    with stored() as (made, backups):
+        backups.ask(NAME)
+        made.run_until(lambda: bool(made.names(JOBS)))
+        pod = backups.jobs.start(backups.jobs.one())
+        made.delete(PODS, pod)
+        backups.ask(None)
+        made.run_until(lambda: made.status(IMPROBABLE)["recovery"]["replaces"] == "")
+        made.lose_claim("c-0")
+        made.run_until(lambda: "c-0" in made.names(CLAIMS) and sorted(made.etcd.running) == list(OLD))
+        made.run_until(is_reason(made, "RecoveryEnding"))
+        assert f"the pod {pod} of the Job" in message(made)
+        assert f"its node {ELSEWHERE} never responds again: kubectl delete pod {pod} --force" in message(made)
+        writes = len(made.writes())
+        made.wait(30.0)
+        assert len(made.writes()) == writes
+        assert made.get(CLAIMS, "c-3")["metadata"]["deletionTimestamp"]
+        made.delete(PODS, pod, grace=0)
+        made.settle()
+        assert_finished(made, IMPROBABLE, 3)
+        assert made.names(JOBS) == []
+
+
+def test_a_cluster_that_is_created_again_during_a_restore_names_the_claim_of_that() -> None:
+    with stored() as (made, backups):
+        backups.ask(NAME)
+        made.run_until(lambda: bool(made.names(JOBS)))
+        made.delete(IMPROBABLE, "c")
+        made.run_until(lambda: not made.names(PEERS) and not made.names(PODS))
+        made.create(*persistent(size=3))
+        made.run_until(is_reason(made, "ClaimsConflict"))
+        assert "c-0, c-1, c-2 of the etcd cluster c0de; c-3 of one that never served" in message(made)
+        assert message(made).endswith("to go on with the others, delete the claim c-3")
+        made.delete(CLAIMS, "c-3")
+        made.settle()
+        assert_finished(made, IMPROBABLE, 3)
+        assert made.etcd.etcd.keys[b"later"] == (b"value", 3)
+
+
 def test_an_edit_at_the_last_moment_reopens_the_cluster() -> None:
     """The annotation goes right after the Service was closed, and the operator dies there."""
     with stored() as (made, backups):
@@ -131,6 +172,57 @@ def test_a_seed_that_is_lost_at_the_last_moment_leaves_a_cluster_that_takes_puts
         made.settle()
         assert_finished(made, IMPROBABLE, 3)
         assert made.etcd.etcd.keys[b"later"] == (b"value", 3)
+
+
+@pytest.mark.parametrize("is_asked", [True, False], ids=["requested still", "withdrawn"])
+def test_a_seed_of_which_nothing_is_left_leaves_a_cluster_that_takes_puts(is_asked: bool) -> None:
+    """A person removes its EtcdPeer and its claim right after the old cluster was stopped."""
+    with stored() as (made, backups):
+        old = made.etcd
+        backups.ask(NAME)
+        backups.until(lambda: bool(old.etcd.alarms))
+        made.kill()
+        made.delete(PEERS, "c-3")
+        made.lose_claim("c-3")
+        made.world.settle()
+        assert "c-3" not in [*made.names(PEERS), *made.names(CLAIMS)]
+        backups.ask(NAME if is_asked else None)
+        made.start()
+        if is_asked:
+            backups.until(is_reason(made, "RestoreFailed"))
+            assert "c-3 was lost after the old cluster had been stopped; nothing was changed" in message(made)
+            backups.ask(None)
+        made.settle()
+        assert (old.etcd.alarms, backups.selected) == (set(), made.status(IMPROBABLE)["bootstrap"]["token"])
+        assert_finished(made, IMPROBABLE, 3)
+        assert made.etcd.etcd.keys[b"later"] == (b"value", 3)
+
+
+def test_clients_reach_the_old_cluster_while_a_seed_that_was_removed_is_filled_again() -> None:
+    """The operator dies when it has closed the Service, and a person removes the seed."""
+    with stored() as (made, backups):
+        made.kill()
+        first = backups.selected
+        backups.ask(NAME)
+        made.start(dies_at=1, dies_on="services")
+        assert not run_or_die(made, lambda: backups.until(lambda: False))
+        assert backups.selected == "closed"
+        made.delete(PEERS, "c-3")
+        made.lose_claim("c-3")
+        made.world.settle()
+        backups.expire()
+        made.start()
+        seen: list[str] = []
+
+        def observe() -> bool:
+            seen.extend([backups.selected] if made.names(JOBS) else [])
+            return "c-3" in made.names(PEERS)
+
+        backups.until(observe)
+        assert set(seen) == {first}
+        backups.until_restored()
+        assert b"later" not in made.etcd.etcd.keys
+        assert made.status(IMPROBABLE)["recovery"]["givenUp"] == 3
 
 
 def test_a_service_that_is_deleted_after_the_point_of_no_return_leads_no_client_to_the_old_members() -> None:

@@ -19,6 +19,7 @@ class JobState:
     Kubernetes says it. report: of its newest pod that reported. why: why it failed, as Kubernetes says it.
     claim_uid: of the claim to which it restores; empty if it does not say.
     progress: what its pod last reported; None while none is known.
+    pod, node: its newest pod, and the node that this was assigned to; empty without one.
     """
 
     name: str
@@ -32,6 +33,8 @@ class JobState:
     why: str = ""
     claim_uid: str = ""
     progress: Progress | None = None
+    pod: str = ""
+    node: str = ""
 
 
 class ClaimState(Enum):

@@ -3,7 +3,8 @@
     claim, Job (`FillSeed`) -> the Job succeeds -> the EtcdPeer, with an existing-only start
 
 The Job compares what it fetches with the SHA-256 on record, and the data gets its name only when it is
-complete. So a Job can be repeated, and a claim that somebody deletes is followed by another one.
+complete. So a Job can be repeated, and a claim that somebody deletes is followed by another one. One whose
+volume is gone is not: the attempt has failed, as with a Job that fails.
 """
 
 from etcd_operator.api.persisted import Recovery
@@ -14,6 +15,7 @@ from etcd_operator.core.members import ClaimFacts, Member
 from etcd_operator.core.recovery_actions import DropFilling, FillSeed
 from etcd_operator.core.restores import result
 from etcd_operator.core.restores.state import JobState
+from etcd_operator.core.rules.recovery_ending import is_stuck, waits_for
 from etcd_operator.core.rules.seed import SEED_POLL, create_seed, reason_of, under_way
 from etcd_operator.core.state import ClusterState
 
@@ -27,12 +29,15 @@ START_PATIENCE = 600.0
 def fill(state: ClusterState, recovery: Recovery, seed: Member | None) -> Plan | RestoreFailure:
     """The next step until the EtcdPeer of the seed exists; or why there is none."""
     claim, job = seed.claim if seed is not None else None, state.backups.job
+    if claim is not None and claim.is_lost and not claim.is_terminating:
+        return RestoreFailure(reason="ClaimLost", message=f"the volume of its claim {claim.name} is gone")
     if job is None:
         return _begin(recovery, claim)
     if job.is_terminating:
-        return _wait(recovery, "waiting until its former Job is deleted")
+        stuck = f": {waits_for(job)}" if is_stuck(job) else ""
+        return _wait(recovery, f"waiting until its former Job is deleted{stuck}")
     is_other = claim is not None and job.claim_uid not in ("", claim.uid)
-    if claim is None or claim.is_terminating or claim.is_lost or is_other:
+    if claim is None or claim.is_terminating or is_other:
         return _act(
             recovery, DropFilling(name=recovery.seed), f"{under_way(recovery)}: its claim was deleted"
         )

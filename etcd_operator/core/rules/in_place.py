@@ -18,6 +18,7 @@ from etcd_operator.api.improbable import RESTORE_ANNOTATION
 from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.recoveries import source_of
+from etcd_operator.core.rules.recovery_ending import remains
 from etcd_operator.core.rules.recovery_request import begin, name_of
 from etcd_operator.core.rules.seed import SEED_POLL, held, next_from_stored
 from etcd_operator.core.state import ClusterState
@@ -50,10 +51,10 @@ def refused(state: ClusterState) -> Plan | None:
         return None  # it was carried out
     why = f"the annotation {RESTORE_ANNOTATION} requests {requested}"
     if former is not None and former.failure and _is_attempt(state, former):
-        return held(
-            "RestoreFailed", f"{former.failure}; {_effect(state, requested)}; {_possible(state, requested)}"
-        )
-    return held("RestoreRefused", f"{why}, which is not possible: {_possible(state, requested)}")
+        why = f"{former.failure}; {_effect(state, requested)}"
+        return held("RestoreFailed", f"{why}; {_possible(state, requested)}{remains(state)}")
+    possible = f"{_possible(state, requested)}{remains(state)}"
+    return held("RestoreRefused", f"{why}, which is not possible: {possible}")
 
 
 def _effect(state: ClusterState, requested: str) -> str:

@@ -76,6 +76,11 @@ def stop(state: ClusterState, recovery: Recovery, left: list[Member]) -> Plan | 
     )
 
 
+def has_stopped(state: ClusterState, recovery: Recovery) -> bool:
+    """Whether the old cluster was told to take no more puts, or some of its members were given up."""
+    return recovery.stopped or _is_recorded(state, recovery)
+
+
 def _is_recorded(state: ClusterState, recovery: Recovery) -> bool:
     """Whether the last revision is on record: members are given up only after that."""
     return any(claim.given_up == name_of(recovery) for claim in state.kept)

@@ -25,7 +25,7 @@ from etcd_operator.api.improbable import DELETE_CLAIMS, RECOVER_ANNOTATION
 from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.members import Member
-from etcd_operator.core.recovery_actions import DropSeed, ReopenClients
+from etcd_operator.core.recovery_actions import ReopenClients
 from etcd_operator.core.replies import Answer
 from etcd_operator.core.rules import offline
 from etcd_operator.core.rules.automatic import SETTLED, is_settling
@@ -34,11 +34,12 @@ from etcd_operator.core.rules.in_place import CANCELLED, is_still_requested
 from etcd_operator.core.rules.last_writes import (
     close,
     handed_over,
+    has_stopped,
     remembering,
-    reopening,
     stop,
     with_given_up,
 )
+from etcd_operator.core.rules.recovery_ending import end, is_leaving
 from etcd_operator.core.rules.recovery_request import is_for, is_requested, name_of, offered
 from etcd_operator.core.rules.responders import is_led, responders
 from etcd_operator.core.rules.seed import (
@@ -127,7 +128,7 @@ def _switch(state: ClusterState, recovery: Recovery, left: list[Member], *, is_f
 def _hand_over(
     state: ClusterState, recovery: Recovery, seed: Member, answer: Answer, left: list[Member]
 ) -> Plan:
-    rest = [m for m in state.members if m is not seed and not _is_leaving(m)]
+    rest = [m for m in state.members if m is not seed and not is_leaving(m)]
     final = with_given_up(state, recovery, left)
     made = hand_over(state, handed_over(final), answer, rest, _kept(state, recovery, rest))
     return remembering(state, final, made)
@@ -137,19 +138,25 @@ def _ending(state: ClusterState, recovery: Recovery, left: list[Member]) -> Plan
     """Before the point of no return: a quorum is back, or a restore in place is cancelled."""
     if recovery.in_place:
         if recovery.failure:
-            return _return(state, recovery, "RestoreFailed", recovery.failure)
+            return end(state, recovery, "RestoreFailed", recovery.failure)
         if is_still_requested(state, recovery):
             return None
-        return _return(state, recovery, "RestoreCancelled", CANCELLED)
+        return end(state, recovery, "RestoreCancelled", CANCELLED)
     if not is_led(state, left):
         return None
-    return _return(state, recovery, "QuorumReturned", not_needed(recovery))
+    return end(state, recovery, "QuorumReturned", not_needed(recovery))
 
 
 def _fill(state: ClusterState, recovery: Recovery, seed: Member | None, *, is_filled: bool) -> Plan:
     """Restore a backup to the volume of the seed, then create its EtcdPeer, which may have been deleted."""
     if is_filled:
         return Plan.act(create_seed(recovery), reason=reason_of(recovery), message=under_way(recovery))
+    if recovery.in_place and has_stopped(state, recovery):
+        # The Service may select its token by now: another seed with that would serve before its time.
+        why = f"{recovery.seed} was lost after the old cluster had been stopped"
+        return _begin_again(state, recovery, why)
+    if state.backups.is_closed:
+        return _let_clients_in(recovery)
     found = fill(state, recovery, seed)
     if isinstance(found, Plan):
         return found
@@ -189,20 +196,6 @@ def _is_source(recovery: Recovery, member: Member) -> bool:
     return member.name == recovery.survivor and (bool(recovery.sha256) or member.answer is not None)
 
 
-def _return(state: ClusterState, recovery: Recovery, reason: str, message: str) -> Plan:
-    """Nothing of the old cluster was changed: what was created for the recovery is deleted."""
-    ours = [m for m in state.members if m.name == recovery.seed or _is_attempt(state, m)]
-    names = [member.name for member in ours if not _is_leaving(member)]
-    if state.backups.job is not None and recovery.seed not in names:
-        names.append(recovery.seed)
-    reopen = reopening(state, recovery, responders(state))
-    if ours or reopen or state.backups.job is not None:
-        drops = [DropSeed(name=name) for name in names]
-        return Plan.act(*reopen, *drops, reason="RecoveryEnding", message=message, requeue_after=SEED_POLL)
-    ended = record(state, msgspec.structs.replace(recovery, replaces=""))
-    return Plan.act(ended, reason=reason, message=message)
-
-
 def _nobody(recovery: Recovery) -> Plan:
     return held(
         "QuorumLost",
@@ -214,8 +207,7 @@ def _nobody(recovery: Recovery) -> Plan:
 def _await_seed(state: ClusterState, recovery: Recovery, seed: Member, left: list[Member]) -> Plan:
     message = under_way(recovery)
     if state.backups.is_closed and not _is_existing_only(recovery, seed):
-        reopen = ReopenClients(name=seed.name)
-        return Plan.act(reopen, reason=reason_of(recovery), message=message, requeue_after=SEED_POLL)
+        return _let_clients_in(recovery)
     has_fetched = recovery.backup is not None or (seed.pod is not None and seed.pod.has_fetched)
     if not has_fetched and all(member.name != recovery.survivor for member in left):
         message += f"; {recovery.survivor} does not answer now"
@@ -227,6 +219,16 @@ def _await_seed(state: ClusterState, recovery: Recovery, seed: Member, left: lis
     if seed.answer is not None and seed.answer.is_corrupt:
         return held(*seed_corrupt(message, seed.name))
     return Plan.wait(reason_of(recovery), message, requeue_after=SEED_POLL)
+
+
+def _let_clients_in(recovery: Recovery) -> Plan:
+    """The Service was closed for a seed that does not serve now: until it does, the old cluster goes on."""
+    return Plan.act(
+        ReopenClients(name=recovery.seed),
+        reason=reason_of(recovery),
+        message=under_way(recovery),
+        requeue_after=SEED_POLL,
+    )
 
 
 def _is_existing_only(recovery: Recovery, seed: Member) -> bool:
@@ -248,16 +250,3 @@ def _is_broken(recovery: Recovery, seed: Member) -> bool:
     if is_filled_by_job(recovery) and not seed.claim.is_restored:
         return True  # another, empty one
     return seed.claim.is_lost or seed.claim.is_terminating
-
-
-def _is_attempt(state: ClusterState, member: Member) -> bool:
-    """Whether a member's claim was made for a seed that never served."""
-    return member.claim is not None and state.is_attempt(member.claim)
-
-
-def _is_leaving(member: Member) -> bool:
-    """Whether nothing is left to delete of a member, its claim included."""
-    if member.peer is not None and not member.peer.is_terminating:
-        return False
-    cleans = member.peer is not None and member.peer.is_for_cleanup
-    return cleans or member.claim is None or member.claim.is_terminating

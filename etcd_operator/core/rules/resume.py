@@ -13,6 +13,7 @@ from etcd_operator.core.actions import Plan, Remember
 from etcd_operator.core.desired import PersistedState
 from etcd_operator.core.members import ClaimFacts, quorum
 from etcd_operator.core.rules.bootstrap import create
+from etcd_operator.core.rules.conflicting_claims import conflict
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import RETRY_HELD, of_another_operator
 
@@ -59,20 +60,16 @@ def _in_the_way(state: ClusterState) -> Plan | None:
 def _resume(claims: list[ClaimFacts], kept: Sequence[ClaimFacts]) -> Plan:
     """Old claims decide: the data of a cluster that was here before is used, never overwritten."""
     if any(claim.is_terminating for claim in claims):
-        return Plan.hold("ClaimTerminating", "waiting until claims are deleted", requeue_after=1.0)
+        going = ", ".join(claim.name for claim in claims if claim.is_terminating)
+        return Plan.hold("ClaimTerminating", f"waiting until claims are deleted: {going}", requeue_after=1.0)
     names = ", ".join(claim.name for claim in claims)
     unmarked = [claim.name for claim in claims if not claim.token]
     if unmarked:
         return Plan.hold(*of_another_operator(unmarked, "the claims "), requeue_after=RETRY_HELD)
     ids = {claim.cluster_id for claim in claims if claim.cluster_id}
-    tokens = {claim.token for claim in claims}
-    if len(ids) > 1 or len(tokens) != 1:
-        return Plan.hold(
-            "ClaimsConflict",
-            f"the claims {names} hold data of different clusters: nothing is changed; "
-            "delete the claims that do not belong to this cluster",
-            requeue_after=RETRY_HELD,
-        )
+    conflicting = conflict(claims, kept)
+    if conflicting is not None:
+        return conflicting
     initial_members = next((claim.initial_members for claim in claims if claim.initial_members), ())
     if not ids and not initial_members:
         # Marked by a person, who has yet to say who the members are.
@@ -85,7 +82,7 @@ def _resume(claims: list[ClaimFacts], kept: Sequence[ClaimFacts]) -> Plan:
             "record which one: delete them to begin with an empty cluster",
             requeue_after=RETRY_HELD,
         )
-    bootstrap = Bootstrap(members=initial_members, token=tokens.pop())
+    bootstrap = Bootstrap(members=initial_members, token=claims[0].token)
     if not ids:
         return _go_on(claims, bootstrap)
     missing = _missing(claims)

@@ -58,6 +58,8 @@ class JobReader:
             why=_why(pods) or message,
             progress=self._progress(key, pods),
             claim_uid=job.metadata.annotations.get(CLAIM_UID_ANNOTATION, ""),
+            pod=pods[-1].metadata.name if pods else "",
+            node=pods[-1].spec.node_name if pods else "",
         )
 
     def in_turn(self, key: Key, jobs: Iterable[JobState]) -> None:

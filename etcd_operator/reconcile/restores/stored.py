@@ -12,10 +12,12 @@ import msgspec
 from etcd_operator.api import improbable
 from etcd_operator.api.backups import BackupSpec, EtcdBackup
 from etcd_operator.api.improbable import EtcdCluster
+from etcd_operator.api.persisted import Recovery
 from etcd_operator.clock import Clock
 from etcd_operator.core.backups.spec import named_cluster
 from etcd_operator.core.backups.state import COMPLETED
 from etcd_operator.core.backups.status import VERIFIED
+from etcd_operator.core.members import Member
 from etcd_operator.core.restores.state import JobState
 from etcd_operator.core.rules.seed import is_filled_by_job
 from etcd_operator.core.state import ClusterState
@@ -46,16 +48,18 @@ class StoredBackups:
         """What is known now; of backups nothing where none may be restored. Raises the errors of `Client`."""
         persisted, key = state.persisted, cluster.metadata.key
         may_restore = not state.has_quorum or persisted.is_recovering or state.desired.restore_in_place
+        job = self._job(key, state)
         if not persisted.is_bootstrapped or not may_restore:
-            self.jobs.forget(key)
-            return BackupSight(is_closed=self._is_closed(key))
+            if job is None:
+                self.jobs.forget(key)
+            return BackupSight(job=job, is_closed=self._is_closed(key))
         refusal = self._refusal()
         return BackupSight(
             is_listed=self.backups.has_synced,
             is_awaited=self.backups.is_listing and not refusal,
             refusal=refusal,
             stored=tuple(self._stored(key)) if self.backups.has_synced else (),
-            job=self._job(key, state),
+            job=job,
             is_closed=self._is_closed(key),
         )
 
@@ -88,12 +92,17 @@ class StoredBackups:
             )
 
     def _job(self, key: Key, state: ClusterState) -> JobState | None:
-        """Until the seed is started; then its own claim and pod show how far it is."""
+        """Until the seed is started; then its own claim and pod show how far it is.
+
+        After the end of the recovery as long as its claim is being deleted: a pod may use it.
+        """
         recovery = state.persisted.recovery
-        if recovery is None or not state.persisted.is_recovering or not is_filled_by_job(recovery):
+        if recovery is None or not is_filled_by_job(recovery):
             return None
         seed = state.by_name.get(recovery.seed)
         if seed is not None and seed.peer is not None:
+            return None
+        if not state.persisted.is_recovering and not _is_going(seed, recovery):
             return None
         name = seed_job.job_name(state.desired, recovery)
         return self.jobs.read(key, state.desired.uid, name, self.writes.of(key))
@@ -101,6 +110,12 @@ class StoredBackups:
     def _is_closed(self, key: Key) -> bool:
         service = self.caches.services.store.get(key)
         return service is not None and improbable.CLOSED_ANNOTATION in service.metadata.annotations
+
+
+def _is_going(seed: Member | None, recovery: Recovery) -> bool:
+    """Whether the claim of a recovery's seed is being deleted."""
+    claim = seed.claim if seed is not None else None
+    return claim is not None and claim.is_terminating and claim.token == recovery.token
 
 
 def _is_of(backup: EtcdBackup, key: Key) -> bool:

@@ -111,7 +111,8 @@ class Launcher:
         if not is_new and options["initial-cluster"].count("=") == 1:
             raise StartRefused("cannot fetch cluster info from peer urls")
         token = options["initial-cluster-token"]
-        token = next((known for known in self.by_token if known.partition(" of ")[0] == token), token)
+        restored = (known for known in reversed(self.by_token) if known.partition(" of ")[0] == token)
+        token = next(restored, token)  # the last one: what was restored before may be lost
         if token not in self.by_token and not is_new:
             token = self._token_of(options)
         if token not in self.by_token:

@@ -1,0 +1,77 @@
+"""Claims of one name that hold the data of several etcd clusters: which is which, and what a person can do.
+
+Mostly one of them was made for a recovery or a restore in place, and the EtcdCluster was deleted before that
+had ended: only its status knew what was under way.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from etcd_operator.api.improbable import GIVEN_UP_ANNOTATION
+from etcd_operator.core.actions import Plan
+from etcd_operator.core.members import ClaimFacts, ordinal_of
+from etcd_operator.core.status import RETRY_HELD
+
+Group = list[ClaimFacts]
+"""The claims of one etcd cluster."""
+
+
+def conflict(claims: Sequence[ClaimFacts], kept: Sequence[ClaimFacts]) -> Plan | None:
+    """Hold where claims are of different origin. kept: those that a recovery has given up."""
+    groups = _by_cluster(claims)
+    if len(groups) < 2:
+        return None
+    whose = "; ".join(map(_whose, groups))
+    return Plan.hold(
+        "ClaimsConflict",
+        f"the claims hold data of different clusters ({whose}): nothing is changed; {_step(groups, kept)}",
+        requeue_after=RETRY_HELD,
+    )
+
+
+def _by_cluster(claims: Sequence[ClaimFacts]) -> list[Group]:
+    """By token and cluster ID; one that does not record its cluster yet is of its token's."""
+    groups: dict[tuple[str, str], Group] = {}
+    for claim in claims:
+        ids = {other.cluster_id for other in claims if other.token == claim.token and other.cluster_id}
+        cluster_id = claim.cluster_id or min(ids, default="")
+        groups.setdefault((claim.token, cluster_id), []).append(claim)
+    return list(groups.values())
+
+
+def _whose(group: Group) -> str:
+    found = next((claim.cluster_id for claim in group if claim.cluster_id), "")
+    return f"{_names(group)} of {f'the etcd cluster {found}' if found else 'one that never served'}"
+
+
+def _step(groups: list[Group], kept: Sequence[ClaimFacts]) -> str:
+    seed = _seed(groups)
+    if seed is None:
+        return "delete the claims that do not belong to this cluster"
+    others = [claim for group in groups for claim in group if claim is not seed]
+    step = (
+        f"{seed.name} was made by a recovery or a restore in place that had not ended: to go on with the "
+        f"others, {_taken_back(others, kept)}delete the claim {seed.name}"
+    )
+    if not seed.cluster_id:
+        return step
+    which = f"the {'claim' if len(others) == 1 else 'claims'} {_names(others)}"
+    return f"{step}; to go on with what was restored, delete {which}, with the data before that"
+
+
+def _taken_back(others: list[ClaimFacts], kept: Sequence[ClaimFacts]) -> str:
+    """Members of their cluster had been given up by then: without them it may have no quorum."""
+    ids = {claim.cluster_id for claim in others}
+    given_up = [claim for claim in kept if claim.given_up.partition("/")[0] in ids]
+    if not given_up:
+        return ""
+    return f"remove the annotation {GIVEN_UP_ANNOTATION} from {_names(given_up)}, then "
+
+
+def _seed(groups: list[Group]) -> ClaimFacts | None:
+    """The claim of a seed whose members have not joined yet: it has a number that none had before."""
+    last = max(groups, key=lambda group: max(ordinal_of(claim.name) for claim in group))
+    return last[0] if len(last) == 1 and last[0].is_restored else None
+
+
+def _names(claims: Iterable[ClaimFacts]) -> str:
+    return ", ".join(claim.name for claim in claims)

@@ -1,0 +1,102 @@
+"""A recovery that ends before the point of no return: what was made for it is deleted.
+
+What is left when all of that is being deleted keeps nobody from repairing the cluster that goes on: a claim
+remains as long as a pod uses it, and if the node of that pod was cut off, until a person acts. The pod of an
+EtcdPeer is waited for all the same, because its etcd may answer. That of a Job is not.
+"""
+
+import msgspec
+
+from etcd_operator.api.persisted import Recovery
+from etcd_operator.core.actions import Plan
+from etcd_operator.core.members import Member
+from etcd_operator.core.recovery_actions import DropSeed
+from etcd_operator.core.restores.state import JobState
+from etcd_operator.core.rules.last_writes import reopening
+from etcd_operator.core.rules.responders import responders
+from etcd_operator.core.rules.seed import RECHECK, SEED_POLL, held, record
+from etcd_operator.core.state import ClusterState
+
+STUCK = 60.0
+"""Seconds after which a pod that is being deleted is reported: twice what Kubernetes gives it to end."""
+
+
+def end(state: ClusterState, recovery: Recovery, reason: str, message: str) -> Plan:
+    """Nothing of the old cluster was changed: what was created for the recovery is deleted."""
+    ours = [m for m in state.members if m.name == recovery.seed or is_attempt(state, m)]
+    names = [member.name for member in ours if not is_leaving(member)]
+    job = state.backups.job
+    if job is not None and not job.is_terminating and recovery.seed not in names:
+        names.append(recovery.seed)
+    reopen = reopening(state, recovery, responders(state))
+    if names or reopen:
+        drops = [DropSeed(name=name) for name in names]
+        return Plan.act(*reopen, *drops, reason="RecoveryEnding", message=message, requeue_after=SEED_POLL)
+    left = [_going(member) for member in ours if member.peer is not None or member.pod is not None]
+    if left:
+        waits = f"{message}; waiting until {', '.join(left)} is deleted"
+        return Plan.wait("RecoveryEnding", waits, requeue_after=RECHECK)
+    ended = record(state, msgspec.structs.replace(recovery, replaces=""))
+    return Plan.act(ended, reason=reason, message=message)
+
+
+def is_attempt(state: ClusterState, member: Member) -> bool:
+    """Whether a member's claim was made for a seed that never served."""
+    return member.claim is not None and state.is_attempt(member.claim)
+
+
+def is_leaving(member: Member) -> bool:
+    """Whether nothing is left to delete of a member, its claim included."""
+    if member.peer is not None and not member.peer.is_terminating:
+        return False
+    cleans = member.peer is not None and member.peer.is_for_cleanup
+    return cleans or member.claim is None or member.claim.is_terminating
+
+
+def _going(member: Member) -> str:
+    if member.pod is None:
+        return f"the EtcdPeer {member.name}"
+    return f"the pod {member.pod.name}{_way_out(member.pod.name, member.pod.node)}"
+
+
+def _way_out(pod: str, node: str) -> str:
+    """What a person can do about a pod whose node does not respond."""
+    where = f"its node {node}" if node else "its node"
+    return f" (if {where} never responds again: kubectl delete pod {pod} --force)"
+
+
+# The cluster goes on
+
+
+def stuck_seed(state: ClusterState) -> str:
+    """The seed of a recovery that has ended, whose Job cannot be deleted; empty if there is none."""
+    recovery, job = state.persisted.recovery, state.backups.job
+    if recovery is None or state.persisted.is_recovering or job is None or not is_stuck(job):
+        return ""
+    return recovery.seed
+
+
+def is_stuck(job: JobState) -> bool:
+    """Whether it takes longer to delete a Job than its pod may take to end."""
+    return job.is_terminating and job.waited >= STUCK
+
+
+def waits_for(job: JobState) -> str:
+    """Why a Job that is being deleted still exists."""
+    if not job.pod:
+        return f"the Job {job.name} is not deleted: its finalizers show who holds it"
+    return f"the pod {job.pod} of the Job {job.name} does not end{_way_out(job.pod, job.node)}"
+
+
+def remains(state: ClusterState) -> str:
+    """The same after a recovery has ended, as the end of a message; empty if nothing is stuck."""
+    job = state.backups.job
+    return f"; {waits_for(job)}" if job is not None and stuck_seed(state) else ""
+
+
+def report(state: ClusterState) -> Plan | None:
+    """Report what is left of a recovery that has ended, after all that concerns the cluster itself."""
+    seed = stuck_seed(state)
+    if not seed:
+        return None
+    return held("RecoveryEnding", f"{seed} is not needed any more, and is being deleted{remains(state)}")
