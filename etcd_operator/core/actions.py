@@ -114,7 +114,16 @@ class DropPod(OnMember):
     """Delete the pod of an ephemeral member that has ended for good, before the cluster ever served."""
 
 
-KindAction = RestoreAction | DropPod | SetExistingOnly | AnnotateVoters | RemakePod | ClearMissing
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmClaimsLost:
+    """Make sure, live, that no initial member has a claim: nothing that follows may happen otherwise."""
+
+    names: tuple[str, ...]
+
+
+KindAction = (
+    RestoreAction | DropPod | SetExistingOnly | AnnotateVoters | RemakePod | ClearMissing | ConfirmClaimsLost
+)
 """What is done for one kind of member only."""
 
 CommonAction = (

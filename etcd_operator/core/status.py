@@ -28,7 +28,9 @@ MILESTONES = {
 }
 """Plans that are reported by an Event once they are carried out: the plan's reason, the Event's reason."""
 
-WARNINGS = frozenset({"CleanupGivenUp", "LabelsRestored", "QuorumLost", "RecoveryStarted", "Recovered"})
+WARNINGS = frozenset(
+    {"ClaimsLost", "CleanupGivenUp", "LabelsRestored", "QuorumLost", "RecoveryStarted", "Recovered"}
+)
 """Reasons of Events of type Warning, although they report something done."""
 
 CONDITIONS = frozenset({"Available", "Progressing", "Degraded", "DataLossPossible"})

@@ -13,6 +13,7 @@ from etcd_operator.core.actions import (
     Action,
     AnnotateVoters,
     ClearMissing,
+    ConfirmClaimsLost,
     CreateClientService,
     CreateMember,
     CreateMemberService,
@@ -61,7 +62,7 @@ from unit.core.model_in_place import judge_begin, judge_stored, restore, switch_
 from unit.core.model_manual_recovery import recover
 from unit.core.model_membership import assert_others_run, change, lists
 from unit.core.model_reading import add_reader
-from unit.core.model_recovery import confirm, confirm_nothing_left, hand_over
+from unit.core.model_recovery import confirm, confirm_claims_lost, confirm_nothing_left, hand_over
 from unit.core.model_removal import Cache, take_away
 
 
@@ -100,8 +101,13 @@ def apply(world: World, cache: Cache, state: ClusterState, action: Action) -> se
     return set()
 
 
-def _recover(world: World, state: ClusterState, action: RecoveryAction | RestoreAction) -> set[str]:
+def _recover(
+    world: World, state: ClusterState, action: RecoveryAction | RestoreAction | ConfirmClaimsLost
+) -> set[str]:
     match action:
+        case ConfirmClaimsLost():
+            confirm_claims_lost(world, action)
+            return set()
         case (
             ConfirmBackup()
             | FillSeed()

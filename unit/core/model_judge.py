@@ -10,6 +10,7 @@ from etcd_operator.core.actions import (
     Action,
     AnnotateVoters,
     ClearMissing,
+    ConfirmClaimsLost,
     CreateClientService,
     CreateMember,
     CreateMemberService,
@@ -71,6 +72,7 @@ HARMLESS = (
     MoveLeader,
     PadLog,
     DisarmCorrupt,
+    ConfirmClaimsLost,
     ConfirmLoss,
     ConfirmNothingLeft,
     ConfirmSilence,
@@ -90,6 +92,9 @@ HARMLESS = (
 
 def judge(world: World, state: ClusterState, made: Plan) -> None:
     """Add to the losses of the world what is wrong with a plan."""
+    live = {name for each in made.actions if isinstance(each, ConfirmClaimsLost) for name in each.names}
+    if live & set(world.claims):
+        return  # all of it is refused by a live read
     changes = [action for action in made.actions if isinstance(action, MEMBERSHIP)]
     replaced = [action for action in made.actions if isinstance(action, ReplaceMember)]
     wrong = world.losses

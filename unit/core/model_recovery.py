@@ -7,6 +7,7 @@ again, and nothing of it is deleted but what the new one has. Manual recovery: m
 
 from dataclasses import replace
 
+from etcd_operator.core.actions import ConfirmClaimsLost
 from etcd_operator.core.members import quorum
 from etcd_operator.core.recovery_actions import (
     ConfirmLoss,
@@ -52,6 +53,12 @@ def confirm_nothing_left(world: World, action: ConfirmNothingLeft) -> None:
     for name, pod in world.pods.items():
         if not pod.is_finished:
             raise Refused(f"{name} still exists")
+
+
+def confirm_claims_lost(world: World, action: ConfirmClaimsLost) -> None:
+    """None of these members has a claim."""
+    if any(name in world.claims for name in action.names):
+        raise Refused("a claim exists after all")
 
 
 def hand_over(

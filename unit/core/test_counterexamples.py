@@ -266,3 +266,18 @@ def test_a_cluster_that_loses_all_claims_before_it_served_is_bootstrapped_again(
     machine.everything_goes_on(times=1)
     machine.a_claim_is_deleted(how="at once", which=0)
     machine.teardown()
+
+
+def test_members_of_a_bootstrap_are_not_replaced_because_the_cache_of_claims_is_late() -> None:
+    """All seem to have lost their claims, while they already serve."""
+    machine = Bootstraps()
+    machine.begin(is_persistent=True, size=1, started=None)
+    machine.the_cluster_is_deleted()
+    machine.the_cluster_is_created_again(size=3)
+    machine.operator_observes_the_world_as_it_is()
+    machine.a_cache_catches_up(kind="resource")
+    machine.nature_goes_on()
+    machine.a_cache_catches_up(kind="peers")
+    machine.pods_are_lost(lost={0})
+    machine.operator_decides_and_is_slow_to_act()
+    machine.teardown()

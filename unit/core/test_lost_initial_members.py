@@ -5,7 +5,14 @@ from dataclasses import replace
 import pytest
 
 from etcd_operator.api.persisted import Bootstrap
-from etcd_operator.core.actions import CreateMember, DropPod, Remember, ReplaceMember, Stage
+from etcd_operator.core.actions import (
+    ConfirmClaimsLost,
+    CreateMember,
+    DropPod,
+    Remember,
+    ReplaceMember,
+    Stage,
+)
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.kinds.ephemeral import EPHEMERAL
 from etcd_operator.core.kinds.persistent import PERSISTENT
@@ -171,11 +178,13 @@ def test_peers_whose_claims_are_all_lost_are_created_again(size: int) -> None:
     for name in names:
         state = changed(state, name, claim=None, has_replica_set=True)
     made = plan(state)
-    assert made.actions == tuple(ReplaceMember(name=name, version=VERSION) for name in names)
+    drops = [ReplaceMember(name=name, version=VERSION) for name in names]
+    assert made.actions == (ConfirmClaimsLost(names=names), *drops)
     assert made.message == (
         f"all claims were lost before the cluster served: creating {', '.join(names)} again"
     )
-    assert plan(changed(state, "db-0", peer=peer("db-0", is_terminating=True))).actions == made.actions[1:]
+    ending = plan(changed(state, "db-0", peer=peer("db-0", is_terminating=True))).actions
+    assert ending[1:] == tuple(drops[1:])
     gone = plan(without(state, *names)).actions
     assert [action.name for action in gone if isinstance(action, CreateMember)] == list(names)
 

@@ -8,6 +8,7 @@ import pytest
 from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.core.actions import (
     Action,
+    ConfirmClaimsLost,
     CreateMember,
     DeleteMember,
     RemakePod,
@@ -263,3 +264,19 @@ def test_no_initial_member_is_created_for_a_cluster_that_was_deleted() -> None:
 def _initial_member(bootstrap: Bootstrap, name: str) -> CreateMember:
     start = Bootstrapping(members=bootstrap.members, token=bootstrap.token)
     return CreateMember(name=name, start=start, version=bootstrap.version)
+
+
+def test_members_are_not_bootstrapped_again_while_one_of_them_has_a_claim() -> None:
+    """The cache of claims may be behind, and then all of them seem to be lost."""
+    with bootstrapped(*persistent()) as made:
+        for name in ("c-0", "c-1"):
+            made.lose_claim(name)
+        acts = Acts(made, IMPROBABLE)
+        with pytest.raises(Conflict, match="the claim c-2 exists"):
+            acts.act(ConfirmClaimsLost(names=("c-0", "c-1", "c-2")))
+        assert acts.reported == []
+
+
+def test_ephemeral_members_have_no_claims_to_confirm() -> None:
+    with bootstrapped(*ephemeral()) as made, pytest.raises(TypeError):
+        Acts(made, COREOS).act(ConfirmClaimsLost(names=()))

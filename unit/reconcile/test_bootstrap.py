@@ -111,6 +111,19 @@ def test_a_bootstrap_whose_pods_have_all_failed_begins_again_and_reports_what_ma
         assert made.event_reasons().count("PodRemoved") == size
 
 
+@pytest.mark.parametrize("size", [1, 3])
+def test_a_bootstrap_that_lost_all_claims_begins_again_and_reports_it(size: int) -> None:
+    with bench() as made:
+        made.create(*persistent(size=size))
+        with dead_after(made, "replicasets", size):
+            made.world.replicate()
+            for claim in made.names(CLAIMS):
+                made.lose_claim(claim)
+        made.settle()
+        assert_finished(made, IMPROBABLE, size)
+        assert made.event_reasons().count("ClaimsLost") == 1
+
+
 @pytest.mark.parametrize("failed", [(0,), (0, 2), (0, 1, 2)])
 def test_pods_that_a_node_refuses_before_anybody_served_are_made_again(failed: tuple[int, ...]) -> None:
     with bench() as made:

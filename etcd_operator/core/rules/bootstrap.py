@@ -16,7 +16,15 @@ from dataclasses import replace
 import msgspec
 
 from etcd_operator.api.persisted import Bootstrap, repeated
-from etcd_operator.core.actions import Action, CreateMember, DropPod, Plan, Remember, ReplaceMember
+from etcd_operator.core.actions import (
+    Action,
+    ConfirmClaimsLost,
+    CreateMember,
+    DropPod,
+    Plan,
+    Remember,
+    ReplaceMember,
+)
 from etcd_operator.core.desired import PersistedState
 from etcd_operator.core.members import Member
 from etcd_operator.core.rules.objects import missing_services
@@ -154,10 +162,10 @@ def _has_lost_its_claim(state: ClusterState, member: Member) -> bool:
 def _remake(bootstrap: Bootstrap, names: list[str]) -> Plan:
     """Delete the peers of members that are all without claims; later passes create them again.
 
-    Their pods would wait for ever. A claim that is there after all is kept, and used again. The token stays
-    the same: a peer is gone only when its process is.
+    Their pods would wait for ever. The token stays the same: a peer is gone only when its process is.
     """
     return Plan.act(
+        ConfirmClaimsLost(names=bootstrap.members),
         *(ReplaceMember(name=name, version=bootstrap.version) for name in names),
         reason="Creating",
         message=f"all claims were lost before the cluster served: creating {', '.join(names)} again",

@@ -13,6 +13,7 @@ from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.core.actions import (
     AnnotateVoters,
     ClearMissing,
+    ConfirmClaimsLost,
     DropPod,
     RemakePod,
     ReplaceMember,
@@ -166,6 +167,8 @@ class PersistentMembers:
                 self._set_existing_only(action.name)
             case AnnotateVoters():
                 claims.write_identity(self.scope, action)
+            case ConfirmClaimsLost():
+                self._confirm_claims_lost(action.names)
             case RemakePod():
                 self._remake_pod(action.name)
             case ClearMissing():
@@ -207,6 +210,14 @@ class PersistentMembers:
         outdated = {"survivor": None, "external": None}
         spec = {"bootstrap": {**outdated, **msgspec.to_builtins(bootstrap)}}
         self.scope.objects.merge(resources.PEERS, peer, {"spec": spec})
+
+    def _confirm_claims_lost(self, names: tuple[str, ...]) -> None:
+        """One that exists may have data, and its member may serve by now."""
+        for name in names:
+            if self.scope.objects.find(resources.CLAIMS, name, Written) is not None:
+                raise Conflict(f"the claim {name} exists: its member is not created again")
+        lost = f"the claims of {', '.join(names)} were lost before the cluster ID was recorded"
+        self.scope.report("ClaimsLost", f"{lost}, with anything that was written: bootstrapping again")
 
     def _remake_pod(self, name: str) -> None:
         """Recreate the pod that reports missing data, before that is believed.
