@@ -133,6 +133,8 @@ class AdoptedMember(Value, frozen=True, kw_only=True):
 
     id: hexadecimal. endpoint: where it serves clients, `host:port`. peer_urls: as etcd lists them.
     removed: its removal has begun, written before etcd is asked for it; from then on it is not probed.
+
+    The ID is empty where the resource was created again since, and etcd does not list the member any more.
     """
 
     id: str
@@ -146,6 +148,7 @@ class Adoption(Value, frozen=True, kw_only=True):
 
     Written together with the ID of that cluster, before the first object is created.
 
+    members: none while a resource that was created again on its claims has yet to find those that are left.
     committed: raft index that its members had reached when this was last written: one that reports less has
     lost data. vacated: the removal of the only member of ours has begun, and none was added since, so lists
     without ours are right.

@@ -23,9 +23,9 @@ def endpoints(desired: DesiredCluster) -> tuple[str, ...]:
     and form a cluster of its own, under the same IDs.
     """
     adoption = desired.persisted.adoption
-    if adoption is not None:
+    if adoption is not None and not desired.persisted.is_adoption_unclear:
         return tuple(m.endpoint for m in adoption.members if not (adoption.finished or m.removed))
-    is_next = desired.adopt is not None and not desired.persisted.is_bootstrapped
+    is_next = adoption is not None or not desired.persisted.is_bootstrapped
     return desired.adopt.endpoints if desired.adopt is not None and is_next else ()
 
 

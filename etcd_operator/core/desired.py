@@ -56,6 +56,11 @@ class PersistedState:
         return self.adoption is not None and not self.adoption.finished
 
     @property
+    def is_adoption_unclear(self) -> bool:
+        """Whether the resource was created again, and it is not known which external members are left."""
+        return self.adoption is not None and not self.adoption.finished and not self.adoption.members
+
+    @property
     def is_restoring(self) -> bool:
         """Whether a new cluster is being made from a backup."""
         return self.is_recovering and not self.is_bootstrapped

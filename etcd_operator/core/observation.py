@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from etcd_operator.core import adoption, metrics_pages
+from etcd_operator.core import adoption, adoption_again, metrics_pages
 from etcd_operator.core.desired import DesiredCluster, PersistedState
 from etcd_operator.core.members import Member, is_member_name, ordinal_of
 from etcd_operator.core.replies import Answer, EtcdMember, Refusal, Reply, Silence
@@ -46,10 +46,11 @@ def observed(
     answers = _own_answers(desired.persisted, replies, url_of)
     # A learner reports no list, so it cannot be authoritative however far its log has come.
     with_ours = adoption.have_joined(desired, objects.values())
-    theirs, disbelieved = adoption.own_answers(desired, external, with_ours=with_ours)
+    sought, doubts = adoption_again.with_external(desired, objects.values(), external)
+    theirs, disbelieved = adoption.own_answers(sought, external, with_ours=with_ours)
     reporting = [answer for answer in (*answers.values(), *theirs.values()) if answer.members]
     found = listed(authoritative(desired.persisted, reporting))
-    others = adoption.external(desired, found, theirs)
+    others = adoption.external(sought, found, theirs)
     ids = {member.id for member in others}
     entries, unknown = _named(desired, tuple(entry for entry in found if entry.id not in ids), name_at)
     names = sorted({*objects, *entries}, key=ordinal_of)
@@ -65,7 +66,7 @@ def observed(
         unknown_members=unknown,
         external=others,
         endpoints=tuple(external.items()),
-        disbelieved=tuple(disbelieved.items()),
+        disbelieved=tuple((disbelieved | doubts).items()),
         clashes=_clashes(desired, external.values(), name_at),
         cluster_version=metrics_pages.cluster_version(desired, pages),
         is_version_hidden=metrics_pages.is_version_hidden(pages),
@@ -110,14 +111,20 @@ def _named(
     desired: DesiredCluster, found: tuple[EtcdMember, ...], name_at: NameAt
 ) -> tuple[dict[str, EtcdMember], tuple[EtcdMember, ...]]:
     """The entries of etcd's list by the names of our members, and the entries of unknown members."""
-    names = {entry.id: _name_of(entry, name_at) for entry in found}
+    named = _name_there if desired.persisted.is_adoption_unclear else _name_of
+    names = {entry.id: named(entry, name_at) for entry in found}
     entries = {names[entry.id]: entry for entry in found if is_member_name(names[entry.id], desired.name)}
     return entries, tuple(entry for entry in found if entry not in entries.values())
 
 
 def _name_of(entry: EtcdMember, name_at: NameAt) -> str:
     """The name that the entry has, or, before its member has started, the one that its peer URL gives."""
-    return entry.name or next(map(name_at, entry.peer_urls), "")
+    return entry.name or _name_there(entry, name_at)
+
+
+def _name_there(entry: EtcdMember, name_at: NameAt) -> str:
+    """The name that its peer URL gives: external ones to be found may have names like ours."""
+    return next(map(name_at, entry.peer_urls), "")
 
 
 def _joined(member: Member, entry: EtcdMember | None, answer: Answer | None, reply: Reply | None) -> Member:

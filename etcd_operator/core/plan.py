@@ -11,6 +11,7 @@ from collections.abc import Callable
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.rules import (
     adopt,
+    adopt_again,
     bootstrap,
     claims,
     data_corrupt,
@@ -57,6 +58,7 @@ RULES: tuple[Rule, ...] = (
     bootstrap.bootstrap,  # no other rule applies to a cluster that has never served
     # Data that may be lost.
     claims.set_existing_only,  # protects data before any rule lets a member restart
+    adopt_again.known_again,  # the external members are not unknown ones
     guard.unknown_members,  # from here on rules count members, and an unknown one makes the count wrong
     adopt.hold,  # no recovery below knows of external members
     quorum_lost.recover,  # without a quorum no rule below can change the members

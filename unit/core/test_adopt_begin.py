@@ -15,7 +15,7 @@ from etcd_operator.core.rules.adoptable import LARGEST
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
 from unit.core.adoptions import endpoint, heard, offered, theirs
-from unit.core.builders import CLUSTER_ID, claim, ephemeral, old_claim, persistent, pod
+from unit.core.builders import CLUSTER_ID, claim, entry, ephemeral, old_claim, persistent, pod
 from unit.core.quorum_losses import RECOVERY
 
 
@@ -107,6 +107,16 @@ def test_a_cluster_that_cannot_be_adopted_is_left_alone(state: ClusterState, why
 
     assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "AdoptionRefused")
     assert why in made.message
+
+
+def test_members_of_a_former_resource_that_never_come_back_are_named_by_their_ids() -> None:
+    """Ephemeral ones have no data left: nobody can name their client URLs."""
+    listed = (*theirs(3), entry("db-0000"))
+    made = plan(listing(offered(cluster=ephemeral()), listed))
+
+    assert (made.actions, made.reason) == ((), "AdoptionRefused")
+    assert "no endpoint leads to db-0000" in made.message
+    assert "never comes back: etcdctl member remove id-db-0000" in made.message
 
 
 def test_a_peer_url_with_an_address_that_pods_reach_is_no_obstacle() -> None:

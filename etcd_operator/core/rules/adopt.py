@@ -97,12 +97,12 @@ def hold(state: ClusterState) -> Plan | None:
             requeue_after=RETRY_HELD,
         )
     if not state.has_quorum or not state.all_healthy_voters:
-        message = f"no quorum answers: {_troubled(state)}{_way_out(state)}"
+        message = f"no quorum answers: {_troubled(state)}{way_out(state)}"
         return remount(state) or Plan.hold("QuorumLost", message, requeue_after=RECHECK)
     return None
 
 
-def _way_out(state: ClusterState) -> str:
+def way_out(state: ClusterState) -> str:
     """What a person can do whose members never come back."""
     answering = [m for m in (*state.members, *state.external) if m.answer is not None]
     if not answering or state.follows_one_leader:

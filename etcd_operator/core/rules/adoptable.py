@@ -74,10 +74,15 @@ def _incomplete(found: Answers) -> str:
     answered = [answer.member_id for _, answer in found]
     if len(set(answered)) < len(answered):
         return "several endpoints lead to the same member: name each member once"
-    missing = [entry.name or entry.id for entry in _listed(found) if entry.id not in answered]
+    missing = [entry for entry in _listed(found) if entry.id not in answered]
     if not missing:
         return ""
-    return f"no endpoint leads to {', '.join(missing)}: name the client URL of each member of the cluster"
+    names = ", ".join(entry.name or entry.id for entry in missing)
+    return (
+        f"no endpoint leads to {names}: name the client URL of each member of the cluster; one that never "
+        f"comes back: etcdctl member remove {' or '.join(entry.id for entry in missing)}, or, without a "
+        "quorum, restore a snapshot of a member that is left to a new cluster"
+    )
 
 
 def _unhealthy(found: Answers) -> str:

@@ -90,7 +90,17 @@ def unknown_members(state: ClusterState) -> Plan | None:
     names = ", ".join(entry.name or entry.id for entry in state.unknown_members)
     return Plan.hold(
         "UnknownMember",
-        f"etcd lists members that the operator did not create ({names}): "
-        "remove them with `etcdctl member remove`",
+        f"etcd lists members that the operator did not create ({names}): {_advice(state)}",
         requeue_after=RETRY_HELD,
     )
+
+
+def _advice(state: ClusterState) -> str:
+    """A resource that resumed on claims without initial members may have been adopting a cluster."""
+    bootstrap = state.persisted.bootstrap
+    if state.persisted.adoption is None and bootstrap is not None and not bootstrap.members:
+        return (
+            "if this resource was created again during an adoption, put spec.adopt back, with the client "
+            "URLs of these members; otherwise remove them with `etcdctl member remove`"
+        )
+    return "remove them with `etcdctl member remove`"

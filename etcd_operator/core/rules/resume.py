@@ -7,7 +7,7 @@ cluster waits for a person.
 
 from collections.abc import Sequence
 
-from etcd_operator.api.persisted import Bootstrap
+from etcd_operator.api.persisted import Adoption, Bootstrap
 from etcd_operator.api.restores import UID_ANNOTATION
 from etcd_operator.core.actions import Plan, Remember
 from etcd_operator.core.desired import PersistedState
@@ -26,7 +26,7 @@ def resume(state: ClusterState) -> Plan | None:
         return None
     claims = [member.claim for member in state.members if member.claim is not None]
     if claims:
-        return _resume(claims, state.kept)
+        return _resume(claims, state.kept, is_adopting=state.desired.adopt is not None)
     return _restored_data_missing(state) or _in_the_way(state)
 
 
@@ -57,8 +57,11 @@ def _in_the_way(state: ClusterState) -> Plan | None:
     )
 
 
-def _resume(claims: list[ClaimFacts], kept: Sequence[ClaimFacts]) -> Plan:
-    """Old claims decide: the data of a cluster that was here before is used, never overwritten."""
+def _resume(claims: list[ClaimFacts], kept: Sequence[ClaimFacts], *, is_adopting: bool) -> Plan:
+    """Old claims decide: the data of a cluster that was here before is used, never overwritten.
+
+    is_adopting: others may vote, too, and what is recorded of the voters is older (see `rules.adopt_again`).
+    """
     if any(claim.is_terminating for claim in claims):
         going = ", ".join(claim.name for claim in claims if claim.is_terminating)
         return Plan.hold("ClaimTerminating", f"waiting until claims are deleted: {going}", requeue_after=1.0)
@@ -85,10 +88,11 @@ def _resume(claims: list[ClaimFacts], kept: Sequence[ClaimFacts]) -> Plan:
     bootstrap = Bootstrap(members=initial_members, token=claims[0].token)
     if not ids:
         return _go_on(claims, bootstrap)
-    missing = _missing(claims)
+    missing = None if is_adopting else _missing(claims)
     if missing is not None:
         return missing
-    bootstrapped = PersistedState(bootstrap=bootstrap, cluster_id=ids.pop())
+    adoption = Adoption(members=()) if is_adopting else None
+    bootstrapped = PersistedState(bootstrap=bootstrap, cluster_id=ids.pop(), adoption=adoption)
     message = f"resuming on the data of {names}"
     if kept:
         message += f", not on claims that were given up: {', '.join(claim.name for claim in kept)}"

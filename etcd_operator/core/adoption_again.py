@@ -1,0 +1,62 @@
+"""The external members of an adoption that is not on record: the resource was created again on its claims.
+
+Each claim of a member that has answered records the ID that etcd gave it. Such an ID is in no list of a
+process that was started again without its data: etcd derives it from the moment at which the member was
+added. So an answer counts if it is of the cluster on the claims, and lists one of these IDs.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+import msgspec
+
+from etcd_operator.api.persisted import AdoptedMember
+from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.core.members import Member
+from etcd_operator.core.replies import Answer, Reply
+
+
+def with_external(
+    desired: DesiredCluster, objects: Iterable[Member], replies: Mapping[str, Reply]
+) -> tuple[DesiredCluster, dict[str, str]]:
+    """The cluster as if the external members that answer were on record, and why other answers do not count.
+
+    As it is, if the adoption is on record, or if there is none. replies: by endpoint.
+    """
+    adoption = desired.persisted.adoption
+    if adoption is None or not desired.persisted.is_adoption_unclear:
+        return desired, {}
+    ours = frozenset(ids_on_claims(desired, objects))
+    found: dict[str, AdoptedMember] = {}
+    disbelieved: dict[str, str] = {}
+    for at, answer in replies.items():
+        if not isinstance(answer, Answer):
+            continue
+        why = _doubt(desired, ours, at, answer)
+        if why:
+            disbelieved[answer.member_id] = why
+        else:
+            found[answer.member_id] = _member(at, answer)
+    known = msgspec.structs.replace(adoption, members=tuple(found.values()))
+    return replace(desired, persisted=replace(desired.persisted, adoption=known)), disbelieved
+
+
+def ids_on_claims(desired: DesiredCluster, objects: Iterable[Member]) -> Iterator[str]:
+    """The IDs of members of ours that have been in the cluster on record."""
+    for member in objects:
+        claim = member.claim
+        if claim is not None and claim.member_id and claim.cluster_id == desired.persisted.cluster_id:
+            yield claim.member_id
+
+
+def _doubt(desired: DesiredCluster, ours: frozenset[str], at: str, answer: Answer) -> str:
+    if answer.cluster_id != desired.persisted.cluster_id:
+        return f"a member of another cluster answers at {at}"
+    if ours.isdisjoint(entry.id for entry in answer.members):
+        return f"the member at {at} lists none of this resource"
+    return ""
+
+
+def _member(at: str, answer: Answer) -> AdoptedMember:
+    urls = (url for entry in answer.members if entry.id == answer.member_id for url in entry.peer_urls)
+    return AdoptedMember(id=answer.member_id, endpoint=at, peer_urls=tuple(urls))

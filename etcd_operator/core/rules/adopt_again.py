@@ -1,0 +1,123 @@
+"""A persistent resource that was created again in the middle of an adoption finds the external members again.
+
+    resume on the claims -> ours start with their data -> those that etcd lists are matched with the endpoints
+    -> a quorum follows one leader -> they are recorded, and the adoption goes on, or has ended
+
+The claims say which etcd cluster it is, and which IDs ours have in it, but not whether the adoption had
+ended. Until that is known nothing is changed and nothing is recovered. Which answers count: see
+`core.adoption_again`.
+"""
+
+from dataclasses import replace
+
+from etcd_operator.api.persisted import AdoptedMember, Adoption
+from etcd_operator.core.actions import Plan, Remember
+from etcd_operator.core.adoption_again import ids_on_claims
+from etcd_operator.core.desired import Adopt
+from etcd_operator.core.members import Member
+from etcd_operator.core.replies import Answer
+from etcd_operator.core.rules.adopt import RECHECK, way_out
+from etcd_operator.core.rules.learner import STEP
+from etcd_operator.core.rules.replace import remount
+from etcd_operator.core.state import ClusterState
+
+UNKNOWN = "this resource was created again, and no quorum says whether the adoption in spec.adopt had ended"
+ENDED = "; if the adoption had ended before, remove spec.adopt"
+
+
+def known_again(state: ClusterState) -> Plan | None:
+    """Record the external members that are left, or that none is, or report why neither is known."""
+    if not state.persisted.is_adoption_unclear:
+        return _put_back(state)
+    asked = state.desired.adopt
+    if asked is None:
+        return _record(state, None, "Resuming", "no adoption goes on: spec.adopt was removed")
+    why = _unclear(state)
+    if why:
+        return remount(state) or Plan.hold("AdoptionUnclear", why, requeue_after=RECHECK)
+    if not state.external:
+        message = "etcd lists no external member: the adoption had ended"
+        return _record(state, Adoption(members=(), finished=True), "Adopted", message)
+    adoption = Adoption(members=_members(state, asked), committed=state.committed)
+    message = f"going on with the adoption, with {len(state.external)} external members"
+    return _record(state, adoption, "Adopting", message)
+
+
+def _record(state: ClusterState, adoption: Adoption | None, reason: str, message: str) -> Plan:
+    remember = Remember(persisted=replace(state.persisted, adoption=adoption))
+    return Plan.act(remember, reason=reason, message=message, requeue_after=STEP)
+
+
+def _put_back(state: ClusterState) -> Plan | None:
+    """spec.adopt was missing in the resource that was created again, and was set later."""
+    persisted = state.persisted
+    if state.desired.adopt is None or persisted.adoption is not None or persisted.is_recovering:
+        return None
+    if not state.unknown_members or not any(ids_on_claims(state.desired, state.members)):
+        return None
+    return _record(state, Adoption(members=()), "Adopting", "asking for external members in spec.adopt")
+
+
+def _members(state: ClusterState, asked: Adopt) -> tuple[AdoptedMember, ...]:
+    """Those that etcd lists. What else spec.adopt names has been removed from etcd, so nobody turns back."""
+    left = tuple(
+        AdoptedMember(id=member.id, endpoint=member.endpoint, peer_urls=member.entry.peer_urls)
+        for member in state.external
+        if member.entry is not None
+    )
+    known = {member.endpoint for member in left}
+    gone = (at for at in asked.endpoints if at not in known)
+    return (*left, *(AdoptedMember(id="", endpoint=at, peer_urls=(), removed=True) for at in gone))
+
+
+def _unclear(state: ClusterState) -> str:
+    """Why it is not known which external members are left, and what to do; empty if it is."""
+    if state.unknown_members:
+        return _unmatched(state)
+    if not state.has_quorum or not state.all_voters or (state.external and not state.follows_one_leader):
+        return f"{UNKNOWN}{_troubles(state)}{_next_step(state)}"
+    answered = [reply.member_id for _, reply in state.endpoints if isinstance(reply, Answer)]
+    if len({*answered}) < len(answered):
+        return "several endpoints in spec.adopt lead to the same member: name each member once"
+    return ""
+
+
+def _unmatched(state: ClusterState) -> str:
+    """etcd lists members that are not ours, and that do not answer at the endpoints."""
+    listed = ", ".join(f"{entry.name} ({entry.id})" for entry in state.unknown_members)
+    ids = " or ".join(entry.id for entry in state.unknown_members)
+    message = (
+        f"this resource was created again during an adoption, and etcd lists {listed}, for which no endpoint "
+        f"in spec.adopt answers{_troubles(state)}: start them again with their data, or correct the endpoints"
+    )
+    if not state.has_quorum:
+        return f"{message}{way_out(state)}"
+    return f"{message}; a member that never comes back: etcdctl member remove {ids}"
+
+
+def _troubles(state: ClusterState) -> str:
+    silent = [at for at, reply in state.endpoints if not isinstance(reply, Answer)]
+    found = [why for _, why in state.disbelieved]
+    found += [f"{_name(member)} does not answer" for member in state.members if member.answer is None]
+    found += [f"nobody answers at {', '.join(silent)}"] if silent else []
+    return f" ({'; '.join(found)})" if found else ""
+
+
+def _name(member: Member) -> str:
+    return member.name if member.problem is None else f"{member.name} ({member.problem.reason})"
+
+
+def _next_step(state: ClusterState) -> str:
+    """Nothing is deleted: the copies of the data here may be the last ones."""
+    if not state.external and _disown_us(state):
+        return (
+            ": if the external members have all of their data, they have removed ours: delete this resource "
+            f"and its claims, and create it again. If not, the claims have the last copies{ENDED}"
+        )
+    return f"{ENDED}{way_out(state) or '; start the missing members again with their data'}"
+
+
+def _disown_us(state: ClusterState) -> bool:
+    """Whether members of this cluster answer at the endpoints, and none of ours is in their lists."""
+    replies = (reply for _, reply in state.endpoints if isinstance(reply, Answer))
+    return any(reply.cluster_id == state.persisted.cluster_id for reply in replies)

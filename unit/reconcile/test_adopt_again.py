@@ -1,0 +1,87 @@
+"""A persistent resource that is deleted and created again in the middle of an adoption goes on with it."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from unit.fakes.apiserver import Json, Kind
+from unit.reconcile.bench import Bench, bench
+from unit.reconcile.bodies import persistent
+from unit.reconcile.externals import Externals, externals
+from unit.reconcile.test_adopt import adopt, assert_adopted
+
+Until = Callable[[Bench, Externals], bool]
+
+
+@contextmanager
+def made_again(until: Until, mode: str, **changes: Any) -> Iterator[tuple[Bench, Externals, Kind]]:
+    """A resource that is created again, once `until` holds, with `changes` of its spec."""
+    with bench() as made:
+        theirs = externals(made)
+        asked: Json = {"adopt": adopt(theirs, mode), "version": "3.6.16"}
+        kind, body = persistent(**asked)
+        made.start()
+        made.create(kind, body)
+        made.run_until(lambda: until(made, theirs))
+        made.delete(kind, "c")
+        made.run_until(lambda: not made.objects()["pods"])
+        _, again = persistent(**{name: value for name, value in (asked | changes).items() if value})
+        made.create(kind, again)
+        yield made, theirs, kind
+
+
+def ours(theirs: Externals) -> int:
+    """How many of our members vote."""
+    return len(theirs.etcd.voters) - len(theirs.left)
+
+
+INTERRUPTED = [
+    pytest.param(lambda made, theirs: not made.objects()["claims"], id="nothing was made"),
+    pytest.param(lambda made, theirs: ours(theirs) == 1, id="one of ours has joined"),
+    pytest.param(lambda made, theirs: ours(theirs) == 2, id="two have"),
+    pytest.param(lambda made, theirs: ours(theirs) == 3, id="all have"),
+    pytest.param(lambda made, theirs: len(theirs.left) == 2, id="one external member was removed"),
+    pytest.param(lambda made, theirs: len(theirs.left) == 1, id="two were"),
+    pytest.param(lambda made, theirs: not theirs.left, id="all were"),
+]
+
+
+@pytest.mark.parametrize("until", INTERRUPTED)
+def test_an_adoption_goes_on_where_it_was(until: Until) -> None:
+    with made_again(until, "Complete") as (made, theirs, kind):
+        made.settle()
+        assert_adopted(made, kind, theirs)
+
+
+def test_ours_are_kept_beside_the_external_members_until_a_person_completes_the_adoption() -> None:
+    with made_again(lambda made, theirs: ours(theirs) == 3, "Join") as (made, theirs, kind):
+        made.run_until(lambda: made.condition(kind, "Progressing").get("reason") == "Joined")
+        assert (len(theirs.left), ours(theirs)) == (3, 3)
+        made.edit(kind, "c", {"spec": {"adopt": {"mode": "Leave"}}})
+        made.run_until(lambda: made.condition(kind, "Progressing").get("reason") == "TurnedBack")
+        assert [m.name for m in theirs.etcd.members] == ["old-0", "old-1", "old-2"]
+
+
+def test_without_spec_adopt_a_person_is_told_to_put_it_back_and_it_goes_on() -> None:
+    with made_again(lambda made, theirs: ours(theirs) == 2, "Complete", adopt=None) as (made, theirs, kind):
+        made.run_until(lambda: made.reason(kind) == "UnknownMember")
+        assert "put spec.adopt back" in made.condition(kind, "Degraded")["message"]
+        assert len(theirs.left) == 3
+        made.edit(kind, "c", {"spec": {"adopt": adopt(theirs)}})
+        made.settle()
+        assert_adopted(made, kind, theirs)
+
+
+def test_an_external_member_that_is_silent_is_not_forgotten() -> None:
+    with made_again(lambda made, theirs: ours(theirs) == 3, "Complete") as (made, theirs, kind):
+        old = theirs.etcd.member("old-1")
+        peer_url, address = old.peer_urls[0], old.endpoint
+        theirs.etcd.stop("old-1")
+        made.run_until(lambda: made.reason(kind) == "AdoptionUnclear")
+        made.run_until(lambda: "old-1" in made.condition(kind, "Degraded")["message"])
+        assert len(theirs.left) == 3
+        theirs.etcd.start("old-1", peer_url=peer_url, address=address)
+        made.settle()
+        assert_adopted(made, kind, theirs)
