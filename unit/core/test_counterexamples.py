@@ -281,3 +281,32 @@ def test_members_of_a_bootstrap_are_not_replaced_because_the_cache_of_claims_is_
     machine.pods_are_lost(lost={0})
     machine.operator_decides_and_is_slow_to_act()
     machine.teardown()
+
+
+def test_a_quorum_that_returns_ends_a_recovery_even_if_an_alarm_names_most_of_it() -> None:
+    """They are not healthy, but follow a leader: they are never given up, so the seed has to go."""
+    machine = ManualRecoveries()
+    machine.begin(
+        size=3,
+        asked=4,
+        left={0},
+        is_silent=False,
+        passes=6,
+        is_slow=False,
+        recovers_after=10.0,
+        restarts=False,
+    )
+    machine.everything_goes_on(times=3)
+    machine.everything_goes_on(times=1)
+    machine.the_resource_is_created_again(is_meant=True, size=1)
+    machine.operator_observes_with_the_caches_it_has()
+    machine.spec_recovery_is_edited(after=10.0)
+    machine.everything_goes_on(times=3)
+    machine.a_pod_is_lost(how="at once", which=0)
+    machine.a_process_is_killed(which=0)
+    for _ in range(3):
+        machine.reply_of_an_action_is_lost(stop_after=1)
+    machine.everything_goes_on(times=1)
+    machine.data_is_found_to_differ(which=6)
+    machine.data_is_found_to_differ(which=3)
+    machine.teardown()

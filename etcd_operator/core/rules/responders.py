@@ -33,8 +33,14 @@ def is_majority(state: ClusterState, responder: Member, *, led: bool = False) ->
     """Whether most of the voters that a responder lists are there, and (led) follow a leader."""
     voters = voters_of(state, responder)
     found = [state.by_name[name] for name in voters if name in state.by_name]
-    there = [m for m in found if (m.is_healthy if led else m.report is not None)]
+    there = [m for m in found if (_is_led(state, m) if led else m.report is not None)]
     return len(there) >= quorum(len(voters))
+
+
+def _is_led(state: ClusterState, member: Member) -> bool:
+    """Also one with errors, or that an alarm names: it is not healthy, but of a quorum."""
+    answer = member.answer
+    return answer is not None and bool(answer.leader) and answer.cluster_id == state.persisted.cluster_id
 
 
 def is_led(state: ClusterState, left: list[Member]) -> bool:
