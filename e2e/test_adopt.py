@@ -1,5 +1,6 @@
 """Members of ours join an etcd cluster that runs already, and take its place, while a client writes."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -35,14 +36,19 @@ def is_finished(space: Space, document: Document) -> bool:
     return bool(space.status(document).get("adoption", {}).get("finished"))
 
 
-def adopted(space: Space, theirs: External, document: Document) -> Writer:
-    """Adopt a cluster while a client writes to whatever member there is."""
+def of_all(space: Space, theirs: External, document: Document) -> Callable[[], list[str]]:
+    """The addresses of the members that there are, as a function."""
 
     def addresses() -> list[str]:
         ours = space.addresses(document)
         return ours if is_finished(space, document) else [*theirs.addresses(), *ours]
 
-    with Writer(addresses, per_second=50.0) as writer:
+    return addresses
+
+
+def adopted(space: Space, theirs: External, document: Document) -> Writer:
+    """Adopt a cluster while a client writes to whatever member there is."""
+    with Writer(of_all(space, theirs, document), per_second=50.0) as writer:
         wait_until(lambda: writer.acknowledged > 10, LONG, "the external members take writes")
         before = f"{listed(theirs.addresses()[0]).cluster_id:x}"
         space.create(document)
@@ -101,6 +107,30 @@ def test_an_adoption_is_stopped_and_turned_back(space: Space, kind: Any) -> None
     print(f"{writer.acknowledged} writes acknowledged, longest gap {writer.longest_gap:.2f} s")
 
 
+@pytest.mark.long
+def test_an_adoption_goes_on_after_its_resource_was_created_again(space: Space) -> None:
+    """Until ours are back on their claims, the external members have no quorum."""
+    theirs = external(space, 3)
+    document = persistent(version="3.6.16", adopt={"endpoints": theirs.endpoints, "mode": "Join"})
+    space.create(document)
+    wait_until(lambda: progress(space, document) == "Joined", LONG, lambda: str(space.status(document)))
+    before = f"{listed(theirs.addresses()[0]).cluster_id:x}"
+    with Writer(of_all(space, theirs, document), per_second=50.0) as writer:
+        wait_until(lambda: writer.acknowledged > 10, LONG, "the six members take writes")
+        space.kubectl("delete", kind_of(document), document["metadata"]["name"])
+        space.create(document)
+        wait_until(lambda: progress(space, document) == "Joined", LONG, lambda: str(space.status(document)))
+        assert len(members_of(theirs.addresses()[0])) == 6
+        joined = writer.acknowledged
+        wait_until(lambda: writer.acknowledged > joined + 10, LONG, "the six members take writes again")
+        space.kubectl("patch", kind_of(document), document["metadata"]["name"], *COMPLETE)
+        wait_until(lambda: is_finished(space, document), LONG, lambda: str(space.status(document)))
+        settle(space, document)
+    writer.verify()
+    assert assert_consistent(space, document) == before
+
+
+COMPLETE = ("--type=merge", "--patch", '{"spec":{"adopt":{"mode":"Complete"}}}')
 TURN_BACK = ("--type=merge", "--patch", '{"spec":{"adopt":{"mode":"Leave"}}}')
 
 
