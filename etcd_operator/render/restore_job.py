@@ -18,6 +18,7 @@ from etcd_operator.api.restores import CLAIM_UID_ANNOTATION, KIND, UID_LABEL
 from etcd_operator.core.backups.spec import url_in_pod
 from etcd_operator.core.revisions import bump_at
 from etcd_operator.render import job as job_of
+from etcd_operator.render.apart import REQUIRED, required_terms, spread_among, terms_among
 from etcd_operator.render.backup_job import REPORT, container, keys_flag, pod, programs
 from etcd_operator.render.command import SCRATCH
 from etcd_operator.render.pod import DATA_VOLUME
@@ -30,8 +31,6 @@ PROGRESS_PORT = 19998
 CHECK_CONTAINER = "verify"
 CONTAINER = "restore"
 NAME_LABELS = {"app.kubernetes.io/name": "etcd-restore"}
-
-REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 
 _RETRIES = 3
 _NOT_REPEATED = [1, 2, 3]
@@ -80,7 +79,10 @@ def job(  # noqa: PLR0913 -- all that a Job depends on
     spec = restoring_pod(access, member, url, flags, image=image, etcd_image=etcd_image)
     # The member reads what this pod writes, and runs where its volume is.
     spec["securityContext"] = security(template).pod
-    spec |= placement(metadata, template)
+    spec |= placement(metadata, template, required=_required(metadata, template, member))
+    spread = spread_among(template, member.labels, _labels(metadata))
+    if spread:
+        spec["topologySpreadConstraints"] = spread
     return restoring_job(metadata, KIND, job_name(metadata, member.ordinal), spec, claim_uid=claim_uid)
 
 
@@ -135,8 +137,7 @@ def placement(
 ) -> RawObject:
     """Where the pods run: as the members, as far as that does not depend on labels of members' pods.
 
-    The first pod on a volume may decide for ever on which node or in which zone it is; so the pods spread.
-    required: terms of anti-affinity that they have to keep.
+    They spread (see `render.apart`). required: terms of anti-affinity that they have to keep.
     """
     terms = [
         {
@@ -163,6 +164,16 @@ def placement(
     return placement
 
 
+def _required(metadata: ObjectMeta, template: PodTemplate, member: Member) -> list[RawObject]:
+    """Apart from whatever the member has to be apart from, and from each other if the members are."""
+    return [*required_terms(template), *terms_among(template, member.labels, _labels(metadata))]
+
+
+def _labels(metadata: ObjectMeta) -> dict[str, str]:
+    """Of the pods of this restore only."""
+    return {UID_LABEL: metadata.uid}
+
+
 def _job(
     metadata: ObjectMeta, name: str, container_name: str, spec: RawObject, *, kind: str = KIND
 ) -> RawObject:
@@ -172,7 +183,7 @@ def _job(
         metadata,
         kind=kind,
         name=name,
-        labels={**NAME_LABELS, UID_LABEL: metadata.uid},
+        labels={**NAME_LABELS, **_labels(metadata)},
         pod=spec,
         retries=_RETRIES,
     )

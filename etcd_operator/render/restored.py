@@ -6,14 +6,14 @@ which an EtcdCluster resumes on the claims of an earlier one (`core.rules.resume
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from etcd_operator.api import improbable
 from etcd_operator.api.meta import ObjectMeta, RawObject
 from etcd_operator.api.restores import API_VERSION, KIND, RESTORED_FROM_LABEL, UID_ANNOTATION, ClusterTemplate
 from etcd_operator.core.restores.identity import Identity, identity
 from etcd_operator.render.owner import owned_by
-from etcd_operator.render.persistent import DATA_DIR, RESTORED_DIR, member_host, member_labels
+from etcd_operator.render.persistent import DATA_DIR, RESTORED_DIR, cluster_labels, member_host, member_labels
 from etcd_operator.render.urls import PEER_PORT, url
 
 MOUNT_PATH = DATA_DIR
@@ -22,12 +22,16 @@ DATA_FOLDER = RESTORED_DIR
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """A member of the new cluster; all members have the same `peer_urls` (by name) and `token`."""
+    """A member of the new cluster; all members have the same `peer_urls` (by name) and `token`.
+
+    labels: those of its pod by which a user may select the members of this cluster.
+    """
 
     name: str
     ordinal: int
     peer_urls: Mapping[str, str]
     token: str
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 def members(metadata: ObjectMeta, template: ClusterTemplate) -> tuple[Member, ...]:
@@ -35,8 +39,9 @@ def members(metadata: ObjectMeta, template: ClusterTemplate) -> tuple[Member, ..
     cluster = template.cluster_name
     names = [f"{cluster}-{ordinal}" for ordinal in range(template.spec.replicas)]
     urls = {name: url(member_host(cluster, metadata.namespace, name), PEER_PORT) for name in names}
+    labels = {**template.spec.pod_template.metadata.labels, **cluster_labels(cluster)}
     return tuple(
-        Member(name=name, ordinal=ordinal, peer_urls=urls, token=metadata.uid)
+        Member(name=name, ordinal=ordinal, peer_urls=urls, token=metadata.uid, labels=labels)
         for ordinal, name in enumerate(names)
     )
 

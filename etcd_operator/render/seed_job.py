@@ -9,9 +9,10 @@ from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import ordinal_of
 from etcd_operator.render import job as job_of
+from etcd_operator.render.apart import required_terms
 from etcd_operator.render.backup_job import keys_flag
 from etcd_operator.render.persistent import member_host
-from etcd_operator.render.restore_job import REQUIRED, flags_of, placement, restoring_job, restoring_pod
+from etcd_operator.render.restore_job import flags_of, placement, restoring_job, restoring_pod
 from etcd_operator.render.restored import Member
 from etcd_operator.render.security import security
 from etcd_operator.render.urls import PEER_PORT
@@ -50,8 +51,7 @@ def job(
     spec = restoring_pod(access, member, backup.url, flags, image=image, etcd_image=etcd_image)
     spec["securityContext"] = security(cluster.pod_template, is_root_owned=is_root_owned).pod
     # The members run meanwhile: where no node is left for the seed, the Job must not start either.
-    apart = cluster.pod_template.affinity.get("podAntiAffinity", {}).get(REQUIRED, [])
-    spec |= placement(metadata, cluster.pod_template, required=apart)
+    spec |= placement(metadata, cluster.pod_template, required=required_terms(cluster.pod_template))
     body = restoring_job(metadata, KIND, job_name(cluster, recovery), spec, claim_uid=claim_uid)
     body["spec"]["ttlSecondsAfterFinished"] = KEPT_SECONDS
     return body

@@ -14,6 +14,7 @@ from etcd_operator.commands import members, outcome
 from etcd_operator.core.restores import spec as specs
 from etcd_operator.core.restores.spec import access
 from etcd_operator.render import restore_job, restored
+from etcd_operator.render.apart import REQUIRED, selects
 from etcd_operator.render.command import REPORT_PATH
 from unit.api.contract.case import changed
 from unit.api.contract.restore_cases import RESTORE
@@ -131,6 +132,58 @@ def test_the_pod_runs_as_and_where_its_member_will() -> None:
     terms = pod["affinity"]["podAntiAffinity"]["preferredDuringSchedulingIgnoredDuringExecution"]
     selected = {term["podAffinityTerm"]["labelSelector"]["matchLabels"][UID_LABEL] for term in terms}
     assert selected == {METADATA.uid}, "the pods of a restore spread, since volumes stay where they were"
+
+
+def apart_by(selector: Any, key: str = "kubernetes.io/hostname") -> dict[str, Any]:
+    return {"labelSelector": selector, "topologyKey": key}
+
+
+OF_CLUSTER = {"matchLabels": {CLUSTER_LABEL: "my-cluster"}}
+OF_OTHERS = {"matchLabels": {"app": "greedy"}}
+OF_RESTORE = {"matchLabels": {UID_LABEL: METADATA.uid}}
+
+
+def test_pods_of_one_restore_are_kept_apart_where_the_members_will_be() -> None:
+    """Their volumes stay where they were: two members of one node could never both run."""
+    required = [apart_by(OF_CLUSTER), apart_by(OF_OTHERS, "topology.kubernetes.io/zone")]
+    template = {"affinity": {"podAntiAffinity": {REQUIRED: required}}}
+    pod = pod_of(job_of(spec({f"{TEMPLATE}/podTemplate": template})))
+    assert pod["affinity"]["podAntiAffinity"][REQUIRED] == [*required, apart_by(OF_RESTORE)]
+    assert REQUIRED not in pod_of(job_of(spec()))["affinity"]["podAntiAffinity"]
+
+
+def test_pods_of_one_restore_are_spread_as_strictly_as_the_members_will_be() -> None:
+    strict = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+    found = [
+        {**strict, "labelSelector": OF_CLUSTER},
+        {**strict, "labelSelector": OF_OTHERS},
+        {**strict, "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": OF_CLUSTER},
+    ]
+    pod = pod_of(job_of(spec({f"{TEMPLATE}/podTemplate": {"topologySpreadConstraints": found}})))
+    assert pod["topologySpreadConstraints"] == [{**strict, "labelSelector": OF_RESTORE}]
+    assert "topologySpreadConstraints" not in pod_of(job_of(spec()))
+
+
+@pytest.mark.parametrize(
+    ("selector", "is_selected"),
+    [
+        (None, False),
+        ({}, True),
+        ({"matchLabels": {"a": "1"}}, True),
+        ({"matchLabels": {"a": "1", "b": "1"}}, False),
+        ({"matchExpressions": [{"key": "a", "operator": "In", "values": ["1", "2"]}]}, True),
+        ({"matchExpressions": [{"key": "a", "operator": "In", "values": ["2"]}]}, False),
+        ({"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["1"]}]}, False),
+        ({"matchExpressions": [{"key": "b", "operator": "NotIn", "values": ["1"]}]}, True),
+        ({"matchExpressions": [{"key": "a", "operator": "Exists"}]}, True),
+        ({"matchExpressions": [{"key": "b", "operator": "Exists"}]}, False),
+        ({"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}, False),
+        ({"matchExpressions": [{"key": "b", "operator": "DoesNotExist"}]}, True),
+        ({"matchLabels": {"a": "1"}, "matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}, False),
+    ],
+)
+def test_label_selectors_select_as_in_kubernetes(selector: Any, is_selected: bool) -> None:
+    assert selects(selector, {"a": "1"}) is is_selected
 
 
 def test_the_pod_runs_where_the_older_field_for_affinity_says() -> None:
