@@ -24,6 +24,7 @@ from unit.core.test_recovery_model import ManualRecoveries, offered
 
 RESTORE_OFFER = re.compile(rf"{RESTORE_ANNOTATION}=([^\s;]+)")
 DELETE_PEER = re.compile(r"to begin again: kubectl delete etcdpeer (\S+)")
+GIVE_UP = re.compile(r"to give (\S+) up: kubectl delete etcdpeer/\1 pvc/\1")
 HISTORIES = st.sampled_from(["backup write", "write backup", "backup", "backup write backup", "write", ""])
 """What happens before a loss or a request; what comes after a backup is lost with it."""
 PASSES = st.sampled_from([6, 5, 4, 3, 2, 1, 0, 8])
@@ -170,7 +171,7 @@ class StoredRecoveries(ManualRecoveries):
         if recovery is None or name != recovery.seed:
             super().a_volume_is_wiped(which)
 
-    @rule(how=st.sampled_from(["its peer", "its claim", "its process", "its Job"]))
+    @rule(how=st.sampled_from(["its peer", "its claim", "both", "its process", "its Job"]))
     def the_seed_is_lost(self, how: str) -> None:
         recovery = self.world.resource.persisted.recovery if self.world.resource is not None else None
         if recovery is None:
@@ -179,6 +180,8 @@ class StoredRecoveries(ManualRecoveries):
             self.world.delete_peer(recovery.seed)
         elif how == "its claim":
             self.world.lose_claim(recovery.seed)
+        elif how == "both":
+            self.world.delete_claim(recovery.seed)
         elif how == "its Job":
             self.world.jobs.pop(recovery.token, None)
         elif recovery.seed in self.world.pods:
@@ -208,6 +211,10 @@ class StoredRecoveries(ManualRecoveries):
             return True
         if made.reason == "OutOfSpace":
             self._disarm()
+            return True
+        found = GIVE_UP.search(made.message)
+        if found is not None:
+            self.world.delete_claim(found[1])
             return True
         found = DELETE_PEER.search(made.message)
         if found is not None:

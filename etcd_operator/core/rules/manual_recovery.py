@@ -32,6 +32,7 @@ from etcd_operator.core.rules.automatic import SETTLED, is_settling
 from etcd_operator.core.rules.filling import fill
 from etcd_operator.core.rules.in_place import CANCELLED, is_still_requested
 from etcd_operator.core.rules.last_writes import (
+    PATIENCE,
     close,
     handed_over,
     has_stopped,
@@ -39,7 +40,7 @@ from etcd_operator.core.rules.last_writes import (
     stop,
     with_given_up,
 )
-from etcd_operator.core.rules.recovery_ending import end, is_leaving
+from etcd_operator.core.rules.recovery_ending import claim_going, end, give_up, is_leaving
 from etcd_operator.core.rules.recovery_request import is_for, is_requested, name_of, offered
 from etcd_operator.core.rules.responders import is_led, responders
 from etcd_operator.core.rules.seed import (
@@ -104,7 +105,7 @@ def _go_on(state: ClusterState, recovery: Recovery) -> Plan:
     seed, left = state.by_name.get(recovery.seed), responders(state)
     is_existing_only = seed is not None and _is_existing_only(recovery, seed)
     if not is_existing_only:
-        ending = _ending(state, recovery, left)
+        ending = claim_going(recovery, seed) or _ending(state, recovery, left)
         if ending is not None:
             return ending
     if is_filled_by_job(recovery) and (seed is None or seed.peer is None):
@@ -212,12 +213,14 @@ def _await_seed(state: ClusterState, recovery: Recovery, seed: Member, left: lis
     if not has_fetched and all(member.name != recovery.survivor for member in left):
         message += f"; {recovery.survivor} does not answer now"
     if seed.problem is not None:
-        return held(
-            seed.problem.reason,
-            f"{message}; {seed.problem.message}; to begin again: kubectl delete etcdpeer {seed.name}",
-        )
+        step = f"to begin again: kubectl delete etcdpeer {seed.name}"
+        if state.backups.is_closed:
+            step = give_up(seed.name)
+        return held(seed.problem.reason, f"{message}; {seed.problem.message}; {step}")
     if seed.answer is not None and seed.answer.is_corrupt:
         return held(*seed_corrupt(message, seed.name))
+    if state.backups.is_closed and state.unavailable_for >= PATIENCE:
+        message += f"; {seed.name} does not answer; {give_up(seed.name)}"
     return Plan.wait(reason_of(recovery), message, requeue_after=SEED_POLL)
 
 

@@ -14,7 +14,7 @@ from etcd_operator.core.recovery_actions import DropSeed
 from etcd_operator.core.restores.state import JobState
 from etcd_operator.core.rules.last_writes import reopening
 from etcd_operator.core.rules.responders import responders
-from etcd_operator.core.rules.seed import RECHECK, SEED_POLL, held, record
+from etcd_operator.core.rules.seed import RECHECK, SEED_POLL, held, reason_of, record, under_way
 from etcd_operator.core.state import ClusterState
 
 STUCK = 60.0
@@ -38,6 +38,33 @@ def end(state: ClusterState, recovery: Recovery, reason: str, message: str) -> P
         return Plan.wait("RecoveryEnding", waits, requeue_after=RECHECK)
     ended = record(state, msgspec.structs.replace(recovery, replaces=""))
     return Plan.act(ended, reason=reason, message=message)
+
+
+def claim_going(recovery: Recovery, seed: Member | None) -> Plan | None:
+    """A claim that was found to serve, and is being deleted, is waited for: it may serve until it is gone.
+
+    Only then does the Service select the old members again, and what is left of the seed is deleted.
+    """
+    claim = seed.claim if seed is not None else None
+    if seed is None or claim is None or not claim.is_terminating or not recovery.in_place:
+        return None
+    if claim.cluster_id in ("", recovery.replaces):
+        return None
+    message = (
+        f"{under_way(recovery)}; the claim {claim.name}, which was found to serve, is being deleted: clients "
+        "reach no member until that has ended"
+    )
+    if seed.peer is not None and not seed.peer.is_terminating:
+        message += f"; to begin again: kubectl delete etcdpeer {seed.name}"
+    elif seed.pod is not None:
+        message += f"; waiting for {_going(seed)}"
+    return held(reason_of(recovery), message)
+
+
+def give_up(seed: str) -> str:
+    """What a person can do where the Service selects nobody: the EtcdPeer alone would be made again."""
+    step = f"kubectl delete etcdpeer/{seed} pvc/{seed}"
+    return f"no client reaches the cluster meanwhile; to give {seed} up: {step}"
 
 
 def is_attempt(state: ClusterState, member: Member) -> bool:
