@@ -202,6 +202,7 @@ class Operator:
         self._count()
         if self.world.cluster is None:
             self.world.cluster = Cluster(restore=decision.restore.uid)
+            self.world.created.add(decision.restore.uid)
             _judge_cluster(self.world, decision)
 
     def _clean_up(self, decision: Decision) -> None:
@@ -250,10 +251,8 @@ def _may_write(job: Job) -> bool:
 
 
 def _judge_end(world: World, restore: Restore) -> None:
-    if restore.status.phase == COMPLETED:
-        cluster = world.cluster
-        if cluster is None or cluster.restore != restore.uid:
-            world.losses.append(f"{restore.uid} is Completed without its cluster")
+    if restore.status.phase == COMPLETED and restore.uid not in world.created:
+        world.losses.append(f"{restore.uid} is Completed without its cluster")
     if restore.status.phase == FAILED:
         left = [claim.name for claim in world.claims.values() if claim.owner == restore.uid]
         left = [name for name in left if not world.claims[name].is_terminating]

@@ -63,13 +63,17 @@ class Cluster:
 
 
 class World:
-    """One namespace, and all EtcdRestores to the cluster `db` in it. losses: what must never happen."""
+    """One namespace, and all EtcdRestores to the cluster `db` in it.
+
+    created: UIDs of the EtcdRestores whose cluster was created. losses: what must never happen.
+    """
 
     def __init__(self) -> None:
         self.restores: dict[str, Restore] = {}
         self.claims: dict[str, Claim] = {}
         self.jobs: dict[str, Job] = {}
         self.cluster: Cluster | None = None
+        self.created: set[str] = set()
         self.has_backup = True
         self.losses: list[str] = []
         self.waited = 0.0
