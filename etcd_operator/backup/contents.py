@@ -36,12 +36,19 @@ def plain(chunks: Iterable[bytes], manifest: Manifest, keys: KeyRing) -> Iterato
 
     Raises `WrongKey` before the first byte if `keys` cannot decrypt it.
     """
+    decoded = unframed(chunks, manifest, keys)
+    if not manifest.is_framed:
+        return decoded
+    return _checked(decoded, manifest.size, manifest.sha256, "snapshot in it")
+
+
+def unframed(chunks: Iterable[bytes], manifest: Manifest, keys: KeyRing) -> Iterator[bytes]:
+    """The same, without the comparison of its hash: for a caller that computes the hash anyway."""
     if not manifest.is_framed:
         return iter(chunks)
     if manifest.encryption:
         keys.find(manifest.key_id)
-    decoded = frames.decode(chunks, keys, compression=manifest.compression, encryption=manifest.encryption)
-    return _checked(decoded, manifest.size, manifest.sha256, "snapshot in it")
+    return frames.decode(chunks, keys, compression=manifest.compression, encryption=manifest.encryption)
 
 
 def _checked(chunks: Iterable[bytes], size: int, sha256: str, what: str) -> Iterator[bytes]:
