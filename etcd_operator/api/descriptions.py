@@ -116,7 +116,8 @@ PARTS = {"spec": "The desired state.", "status": "The observed state, written by
 IMPROBABLE_CLUSTER = {
     "": "An etcd cluster with persistent members: each keeps its data on its own volume.",
     **PARTS,
-    "spec.replicas": "The number of members; odd numbers tolerate more failures.",
+    "spec.replicas": "The number of members: 1 for tests, otherwise 3 or 5. Even numbers, and more than 7, "
+    "cause a warning.",
     "spec.version": "The version of etcd, like 3.6.16.",
     **STORAGE,
     **POD_TEMPLATE,
@@ -175,7 +176,8 @@ COREOS_CLUSTER = {
     "": "An etcd cluster with ephemeral members: their data exists as long as their pods.",
     **PARTS,
     "size": "The place of spec.size in the oldest version of this API; spec.size takes precedence.",
-    "spec.size": "The number of members, 1 to 7; odd numbers tolerate more failures.",
+    "spec.size": "The number of members: 1 for tests, otherwise 3 or 5. Even numbers, and more than 7, cause "
+    "a warning.",
     "spec.version": "The version of etcd, like v3.5.35; the default of a new cluster is set in the operator.",
     "spec.paused": "While true, the operator changes nothing in this cluster and only reports its status.",
     "spec.nodeSelector": "Labels of the nodes that the pods may run on.",
