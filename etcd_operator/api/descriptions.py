@@ -79,14 +79,14 @@ _PERSISTED = {
     "status.recovery.token": "etcd's initial cluster token of the new cluster.",
     "status.recovery.replaces": "etcd's ID of the cluster that was given up, in hexadecimal; "
     "empty if its quorum returned in time, or a restore in place was cancelled or failed.",
-    "status.recovery.bump": "How much higher revisions are since; default 1000000000.",
+    "status.recovery.bump": "The number that was added to revisions by this recovery. Default: 1000000000.",
     "status.recovery.inPlace": "Whether a cluster that served was given up for a backup.",
     "status.recovery.givenUp": "The latest revision of the cluster that was given up by a restore in place.",
     "status.recovery.failure": "Why a restore in place ended without a change.",
 }
 _ADOPTION = {
-    "spec.adopt": "A running etcd cluster that the members of this resource join. Its own members, the "
-    "external ones, are removed afterwards. Instead of a bootstrap, so only at the creation.",
+    "spec.adopt": "A running etcd cluster to join instead of bootstrapping a new one. The existing "
+    "(external) members are removed afterwards. Cannot be set once the cluster is bootstrapped.",
     "spec.adopt.endpoints": "The client URL of each member of that cluster.",
     "spec.adopt.mode": "Complete (the default): until the external members are removed. Join: the external "
     "members are kept. Leave: the members of this resource leave that cluster again, possible until the "
@@ -106,8 +106,8 @@ _RECOVERY = {
     "spec.recovery": "Manual (the default): members that do not answer are given up by a person only. "
     "Automatic: if the quorum is lost, and stays lost for recoveryAfterSeconds, the operator gives them up "
     "and recovers the cluster by itself. Writes that only they have are lost then.",
-    "spec.recoveryAfterSeconds": "How long no quorum answers before that, 600 by default. The operator "
-    "counts from zero again when it was restarted, or could not reach the API server.",
+    "spec.recoveryAfterSeconds": "How many seconds the quorum must be lost before an automatic recovery "
+    "starts. Default: 600. The count restarts if the operator restarts or cannot reach the API server.",
 }
 OBSERVED = {"status.observedGeneration": "The generation of the spec that this status is based on."}
 
@@ -186,7 +186,8 @@ COREOS_CLUSTER = {
     "spec.pod.securityContext": _SECURITY,
     **_ADOPTION,
     **_RECOVERY,
-    "spec.selfHosted": "The form of spec.adopt for a cluster of one member; alternatives.",
+    "spec.selfHosted": "Short form of spec.adopt for a cluster with one member. Mutually exclusive with "
+    "spec.adopt and spec.restore.",
     "spec.selfHosted.bootMemberClientEndpoint": "The client URL of that member.",
     "spec.restore": "The backup with which a new cluster begins.",
     "spec.restore.backupClusterName": "The EtcdCluster in the same namespace whose newest backup is "
