@@ -66,13 +66,13 @@ _PERSISTED = {
     "status.recovery.backup.time": "When the backup was taken.",
     "status.recovery.backup.age": "How many seconds old the backup was when it was chosen.",
     "status.recovery.former": "etcd's IDs of the clusters that earlier recoveries gave up, in hexadecimal.",
-    "status.recovery.automatic": "Whether it began without a person, by spec.recovery.",
+    "status.recovery.automatic": "Whether it started automatically, by spec.recovery.",
     "status.recovery.unheard": "The members of that cluster that did not answer when it was given up: it may "
     "have had later revisions. Empty if givenUp was its last one.",
     "status.recovery.stopped": "Whether a restore in place ended the writes of the cluster that is given "
-    "up, or was about to. If it ends without a change, the operator lets them go on, once.",
+    "up, or was about to. If it ends without a change, the operator lets them continue, once.",
     "status.recovery.settled": "Whether the cluster served for an hour since. Until then, no other recovery "
-    "begins without a person.",
+    "starts automatically.",
     "status.recovery.backup.url": "Where an EtcdBackup is stored.",
     "status.recovery.backup.spec": "The spec of an EtcdBackup, which has its access to the store.",
     "status.recovery.seed": "The first member of the new cluster.",
@@ -103,7 +103,7 @@ _ADOPTION = {
     "status.adoption.finished": "Whether only members of this resource are left.",
 }
 _RECOVERY = {
-    "spec.recovery": "Manual (the default): members that do not answer are given up by a person only. "
+    "spec.recovery": "Manual (the default): members that do not answer are given up only on request. "
     "Automatic: if the quorum is lost, and stays lost for recoveryAfterSeconds, the operator gives them up "
     "and recovers the cluster by itself. Writes that only they have are lost then.",
     "spec.recoveryAfterSeconds": "How many seconds the quorum must be lost before an automatic recovery "
