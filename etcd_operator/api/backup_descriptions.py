@@ -72,7 +72,7 @@ SCHEDULE = {
     "spec.schedule": "When backups are taken, in the syntax of cron: minute, hour, day of the month, month, "
     "day of the week; or @hourly, @daily, @midnight, @weekly, @monthly, @yearly, @annually.",
     "spec.timeZone": "The time zone of the schedule, like Europe/Berlin. Default: UTC.",
-    "spec.suspend": "While true, no backup is started. One that runs goes on.",
+    "spec.suspend": "While true, no new backups are started; a running backup continues.",
     "spec.startingDeadlineSeconds": "How late a backup may start; after that it is skipped. Default: any "
     "delay.",
     "spec.successfulBackupsHistoryLimit": "How many completed EtcdBackups of this schedule are kept; what "
@@ -89,7 +89,7 @@ SCHEDULE = {
     **OBSERVED,
     "status.schedule": "The schedule and the time zone that `since` belongs to. Persisted state of the "
     "operator.",
-    "status.since": "Times of the schedule up to this one are over. Persisted state of the operator.",
+    "status.since": "All scheduled times up to this one have been handled. Persisted state of the operator.",
     "status.lastScheduleTime": "The time of the schedule for which a backup was last started.",
     "status.nextScheduleTime": "When the next backup is due.",
     "status.active": "The EtcdBackups of this schedule that have not ended.",

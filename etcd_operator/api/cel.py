@@ -65,7 +65,7 @@ def one_affinity(at: str, message: str) -> Validation:
     return Validation(name="one-affinity", at=at, holds=holds, message=message)
 
 
-def immutable(field: str, *, changeable: str) -> Validation:
+def immutable(field: str) -> Validation:
     """A rule at `spec`: `field` keeps its value, or remains absent, once the object exists."""
     return Validation(
         name=f"immutable-{field}",
@@ -73,7 +73,7 @@ def immutable(field: str, *, changeable: str) -> Validation:
         field=f".{field}",
         holds=f"has(self.{field}) == has(oldSelf.{field}) && "
         f"(!has(self.{field}) || self.{field} == oldSelf.{field})",
-        message=f"Unsupported changes: spec.{field} is immutable, only {changeable} can change: "
+        message=f"Unsupported changes: spec.{field} cannot be changed after creation: "
         "restore the earlier value",
     )
 

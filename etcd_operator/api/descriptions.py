@@ -66,27 +66,27 @@ _PERSISTED = {
     "status.recovery.backup.time": "When the backup was taken.",
     "status.recovery.backup.age": "How many seconds old the backup was when it was chosen.",
     "status.recovery.former": "etcd's IDs of the clusters that earlier recoveries gave up, in hexadecimal.",
-    "status.recovery.automatic": "Whether it began without a person, by spec.recovery.",
+    "status.recovery.automatic": "Whether it started automatically, by spec.recovery.",
     "status.recovery.unheard": "The members of that cluster that did not answer when it was given up: it may "
     "have had later revisions. Empty if givenUp was its last one.",
     "status.recovery.stopped": "Whether a restore in place ended the writes of the cluster that is given "
-    "up, or was about to. If it ends without a change, the operator lets them go on, once.",
+    "up, or was about to. If it ends without a change, the operator lets them continue, once.",
     "status.recovery.settled": "Whether the cluster served for an hour since. Until then, no other recovery "
-    "begins without a person.",
+    "starts automatically.",
     "status.recovery.backup.url": "Where an EtcdBackup is stored.",
     "status.recovery.backup.spec": "The spec of an EtcdBackup, which has its access to the store.",
     "status.recovery.seed": "The first member of the new cluster.",
     "status.recovery.token": "etcd's initial cluster token of the new cluster.",
     "status.recovery.replaces": "etcd's ID of the cluster that was given up, in hexadecimal; "
     "empty if its quorum returned in time, or a restore in place was cancelled or failed.",
-    "status.recovery.bump": "How much higher revisions are since; default 1000000000.",
+    "status.recovery.bump": "The number that was added to revisions by this recovery. Default: 1000000000.",
     "status.recovery.inPlace": "Whether a cluster that served was given up for a backup.",
     "status.recovery.givenUp": "The latest revision of the cluster that was given up by a restore in place.",
     "status.recovery.failure": "Why a restore in place ended without a change.",
 }
 _ADOPTION = {
-    "spec.adopt": "A running etcd cluster that the members of this resource join. Its own members, the "
-    "external ones, are removed afterwards. Instead of a bootstrap, so only at the creation.",
+    "spec.adopt": "A running etcd cluster to join instead of bootstrapping a new one. The existing "
+    "(external) members are removed afterwards. Cannot be set once the cluster is bootstrapped.",
     "spec.adopt.endpoints": "The client URL of each member of that cluster.",
     "spec.adopt.mode": "Complete (the default): until the external members are removed. Join: the external "
     "members are kept. Leave: the members of this resource leave that cluster again, possible until the "
@@ -103,11 +103,11 @@ _ADOPTION = {
     "status.adoption.finished": "Whether only members of this resource are left.",
 }
 _RECOVERY = {
-    "spec.recovery": "Manual (the default): members that do not answer are given up by a person only. "
+    "spec.recovery": "Manual (the default): members that do not answer are given up only on request. "
     "Automatic: if the quorum is lost, and stays lost for recoveryAfterSeconds, the operator gives them up "
     "and recovers the cluster by itself. Writes that only they have are lost then.",
-    "spec.recoveryAfterSeconds": "How long no quorum answers before that, 600 by default. The operator "
-    "counts from zero again when it was restarted, or could not reach the API server.",
+    "spec.recoveryAfterSeconds": "How many seconds the quorum must be lost before an automatic recovery "
+    "starts. Default: 600. The count restarts if the operator restarts or cannot reach the API server.",
 }
 OBSERVED = {"status.observedGeneration": "The generation of the spec that this status is based on."}
 
@@ -116,7 +116,8 @@ PARTS = {"spec": "The desired state.", "status": "The observed state, written by
 IMPROBABLE_CLUSTER = {
     "": "An etcd cluster with persistent members: each keeps its data on its own volume.",
     **PARTS,
-    "spec.replicas": "The number of members; odd numbers tolerate more failures.",
+    "spec.replicas": "The number of members: 1 for tests, otherwise 3 or 5. Even numbers, and more than 7, "
+    "cause a warning.",
     "spec.version": "The version of etcd, like 3.6.16.",
     **STORAGE,
     **POD_TEMPLATE,
@@ -175,7 +176,8 @@ COREOS_CLUSTER = {
     "": "An etcd cluster with ephemeral members: their data exists as long as their pods.",
     **PARTS,
     "size": "The place of spec.size in the oldest version of this API; spec.size takes precedence.",
-    "spec.size": "The number of members, 1 to 7; odd numbers tolerate more failures.",
+    "spec.size": "The number of members: 1 for tests, otherwise 3 or 5. Even numbers, and more than 7, cause "
+    "a warning.",
     "spec.version": "The version of etcd, like v3.5.35; the default of a new cluster is set in the operator.",
     "spec.paused": "While true, the operator changes nothing in this cluster and only reports its status.",
     "spec.nodeSelector": "Labels of the nodes that the pods may run on.",
@@ -184,7 +186,8 @@ COREOS_CLUSTER = {
     "spec.pod.securityContext": _SECURITY,
     **_ADOPTION,
     **_RECOVERY,
-    "spec.selfHosted": "The form of spec.adopt for a cluster of one member; alternatives.",
+    "spec.selfHosted": "Short form of spec.adopt for a cluster with one member. Mutually exclusive with "
+    "spec.adopt and spec.restore.",
     "spec.selfHosted.bootMemberClientEndpoint": "The client URL of that member.",
     "spec.restore": "The backup with which a new cluster begins.",
     "spec.restore.backupClusterName": "The EtcdCluster in the same namespace whose newest backup is "

@@ -14,7 +14,7 @@ from etcd_operator.api.limits import (
 )
 from etcd_operator.api.restores import BUCKET_PATTERN, OBJECT_PATH_PATTERN
 from etcd_operator.api.validations import reserved_names, storage_size
-from etcd_operator.api.version_validations import SUPPORTED
+from etcd_operator.api.version_validations import EXPLAINED, SUPPORTED
 
 ONE_SOURCE = "bucket, objectURL and backupName are alternatives: set exactly one of them"
 BUCKET_URL = "must name a bucket only, like gs://my-bucket or s3://my-bucket?region=eu-west-1"
@@ -81,6 +81,7 @@ RESTORE = (
         at=f"{TEMPLATE}.version",
         holds=f"self.matches('{VERSION_PATTERN}')",
         message=f"the version {SUPPORTED}",
+        explain=EXPLAINED,
     ),
     storage_size(_CLAIM_TEMPLATE),
     *reserved_names(f"{TEMPLATE}.podTemplate"),

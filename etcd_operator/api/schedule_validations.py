@@ -25,7 +25,7 @@ CRON = (
     f"'30 3 * * *' for 03:30 of each day, or one of {', '.join(MACROS)}"
 )
 TIME_ZONE = "must be the name of a time zone, like Europe/Berlin; without it the schedule is in UTC"
-RETENTION = "requires maxCount, maxAge or both: which backups are kept?"
+RETENTION = "set maxCount, maxAge or both"
 MAX_AGE = f"must be a duration: {DURATION_HELP}"
 FIXED_PLACE = (
     "requires an objectURLTemplate without {{ .Name }}, {{ .UID }} and {{ .CreationTimestamp }} in the "

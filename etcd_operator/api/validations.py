@@ -76,10 +76,7 @@ IMPROBABLE_CLUSTER = (
     *_name_validations(LONGEST_IMPROBABLE_NAME),
     SUPPORTED_VERSION,
     *VERSION_CHANGES,
-    *(
-        immutable(field, changeable="spec.replicas and spec.version")
-        for field in ("storage", "podTemplate", "affinity")
-    ),
+    *(immutable(field) for field in ("storage", "podTemplate", "affinity")),
     storage_size(_CLAIM),
     *reserved_names("spec.podTemplate"),
     *IMPROBABLE_ADOPTION,
@@ -153,10 +150,7 @@ PEER = (
     ),
     SUPPORTED_VERSION,
     *reserved_names("spec.podTemplate"),
-    *(
-        immutable(field, changeable="spec.version and spec.bootstrap")
-        for field in ("clusterName", "storage", "podTemplate")
-    ),
+    *(immutable(field) for field in ("clusterName", "storage", "podTemplate")),
     Validation(
         name="bootstrapped-once",
         at="spec.bootstrap",

@@ -11,12 +11,15 @@ SUPPORTED = (
     "like 3.6.16 or v3.6.16"
 )
 
+EXPLAINED = f"""'"' + self + '" {SUPPORTED}'"""
+"""The same with the version, in CEL."""
+
 SUPPORTED_VERSION = Validation(
     name="version-supported",
     at="spec.version",
     holds=f"self.matches('{VERSION_PATTERN}')",
     message=f"the version {SUPPORTED}",
-    explain=f"""'"' + self + '" {SUPPORTED}'""",
+    explain=EXPLAINED,
 )
 
 

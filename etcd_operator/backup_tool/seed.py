@@ -191,7 +191,7 @@ def _fetched(backup: StoredBackup, damaged: tuple[str, ...]) -> Fetched:
 
 def _none(damaged: tuple[str, ...]) -> SeedError:
     if damaged:
-        return SeedError(f"no backup is whole (damaged: {', '.join(damaged)})")
+        return SeedError(f"no backup is intact (damaged: {', '.join(damaged)})")
     return SeedError("there is no backup")
 
 

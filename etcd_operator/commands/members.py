@@ -37,8 +37,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--bump-revision",
         type=int,
         metavar="N",
-        help="how much higher its revisions are than those of the backup, the same for each member: more "
-        "than were written since the backup (default: 1000000000)",
+        help="number to add to revisions: the same for each member, and larger than the number of writes "
+        "since the backup (default: 1000000000)",
     )
 
 

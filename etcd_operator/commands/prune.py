@@ -85,7 +85,7 @@ def _policy(options: argparse.Namespace) -> "Policy":
     from etcd_operator.backup.retention import Policy
 
     if options.max_count is None and options.max_age is None:
-        raise UsageError("pass --max-count, --max-age or both: what is kept?")
+        raise UsageError("pass --max-count, --max-age or both")
     if options.max_count is not None and options.max_count < 1:
         raise UsageError("--max-count: the newest backup is never removed: pass 1 or more")
     if options.max_age is None:

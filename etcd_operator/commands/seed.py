@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="instead of --tool: the store, a URL that ends with /",
     )
     parser.add_argument("--folder", default="", help="the folder of the cluster, below --from")
-    parser.add_argument("--name", default="", help="the backup (default: the newest that is whole)")
+    parser.add_argument("--name", default="", help="the backup (default: the newest intact one)")
     parser.add_argument("--sha256", default="", help="SHA-256 of the stored backup")
     parser.add_argument("--etcd-version", required=True, help="version of etcd that is to start on the data")
     parser.add_argument("--file", required=True, type=Path, help="the file to be written")

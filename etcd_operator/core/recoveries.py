@@ -41,7 +41,7 @@ def missing(recovery: Recovery) -> str:
 
 def origin(recovery: Recovery) -> str:
     """How it began, where no person decided it, as the end of a message."""
-    return "; it began without a person (spec.recovery: Automatic)" if recovery.automatic else ""
+    return "; started automatically (spec.recovery: Automatic)" if recovery.automatic else ""
 
 
 def duration(seconds: int) -> str:

@@ -64,7 +64,7 @@ NO_RIGHTS = "permission denied"
 
 NOT_ITS_OWN = (
     "the volume does not belong to the user that etcd runs as, probably because its storage class does not "
-    "apply fsGroup: its data is not touched; what to do is in docs/operations.md, As whom etcd runs"
+    "apply fsGroup: its data is not touched; see 'User that etcd runs as' in docs/operations.md"
 )
 
 

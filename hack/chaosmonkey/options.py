@@ -22,9 +22,9 @@ The chaos test: injects random faults into etcd members and the operator, then c
 
 It creates etcd clusters of its own, alternately of both kinds, in a new namespace, and writes to them all the
 time. One fault is called a strike. Strikes against members hit only these clusters; strikes against the
-operator or a node also affect other clusters. One more cluster, the control, is never struck: it shows what
-the machine itself causes. A cluster is struck only while all its members are healthy, and so that it keeps
-its quorum; the test waits for that and logs it. docs/chaos.md describes the checks.
+operator or a node also affect other clusters. One more cluster, the control, receives no faults: it shows
+what the machine itself causes. A cluster is struck only while all its members are healthy, and so that it
+keeps its quorum; the test waits for that and logs it. docs/chaos.md describes the checks.
 
   hack/chaos                                      ten minutes on the local cluster `dev` of hack/cluster
   hack/chaos --duration 1h --seed 4711            an hour, in the order of that seed

@@ -242,7 +242,7 @@ def test_where_nothing_is_whole_that_is_the_reason(store: Directory, tmp_path: P
     with pytest.raises(SeedError, match="there is no backup"):
         from_store(store, load(store, FOLDER), REQUEST, tmp_path / "one.db")
     damage(store, put(store, 6))
-    with pytest.raises(SeedError, match="no backup is whole"):
+    with pytest.raises(SeedError, match="no backup is intact"):
         from_store(store, load(store, FOLDER), REQUEST, tmp_path / "one.db")
 
 

@@ -65,7 +65,7 @@ CASES = (
         "verify one.db --etcd-bin /opt/etcd",
         "--etcd-bin and --scratch-dir are for --restore: add it, or remove them",
     ),
-    Case("prune DIR", "pass --max-count, --max-age or both: what is kept?"),
+    Case("prune DIR", "pass --max-count, --max-age or both"),
     Case("prune DIR --max-count 0", "--max-count: the newest backup is never removed: pass 1 or more"),
     Case(
         "prune DIR --max-age 30",

@@ -184,7 +184,7 @@ def test_an_external_member_that_is_silent_is_waited_for() -> None:
 
     assert (made.actions, made.reason) == ((), "AdoptionUnclear")
     assert "old-1 (id-old-1)" in made.message
-    assert f"nobody answers at {endpoint(1)}" in made.message
+    assert f"no member responds at {endpoint(1)}" in made.message
     assert "never comes back: etcdctl member remove id-old-1" in made.message
 
 

@@ -141,7 +141,7 @@ def test_backups_that_are_being_listed_are_waited_for() -> None:
 def test_backups_that_cannot_be_listed_are_not_waited_for() -> None:
     made = plan(replace(automatic(persistents.lost()), backups=BackupSight(refusal="403 Forbidden")))
     assert isinstance(made.actions[0], ConfirmSilence)
-    assert "whether an EtcdBackup has more is not known (403 Forbidden)" in made.message
+    assert "whether an EtcdBackup is newer is not known (403 Forbidden)" in made.message
 
 
 def test_what_a_person_could_request_begins_by_itself() -> None:
@@ -215,7 +215,7 @@ def test_what_may_be_lost_reports_that_no_person_decided() -> None:
     state = with_record(bootstrapped(persistent()), recovery=former(automatic=True))
     (loss,) = (c for c in conditions(state, plan(state)) if c.type == "DataLossPossible")
 
-    assert loss.message.endswith("; it began without a person (spec.recovery: Automatic)")
+    assert loss.message.endswith("; started automatically (spec.recovery: Automatic)")
 
 
 def test_what_is_left_has_no_silent_member() -> None:

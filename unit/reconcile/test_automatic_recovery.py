@@ -45,7 +45,7 @@ def test_after_the_time_the_newest_survivor_is_recovered_and_all_claims_are_kept
         assert_recovered(made, (3, 4, 5), ("c-0", "c-1", "c-2"))
         assert made.status(IMPROBABLE)["recovery"]["automatic"] is True
         loss = made.condition(IMPROBABLE, "DataLossPossible")
-        assert loss["message"].endswith("it began without a person (spec.recovery: Automatic)")
+        assert loss["message"].endswith("started automatically (spec.recovery: Automatic)")
         (event,) = (e for e in made.events() if e["reason"] == "RecoveryStarted")
         assert "c-0 (silent), c-1 (silent) given up without a request, after 1" in event["message"]
 

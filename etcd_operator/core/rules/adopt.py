@@ -193,7 +193,7 @@ def proceed(state: ClusterState) -> Plan | None:
     if state.voters and adoption.vacated:
         # Its removal had begun when the mode was changed: it is needed again.
         record = remember(state, after_addition(state))
-        return Plan.act(*record, reason="Adopting", message="the adoption goes on", requeue_after=STEP)
+        return Plan.act(*record, reason="Adopting", message="continuing the adoption", requeue_after=STEP)
     finishing = _finish_removal(state)
     if finishing is not None:
         return finishing

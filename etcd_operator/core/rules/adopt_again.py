@@ -31,7 +31,7 @@ def known_again(state: ClusterState) -> Plan | None:
         return _put_back(state)
     asked = state.desired.adopt
     if asked is None:
-        return _record(state, None, "Resuming", "no adoption goes on: spec.adopt was removed")
+        return _record(state, None, "Resuming", "no adoption continues: spec.adopt was removed")
     why = _unclear(state)
     if why:
         return remount(state) or Plan.hold("AdoptionUnclear", why, requeue_after=RECHECK)
@@ -99,7 +99,7 @@ def _troubles(state: ClusterState) -> str:
     silent = [at for at, reply in state.endpoints if not isinstance(reply, Answer)]
     found = [why for _, why in state.disbelieved]
     found += [f"{_name(member)} does not answer" for member in state.members if member.answer is None]
-    found += [f"nobody answers at {', '.join(silent)}"] if silent else []
+    found += [f"no member responds at {', '.join(silent)}"] if silent else []
     return f" ({'; '.join(found)})" if found else ""
 
 

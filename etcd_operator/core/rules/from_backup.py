@@ -85,7 +85,7 @@ def all_there_is(state: ClusterState) -> VerifiedBackup | Plan:
     if not _is_own(state, newest):
         return held(
             "NoBackup",
-            "the data of all members is lost, and there is no whole backup of it: the newest one, "
+            "the data of all members is lost, and there is no intact backup of it: the newest one, "
             f"{newest.name}, is of another etcd cluster ({newest.cluster_id}) that had this name; to begin "
             "with its data, delete the cluster and create it again with spec.restore",
         )
@@ -115,7 +115,7 @@ def _is_own(state: ClusterState, backup: VerifiedBackup) -> bool:
 
 
 def _none(damaged: tuple[str, ...]) -> Plan:
-    what = f"no backup is whole (damaged: {', '.join(damaged)})" if damaged else "there is no backup"
+    what = f"no backup is intact (damaged: {', '.join(damaged)})" if damaged else "there is no backup"
     return held(
         "NoBackup",
         f"the data of all members is lost, and {what}: {EMPTY}; delete the cluster and create it again to "

@@ -25,7 +25,9 @@ from etcd_operator.core.state import ClusterState
 from etcd_operator.core.stock import StoredBackup
 from etcd_operator.core.versions import can_restore
 
-CANCELLED = f"the annotation {RESTORE_ANNOTATION} does not request it any more: the cluster goes on as it was"
+CANCELLED = (
+    f"the annotation {RESTORE_ANNOTATION} does not request it any more: the cluster continues unchanged"
+)
 
 
 def restore(state: ClusterState) -> Plan | None:
@@ -62,7 +64,7 @@ def _effect(state: ClusterState, requested: str) -> str:
     given_up = [claim.name for claim in state.kept if claim.given_up == requested]
     if given_up:
         return f"members had been given up by then, and their claims are kept: {', '.join(given_up)}"
-    return "nothing was changed, and the cluster goes on as it was"
+    return "nothing was changed, and the cluster continues unchanged"
 
 
 def _is_attempt(state: ClusterState, former: Recovery) -> bool:
@@ -100,7 +102,7 @@ def _obstacle(state: ClusterState) -> str:
     if state.persisted.is_adopting:
         return "the cluster is being adopted: wait until that has ended"
     if state.persisted.upgrade is not None:
-        return "an upgrade is under way: wait until it has ended"
+        return "an upgrade is in progress: wait until it has ended"
     if not state.backups.is_listed:
         return "EtcdBackups cannot be read now"
     if not state.backups.stored:

@@ -85,7 +85,7 @@ def settle(state: ClusterState) -> Plan | None:
     if recovery is None or not is_settling(state) or state.served_for < SETTLED:
         return None
     settled = msgspec.structs.replace(recovery, settled=True)
-    message = "the cluster has served since its recovery, which began without a person"
+    message = "the cluster has served since its automatic recovery"
     return Plan.act(record(state, settled), reason="RecoverySettled", message=message)
 
 

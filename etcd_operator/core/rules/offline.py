@@ -43,7 +43,7 @@ def known(state: ClusterState) -> frozenset[str]:
 
 def _message(state: ClusterState, members: list[Member]) -> str:
     names = ", ".join(member.name for member in members)
-    reading = f"reading the data of {names}, without changing it: it runs, but answers nobody"
+    reading = f"reading the data of {names}, without changing it: it is running but cannot serve requests"
     return f"no quorum answers{known_problems(state)}: {reading}"
 
 

@@ -191,7 +191,7 @@ def _cost(recovery: Recovery) -> str:
 def _begin_by_itself(state: ClusterState, recovery: Recovery, left: list[Member], silent: str) -> Plan:
     why = f"{silent} {without_request(state)}"
     if state.backups.refusal:
-        why += f"; whether an EtcdBackup has more is not known ({state.backups.refusal})"
+        why += f"; whether an EtcdBackup is newer is not known ({state.backups.refusal})"
     return read(state) or _begin(state, msgspec.structs.replace(recovery, automatic=True), left, why)
 
 

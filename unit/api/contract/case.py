@@ -99,9 +99,9 @@ def too_long(longest: int) -> str:
     )
 
 
-def immutable(field: str, changeable: str = "spec.replicas and spec.version") -> str:
+def immutable(field: str) -> str:
     return (
-        f"{field}: Invalid value: Unsupported changes: {field} is immutable, only {changeable} can change: "
+        f"{field}: Invalid value: Unsupported changes: {field} cannot be changed after creation: "
         "restore the earlier value"
     )
 

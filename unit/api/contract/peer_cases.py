@@ -2,7 +2,6 @@
 
 from unit.api.contract.case import BOOTSTRAP, NO_VERSION, PEER, REQUESTS, Case, immutable, reserved_names
 
-PEER_CHANGEABLE = "spec.version and spec.bootstrap"
 OPERATOR_CREATES_PEERS = "the operator creates EtcdPeers: create an EtcdCluster instead"
 NO_HOST = "each with its own host, like my-cluster-0.my-cluster.my-namespace.svc"
 ONLY_OPERATOR = f"denied request: {OPERATOR_CREATES_PEERS} (writing them requires the permission 'operate')"
@@ -124,7 +123,7 @@ PEER_CASES = (
             changes={path: value},
             edits=True,
             rule=f"immutable-{path.split('/')[1]}",
-            sees=immutable(f"spec.{path.split('/')[1]}", PEER_CHANGEABLE),
+            sees=immutable(f"spec.{path.split('/')[1]}"),
         )
         for path, value in (
             ("spec/clusterName", "other"),

@@ -136,7 +136,7 @@ RESTORE_CASES = (
         "version: 3.3.0",
         "version-supported",
         {f"{_TEMPLATE}/version": "3.3.0"},
-        f'{_AT}.version: Invalid value: "3.3.0": the version {NO_VERSION}',
+        f'{_AT}.version: Invalid value: "3.3.0": "3.3.0" {NO_VERSION}',
     ),
     _refused(
         "storage: 0",

@@ -136,7 +136,7 @@ OWN_CASES = (
         "retention: {}",
         "retention",
         {"spec/retention": {}},
-        "spec.retention: Invalid value: requires maxCount, maxAge or both: which backups are kept?",
+        "spec.retention: Invalid value: set maxCount, maxAge or both",
     ),
     Case(
         typed="retention.maxCount: 0",
