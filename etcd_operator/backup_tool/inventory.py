@@ -54,9 +54,34 @@ class Inventory:
         """The complete backup of this name."""
         return next((each for each in self.backups if str(each.name) == name), None)
 
-    def surplus(self, keep: int) -> tuple[StoredBackup, ...]:
-        """Those after the newest `keep`, the oldest first."""
-        return self.backups[keep:][::-1]
+    def surplus(self, keep: int, *, running: str = "") -> tuple[StoredBackup, ...]:
+        """Those after the newest `keep`, the oldest first.
+
+        running: the etcd cluster that the caller takes for the one that runs. It may have been given up while
+        it was cut off: what its successor has stored is no surplus.
+        """
+        spared = self._of_successors(running)
+        return tuple(each for each in reversed(self.backups[keep:]) if each not in spared)
+
+    def _of_successors(self, running: str) -> tuple[StoredBackup, ...]:
+        """Backups of etcd clusters that have replaced this one, and the one of its own that shows that.
+
+        A successor begins with higher revisions, and after this cluster has stored something. Of a deleted
+        cluster of the same name all backups are older than each one of this cluster.
+        """
+        own = [each for each in self.backups if each.manifest.cluster_id == running]
+        if not own:
+            return ()
+        highest, begin = own[0].name.revision, min(each.manifest.time for each in own)
+        later = [
+            each
+            for each in self.backups
+            if each.manifest.cluster_id != running
+            and each.name.revision > highest
+            and each.manifest.time > begin
+        ]
+        first = min((each.manifest.time for each in later), default=begin)
+        return (*later, *[each for each in own if each.manifest.time < first][:1])
 
 
 def load(store: Store, folder: str, *, running: str = "") -> Inventory:

@@ -4,6 +4,7 @@ Promises:
 - nothing is stored if etcd's revision has not grown since the newest backup of this etcd cluster;
 - a backup is removed only right after another one was stored, only in the folder of this cluster, and only
   what a manifest names; the object goes first, so that a manifest is left to name what remains to be done;
+- nothing is removed of an etcd cluster that has replaced this one, which may not have heard of that;
 - an object that was left without a manifest by a process that was killed is removed when this process has
   seen it for `LEFTOVER_SECONDS`, since it keeps its name from being used.
 """
@@ -151,7 +152,7 @@ class Runner:
 
     def _purged(self, store: Store, after: Inventory, running: str) -> Inventory:
         """What is left once the surplus is removed; a failure to remove does not fail the backup."""
-        surplus = after.surplus(self.keep)
+        surplus = after.surplus(self.keep, running=running)
         if not surplus and not after.bare:
             return after
         try:
