@@ -24,7 +24,7 @@ from etcd_operator.backup.manifest import name_of
 from etcd_operator.backup.prune import remove
 from etcd_operator.backup_tool import inventory
 from etcd_operator.backup_tool.inventory import Inventory, StoredBackup
-from etcd_operator.backup_tool.members import members
+from etcd_operator.backup_tool.members import cluster_id, members
 from etcd_operator.backup_tool.names import Name
 from etcd_operator.backup_tool.spool import Spool, spooled
 from etcd_operator.backup_tool.storing import Storing
@@ -74,9 +74,14 @@ class Runner:
     storing: Storing
     _seen: dict[str, float] = field(default_factory=dict)
 
-    def load(self) -> Inventory:
-        """What is stored. Raises the store's errors."""
-        return inventory.load(self.open_store(), self.folder)
+    def running(self) -> str:
+        """The ID of the etcd cluster that answers now; empty if none does."""
+        with closing(Channels()) as channels:
+            return cluster_id(channels, self.endpoint)
+
+    def load(self, running: str = "") -> Inventory:
+        """What is stored. running: the ID of the etcd cluster that runs. Raises the store's errors."""
+        return inventory.load(self.open_store(), self.folder, running=running)
 
     def turn(self) -> Turn:
         """Store a backup if the revision has grown. Raises `OperatorError`."""

@@ -85,6 +85,12 @@ def test_a_backup_is_named_by_the_revision_of_its_snapshot(bed: Bed, etcd: FakeE
     assert not list(bed.scratch.iterdir())
 
 
+def test_the_etcd_cluster_that_runs_is_known_if_it_answers(bed: Bed, etcd: FakeEtcdCluster) -> None:
+    assert bed.runner().running() == hex_id(THIS)
+    bed.endpoint = "127.0.0.1:1"
+    assert bed.runner().running() == ""
+
+
 def test_nothing_is_stored_while_the_revision_does_not_grow(bed: Bed, etcd: FakeEtcdCluster) -> None:
     runner = bed.runner()
     assert runner.turn().is_new
