@@ -50,10 +50,6 @@ class Inventory:
         """The newest backup of one etcd cluster (16 hexadecimal digits)."""
         return next((each for each in self.backups if each.manifest.cluster_id == cluster_id), None)
 
-    def named(self, name: str) -> StoredBackup | None:
-        """The complete backup of this name."""
-        return next((each for each in self.backups if str(each.name) == name), None)
-
     def surplus(self, keep: int, *, running: str = "") -> tuple[StoredBackup, ...]:
         """Those after the newest `keep`, the oldest first.
 
@@ -84,6 +80,9 @@ class Inventory:
         return (*later, *[each for each in own if each.manifest.time < first][:1])
 
 
+NOTHING = Inventory()
+
+
 def load(store: Store, folder: str, *, running: str = "") -> Inventory:
     """What is in `folder`; nothing below it, and nothing beside it. Raises the store's errors.
 
@@ -101,6 +100,16 @@ def load(store: Store, folder: str, *, running: str = "") -> Inventory:
         incomplete=tuple(entry.name for entry in found if entry.state is State.INCOMPLETE),
         bare=tuple(entry.name for entry in found if entry.state is State.OBJECT_MISSING),
     )
+
+
+def find(store: Store, folder: str, name: str) -> StoredBackup | None:
+    """The complete backup of this name; reads no other manifest. Raises the store's errors."""
+    path = f"{folder}/{name}"
+    for entry in entries(store, folder, lambda each: each == path):
+        if entry.state is State.UNREADABLE:
+            raise AccessDenied(entry.problem)
+        return _backup(entry, folder)
+    return None
 
 
 def ordered(backups: Iterable[StoredBackup], *, running: str = "") -> tuple[StoredBackup, ...]:

@@ -156,7 +156,7 @@ def test_a_cluster_that_was_given_up_removes_nothing_of_its_successor(
         bed.clock.advance(3600.0)
         grow(etcd, runner, revision)
     found = runner.load()
-    assert {path for path in new if found.named(path.rpartition("/")[2])} == set(new)
+    assert {each.path for each in found.backups if each.path in new} == set(new)
     assert sorted(revisions(found))[:3] == [7, 18, 19]
 
 
