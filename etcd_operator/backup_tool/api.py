@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from etcd_operator.backup_tool.inventory import Inventory
+from etcd_operator.backup_tool.inventory import Inventory, StoredBackup
 from etcd_operator.backup_tool.stock import StockKeeper
 from etcd_operator.backup_tool.worker import Worker
 from etcd_operator.storage.protocol import Store
@@ -16,11 +16,15 @@ _BEARER = re.compile(r"[Bb]earer +(\S+) *")
 
 @dataclass(frozen=True, kw_only=True)
 class Api:
-    """What the server serves. load: the inventory, read anew. load and open_store: safe from any thread."""
+    """What the server serves. load: the inventory, read anew. find: the complete backup of a name, likewise.
+
+    load, find and open_store are safe from any thread.
+    """
 
     worker: Worker
     stock: StockKeeper
     load: Callable[[], Inventory]
+    find: Callable[[str], StoredBackup | None]
     open_store: Callable[[], Store]
     token_file: Path
     is_alive: Callable[[], bool]

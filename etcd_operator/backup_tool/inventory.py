@@ -50,13 +50,37 @@ class Inventory:
         """The newest backup of one etcd cluster (16 hexadecimal digits)."""
         return next((each for each in self.backups if each.manifest.cluster_id == cluster_id), None)
 
-    def named(self, name: str) -> StoredBackup | None:
-        """The complete backup of this name."""
-        return next((each for each in self.backups if str(each.name) == name), None)
+    def surplus(self, keep: int, *, running: str = "") -> tuple[StoredBackup, ...]:
+        """Those after the newest `keep`, the oldest first.
 
-    def surplus(self, keep: int) -> tuple[StoredBackup, ...]:
-        """Those after the newest `keep`, the oldest first."""
-        return self.backups[keep:][::-1]
+        running: the etcd cluster that the caller takes for the one that runs. It may have been given up while
+        it was cut off: what its successor has stored is no surplus.
+        """
+        spared = self._of_successors(running)
+        return tuple(each for each in reversed(self.backups[keep:]) if each not in spared)
+
+    def _of_successors(self, running: str) -> tuple[StoredBackup, ...]:
+        """Backups of etcd clusters that have replaced this one, and the one of its own that shows that.
+
+        A successor begins with higher revisions, and after this cluster has stored something. Of a deleted
+        cluster of the same name all backups are older than each one of this cluster.
+        """
+        own = [each for each in self.backups if each.manifest.cluster_id == running]
+        if not own:
+            return ()
+        highest, begin = own[0].name.revision, min(each.manifest.time for each in own)
+        later = [
+            each
+            for each in self.backups
+            if each.manifest.cluster_id != running
+            and each.name.revision > highest
+            and each.manifest.time > begin
+        ]
+        first = min((each.manifest.time for each in later), default=begin)
+        return (*later, *[each for each in own if each.manifest.time < first][:1])
+
+
+NOTHING = Inventory()
 
 
 def load(store: Store, folder: str, *, running: str = "") -> Inventory:
@@ -76,6 +100,16 @@ def load(store: Store, folder: str, *, running: str = "") -> Inventory:
         incomplete=tuple(entry.name for entry in found if entry.state is State.INCOMPLETE),
         bare=tuple(entry.name for entry in found if entry.state is State.OBJECT_MISSING),
     )
+
+
+def find(store: Store, folder: str, name: str) -> StoredBackup | None:
+    """The complete backup of this name; reads no other manifest. Raises the store's errors."""
+    path = f"{folder}/{name}"
+    for entry in entries(store, folder, lambda each: each == path):
+        if entry.state is State.UNREADABLE:
+            raise AccessDenied(entry.problem)
+        return _backup(entry, folder)
+    return None
 
 
 def ordered(backups: Iterable[StoredBackup], *, running: str = "") -> tuple[StoredBackup, ...]:

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from etcd_operator.errors import OperatorError
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient
+from etcd_operator.etcd_ids import hex_id
 
 PATIENCE = 5.0
 """Seconds that etcd may take to answer."""
@@ -24,3 +25,11 @@ def members(channels: Channels, endpoint: str) -> list[str]:
     urls = [member.peer_urls[0] for member in listed.members if member.peer_urls and not member.is_learner]
     hosts = [urlsplit(url).netloc.rpartition(":")[0] for url in urls]
     return list(dict.fromkeys(f"{host}:{port}" for host in hosts if host))
+
+
+def cluster_id(channels: Channels, endpoint: str) -> str:
+    """The ID of the etcd cluster that answers at `endpoint`; empty if nobody does."""
+    try:
+        return hex_id(EtcdClient(channels, endpoint, deadline=PATIENCE).status().cluster_id)
+    except OperatorError:
+        return ""

@@ -9,7 +9,7 @@ from pathlib import Path
 import structlog
 
 from etcd_operator.backup_tool.api import Api
-from etcd_operator.backup_tool.inventory import load
+from etcd_operator.backup_tool.inventory import find, load
 from etcd_operator.backup_tool.runner import STALL_SECONDS, Runner
 from etcd_operator.backup_tool.server import ApiServer
 from etcd_operator.backup_tool.stock import StockKeeper
@@ -73,6 +73,7 @@ def running(config: Config, clock: Clock | None = None) -> Iterator[tuple[Worker
         worker=worker,
         stock=stock,
         load=lambda: load(opened(), folder, running=worker.cluster_id),
+        find=lambda name: find(opened(), folder, name),
         open_store=opened,
         token_file=config.token_file,
         is_alive=thread.is_alive,

@@ -4,6 +4,7 @@ Promises:
 - nothing is stored if etcd's revision has not grown since the newest backup of this etcd cluster;
 - a backup is removed only right after another one was stored, only in the folder of this cluster, and only
   what a manifest names; the object goes first, so that a manifest is left to name what remains to be done;
+- nothing is removed of an etcd cluster that has replaced this one, which may not have heard of that;
 - an object that was left without a manifest by a process that was killed is removed when this process has
   seen it for `LEFTOVER_SECONDS`, since it keeps its name from being used.
 """
@@ -23,7 +24,7 @@ from etcd_operator.backup.manifest import name_of
 from etcd_operator.backup.prune import remove
 from etcd_operator.backup_tool import inventory
 from etcd_operator.backup_tool.inventory import Inventory, StoredBackup
-from etcd_operator.backup_tool.members import members
+from etcd_operator.backup_tool.members import cluster_id, members
 from etcd_operator.backup_tool.names import Name
 from etcd_operator.backup_tool.spool import Spool, spooled
 from etcd_operator.backup_tool.storing import Storing
@@ -73,9 +74,14 @@ class Runner:
     storing: Storing
     _seen: dict[str, float] = field(default_factory=dict)
 
-    def load(self) -> Inventory:
-        """What is stored. Raises the store's errors."""
-        return inventory.load(self.open_store(), self.folder)
+    def running(self) -> str:
+        """The ID of the etcd cluster that answers now; empty if none does."""
+        with closing(Channels()) as channels:
+            return cluster_id(channels, self.endpoint)
+
+    def load(self, running: str = "") -> Inventory:
+        """What is stored. running: the ID of the etcd cluster that runs. Raises the store's errors."""
+        return inventory.load(self.open_store(), self.folder, running=running)
 
     def turn(self) -> Turn:
         """Store a backup if the revision has grown. Raises `OperatorError`."""
@@ -151,7 +157,7 @@ class Runner:
 
     def _purged(self, store: Store, after: Inventory, running: str) -> Inventory:
         """What is left once the surplus is removed; a failure to remove does not fail the backup."""
-        surplus = after.surplus(self.keep)
+        surplus = after.surplus(self.keep, running=running)
         if not surplus and not after.bare:
             return after
         try:

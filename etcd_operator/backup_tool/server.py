@@ -172,8 +172,7 @@ class _Handler(Handler):
         self._document(worker.report())
 
     def _backup(self, version: str, name: str, *, has_body: bool) -> None:
-        found = self.server.api.load()
-        newest = found.named(name) if name else found.newest
+        newest = self.server.api.find(name) if name else self.server.api.load().newest
         if newest is None:
             raise Refused(
                 HTTPStatus.NOT_FOUND, f"there is no backup {name}" if name else "there is no backup yet"

@@ -2,17 +2,18 @@
 
 A recovery asks this when members are lost, so it must not miss a backup that is being stored. Promises:
 - nothing is reported while a backup is being stored, nor what was checked before another one was stored;
-- reading happens on one thread at a time, and never on that of a request for longer than `PATIENCE`.
+- a request waits for no longer than `PATIENCE`: some hundred manifests are read in seconds, a large backup in
+  minutes. That happens on a thread of its own, one at a time.
 """
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from etcd_operator.backup.errors import Damaged, NotABackup
 from etcd_operator.backup.keys import KeyRing
 from etcd_operator.backup.verify import verify
-from etcd_operator.backup_tool.inventory import Inventory, StoredBackup
+from etcd_operator.backup_tool.inventory import NOTHING, Inventory, StoredBackup
 from etcd_operator.backup_tool.storing import Storing
 from etcd_operator.clock import Clock
 from etcd_operator.core.backup_tool.report import Stock, VerifiedBackup
@@ -24,16 +25,21 @@ PATIENCE = 1.0
 """Seconds that a request waits for what is being read."""
 
 VALID_SECONDS = 60.0
-"""After so long everything is read again."""
-
-Listed = tuple[tuple[str, str], ...]
-"""Paths and hashes of what is stored, the newest first."""
+"""After so long everything is listed and read again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Result:
-    listed: Listed
+class _Found:
+    """What is stored, listed for a request with this ID after so many changes. at: when that was complete.
+
+    The rest is known once everything is read: is_checked.
+    """
+
+    running: str
+    changes: int
     at: float
+    inventory: Inventory = NOTHING
+    is_checked: bool = False
     whole: StoredBackup | None = None
     damaged: tuple[str, ...] = ()
     failure: OperatorError | None = None
@@ -56,7 +62,7 @@ class StockKeeper:
         self._clock = clock
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
-        self._result: _Result | None = None
+        self._found: _Found | None = None
 
     def report(self, running: str = "") -> Stock:
         """What can be restored. Raises the errors of the store, the last check's among them.
@@ -65,23 +71,21 @@ class StockKeeper:
         """
         if not self._storing.may_report():
             return Stock()
-        found = self._load(running)
-        listed = tuple((each.path, each.manifest.stored_sha256) for each in found.backups)
-        result = self._valid(listed)
-        if result is None:
-            self._start(found, listed).join(PATIENCE)
-            result = self._valid(listed)
-        if result is None:
-            return Stock(is_listed=True, candidate=self._described(found.newest))
-        if result.failure is not None:
-            self._result = None
-            raise result.failure
+        found = self._valid(running)
+        if found is None or not found.is_checked:
+            self._start(running).join(PATIENCE)
+            found = self._valid(running)
+        if found is None:
+            return Stock()
+        if found.failure is not None:
+            self._found = None
+            raise found.failure
         return Stock(
             is_listed=True,
-            is_checked=True,
-            candidate=self._described(found.newest),
-            newest=self._described(result.whole),
-            damaged=result.damaged,
+            is_checked=found.is_checked,
+            candidate=self._described(found.inventory.newest),
+            newest=self._described(found.whole),
+            damaged=found.damaged,
         )
 
     def stop(self) -> None:
@@ -90,31 +94,35 @@ class StockKeeper:
         if thread is not None:
             thread.join()
 
-    def _valid(self, listed: Listed) -> _Result | None:
-        result = self._result
-        if result is None or result.listed != listed:
+    def _valid(self, running: str) -> _Found | None:
+        found = self._found
+        if found is None or (found.running, found.changes) != (running, self._storing.changes):
             return None
-        return result if self._clock.monotonic() - result.at < VALID_SECONDS else None
+        return found if self._clock.monotonic() - found.at < VALID_SECONDS else None
 
-    def _start(self, found: Inventory, listed: Listed) -> threading.Thread:
-        """The thread at work; it may be one that checks what was stored before."""
+    def _start(self, running: str) -> threading.Thread:
+        """The thread at work; it may be one for another request, or that lists what was stored before."""
         with self._lock:
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(
-                    target=self._check, args=(found, listed), name="stock", daemon=True
+                    target=self._check, args=(running,), name="stock", daemon=True
                 )
                 self._thread.start()
             return self._thread
 
-    def _check(self, found: Inventory, listed: Listed) -> None:
-        damaged: list[str] = []
-        whole, failure = None, None
+    def _check(self, running: str) -> None:
+        """List, then read until a backup is whole."""
+        changes, damaged = self._storing.changes, list[str]()
+        found = _Found(running=running, changes=changes, at=self._clock.monotonic())
         try:
-            whole = self._first_whole(found, damaged)
+            listed = replace(found, inventory=self._load(running), at=self._clock.monotonic())
+            self._found = listed
+            whole = self._first_whole(listed.inventory, damaged)
         except OperatorError as error:
-            failure = error
-        self._result = _Result(
-            listed=listed, at=self._clock.monotonic(), whole=whole, damaged=tuple(damaged), failure=failure
+            self._found = replace(found, at=self._clock.monotonic(), is_checked=True, failure=error)
+            return
+        self._found = replace(
+            listed, at=self._clock.monotonic(), is_checked=True, whole=whole, damaged=tuple(damaged)
         )
 
     def _first_whole(self, found: Inventory, damaged: list[str]) -> StoredBackup | None:

@@ -23,6 +23,12 @@ class Storing:
         self._lock = threading.Lock()
         self._reports = 0
         self._is_under_way = False
+        self._changes = 0
+
+    @property
+    def changes(self) -> int:
+        """Another number whenever a backup may have been stored: what was listed before is outdated then."""
+        return self._changes
 
     def may_report(self) -> bool:
         """Whether what is stored can be reported now. If so, no turn accepts a proof that it has begun."""
@@ -42,6 +48,7 @@ class Storing:
         finally:
             with self._lock:
                 self._is_under_way = False
+                self._changes += 1
 
     def _accepted(self, choose: Callable[[], Source]) -> Source | None:
         reports = self._reports
@@ -50,4 +57,5 @@ class Storing:
             if reports != self._reports:
                 return None
             self._is_under_way = True
+            self._changes += 1
         return chosen

@@ -2,8 +2,9 @@
 
 Promises:
 - one turn at a time; what asked before a turn began shares its result, what asks later waits for the next;
-- the first turn comes an interval after the newest backup that is stored, at once if that time has passed, so
-  that a restart neither adds a backup nor delays one;
+- the first turn comes an interval after the newest backup of the etcd cluster that runs, so that a restart
+  neither adds a backup nor delays one; at once if that time has passed, or if there is none, or etcd does not
+  answer: a cluster that is created again has no backup, although those of the deleted one are stored;
 - after a failure the next try comes after `RETRY_SECONDS`, or after the interval if that is shorter;
 - whatever a turn raises, the thread goes on: what failed is in the report.
 """
@@ -31,8 +32,12 @@ log = structlog.get_logger()
 class Turns(Protocol):
     """What the thread does: see `runner.Runner`."""
 
-    def load(self) -> Inventory:
-        """What is stored. Raises `OperatorError`."""
+    def running(self) -> str:
+        """The ID of the etcd cluster that answers now; empty if none does."""
+        ...
+
+    def load(self, running: str) -> Inventory:
+        """What is stored, the backups of this etcd cluster first. Raises `OperatorError`."""
         ...
 
     def turn(self) -> Turn:
@@ -153,14 +158,15 @@ class Worker:
         )
 
     def _first(self) -> None:
-        """Read what is stored, until that succeeds; the time of the newest decides when the first turn is."""
+        """Read what is stored, until that succeeds. What the cluster has decides when the first turn is."""
         while self._attempt(self._load) and not self._is_stopping:
             with self._changed:
                 self._clock.wait(self._changed, self._retry)
 
     def _load(self) -> None:
-        found = self._turns.load()
-        newest = found.newest
+        running = self._turns.running()
+        found = self._turns.load(running)
+        newest = found.newest_of(running)
         with self._changed:
             self._inventory = found
             now = self._clock.monotonic()

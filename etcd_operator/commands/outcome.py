@@ -4,6 +4,7 @@
 1    failed
 2    wrong usage
 3    the backup is damaged (verify, fetch, restore)
+4    the etcd follows a leader (read-survivor)
 130  interrupted by SIGINT (128 + number of the signal)
 """
 

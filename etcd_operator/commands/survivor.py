@@ -12,7 +12,7 @@ HELP = "serve the data of a member without a quorum (runs in pods of members, wh
 DESCRIPTION = f"""\
 Read the data directory of an etcd that restarted without a quorum, and serve its database over HTTP. Nothing
 is written to the directory. Clients send the token that is in the variable {TOKEN}. The process ends
-when the etcd follows a leader, or after five minutes without a request.
+after five minutes without a request (exit code 0), or when the etcd follows a leader (exit code 4).
 """
 EXAMPLES = """\
 Example:

@@ -61,13 +61,18 @@ class FetchedBackup:
 class ReaderFacts:
     """The container that reads a member which restarted without a quorum (see `render.survivor_reader`).
 
-    token: what it requires. has_ended: another one can be added. problem: why it does not run.
+    number: of how many in its pod it is the last. token: what it requires. problem: why it does not run.
+    has_ended: its process, at the time ended_at (RFC 3339), by the clock of its node. found_leader: that was
+    because its member followed a leader; the member has not been restarted since.
     """
 
     name: str
+    number: int = 1
     token: str = ""
     is_running: bool = False
     has_ended: bool = False
+    ended_at: str = ""
+    found_leader: bool = False
     problem: str = ""
 
 

@@ -5,6 +5,9 @@ from etcd_operator.api.meta import Value
 NAME = "survivor"
 """What its database is called where backups have names."""
 
+FOLLOWED_A_LEADER = 4
+"""The exit code of a reader that is not needed, because its member follows a leader."""
+
 
 class ListedVoter(Value, frozen=True, kw_only=True):
     """An entry of its member list; id: hexadecimal."""

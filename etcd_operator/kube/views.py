@@ -12,11 +12,12 @@ from etcd_operator.api.meta import ObjectMeta, Value, condition_of
 
 
 class StateReason(Value, frozen=True, kw_only=True):
-    """Why a container waits or has ended; `message` is the end of its log where it failed."""
+    """Why a container waits, or has ended and when; `message` is the end of its log where it failed."""
 
     reason: str = ""
     message: str = ""
     exit_code: int = 0
+    finished_at: str = ""
 
 
 class ContainerState(Value, frozen=True, kw_only=True):

@@ -9,8 +9,9 @@ from etcd_operator.api import coreos, improbable
 from etcd_operator.api.meta import Value, condition_of
 from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.core.members import FetchedBackup, PodFacts, PodProblem, ReaderFacts
+from etcd_operator.core.survivor_report import FOLLOWED_A_LEADER
 from etcd_operator.decoding import decoder
-from etcd_operator.kube.views import ContainerState, ContainerStatus, Pod
+from etcd_operator.kube.views import ContainerState, ContainerStatus, Pod, StateReason
 from etcd_operator.render.steps import FETCH, SKIP_STEPS
 from etcd_operator.render.survivor_reader import READER, TOKEN_VARIABLE
 from etcd_operator.timestamps import instant
@@ -116,11 +117,25 @@ def reader_of(pod: Pod) -> ReaderFacts | None:
     waits = state.waiting is not None and state.waiting.reason not in PASSING_REASONS
     return ReaderFacts(
         name=last.name,
+        number=len(added),
         token=next((str(e.get("value", "")) for e in last.env if e.get("name") == TOKEN_VARIABLE), ""),
         is_running=state.running is not None,
         has_ended=state.terminated is not None,
+        ended_at=state.terminated.finished_at if state.terminated is not None else "",
+        found_leader=state.terminated is not None and _found_leader(pod, state.terminated),
         problem=f"{state.waiting.reason}: {state.waiting.message}" if waits and state.waiting else "",
     )
+
+
+def _found_leader(pod: Pod, ended: StateReason) -> bool:
+    """Whether a reader ended because its member followed a leader, in the process that runs now.
+
+    Both times are of the same kubelet, in whole seconds.
+    """
+    status = pod.container(CONTAINER)
+    running = (status.state.running if status is not None else None) or {}
+    is_restarted = instant(str(running.get("startedAt", ""))) >= instant(ended.finished_at)
+    return ended.exit_code == FOLLOWED_A_LEADER and not is_restarted
 
 
 def _is_gated(pod: Pod, keys: PodKeys) -> bool:

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field, replace
 from etcd_operator.clock import Clock
 from etcd_operator.core.members import Member, PodFacts, ReaderFacts, Reading
 from etcd_operator.core.replies import Answer, EtcdMember
+from etcd_operator.core.rules.offline import kept_from
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.survivor_report import SurvivorReport
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.backup_tool.inquiries import Inquiries, Tool
 from etcd_operator.reconcile.waits import Waits
 from etcd_operator.render.survivor_reader import READER_PORT
+from etcd_operator.timestamps import instant
 
 ASK_AGAIN = 1.0
 
@@ -59,9 +61,14 @@ class Readings:
         if problem and self.clock.monotonic() < until:
             return replace(member, unreadable=problem)
         self._refused.pop(pod.uid, None)
-        if pod.reader is None or pod.reader.has_ended or not pod.is_running:
+        if pod.reader is None or not pod.is_running:
             return member
+        if pod.reader.has_ended:
+            return replace(member, unreadable=kept_from(pod.reader, self._seconds_since(pod.reader.ended_at)))
         return self._asked_about(key, state, member, pod, pod.reader)
+
+    def _seconds_since(self, time: str) -> float:
+        return (self.clock.now() - instant(time)).total_seconds()
 
     def _asked_about(
         self, key: Key, state: ClusterState, member: Member, pod: PodFacts, reader: ReaderFacts

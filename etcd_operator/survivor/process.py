@@ -22,7 +22,7 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 import structlog
 
-from etcd_operator.core.survivor_report import NAME, SurvivorReport
+from etcd_operator.core.survivor_report import FOLLOWED_A_LEADER, NAME, SurvivorReport
 from etcd_operator.http_server import BYTES, JSON, TEXT, Handler, ListeningServer
 from etcd_operator.signals import set_on_signal
 from etcd_operator.sockets import listening_socket
@@ -51,6 +51,7 @@ class Keeper:
     def __init__(self, reader: Reader) -> None:
         self.reader = reader
         self.ended = threading.Event()
+        self.has_found_leader = False
         self._read: _Read | None = None
         self._problem = _BEGINNING
         self._thread = threading.Thread(target=self._run, name="reader", daemon=True)
@@ -90,6 +91,7 @@ class Keeper:
         )
         if error.has_leader:
             log.info("not_needed", reason=str(error))
+            self.has_found_leader = True
             self.ended.set()
 
 
@@ -164,4 +166,4 @@ def serve(reader: Reader, token: str, *, port: int) -> int:
         keeper.ended.set()
         server.stop()
     log.info("stopping", idle=round(server.idle))
-    return 0
+    return FOLLOWED_A_LEADER if keeper.has_found_leader else 0

@@ -84,6 +84,31 @@ def test_the_cluster_that_runs_is_the_newest_whatever_clocks_say(store: Director
     assert revisions(load(store, FOLDER, running=hex_id(NEW))) == [2, 500]
 
 
+def test_what_the_successor_of_a_cluster_has_stored_is_no_surplus(store: Directory) -> None:
+    """That cluster was given up, cannot hear of it, and still reaches the store."""
+    for number in range(4):
+        put(store, 500 + number, cluster=OLD, minutes=60 * number)
+        put(store, 1_000_000_500 + number, cluster=NEW, minutes=60 * number + 30)
+    found = load(store, FOLDER, running=hex_id(OLD))
+    assert [each.name.revision for each in found.surplus(2, running=hex_id(OLD))] == [501]
+    found = load(store, FOLDER, running=hex_id(NEW))
+    assert [each.name.revision for each in found.surplus(2, running=hex_id(NEW))] == [
+        500,
+        501,
+        502,
+        503,
+        1_000_000_500,
+        1_000_000_501,
+    ]
+
+
+def test_a_deleted_cluster_is_no_successor_whatever_its_revisions(store: Directory) -> None:
+    put(store, 1_000_000_500, cluster=OLD, minutes=0)
+    put(store, 2, cluster=NEW, minutes=30)
+    found = load(store, FOLDER, running=hex_id(NEW))
+    assert [each.name.revision for each in found.surplus(1, running=hex_id(NEW))] == [1_000_000_500]
+
+
 def test_only_the_folder_of_this_cluster_is_seen(store: Directory) -> None:
     put(store, 5)
     put(store, 6, folder="v1/default/c-2")

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from etcd_operator.backup_tool import client
+from etcd_operator.backup.source import Source
+from etcd_operator.backup_tool import client, stock
 from etcd_operator.backup_tool.client import NoReport, TokenRefused
-from etcd_operator.backup_tool.inventory import load
+from etcd_operator.backup_tool.inventory import Inventory, find, load
 from etcd_operator.backup_tool.seed import PATIENCE, FromTool, Request, SeedError, from_store
 from etcd_operator.backup_tool.server import ApiServer
 from etcd_operator.backup_tool.stock import VALID_SECONDS, StockKeeper
@@ -19,13 +20,14 @@ from etcd_operator.core.backup_tool.report import Stock
 from etcd_operator.etcd_ids import hex_id
 from etcd_operator.storage.directory import Directory
 from etcd_operator.storage.errors import StoreError
-from unit.backup.samples import folder, snapshot
+from unit.backup.samples import STATUS, FaultyStore, folder, snapshot
 from unit.backup_tool.support import FOLDER, TOKEN, put, request, tool
 from unit.engine.support import eventually
 from unit.fakes.clock import FakeClock
 
 OLD, NEW = 0xAAAA, 0xBBBB
 REQUEST = Request(etcd_version="3.6.16")
+SOURCE = Source(endpoint="m0", status=STATUS, has_quorum=True)
 
 
 @pytest.fixture
@@ -45,11 +47,18 @@ class Keeper(StockKeeper):
     """On a folder."""
 
     def __init__(self, store: Directory) -> None:
-        self.clock = FakeClock()
+        self.clock, self.storing = FakeClock(), Storing()
+        self.listing = threading.Event()
+        self.listing.set()
+
+        def listed(running: str) -> Inventory:
+            assert self.listing.wait(20)
+            return load(store, FOLDER, running=running)
+
         super().__init__(
-            load=lambda running: load(store, FOLDER, running=running),
+            load=listed,
             open_store=lambda: store,
-            storing=Storing(),
+            storing=self.storing,
             clock=self.clock,
         )
 
@@ -59,8 +68,8 @@ class Keeper(StockKeeper):
         return self.report(running)
 
 
-def revision(stock: Stock) -> int:
-    return stock.newest.revision if stock.newest is not None else 0
+def revision(found: Stock) -> int:
+    return found.newest.revision if found.newest is not None else 0
 
 
 def test_the_newest_backup_is_offered_once_it_is_read(store: Directory) -> None:
@@ -101,8 +110,42 @@ def test_what_was_checked_before_a_backup_was_stored_is_not_reported(store: Dire
     put(store, 5)
     keeper = Keeper(store)
     assert revision(keeper.checked()) == 5
-    put(store, 6, minutes=1)
+    keeper.listing.clear()
+    with keeper.storing.of(lambda: SOURCE):
+        keeper._start("")
+        put(store, 6, minutes=1)
+    keeper.listing.set()
     assert revision(keeper.checked()) == 6
+
+
+def test_a_request_does_not_wait_until_all_manifests_are_read(
+    store: Directory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some hundred of them take longer than the operator waits for an answer."""
+    monkeypatch.setattr(stock, "PATIENCE", 0.01)
+    put(store, 5)
+    keeper = Keeper(store)
+    keeper.listing.clear()
+    assert keeper.report() == Stock()
+    keeper.listing.set()
+    assert revision(keeper.checked()) == 5
+
+
+def test_the_newest_is_named_while_it_is_read(store: Directory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stock, "PATIENCE", 0.01)
+    put(store, 5)
+    keeper, reading = Keeper(store), threading.Event()
+
+    def opened() -> Directory:
+        assert reading.wait(20)
+        return store
+
+    keeper._open_store = opened
+    eventually(lambda: keeper.report().is_listed)
+    found = keeper.report()
+    assert (found.is_checked, found.candidate is not None, found.newest) == (False, True, None)
+    reading.set()
+    assert revision(keeper.checked()) == 5
 
 
 def test_everything_is_read_again_after_a_while(store: Directory) -> None:
@@ -134,6 +177,19 @@ def test_a_store_that_fails_is_reported_and_asked_again(store: Directory) -> Non
 
 def test_stopping_before_anything_was_asked_does_nothing(store: Directory) -> None:
     Keeper(store).stop()
+
+
+def test_a_backup_is_found_by_its_name_without_the_others(store: Directory) -> None:
+    path, others = put(store, 5), [put(store, 6), put(store, 5, version="3.6.160")]
+    counted, read = FaultyStore(store), list[str]()
+    counted.before = lambda method, name: read.append(name) if method == "read" else None
+    found = find(counted, FOLDER, path.rpartition("/")[2])
+    assert found is not None
+    assert (found.path, len(read)) == (path, 1)
+    store.delete(path)
+    assert find(store, FOLDER, path.rpartition("/")[2]) is None
+    assert find(store, FOLDER, "other") is None
+    assert others
 
 
 # over HTTP

@@ -16,7 +16,7 @@ from etcd_operator.storage.directory import Directory
 from etcd_operator.storage.errors import NameTaken, StoreFull, Unreachable
 from etcd_operator.storage.protocol import Store
 from unit.backup.samples import FaultyStore, folder, snapshot
-from unit.backup_tool.support import FOLDER, put
+from unit.backup_tool.support import FOLDER, NOW, put
 from unit.fakes.clock import FakeClock
 from unit.fakes.etcd.cluster import FakeEtcdCluster
 
@@ -85,6 +85,12 @@ def test_a_backup_is_named_by_the_revision_of_its_snapshot(bed: Bed, etcd: FakeE
     assert not list(bed.scratch.iterdir())
 
 
+def test_the_etcd_cluster_that_runs_is_known_if_it_answers(bed: Bed, etcd: FakeEtcdCluster) -> None:
+    assert bed.runner().running() == hex_id(THIS)
+    bed.endpoint = "127.0.0.1:1"
+    assert bed.runner().running() == ""
+
+
 def test_nothing_is_stored_while_the_revision_does_not_grow(bed: Bed, etcd: FakeEtcdCluster) -> None:
     runner = bed.runner()
     assert runner.turn().is_new
@@ -136,6 +142,22 @@ def test_what_others_have_stored_there_is_left_alone(bed: Bed, etcd: FakeEtcdClu
     assert without.rpartition("/")[2] in bed.files
     assert changed.rpartition("/")[2] in bed.files
     assert "v1/default/c-2/3.6.16_0000000000000005_etcd.backup" in bed.files
+
+
+def test_a_cluster_that_was_given_up_removes_nothing_of_its_successor(
+    bed: Bed, etcd: FakeEtcdCluster
+) -> None:
+    """Its quorum and its tool run on, cut off from the API server, and reach the bucket."""
+    runner = bed.runner(keep=2)
+    grow(etcd, runner, 7)
+    minutes = (bed.clock.now() - NOW).total_seconds() / 60
+    new = [put(bed.store, 10**9 + 7 + n, cluster=0xBBBB, minutes=minutes + 10 + n) for n in range(3)]
+    for revision in range(8, 20):
+        bed.clock.advance(3600.0)
+        grow(etcd, runner, revision)
+    found = runner.load()
+    assert {each.path for each in found.backups if each.path in new} == set(new)
+    assert sorted(revisions(found))[:3] == [7, 18, 19]
 
 
 def test_a_removal_that_was_interrupted_goes_on(bed: Bed, etcd: FakeEtcdCluster) -> None:

@@ -17,13 +17,14 @@ from unit.engine.support import eventually
 from unit.fakes.clock import FakeClock
 
 INTERVAL = 600.0
+RUNNING = "c0ffee".zfill(16)
 ORIGIN = Origin(etcd_version="3.6.16", cluster_id=1, member_id=1)
 
 
 def of_revision(revision: int, clock: FakeClock, age: float = 0.0) -> StoredBackup:
     manifest = Manifest(
         etcd_version="3.6.16",
-        cluster_id="0" * 16,
+        cluster_id=RUNNING,
         member_id="0" * 16,
         revision=revision,
         keys=1,
@@ -42,6 +43,7 @@ class Script:
     def __init__(self, clock: FakeClock) -> None:
         self.clock = clock
         self.inventory = Inventory()
+        self.cluster_id = RUNNING
         self.problem: Exception | None = None
         self.turns = 0
         self.cleanups = 0
@@ -49,7 +51,11 @@ class Script:
         self.gate.set()
         self.has_entered = threading.Event()
 
-    def load(self) -> Inventory:
+    def running(self) -> str:
+        return self.cluster_id
+
+    def load(self, running: str) -> Inventory:
+        assert running == self.cluster_id
         if self.problem is not None:
             raise self.problem
         return self.inventory
@@ -131,6 +137,21 @@ def test_a_restart_neither_adds_nor_delays_a_backup(start: Start, script: Script
     assert script.turns == 0
     clock.advance(1)
     eventually(lambda: script.turns == 1, clock)
+
+
+@pytest.mark.parametrize("running", ["abcd".zfill(16), ""], ids=["created again", "etcd does not answer"])
+def test_backups_of_a_deleted_cluster_neither_delay_the_first_one_nor_count_as_success(
+    start: Start, script: Script, clock: FakeClock, running: str
+) -> None:
+    script.inventory = Inventory(backups=(of_revision(1000, clock, age=60.0),))
+    script.cluster_id = running
+    script.gate.clear()
+    worker = start()
+    assert script.has_entered.wait(20)
+    assert (worker.report().count, worker.report().since_success) == (1, None)
+    script.gate.set()
+    eventually(lambda: worker.report().since_success == 0.0, clock)
+    assert script.turns == 1
 
 
 def test_a_newest_backup_of_the_future_delays_by_one_interval_at_most(

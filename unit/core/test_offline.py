@@ -8,7 +8,13 @@ from etcd_operator.core.actions import CreateMember, CreateMemberService, Rememb
 from etcd_operator.core.members import Member, PodFacts, PodProblem, ReaderFacts, Reading
 from etcd_operator.core.plan import plan
 from etcd_operator.core.recovery_actions import AddReader, ConfirmLoss, ConfirmSilence, ReadMember
-from etcd_operator.core.rules.offline import READ_AFTER, READ_MAJORITY_AFTER
+from etcd_operator.core.rules.offline import (
+    MOST_DOUBLED,
+    READ_AFTER,
+    READ_MAJORITY_AFTER,
+    REST,
+    kept_from,
+)
 from etcd_operator.core.starts import Seeding
 from etcd_operator.core.state import ClusterState
 from unit.core import quorum_losses
@@ -82,6 +88,30 @@ def test_a_member_that_requires_a_user_is_not_read() -> None:
 
 def test_another_reader_follows_one_that_has_ended() -> None:
     assert adds(with_pod(restarted(), RUNS, reader=replace(READER, has_ended=True))) == [RUNS]
+
+
+@pytest.mark.parametrize(
+    ("number", "seconds", "is_kept"),
+    [
+        (1, 0.0, False),
+        (2, REST - 1, True),
+        (2, REST, False),
+        (4, 4 * REST - 1, True),
+        (4, 4 * REST, False),
+        (900, 2**MOST_DOUBLED * REST, False),
+    ],
+)
+def test_each_reader_that_has_ended_doubles_the_time_until_the_next(
+    number: int, seconds: float, is_kept: bool
+) -> None:
+    """They cannot be removed from the pod."""
+    ended = replace(READER, is_running=False, has_ended=True, number=number)
+    assert bool(kept_from(ended, seconds)) is is_kept
+
+
+def test_a_member_that_follows_a_leader_is_not_read_again() -> None:
+    ended = replace(READER, is_running=False, has_ended=True, found_leader=True)
+    assert "follows a leader" in kept_from(ended, 1e9)
 
 
 def test_while_it_is_read_it_is_waited_for() -> None:

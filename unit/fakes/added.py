@@ -24,7 +24,8 @@ def _begun(container: Json, unpullable: Collection[str], now: str) -> Json:
     return {"name": container["name"], "restartCount": 0, "state": state}
 
 
-def ended(pod: Json) -> list[Json]:
-    """The statuses of all of them, when their processes have ended well."""
-    state = {"terminated": {"exitCode": 0, "reason": "Completed"}}
-    return [{**each, "state": state} for each in pod["status"].get("ephemeralContainerStatuses") or ()]
+def ended(pod: Json, now: str, code: int) -> list[Json]:
+    """The statuses of all of them, when their processes have ended with that exit code."""
+    state = {"terminated": {"exitCode": code, "reason": "Error" if code else "Completed", "finishedAt": now}}
+    statuses = pod["status"].get("ephemeralContainerStatuses") or ()
+    return [{**each, "state": state} if "running" in each["state"] else each for each in statuses]

@@ -172,10 +172,11 @@ class Kubelets:
         if found != before:
             self._report(pod, {"ephemeralContainerStatuses": found})
 
-    def end_added(self, namespace: str, name: str) -> None:
-        """The processes of the ephemeral containers of a pod end by themselves."""
+    def end_added(self, namespace: str, name: str, code: int = 0) -> None:
+        """The processes of the ephemeral containers of a pod end by themselves, with that exit code."""
         pod = self._objects.get(PODS, namespace, name)
-        self._report(pod, {"ephemeralContainerStatuses": added.ended(pod)})
+        now = self._objects.stamp()
+        self._report(pod, {"ephemeralContainerStatuses": added.ended(pod, now, code)})
 
     def _choose_node(self, pod: Json) -> str:
         """The node with the fewest pods among those that are up; empty when there is none."""

@@ -5,6 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from etcd_operator.core.members import ReaderFacts
+from etcd_operator.core.survivor_report import FOLLOWED_A_LEADER
 from etcd_operator.kube.views import Pod
 from etcd_operator.reconcile.facts import pod_facts
 from unit.reconcile.pods import BACK_OFF, NOW, RUNNING, annotated, ended
@@ -87,3 +89,38 @@ def test_a_process_that_is_not_let_in_reports_so(words: str, code: int, can_neve
     body["status"]["containerStatuses"] = [{"name": "etcd", "state": ended(words, code)}]
 
     assert pod_facts(msgspec.convert(body, Pod), now=NOW).can_never_join is can_never_join
+
+
+BEFORE, AT, AFTER = (f"2026-01-01T00:09:0{second}Z" for second in (4, 5, 6))
+
+
+@pytest.mark.parametrize(
+    ("code", "etcd", "found_leader"),
+    [
+        pytest.param(FOLLOWED_A_LEADER, {"running": {"startedAt": BEFORE}}, True, id="its member runs on"),
+        pytest.param(FOLLOWED_A_LEADER, {"running": {"startedAt": AT}}, False, id="perhaps restarted since"),
+        pytest.param(FOLLOWED_A_LEADER, {"running": {"startedAt": AFTER}}, False, id="restarted since"),
+        pytest.param(FOLLOWED_A_LEADER, ended("panic"), True, id="its member has ended"),
+        pytest.param(0, {"running": {"startedAt": BEFORE}}, False, id="nobody asked the reader"),
+    ],
+)
+def test_a_reader_that_has_ended_tells_whether_its_member_follows_a_leader(
+    code: int, etcd: dict[str, Any], found_leader: bool
+) -> None:
+    state = {"terminated": {"exitCode": code, "finishedAt": AT}}
+    names = ["survivor-reader-1", "debugger", "survivor-reader-3"]
+    body = msgspec.to_builtins(annotated("coreos.com", members="a=b", state="existing"))
+    body["spec"]["ephemeralContainers"] = [{"name": name} for name in names]
+    body["status"]["containerStatuses"] = [{"name": "etcd", "state": etcd}]
+    body["status"]["ephemeralContainerStatuses"] = [{"name": names[-1], "state": state}]
+    assert pod_facts(msgspec.convert(body, Pod), now=NOW).reader == ReaderFacts(
+        name="survivor-reader-3", number=2, has_ended=True, ended_at=AT, found_leader=found_leader
+    )
+
+
+def test_a_reader_of_a_pod_without_status_has_not_ended() -> None:
+    body = msgspec.to_builtins(annotated("coreos.com", members="a=b", state="existing"))
+    body["spec"]["ephemeralContainers"] = [{"name": "survivor-reader-1"}]
+    body["status"]["containerStatuses"] = []
+    reader = pod_facts(msgspec.convert(body, Pod), now=NOW).reader
+    assert reader == ReaderFacts(name="survivor-reader-1")

@@ -5,7 +5,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from etcd_operator.core.rules.offline import READ_AFTER
+from etcd_operator.core.rules.offline import READ_AFTER, READ_MAJORITY_AFTER
+from etcd_operator.core.survivor_report import FOLLOWED_A_LEADER
 from etcd_operator.keys import Key
 from etcd_operator.reconcile.readings import Readings
 from unit.fakes.apiserver import Kind
@@ -139,6 +140,39 @@ def test_a_reader_that_has_ended_is_followed_by_another() -> None:
         made.world.end_added("default", pod_of(made, "c-2"))
         made.run_until(lambda: readers(made, "c-2") == ["survivor-reader-1", "survivor-reader-2"])
         made.run_until(lambda: is_offered(made))
+
+
+def unreachable(made: Bench, code: int, minutes: int) -> list[list[str]]:
+    """The readers in each pod, when no member answers and each reader ends after seconds with this code."""
+    pods = [f"c-{number:04}" for number in range(3)]
+    for name in pods:
+        made.etcd.etcd.freeze(name)
+    made.wait(READ_MAJORITY_AFTER)
+    for _ in range(minutes * 12):
+        made.wait(5.0)
+        for name in pods:
+            made.world.end_added("default", name, code)
+    return [readers(made, name) for name in pods]
+
+
+def test_members_that_follow_a_leader_are_read_once() -> None:
+    """The operator does not reach them, their clients do: a NetworkPolicy, for example."""
+    with bootstrapped(*ephemeral(size=3)) as made:
+        assert unreachable(made, FOLLOWED_A_LEADER, minutes=10) == [["survivor-reader-1"]] * 3
+        said = made.condition(COREOS, "Degraded")["message"]
+        assert "follows a leader" in said
+        assert "check that the operator reaches its port 2379" in said
+        for number in range(3):
+            made.etcd.etcd.thaw(f"c-{number:04}")
+        made.settle()
+        assert not made.reason(COREOS)
+
+
+def test_readers_that_end_again_and_again_become_rare() -> None:
+    with bootstrapped(*ephemeral(size=3)) as made:
+        counts = [len(added) for added in unreachable(made, 1, minutes=10)]
+        assert all(5 <= count <= 7 for count in counts), counts
+        assert "the next one is added later" in made.condition(COREOS, "Degraded")["message"]
 
 
 def test_a_survivor_whose_data_changes_before_it_is_fetched_is_not_taken_for_what_was_read() -> None:

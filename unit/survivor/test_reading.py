@@ -11,8 +11,9 @@ from etcd_operator.backup_tool import client
 from etcd_operator.backup_tool.client import NoReport, TokenRefused
 from etcd_operator.backup_tool.seed import FromTool, Request, SeedError
 from etcd_operator.clock import SystemClock
-from etcd_operator.core.survivor_report import NAME, ListedVoter, SurvivorReport
-from etcd_operator.survivor.process import Keeper, Server
+from etcd_operator.core.survivor_report import FOLLOWED_A_LEADER, NAME, ListedVoter, SurvivorReport
+from etcd_operator.survivor import process
+from etcd_operator.survivor.process import Keeper, Server, serve
 from etcd_operator.survivor.reading import NotReadable, Reader
 from unit.etcd.support import eventually
 from unit.survivor.files import data_dir, database
@@ -179,6 +180,19 @@ def test_it_ends_when_the_member_follows_a_leader(served: Served) -> None:
     assert served.keeper.ended.wait(30.0)
     report = served.report()
     assert (report.has_leader, "follows a leader" in report.problem) == (True, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "idle", "code"),
+    [(page(leader=1), process.IDLE, FOLLOWED_A_LEADER), (page(), 0.0, 0)],
+    ids=["its member follows a leader", "nobody has asked"],
+)
+def test_its_exit_code_tells_whether_it_was_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, idle: float, code: int
+) -> None:
+    monkeypatch.setattr(process, "set_on_signal", lambda _ended: None)
+    monkeypatch.setattr(process, "IDLE", idle)
+    assert serve(reader(tmp_path, text), "secret", port=0) == code
 
 
 def test_it_knows_for_how_long_nobody_has_asked(served: Served) -> None:

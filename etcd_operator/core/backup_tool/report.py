@@ -41,8 +41,8 @@ class VerifiedBackup(Value, frozen=True, kw_only=True, omit_defaults=False):
 class Stock(Value, frozen=True, kw_only=True, omit_defaults=False):
     """What can be restored, as the tool reports it at /v1/restorable.
 
-    is_listed: false while the tool stores a backup. candidate: the newest backup by its manifest.
-    is_checked: false while the tool still reads. newest: the newest backup that is whole.
+    is_listed: false while the tool stores a backup, or lists what is stored. candidate: the newest backup by
+    its manifest. is_checked: false while the tool still reads. newest: the newest backup that is whole.
     damaged: names of newer ones that are not.
     """
 

@@ -2,11 +2,12 @@
 
 An etcd answers only after it has followed a leader once. What it has is read by a container that is added to
 its pod (`render.survivor_reader`). It changes nothing, but it remains in the pod, so none is added for an
-election, a restart, or while so many members run that they will elect a leader by themselves.
+election, a restart, or while so many members run that they will elect a leader by themselves; nor after one
+that has found a leader; and each other one that has ended doubles the time until the next.
 """
 
 from etcd_operator.core.actions import Plan
-from etcd_operator.core.members import Member
+from etcd_operator.core.members import Member, ReaderFacts
 from etcd_operator.core.recovery_actions import AddReader
 from etcd_operator.core.rules.seed import voters_of
 from etcd_operator.core.state import ClusterState
@@ -18,6 +19,12 @@ READ_MAJORITY_AFTER = 120.0
 """Seconds before a majority is read: it elects a leader by itself, unless something is wrong for long."""
 
 READ_AGAIN = 1.0
+
+REST = 30.0
+"""Seconds from the end of the second reader of a pod to the third. The first is followed at once."""
+
+MOST_DOUBLED = 10
+"""How often that time is doubled at most: to nine hours."""
 
 
 def read(state: ClusterState) -> Plan | None:
@@ -58,6 +65,15 @@ def unreadable(state: ClusterState) -> str:
     return "; ".join(
         f"the data of {m.name} cannot be read: {m.unreadable}" for m in state.members if m.unreadable
     )
+
+
+def kept_from(reader: ReaderFacts, ended_for: float) -> str:
+    """Why no other reader follows one that has ended so many seconds ago; empty if one may."""
+    if reader.found_leader:
+        return "it follows a leader: check that the operator reaches its port 2379"
+    if reader.number == 1 or ended_for >= REST * 2 ** min(reader.number - 2, MOST_DOUBLED):
+        return ""
+    return f"{reader.number} containers that read it have ended, and the next one is added later"
 
 
 def _can_be_read(member: Member) -> bool:
