@@ -183,6 +183,16 @@ def test_a_member_that_takes_the_place_of_an_external_one_is_left_alone_whatever
         assert len(etcd.members) == 6
 
 
+def test_the_endpoints_in_the_status_are_those_of_our_members_also_while_nobody_answers() -> None:
+    with joined(persistent) as (made, theirs, kind):
+        before = made.status(kind)["endpoints"]
+        for member in list(theirs.etcd.members):
+            theirs.etcd.freeze(member.name)
+        made.run_until(lambda: made.reason(kind) == "QuorumLost")
+        assert [url.partition(".")[0] for url in before] == ["http://c-0", "http://c-1", "http://c-2"]
+        assert made.status(kind)["endpoints"] == before
+
+
 def made_pods() -> Kind:
     """Of members."""
     from unit.fakes.apiserver.kinds import PODS
