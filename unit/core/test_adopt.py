@@ -24,6 +24,7 @@ from etcd_operator.core.status import conditions
 from unit.core.adoptions import adopting, led_by, silent_external, theirs
 from unit.core.builders import (
     answer,
+    answering,
     bootstrapped,
     changed,
     down,
@@ -296,6 +297,14 @@ def test_how_to_go_on_without_an_external_member_that_is_lost() -> None:
     made = plan(silent_external(adopting(ours=2), 1))
     assert made.reason == "MemberUnhealthy"
     assert "that never comes back: etcdctl member remove id-old-1" in made.message
+
+
+def test_an_external_member_with_corrupt_data_is_named_as_such() -> None:
+    """It is a member, and not one that was removed."""
+    made = plan(answering(adopting(mode="Join"), "db-0", corrupt=frozenset({"id-old-0"})))
+
+    assert made.reason == "DataCorrupt"
+    assert "of old-0 (id-old-0) differs" in made.message
 
 
 def test_no_recovery_begins_while_external_members_may_return() -> None:
