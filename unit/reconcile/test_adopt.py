@@ -193,6 +193,19 @@ def test_the_endpoints_in_the_status_are_those_of_our_members_also_while_nobody_
         assert made.status(kind)["endpoints"] == before
 
 
+def test_a_peer_url_that_is_changed_during_an_adoption_is_followed() -> None:
+    """With `etcdctl member update`, to one that pods reach."""
+    with bench() as made:
+        theirs = externals(made, 1)
+        kind, body = persistent(version="3.6.16", adopt=adopt(theirs))
+        made.start()
+        made.create(kind, body)
+        made.run_until(lambda: bool(made.status(kind).get("adoption")))
+        theirs.etcd.members[0].peer_urls = ("http://old-0.reachable:2380",)
+        made.settle()
+        assert_adopted(made, kind, theirs)
+
+
 def made_pods() -> Kind:
     """Of members."""
     from unit.fakes.apiserver.kinds import PODS
