@@ -1,6 +1,7 @@
 """What an adoption begins with, and why it is refused."""
 
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 import pytest
@@ -139,19 +140,19 @@ def test_data_of_a_cluster_that_has_served_comes_first() -> None:
     assert plan(on_claims(initial_members=())).reason == "Resuming"
 
 
-def on_claims(mode: Mode = "Complete", **changes: object) -> ClusterState:
+def on_claims(mode: Mode = "Complete", **changes: Any) -> ClusterState:
     """A resource that is to adopt a cluster, and finds claims of one that has served under its name."""
     members = tuple(Member(name=name, claim=old_claim(name, **changes)) for name in NAMES)
     return replace(offered(mode=mode), members=members)
 
 
-RESTORED = {"initial_members": (), "is_restored": True}
+RESTORED: dict[str, Any] = {"initial_members": (), "is_restored": True}
 
 
 @pytest.mark.parametrize("mode", ["Complete", "Join", "Leave"])
 @pytest.mark.parametrize("changes", [{}, RESTORED], ids=["bootstrapped", "restored"])
 def test_the_data_of_a_cluster_that_began_here_does_not_end_an_adoption(
-    mode: Mode, changes: dict[str, object]
+    mode: Mode, changes: dict[str, Any]
 ) -> None:
     """It lists no external member, so on its data the adoption would seem to have ended."""
     made = plan(on_claims(mode, **changes))
