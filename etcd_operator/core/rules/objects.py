@@ -12,6 +12,7 @@ from etcd_operator.core.actions import (
 )
 from etcd_operator.core.members import ClaimFacts, Member
 from etcd_operator.core.recovery_actions import CreateClosedService
+from etcd_operator.core.rules.conflicting_claims import is_copy
 from etcd_operator.core.starts import Joining, Resuming
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.skew import joining_version
@@ -131,7 +132,7 @@ def _is_known(state: ClusterState, claim: ClaimFacts) -> bool:
     A copy of a member's volume under a free number must not run beside the member itself. A claim that only a
     person has marked may be left over, and nobody knows which version ran on it: see `rules.take_over`.
     """
-    if not (claim.cluster_uid or claim.cluster_id or claim.initial_members):
+    if not (claim.cluster_uid or claim.cluster_id or claim.initial_members) or is_copy(state.members, claim):
         return False
     recovery = state.persisted.recovery
     tokens = {state.desired.token, recovery.token if recovery is not None else ""}
