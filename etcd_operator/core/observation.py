@@ -111,7 +111,7 @@ def _named(
     desired: DesiredCluster, found: tuple[EtcdMember, ...], name_at: NameAt
 ) -> tuple[dict[str, EtcdMember], tuple[EtcdMember, ...]]:
     """The entries of etcd's list by the names of our members, and the entries of unknown members."""
-    named = _name_there if desired.persisted.is_adoption_unclear else _name_of
+    named = _name_there if desired.persisted.is_adopting else _name_of
     names = {entry.id: named(entry, name_at) for entry in found}
     entries = {names[entry.id]: entry for entry in found if is_member_name(names[entry.id], desired.name)}
     return entries, tuple(entry for entry in found if entry not in entries.values())
@@ -123,7 +123,11 @@ def _name_of(entry: EtcdMember, name_at: NameAt) -> str:
 
 
 def _name_there(entry: EtcdMember, name_at: NameAt) -> str:
-    """The name that its peer URL gives: external ones to be found may have names like ours."""
+    """The name that its peer URL gives.
+
+    During an adoption only that: external members may have names like ours, also those that their manager
+    adds, of which nothing is on record.
+    """
     return next(map(name_at, entry.peer_urls), "")
 
 

@@ -63,7 +63,7 @@ OUT_OF_SPACE = (
 
 def data_corrupt(state: ClusterState) -> tuple[str, str]:
     """Reason and message for data that differs between members."""
-    known = {member.id: member.name for member in state.members if member.id}
+    known = {member.id: member.name for member in (*state.members, *state.external) if member.id}
     names = sorted(known.get(named, f"a member that was removed, ID {named}") for named in state.corrupt)
     whose = "of some member" if ANYBODY in state.corrupt else f"of {', '.join(names)}"
     message = (

@@ -86,7 +86,7 @@ class ImprobableDialect:
         previous, desired = cluster.status, state.desired
         members = _members(state) or _last_known(previous.members, state)
         leader = state.leader
-        theirs = {member.id for member in state.external}
+        theirs = _external_ids(state)
         status = ClusterStatus(
             observed_generation=desired.generation,
             replicas=_peers(state),
@@ -164,6 +164,13 @@ def _members(state: ClusterState) -> tuple[MemberStatus, ...]:
         _member(state, entry, is_leader=leader is not None and leader.entry == entry)
         for entry in sorted(state.etcd_members, key=lambda entry: (entry.name, entry.id))
     )
+
+
+def _external_ids(state: ClusterState) -> set[str]:
+    """The IDs of members that serve elsewhere, also while nobody lists them."""
+    adoption = state.persisted.adoption
+    recorded = adoption.members if adoption is not None else ()
+    return {*(member.id for member in state.external), *(member.id for member in recorded)}
 
 
 def _last_known(members: tuple[MemberStatus, ...], state: ClusterState) -> tuple[MemberStatus, ...]:

@@ -24,6 +24,7 @@ from etcd_operator.core.status import conditions
 from unit.core.adoptions import adopting, led_by, silent_external, theirs
 from unit.core.builders import (
     answer,
+    answering,
     bootstrapped,
     changed,
     down,
@@ -63,10 +64,26 @@ def test_an_external_member_with_two_peer_urls_is_listed_with_both() -> None:
     assert other.entry is not None
     state = replace(state, external=(replace(other, entry=replace(other.entry, peer_urls=urls)),))
 
-    (_, create) = plan(state).actions
+    *_, create = plan(state).actions
     assert isinstance(create, CreateMember)
     assert isinstance(create.start, Joining)
     assert create.start.external == tuple(("id-old-0", url) for url in urls)
+
+
+def test_peer_urls_that_were_changed_meanwhile_are_recorded_before_a_member_starts_with_them() -> None:
+    """A peer with others than those on record is refused."""
+    state = adopting(ours=0, count=1)
+    (old,) = state.external
+    assert old.entry is not None
+    moved = replace(old, entry=replace(old.entry, peer_urls=("http://reachable:2380",)))
+    _, record, create = plan(replace(state, external=(moved,))).actions
+
+    assert isinstance(record, Remember)
+    assert record.persisted.adoption is not None
+    assert record.persisted.adoption.members[0].peer_urls == ("http://reachable:2380",)
+    assert isinstance(create, CreateMember)
+    assert isinstance(create.start, Joining)
+    assert create.start.external == (("id-old-0", "http://reachable:2380"),)
 
 
 @pytest.mark.parametrize("ours", [1, 2])
@@ -296,6 +313,14 @@ def test_how_to_go_on_without_an_external_member_that_is_lost() -> None:
     made = plan(silent_external(adopting(ours=2), 1))
     assert made.reason == "MemberUnhealthy"
     assert "that never comes back: etcdctl member remove id-old-1" in made.message
+
+
+def test_an_external_member_with_corrupt_data_is_named_as_such() -> None:
+    """It is a member, and not one that was removed."""
+    made = plan(answering(adopting(mode="Join"), "db-0", corrupt=frozenset({"id-old-0"})))
+
+    assert made.reason == "DataCorrupt"
+    assert "of old-0 (id-old-0) differs" in made.message
 
 
 def test_no_recovery_begins_while_external_members_may_return() -> None:

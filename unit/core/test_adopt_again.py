@@ -84,7 +84,7 @@ def test_on_claims_an_adoption_is_neither_forgotten_nor_begun_again() -> None:
 
 def test_claims_that_name_more_voters_than_are_left_wait_for_no_person_during_an_adoption() -> None:
     """The external members may be a quorum without those."""
-    claims = (Member(name="db-2", claim=old_claim("db-2")),)
+    claims = (Member(name="db-2", claim=old_claim("db-2", initial_members=())),)
     assert plan(replace(offered(), members=claims)).reason == "Resuming"
     assert plan(not_bootstrapped(persistent(), members=claims)).reason == "ClaimsMissing"
 
@@ -132,6 +132,16 @@ def test_where_a_learner_is_all_that_joined_the_external_members_report_it() -> 
 
 def test_an_adoption_that_had_ended_is_recorded_as_such() -> None:
     assert recorded(resumed(ours=3, left=0)) == Adoption(members=(), finished=True)
+
+
+def test_the_end_of_an_adoption_is_not_concluded_from_another_cluster_at_the_endpoints() -> None:
+    """The claims are of a cluster that never adopted anything; the one at the endpoints is to be adopted."""
+    other = answer("new", theirs(1), cluster_id="other")
+    made = plan(resumed(ours=3, left=0, replies={1: other}))
+
+    assert (made.actions, made.reason) == ((), "AdoptionUnclear")
+    assert f"of the cluster {CLUSTER_ID}, which lists no external member" in made.message
+    assert f"members of another cluster answer at {endpoint(1)}; if the adoption had ended" in made.message
 
 
 BLANK = answer("old-0", theirs(1))

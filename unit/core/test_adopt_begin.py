@@ -1,10 +1,12 @@
 """What an adoption begins with, and why it is refused."""
 
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 import pytest
 
+from etcd_operator.api.adoption import Mode
 from etcd_operator.api.persisted import BackupSource, Bootstrap
 from etcd_operator.core.actions import Remember, Stage
 from etcd_operator.core.desired import PersistedState
@@ -15,7 +17,7 @@ from etcd_operator.core.rules.adoptable import LARGEST
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.status import conditions
 from unit.core.adoptions import endpoint, heard, offered, theirs
-from unit.core.builders import CLUSTER_ID, claim, entry, ephemeral, old_claim, persistent, pod
+from unit.core.builders import CLUSTER_ID, NAMES, claim, entry, ephemeral, old_claim, persistent, pod
 from unit.core.quorum_losses import RECOVERY
 
 
@@ -135,9 +137,28 @@ def test_a_bootstrap_that_has_begun_is_neither_continued_nor_replaced() -> None:
 
 
 def test_data_of_a_cluster_that_has_served_comes_first() -> None:
-    members = tuple(Member(name=name, claim=old_claim(name)) for name in ("db-0", "db-1", "db-2"))
+    assert plan(on_claims(initial_members=())).reason == "Resuming"
 
-    assert plan(replace(offered(), members=members)).reason == "Resuming"
+
+def on_claims(mode: Mode = "Complete", **changes: Any) -> ClusterState:
+    """A resource that is to adopt a cluster, and finds claims of one that has served under its name."""
+    members = tuple(Member(name=name, claim=old_claim(name, **changes)) for name in NAMES)
+    return replace(offered(mode=mode), members=members)
+
+
+RESTORED: dict[str, Any] = {"initial_members": (), "is_restored": True}
+
+
+@pytest.mark.parametrize("mode", ["Complete", "Join", "Leave"])
+@pytest.mark.parametrize("changes", [{}, RESTORED], ids=["bootstrapped", "restored"])
+def test_the_data_of_a_cluster_that_began_here_does_not_end_an_adoption(
+    mode: Mode, changes: dict[str, Any]
+) -> None:
+    """It lists no external member, so on its data the adoption would seem to have ended."""
+    made = plan(on_claims(mode, **changes))
+
+    assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "AdoptionRefused")
+    assert f"the claims db-0, db-1, db-2 hold the data of the cluster {CLUSTER_ID}" in made.message
 
 
 @pytest.mark.parametrize("cluster", [persistent(), ephemeral()], ids=["persistent", "ephemeral"])

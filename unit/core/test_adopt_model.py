@@ -79,7 +79,7 @@ class World:
             {},
             external={each.endpoint: self._reply(each.id, each.id.removeprefix("id-")) for each in recorded},
             url_of=lambda name: entry(name).peer_urls[0],
-            name_at=lambda _: "",
+            name_at=lambda url: url.removeprefix("http://").removesuffix(":2380") if "//db-" in url else "",
         )
         proven = self.has_quorum() or any(each not in self.silent for each in self.blank)
         return replace(

@@ -210,3 +210,9 @@ def test_members_that_nobody_here_made_hold_every_membership_change() -> None:
 
     assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "UnknownMember")
     assert "77" in made.message
+
+
+def test_unknown_members_are_named_with_the_ids_by_which_etcdctl_removes_them() -> None:
+    unknown = EtcdMember(id="77", name="other", peer_urls=("http://elsewhere:2380",))
+
+    assert "(other (77))" in plan(bootstrapped(unknown_members=(unknown,))).message

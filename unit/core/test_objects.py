@@ -116,6 +116,15 @@ def test_without_a_quorum_no_peer_is_made_on_a_claim_that_proves_nothing(token: 
     assert repair(replace(state, members=(*state.members, foreign))) is None
 
 
+def test_without_a_quorum_no_peer_is_made_on_a_copy_of_the_claim_of_another_member() -> None:
+    """A clone of the volume has its annotations, too."""
+    state = down(bootstrapped(has_quorum=False), "db-0", "db-1", "db-2")
+    copy = Member(name="db-3", claim=replace(old_claim("db-3"), member_id="id-db-2"))
+    silent = tuple(replace(member, entry=None) for member in state.members)
+
+    assert repair(replace(state, members=(*silent, copy))) is None
+
+
 def test_the_token_is_the_bootstraps_own_not_that_of_a_resource_made_later() -> None:
     state = changed(bootstrapped(), "db-1", peer=None)
     state = replace(state, desired=replace(state.desired, uid="uid-2"))

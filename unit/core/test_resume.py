@@ -301,3 +301,14 @@ def test_claims_that_are_being_deleted_are_waited_for(claims: tuple[ClaimFacts, 
     assert (made.actions, made.reason, made.stage) == ((), "ClaimTerminating", Stage.HELD)
     assert made.message.endswith(f": {claims[-1].name}")
     assert made.requeue_after == 1.0
+
+
+def test_no_cluster_resumes_beside_a_copy_of_one_of_its_claims() -> None:
+    """A clone of the volume has its annotations, too, and so the ID of the same member."""
+    names = ("db-0", "db-1", "db-2")
+    claims = (*map(old_claim, names), old_claim("db-3", member_id="id-db-2"))
+    members = tuple(Member(name=claim.name, claim=claim) for claim in claims)
+    made = plan(not_bootstrapped(persistent(), members=members))
+
+    assert (made.actions, made.reason) == ((), "ClaimsConflict")
+    assert made.message.startswith("the claims db-3 hold copies")

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from etcd_operator.api.persisted import Bootstrap
-from etcd_operator.core.actions import Remember, Stage
+from etcd_operator.core.actions import CreateMember, Remember, Stage
 from etcd_operator.core.desired import Adopt, DesiredCluster, PersistedState
 from etcd_operator.core.members import Member
 from etcd_operator.core.plan import plan
@@ -15,6 +15,7 @@ from unit.core.builders import (
     CLUSTER_ID,
     NAMES,
     answer,
+    answering,
     bootstrapped,
     bootstrapping,
     changed,
@@ -78,6 +79,20 @@ def test_members_that_were_handed_over_are_taken_over_as_they_run() -> None:
     assert made.actions == (Remember(persisted=persisted),)
     assert (made.reason, made.stage) == ("TakingOver", Stage.WORKING)
     assert CLUSTER_ID in made.message
+
+
+def test_no_member_that_was_handed_over_is_made_ours_while_nobody_reports_the_list_and_the_version() -> None:
+    """At the desired version 3.7 would start on the data of 3.5."""
+    (remember,) = plan(answering(handed_over(), *NAMES, version="3.5.21")).actions
+    assert isinstance(remember, Remember)
+    desired = replace(handed_over().desired, version="3.7.3", persisted=remember.persisted)
+    answered = replace(answering(handed_over(), *NAMES, version="3.5.21"), desired=desired)
+    members = tuple(replace(member, answer=None, entry=None) for member in answered.members)
+    silent = replace(answered, members=members, has_quorum=False)
+
+    assert [a for a in plan(silent).actions if isinstance(a, CreateMember)] == []
+    made = [a for a in plan(answered).actions if isinstance(a, CreateMember)]
+    assert [(a.name, a.version) for a in made] == [(name, "3.5.21") for name in NAMES]
 
 
 @pytest.mark.parametrize(

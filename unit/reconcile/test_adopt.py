@@ -161,6 +161,51 @@ def test_a_member_of_ours_that_is_lost_before_the_first_removal_is_replaced(make
         assert theirs.etcd.keys[b"key"][0] == b"value"
 
 
+@MAKERS
+def test_a_member_that_takes_the_place_of_an_external_one_is_left_alone_whatever_its_name_is(
+    make: Make,
+) -> None:
+    """Its manager adds it under a name that a member of ours could have, as in another namespace."""
+    with joined(make) as (made, theirs, kind):
+        pause(made, kind, "true")
+        etcd, former = theirs.etcd, theirs.etcd.member("old-1")
+        at = former.endpoint
+        etcd.stop("old-1")
+        etcd.members.remove(former)
+        name, url = ("c-0007" if kind is COREOS else "c-7"), "http://old-9.elsewhere:2380"
+        etcd.bootstrap({name: url})
+        etcd.start(name, peer_url=url, address=at)
+        made.clock.advance(10.0)
+        pause(made, kind, "false")
+        made.run_until(lambda: made.reason(kind) == "UnknownMember")
+        made.wait(60.0)
+        assert name in [member.name for member in etcd.members]
+        assert len(etcd.members) == 6
+
+
+def test_the_endpoints_in_the_status_are_those_of_our_members_also_while_nobody_answers() -> None:
+    with joined(persistent) as (made, theirs, kind):
+        before = made.status(kind)["endpoints"]
+        for member in list(theirs.etcd.members):
+            theirs.etcd.freeze(member.name)
+        made.run_until(lambda: made.reason(kind) == "QuorumLost")
+        assert [url.partition(".")[0] for url in before] == ["http://c-0", "http://c-1", "http://c-2"]
+        assert made.status(kind)["endpoints"] == before
+
+
+def test_a_peer_url_that_is_changed_during_an_adoption_is_followed() -> None:
+    """With `etcdctl member update`, to one that pods reach."""
+    with bench() as made:
+        theirs = externals(made, 1)
+        kind, body = persistent(version="3.6.16", adopt=adopt(theirs))
+        made.start()
+        made.create(kind, body)
+        made.run_until(lambda: bool(made.status(kind).get("adoption")))
+        theirs.etcd.members[0].peer_urls = ("http://old-0.reachable:2380",)
+        made.settle()
+        assert_adopted(made, kind, theirs)
+
+
 def made_pods() -> Kind:
     """Of members."""
     from unit.fakes.apiserver.kinds import PODS

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from etcd_operator.api.improbable import INITIAL_MEMBERS_ANNOTATION
 from unit.fakes.apiserver import Json, Kind
+from unit.fakes.apiserver.kinds import CLAIMS
 from unit.reconcile.bench import Bench, bench
 from unit.reconcile.bodies import persistent
 from unit.reconcile.externals import Externals, externals
@@ -85,3 +87,51 @@ def test_an_external_member_that_is_silent_is_not_forgotten() -> None:
         theirs.etcd.start("old-1", peer_url=peer_url, address=address)
         made.settle()
         assert_adopted(made, kind, theirs)
+
+
+@pytest.mark.parametrize("silent", [(), ("old-0", "old-1", "old-2")], ids=["they answer", "they are silent"])
+def test_claims_of_a_cluster_that_was_bootstrapped_here_do_not_end_an_adoption(
+    silent: tuple[str, ...],
+) -> None:
+    """A first try without spec.adopt, which was deleted: its claims are left."""
+    with bench() as made:
+        kind, first = persistent(version="3.6.16")
+        made.start()
+        made.create(kind, first)
+        made.settle()
+        first_id = made.status(kind)["clusterID"]
+        made.delete(kind, "c")
+        made.run_until(lambda: not made.etcd_runs())
+        theirs = externals(made)
+        for name in silent:
+            theirs.etcd.stop(name)
+        _, again = persistent(version="3.6.16", adopt=adopt(theirs))
+        made.create(kind, again)
+        made.wait(60.0)
+        assert made.reason(kind) == "AdoptionRefused"
+        assert "adoption" not in made.status(kind)
+        assert made.names(CLAIMS) == ["c-0", "c-1", "c-2"]
+        made.rest()
+        made.edit(kind, "c", {"spec": {"adopt": None}})
+        made.settle()
+        assert made.status(kind)["clusterID"] == first_id
+
+
+def test_claims_that_do_not_tell_of_a_bootstrap_are_not_taken_for_an_adoption_of_another_cluster() -> None:
+    """All initial members of the first try were replaced, or another operator had bootstrapped it."""
+    with bench() as made:
+        kind, first = persistent(version="3.6.16")
+        made.start()
+        made.create(kind, first)
+        made.settle()
+        made.delete(kind, "c")
+        made.run_until(lambda: not made.etcd_runs())
+        for name in made.names(CLAIMS):
+            made.edit(CLAIMS, name, {"metadata": {"annotations": {INITIAL_MEMBERS_ANNOTATION: None}}})
+        theirs = externals(made)
+        _, again = persistent(version="3.6.16", adopt=adopt(theirs))
+        made.create(kind, again)
+        made.run_until(lambda: made.reason(kind) == "AdoptionUnclear")
+        made.wait(60.0)
+        assert "finished" not in made.status(kind)["adoption"]
+        assert "members of another cluster answer" in made.condition(kind, "Degraded")["message"]

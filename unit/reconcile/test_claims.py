@@ -167,3 +167,26 @@ def test_a_claim_that_somebody_put_in_the_place_of_ours_outlives_the_member() ->
         made.run_until(lambda: "c-2" not in made.names(PEERS))
         made.wait(20.0)
         assert "deletionTimestamp" not in made.get(CLAIMS, "c-2")["metadata"]
+
+
+def test_a_copy_of_the_claim_of_a_member_is_neither_started_nor_deleted() -> None:
+    """A clone of the volume has the annotations of the claim, too."""
+    with bootstrapped(*persistent()) as made:
+        made.settle()
+        made.delete(IMPROBABLE, "c")
+        made.run_until(lambda: not made.etcd_runs())
+        found = made.get(CLAIMS, "c-2")
+        metadata = {"name": "c-3", **{key: found["metadata"][key] for key in ("labels", "annotations")}}
+        spec = {name: value for name, value in found["spec"].items() if name != "volumeName"}
+        copy = {"metadata": metadata, "spec": spec}
+        made.create(CLAIMS, copy)
+        made.create(*persistent())
+        made.run_until(lambda: made.reason(IMPROBABLE) == "ClaimsConflict")
+        made.wait(30.0)
+        assert made.names(PEERS) == []
+        made.delete(CLAIMS, "c-3")
+        made.settle()
+        made.create(CLAIMS, copy)
+        made.wait(60.0)
+        assert made.names(PEERS) == ["c-0", "c-1", "c-2"]
+        assert "c-3" in made.names(CLAIMS)

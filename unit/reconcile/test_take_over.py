@@ -221,3 +221,25 @@ def test_the_service_of_another_operator_leads_no_client_to_a_seed() -> None:
         (survivor,) = made.api.objects.select(PODS, labels="etcd.improbable.io/peer-name=c-2")
         assert not selector <= seed["metadata"]["labels"].items()
         assert selector <= survivor["metadata"]["labels"].items()
+
+
+def test_a_claim_that_is_left_over_is_neither_used_nor_deleted_while_the_members_are_silent() -> None:
+    """The guide marks all claims of the cluster's name, also those that no member has any more."""
+    with of_improbable() as made:
+        found = made.get(CLAIMS, "c-2")
+        labels = {name: value.replace("c-2", "c-3") for name, value in found["metadata"]["labels"].items()}
+        spec = {name: value for name, value in found["spec"].items() if name != "volumeName"}
+        made.create(CLAIMS, {"metadata": {"name": "c-3", "labels": labels}, "spec": spec})
+        hand_over(made, made.get(IMPROBABLE)["metadata"]["uid"])
+        made.start()
+        made.run_until(lambda: len(made.names(PEERS)) == 3)
+        etcd = made.etcd.etcd
+        names = [member.name for member in etcd.members]
+        for name in names:
+            etcd.freeze(name)
+        made.wait(20.0)
+        assert made.names(PEERS) == ["c-0", "c-1", "c-2"]
+        for name in names:
+            etcd.thaw(name)
+        made.wait(60.0)
+        assert "c-3" in made.names(CLAIMS)

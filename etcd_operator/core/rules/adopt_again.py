@@ -79,7 +79,21 @@ def _unclear(state: ClusterState) -> str:
     answered = [reply.member_id for _, reply in state.endpoints if isinstance(reply, Answer)]
     if len({*answered}) < len(answered):
         return "several endpoints in spec.adopt lead to the same member: name each member once"
-    return ""
+    return "" if state.external else _of_another_cluster(state)
+
+
+def _of_another_cluster(state: ClusterState) -> str:
+    """Where members of another cluster answer: it may be the one to adopt, and not that of the claims."""
+    others = [
+        at for at, reply in state.endpoints if isinstance(reply, Answer) and not _is_of_claims(state, reply)
+    ]
+    if not others:
+        return ""
+    return (
+        f"the claims of this resource hold the data of the cluster {state.persisted.cluster_id}, which lists "
+        f"no external member, and members of another cluster answer at {', '.join(others)}{ENDED}; to adopt "
+        "that cluster, create a resource with another name, or delete this one and its claims first"
+    )
 
 
 def _unmatched(state: ClusterState) -> str:
@@ -119,5 +133,9 @@ def _next_step(state: ClusterState) -> str:
 
 def _disown_us(state: ClusterState) -> bool:
     """Whether members of this cluster answer at the endpoints, and none of ours is in their lists."""
-    replies = (reply for _, reply in state.endpoints if isinstance(reply, Answer))
-    return any(reply.cluster_id == state.persisted.cluster_id for reply in replies)
+    return any(isinstance(reply, Answer) and _is_of_claims(state, reply) for _, reply in state.endpoints)
+
+
+def _is_of_claims(state: ClusterState, answer: Answer) -> bool:
+    """Whether it is that of a member of the cluster that the claims record."""
+    return answer.cluster_id == state.persisted.cluster_id

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from etcd_operator.api.improbable import GIVEN_UP_ANNOTATION
 from etcd_operator.core.actions import Plan
-from etcd_operator.core.members import ClaimFacts, ordinal_of
+from etcd_operator.core.members import ClaimFacts, Member, ordinal_of
 from etcd_operator.core.status import RETRY_HELD
 
 Group = list[ClaimFacts]
@@ -19,11 +19,39 @@ def conflict(claims: Sequence[ClaimFacts], kept: Sequence[ClaimFacts]) -> Plan |
     """Hold where claims are of different origin. kept: those that a recovery has given up."""
     groups = _by_cluster(claims)
     if len(groups) < 2:
-        return None
+        return _copied(copies(claims))
     whose = "; ".join(map(_whose, groups))
     return Plan.hold(
         "ClaimsConflict",
         f"the claims hold data of different clusters ({whose}): nothing is changed; {_step(groups, kept)}",
+        requeue_after=RETRY_HELD,
+    )
+
+
+def copies(claims: Sequence[ClaimFacts]) -> list[ClaimFacts]:
+    """Claims with the ID of a member that has another name, by the newest record of the voters.
+
+    Two processes with the ID of one member must never meet.
+    """
+    newest = max(claims, key=lambda claim: claim.voters_revision, default=None)
+    voters = newest.voters if newest is not None else ()
+    names = {member_id: name for name, _, member_id in (voter.partition("=") for voter in voters)}
+    return [claim for claim in claims if names.get(claim.member_id, claim.name) != claim.name]
+
+
+def is_copy(members: Iterable[Member], claim: ClaimFacts | None) -> bool:
+    """Whether it is such a claim among those of all members."""
+    return claim in copies([member.claim for member in members if member.claim is not None])
+
+
+def _copied(found: Sequence[ClaimFacts]) -> Plan | None:
+    if not found:
+        return None
+    return Plan.hold(
+        "ClaimsConflict",
+        f"the claims {_names(found)} hold copies of the data of members with other names, by the member IDs "
+        "in their annotations: nothing is changed; delete the copies, once the claims with those names are "
+        "there",
         requeue_after=RETRY_HELD,
     )
 

@@ -87,7 +87,7 @@ def unknown_members(state: ClusterState) -> Plan | None:
     """Quorum arithmetic over our own members only would be wrong: no membership change is safe."""
     if not state.unknown_members:
         return None
-    names = ", ".join(entry.name or entry.id for entry in state.unknown_members)
+    names = ", ".join(f"{entry.name} ({entry.id})".strip() for entry in state.unknown_members)
     return Plan.hold(
         "UnknownMember",
         f"etcd lists members that the operator did not create ({names}): {_advice(state)}",

@@ -12,6 +12,7 @@ from etcd_operator.core.actions import (
 )
 from etcd_operator.core.members import ClaimFacts, Member
 from etcd_operator.core.recovery_actions import CreateClosedService
+from etcd_operator.core.rules.conflicting_claims import is_copy
 from etcd_operator.core.starts import Joining, Resuming
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.upgrade.skew import joining_version
@@ -128,8 +129,11 @@ def _has_data(state: ClusterState, member: Member) -> bool:
 def _is_known(state: ClusterState, claim: ClaimFacts) -> bool:
     """Whether a claim was made for this etcd cluster; while nobody reports the list, only that proves it.
 
-    A copy of a member's volume under a free number must not run beside the member itself.
+    A copy of a member's volume under a free number must not run beside the member itself. A claim that only a
+    person has marked may be left over, and nobody knows which version ran on it: see `rules.take_over`.
     """
+    if not (claim.cluster_uid or claim.cluster_id or claim.initial_members) or is_copy(state.members, claim):
+        return False
     recovery = state.persisted.recovery
     tokens = {state.desired.token, recovery.token if recovery is not None else ""}
     return bool(claim.token) and claim.token in tokens

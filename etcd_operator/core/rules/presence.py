@@ -31,8 +31,20 @@ def before_removal(state: ClusterState, name: str) -> PersistedState:
 
 
 def after_addition(state: ClusterState) -> PersistedState:
-    """The record once etcd lists a member of ours."""
-    return noted(state, vacated=False) if _is_vacated(state) else state.persisted
+    """The record once etcd lists a member of ours, with the peer URLs that it is to start with.
+
+    An EtcdPeer with other ones is refused (see `dialects.peers`).
+    """
+    adoption = state.persisted.adoption
+    if adoption is None or not state.persisted.is_adopting:
+        return state.persisted
+    listed = {member.id: member.entry.peer_urls for member in state.external if member.entry is not None}
+    members = tuple(
+        msgspec.structs.replace(member, peer_urls=listed.get(member.id, member.peer_urls))
+        for member in adoption.members
+    )
+    is_same = members == adoption.members and not adoption.vacated
+    return state.persisted if is_same else noted(state, members=members, vacated=False)
 
 
 def remember(state: ClusterState, persisted: PersistedState) -> list[Action]:

@@ -88,15 +88,31 @@ def _resume(claims: list[ClaimFacts], kept: Sequence[ClaimFacts], *, is_adopting
     bootstrap = Bootstrap(members=initial_members, token=claims[0].token)
     if not ids:
         return _go_on(claims, bootstrap)
-    missing = None if is_adopting else _missing(claims)
-    if missing is not None:
-        return missing
+    held = _not_adopted(claims, names, min(ids)) if is_adopting else _missing(claims)
+    if held is not None:
+        return held
     adoption = Adoption(members=()) if is_adopting else None
     bootstrapped = PersistedState(bootstrap=bootstrap, cluster_id=ids.pop(), adoption=adoption)
     message = f"resuming on the data of {names}"
     if kept:
         message += f", not on claims that were given up: {', '.join(claim.name for claim in kept)}"
     return Plan.act(Remember(persisted=bootstrapped), reason="Resuming", message=message)
+
+
+def _not_adopted(claims: list[ClaimFacts], names: str, cluster_id: str) -> Plan | None:
+    """Hold where the claims are of a cluster that began under this name, by a bootstrap or from a snapshot.
+
+    Its list has no external member: on its data, the adoption in the spec would seem to have ended.
+    """
+    if not any(claim.initial_members or claim.is_restored for claim in claims):
+        return None
+    return Plan.hold(
+        "AdoptionRefused",
+        f"the claims {names} hold the data of the cluster {cluster_id}, which began under this name and was "
+        "not adopted: to adopt the cluster in spec.adopt, give this resource another name, or delete the "
+        "claims with their data; to go on with their data, remove spec.adopt",
+        requeue_after=RETRY_HELD,
+    )
 
 
 def _missing(claims: list[ClaimFacts]) -> Plan | None:

@@ -10,6 +10,7 @@ from etcd_operator.core.actions import Action, DeleteMember, Plan
 from etcd_operator.core.kinds.protocol import Numbers
 from etcd_operator.core.members import Member, ordinal_of, quorum
 from etcd_operator.core.membership_actions import AddLearner, MoveLeader, RemoveMember
+from etcd_operator.core.rules.conflicting_claims import is_copy
 from etcd_operator.core.rules.learner import STEP, is_losing_data, join, may_change
 from etcd_operator.core.rules.take_over import is_outside
 from etcd_operator.core.state import ClusterState
@@ -141,6 +142,6 @@ def _is_left_over(state: ClusterState, member: Member) -> bool:
         return True
     claim = member.claim
     if claim is not None and claim.member_id:
-        return claim.cluster_id == state.persisted.cluster_id
+        return claim.cluster_id == state.persisted.cluster_id and not is_copy(state.members, claim)
     made = (claim.cluster_uid, claim.token) if claim is not None else ("", "")
     return made == (state.desired.uid, state.desired.token)
