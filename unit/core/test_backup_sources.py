@@ -16,7 +16,7 @@ from etcd_operator.core.rules.from_backup import TOOL_GRACE
 from etcd_operator.core.rules.quorum_lost import chooses_source
 from etcd_operator.core.starts import Seeding
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.stock import StockSight
+from etcd_operator.core.stock import StockSight, revision_named
 from unit.core.builders import CLUSTER_ID, bootstrapped, changed, ephemeral, persistent, pod
 from unit.core.quorum_losses import RECOVERY, lost, recovering
 
@@ -88,7 +88,8 @@ def source_of(state: ClusterState) -> str:
             beside(having(backup(8), is_checked=False, newest=None)), "BackupPending", id="newer, not read"
         ),
         pytest.param(beside(None), "QuorumLost", id="not asked"),
-        pytest.param(beside(Stock()), "QuorumLost", id="a backup is being taken"),
+        pytest.param(beside(Stock()), "BackupPending", id="a backup is being stored"),
+        pytest.param(beside(Stock(), waited=9e9), "BackupPending", id="a backup is being stored, for long"),
         pytest.param(beside(None, waited=TOOL_GRACE), "db-0002", id="silent for too long"),
         pytest.param(
             beside(None, waited=9e9, known_revision=8), "BackupPending", id="silent, was known to have more"
@@ -114,6 +115,28 @@ def source_of(state: ClusterState) -> str:
 def test_the_newest_source_is_taken_and_none_while_it_is_not_known(state: ClusterState, source: str) -> None:
     assert chooses_source(state)
     assert source_of(state) == source
+
+
+def test_a_backup_that_is_being_stored_is_given_up_by_a_person_only() -> None:
+    made = plan(beside(Stock()))
+    assert (made.stage, made.actions) == (Stage.HELD, ())
+    assert "is storing a backup that was begun before the loss" in made.message
+    assert "remove spec.backup to recover from db-0002" in made.message
+
+
+@pytest.mark.parametrize(
+    ("report", "revision"),
+    [
+        pytest.param(None, 0, id="nothing heard"),
+        pytest.param(Stock(), 0, id="a backup is being stored"),
+        pytest.param(having(None), 0, id="none stored"),
+        pytest.param(having(backup(8), is_checked=False, newest=None), 8, id="not read yet"),
+        pytest.param(having(backup(8), newest=backup(6)), 6, id="the newest one is damaged"),
+        pytest.param(having(backup(8, OTHER)), 0, id="of another etcd cluster"),
+    ],
+)
+def test_what_a_tool_has_named_is_known(report: Stock | None, revision: int) -> None:
+    assert revision_named(report, CLUSTER_ID) == revision
 
 
 def test_a_newer_backup_is_restored_after_the_same_proof_as_a_survivor() -> None:
