@@ -130,8 +130,7 @@ class Operator:
         if not resource.keeps_backups:
             return NO_STOCK
         self.inquiry = self.inquiry or Inquiry()
-        running = "" if state.persisted.is_recovering else state.persisted.cluster_id
-        return self.inquiry.ask(running, resource.backup_revision)
+        return self.inquiry.ask(state.persisted.cluster_id, resource.backup_revision)
 
     def hear_of_backups(self) -> None:
         """The answer of the backup tool comes, if it was asked."""

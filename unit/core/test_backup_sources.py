@@ -17,7 +17,7 @@ from etcd_operator.core.rules.quorum_lost import chooses_source
 from etcd_operator.core.starts import Seeding
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.stock import StockSight, revision_named
-from unit.core.builders import CLUSTER_ID, bootstrapped, changed, ephemeral, persistent, pod
+from unit.core.builders import CLUSTER_ID, bootstrapped, changed, ephemeral, persistent, pod, with_record
 from unit.core.quorum_losses import RECOVERY, lost, recovering
 
 OTHER = "0badcafe"
@@ -234,7 +234,7 @@ def with_seed(state: ClusterState, **seed: Any) -> ClusterState:
 
 
 def test_a_seed_that_may_have_all_data_is_given_up_by_a_person() -> None:
-    made = plan(with_seed(alone(having(backup(3, OTHER)))))
+    made = plan(with_seed(alone(having(backup(3)))))
     assert (made.stage, made.reason, made.actions) == (Stage.HELD, "QuorumLost", ())
     assert "db-0003 may have fetched its data" in made.message
     assert "delete its pod to give that up and restore the backup r3 at revision 3" in made.message
@@ -242,11 +242,24 @@ def test_a_seed_that_may_have_all_data_is_given_up_by_a_person() -> None:
 
 def test_a_seed_without_a_node_is_given_up() -> None:
     unassigned = pod("db-0003", is_running=False, is_assigned=False)
-    state = with_seed(alone(having(backup(3, OTHER))), pod=unassigned)
+    state = with_seed(alone(having(backup(3))), pod=unassigned)
     assert plan(state).actions == (DropUnassigned(name="db-0003"),)
     waits = plan(changed(state, "db-0003", pod=pod("db-0003", is_assigned=False, is_terminating=True)))
     assert (waits.stage, waits.actions) == (Stage.HELD, ())
 
 
-def test_while_a_recovery_is_under_way_a_backup_may_be_of_its_seeds_cluster() -> None:
-    assert source_of(with_seed(alone(having(backup(3, OTHER))), pod=None)) == "r3"
+@pytest.mark.parametrize(
+    ("cluster_id", "source"),
+    [
+        pytest.param(CLUSTER_ID, "r3", id="of the recorded etcd cluster"),
+        pytest.param(OTHER, "NoBackup", id="of a deleted cluster of this name"),
+    ],
+)
+def test_when_a_seed_is_lost_too_only_own_backups_count(cluster_id: str, source: str) -> None:
+    assert source_of(with_seed(alone(having(backup(3, cluster_id))), pod=None)) == source
+
+
+def test_after_a_failed_recovery_a_backup_of_a_former_cluster_counts() -> None:
+    state = with_seed(alone(having(backup(3, OTHER))), pod=None)
+    recovery = msgspec.structs.replace(RECOVERY, former=(OTHER,))
+    assert source_of(with_record(state, recovery=recovery)) == "r3"

@@ -112,12 +112,13 @@ def all_there_is(state: ClusterState) -> VerifiedBackup | Plan:
 
 
 def _is_own(state: ClusterState, backup: VerifiedBackup) -> bool:
-    """Whether a backup is of an etcd cluster that this resource had, as far as its status records them."""
+    """Whether a backup is of an etcd cluster that this resource had, as far as its status records them.
+
+    A seed is opened to clients, and to the backup tool, after the ID of its cluster is on record.
+    """
     recovery = state.persisted.recovery
     if recovery is None:
         return backup.cluster_id == state.persisted.cluster_id
-    if state.persisted.is_recovering:
-        return True  # the ID of the cluster that its seed began may not be on record
     if not recovery.replaces:
         # It began with the newest backup of a cluster, or its quorum returned in time.
         source = recovery.backup

@@ -87,14 +87,12 @@ class Stocks:
             return f"its token cannot be read: {error}"
         if self.inquiries.heard(key, state.desired.uid).is_token_refused:
             self.tokens.forget(key)
-        # While a recovery is under way the newest etcd cluster may be one that is not on record yet.
-        running = "" if state.persisted.is_recovering else state.persisted.cluster_id
         tool = Tool(
             uid=pod.metadata.uid,
             owner=state.desired.uid,
             address=(pod.status.pod_ip, PORT),
             token=token,
-            cluster_id=running,
+            cluster_id=state.persisted.cluster_id,
         )
         self.inquiries.renew(key, tool, ASK_AGAIN)
         return ""
