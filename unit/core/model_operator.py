@@ -20,7 +20,7 @@ from etcd_operator.core.members import Member, PodFacts, PodProblem, Unlabelled
 from etcd_operator.core.metrics_pages import needed
 from etcd_operator.core.observation import is_own_quorum, observed
 from etcd_operator.core.plan import plan
-from etcd_operator.core.readiness import routes
+from etcd_operator.core.readiness import readiness_updates, routes
 from etcd_operator.core.replies import Answer, Refusal, Reply, Silence
 from etcd_operator.core.rules.quorum_lost import chooses_source
 from etcd_operator.core.state import ClusterState
@@ -255,6 +255,7 @@ class Operator:
         """Do what was planned; it ends after `stop_after` actions, the last of which may lose its reply."""
         state, made = decision
         self._route(state)
+        self._set_conditions(state)
         for number, action in enumerate(made.actions[:stop_after], start=1):
             waited = set(self.awaited)
             try:
@@ -276,6 +277,14 @@ class Operator:
             pod = self.world.pods.get(seen.name)
             if pod is not None and pod.uid == seen.uid:
                 self.world.pods[seen.name] = replace(pod, is_routed=is_open)
+                self.awaited.add("pods")
+
+    def _set_conditions(self, state: ClusterState) -> None:
+        """As `reconcile.readiness` reports on pods which members serve."""
+        for update in readiness_updates(state):
+            pod = self.world.pods.get(update.name)
+            if pod is not None and pod.uid == update.pod.uid and pod.serves is not update.serves:
+                self.world.pods[update.name] = replace(pod, serves=update.serves)
                 self.awaited.add("pods")
 
     def step(self, *, stop_after: int = 99, loses_reply: bool = False) -> Plan | None:

@@ -1,13 +1,14 @@
 """When a lost majority is recovered from, from whom, and when nothing is touched."""
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from etcd_operator.core.actions import CreateMember, CreateMemberService, Remember, Stage
 from etcd_operator.core.members import PodProblem
 from etcd_operator.core.plan import plan
-from etcd_operator.core.recovery_actions import ConfirmLoss
+from etcd_operator.core.recovery_actions import AddReader, ConfirmLoss
 from etcd_operator.core.rules.quorum_lost import recover
 from etcd_operator.core.rules.quorum_return import LEARNER_GRACE
 from etcd_operator.core.rules.seed import ELECTION
@@ -265,3 +266,31 @@ def test_a_voter_that_nobody_knows_may_be_alive() -> None:
     listed = (entry("db-0000"), replace(entry("x"), name=""), entry("db-0002"))
 
     assert recover(changed(state, "db-0002", answer=answer("db-0002", listed, leader=""))) is None
+
+
+def promoted_unheard(**seen: Any) -> ClusterState:
+    """db-0000 was cut off when db-0003 was promoted by the two that are lost; db-0003 is silent."""
+    state = lost(3, 1, 2)
+    listed = (*(entry(name_of(number)) for number in range(3)), entry("db-0003", is_learner=True))
+    state = changed(state, "db-0000", answer=answer("db-0000", listed, leader=""))
+    facts = {"is_running": True, "has_restarted": True, "serves": False, **seen}
+    voter = silent(state.desired, "db-0003", has_service=True, entry=listed[-1], pod=pod("db-0003", **facts))
+    return replace(state, members=(*state.members, voter), unavailable_for=LEARNER_GRACE + 1.0)
+
+
+def test_a_voter_that_the_survivor_takes_for_a_learner_is_read_and_waited_for() -> None:
+    assert plan(promoted_unheard()).actions == (AddReader(name="db-0003"),)
+    crashed = plan(promoted_unheard(is_running=False))
+    assert (crashed.stage, crashed.actions) == (Stage.HELD, ())
+    assert "db-0003 may have newer data and does not answer" in crashed.message
+
+
+def test_one_that_never_voted_or_was_removed_is_not_waited_for() -> None:
+    survivor = (("db-0000", "pod-db-0000"),)
+    listed = tuple(entry(name_of(number)) for number in range(3))
+    removed = changed(promoted_unheard(is_terminating=True), "db-0003", has_service=False, entry=None)
+    removed = changed(removed, "db-0000", answer=answer("db-0000", listed, leader=""))
+    for state in (promoted_unheard(serves=None), removed):
+        loss = plan(state).actions[0]
+        assert isinstance(loss, ConfirmLoss)
+        assert loss.survivors == survivor

@@ -31,8 +31,12 @@ class Left:
 
     @property
     def all_voters(self) -> tuple[str, ...]:
-        """Every voter that any responder lists, by number."""
+        """Every voter that any responder lists, and those that were found to vote, by number.
+
+        One that was cut off from its peers may take a voter for a learner, or not know of it.
+        """
         names = {name for responder in self.responders for name in voters_of(self.state, responder) if name}
+        names |= {name for name, member in self.remaining.items() if member.has_voted}
         return tuple(sorted(names, key=ordinal_of))
 
     @property
