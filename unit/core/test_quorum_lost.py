@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from etcd_operator.core.actions import CreateMember, CreateMemberService, Remember, Stage
@@ -27,6 +28,7 @@ from unit.core.builders import (
     persistent,
     pod,
     silent,
+    with_record,
 )
 from unit.core.quorum_losses import RECOVERY, lost, name_of, survived_at
 
@@ -294,3 +296,38 @@ def test_one_that_never_voted_or_was_removed_is_not_waited_for() -> None:
         loss = plan(state).actions[0]
         assert isinstance(loss, ConfirmLoss)
         assert loss.survivors == survivor
+
+
+def beside_given_up(*left: int) -> ClusterState:
+    """Of db-0003 to db-0005 these are left; db-0000 and db-0001 were given up before, and still answer."""
+    new, old = (tuple(entry(name_of(number)) for number in numbers) for numbers in ((3, 4, 5), (0, 1, 2)))
+    state = bootstrapped(ephemeral(), has_quorum=False, unavailable_for=600.0)
+    members = []
+    for each in old[:2]:
+        reply = answer(each.name, old, cluster_id="feed", leader="id-db-0000", revision=9)
+        going = pod(each.name, is_terminating=True, is_routed=False)
+        members.append(silent(state.desired, each.name, answer=reply, pod=going))
+    for each in new:
+        is_left = int(each.name[-1]) in left
+        reply = answer(each.name, new, leader="", revision=10**9) if is_left else None
+        found = pod(each.name) if is_left else None
+        members.append(
+            silent(state.desired, each.name, has_service=True, answer=reply, entry=each, pod=found)
+        )
+    record = msgspec.structs.replace(RECOVERY, replaces="feed", automatic=True, settled=True)
+    return with_record(replace(state, members=tuple(members)), recovery=record, next_ordinal=6)
+
+
+def test_members_of_a_cluster_that_was_given_up_keep_no_recovery_away() -> None:
+    loss, remembered, *_ = plan(beside_given_up(3)).actions
+    assert isinstance(loss, ConfirmLoss)
+    assert (loss.gone, loss.survivors) == (("db-0004", "db-0005"), (("db-0003", "pod-db-0003"),))
+    assert isinstance(remembered, Remember)
+    assert remembered.persisted.recovery is not None
+    assert remembered.persisted.recovery.survivor == "db-0003"
+
+
+def test_they_are_not_advised_to_elect_a_leader() -> None:
+    made = plan(beside_given_up())
+    assert (made.stage, made.actions) == (Stage.HELD, ())
+    assert "do not elect" not in made.message
