@@ -230,6 +230,15 @@ class Member:
         return self.reading.answer
 
     @property
+    def has_voted(self) -> bool:
+        """Whether it was found to vote, also where those that answer have not heard of that.
+
+        Not once it was removed: its pod and its Service are deleted together then.
+        """
+        pod = self.pod
+        return pod is not None and pod.serves is not None and (self.has_service or not pod.is_terminating)
+
+    @property
     def may_have_served(self) -> bool:
         """Whether its etcd was started and nothing proves that it never followed a leader.
 

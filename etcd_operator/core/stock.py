@@ -12,8 +12,9 @@ class StockSight:
     """What the backup tool of the cluster has, as far as the operator knows.
 
     is_kept: the cluster has backups. report: the tool's, asked for since the loss; None if there is none yet.
-    waited: seconds since it was first asked for. problem: why it is missing, as far as that is
-    known. known_revision: of the newest backup, as it was known before the loss. has_source_tool: the cluster
+    problem: why it is missing; empty also while the first question is under way. waited: seconds for which
+    there has been a problem without a break. known_revision: of the newest backup of the recorded etcd
+    cluster that was known before the loss, or that the tool has named since. has_source_tool: the cluster
     from whose backups a new cluster is restored has a backup tool, which uses its claim.
     """
 
@@ -26,6 +27,17 @@ class StockSight:
 
 
 NO_STOCK = StockSight()
+
+
+def revision_named(report: Stock | None, cluster_id: str) -> int:
+    """The revision of the newest backup of this etcd cluster in a report of its tool; 0 if it names none.
+
+    As long as the tool has not read it, that of its manifest counts.
+    """
+    if report is None:
+        return 0
+    named = report.newest if report.is_checked else report.candidate
+    return named.revision if named is not None and named.cluster_id == cluster_id else 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

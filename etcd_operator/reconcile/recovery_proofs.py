@@ -6,7 +6,7 @@ survivor knows of voters that could still elect a leader (`core.rules.quorum_ret
 proof). From then on a linearizable read at the seed precedes each act.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -16,7 +16,7 @@ from etcd_operator.core.recovery_actions import ConfirmLoss, ConfirmNothingLeft,
 from etcd_operator.errors import Conflict, Unavailable
 from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd.client import EtcdClient, OnCall
-from etcd_operator.etcd.values import MemberEntry, MemberList
+from etcd_operator.etcd.values import MemberEntry, MemberList, Status
 from etcd_operator.etcd_ids import hex_id
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Pod
@@ -116,18 +116,24 @@ class RecoveryProofs:
     def _assert_silent(self, names: tuple[str, ...], survivors: set[str]) -> None:
         """No pod of these members answers, whether or not it is in a cache."""
         for name in names:
-            labels = self.labels_of(self.scope.desired, name)
-            for pod in self._pods(",".join(f"{key}={value}" for key, value in labels.items())):
-                at = pod.status.pod_ip
-                if pod.metadata.uid not in survivors and at and self._answers(endpoint(at, CLIENT_PORT)):
-                    raise Conflict(f"{name} answers again: not recovering")
+            if any(self._answers(at) for at in self._endpoints_of(name, but=survivors)):
+                raise Conflict(f"{name} answers again: not recovering")
+
+    def _endpoints_of(self, name: str, *, but: Collection[str] = ()) -> list[str]:
+        """Where the pods that a member has now serve clients. but: UIDs of pods that do not count."""
+        labels = self.labels_of(self.scope.desired, name)
+        pods = self._pods(",".join(f"{key}={value}" for key, value in labels.items()))
+        found = (pod.status.pod_ip for pod in pods if pod.metadata.uid not in but)
+        return [endpoint(ip, CLIENT_PORT) for ip in found if ip]
 
     def _answers(self, at: str) -> bool:
+        return self._status(at) is not None
+
+    def _status(self, at: str) -> Status | None:
         try:
-            self.etcd(at).status()
+            return self.etcd(at).status()
         except Unavailable:
-            return False
-        return True
+            return None
 
     def assert_serves(self, name: str, revision: int) -> MemberList:
         """A linearizable read at the seed: it leads a cluster of its own, with all data of the survivor."""
@@ -153,7 +159,23 @@ class RecoveryProofs:
         for member in self._old_voters():
             if self.etcd(client_endpoint(member)).status().leader:
                 raise Conflict(f"{member.name} follows a leader again: {seed} may not be needed")
+        self._assert_silent_are_leaderless(seed)
         self.assert_as_read()
+
+    def _assert_silent_are_leaderless(self, seed: str) -> None:
+        """The same for those that are silent: the caches may have former addresses of their pods."""
+        for member in self.scope.state.members:
+            if member.name == seed or member.answer is not None:
+                continue
+            if any(self._follows_as_voter(at) for at in self._endpoints_of(member.name)):
+                raise Conflict(f"{member.name} follows a leader again: {seed} may not be needed")
+
+    def _follows_as_voter(self, at: str) -> bool:
+        """Whether a voter of the old cluster answers there, and follows a leader."""
+        status, old = self._status(at), self.scope.state.persisted.cluster_id
+        if status is None or status.is_learner or hex_id(status.cluster_id) != old:
+            return False
+        return bool(status.leader)
 
     def _old_voters(self) -> Iterator[Member]:
         """Those of the old cluster that answer; but for learners.

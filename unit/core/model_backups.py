@@ -15,7 +15,7 @@ from itertools import count
 from etcd_operator.backup.order import Stamp, newest_first
 from etcd_operator.core.backup_tool.report import Stock, VerifiedBackup
 from etcd_operator.core.members import FetchedBackup
-from etcd_operator.core.stock import StockSight
+from etcd_operator.core.stock import StockSight, revision_named
 from etcd_operator.timestamps import timestamp
 from unit.core.model_disks import Disk, Process
 
@@ -155,7 +155,8 @@ class Tool:
 class Inquiry:
     """What an operator has heard of the tool since it first asked for the loss at hand.
 
-    asked: the running cluster's ID in the question that is under way; None while there is none.
+    asked: the running cluster's ID in the question that is under way; None while there is none. waited:
+    seconds since the tool fell silent.
     """
 
     report: Stock | None = None
@@ -171,9 +172,9 @@ class Inquiry:
             report=None if self.problem else self.report,
             waited=self.waited,
             problem=self.problem,
-            known_revision=known_revision,
+            known_revision=max(known_revision, revision_named(self.report, running)),
         )
-        self.waited += STEP
+        self.waited = self.waited + STEP if self.problem else 0.0
         return sight
 
     def hear(self, tool: Tool) -> None:

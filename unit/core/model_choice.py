@@ -15,7 +15,7 @@ from unit.core.model import World
 from unit.core.model_backups import Backup
 
 PATIENCE = 30.0
-"""Seconds for which a tool is waited for, at least, beside a survivor."""
+"""Seconds for which a silent tool is waited for, at least, beside a survivor."""
 
 
 def judge_choice(world: World, state: ClusterState, before: PersistedState, after: PersistedState) -> None:
@@ -45,6 +45,8 @@ def _judge_survivor(world: World, state: ClusterState, recovery: Recovery) -> No
     stock = state.stock
     is_heard = stock.report is not None and stock.report.is_listed
     is_known = any(backup.content.revision <= stock.known_revision for backup in newer)
+    if stock.report is not None and not stock.report.is_listed:
+        world.losses.append(f"{recovery.survivor} is chosen although a backup is being stored")
     if newer and (is_heard or is_known or stock.waited < PATIENCE):
         names = [backup.name for backup in newer]
         world.losses.append(

@@ -80,6 +80,7 @@ def pod_facts(pod: Pod) -> PodFacts:
         is_on_lost_node=pod.is_on_lost_node,
         is_terminating=pod.is_terminating,
         is_gated=True,
+        serves=pod.serves,
         has_no_data=pod.has_no_data,
         can_never_join=pod.can_never_join,
         has_fetched=pod.has_fetched,

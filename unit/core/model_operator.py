@@ -20,7 +20,7 @@ from etcd_operator.core.members import Member, PodFacts, PodProblem, Unlabelled
 from etcd_operator.core.metrics_pages import needed
 from etcd_operator.core.observation import is_own_quorum, observed
 from etcd_operator.core.plan import plan
-from etcd_operator.core.readiness import routes
+from etcd_operator.core.readiness import readiness_updates, routes
 from etcd_operator.core.replies import Answer, Refusal, Reply, Silence
 from etcd_operator.core.rules.quorum_lost import chooses_source
 from etcd_operator.core.state import ClusterState
@@ -130,8 +130,7 @@ class Operator:
         if not resource.keeps_backups:
             return NO_STOCK
         self.inquiry = self.inquiry or Inquiry()
-        running = "" if state.persisted.is_recovering else state.persisted.cluster_id
-        return self.inquiry.ask(running, resource.backup_revision)
+        return self.inquiry.ask(state.persisted.cluster_id, resource.backup_revision)
 
     def hear_of_backups(self) -> None:
         """The answer of the backup tool comes, if it was asked."""
@@ -256,6 +255,7 @@ class Operator:
         """Do what was planned; it ends after `stop_after` actions, the last of which may lose its reply."""
         state, made = decision
         self._route(state)
+        self._set_conditions(state)
         for number, action in enumerate(made.actions[:stop_after], start=1):
             waited = set(self.awaited)
             try:
@@ -277,6 +277,14 @@ class Operator:
             pod = self.world.pods.get(seen.name)
             if pod is not None and pod.uid == seen.uid:
                 self.world.pods[seen.name] = replace(pod, is_routed=is_open)
+                self.awaited.add("pods")
+
+    def _set_conditions(self, state: ClusterState) -> None:
+        """As `reconcile.readiness` reports on pods which members serve."""
+        for update in readiness_updates(state):
+            pod = self.world.pods.get(update.name)
+            if pod is not None and pod.uid == update.pod.uid and pod.serves is not update.serves:
+                self.world.pods[update.name] = replace(pod, serves=update.serves)
                 self.awaited.add("pods")
 
     def step(self, *, stop_after: int = 99, loses_reply: bool = False) -> Plan | None:

@@ -48,7 +48,7 @@ class Pod:
     is_unmounted: its volume is missing in this pod, and its etcd finds an empty directory.
     cannot_restore: a seed whose volume has data of an earlier pod, which no snapshot is restored over.
     cannot_fetch: a seed whose backup is not there as it was chosen. fetched: the backup that it has.
-    has_reader: its data is read where it answers nobody.
+    has_reader: its data is read where it answers nobody. serves: the condition of its readiness gate.
     """
 
     uid: str
@@ -70,6 +70,7 @@ class Pod:
     cannot_restore: bool = False
     is_routed: bool = True
     has_reader: bool = False
+    serves: bool | None = None
     is_finished: bool = False
     is_on_lost_node: bool = False
     is_terminating: bool = False

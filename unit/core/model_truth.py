@@ -158,8 +158,8 @@ def _has_nothing(world: World, state: ClusterState) -> bool:
 def _own_ids(state: ClusterState, found: set[str]) -> set[str]:
     """Of these cluster IDs those that this resource had, as its status records it."""
     recovery = state.persisted.recovery
-    if recovery is not None and (state.persisted.is_recovering or not recovery.replaces):
-        return found  # it began with one of them, or that is not on record yet
+    if recovery is not None and not recovery.replaces:
+        return found  # it began with one of them
     former = (recovery.replaces, *recovery.former) if recovery is not None else ()
     return {state.persisted.cluster_id, *former}
 

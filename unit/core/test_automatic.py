@@ -20,9 +20,25 @@ from etcd_operator.core.status import conditions
 from etcd_operator.core.stock import BackupSight
 from unit.core import manual_recoveries as persistents
 from unit.core.automatics import AFTER, SINCE, automatic, former, silenced, with_desired
-from unit.core.builders import VERSION, answering, bootstrapped, changed, peer, persistent, pod, with_record
+from unit.core.builders import (
+    VERSION,
+    answering,
+    bootstrapped,
+    changed,
+    peer,
+    persistent,
+    pod,
+    silent,
+    with_record,
+)
 
 # what is counted
+
+
+def with_silent_voter(state: ClusterState) -> ClusterState:
+    """The survivor has not heard that db-0003 votes."""
+    voter = silent(state.desired, "db-0003", has_service=True, pod=pod("db-0003", serves=False))
+    return replace(state, members=(*state.members, voter))
 
 
 COUNTED = [
@@ -30,6 +46,9 @@ COUNTED = [
     pytest.param(persistents.lost(5, 0, 1, 3), {"db-0", "db-1", "db-3"}, id="three of five"),
     pytest.param(silenced(3, 0, 1), {"db-0000", "db-0001"}, id="ephemeral: their pods exist"),
     pytest.param(silenced(3, 1, gone=(0,)), {"db-0000", "db-0001"}, id="ephemeral: one pod is gone"),
+    pytest.param(
+        with_silent_voter(silenced(3, gone=(0, 1))), {"db-0000", "db-0001", "db-0003"}, id="one that voted"
+    ),
 ]
 
 

@@ -16,8 +16,8 @@ from etcd_operator.core.rules.from_backup import TOOL_GRACE
 from etcd_operator.core.rules.quorum_lost import chooses_source
 from etcd_operator.core.starts import Seeding
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.stock import StockSight
-from unit.core.builders import CLUSTER_ID, bootstrapped, changed, ephemeral, persistent, pod
+from etcd_operator.core.stock import StockSight, revision_named
+from unit.core.builders import CLUSTER_ID, bootstrapped, changed, ephemeral, persistent, pod, with_record
 from unit.core.quorum_losses import RECOVERY, lost, recovering
 
 OTHER = "0badcafe"
@@ -88,7 +88,8 @@ def source_of(state: ClusterState) -> str:
             beside(having(backup(8), is_checked=False, newest=None)), "BackupPending", id="newer, not read"
         ),
         pytest.param(beside(None), "QuorumLost", id="not asked"),
-        pytest.param(beside(Stock()), "QuorumLost", id="a backup is being taken"),
+        pytest.param(beside(Stock()), "BackupPending", id="a backup is being stored"),
+        pytest.param(beside(Stock(), waited=9e9), "BackupPending", id="a backup is being stored, for long"),
         pytest.param(beside(None, waited=TOOL_GRACE), "db-0002", id="silent for too long"),
         pytest.param(
             beside(None, waited=9e9, known_revision=8), "BackupPending", id="silent, was known to have more"
@@ -114,6 +115,28 @@ def source_of(state: ClusterState) -> str:
 def test_the_newest_source_is_taken_and_none_while_it_is_not_known(state: ClusterState, source: str) -> None:
     assert chooses_source(state)
     assert source_of(state) == source
+
+
+def test_a_backup_that_is_being_stored_is_given_up_by_a_person_only() -> None:
+    made = plan(beside(Stock()))
+    assert (made.stage, made.actions) == (Stage.HELD, ())
+    assert "is storing a backup that was begun before the loss" in made.message
+    assert "remove spec.backup to recover from db-0002" in made.message
+
+
+@pytest.mark.parametrize(
+    ("report", "revision"),
+    [
+        pytest.param(None, 0, id="nothing heard"),
+        pytest.param(Stock(), 0, id="a backup is being stored"),
+        pytest.param(having(None), 0, id="none stored"),
+        pytest.param(having(backup(8), is_checked=False, newest=None), 8, id="not read yet"),
+        pytest.param(having(backup(8), newest=backup(6)), 6, id="the newest one is damaged"),
+        pytest.param(having(backup(8, OTHER)), 0, id="of another etcd cluster"),
+    ],
+)
+def test_what_a_tool_has_named_is_known(report: Stock | None, revision: int) -> None:
+    assert revision_named(report, CLUSTER_ID) == revision
 
 
 def test_a_newer_backup_is_restored_after_the_same_proof_as_a_survivor() -> None:
@@ -211,7 +234,7 @@ def with_seed(state: ClusterState, **seed: Any) -> ClusterState:
 
 
 def test_a_seed_that_may_have_all_data_is_given_up_by_a_person() -> None:
-    made = plan(with_seed(alone(having(backup(3, OTHER)))))
+    made = plan(with_seed(alone(having(backup(3)))))
     assert (made.stage, made.reason, made.actions) == (Stage.HELD, "QuorumLost", ())
     assert "db-0003 may have fetched its data" in made.message
     assert "delete its pod to give that up and restore the backup r3 at revision 3" in made.message
@@ -219,11 +242,24 @@ def test_a_seed_that_may_have_all_data_is_given_up_by_a_person() -> None:
 
 def test_a_seed_without_a_node_is_given_up() -> None:
     unassigned = pod("db-0003", is_running=False, is_assigned=False)
-    state = with_seed(alone(having(backup(3, OTHER))), pod=unassigned)
+    state = with_seed(alone(having(backup(3))), pod=unassigned)
     assert plan(state).actions == (DropUnassigned(name="db-0003"),)
     waits = plan(changed(state, "db-0003", pod=pod("db-0003", is_assigned=False, is_terminating=True)))
     assert (waits.stage, waits.actions) == (Stage.HELD, ())
 
 
-def test_while_a_recovery_is_under_way_a_backup_may_be_of_its_seeds_cluster() -> None:
-    assert source_of(with_seed(alone(having(backup(3, OTHER))), pod=None)) == "r3"
+@pytest.mark.parametrize(
+    ("cluster_id", "source"),
+    [
+        pytest.param(CLUSTER_ID, "r3", id="of the recorded etcd cluster"),
+        pytest.param(OTHER, "NoBackup", id="of a deleted cluster of this name"),
+    ],
+)
+def test_when_a_seed_is_lost_too_only_own_backups_count(cluster_id: str, source: str) -> None:
+    assert source_of(with_seed(alone(having(backup(3, cluster_id))), pod=None)) == source
+
+
+def test_after_a_failed_recovery_a_backup_of_a_former_cluster_counts() -> None:
+    state = with_seed(alone(having(backup(3, OTHER))), pod=None)
+    recovery = msgspec.structs.replace(RECOVERY, former=(OTHER,))
+    assert source_of(with_record(state, recovery=recovery)) == "r3"

@@ -21,6 +21,7 @@ from unit.core.builders import (
     ephemeral,
     old_claim,
     persistent,
+    pod,
 )
 
 
@@ -144,3 +145,12 @@ def test_a_record_without_its_bootstrap_falls_back_on_the_uid() -> None:
 
     assert made is not None
     assert made.actions == (CreateMember(name="db-1", start=Resuming(token="uid-2"), version=VERSION),)
+
+
+def test_a_pod_that_is_being_deleted_gets_a_service_only_while_etcd_lists_it() -> None:
+    """Without a quorum nobody says whether one that is not listed was removed, or given up."""
+    whole = bootstrapped(ephemeral())
+    going = changed(whole, "db-0000", has_service=False, pod=pod("db-0000", is_terminating=True))
+    assert missing_services(going) == [CreateMemberService(name="db-0000")]
+    unknown = replace(changed(going, "db-0000", entry=None, answer=None), has_quorum=False)
+    assert missing_services(unknown) == []

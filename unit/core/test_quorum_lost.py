@@ -1,13 +1,15 @@
 """When a lost majority is recovered from, from whom, and when nothing is touched."""
 
 from dataclasses import replace
+from typing import Any
 
+import msgspec
 import pytest
 
 from etcd_operator.core.actions import CreateMember, CreateMemberService, Remember, Stage
 from etcd_operator.core.members import PodProblem
 from etcd_operator.core.plan import plan
-from etcd_operator.core.recovery_actions import ConfirmLoss
+from etcd_operator.core.recovery_actions import AddReader, ConfirmLoss
 from etcd_operator.core.rules.quorum_lost import recover
 from etcd_operator.core.rules.quorum_return import LEARNER_GRACE
 from etcd_operator.core.rules.seed import ELECTION
@@ -26,6 +28,7 @@ from unit.core.builders import (
     persistent,
     pod,
     silent,
+    with_record,
 )
 from unit.core.quorum_losses import RECOVERY, lost, name_of, survived_at
 
@@ -265,3 +268,66 @@ def test_a_voter_that_nobody_knows_may_be_alive() -> None:
     listed = (entry("db-0000"), replace(entry("x"), name=""), entry("db-0002"))
 
     assert recover(changed(state, "db-0002", answer=answer("db-0002", listed, leader=""))) is None
+
+
+def promoted_unheard(**seen: Any) -> ClusterState:
+    """db-0000 was cut off when db-0003 was promoted by the two that are lost; db-0003 is silent."""
+    state = lost(3, 1, 2)
+    listed = (*(entry(name_of(number)) for number in range(3)), entry("db-0003", is_learner=True))
+    state = changed(state, "db-0000", answer=answer("db-0000", listed, leader=""))
+    facts = {"is_running": True, "has_restarted": True, "serves": False, **seen}
+    voter = silent(state.desired, "db-0003", has_service=True, entry=listed[-1], pod=pod("db-0003", **facts))
+    return replace(state, members=(*state.members, voter), unavailable_for=LEARNER_GRACE + 1.0)
+
+
+def test_a_voter_that_the_survivor_takes_for_a_learner_is_read_and_waited_for() -> None:
+    assert plan(promoted_unheard()).actions == (AddReader(name="db-0003"),)
+    crashed = plan(promoted_unheard(is_running=False))
+    assert (crashed.stage, crashed.actions) == (Stage.HELD, ())
+    assert "db-0003 may have newer data and does not answer" in crashed.message
+
+
+def test_one_that_never_voted_or_was_removed_is_not_waited_for() -> None:
+    survivor = (("db-0000", "pod-db-0000"),)
+    listed = tuple(entry(name_of(number)) for number in range(3))
+    removed = changed(promoted_unheard(is_terminating=True), "db-0003", has_service=False, entry=None)
+    removed = changed(removed, "db-0000", answer=answer("db-0000", listed, leader=""))
+    for state in (promoted_unheard(serves=None), removed):
+        loss = plan(state).actions[0]
+        assert isinstance(loss, ConfirmLoss)
+        assert loss.survivors == survivor
+
+
+def beside_given_up(*left: int) -> ClusterState:
+    """Of db-0003 to db-0005 these are left; db-0000 and db-0001 were given up before, and still answer."""
+    new, old = (tuple(entry(name_of(number)) for number in numbers) for numbers in ((3, 4, 5), (0, 1, 2)))
+    state = bootstrapped(ephemeral(), has_quorum=False, unavailable_for=600.0)
+    members = []
+    for each in old[:2]:
+        reply = answer(each.name, old, cluster_id="feed", leader="id-db-0000", revision=9)
+        going = pod(each.name, is_terminating=True, is_routed=False)
+        members.append(silent(state.desired, each.name, answer=reply, pod=going))
+    for each in new:
+        is_left = int(each.name[-1]) in left
+        reply = answer(each.name, new, leader="", revision=10**9) if is_left else None
+        found = pod(each.name) if is_left else None
+        members.append(
+            silent(state.desired, each.name, has_service=True, answer=reply, entry=each, pod=found)
+        )
+    record = msgspec.structs.replace(RECOVERY, replaces="feed", automatic=True, settled=True)
+    return with_record(replace(state, members=tuple(members)), recovery=record, next_ordinal=6)
+
+
+def test_members_of_a_cluster_that_was_given_up_keep_no_recovery_away() -> None:
+    loss, remembered, *_ = plan(beside_given_up(3)).actions
+    assert isinstance(loss, ConfirmLoss)
+    assert (loss.gone, loss.survivors) == (("db-0004", "db-0005"), (("db-0003", "pod-db-0003"),))
+    assert isinstance(remembered, Remember)
+    assert remembered.persisted.recovery is not None
+    assert remembered.persisted.recovery.survivor == "db-0003"
+
+
+def test_they_are_not_advised_to_elect_a_leader() -> None:
+    made = plan(beside_given_up())
+    assert (made.stage, made.actions) == (Stage.HELD, ())
+    assert "do not elect" not in made.message

@@ -9,7 +9,7 @@ from etcd_operator.api.persisted import REVISION_BUMP, Bootstrap
 from etcd_operator.core.actions import CreateMember, CreateMemberService, Remember, Stage
 from etcd_operator.core.members import Member, PodProblem
 from etcd_operator.core.plan import plan
-from etcd_operator.core.recovery_actions import OpenSeed, RetireMember, SetSeedExistingOnly
+from etcd_operator.core.recovery_actions import DropUnassigned, OpenSeed, RetireMember, SetSeedExistingOnly
 from etcd_operator.core.rules.quorum_lost import recover
 from etcd_operator.core.rules.seed import MOVED_ON, RECHECK, SEED_POLL
 from etcd_operator.core.starts import Seeding
@@ -105,6 +105,38 @@ def test_a_seed_whose_survivor_is_gone_gives_way_to_nobody_or_to_one_that_anothe
         "db-0004",
         "db-0006",
     )
+
+
+def orphaned(revision: int, **seed: object) -> ClusterState:
+    """The seed was to fetch revision 90 of db-0003, which is lost; db-0004 is left at this revision."""
+    state = lost(5, 0, 1, 2, 3, revisions={4: revision})
+    recovery = msgspec.structs.replace(RECOVERY, survivor="db-0003", revision=90, seed="db-0005")
+    made = silent(state.desired, "db-0005", pod=pod("db-0005", is_running=False, has_run=False, **seed))
+    state = with_record(state, recovery=recovery, next_ordinal=6)
+    return replace(state, members=(*state.members, made))
+
+
+def test_a_seed_that_may_have_fetched_more_than_the_next_survivor_is_given_up_by_a_person() -> None:
+    made = plan(orphaned(89))
+    assert (made.stage, made.actions) == (Stage.HELD, ())
+    assert "db-0005 may have fetched its data" in made.message
+    assert "delete its pod to give that up and recover from db-0004 at revision 89" in made.message
+
+    assert plan(orphaned(89, is_assigned=False)).actions == (DropUnassigned(name="db-0005"),)
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        pytest.param(orphaned(90), id="as much is left"),
+        pytest.param(changed(orphaned(89), "db-0005", pod=None), id="the seed is lost"),
+    ],
+)
+def test_otherwise_the_next_survivor_is_recovered_from(state: ClusterState) -> None:
+    remembered = plan(state).actions[1]
+    assert isinstance(remembered, Remember)
+    assert remembered.persisted.recovery is not None
+    assert remembered.persisted.recovery.survivor == "db-0004"
 
 
 def test_a_seed_that_serves_is_set_existing_only_then_others_are_deleted_and_it_is_opened() -> None:

@@ -131,6 +131,52 @@ def test_a_tool_that_had_more_than_the_survivor_is_waited_for_until_a_person_dec
         assert recovery(made)["survivor"] == "c-0002"
 
 
+def test_a_tool_that_stores_a_backup_is_waited_for_beside_a_survivor() -> None:
+    with backed_up() as made:
+        made.tools.report = stored(revision=2)
+        made.run_until(lambda: made.status(COREOS)["backup"]["revision"] == 2)
+        name = store(made, ahead=1)
+        whole, made.tools.stock = made.tools.stock, Stock()
+        lose(made, 0, 1)
+        made.wait(60.0)  # twice as long as for one that is silent
+        assert recovery(made) == {}
+        made.tools.stock = whole
+        made.settle()
+        assert_restored(made, name, 3, 4, 5)
+
+
+def test_a_tool_that_has_named_a_newer_backup_and_falls_silent_is_waited_for() -> None:
+    with backed_up() as made:
+        made.tools.report = stored(revision=2)
+        made.run_until(lambda: made.status(COREOS)["backup"]["revision"] == 2)
+        name = store(made, ahead=1)
+        whole = made.tools.stock
+        made.tools.stock = Stock(is_listed=True, candidate=whole.newest)
+        lose(made, 0, 1)
+        made.run_until(is_reason(made, "BackupPending"))
+        made.tools.problem = "no route to host"
+        made.wait(60.0)
+        assert recovery(made) == {}
+        made.tools.stock, made.tools.problem = whole, ""
+        made.settle()
+        assert_restored(made, name, 3, 4, 5)
+
+
+def test_the_half_minute_of_a_silent_tool_begins_with_its_silence() -> None:
+    with backed_up() as made:
+        made.tools.report = stored(revision=2)
+        made.run_until(lambda: made.status(COREOS)["backup"]["revision"] == 2)
+        made.tools.stock = Stock()
+        lose(made, 0, 1)
+        made.wait(60.0)
+        made.tools.problem = "no route to host"
+        made.wait(20.0)
+        assert recovery(made) == {}
+        made.wait(15.0)
+        made.settle()
+        assert recovery(made)["survivor"] == "c-0002"
+
+
 def test_pods_without_labels_and_owner_keep_a_backup_from_being_restored() -> None:
     """The caches do not show them: only the live list does."""
     with backed_up() as made:

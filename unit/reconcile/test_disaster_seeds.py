@@ -3,7 +3,8 @@
 from unit.fakes.apiserver.kinds import PODS
 from unit.reconcile.bodies import COREOS
 from unit.reconcile.disasters import assert_restored, backed_up, members, recovery, store
-from unit.reconcile.quorum_losses import lose
+from unit.reconcile.quorum_losses import is_reason, lose
+from unit.reconcile.tools import backup, holding
 
 
 def test_the_seed_has_two_steps_and_only_the_token_of_the_tool() -> None:
@@ -55,6 +56,20 @@ def test_a_seed_whose_survivor_is_lost_before_it_fetched_is_given_up_by_a_person
         made.etcds.holds_seeds = ""
         made.settle()
         assert_restored(made, name, 4, 5, 6)
+
+
+def test_data_of_a_deleted_cluster_of_this_name_does_not_return_when_a_recovery_fails() -> None:
+    with backed_up() as made:
+        made.tools.stock = holding(backup(50, cluster_id="00000000deadbeef"))
+        made.etcds.holds_seeds = "fetch"
+        lose(made, 0, 1)
+        made.run_until(lambda: "c-0003" in members(made))
+        lose(made, 2)
+        lose(made, 3)
+        made.run_until(is_reason(made, "NoBackup"))
+        made.wait(60.0)
+        assert members(made) == []
+        assert set(made.tools.running) == {made.status(COREOS)["clusterID"]}
 
 
 def test_a_seed_without_a_node_has_fetched_nothing_from_a_survivor_that_is_lost() -> None:

@@ -59,12 +59,16 @@ def made() -> Iterator[Bench]:
 class Acts:
     """A recoverer on the world as the operator saw it, which is when this was made."""
 
-    def __init__(self, made: Bench, channels: Channels, recovery: Recovery | None = None) -> None:
+    def __init__(
+        self, made: Bench, channels: Channels, recovery: Recovery | None = None, *, cluster_id: str = ""
+    ) -> None:
         cluster = msgspec.convert(made.get(COREOS), coreos.EtcdCluster)
         dialect = CoreosDialect(DEFAULTS)
         desired = dialect.desired(cluster)
         if recovery is not None:
             desired = _with(desired, recovery)
+        if cluster_id:
+            desired = replace(desired, persisted=replace(desired.persisted, cluster_id=cluster_id))
         self.reported: list[str] = []
         self.refused: list[tuple[str, str]] = []
         self.uids = {p["metadata"]["name"]: p["metadata"]["uid"] for p in made.api.objects.select(PODS)}
@@ -91,6 +95,10 @@ class Acts:
 
     def act(self, action: Any) -> None:
         self._recoverer.act(action)
+
+    def assert_leaderless(self, seed: str) -> None:
+        """The last check of the members that are given up without a proof."""
+        self._recoverer.proofs.assert_leaderless(seed)
 
     def assert_as_read(self) -> None:
         """The last check of a survivor that was read, right before the others are given up."""
@@ -234,6 +242,26 @@ def test_a_pod_that_has_taken_the_seeds_name_is_not_edited(made: Bench, channels
     with pytest.raises((Conflict, Invalid)):
         acts.act(OpenSeed(name="c-0002"))
     assert made.get(PODS, "c-0002")["metadata"]["labels"] == {"etcd_cluster": "c"}
+
+
+@pytest.mark.parametrize(
+    ("recorded", "refusal"),
+    [
+        pytest.param(OLD, "c-000[01] follows a leader again", id="of the old cluster"),
+        pytest.param("beef", None, id="of another one"),
+    ],
+)
+def test_an_automatic_recovery_ends_no_quorum_that_only_a_live_list_shows(
+    made: Bench, channels: Channels, recorded: str, refusal: str | None
+) -> None:
+    """All are silent by the caches, which have addresses that the pods had before."""
+    recovery = msgspec.structs.replace(RECOVERY, seed="c-0002", replaces=recorded, automatic=True)
+    acts = Acts(made, channels, recovery, cluster_id=recorded)
+    if refusal is None:
+        acts.assert_leaderless("c-0002")
+        return
+    with pytest.raises(Conflict, match=refusal):
+        acts.assert_leaderless("c-0002")
 
 
 @pytest.mark.parametrize("action", [OpenSeed(name="c-0009"), SetSeedExistingOnly(name="c-0009", revision=0)])

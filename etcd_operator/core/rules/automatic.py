@@ -29,6 +29,7 @@ def missed(state: ClusterState) -> frozenset[str]:
     if any(is_majority(state, responder) for responder in left):
         return frozenset()
     voters = {name for responder in left for name in voters_of(state, responder)}
+    voters |= {member.name for member in state.members if left and member.has_voted}
     return frozenset(voters - known(state))
 
 

@@ -1,7 +1,9 @@
 """Whether a recovery restores a backup: which one is newer than every survivor, or is all that is left.
 
 A backup counts only as its tool has verified it since the loss: no backup of this cluster can be begun
-without a quorum, so what is found then is final. It is newer than a survivor if it is of the same etcd
+without a quorum, so what is found then is final. One that was begun before, and is still being stored, has
+every write that was acknowledged by then, so it is waited for; a tool that makes no progress gives it up by
+itself. It is newer than a survivor if it is of the same etcd
 cluster and has a higher revision. Every survivor has more than any backup of an earlier etcd cluster.
 """
 
@@ -13,7 +15,7 @@ from etcd_operator.core.state import ClusterState
 from etcd_operator.core.versions import can_restore
 
 TOOL_GRACE = 30.0
-"""Seconds for a backup tool to answer where a survivor has all that is known to be stored."""
+"""Seconds of silence of a backup tool, where a survivor has all that is known to be stored."""
 
 ASK_AGAIN = 0.5
 """Seconds until a tool that is reading its backups is asked again."""
@@ -28,8 +30,10 @@ def newer_than(state: ClusterState, survivor: Member) -> VerifiedBackup | Plan |
         return None
     revision = survivor.report.revision if survivor.report is not None else 0
     report = stock.report
-    if report is None or not report.is_listed:
+    if report is None:
         return _wait_beside(state, survivor.name, revision)
+    if not report.is_listed:
+        return _wait_until_stored(survivor.name)
     if not _has_more(state, report.candidate, revision):
         return None  # so has no other: there is no need to wait until it is read
     if not report.is_checked:
@@ -41,6 +45,14 @@ def _has_more(state: ClusterState, backup: VerifiedBackup | None, revision: int)
     if backup is None or backup.cluster_id != state.persisted.cluster_id:
         return False
     return backup.revision > revision and can_restore(backup.etcd_version)
+
+
+def _wait_until_stored(name: str) -> Plan:
+    return held(
+        "BackupPending",
+        "no quorum can return; the backup tool is storing a backup that was begun before the loss: waiting "
+        f"for it; remove spec.backup to recover from {name}",
+    )
 
 
 def _wait_beside(state: ClusterState, name: str, revision: int) -> Plan | None:
@@ -100,12 +112,13 @@ def all_there_is(state: ClusterState) -> VerifiedBackup | Plan:
 
 
 def _is_own(state: ClusterState, backup: VerifiedBackup) -> bool:
-    """Whether a backup is of an etcd cluster that this resource had, as far as its status records them."""
+    """Whether a backup is of an etcd cluster that this resource had, as far as its status records them.
+
+    A seed is opened to clients, and to the backup tool, after the ID of its cluster is on record.
+    """
     recovery = state.persisted.recovery
     if recovery is None:
         return backup.cluster_id == state.persisted.cluster_id
-    if state.persisted.is_recovering:
-        return True  # the ID of the cluster that its seed began may not be on record
     if not recovery.replaces:
         # It began with the newest backup of a cluster, or its quorum returned in time.
         source = recovery.backup

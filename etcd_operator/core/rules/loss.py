@@ -20,8 +20,17 @@ class Left:
 
     @property
     def responders(self) -> tuple[Member, ...]:
-        """Those of the remaining whose member list is known: they answer, or their data was read."""
-        return tuple(m for m in self.remaining.values() if m.report is not None and m.report.members)
+        """Those of the remaining whose member list is known: they answer, or their data was read.
+
+        Not those of an etcd cluster that was given up, which may run on where nobody could stop them.
+        """
+        return tuple(member for member in self.remaining.values() if self._is_known(member))
+
+    def _is_known(self, member: Member) -> bool:
+        report = member.report
+        if report is None or not report.members:
+            return False
+        return report.cluster_id not in self.state.persisted.given_up
 
     def may_elect(self, responder: Member) -> bool:
         """Whether the voters that this member lists may still be a majority."""
@@ -31,8 +40,12 @@ class Left:
 
     @property
     def all_voters(self) -> tuple[str, ...]:
-        """Every voter that any responder lists, by number."""
+        """Every voter that any responder lists, and those that were found to vote, by number.
+
+        One that was cut off from its peers may take a voter for a learner, or not know of it.
+        """
         names = {name for responder in self.responders for name in voters_of(self.state, responder) if name}
+        names |= {name for name, member in self.remaining.items() if member.has_voted}
         return tuple(sorted(names, key=ordinal_of))
 
     @property

@@ -64,9 +64,15 @@ def missing_services(state: ClusterState) -> list[Action]:
         actions += [
             CreateMemberService(name=member.name)
             for member in state.members
-            if member.pod is not None and not member.has_service and _belongs(state, member)
+            if member.pod is not None and not member.has_service and _needs_service(state, member)
         ]
     return actions
+
+
+def _needs_service(state: ClusterState, member: Member) -> bool:
+    """Not one that was removed or given up, whose pod may run on where nobody can stop it."""
+    is_going = member.pod is not None and member.pod.is_terminating
+    return _belongs(state, member) and (member.entry is not None or not is_going)
 
 
 def _gives_up(state: ClusterState) -> bool:

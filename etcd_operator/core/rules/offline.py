@@ -38,9 +38,9 @@ def read(state: ClusterState) -> Plan | None:
 
 
 def _wanted(state: ClusterState) -> list[Member]:
-    """All members, as long as nobody's list is known; then its voters: nobody recovers from a learner."""
+    """All members, as long as nobody's list is known; then the voters: nobody recovers from a learner."""
     listed = {name for member in state.members for name in voters_of(state, member)}
-    return [member for member in state.members if not listed or member.name in listed]
+    return [m for m in state.members if not listed or m.name in listed or m.has_voted]
 
 
 def known(state: ClusterState) -> frozenset[str]:

@@ -24,7 +24,7 @@ from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.actions import Action, CreateMemberService, Plan, Remember
 from etcd_operator.core.backup_tool.report import VerifiedBackup
 from etcd_operator.core.members import Member, ordinal_of
-from etcd_operator.core.recoveries import missing
+from etcd_operator.core.recoveries import missing, source_of
 from etcd_operator.core.recovery_actions import ConfirmLoss, ConfirmNothingLeft, DropUnassigned
 from etcd_operator.core.rules.from_backup import all_there_is, newer_than
 from etcd_operator.core.rules.given_up import loss_of, returned
@@ -82,6 +82,9 @@ def _choose(state: ClusterState, left: Left) -> Plan:
     if isinstance(chosen, Plan):
         return chosen
     recovery = next_recovery(state, survivor) if chosen is None else next_from_backup(state, chosen)
+    seed = _newer_seed(state, recovery)
+    if seed is not None:
+        return _wait_for_seeds([seed], f"recover from {source_of(recovery)}")
     if not can_restore(recovery.version):
         return held(
             "RecoveryUnsupported",
@@ -104,24 +107,38 @@ def _choose(state: ClusterState, left: Left) -> Plan:
 def _restore_all(state: ClusterState, backup: VerifiedBackup) -> Plan:
     """Nothing is left of any member."""
     found = [member for member in state.members if not is_gone(member)]
+    instead = f"restore the backup {backup.name} at revision {backup.revision}"
+    if found:
+        return _wait_for_seeds(found, instead)
+    recovery = next_from_backup(state, backup)
+    message = f"the data of all members is lost: {under_way(recovery)}; {missing(recovery)}"
+    return start(state, recovery, ConfirmNothingLeft(message=message))
+
+
+def _wait_for_seeds(found: list[Member], instead: str) -> Plan:
+    """Seeds that may have fetched what nobody else has: a person gives them up, or they have no node."""
     seeds = ", ".join(member.name for member in found)
-    if found and all(_is_unassigned(member) for member in found):
+    if all(_is_unassigned(member) for member in found):
         return Plan.act(
             *(DropUnassigned(name=member.name) for member in found),
             reason="QuorumLost",
             message=f"the survivor is lost, and {seeds} has no node, so it has no data: it is given up",
             requeue_after=SEED_POLL,
         )
-    if found:
-        # The kubelet may not have reported that yet, for long if its node is cut off.
-        return held(
-            "QuorumLost",
-            f"the survivor is lost, and {seeds} may have fetched its data: waiting for it; delete its pod to "
-            f"give that up and restore the backup {backup.name} at revision {backup.revision}",
-        )
-    recovery = next_from_backup(state, backup)
-    message = f"the data of all members is lost: {under_way(recovery)}; {missing(recovery)}"
-    return start(state, recovery, ConfirmNothingLeft(message=message))
+    # The kubelet may not have reported that yet, for long if its node is cut off.
+    return held(
+        "QuorumLost",
+        f"the survivor is lost, and {seeds} may have fetched its data: waiting for it; delete its pod to "
+        f"give that up and {instead}",
+    )
+
+
+def _newer_seed(state: ClusterState, recovery: Recovery) -> Member | None:
+    """The seed of the recovery under way, if it may have fetched more than this one would restore."""
+    former = state.persisted.recovery
+    if former is None or not state.persisted.is_recovering or former.revision <= recovery.revision:
+        return None
+    return _seed_of(state, former)
 
 
 def _is_unassigned(member: Member) -> bool:

@@ -12,7 +12,7 @@ from etcd_operator.core.backup_tool.report import Stock
 from etcd_operator.core.rules.from_backup import ASK_AGAIN
 from etcd_operator.core.rules.quorum_lost import chooses_source
 from etcd_operator.core.state import ClusterState
-from etcd_operator.core.stock import NO_STOCK, StockSight
+from etcd_operator.core.stock import NO_STOCK, StockSight, revision_named
 from etcd_operator.errors import OperatorError
 from etcd_operator.keys import Key
 from etcd_operator.kube.views import Pod
@@ -50,14 +50,21 @@ class Stocks:
             return NO_STOCK
         problem = asked.problem or self._ask(key, state)
         heard = self.inquiries.heard(key, state.desired.uid)
-        known = cluster.status.backup
+        problem = problem or heard.problem
         return StockSight(
             is_kept=True,
             report=heard.report if not (heard.problem or asked.problem) else None,
-            waited=self.waits.seconds(key, state.desired.uid),
-            problem=problem or heard.problem,
-            known_revision=known.revision if known is not None else 0,
+            waited=self._waited(key, state.desired.uid, problem),
+            problem=problem,
+            known_revision=max(_recorded(cluster), revision_named(heard.report, state.persisted.cluster_id)),
         )
+
+    def _waited(self, key: Key, owner: str, problem: str) -> float:
+        """Not the time of the first question: as long as that may be answered, nothing is known yet."""
+        if problem:
+            return self.waits.seconds(key, owner)
+        self.waits.end(key, owner)
+        return 0.0
 
     def _uses_claim(self, key: Key) -> bool:
         """Whether a cluster has a backup tool that uses its claim for backups."""
@@ -80,14 +87,12 @@ class Stocks:
             return f"its token cannot be read: {error}"
         if self.inquiries.heard(key, state.desired.uid).is_token_refused:
             self.tokens.forget(key)
-        # While a recovery is under way the newest etcd cluster may be one that is not on record yet.
-        running = "" if state.persisted.is_recovering else state.persisted.cluster_id
         tool = Tool(
             uid=pod.metadata.uid,
             owner=state.desired.uid,
             address=(pod.status.pod_ip, PORT),
             token=token,
-            cluster_id=running,
+            cluster_id=state.persisted.cluster_id,
         )
         self.inquiries.renew(key, tool, ASK_AGAIN)
         return ""
@@ -96,6 +101,11 @@ class Stocks:
         """The tool's pod, if it is ready."""
         pods = self.caches.of_cluster(self.caches.pods, key)
         return next((pod for pod in pods if is_of_tool(pod) and _is_ready(pod)), None)
+
+
+def _recorded(cluster: EtcdCluster) -> int:
+    """The revision of the newest backup that the status has."""
+    return cluster.status.backup.revision if cluster.status.backup is not None else 0
 
 
 def _is_ready(pod: Pod) -> bool:
