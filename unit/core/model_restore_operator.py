@@ -8,7 +8,8 @@ operator acts on what it decided, but not for longer than a lease lasts after an
 from dataclasses import dataclass, field, replace
 
 from etcd_operator.core.jobs import JobEnd
-from etcd_operator.core.restores.plan import Act, RestorePlan, plan
+from etcd_operator.core.restores.actions import Act, RestorePlan
+from etcd_operator.core.restores.plan import plan
 from etcd_operator.core.restores.state import (
     COMPLETED,
     FAILED,

@@ -7,8 +7,9 @@ import pytest
 from etcd_operator.api.restores import RestoreFailure, RestoreStatus, Verified
 from etcd_operator.core.jobs import JobEnd
 from etcd_operator.core.restores import result
+from etcd_operator.core.restores.actions import Act
 from etcd_operator.core.restores.identity import identity
-from etcd_operator.core.restores.plan import START_PATIENCE, Act, plan
+from etcd_operator.core.restores.plan import START_PATIENCE, plan
 from etcd_operator.core.restores.result import Report
 from etcd_operator.core.restores.state import (
     ClaimState,

@@ -16,7 +16,8 @@ from etcd_operator.api.meta import RawObject
 from etcd_operator.api.restores import EtcdRestore, RestoreFailure
 from etcd_operator.clock import Clock
 from etcd_operator.core.restores import spec as specs
-from etcd_operator.core.restores.plan import RECHECK, Act, RestorePlan, plan
+from etcd_operator.core.restores.actions import Act, RestorePlan
+from etcd_operator.core.restores.plan import RECHECK, plan
 from etcd_operator.core.restores.state import COMPLETED, FAILED, PENDING, ClaimState
 from etcd_operator.core.restores.status import status
 from etcd_operator.core.status import CATCH_UP
