@@ -61,6 +61,16 @@ def test_when_all_claims_are_handed_over(cluster: ClusterState, phase: str, reas
     assert (made.phase, made.reason) == (phase, reason)
 
 
+@pytest.mark.parametrize("cluster", [ClusterState.ABSENT, ClusterState.FOREIGN, ClusterState.TERMINATING])
+def test_the_jobs_are_removed_before_the_cluster_is_created(cluster: ClusterState) -> None:
+    state = replace(MARKED, cluster=cluster, members=members(ClaimState.MARKED, DONE))
+    for held in (state, replace(MARKED, cluster=cluster, check=DONE)):
+        made = planned(held)
+        assert (made.phase, made.reason, made.act) == ("Pending", "RemovingJobs", Act.REMOVE_JOBS)
+    going = replace(state, members=members(ClaimState.MARKED, replace(DONE, is_terminating=True)))
+    assert planned(going).reason != "RemovingJobs", "a lost node may keep one for ever"
+
+
 def test_a_former_cluster_that_is_being_deleted_is_waited_for() -> None:
     made = planned(replace(BEGUN, cluster=ClusterState.TERMINATING))
     assert (made.reason, made.act) == ("WaitingForDeletion", Act.NOTHING)

@@ -1,9 +1,9 @@
 """The ordered rules for one EtcdRestore. The first with an opinion wins.
 
 Everything is verified before anything is made. Then each member has a claim and a Job that restores to it.
-When all of them have succeeded, the claims are marked as those of one cluster, and the EtcdCluster is
-created, which resumes on them. Until the first claim is marked, a failure removes everything; after that
-no claim: all data is complete, and a cluster that somebody else created may run on it.
+When all of them have succeeded, the claims are marked as those of one cluster, the Jobs are removed, and the
+EtcdCluster is created, which resumes on the claims. Until the first claim is marked, a failure removes
+everything; after that no claim: all data is complete, and a cluster that somebody else created may run on it.
 """
 
 from collections.abc import Callable
@@ -74,11 +74,18 @@ def clean_up(state: RestoreState) -> RestorePlan | None:
 
 
 def finish(state: RestoreState) -> RestorePlan | None:
-    """All claims are handed over: the cluster resumes on them."""
+    """All claims are handed over: the cluster resumes on them.
+
+    Kubernetes deletes no claim that a pod mounts, not even of one that has ended: without the Jobs, the
+    cluster can remove and replace its members.
+    """
     if state.cluster is ClusterState.OURS:
         return RestorePlan(phase=COMPLETED, reason="Restored", message=texts.restored(state))
     if not state.members or any(member.claim is not ClaimState.MARKED for member in state.members):
         return None
+    if state.has_jobs:
+        message = "all members are restored; removing their Jobs"
+        return going("RemovingJobs", message, act=Act.REMOVE_JOBS, requeue_after=SOON)
     name = state.cluster_name
     match state.cluster:
         case ClusterState.ABSENT:
