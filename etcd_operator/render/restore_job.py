@@ -68,13 +68,14 @@ def job(  # noqa: PLR0913 -- all that a Job depends on
     etcd_image: str,
     url: str,
     sha256: str,
+    revision: int,
     claim_uid: str,
 ) -> RawObject:
-    """The Job that restores `member` to its claim. sha256: of the snapshot that was verified.
+    """The Job that restores `member` to its claim. sha256, revision: of the snapshot that was verified.
 
     claim_uid: of the claim, so that another one of that name is not taken for it.
     """
-    bump = f"--bump-revision={bump_at(metadata.creation_timestamp)}"
+    bump = f"--bump-revision={bump_at(metadata.creation_timestamp, revision)}"
     flags = [*keys_flag(access), *flags_of(member, sha256), bump]
     spec = restoring_pod(access, member, url, flags, image=image, etcd_image=etcd_image)
     # The member reads what this pod writes, and runs where its volume is.

@@ -179,6 +179,7 @@ class RestoreReconciler:
                 etcd_image=image_of(self.repository, observed.restore.status.version),
                 url=observed.state.source.url,
                 sha256=snapshot.sha256,
+                revision=snapshot.revision,
                 claim_uid=states[member.name].claim_uid,
             )
             self._create(resources.JOBS, body, objects)
