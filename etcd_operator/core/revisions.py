@@ -20,7 +20,13 @@ Until the year 2300 they stay below 2**53, up to which JSON readers that know on
 _BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 
 
-def bump_at(created: str) -> int:
-    """For what was requested by a resource of this creation time (RFC 3339, as the API server writes it)."""
+def bump_at(created: str, revision: int = 0) -> int:
+    """For what was requested by a resource of this creation time (RFC 3339, as the API server writes it).
+
+    revision: of the backup, 0 while that is not known. The first revision follows from the time alone: so a
+    later restore begins higher also where it goes back to an older backup, and differences do not add up. A
+    backup above that (its differences have added up) is raised by the whole difference.
+    """
     seconds = (instant(created) - _BEGIN).total_seconds()
-    return REVISION_BUMP + max(0, int(seconds)) * PER_SECOND
+    begin = REVISION_BUMP + max(0, int(seconds)) * PER_SECOND
+    return begin - revision if revision < begin else begin

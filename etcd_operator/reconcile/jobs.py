@@ -47,6 +47,10 @@ class JobCaches(Generic[Object]):
         """The pods that Kubernetes made for a Job, by its UID, the oldest first."""
         return _in_order(self.pods.store.by_index(_BY_JOB, job.uid))
 
+    def jobs_of(self, owner: ObjectMeta) -> tuple[Job, ...]:
+        """The Jobs of an owner, by its UID."""
+        return tuple(self.jobs.store.by_index(BY_UID, owner.uid))
+
     def wake(self, enqueue: Callable[[Key], None], restart: Callable[[Key], None]) -> None:
         """Queue the owner that changed, or whose Job or pod did."""
         wake_itself(self.owners, enqueue, restart)
@@ -61,13 +65,16 @@ def job_caches(
     indexes: Mapping[str, Index[Object]] | None = None,
 ) -> JobCaches[Object]:
     """The informers, not yet started. indexes: more of the owners."""
-    by_job: Mapping[str, Index[Pod]] = {_BY_JOB: lambda pod: (pod.metadata.controller_uid,)}
     return JobCaches(
         owners=source.of(resource, kind, indexes={BY_UID: uid_of, **(indexes or {})}),
-        jobs=source.of(resources.JOBS, Job, selector=label),
-        pods=source.of(resources.PODS, Pod, selector=label, indexes=by_job),
+        jobs=source.of(resources.JOBS, Job, selector=label, indexes={BY_UID: _owner_of}),
+        pods=source.of(resources.PODS, Pod, selector=label, indexes={_BY_JOB: _owner_of}),
         label=label,
     )
+
+
+def _owner_of(part: HasMetadata) -> tuple[str, ...]:
+    return (part.metadata.controller_uid,)
 
 
 def uid_of(owner: HasMetadata) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from etcd_operator.api.meta import RawObject
 from etcd_operator.render.command import REPORT_PATH, Volume, container
 from etcd_operator.render.options import from_annotation
+from etcd_operator.render.security import as_etcd
 from etcd_operator.render.steps import (
     COMMAND_ANNOTATION,
     FETCH,
@@ -27,7 +28,11 @@ def fetch_step(
     words = ["seed", *arguments, f"--file={SNAPSHOT_FILE}", f"--report={REPORT_PATH}", "--json"]
     skips = from_annotation("SEED_COMMAND", COMMAND_ANNOTATION)
     snapshot: Volume = (SNAPSHOT_VOLUME, {}, {"mountPath": SNAPSHOT_PATH})
+    pod = spec.get("securityContext", {})
+    as_root = {"runAsUser": 0} if as_etcd(pod) != pod else {}
     return {
         **container(FETCH, image, words, [skips, *env], [snapshot, *volumes]),
-        **{field: main[field] for field in ("resources", "securityContext") if field in main},
+        **{field: main[field] for field in ("resources",) if field in main},
+        # The next step is etcdutl in etcd's image: what is fetched is for its user only.
+        "securityContext": {**main.get("securityContext", {}), **as_root},
     }

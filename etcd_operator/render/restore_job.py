@@ -23,7 +23,7 @@ from etcd_operator.render.backup_job import REPORT, container, keys_flag, pod, p
 from etcd_operator.render.command import SCRATCH
 from etcd_operator.render.pod import DATA_VOLUME
 from etcd_operator.render.restored import DATA_FOLDER, MOUNT_PATH, Member
-from etcd_operator.render.security import security
+from etcd_operator.render.security import as_etcd, security
 
 PROGRESS_PORT = 19998
 """Where the pods report how far they are: numbers of bytes, which need no protection."""
@@ -68,17 +68,18 @@ def job(  # noqa: PLR0913 -- all that a Job depends on
     etcd_image: str,
     url: str,
     sha256: str,
+    revision: int,
     claim_uid: str,
 ) -> RawObject:
-    """The Job that restores `member` to its claim. sha256: of the snapshot that was verified.
+    """The Job that restores `member` to its claim. sha256, revision: of the snapshot that was verified.
 
     claim_uid: of the claim, so that another one of that name is not taken for it.
     """
-    bump = f"--bump-revision={bump_at(metadata.creation_timestamp)}"
+    bump = f"--bump-revision={bump_at(metadata.creation_timestamp, revision)}"
     flags = [*keys_flag(access), *flags_of(member, sha256), bump]
     spec = restoring_pod(access, member, url, flags, image=image, etcd_image=etcd_image)
     # The member reads what this pod writes, and runs where its volume is.
-    spec["securityContext"] = security(template).pod
+    spec["securityContext"] = as_etcd(security(template).pod)
     spec |= placement(metadata, template, required=_required(metadata, template, member))
     spread = spread_among(template, member.labels, _labels(metadata))
     if spread:

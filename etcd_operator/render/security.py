@@ -52,3 +52,13 @@ def security(template: PodTemplate, *, is_root_owned: bool = False) -> Security:
     if template.security_context is not None:
         return Security(pod=template.security_context, container=RESTRICTED.container)
     return AS_ROOT if is_root_owned else RESTRICTED
+
+
+def as_etcd(pod: RawObject) -> RawObject:
+    """A context by which the operator's image runs as the user that etcd's image runs as with `pod`.
+
+    Without a user in the context that is root for etcd's image, and another one for the operator's, which can
+    then neither use the files of etcd nor see its processes. With runAsNonRoot the platform chooses for both.
+    """
+    is_decided = "runAsUser" in pod or pod.get("runAsNonRoot", False)
+    return pod if is_decided else {**pod, "runAsUser": 0}

@@ -14,7 +14,7 @@ from etcd_operator.render.backup_job import keys_flag
 from etcd_operator.render.persistent import member_host
 from etcd_operator.render.restore_job import flags_of, placement, restoring_job, restoring_pod
 from etcd_operator.render.restored import Member
-from etcd_operator.render.security import security
+from etcd_operator.render.security import as_etcd, security
 from etcd_operator.render.urls import PEER_PORT
 from etcd_operator.render.urls import url as url_of
 
@@ -49,7 +49,8 @@ def job(
     member = Member(name=seed, ordinal=ordinal_of(seed), peer_urls=peers, token=recovery.token)
     flags = [*keys_flag(access), *flags_of(member, backup.sha256), f"--bump-revision={recovery.bump}"]
     spec = restoring_pod(access, member, backup.url, flags, image=image, etcd_image=etcd_image)
-    spec["securityContext"] = security(cluster.pod_template, is_root_owned=is_root_owned).pod
+    contexts = security(cluster.pod_template, is_root_owned=is_root_owned)
+    spec["securityContext"] = as_etcd(contexts.pod)
     # The members run meanwhile: where no node is left for the seed, the Job must not start either.
     spec |= placement(metadata, cluster.pod_template, required=required_terms(cluster.pod_template))
     body = restoring_job(metadata, KIND, job_name(cluster, recovery), spec, claim_uid=claim_uid)

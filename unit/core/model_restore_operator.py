@@ -8,7 +8,8 @@ operator acts on what it decided, but not for longer than a lease lasts after an
 from dataclasses import dataclass, field, replace
 
 from etcd_operator.core.jobs import JobEnd
-from etcd_operator.core.restores.plan import Act, RestorePlan, plan
+from etcd_operator.core.restores.actions import Act, RestorePlan
+from etcd_operator.core.restores.plan import plan
 from etcd_operator.core.restores.state import (
     COMPLETED,
     FAILED,
@@ -151,6 +152,8 @@ class Operator:
                         self._create_job(decision.restore, member.name)
             case Act.MARK:
                 self._mark(decision)
+            case Act.REMOVE_JOBS:
+                self._remove_jobs(decision)
             case Act.CREATE_CLUSTER:
                 self._create_cluster(decision)
             case Act.CLEAN_UP:
@@ -205,13 +208,16 @@ class Operator:
             self.world.created.add(decision.restore.uid)
             _judge_cluster(self.world, decision)
 
-    def _clean_up(self, decision: Decision) -> None:
-        uid = decision.restore.uid
+    def _remove_jobs(self, decision: Decision) -> None:
         for seen in decision.state.jobs:
             self._count()
             job = self.world.jobs.get(seen.name)
             if job is not None:
                 job.is_terminating, job.is_running = True, False
+
+    def _clean_up(self, decision: Decision) -> None:
+        uid = decision.restore.uid
+        self._remove_jobs(decision)
         for member in decision.state.members:
             claim = self.world.claims.get(member.name)
             if member.claim is not ClaimState.OURS or claim is None:
@@ -259,3 +265,7 @@ def _judge_end(world: World, restore: Restore) -> None:
         left += [j.name for j in world.jobs.values() if j.owner == restore.uid and _may_write(j)]
         if left:
             world.losses.append(f"{restore.uid} has failed and leaves {left}")
+    if restore.status.phase in (COMPLETED, FAILED):
+        holding = [j.name for j in world.jobs.values() if j.owner == restore.uid and not j.is_terminating]
+        if holding:
+            world.losses.append(f"{restore.uid} has ended, and the pods of {holding} hold its claims")

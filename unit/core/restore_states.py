@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from etcd_operator.api.restores import Verified
 from etcd_operator.core.jobs import JobEnd
-from etcd_operator.core.restores.plan import RestorePlan, plan
+from etcd_operator.core.restores.actions import RestorePlan
+from etcd_operator.core.restores.plan import plan
 from etcd_operator.core.restores.state import ClaimState, JobState, MemberState, RestoreState, SourceState
 
 SNAPSHOT = Verified(revision=7, keys=3, size=100, sha256="ab" * 32, check="manifest", etcd_version="3.6.16")

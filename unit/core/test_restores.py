@@ -7,8 +7,9 @@ import pytest
 from etcd_operator.api.restores import RestoreFailure, RestoreStatus, Verified
 from etcd_operator.core.jobs import JobEnd
 from etcd_operator.core.restores import result
+from etcd_operator.core.restores.actions import Act
 from etcd_operator.core.restores.identity import identity
-from etcd_operator.core.restores.plan import START_PATIENCE, Act, plan
+from etcd_operator.core.restores.plan import START_PATIENCE, plan
 from etcd_operator.core.restores.result import Report
 from etcd_operator.core.restores.state import (
     ClaimState,
@@ -58,6 +59,16 @@ def test_an_accepted_restore_of_another_version_may_be_invalid() -> None:
 def test_when_all_claims_are_handed_over(cluster: ClusterState, phase: str, reason: str) -> None:
     made = planned(replace(MARKED, cluster=cluster))
     assert (made.phase, made.reason) == (phase, reason)
+
+
+@pytest.mark.parametrize("cluster", [ClusterState.ABSENT, ClusterState.FOREIGN, ClusterState.TERMINATING])
+def test_the_jobs_are_removed_before_the_cluster_is_created(cluster: ClusterState) -> None:
+    state = replace(MARKED, cluster=cluster, members=members(ClaimState.MARKED, DONE))
+    for held in (state, replace(MARKED, cluster=cluster, check=DONE)):
+        made = planned(held)
+        assert (made.phase, made.reason, made.act) == ("Pending", "RemovingJobs", Act.REMOVE_JOBS)
+    going = replace(state, members=members(ClaimState.MARKED, replace(DONE, is_terminating=True)))
+    assert planned(going).reason != "RemovingJobs", "a lost node may keep one for ever"
 
 
 def test_a_former_cluster_that_is_being_deleted_is_waited_for() -> None:

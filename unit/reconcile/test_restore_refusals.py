@@ -80,9 +80,10 @@ def test_what_cannot_start_is_refused_before_anything_is_made(
 def test_the_minor_version_of_the_backup_or_the_next_one(made: Restoring, version: str) -> None:
     made.answers["verify"] = {"snapshot": {**SNAPSHOT, "etcdVersion": "3.5.20"}}, 0
     made.made.create(*restore(template={**TEMPLATE, "version": version}))
+    made.until(lambda: bool(made.named("r-0-")))
+    images = {job["spec"]["template"]["spec"]["initContainers"][0]["image"] for job in made.named("r-0-")}
     made.until_ended()
     assert made.made.get(IMPROBABLE, "c")["spec"]["version"] == version.removeprefix("v")
-    images = {job["spec"]["template"]["spec"]["initContainers"][0]["image"] for job in made.named("r-0-")}
     assert images == {f"quay.io/coreos/etcd:v{version.removeprefix('v')}"}
 
 

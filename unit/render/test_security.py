@@ -1,18 +1,22 @@
 """Members' pods comply with the Pod Security Standard `restricted`, unless the resource overrides it."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from etcd_operator.api.meta import RawObject
+from etcd_operator.api.persisted import BackupSource
+from etcd_operator.api.podtemplate import PodTemplate
 from etcd_operator.core.desired import DesiredCluster
+from etcd_operator.core.starts import Seeding
 from etcd_operator.dialects.coreos import CoreosDialect
 from etcd_operator.dialects.improbable import ImprobableDialect
 from etcd_operator.render import ephemeral, persistent, seed
-from etcd_operator.render.security import RESTRICTED, USER
+from etcd_operator.render.security import RESTRICTED, USER, as_etcd
 from unit.dialects.builders import DEFAULTS, coreos_cluster, improbable_cluster
-from unit.render.backups import FILE, backup_job_of
+from unit.render.backups import FILE, backup_job_of, seed_job_of
 from unit.render.cases import (
     BOOTSTRAPPING,
     EPHEMERAL_BOOTSTRAPPING,
@@ -144,3 +148,31 @@ def test_the_check_of_this_file_finds_violations() -> None:
     )
 
     assert found == ["root", "fetch: capabilities", "restore: capabilities", "etcd: capabilities"]
+
+
+@pytest.mark.parametrize(
+    ("context", "user"),
+    [
+        ({}, 0),
+        ({"fsGroup": 2000}, 0),
+        ({"runAsNonRoot": False}, 0),
+        ({"runAsNonRoot": True}, None),
+        ({"runAsUser": 1001}, 1001),
+    ],
+)
+def test_the_image_of_the_operator_works_on_data_as_the_user_of_etcd(
+    context: RawObject, user: int | None
+) -> None:
+    """A context that names no user leaves it to the image, and etcd's runs as root."""
+    template = PodTemplate(security_context=context)
+    assert as_etcd(context).get("runAsUser") == user
+    cluster = replace(PLAIN_PERSISTENT, pod_template=template)
+    job = seed_job_of(cluster, is_root_owned=False)
+    assert job["spec"]["template"]["spec"]["securityContext"].get("runAsUser") == user
+    start = Seeding(token="t", backup=BackupSource(cluster="old", via="Claim"))
+    other = replace(PLAIN_EPHEMERAL, pod_template=template)
+    pod = seed.pod(other, "db-0003", start, image=lambda: "operator")
+    fetch, restore = pod["spec"]["initContainers"]
+    named = {**pod["spec"]["securityContext"], **fetch["securityContext"]}
+    assert named.get("runAsUser") == user
+    assert "runAsUser" not in restore["securityContext"]

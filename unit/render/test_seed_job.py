@@ -18,3 +18,11 @@ def test_it_does_not_run_where_the_seed_could_not() -> None:
     )
     job = seed_job_of(replace(cluster, pod_template=template), is_root_owned=False)
     assert job["spec"]["template"]["spec"]["affinity"]["podAntiAffinity"][REQUIRED] == [apart]
+
+
+def test_on_a_volume_of_root_it_runs_as_root() -> None:
+    """As etcd, whose processes it has to see: the default of the operator's image is another user."""
+    pod = seed_job_of(persistent(), is_root_owned=True)["spec"]["template"]["spec"]
+    assert pod["securityContext"]["runAsUser"] == 0
+    (main,), (programs,) = pod["containers"], pod["initContainers"]
+    assert "runAsUser" not in {**main["securityContext"], **programs["securityContext"]}

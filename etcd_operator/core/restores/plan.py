@@ -1,22 +1,20 @@
 """The ordered rules for one EtcdRestore. The first with an opinion wins.
 
 Everything is verified before anything is made. Then each member has a claim and a Job that restores to it.
-When all of them have succeeded, the claims are marked as those of one cluster, and the EtcdCluster is
-created, which resumes on them. Until the first claim is marked, a failure removes everything; after that
-no claim: all data is complete, and a cluster that somebody else created may run on it.
+When all of them have succeeded, the claims are marked as those of one cluster, the Jobs are removed, and the
+EtcdCluster is created, which resumes on the claims. Until the first claim is marked, a failure removes
+everything; after that no claim: all data is complete, and a cluster that somebody else created may run on it.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from enum import Enum
 
-from etcd_operator.api.restores import RestoreFailure, Verified
+from etcd_operator.api.restores import RestoreFailure
 from etcd_operator.core.jobs import JobEnd
 from etcd_operator.core.restores import texts
+from etcd_operator.core.restores.actions import Act, RestorePlan, ended, failed, going
 from etcd_operator.core.restores.result import failure
 from etcd_operator.core.restores.state import (
     COMPLETED,
-    FAILED,
     PENDING,
     ClaimState,
     ClusterState,
@@ -37,37 +35,8 @@ RECHECK = 10.0
 SOON = 1.0
 """Seconds; for what has no event here: claims, clusters, EtcdBackups."""
 
-
 PROGRESS_POLL = 5.0
 """Seconds; for the progress of pods, which have no right to write it anywhere."""
-
-
-class Act(Enum):
-    """What is done for a restore, after its status was written."""
-
-    NOTHING = "nothing"
-    CREATE_CHECK = "create the Job that verifies the backup"
-    CREATE_CLAIMS = "create the claims that are missing"
-    CREATE_JOBS = "create the Jobs that are missing"
-    MARK = "mark the claims as those of one cluster"
-    CREATE_CLUSTER = "create the EtcdCluster"
-    CLEAN_UP = "remove what was made"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RestorePlan:
-    """What the status reports, what to do, and when to observe again at the latest (seconds).
-
-    snapshot, failure: to be recorded. requeue_after: None for an event.
-    """
-
-    phase: str
-    reason: str
-    message: str
-    act: Act = Act.NOTHING
-    snapshot: Verified | None = None
-    failure: RestoreFailure | None = None
-    requeue_after: float | None = None
 
 
 RestoreRule = Callable[[RestoreState], RestorePlan | None]
@@ -78,8 +47,8 @@ def accept(state: RestoreState) -> RestorePlan | None:
     if state.phase == PENDING:
         return None
     if state.problem:
-        return _ended(RestoreFailure(reason="InvalidSpec", message=state.problem))
-    return _going("Accepted", f"the backup will be restored to the EtcdCluster {state.cluster_name}")
+        return ended(RestoreFailure(reason="InvalidSpec", message=state.problem))
+    return going("Accepted", f"the backup will be restored to the EtcdCluster {state.cluster_name}")
 
 
 def refuse(state: RestoreState) -> RestorePlan | None:
@@ -90,7 +59,7 @@ def refuse(state: RestoreState) -> RestorePlan | None:
         f"{state.problem}: another version of the operator accepted it: use that one, or delete this "
         "EtcdRestore, and what it has made with it"
     )
-    return _going("InvalidSpec", message)
+    return going("InvalidSpec", message)
 
 
 def clean_up(state: RestoreState) -> RestorePlan | None:
@@ -99,30 +68,37 @@ def clean_up(state: RestoreState) -> RestorePlan | None:
         return None
     if state.has_leftovers:
         message = f"removing what was made, because of: {state.failure.message}"
-        return _going("CleaningUp", message, act=Act.CLEAN_UP, requeue_after=SOON)
+        return going("CleaningUp", message, act=Act.CLEAN_UP, requeue_after=SOON)
     message = f"{state.failure.message}{texts.kept(state)}"
-    return _ended(RestoreFailure(reason=state.failure.reason, message=message))
+    return ended(RestoreFailure(reason=state.failure.reason, message=message))
 
 
 def finish(state: RestoreState) -> RestorePlan | None:
-    """All claims are handed over: the cluster resumes on them."""
+    """All claims are handed over: the cluster resumes on them.
+
+    Kubernetes deletes no claim that a pod mounts, not even of one that has ended: without the Jobs, the
+    cluster can remove and replace its members.
+    """
     if state.cluster is ClusterState.OURS:
         return RestorePlan(phase=COMPLETED, reason="Restored", message=texts.restored(state))
     if not state.members or any(member.claim is not ClaimState.MARKED for member in state.members):
         return None
+    if state.has_jobs:
+        message = "all members are restored; removing their Jobs"
+        return going("RemovingJobs", message, act=Act.REMOVE_JOBS, requeue_after=SOON)
     name = state.cluster_name
     match state.cluster:
         case ClusterState.ABSENT:
             message = f"all members are restored; creating the EtcdCluster {name}"
-            return _going("CreatingCluster", message, act=Act.CREATE_CLUSTER, requeue_after=SOON)
+            return going("CreatingCluster", message, act=Act.CREATE_CLUSTER, requeue_after=SOON)
         case ClusterState.TERMINATING:
-            return _going("WaitingForDeletion", texts.waiting(f"EtcdCluster {name}"), requeue_after=SOON)
+            return going("WaitingForDeletion", texts.waiting(f"EtcdCluster {name}"), requeue_after=SOON)
         case _:
             message = (
                 f"somebody else created an EtcdCluster {name} at the last moment: it resumes on the restored "
                 "claims, which are kept"
             )
-            return _ended(RestoreFailure(reason="ClusterExists", message=message))
+            return ended(RestoreFailure(reason="ClusterExists", message=message))
 
 
 def require_free_name(state: RestoreState) -> RestorePlan | None:
@@ -132,16 +108,16 @@ def require_free_name(state: RestoreState) -> RestorePlan | None:
     name = state.cluster_name
     if state.cluster is ClusterState.FOREIGN:
         message = f"there is an EtcdCluster {name} already: delete it and its claims, or choose another name"
-        return _fail("ClusterExists", message)
+        return failed("ClusterExists", message)
     if state.in_the_way:
         message = (
             f"there are claims of a cluster {name} already: {', '.join(state.in_the_way)}: delete them if "
             "their data is not needed, or choose another name"
         )
-        return _fail("ClaimsExist", message)
-    going = (*state.going, *([f"EtcdCluster {name}"] if state.cluster is ClusterState.TERMINATING else []))
-    if going:
-        return _going("WaitingForDeletion", texts.waiting(", ".join(going)), requeue_after=SOON)
+        return failed("ClaimsExist", message)
+    leaving = (*state.going, *([f"EtcdCluster {name}"] if state.cluster is ClusterState.TERMINATING else []))
+    if leaving:
+        return going("WaitingForDeletion", texts.waiting(", ".join(leaving)), requeue_after=SOON)
     return None
 
 
@@ -152,8 +128,8 @@ def await_source(state: RestoreState) -> RestorePlan | None:
     if source.url or not is_needed:
         return None
     if source.is_final or (source.is_missing and state.waited >= SOURCE_PATIENCE):
-        return _fail(source.reason, source.message)
-    return _going(source.reason, source.message, requeue_after=SOON)
+        return failed(source.reason, source.message)
+    return going(source.reason, source.message, requeue_after=SOON)
 
 
 def verify(state: RestoreState) -> RestorePlan | None:
@@ -163,14 +139,14 @@ def verify(state: RestoreState) -> RestorePlan | None:
     job = state.check
     if job is None:
         message = f"creating the Job that verifies {state.source.url}"
-        return _going("Verifying", message, act=Act.CREATE_CHECK, requeue_after=RECHECK)
+        return going("Verifying", message, act=Act.CREATE_CHECK, requeue_after=RECHECK)
     if job.end is JobEnd.SUCCEEDED and job.report is not None and job.report.snapshot is not None:
         snapshot = job.report.snapshot
         if state.source.sha256 not in ("", snapshot.sha256):
             found = f"what is stored at {state.source.url} is another backup than that of the EtcdBackup"
-            return _fail("Replaced", f"{found}: its SHA-256 is {snapshot.sha256}: choose another EtcdBackup")
+            return failed("Replaced", f"{found}: its SHA-256 is {snapshot.sha256}: choose another EtcdBackup")
         message = f"verified: {texts.contents(snapshot)}"
-        return _going("Verified", message, snapshot=snapshot, requeue_after=0.0)
+        return going("Verified", message, snapshot=snapshot, requeue_after=0.0)
     return _await((job,), "Verifying", f"verifying {state.source.url}")
 
 
@@ -181,25 +157,25 @@ def judge(state: RestoreState) -> RestorePlan | None:
         return None
     problem = version_problem(snapshot, state.template_version)
     if problem:
-        return _fail("VersionNotPossible", problem)
+        return failed("VersionNotPossible", problem)
     if state.storage is not None and state.storage < snapshot.size:
         message = f"the database has {snapshot.size} bytes, and each claim requests only {state.storage}: "
-        return _fail("VolumeTooSmall", f"{message}request more in spec.clusterTemplate.spec.storage")
+        return failed("VolumeTooSmall", f"{message}request more in spec.clusterTemplate.spec.storage")
     return None
 
 
 def create_claims(state: RestoreState) -> RestorePlan | None:
     """Make the claims; one that was deleted since then takes its data with it."""
     missing = [member for member in state.members if member.claim is ClaimState.ABSENT]
-    going = (ClaimState.TERMINATING, ClaimState.LEAVING)
-    gone = [m.name for m in state.members if m.claim in going or m.is_replaced] + [
+    leaving = (ClaimState.TERMINATING, ClaimState.LEAVING)
+    gone = [m.name for m in state.members if m.claim in leaving or m.is_replaced] + [
         member.name for member in missing if member.job is not None or state.is_marking
     ]
     if gone:
-        return _fail("ClaimDeleted", f"somebody deleted the claim {', '.join(gone)} of the new cluster")
+        return failed("ClaimDeleted", f"somebody deleted the claim {', '.join(gone)} of the new cluster")
     if not missing:
         return None
-    return _going("CreatingClaims", "creating the claims", act=Act.CREATE_CLAIMS, requeue_after=0.0)
+    return going("CreatingClaims", "creating the claims", act=Act.CREATE_CLAIMS, requeue_after=0.0)
 
 
 def create_jobs(state: RestoreState) -> RestorePlan | None:
@@ -207,7 +183,7 @@ def create_jobs(state: RestoreState) -> RestorePlan | None:
     if all(member.job is not None or member.is_restored for member in state.members):
         return None
     message = f"creating the Jobs that restore {state.source.url}"
-    return _going("Restoring", message, act=Act.CREATE_JOBS, requeue_after=RECHECK)
+    return going("Restoring", message, act=Act.CREATE_JOBS, requeue_after=RECHECK)
 
 
 def await_jobs(state: RestoreState) -> RestorePlan | None:
@@ -222,7 +198,7 @@ def await_jobs(state: RestoreState) -> RestorePlan | None:
 def mark(_state: RestoreState) -> RestorePlan | None:
     """All data is complete."""
     message = "all members are restored; marking their claims as those of one cluster"
-    return _going("Marking", message, act=Act.MARK, requeue_after=0.0)
+    return going("Marking", message, act=Act.MARK, requeue_after=0.0)
 
 
 RULES: tuple[RestoreRule, ...] = (
@@ -253,42 +229,14 @@ def _await(jobs: tuple[JobState, ...], reason: str, message: str) -> RestorePlan
     for job in jobs:
         if job.end is not JobEnd.RUNS:
             why = failure(job.report, why=job.why or "it was deleted", job=job.name)
-            return _fail(why.reason, why.message)
+            return failed(why.reason, why.message)
     waiting = [job for job in jobs if not job.is_running]
     late = [job for job in waiting if job.waited >= START_PATIENCE]
     if late:
         minutes = round(START_PATIENCE / 60)
         message = f"no pod of the Job {late[0].name} ran for {minutes} minutes: {late[0].waits_for}"
-        return _fail("NotStarted", message)
+        return failed("NotStarted", message)
     if waiting:
         left = max(min(START_PATIENCE - job.waited for job in waiting), SOON)
-        return _going("PodPending", f"{message}; {waiting[0].waits_for}", requeue_after=min(left, 60.0))
-    return _going(reason, message, requeue_after=PROGRESS_POLL)
-
-
-def _going(
-    reason: str,
-    message: str,
-    *,
-    act: Act = Act.NOTHING,
-    snapshot: Verified | None = None,
-    requeue_after: float | None = None,
-) -> RestorePlan:
-    return RestorePlan(
-        phase=PENDING, reason=reason, message=message, act=act, snapshot=snapshot, requeue_after=requeue_after
-    )
-
-
-def _fail(reason: str, message: str) -> RestorePlan:
-    """Record why first; what was made is removed after that."""
-    return RestorePlan(
-        phase=PENDING,
-        reason="CleaningUp",
-        message=f"removing what was made, because of: {message}",
-        failure=RestoreFailure(reason=reason, message=message),
-        requeue_after=0.0,
-    )
-
-
-def _ended(why: RestoreFailure) -> RestorePlan:
-    return RestorePlan(phase=FAILED, reason=why.reason, message=why.message)
+        return going("PodPending", f"{message}; {waiting[0].waits_for}", requeue_after=min(left, 60.0))
+    return going(reason, message, requeue_after=PROGRESS_POLL)

@@ -139,10 +139,14 @@ class RestoreState:
         return tuple(job for job in found if job is not None)
 
     @property
+    def has_jobs(self) -> bool:
+        """Whether a Job exists that is not being deleted."""
+        return any(not job.is_terminating for job in self.jobs)
+
+    @property
     def has_leftovers(self) -> bool:
         """Whether something exists that it made, is not handed over, and is not being deleted."""
-        has_job = any(not job.is_terminating for job in self.jobs)
-        return has_job or any(member.claim is ClaimState.OURS for member in self.removable)
+        return self.has_jobs or any(member.claim is ClaimState.OURS for member in self.removable)
 
     @property
     def removable(self) -> tuple[MemberState, ...]:

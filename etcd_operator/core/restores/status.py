@@ -5,7 +5,7 @@ import msgspec
 from etcd_operator.api.meta import Condition, condition, merge_conditions
 from etcd_operator.api.restores import RestoreStatus
 from etcd_operator.core.restores import progress
-from etcd_operator.core.restores.plan import RestorePlan
+from etcd_operator.core.restores.actions import RestorePlan
 from etcd_operator.core.restores.state import COMPLETED, FAILED, PENDING, RestoreState
 
 COMPLETE, FAILURE = "Complete", "Failed"

@@ -16,7 +16,8 @@ from etcd_operator.api.meta import RawObject
 from etcd_operator.api.restores import EtcdRestore, RestoreFailure
 from etcd_operator.clock import Clock
 from etcd_operator.core.restores import spec as specs
-from etcd_operator.core.restores.plan import RECHECK, Act, RestorePlan, plan
+from etcd_operator.core.restores.actions import Act, RestorePlan
+from etcd_operator.core.restores.plan import RECHECK, plan
 from etcd_operator.core.restores.state import COMPLETED, FAILED, PENDING, ClaimState
 from etcd_operator.core.restores.status import status
 from etcd_operator.core.status import CATCH_UP
@@ -63,7 +64,7 @@ class RestoreReconciler:
         if restore is None:
             return self._deleted(key)
         if restore.status.phase in (COMPLETED, FAILED):
-            return self._ended(restore)
+            return self.writes.pass_over(key, lambda objects: self._after_end(restore, objects))
         return self.writes.pass_over(key, lambda objects: self._pass(key, objects))
 
     def _pass(self, key: Key, objects: Objects) -> Result:
@@ -79,6 +80,14 @@ class RestoreReconciler:
         if not self._write(observed, made, objects):
             return self._deleted(key)
         return self._carry_out(observed, made, objects)
+
+    def _after_end(self, restore: EtcdRestore, objects: Objects) -> Result:
+        """Remove the Jobs that an earlier operator has left; the caches know them, nothing is asked."""
+        for job in self.caches.jobs_of(restore.metadata):
+            if not job.metadata.is_deleting:
+                self._require_leadership()
+                objects.remove(resources.JOBS, job.metadata, propagation="Foreground")
+        return self._ended(restore)
 
     def _deleted(self, key: Key) -> Result:
         self.gauges.forget(key)
@@ -126,6 +135,8 @@ class RestoreReconciler:
                 self._create_jobs(observed, objects)
             case Act.MARK:
                 self._mark(observed, objects)
+            case Act.REMOVE_JOBS:
+                self._remove_jobs(observed, objects)
             case Act.CREATE_CLUSTER:
                 self._create_cluster(observed, objects)
             case Act.CLEAN_UP:
@@ -168,6 +179,7 @@ class RestoreReconciler:
                 etcd_image=image_of(self.repository, observed.restore.status.version),
                 url=observed.state.source.url,
                 sha256=snapshot.sha256,
+                revision=snapshot.revision,
                 claim_uid=states[member.name].claim_uid,
             )
             self._create(resources.JOBS, body, objects)
@@ -197,13 +209,17 @@ class RestoreReconciler:
 
     def _clean_up(self, observed: ObservedRestore, objects: Objects) -> None:
         """Remove Jobs and claims, each by the UID that was seen; no claim once one was handed over."""
+        self._remove_jobs(observed, objects)
+        for state in observed.state.removable:
+            if state.claim is ClaimState.OURS:
+                objects.remove(resources.CLAIMS, observed.claims[state.name])
+
+    def _remove_jobs(self, observed: ObservedRestore, objects: Objects) -> None:
+        """And with them their pods, which hold the claims even when they have ended."""
         for job in observed.state.jobs:
             found = objects.find(resources.JOBS, job.name, Job)
             if found is not None and found.metadata.controller_uid == observed.restore.metadata.uid:
                 objects.remove(resources.JOBS, found.metadata, propagation="Foreground")
-        for state in observed.state.removable:
-            if state.claim is ClaimState.OURS:
-                objects.remove(resources.CLAIMS, observed.claims[state.name])
 
     def _fail(self, observed: ObservedRestore, made: RestorePlan, why: RestoreFailure) -> Result:
         """Record a failure that an act has met; the next pass removes what was made."""

@@ -29,6 +29,7 @@ from etcd_operator.kube import resources
 from etcd_operator.kube.views import Job, Pod
 from etcd_operator.reconcile.backups.observe import pod_state
 from etcd_operator.reconcile.backups.schedules.caches import ScheduleCaches
+from etcd_operator.reconcile.backups.schedules.readers import being_read, urls_of
 from etcd_operator.reconcile.failures import Failures, reason_of
 from etcd_operator.reconcile.jobs import end_of, live_pods
 from etcd_operator.reconcile.objects import Objects
@@ -91,7 +92,8 @@ class Pruner:
         spec, status = convert(schedule.spec, ScheduleSpec), schedule.status
         if spec.retention is None:
             raise TypeError("a schedule without a retention has no such Job")
-        urls = (status.last_verified_url, state.newest, status.last_successful_url)
+        read = urls_of(being_read(objects), objects)
+        urls = dict.fromkeys((status.last_verified_url, state.newest, status.last_successful_url, *read))
         body = prune_job.job(
             schedule.metadata,
             spec.backup_template,

@@ -31,6 +31,7 @@ from etcd_operator.reconcile.backups.schedules.caches import ScheduleCaches
 from etcd_operator.reconcile.backups.schedules.figures import ScheduleFigures
 from etcd_operator.reconcile.backups.schedules.observe import ScheduleObserver, scheduled_backup
 from etcd_operator.reconcile.backups.schedules.pruner import Pruner
+from etcd_operator.reconcile.backups.schedules.readers import being_read
 from etcd_operator.reconcile.failures import Failures, reason_of
 from etcd_operator.reconcile.objects import NameTaken, Objects
 from etcd_operator.reconcile.writes import Writes
@@ -85,11 +86,17 @@ class _Pass:
         pruner = self.reconciler.pruner
         prune, after = pruner.act(self.schedule, self.state.prune, made.prune, self.objects)
         self._write(replace(made, prune=prune))
-        for backup in made.surplus:
-            self.objects.remove(resources.BACKUPS, backup)
+        self._remove_surplus(made)
         self.reconciler.failures.passed(self._key)
         waits = [seconds for seconds in (made.requeue_after, after) if seconds is not None]
         return Result(requeue_after=min(waits, default=None))
+
+    def _remove_surplus(self, made: SchedulePlan) -> None:
+        """But for those whose names a restore under way reads; they go when it has ended."""
+        read = {each.name for each in being_read(self.objects)} if made.surplus else set()
+        for backup in made.surplus:
+            if backup.name not in read:
+                self.objects.remove(resources.BACKUPS, backup)
 
     def _start(self, made: SchedulePlan, due: datetime) -> Result | None:
         """Create the EtcdBackup; how the pass ends if that was not possible."""

@@ -1,0 +1,64 @@
+"""What restores under way read: neither a stored backup nor its EtcdBackup is removed beneath them.
+
+Read live, and only before something is removed: that is rare, and a cache may be behind a new EtcdRestore.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from etcd_operator.api.backups import EtcdBackup
+from etcd_operator.api.improbable import EtcdCluster
+from etcd_operator.api.restores import EtcdRestore, RestoreSpec
+from etcd_operator.core.restores import spec as specs
+from etcd_operator.core.restores.state import COMPLETED, FAILED
+from etcd_operator.decoding import parsed
+from etcd_operator.errors import NotFound
+from etcd_operator.kube import resources
+from etcd_operator.reconcile.objects import Objects
+
+
+@dataclass(frozen=True, kw_only=True)
+class Read:
+    """A backup that is being restored. name: of its EtcdBackup. Either may be empty."""
+
+    url: str = ""
+    name: str = ""
+
+
+def being_read(objects: Objects) -> tuple[Read, ...]:
+    """By the EtcdRestores of a namespace, and by recoveries and restores in place of its clusters.
+
+    Raises the errors of `Client`: what cannot be read may be in use.
+    """
+    return (*_by_restores(objects), *_by_clusters(objects))
+
+
+def urls_of(found: tuple[Read, ...], objects: Objects) -> list[str]:
+    """Where what is read is stored; an EtcdRestore that begins may know only the name of its EtcdBackup."""
+    return [url for url in (each.url or _url(each.name, objects) for each in found) if url]
+
+
+def _by_restores(objects: Objects) -> Iterator[Read]:
+    try:
+        listed = objects.client.list(resources.RESTORES, EtcdRestore, namespace=objects.namespace)
+    except NotFound:
+        return  # without its definition there is none
+    for restore in listed.items:
+        spec, _ = parsed(restore.spec, RestoreSpec, lambda _: "")
+        if spec is not None and restore.status.phase not in (COMPLETED, FAILED):
+            url = restore.status.url or specs.url_of(spec.source)
+            yield Read(url=url, name=spec.source.backup_name)
+
+
+def _by_clusters(objects: Objects) -> Iterator[Read]:
+    listed = objects.client.list(resources.IMPROBABLE_CLUSTERS, EtcdCluster, namespace=objects.namespace)
+    for cluster in listed.items:
+        recovery = cluster.status.recovery
+        is_under_way = recovery is not None and recovery.replaces == cluster.status.cluster_id
+        if recovery is not None and is_under_way and recovery.backup is not None:
+            yield Read(url=recovery.backup.url, name=recovery.backup.name)
+
+
+def _url(name: str, objects: Objects) -> str:
+    backup = objects.find(resources.BACKUPS, name, EtcdBackup) if name else None
+    return backup.status.url if backup is not None else ""

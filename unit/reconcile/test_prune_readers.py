@@ -1,0 +1,68 @@
+"""What restores under way read: schedules remove neither what is stored nor the EtcdBackup."""
+
+from typing import Any
+
+import pytest
+
+from etcd_operator.reconcile.backups.schedules.readers import being_read
+from unit.fakes.apiserver.faults import Answer, Request
+from unit.reconcile.bodies import BACKUPS, IMPROBABLE, RESTORES, persistent
+from unit.reconcile.harness import objects_of
+from unit.reconcile.jobs import Made, schedule
+from unit.reconcile.prune_steps import URL, arguments, pruned, prunes, stored
+from unit.reconcile.restoring import Restoring, restore
+from unit.reconcile.schedule_steps import FIRST, let_run
+
+
+def test_what_a_restore_reads_is_kept_until_it_has_ended(made: Made) -> None:
+    """Both what is stored and its EtcdBackup, however many newer ones there are."""
+    world, _ = made
+    backed_up_while(made, restore(source={"backupName": FIRST}))
+    assert f"--keep={FIRST}.db" in arguments(prunes(made)[-1])
+    assert FIRST in world.names(BACKUPS), "the history limit passes it over"
+    world.edit(RESTORES, "r", {"status": {"phase": "Failed"}}, subresource="status")
+    let_run(made, 660.0)
+    assert f"--keep={FIRST}.db" not in arguments(prunes(made)[-1])
+    assert FIRST not in world.names(BACKUPS)
+
+
+@pytest.mark.parametrize("is_under_way", [True, False])
+def test_what_a_recovery_reads_is_kept_until_it_has_ended(made: Made, is_under_way: bool) -> None:
+    recovery = {"generation": 1, "survivor": "", "revision": 7, "version": "3.6.16", "seed": "c-3"}
+    recovery |= {"token": "t", "replaces": "c0de", "backup": {"cluster": "c", "via": "Object", "url": URL}}
+    status = {"recovery": recovery, "clusterID": "c0de" if is_under_way else "c0ffee"}
+    world, _ = made
+    world.create(*persistent("other"))
+    world.edit(IMPROBABLE, "other", {"status": status}, subresource="status")
+    found = being_read(objects_of(world.api))
+    assert [each.url for each in found] == [URL] * is_under_way
+
+
+def backed_up_while(made: Made, body: Any) -> None:
+    """The first backup is stored, a restore of it begins, and five more are taken meanwhile."""
+    world, jobs = made
+    stored(made)
+    world.create(*body)
+    world.run_until(lambda: any("verify" in job["metadata"]["name"] for job in jobs.all()))
+    (check,) = Restoring(world).named("r-verify")
+    Restoring(world).start(check)
+    let_run(made, 1560.0)
+
+
+@pytest.mark.parametrize(("code", "reason", "waits"), [(403, "Forbidden", True), (404, "NotFound", False)])
+def test_without_the_right_to_read_restores_nothing_is_removed(
+    made: Made, code: int, reason: str, waits: bool
+) -> None:
+    """Without their definition there is none. Backups are taken all the same."""
+    world, _ = made
+
+    def refused(request: Request) -> Answer | None:
+        is_meant = request.plural == "etcdrestores" and request.method == "GET"
+        return Answer(code=code, reason=reason, message="refused") if is_meant else None
+
+    world.api.before = refused
+    world.create(*schedule(retention={"maxCount": 1}, successfulBackupsHistoryLimit=1))
+    let_run(made, 960.0)
+    assert (prunes(made) == []) == waits
+    assert (len(world.names(BACKUPS)) == 3) == waits
+    assert (pruned(world)["reason"] == "Forbidden") == waits
