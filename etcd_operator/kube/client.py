@@ -25,7 +25,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from etcd_operator.clock import Clock, SystemClock
-from etcd_operator.decoding import decoder
+from etcd_operator.decoding import read
 from etcd_operator.errors import Gone, Invalid, NotFound, OperatorError, Unavailable
 from etcd_operator.keys import Key
 from etcd_operator.kube.call import Call
@@ -256,7 +256,7 @@ def _parse(label: str, body: bytes, kind: type[T], *, is_write: bool = False) ->
     `Unavailable` for what is no JSON at all: something between us and the API server responded.
     """
     try:
-        return decoder(kind).decode(body)
+        return read(body, kind)
     except msgspec.ValidationError as error:
         raise Invalid(f"{label}: the response does not fit {kind}: {error}") from error
     except msgspec.DecodeError as error:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 import structlog
 
-from etcd_operator.decoding import decoder
+from etcd_operator.decoding import read
 from etcd_operator.keys import Key
 from etcd_operator.kube.resources import Resource
 
@@ -62,10 +62,9 @@ class ServerVersion(msgspec.Struct):
 
 def decode_each(resource: Resource, items: list[msgspec.Raw], kind: type[T]) -> Iterator[T | Key]:
     """Each object as its type, or the key of one that does not fit it (and is logged)."""
-    typed = decoder(kind)
     for raw in items:
         try:
-            yield typed.decode(raw)
+            yield read(raw, kind)
         except msgspec.ValidationError as error:
             yield unreadable(resource, raw, error)
 
@@ -80,6 +79,6 @@ def unreadable(resource: Resource, raw: msgspec.Raw, error: Exception) -> Key:
 def partial(raw: msgspec.Raw) -> Partial:
     """What can be read of any object; empty if not even that."""
     try:
-        return decoder(Partial).decode(raw)
+        return read(raw, Partial)
     except msgspec.ValidationError:
         return Partial()

@@ -19,11 +19,17 @@ class StateReason(Value, frozen=True, kw_only=True):
     exit_code: int = 0
 
 
+class Running(Value, frozen=True, kw_only=True):
+    """Since when a container runs; empty where the kubelet does not report it."""
+
+    started_at: str = ""
+
+
 class ContainerState(Value, frozen=True, kw_only=True):
     """At most one of the three is set."""
 
     waiting: StateReason | None = None
-    running: dict[str, Any] | None = None
+    running: Running | None = None
     terminated: StateReason | None = None
 
 
@@ -37,7 +43,7 @@ class ContainerStatus(Value, frozen=True, kw_only=True):
 
 
 class PodCondition(Value, frozen=True, kw_only=True):
-    """A condition of a pod, a node, a ReplicaSet or a Job."""
+    """A condition of a pod, a node, a ReplicaSet or a Job; its time is empty where its writer gave none."""
 
     type: str
     status: str

@@ -26,7 +26,7 @@ from typing import Generic, TypeVar
 import msgspec
 
 from etcd_operator.clock import Clock
-from etcd_operator.decoding import decoder
+from etcd_operator.decoding import decoder, read
 from etcd_operator.errors import Unavailable
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
@@ -159,7 +159,7 @@ class Watch(Generic[T]):
 
     def _decode(self, raw: msgspec.Raw) -> T | None:
         try:
-            return decoder(self.decode).decode(raw)
+            return read(raw, self.decode)
         except msgspec.ValidationError as error:
             unreadable(self.selection.resource, raw, error)
             return None
