@@ -6,6 +6,7 @@ is readable even then.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
@@ -60,8 +61,25 @@ class ServerVersion(msgspec.Struct):
     minor: str
 
 
-def decode_each(resource: Resource, items: list[msgspec.Raw], kind: type[T]) -> Iterator[T | Key]:
-    """Each object as its type, or the key of one that does not fit it (and is logged)."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """An object that exists and does not fit its type, and why; labels: as far as they can be read."""
+
+    key: Key
+    labels: dict[str, str]
+    error: str
+
+
+class _Labels(msgspec.Struct):
+    labels: dict[str, str] = {}
+
+
+class _Labelled(msgspec.Struct):
+    metadata: _Labels = msgspec.field(default_factory=_Labels)
+
+
+def decode_each(resource: Resource, items: list[msgspec.Raw], kind: type[T]) -> Iterator[T | Unreadable]:
+    """Each object as its type, or what is known of one that does not fit it (and is logged)."""
     for raw in items:
         try:
             yield read(raw, kind)
@@ -69,11 +87,11 @@ def decode_each(resource: Resource, items: list[msgspec.Raw], kind: type[T]) -> 
             yield unreadable(resource, raw, error)
 
 
-def unreadable(resource: Resource, raw: msgspec.Raw, error: Exception) -> Key:
-    """Log that an object does not fit its type and is skipped; its key, empty if it has none."""
-    key = partial(raw).key
-    log.warning("object_unreadable", resource=str(resource), object=str(key), error=str(error))
-    return key
+def unreadable(resource: Resource, raw: msgspec.Raw, error: Exception) -> Unreadable:
+    """Log that an object does not fit its type and is skipped; what is known of it: its key may be empty."""
+    found = Unreadable(key=partial(raw).key, labels=_labels(raw), error=str(error))
+    log.warning("object_unreadable", resource=str(resource), object=str(found.key), error=found.error)
+    return found
 
 
 def partial(raw: msgspec.Raw) -> Partial:
@@ -82,3 +100,10 @@ def partial(raw: msgspec.Raw) -> Partial:
         return read(raw, Partial)
     except msgspec.ValidationError:
         return Partial()
+
+
+def _labels(raw: msgspec.Raw) -> dict[str, str]:
+    try:
+        return read(raw, _Labelled).metadata.labels
+    except msgspec.ValidationError:
+        return {}
