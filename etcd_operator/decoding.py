@@ -46,6 +46,33 @@ def decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
     return known if known is not None else _build(kind)
 
 
+def read(raw: bytes | msgspec.Raw, kind: type[T]) -> T:
+    """JSON that a program in Go wrote: as in Go, a field that is null is one that is not there.
+
+    Go writes null for times, slices and maps without a value; which fields may be null is nowhere declared.
+    Raises `msgspec.DecodeError`, of which `ValidationError` means: it does not fit the type.
+    """
+    try:
+        return decoder(kind).decode(raw)
+    except msgspec.ValidationError:
+        value = _without_nulls(decoder(dict[str, Any]).decode(raw))
+    return decoder(kind).decode(msgspec.json.encode(value))
+
+
+def _without_nulls(value: dict[str, Any]) -> dict[str, Any]:
+    """The same value, changed in place, at any depth; what is null in a list remains."""
+    pending: list[Any] = [value]
+    while pending:
+        each = pending.pop()
+        if isinstance(each, dict):
+            for name in [name for name, part in each.items() if part is None]:
+                del each[name]
+            pending += each.values()
+        elif isinstance(each, list):
+            pending += each
+    return value
+
+
 def convert(value: Any, kind: type[T]) -> T:
     """The value in JSON that was read already. Raises `msgspec.ValidationError`."""
     decoder(kind)

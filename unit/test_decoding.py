@@ -1,16 +1,25 @@
 """msgspec is not safe when two threads decode a type for the first time: nothing here does that."""
 
 import ast
+import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, Literal, get_args, get_origin
 
+import msgspec
 import pytest
 
 import etcd_operator
+from etcd_operator.api import coreos, improbable
+from etcd_operator.api.backup_schedules import EtcdBackupSchedule
+from etcd_operator.api.backups import EtcdBackup
+from etcd_operator.api.restores import EtcdRestore
+from etcd_operator.decoding import read
+from etcd_operator.kube import views
 
 PACKAGE = Path(etcd_operator.__file__).parent
 SOURCES = sorted(PACKAGE.rglob("*.py"))
@@ -187,3 +196,47 @@ def test_only_one_module_decodes_with_msgspec(path: Path) -> None:
 )
 def test_that_check_sees_each_way_to_decode(source: str) -> None:
     assert misuses(source)
+
+
+READ = [
+    *(kind for kind in vars(views).values() if isinstance(kind, type) and issubclass(kind, msgspec.Struct)),
+    *(coreos.EtcdCluster, improbable.EtcdCluster, improbable.EtcdPeer),
+    *(EtcdBackup, EtcdBackupSchedule, EtcdRestore),
+]
+
+
+def least(kind: Any) -> Any:
+    """The least JSON that a type takes."""
+    if get_origin(kind) is Literal:
+        return get_args(kind)[0]
+    if get_origin(kind) in (tuple, dict):
+        return get_origin(kind)()
+    if not isinstance(kind, type) or not issubclass(kind, msgspec.Struct):
+        return "x"
+    fields = msgspec.structs.fields(kind)
+    return {field.encode_name: least(field.type) for field in fields if field.required}
+
+
+@pytest.mark.parametrize("kind", READ)
+def test_a_field_that_go_wrote_as_null_is_read_as_one_that_is_not_there(kind: type[msgspec.Struct]) -> None:
+    known = least(kind)
+    absent = read(json.dumps(known).encode(), kind)
+    for field in msgspec.structs.fields(kind):
+        if not field.required:
+            written = json.dumps({**known, field.encode_name: None}).encode()
+            assert read(written, kind) == absent, field.name
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(b'{"metadata":{},"status":{"conditions":[{"type":"a"}]}}', id="a field is missing"),
+        pytest.param(b'{"metadata":{},"status":{"conditions":[{"type":"a","status":null}]}}', id="or null"),
+        pytest.param(b'{"metadata":{},"status":{"conditions":[null]}}', id="null in a list"),
+        pytest.param(b'{"metadata":5,"status":null}', id="of another type"),
+        pytest.param(b"[]", id="no object"),
+    ],
+)
+def test_what_does_not_fit_a_type_remains_an_error(text: bytes) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        read(text, views.Pod)

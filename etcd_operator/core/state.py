@@ -16,6 +16,14 @@ IN_STEP = 10
 """Entries of the log by which members may differ only because they were not asked at the same moment."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unseen:
+    """Why what is observed may differ from what is there, as reason and message of a hold."""
+
+    reason: str
+    message: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class ClusterState:
     """Everything observed about one cluster at one moment.
@@ -33,6 +41,7 @@ class ClusterState:
     budget: minAvailable of our disruption budget; None if it is missing or not as we made it.
     conflict: why the resource may not use its names, in one sentence; empty if it may.
     is_fresh: the caches show our own last writes.
+    unseen: what of the cluster cannot be read, so that what is observed proves no absence; None if nothing.
     has_quorum: a linearizable read has just passed.
     age: seconds since the resource was made.
     unavailable_for: seconds since status reports that no quorum answers; 0 while one does.
@@ -58,6 +67,7 @@ class ClusterState:
     budget: int | None = None
     conflict: str = ""
     is_fresh: bool = True
+    unseen: Unseen | None = None
     has_quorum: bool = False
     age: float = 0.0
     unavailable_for: float = 0.0

@@ -130,7 +130,8 @@ def conditions(state: ClusterState, plan: Plan) -> tuple[Condition, ...]:
     )
 
 
-Verdict = tuple[bool, str, str]
+Verdict = tuple[bool | None, str, str]
+"""Whether a condition holds, None where that is not known; reason and message."""
 
 
 def available(state: ClusterState) -> Verdict:
@@ -143,6 +144,8 @@ def available(state: ClusterState) -> Verdict:
         return False, "Adopting", "no member of this resource serves yet, only those of the adopted cluster"
     if state.has_quorum:
         return True, "QuorumHealthy", "a quorum answers"
+    if state.unseen is not None:
+        return None, state.unseen.reason, f"whether a quorum answers is not known: {state.unseen.message}"
     if not state.persisted.is_bootstrapped:
         return False, "Creating", "the cluster has not served yet"
     return False, "QuorumLost", "no quorum answers: neither writes nor consistent reads are possible"

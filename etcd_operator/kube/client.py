@@ -25,12 +25,12 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from etcd_operator.clock import Clock, SystemClock
-from etcd_operator.decoding import decoder
-from etcd_operator.errors import Gone, Invalid, NotFound, OperatorError, Unavailable
+from etcd_operator.decoding import read
+from etcd_operator.errors import Conflict, Gone, Invalid, NotFound, OperatorError, Unavailable
 from etcd_operator.keys import Key
 from etcd_operator.kube.call import Call
 from etcd_operator.kube.connections import Abort
-from etcd_operator.kube.decode import ApiResources, ListPage, ServerVersion, decode_each
+from etcd_operator.kube.decode import ApiResources, ListPage, ServerVersion, Unreadable, decode_each
 from etcd_operator.kube.failures import failure, parse_status
 from etcd_operator.kube.resources import Resource, Selection
 from etcd_operator.kube.transport import Method, Request, Response, Stream, Timeouts, Transport
@@ -60,7 +60,14 @@ class Listing(Generic[T]):
 
     items: tuple[T, ...]
     resource_version: str
-    unreadable: tuple[Key, ...] = ()
+    unreadable: tuple[Unreadable, ...] = ()
+
+    def whole(self) -> tuple[T, ...]:
+        """The items. Raises Conflict if an object cannot be read: it must not look like an absent one."""
+        if self.unreadable:
+            names = ", ".join(f"{each.key} ({each.error})" for each in self.unreadable)
+            raise Conflict(f"objects exist that cannot be read: {names}")
+        return self.items
 
 
 def user_agent() -> str:
@@ -192,12 +199,12 @@ class Client:
 
     def _list(self, call: Call, kind: type[T], limit: int) -> Listing[T]:
         items: list[T] = []
-        odd: list[Key] = []
+        odd: list[Unreadable] = []
         query = {**call.query, "limit": str(limit)} if limit else call.query
         while True:
             page = _decode(call, self._run(replace(call, query=query), "GET"), ListPage)
             for item in decode_each(call.resource, page.items or [], kind):
-                if isinstance(item, Key):
+                if isinstance(item, Unreadable):
                     odd.append(item)
                 else:
                     items.append(item)
@@ -256,7 +263,7 @@ def _parse(label: str, body: bytes, kind: type[T], *, is_write: bool = False) ->
     `Unavailable` for what is no JSON at all: something between us and the API server responded.
     """
     try:
-        return decoder(kind).decode(body)
+        return read(body, kind)
     except msgspec.ValidationError as error:
         raise Invalid(f"{label}: the response does not fit {kind}: {error}") from error
     except msgspec.DecodeError as error:

@@ -6,12 +6,13 @@ is readable even then.
 """
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import msgspec
 import structlog
 
-from etcd_operator.decoding import decoder
+from etcd_operator.decoding import read
 from etcd_operator.keys import Key
 from etcd_operator.kube.resources import Resource
 
@@ -60,26 +61,49 @@ class ServerVersion(msgspec.Struct):
     minor: str
 
 
-def decode_each(resource: Resource, items: list[msgspec.Raw], kind: type[T]) -> Iterator[T | Key]:
-    """Each object as its type, or the key of one that does not fit it (and is logged)."""
-    typed = decoder(kind)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable:
+    """An object that exists and does not fit its type, and why; labels: as far as they can be read."""
+
+    key: Key
+    labels: dict[str, str]
+    error: str
+
+
+class _Labels(msgspec.Struct):
+    labels: dict[str, str] = {}
+
+
+class _Labelled(msgspec.Struct):
+    metadata: _Labels = msgspec.field(default_factory=_Labels)
+
+
+def decode_each(resource: Resource, items: list[msgspec.Raw], kind: type[T]) -> Iterator[T | Unreadable]:
+    """Each object as its type, or what is known of one that does not fit it (and is logged)."""
     for raw in items:
         try:
-            yield typed.decode(raw)
+            yield read(raw, kind)
         except msgspec.ValidationError as error:
             yield unreadable(resource, raw, error)
 
 
-def unreadable(resource: Resource, raw: msgspec.Raw, error: Exception) -> Key:
-    """Log that an object does not fit its type and is skipped; its key, empty if it has none."""
-    key = partial(raw).key
-    log.warning("object_unreadable", resource=str(resource), object=str(key), error=str(error))
-    return key
+def unreadable(resource: Resource, raw: msgspec.Raw, error: Exception) -> Unreadable:
+    """Log that an object does not fit its type and is skipped; what is known of it: its key may be empty."""
+    found = Unreadable(key=partial(raw).key, labels=_labels(raw), error=str(error))
+    log.warning("object_unreadable", resource=str(resource), object=str(found.key), error=found.error)
+    return found
 
 
 def partial(raw: msgspec.Raw) -> Partial:
     """What can be read of any object; empty if not even that."""
     try:
-        return decoder(Partial).decode(raw)
+        return read(raw, Partial)
     except msgspec.ValidationError:
         return Partial()
+
+
+def _labels(raw: msgspec.Raw) -> dict[str, str]:
+    try:
+        return read(raw, _Labelled).metadata.labels
+    except msgspec.ValidationError:
+        return {}

@@ -142,7 +142,7 @@ class Reflector(Generic[T]):
             label_selector=self._selection.label_selector,
             abort=self._abort,
         )
-        self._store.replace(listing.items, listing.resource_version, keep=listing.unreadable)
+        self._store.replace(listing.items, listing.resource_version, unreadable=listing.unreadable)
         self._position = listing.resource_version
         self._on_synced()
 
@@ -176,6 +176,8 @@ class Reflector(Generic[T]):
             self._store.remove(event.key, version)
         elif event.object is not None:
             self._store.put(event.object)
+        elif event.unreadable is not None:
+            self._store.turned_unreadable(event.unreadable, version)
         else:
             self._store.advance(version)
         self._position = version

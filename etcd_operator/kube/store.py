@@ -10,6 +10,9 @@ Promises
 - `version` is the version that the store has reached. Within one resource the API server sends changes in the
   order of their versions, so a write of version v is visible once `version >= v`, whatever the object; this
   includes deletions.
+- An object that exists and cannot be read is never an absent one: it is in `unreadable` until it is read
+  again or gone. Its last known value remains, and may be outdated; a change to that is reported as
+  `(old, old)`.
 - Values are returned without a copy: they must be immutable (frozen structs).
 
 Versions are compared as integers if both are (documented as comparable since Kubernetes 1.35, true of every
@@ -22,6 +25,7 @@ from typing import Generic, TypeVar
 
 from etcd_operator.api.meta import HasMetadata
 from etcd_operator.keys import Key
+from etcd_operator.kube.decode import Unreadable
 
 T = TypeVar("T", bound=HasMetadata)
 
@@ -53,7 +57,14 @@ class Store(Generic[T]):
         self._lock = threading.Lock()
         self._values: dict[Key, T] = {}
         self._found: dict[str, dict[str, set[Key]]] = {name: {} for name in self._indexes}
+        self._unreadable: dict[Key, Unreadable] = {}
         self._version = ""
+
+    @property
+    def unreadable(self) -> tuple[Unreadable, ...]:
+        """The objects that exist and cannot be read, ordered by key."""
+        with self._lock:
+            return tuple(self._unreadable[key] for key in sorted(self._unreadable))
 
     @property
     def version(self) -> str:
@@ -81,19 +92,19 @@ class Store(Generic[T]):
         known = self.version
         return known.isdecimal() and int(known) >= version
 
-    def replace(self, items: Iterable[T], version: str, *, keep: Iterable[Key] = ()) -> None:
-        """Become exactly `items`, seen at `version`.
-
-        `keep` are objects that exist but could not be read: their known values are kept.
-        """
+    def replace(self, items: Iterable[T], version: str, *, unreadable: Iterable[Unreadable] = ()) -> None:
+        """Become exactly `items`, seen at `version`; known values of those that cannot be read are kept."""
         fresh = {item.metadata.key: item for item in items}
+        odd = {each.key: each for each in unreadable}
         with self._lock:
-            deleted = self._values.keys() - fresh.keys() - set(keep)
+            turned = [self._values[key] for key in (odd.keys() - self._unreadable) & self._values.keys()]
+            self._unreadable = odd
+            deleted = self._values.keys() - fresh.keys() - odd.keys()
             changes: list[tuple[T | None, T | None]] = [(self._drop(key), None) for key in sorted(deleted)]
             for key, item in fresh.items():
                 changes += self._set(key, item)
             self._version = version
-        self._report(changes)
+        self._report([*changes, *((value, value) for value in turned)])
 
     def put(self, value: T) -> None:
         """Store an added or changed object, unless a newer one is known."""
@@ -102,12 +113,23 @@ class Store(Generic[T]):
             old = self._values.get(key)
             stale = old is not None and is_older(version, old.metadata.resource_version)
             changes = [] if stale else self._set(key, value)
+            self._unreadable.pop(key, None)
             self._advance(version)
         self._report(changes)
+
+    def turned_unreadable(self, found: Unreadable, version: str) -> None:
+        """An object was added or changed at `version`, and cannot be read now."""
+        with self._lock:
+            self._unreadable[found.key] = found
+            old = self._values.get(found.key)
+            self._advance(version)
+        if old is not None:
+            self._on_change(old, old)
 
     def remove(self, key: Key, version: str) -> None:
         """Forget an object that was deleted at `version`, unless a newer one is known."""
         with self._lock:
+            self._unreadable.pop(key, None)
             old = self._values.get(key)
             if old is not None and not is_older(version, old.metadata.resource_version):
                 self._drop(key)

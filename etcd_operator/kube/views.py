@@ -20,11 +20,17 @@ class StateReason(Value, frozen=True, kw_only=True):
     finished_at: str = ""
 
 
+class Running(Value, frozen=True, kw_only=True):
+    """Since when a container runs; empty where the kubelet does not report it."""
+
+    started_at: str = ""
+
+
 class ContainerState(Value, frozen=True, kw_only=True):
     """At most one of the three is set."""
 
     waiting: StateReason | None = None
-    running: dict[str, Any] | None = None
+    running: Running | None = None
     terminated: StateReason | None = None
 
 
@@ -38,7 +44,7 @@ class ContainerStatus(Value, frozen=True, kw_only=True):
 
 
 class PodCondition(Value, frozen=True, kw_only=True):
-    """A condition of a pod, a node, a ReplicaSet or a Job."""
+    """A condition of a pod, a node, a ReplicaSet or a Job; its time is empty where its writer gave none."""
 
     type: str
     status: str

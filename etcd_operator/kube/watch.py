@@ -26,12 +26,12 @@ from typing import Generic, TypeVar
 import msgspec
 
 from etcd_operator.clock import Clock
-from etcd_operator.decoding import decoder
+from etcd_operator.decoding import decoder, read
 from etcd_operator.errors import Unavailable
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
 from etcd_operator.kube.connections import Abort
-from etcd_operator.kube.decode import partial, unreadable
+from etcd_operator.kube.decode import Unreadable, partial, unreadable
 from etcd_operator.kube.failures import failure, parse_status
 from etcd_operator.kube.resources import Selection
 from etcd_operator.kube.transport import NoResponse, Stream
@@ -52,12 +52,16 @@ class EventType(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event(Generic[T]):
-    """One change. `object` is None for a bookmark, and where the object does not fit its type."""
+    """One change. `object` is None for a bookmark, and where the object does not fit its type.
+
+    unreadable: what is known of such an object.
+    """
 
     type: EventType
     key: Key
     resource_version: str
     object: T | None
+    unreadable: Unreadable | None = None
 
 
 class _Frame(msgspec.Struct):
@@ -154,12 +158,11 @@ class Watch(Generic[T]):
         if not version:
             unreadable(self.selection.resource, frame.object, ValueError("it has no resourceVersion"))
             return None
-        value = None if kind is EventType.BOOKMARK else self._decode(frame.object)
-        return Event(type=kind, key=known.key, resource_version=version, object=value)
+        value, odd = (None, None) if kind is EventType.BOOKMARK else self._decode(frame.object)
+        return Event(type=kind, key=known.key, resource_version=version, object=value, unreadable=odd)
 
-    def _decode(self, raw: msgspec.Raw) -> T | None:
+    def _decode(self, raw: msgspec.Raw) -> tuple[T | None, Unreadable | None]:
         try:
-            return decoder(self.decode).decode(raw)
+            return read(raw, self.decode), None
         except msgspec.ValidationError as error:
-            unreadable(self.selection.resource, raw, error)
-            return None
+            return None, unreadable(self.selection.resource, raw, error)

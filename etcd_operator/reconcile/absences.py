@@ -2,7 +2,7 @@
 
 Nothing may shorten that time. So it is in memory, by the monotonic clock of one process: another process
 counts from zero. It begins again, too, whenever this process may not be the leader, could not read the
-EtcdCluster, or made no pass for long (`_longest_gap`).
+EtcdCluster or all that belongs to it, or made no pass for long (`_longest_gap`).
 """
 
 from collections.abc import Callable
@@ -49,7 +49,12 @@ class Absences:
         """For how long those have been missed that are missed now."""
         names = missed(state)
         former = self._counts.pop(key, None)
-        if not names or not self.may_act() or not self._exists(key, state.desired.uid):
+        if (
+            not names
+            or state.unseen is not None
+            or not self.may_act()
+            or not self._exists(key, state.desired.uid)
+        ):
             return NO_ABSENCE
         now = self.clock.monotonic()
         longest = _longest_gap(state.desired.recovers_after or 0.0)

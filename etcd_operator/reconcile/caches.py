@@ -15,6 +15,7 @@ from etcd_operator.dialects.base import Resource
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import Client
+from etcd_operator.kube.decode import Unreadable
 from etcd_operator.kube.informer import Informer, OnCrash
 from etcd_operator.kube.resources import Selection
 from etcd_operator.kube.store import Index
@@ -71,6 +72,20 @@ class Caches(Generic[Cluster]):
     def of_cluster(self, informer: Informer[Object] | None, key: Key) -> tuple[Object, ...]:
         """What belongs to a cluster, ordered by name."""
         return informer.store.by_index(BY_CLUSTER, str(key)) if informer is not None else ()
+
+    def unreadable(self, key: Key) -> Iterator[str]:
+        """What belongs to a cluster, or may, and exists but cannot be read: each as a phrase."""
+        for informer in (self.unlabelled, *self.parts()):
+            for each in informer.store.unreadable:
+                if self._may_be_of(key, each):
+                    yield f"{informer.resource.kind} {each.key.name} ({each.error})"
+
+    def _may_be_of(self, cluster: Key, found: Unreadable) -> bool:
+        """By its label; what has none by its name, because all objects of a cluster begin with its name."""
+        if found.key.namespace != cluster.namespace:
+            return False
+        label, name = found.labels.get(self.label), found.key.name
+        return label == cluster.name if label else f"{name}-".startswith(f"{cluster.name}-")
 
     def wake(self, enqueue: Callable[[Key], None], restart: Callable[[Key], None]) -> None:
         """Queue a cluster's key whenever the cluster or anything that belongs to it changes.

@@ -219,7 +219,7 @@ def _started_lately(state: ContainerState, now: datetime) -> bool:
     """Whether its process has just been started; by a clock that is ahead of ours nobody waits."""
     if state.running is None:
         return False
-    age = now - instant(str(state.running.get("startedAt", "")))
+    age = now - instant(state.running.started_at)
     return timedelta(0) <= age < CLIENTS_RETURN
 
 
@@ -231,7 +231,7 @@ def _is_forsaken(pod: Pod, now: datetime) -> bool:
     ready then shows nothing: see `reconcile.nodes`.
     """
     ready = condition_of(pod.status.conditions, "Ready")
-    if ready is None or ready.status != "False" or ready.reason:
+    if ready is None or ready.status != "False" or ready.reason or not ready.last_transition_time:
         return False
     return now - instant(ready.last_transition_time) > LOST_NODE_GRACE
 

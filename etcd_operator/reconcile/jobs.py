@@ -113,8 +113,8 @@ def wake_owner(
 
 def live_pods(job: Job, objects: Objects) -> tuple[Pod, ...]:
     """The same from the API server: pods may have lost their label. Raises the errors of `Client`."""
-    listed = objects.client.list(resources.PODS, Pod, namespace=objects.namespace)
-    return _in_order(pod for pod in listed.items if pod.metadata.controller_uid == job.metadata.uid)
+    found = objects.client.list(resources.PODS, Pod, namespace=objects.namespace).whole()
+    return _in_order(pod for pod in found if pod.metadata.controller_uid == job.metadata.uid)
 
 
 def _in_order(pods: Iterable[Pod]) -> tuple[Pod, ...]:

@@ -44,7 +44,7 @@ class Nodes:
         """Whether its kubelet has been silent for longer than members on it are waited for."""
         node = self._read(name)
         ready = condition_of(node.status.conditions, "Ready") if node else None
-        if ready is None or ready.status != "Unknown":
+        if ready is None or ready.status != "Unknown" or not ready.last_transition_time:
             return False
         return self._clock.now() - instant(ready.last_transition_time) > LOST_NODE_GRACE
 

@@ -15,8 +15,8 @@ from etcd_operator.core.members import ClaimFacts, Member, PeerFacts, PodFacts, 
 from etcd_operator.core.metrics_pages import needed
 from etcd_operator.core.observation import conflict, is_own_quorum, observed
 from etcd_operator.core.replies import Reply
-from etcd_operator.core.state import ClusterState
-from etcd_operator.core.status import PEER_REFUSED
+from etcd_operator.core.state import ClusterState, Unseen
+from etcd_operator.core.status import NAMED, PEER_REFUSED
 from etcd_operator.core.stock import NO_BACKUPS, NO_STOCK, BackupSight, StockSight
 from etcd_operator.dialects.base import Dialect
 from etcd_operator.etcd.probe import Probe
@@ -115,6 +115,7 @@ class Observer(Generic[Cluster]):
             budget=self._budget(desired),
             conflict=conflict(desired) if self.conflicting_cluster(key, desired.created) else "",
             is_fresh=self.expectations.are_met(key),
+            unseen=self._unseen(key),
             has_quorum=probe.quorum is True and is_own_quorum(found),
             age=(now - instant(desired.created)).total_seconds(),
             unavailable_for=(now - instant(since)).total_seconds() if since else 0.0,
@@ -126,6 +127,15 @@ class Observer(Generic[Cluster]):
             served_for=self.absences.served_for(key, state),
         )
         return replace(state, stock=self.stock_of(cluster, state), backups=self.backups_of(cluster, state))
+
+    def _unseen(self, key: Key) -> Unseen | None:
+        found = sorted(self.caches.unreadable(key))
+        if not found:
+            return None
+        others = " and others" if len(found) > NAMED else ""
+        names = f"{'; '.join(found[:NAMED])}{others}"
+        message = f"objects of this cluster exist and cannot be read: {names}: nothing is changed"
+        return Unseen(reason="ObjectUnreadable", message=message)
 
     def forget(self, key: Key) -> None:
         """The cluster is deleted."""

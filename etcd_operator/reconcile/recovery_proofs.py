@@ -234,12 +234,9 @@ class RecoveryProofs:
 
     def _pods(self, selector: str = "") -> tuple[Pod, ...]:
         """Those of the namespace that these labels select, live. Raises Conflict if any cannot be read."""
-        listing = self.scope.objects.client.list(
+        return self.scope.objects.client.list(
             resources.PODS, Pod, namespace=self.scope.desired.namespace, label_selector=selector
-        )
-        if listing.unreadable:
-            raise Conflict(f"pods cannot be read: {listing.unreadable}: not recovering")
-        return listing.items
+        ).whole()
 
     def etcd(self, at: str) -> EtcdClient:
         """A client of the member that serves clients there."""

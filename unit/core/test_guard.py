@@ -8,7 +8,7 @@ from etcd_operator.core.actions import CreateMemberService, KeepBudget, Plan, St
 from etcd_operator.core.plan import RULES, plan
 from etcd_operator.core.replies import EtcdMember
 from etcd_operator.core.rules import guard
-from etcd_operator.core.state import ClusterState
+from etcd_operator.core.state import ClusterState, Unseen
 from etcd_operator.core.status import CATCH_UP
 from unit.core.builders import (
     answer,
@@ -40,6 +40,12 @@ HELD = [
         10.0,
         id="a taken name is left alone",
     ),
+    pytest.param(
+        not_bootstrapped(persistent(), unseen=Unseen(reason="ObjectUnreadable", message="a pod")),
+        "ObjectUnreadable",
+        10.0,
+        id="what cannot be read may exist",
+    ),
 ]
 
 
@@ -70,7 +76,16 @@ def test_a_stale_observation_is_repeated_soon_and_is_no_problem() -> None:
 
 @pytest.mark.parametrize(
     "rule",
-    [guard.deleting, guard.paused, guard.invalid, guard.stale, guard.conflicting, guard.split, guard.locked],
+    [
+        guard.deleting,
+        guard.paused,
+        guard.invalid,
+        guard.stale,
+        guard.unseen,
+        guard.conflicting,
+        guard.split,
+        guard.locked,
+    ],
 )
 @pytest.mark.parametrize(
     "state",
@@ -114,7 +129,7 @@ def test_the_ids_of_a_split_brain_are_named_in_a_steady_order() -> None:
 
 
 # The order of the guards: of two reasons the earlier is the one that is reported.
-ORDER = ["Deleting", "Paused", "InvalidSpec", "CatchingUp", "NameConflict", "SplitBrain"]
+ORDER = ["Deleting", "Paused", "InvalidSpec", "CatchingUp", "Unseen", "NameConflict", "SplitBrain"]
 
 
 def _with_every_reason_from(first: int) -> ClusterState:
@@ -124,12 +139,13 @@ def _with_every_reason_from(first: int) -> ClusterState:
         state,
         desired=replace(cluster, persisted=state.persisted),
         is_fresh=first > 3,
-        conflict="taken" if first <= 4 else "",
+        unseen=Unseen(reason="Unseen", message="a pod") if first <= 4 else None,
+        conflict="taken" if first <= 5 else "",
         has_client_service=False,
     )
 
 
-@pytest.mark.parametrize("first", range(6), ids=ORDER)
+@pytest.mark.parametrize("first", range(7), ids=ORDER)
 def test_of_several_reasons_the_first_in_order_is_reported(first: int) -> None:
     made = plan(_with_every_reason_from(first))
 
@@ -138,11 +154,12 @@ def test_of_several_reasons_the_first_in_order_is_reported(first: int) -> None:
 
 
 def test_the_rules_stand_in_the_order_of_the_design() -> None:
-    assert [rule.__name__ for rule in RULES][:11] == [
+    assert [rule.__name__ for rule in RULES][:12] == [
         "deleting",
         "paused",
         "invalid",
         "stale",
+        "unseen",
         "conflicting",
         "other_operator",
         "restore_labels",

@@ -10,7 +10,7 @@ from etcd_operator.api.persisted import Bootstrap
 from etcd_operator.core.actions import Plan
 from etcd_operator.core.members import Member, PodProblem
 from etcd_operator.core.plan import plan
-from etcd_operator.core.state import ClusterState
+from etcd_operator.core.state import ClusterState, Unseen
 from etcd_operator.core.status import (
     CONDITIONS,
     awaits_cluster_version,
@@ -33,6 +33,7 @@ from unit.core.builders import (
 
 PAUSED = persistent(is_paused=True)
 INVALID = persistent(problem="no size")
+UNSEEN = Unseen(reason="ObjectUnreadable", message="a pod")
 
 CASES = [
     pytest.param(bootstrapped(), "True", "False", "False", "AsExpected", id="settled"),
@@ -69,6 +70,22 @@ CASES = [
         "True",
         "OutOfSpace",
         id="a full store is reported also while something is done",
+    ),
+    pytest.param(
+        bootstrapped(unseen=UNSEEN, has_quorum=False),
+        "Unknown",
+        "False",
+        "True",
+        "ObjectUnreadable",
+        id="without a quorum nothing is known of members that cannot be seen",
+    ),
+    pytest.param(
+        bootstrapped(unseen=UNSEEN),
+        "True",
+        "False",
+        "True",
+        "ObjectUnreadable",
+        id="a quorum that answers is one, whatever cannot be seen",
     ),
 ]
 

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from etcd_operator.errors import NotFound, Unavailable
+from etcd_operator.errors import Conflict, NotFound, Unavailable
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import PatchKind
 from etcd_operator.kube.resources import NODES, PEERS, PODS
@@ -135,7 +135,14 @@ def test_one_odd_object_does_not_hide_the_others_in_a_list() -> None:
     with client_of(answering(200, listing(pod("a", 5), odd, nameless, pod("b", 6)))) as (client, _):
         found = client.list(PODS, WithSpec)
         assert [item.metadata.name for item in found.items] == ["a", "b"]
-        assert found.unreadable == (Key("", ""), Key("default", "numbered"))
+        assert [each.key for each in found.unreadable] == [Key("", ""), Key("default", "numbered")]
+        with pytest.raises(Conflict, match="default/numbered"):
+            found.whole()
+
+
+def test_a_list_of_which_all_can_be_read_is_whole() -> None:
+    with client_of(answering(200, listing(pod("a", 5)))) as (client, _):
+        assert client.list(PODS, Raw).whole() == (pod("a", 5),)
 
 
 def test_discovery_reports_whether_an_api_is_served() -> None:

@@ -210,8 +210,9 @@ def test_an_odd_object_is_passed_over_and_the_position_moves_on() -> None:
     )
     with following(script) as world:
         until(lambda: "deleted a" in world.reported)
-        assert world.reported == ["added a", "added b", "deleted a"]
+        assert world.reported == ["added a", "changed a", "added b", "deleted a"]
         assert world.watched_from == ["10", "12", "21"]
+        assert world.store.unreadable == ()
 
 
 def test_a_server_that_went_away_is_found_within_five_seconds_without_a_restart() -> None:

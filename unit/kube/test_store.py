@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from etcd_operator.keys import Key
+from etcd_operator.kube.decode import Unreadable
 from etcd_operator.kube.store import Store
 from unit.kube.things import Thing, in_thread, thing
 
@@ -100,12 +101,33 @@ def test_replace_reports_the_difference_with_deletions() -> None:
     assert store.version == "7"
 
 
+def odd(name: str) -> Unreadable:
+    return Unreadable(key=Key("default", name), labels={}, error="no")
+
+
 def test_replace_keeps_what_exists_but_could_not_be_read() -> None:
     store, reported = store_and_reports()
     store.put(thing("a", 1))
-    store.replace([], "5", keep=[A, Key("default", "never-seen")])
+    store.replace([], "5", unreadable=[odd("never-seen"), odd("a")])
     assert store.values() == (thing("a", 1),)
-    assert len(reported) == 1
+    assert store.unreadable == (odd("a"), odd("never-seen"))
+    assert reported[1:] == [(thing("a", 1), thing("a", 1))]
+    store.replace([], "6", unreadable=[odd("a")])
+    assert (store.unreadable, len(reported)) == ((odd("a"),), 2)
+
+
+def test_what_turns_unreadable_is_reported_and_remembered_until_it_is_read_again_or_gone() -> None:
+    store, reported = store_and_reports()
+    store.put(thing("a", 1))
+    for version, name in (("2", "a"), ("3", "b"), ("4", "c")):
+        store.turned_unreadable(odd(name), version)
+    assert (store.version, store.values()) == ("4", (thing("a", 1),))
+    assert reported[1:] == [(thing("a", 1), thing("a", 1))]
+    store.put(thing("a", 5))
+    store.remove(Key("default", "b"), "6")
+    assert store.unreadable == (odd("c"),)
+    store.replace([], "7")
+    assert store.unreadable == ()
 
 
 def test_replace_is_the_truth_even_when_versions_went_back() -> None:

@@ -170,12 +170,19 @@ def test_an_odd_object_is_reported_and_the_others_arrive() -> None:
         (EventType.BOOKMARK, "b", "15"),
     ]
     assert [event.object is None for event in events] == [True, False, True, True]
+    assert [event.unreadable is None for event in events] == [False, True, False, True]
     assert [entry["object"] for entry in logs if entry["event"] == "object_unreadable"] == [
         "default/odd",
         "default/odd",
         "",
         "default/b",
     ]
+
+
+def test_null_is_what_is_not_there_in_an_event_too() -> None:
+    body = {"metadata": {**pod("a", 11)["metadata"], "labels": None}}
+    with watching(streaming(("ADDED", body), Line.end)) as (watch, _):
+        assert [event.object is not None for event in watch] == [True]
 
 
 def test_a_line_that_is_no_json_ends_the_stream_with_an_error() -> None:

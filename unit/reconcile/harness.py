@@ -202,11 +202,17 @@ class Operator:
         if not self._is_served(informer):
             return True
         selection = informer._reflector._selection
-        return self._reported[informer] == {
-            obj["metadata"]["uid"]: obj["metadata"]["resourceVersion"]
+        odd = {(each.key.namespace, each.key.name) for each in informer.store.unreadable}
+        view = [
+            obj["metadata"]
             for obj in self._view(selection.resource)
             if selection.namespace in ("", obj["metadata"].get("namespace"))
             and matches_labels(selection.label_selector, obj)
+        ]
+        unread = {meta["uid"] for meta in view if (meta.get("namespace", ""), meta["name"]) in odd}
+        reported = {uid: v for uid, v in self._reported[informer].items() if uid not in unread}
+        return reported == {
+            meta["uid"]: meta["resourceVersion"] for meta in view if meta["uid"] not in unread
         }
 
     def _view(self, resource: Resource) -> list[Json]:

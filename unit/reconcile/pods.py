@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from etcd_operator.decoding import read
 from etcd_operator.kube.views import Pod
 
 OLD, YOUNG = "2026-01-01T00:00:00Z", "2026-01-01T00:09:56Z"
@@ -20,7 +21,7 @@ def pod(container: dict[str, Any] | None = None, *, created: str = OLD, **status
         "metadata": {"name": "db-0", "uid": "u", "creationTimestamp": created},
         "status": {"podIP": "10.0.0.1", "containerStatuses": statuses, **status},
     }
-    return msgspec.convert(body, Pod)
+    return read(msgspec.json.encode(body), Pod)
 
 
 RUNNING: dict[str, Any] = {"state": {"running": {}}}

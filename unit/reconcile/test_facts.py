@@ -164,13 +164,14 @@ def test_what_keeps_a_pod_from_running(found: Pod, problem: PodProblem | None) -
     [
         pytest.param(RUNNING, "False", "2026-01-01T00:08:59Z", True, id="not ready for more than a minute"),
         pytest.param(RUNNING, "False", "2026-01-01T00:09:00Z", False, id="not ready for a minute"),
+        pytest.param(RUNNING, "False", None, False, id="not ready since a time that nobody wrote"),
         pytest.param(RUNNING, "True", OLD, False, id="ready"),
         pytest.param(RUNNING, "Unknown", OLD, False, id="unknown"),
         pytest.param({}, "False", OLD, False, id="a container that does not run is not ready anyway"),
     ],
 )
 def test_a_node_is_given_up_when_it_has_been_silent_for_long(
-    container: dict[str, Any], status: str, since: str, is_lost: bool
+    container: dict[str, Any], status: str, since: str | None, is_lost: bool
 ) -> None:
     ready = {"type": "Ready", "status": status, "lastTransitionTime": since}
 
@@ -205,6 +206,10 @@ def test_a_pod_with_an_existing_only_start_is_distinguished_from_one_that_joins(
     existing_only = pod_facts(annotated(group, members="a=b", state="existing"), now=NOW)
 
     assert (joins.is_existing_only, existing_only.is_existing_only) == (False, True)
+
+
+def test_a_start_without_a_time_is_not_lately() -> None:
+    assert not pod_facts(pod({"state": {"running": {"startedAt": None}}}), now=NOW).started_lately
 
 
 def test_restarts_are_counted() -> None:

@@ -14,9 +14,10 @@ from unit.reconcile.expected import assert_finished
 LOST = "c-0002"
 
 
-def report(made: Bench, name: str, status: str) -> None:
+def report(made: Bench, name: str, status: str, *, is_timed: bool = True) -> None:
     """What the node's controller reports of it, from now on."""
-    ready = {"type": "Ready", "status": status, "lastTransitionTime": made.clock.now().isoformat()}
+    since = made.clock.now().isoformat() if is_timed else None
+    ready = {"type": "Ready", "status": status, "lastTransitionTime": since}
     objects = made.api.objects
     if name not in made.names(NODES):
         objects.create(NODES, "", {"metadata": {"name": name}})
@@ -60,6 +61,13 @@ def test_a_member_that_was_not_ready_is_lost_with_its_node_after_a_minute() -> N
         assert not is_listed(made)
         made.settle()
         assert_finished(made, COREOS, 3, (0, 1, 3))
+
+
+def test_a_node_that_is_silent_since_a_time_that_nobody_wrote_is_not_lost() -> None:
+    with bootstrapped(*ephemeral()) as made:
+        report(made, hang(made), "Unknown", is_timed=False)
+        made.wait(120.0)
+        assert is_listed(made)
 
 
 def no_node(_: Request) -> Fault | None:

@@ -34,6 +34,13 @@ def stale(state: ClusterState) -> Plan | None:
     return Plan.wait("CatchingUp", "waiting for the cache to catch up", requeue_after=CATCH_UP)
 
 
+def unseen(state: ClusterState) -> Plan | None:
+    """What cannot be read must not look like what is absent."""
+    if state.unseen is None:
+        return None
+    return Plan.hold(state.unseen.reason, state.unseen.message, requeue_after=RETRY_HELD)
+
+
 def conflicting(state: ClusterState) -> Plan | None:
     """Somebody else's object has a name that this cluster needs."""
     if not state.conflict:

@@ -136,10 +136,10 @@ class RestoreObserver:
 def _claims(objects: Objects, cluster: str, members: Iterable[Member]) -> dict[str, ObjectMeta]:
     """All claims that a cluster of this name has, or would have."""
     names = {member.name for member in members}
-    listed = objects.client.list(resources.CLAIMS, Claim, namespace=objects.namespace)
+    listed = objects.client.list(resources.CLAIMS, Claim, namespace=objects.namespace).whole()
     return {
         claim.metadata.name: claim.metadata
-        for claim in listed.items
+        for claim in listed
         if claim.metadata.name in names or restored.is_of_cluster(claim.metadata, cluster)
     }
 

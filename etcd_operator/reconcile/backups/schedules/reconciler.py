@@ -126,13 +126,13 @@ class _Pass:
 
     def _live_backups(self) -> tuple[EtcdBackup, ...]:
         metadata = self.schedule.metadata
-        listed = self.objects.client.list(
+        listing = self.objects.client.list(
             resources.BACKUPS,
             EtcdBackup,
             namespace=metadata.namespace,
             label_selector=f"{SCHEDULE_LABEL}={metadata.name}",
         )
-        return tuple(each for each in listed.items if each.metadata.controller_uid == metadata.uid)
+        return tuple(each for each in listing.whole() if each.metadata.controller_uid == metadata.uid)
 
     def _create(self, due: datetime) -> None:
         template = self.schedule.spec["backupTemplate"]
