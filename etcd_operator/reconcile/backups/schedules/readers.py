@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from etcd_operator.api.backups import EtcdBackup
-from etcd_operator.api.improbable import EtcdCluster
+from etcd_operator.api.persisted import AnyCluster
 from etcd_operator.api.restores import EtcdRestore, RestoreSpec
 from etcd_operator.core.restores import spec as specs
 from etcd_operator.core.restores.state import COMPLETED, FAILED
@@ -51,7 +51,7 @@ def _by_restores(objects: Objects) -> Iterator[Read]:
 
 
 def _by_clusters(objects: Objects) -> Iterator[Read]:
-    listed = objects.client.list(resources.IMPROBABLE_CLUSTERS, EtcdCluster, namespace=objects.namespace)
+    listed = objects.client.list(resources.IMPROBABLE_CLUSTERS, AnyCluster, namespace=objects.namespace)
     for cluster in listed.items:
         recovery = cluster.status.recovery
         is_under_way = recovery is not None and recovery.replaces == cluster.status.cluster_id
