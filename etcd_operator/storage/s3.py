@@ -56,7 +56,16 @@ class S3:
             yield from map(_stored, filter(_is_object, page.get("Contents", ())))
             if not page.get("IsTruncated"):
                 return
-            parameters["ContinuationToken"] = page["NextContinuationToken"]
+            parameters["ContinuationToken"] = self._next(
+                page, parameters.get("ContinuationToken", ""), prefix
+            )
+
+    def _next(self, page: Mapping[str, Any], before: str, prefix: str) -> str:
+        """The token of the next page: with that of this page, the list would have no end."""
+        token = str(expect(page, "NextContinuationToken", self._url(prefix)))
+        if token == before:
+            raise failures.refused(self._url(prefix), "it sends the same page of a list again")
+        return token
 
     def stat(self, name: str) -> Stored | None:
         """See `Store.stat`."""
@@ -66,7 +75,8 @@ class S3:
             self._check_bucket(name)
             return None
         modified = expect(found, "LastModified", self._url(name))
-        return Stored(name=name, size=found["ContentLength"], modified=modified.astimezone(UTC))
+        size = expect(found, "ContentLength", self._url(name))
+        return Stored(name=name, size=size, modified=modified.astimezone(UTC))
 
     def delete(self, name: str) -> None:
         """See `Store.delete`."""

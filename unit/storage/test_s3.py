@@ -2,6 +2,8 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
@@ -254,3 +256,39 @@ def test_a_store_that_ignores_ranges_does_not_continue_with_the_begin(case: Case
     server.app = whole
     with pytest.raises(StoreError, match="it sends the begin of an object when asked for its rest"):
         list(case.store.read("a", 6))
+
+
+def page(token: str) -> bytes:
+    """A page of a list that says that there are more."""
+    return f"""<?xml version="1.0" encoding="UTF-8"?>
+<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Name>bucket</Name><Prefix></Prefix>
+<MaxKeys>1000</MaxKeys><IsTruncated>true</IsTruncated>{token}
+<Contents><Key>a</Key><LastModified>2026-01-01T00:00:00.000Z</LastModified><ETag>"x"</ETag><Size>3</Size></Contents>
+</ListBucketResult>""".encode()
+
+
+@pytest.mark.parametrize(
+    ("token", "says"),
+    [
+        ("<NextMarker>a</NextMarker>", "its answer has no NextContinuationToken"),
+        ("<NextContinuationToken>a</NextContinuationToken>", "it sends the same page of a list again"),
+    ],
+)
+def test_a_list_without_a_way_to_its_next_page_is_refused(
+    case: Case, server: Server, token: str, says: str
+) -> None:
+    """As by a store that knows only the first version of the request, or ignores the token."""
+    server.faults = [says_always(page(token)), says_always(page(token))]
+    with pytest.raises(StoreError, match=says):
+        list(case.store.list(""))
+
+
+def says_always(body: bytes) -> Any:
+    return says(200, body, where=lambda request: request.method == "GET")
+
+
+def test_an_object_without_a_length_is_refused(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = {"LastModified": datetime(2026, 1, 1, tzinfo=UTC)}
+    monkeypatch.setattr(type(case.store), "_run", lambda *_, **__: answer)
+    with pytest.raises(StoreError, match="its answer has no ContentLength"):
+        case.store.stat("a")

@@ -3,7 +3,8 @@
 from semver import Version
 
 from etcd_operator.api.restores import Verified
-from etcd_operator.core.versions import can_restore
+from etcd_operator.core.versions import can_restore, parse_version
+from etcd_operator.errors import InvalidSpec
 
 
 def version_problem(snapshot: Verified, wanted: str) -> str:
@@ -15,6 +16,12 @@ def version_problem(snapshot: Verified, wanted: str) -> str:
             f"spec.clusterTemplate.spec.version{f' to one of {_minors(found)}' if found else ''}"
         )
     version = wanted or found
+    try:
+        release = parse_version(version)
+    except InvalidSpec as error:
+        return f"no EtcdCluster runs etcd {version} ({error}): set spec.clusterTemplate.spec.version"
+    if release.build:
+        return f"etcd {version} is no release: set spec.clusterTemplate.spec.version to one"
     if not can_restore(version):
         field = "spec.clusterTemplate.spec.version"
         return f"etcdutl {version} cannot raise revisions: set {field} to 3.5.10 or later"
