@@ -86,7 +86,7 @@ class Recovery(Value, frozen=True, kw_only=True):
     if its quorum returned in time, so nothing was given up, and for a backup that is restored at creation.
     former: IDs of the clusters that earlier recoveries gave up.
     automatic: it began without a person. settled: the cluster served for long enough since that another one
-    may begin without a person.
+    may begin without a person. unsettled: it followed one after which that was not so.
     bump: how much higher the revisions of the new cluster are.
     in_place: of a cluster that serves. given_up: the latest revision of that cluster, which is given up.
     unheard: its voters that did not answer when it was given up, if its latest revision is not known then.
@@ -105,6 +105,7 @@ class Recovery(Value, frozen=True, kw_only=True):
     former: tuple[str, ...] = ()
     automatic: bool = False
     settled: bool = False
+    unsettled: bool = False
     bump: int = REVISION_BUMP
     in_place: bool = False
     given_up: int = 0

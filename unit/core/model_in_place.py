@@ -172,10 +172,15 @@ def _judge_automatic(world: World, state: ClusterState, recovery: Recovery) -> N
     if resource is None or not recovery.automatic:
         return
     former = resource.persisted.recovery
-    is_second = former is not None and former.automatic and former.replaces and not former.settled
+    is_second = former is not None and former.replaces and not former.settled and _is_unattended(former)
     after = resource.recovers_after
     if after is None or is_second or state.absence.seconds < after:
         world.losses.append(f"a recovery from {recovery.survivor} begins by itself")
+
+
+def _is_unattended(recovery: Recovery) -> bool:
+    """Whether it began without a person, or followed one that did, before that had settled."""
+    return recovery.automatic or recovery.unsettled
 
 
 def _judge_source(world: World, state: ClusterState, recovery: Recovery) -> None:

@@ -134,6 +134,11 @@ def test_where_a_quorum_may_come_about_or_a_person_decides_nothing_counts(state:
             with_record(automatic(persistents.lost()), recovery=former()), True, id="after one on request"
         ),
         pytest.param(
+            with_record(automatic(persistents.lost()), recovery=former(unsettled=True)),
+            False,
+            id="after a proven one that followed another one",
+        ),
+        pytest.param(
             with_record(
                 automatic(persistents.lost()),
                 recovery=msgspec.structs.replace(former(automatic=True), replaces=""),
@@ -200,7 +205,8 @@ def test_the_message_reports_why_it_does_not_begin() -> None:
     recent = with_record(automatic(persistents.lost()), recovery=former(automatic=True))
 
     assert (
-        "because the last recovery did, and the cluster has not served for 1 h since" in plan(recent).message
+        "because an earlier recovery did, and the cluster has not served for 1 h since"
+        in plan(recent).message
     )
     uncounted = replace(automatic(persistents.lost()), absence=Absence())
     assert "by itself" not in plan(uncounted).message

@@ -46,6 +46,21 @@ def test_a_proven_loss_does_not_wait_for_the_time_and_is_not_automatic() -> None
     assert remembered.persisted.recovery == ephemerals.RECOVERY
 
 
+def test_a_proven_recovery_in_between_allows_no_second_one_without_a_person() -> None:
+    """The cluster has not served for an hour since the first."""
+    first = msgspec.structs.replace(ephemerals.RECOVERY, replaces="feed", automatic=True)
+    remembered = plan(with_record(silenced(3, gone=(0, 1)), recovery=first)).actions[1]
+    assert isinstance(remembered, Remember)
+    second = remembered.persisted.recovery
+    assert second is not None
+    assert (second.automatic, second.unsettled) == (False, True)
+
+    served = msgspec.structs.replace(second, replaces="beef")
+    made = plan(with_record(automatic(silenced(3, 1, gone=(0,))), recovery=served))
+    assert (made.stage, made.actions) == (Stage.HELD, ())
+    assert "because an earlier recovery did" in made.message
+
+
 HELD = [
     pytest.param(automatic(silenced(3, 0, 1), AFTER - 1.0), "it begins by itself", id="not yet"),
     pytest.param(automatic(silenced(5, 3, gone=(0, 1, 2)), 9.0), "it begins by itself", id="no quorum"),

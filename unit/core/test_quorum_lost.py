@@ -309,10 +309,10 @@ def beside_given_up(*left: int) -> ClusterState:
         members.append(silent(state.desired, each.name, answer=reply, pod=going))
     for each in new:
         is_left = int(each.name[-1]) in left
-        reply = answer(each.name, new, leader="", revision=10**9) if is_left else None
+        alive = answer(each.name, new, leader="", revision=10**9) if is_left else None
         found = pod(each.name) if is_left else None
         members.append(
-            silent(state.desired, each.name, has_service=True, answer=reply, entry=each, pod=found)
+            silent(state.desired, each.name, has_service=True, answer=alive, entry=each, pod=found)
         )
     record = msgspec.structs.replace(RECOVERY, replaces="feed", automatic=True, settled=True)
     return with_record(replace(state, members=tuple(members)), recovery=record, next_ordinal=6)

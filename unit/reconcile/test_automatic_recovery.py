@@ -179,7 +179,7 @@ def test_a_second_loss_soon_after_waits_for_a_person() -> None:
         made.clock.advance(SETTLED - 60.0)
         lose_again(made)
         assert made.status(IMPROBABLE)["recovery"]["generation"] == 1
-        assert "it does not begin by itself, because the last recovery did" in message(made)
+        assert "it does not begin by itself, because an earlier recovery did" in message(made)
         new = made.status(IMPROBABLE)["clusterID"]
         ask(made, f"{new}/c-5/2")
         made.settle()

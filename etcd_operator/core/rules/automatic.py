@@ -48,7 +48,7 @@ def _is_held(state: ClusterState) -> bool:
 def is_due(state: ClusterState) -> bool:
     """Whether those that do not answer may be given up now."""
     after = state.desired.recovers_after
-    if after is None or not state.absence.since or _is_recent(state.persisted.recovery):
+    if after is None or not state.absence.since or is_recent(state.persisted.recovery):
         return False
     return state.absence.seconds >= after
 
@@ -64,9 +64,9 @@ def outlook(state: ClusterState) -> str:
     after = state.desired.recovers_after
     if after is None:
         return ""
-    if _is_recent(state.persisted.recovery):
+    if is_recent(state.persisted.recovery):
         return (
-            "; it does not begin by itself, because the last recovery did, and the cluster has not served "
+            "; it does not begin by itself, because an earlier recovery did, and the cluster has not served "
             f"for {duration(int(SETTLED))} since"
         )
     if not state.absence.since:
@@ -77,10 +77,16 @@ def outlook(state: ClusterState) -> str:
     )
 
 
-def _is_recent(recovery: Recovery | None) -> bool:
-    return recovery is not None and bool(recovery.replaces) and recovery.automatic and not recovery.settled
+def is_recent(recovery: Recovery | None) -> bool:
+    """Whether one began without a person, and the cluster has not served for long enough since.
+
+    A proven recovery that followed it changes nothing of that.
+    """
+    if recovery is None or not recovery.replaces or recovery.settled:
+        return False
+    return recovery.automatic or recovery.unsettled
 
 
 def is_settling(state: ClusterState) -> bool:
     """Whether the cluster serves after a recovery without a person, and that is not on record yet."""
-    return state.has_quorum and not state.persisted.is_recovering and _is_recent(state.persisted.recovery)
+    return state.has_quorum and not state.persisted.is_recovering and is_recent(state.persisted.recovery)

@@ -26,6 +26,7 @@ from etcd_operator.core.backup_tool.report import VerifiedBackup
 from etcd_operator.core.members import Member, ordinal_of
 from etcd_operator.core.recoveries import missing, source_of
 from etcd_operator.core.recovery_actions import ConfirmLoss, ConfirmNothingLeft, DropUnassigned
+from etcd_operator.core.rules.automatic import is_recent
 from etcd_operator.core.rules.from_backup import all_there_is, newer_than
 from etcd_operator.core.rules.given_up import loss_of, returned
 from etcd_operator.core.rules.loss import Left, is_gone
@@ -147,6 +148,7 @@ def _is_unassigned(member: Member) -> bool:
 
 def start(state: ClusterState, recovery: Recovery, proof: ConfirmLoss | ConfirmNothingLeft) -> Plan:
     """Record the recovery after a proof, then create its seed."""
+    recovery = msgspec.structs.replace(recovery, unsettled=is_recent(state.persisted.recovery))
     persisted = replace(state.persisted, recovery=recovery, next_ordinal=ordinal_of(recovery.seed))
     return Plan.act(
         proof,
