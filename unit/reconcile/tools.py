@@ -8,6 +8,7 @@ from etcd_operator.core.backup_tool.report import LastFailure, NewestBackup, Sto
 from etcd_operator.core.members import PodFacts
 from etcd_operator.core.restores.result import Progress
 from etcd_operator.core.survivor_report import SurvivorReport
+from etcd_operator.keys import Key
 from etcd_operator.reconcile.backup_tool.inquiries import AskSurvivor
 from etcd_operator.reconcile.readers import Readers
 
@@ -19,9 +20,13 @@ Address = tuple[str, int]
 OWN_IMAGE = "localhost/etcd-operator:test"
 
 
-def readers_of(etcds: AskSurvivor, refused: Callable[[PodFacts, str], None] = lambda *_: None) -> Readers:
-    """Readers. etcds: asks one. refused: see `Readers`."""
-    return Readers(own_image=lambda: OWN_IMAGE, ask=etcds, refused=refused)
+def readers_of(
+    etcds: AskSurvivor,
+    refused: Callable[[PodFacts, str], None] = lambda *_: None,
+    is_refused: Callable[[Key, PodFacts], bool] = lambda *_: False,
+) -> Readers:
+    """Readers. etcds: asks one. refused, is_refused: see `Readers`."""
+    return Readers(own_image=lambda: OWN_IMAGE, ask=etcds, refused=refused, is_refused=is_refused)
 
 
 def stored(revision: int = 7, count: int = 1, since: float = 0.0, **more: object) -> ToolReport:
