@@ -29,14 +29,17 @@ def readers_of(
     return Readers(own_image=lambda: OWN_IMAGE, ask=etcds, refused=refused, is_refused=is_refused)
 
 
-def stored(revision: int = 7, count: int = 1, since: float = 0.0, **more: object) -> ToolReport:
-    """The report of a tool whose newest backup has this revision."""
+def stored(
+    revision: int = 7, count: int = 1, since: float = 0.0, cluster_id: str = "c0de", **more: object
+) -> ToolReport:
+    """The report of a tool whose newest backup has this revision, and is of this etcd cluster."""
     newest = NewestBackup(
         name=f"3.6.16_{revision:016x}_etcd.backup",
         time="2026-01-01T00:00:00Z",
         revision=revision,
         size=20512,
         etcd_version="3.6.16",
+        cluster_id=cluster_id,
         took=0.4,
     )
     fields = {"newest": newest, "count": count, "total_size": 20512 * count, "since_success": since, **more}

@@ -7,6 +7,7 @@ threads of its own; no pass waits for it.
 from dataclasses import dataclass
 
 from etcd_operator.api.coreos import EtcdCluster
+from etcd_operator.api.coreos_backup import BackupStatus
 from etcd_operator.core.backup_tool.policy import wanted
 from etcd_operator.core.backup_tool.report import Stock
 from etcd_operator.core.rules.from_backup import ASK_AGAIN
@@ -50,13 +51,12 @@ class Stocks:
             return NO_STOCK
         problem = asked.problem or self._ask(key, state)
         heard = self.inquiries.heard(key, state.desired.uid)
-        known = cluster.status.backup
         return StockSight(
             is_kept=True,
             report=heard.report if not (heard.problem or asked.problem) else None,
             waited=self.waits.seconds(key, state.desired.uid),
             problem=problem or heard.problem,
-            known_revision=known.revision if known is not None else 0,
+            known_revision=_known_revision(cluster.status.backup, state),
         )
 
     def _uses_claim(self, key: Key) -> bool:
@@ -96,6 +96,13 @@ class Stocks:
         """The tool's pod, if it is ready."""
         pods = self.caches.of_cluster(self.caches.pods, key)
         return next((pod for pod in pods if is_of_tool(pod) and _is_ready(pod)), None)
+
+
+def _known_revision(known: BackupStatus | None, state: ClusterState) -> int:
+    """Of the newest backup as the status names it; that of a deleted cluster of this name does not count."""
+    if known is None or known.cluster_id not in ("", state.persisted.cluster_id):
+        return 0
+    return known.revision
 
 
 def _is_ready(pod: Pod) -> bool:
