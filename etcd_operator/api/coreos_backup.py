@@ -81,8 +81,9 @@ class BackupStatus(Value, frozen=True, kw_only=True):
     """What is stored, as the backup tool last reported it; it remains while the tool does not answer.
 
     time (RFC 3339), name, revision, size (bytes of the snapshot), etcd_version: of the newest backup; empty
-    or 0 if there is none. took: seconds, 0 if the tool does not know it. count, total_size (stored bytes): of
-    all complete backups.
+    or 0 if there is none. cluster_id: of the etcd cluster that it was taken from, hexadecimal; empty where an
+    earlier version has written the status. took: seconds, 0 if the tool does not know it. count, total_size
+    (stored bytes): of all complete backups.
     """
 
     time: str = ""
@@ -90,6 +91,7 @@ class BackupStatus(Value, frozen=True, kw_only=True):
     revision: int = 0
     size: int = 0
     etcd_version: str = ""
+    cluster_id: str = msgspec.field(default="", name="clusterID")
     took: float = 0.0
     count: int = 0
     total_size: int = 0

@@ -224,6 +224,7 @@ COREOS_CLUSTER = {
     "status.backup.revision": "etcd's revision in the newest backup.",
     "status.backup.size": "The size of the newest backup in bytes.",
     "status.backup.etcdVersion": "The version of etcd that sent the newest backup.",
+    "status.backup.clusterID": "etcd's ID of the cluster in the newest backup, in hexadecimal.",
     "status.backup.took": "The seconds that the newest backup took; absent if that is not known.",
     "status.backup.count": "The number of backups.",
     "status.backup.totalSize": "The bytes that all backups take.",

@@ -6,10 +6,12 @@ the rest see `backup.order`.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 
 from etcd_operator.backup.catalog import Entry, State, entries
 from etcd_operator.backup.manifest import Manifest
 from etcd_operator.backup.order import Stamp, newest_first
+from etcd_operator.backup.retention import AHEAD
 from etcd_operator.backup_tool.names import Name, parse
 from etcd_operator.storage.errors import AccessDenied
 from etcd_operator.storage.protocol import Store
@@ -17,11 +19,12 @@ from etcd_operator.storage.protocol import Store
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredBackup:
-    """A complete backup. path: its name in the store."""
+    """A complete backup. path: its name in the store. modified: when it came there, by the store's clock."""
 
     path: str
     name: Name
     manifest: Manifest
+    modified: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,12 +86,13 @@ class Inventory:
 NOTHING = Inventory()
 
 
-def load(store: Store, folder: str, *, running: str = "") -> Inventory:
+def load(store: Store, folder: str, *, now: datetime, running: str = "") -> Inventory:
     """What is in `folder`; nothing below it, and nothing beside it. Raises the store's errors.
 
     Also for a single manifest that may not be read: without it nobody knows which backup is the newest.
 
-    running: the ID of the etcd cluster that runs now, empty if that is not known.
+    now: later times are mistakes. running: the ID of the etcd cluster that runs now, empty if that is not
+    known.
     """
     found = [entry for entry in entries(store, folder) if _name(entry, folder) is not None]
     for entry in found:
@@ -96,7 +100,7 @@ def load(store: Store, folder: str, *, running: str = "") -> Inventory:
             raise AccessDenied(entry.problem)
     backups = [backup for entry in found if (backup := _backup(entry, folder)) is not None]
     return Inventory(
-        backups=ordered(backups, running=running),
+        backups=_ordered(backups, latest=now + AHEAD, running=running),
         incomplete=tuple(entry.name for entry in found if entry.state is State.INCOMPLETE),
         bare=tuple(entry.name for entry in found if entry.state is State.OBJECT_MISSING),
     )
@@ -112,13 +116,20 @@ def find(store: Store, folder: str, name: str) -> StoredBackup | None:
     return None
 
 
-def ordered(backups: Iterable[StoredBackup], *, running: str = "") -> tuple[StoredBackup, ...]:
-    """The newest first."""
-    return tuple(placed.backup for placed in newest_first(backups, _stamp, running=running))
+def _ordered(backups: Iterable[StoredBackup], *, latest: datetime, running: str) -> tuple[StoredBackup, ...]:
+    """The newest first.
 
+    Where the clock of a tool was ahead, its only backup would remain the newest until that time has come: a
+    time after `latest` is replaced by that at which the store received it.
+    """
 
-def _stamp(backup: StoredBackup) -> Stamp:
-    return Stamp(backup.manifest.cluster_id, backup.name.revision, backup.manifest.time)
+    def stamp(backup: StoredBackup) -> Stamp:
+        time = backup.manifest.time
+        if time > latest:
+            time = min(time, backup.modified)
+        return Stamp(backup.manifest.cluster_id, backup.name.revision, time)
+
+    return tuple(placed.backup for placed in newest_first(backups, stamp, running=running, latest=latest))
 
 
 def _name(entry: Entry, folder: str) -> Name | None:
@@ -127,6 +138,6 @@ def _name(entry: Entry, folder: str) -> Name | None:
 
 def _backup(entry: Entry, folder: str) -> StoredBackup | None:
     name = _name(entry, folder)
-    if name is None or entry.manifest is None or entry.state is not State.COMPLETE:
+    if name is None or entry.manifest is None or entry.stored is None or entry.state is not State.COMPLETE:
         return None
-    return StoredBackup(path=entry.name, name=name, manifest=entry.manifest)
+    return StoredBackup(path=entry.name, name=name, manifest=entry.manifest, modified=entry.stored.modified)

@@ -9,7 +9,7 @@ from pathlib import Path
 import structlog
 
 from etcd_operator.backup_tool.api import Api
-from etcd_operator.backup_tool.inventory import find, load
+from etcd_operator.backup_tool.inventory import Inventory, find, load
 from etcd_operator.backup_tool.runner import STALL_SECONDS, Runner
 from etcd_operator.backup_tool.server import ApiServer
 from etcd_operator.backup_tool.stock import StockKeeper
@@ -63,8 +63,12 @@ def running(config: Config, clock: Clock | None = None) -> Iterator[tuple[Worker
     )
     worker = Worker(runner, interval=config.interval, clock=clock)
     thread = threading.Thread(target=worker.run, name="backups")
+
+    def listed(running: str) -> Inventory:
+        return load(opened(), folder, now=clock.now(), running=running)
+
     stock = StockKeeper(
-        load=lambda cluster_id: load(opened(), folder, running=cluster_id or worker.cluster_id),
+        load=lambda cluster_id: listed(cluster_id or worker.cluster_id),
         open_store=opened,
         storing=storing,
         clock=clock,
@@ -72,7 +76,7 @@ def running(config: Config, clock: Clock | None = None) -> Iterator[tuple[Worker
     api = Api(
         worker=worker,
         stock=stock,
-        load=lambda: load(opened(), folder, running=worker.cluster_id),
+        load=lambda: listed(worker.cluster_id),
         find=lambda name: find(opened(), folder, name),
         open_store=opened,
         token_file=config.token_file,

@@ -81,7 +81,7 @@ class Runner:
 
     def load(self, running: str = "") -> Inventory:
         """What is stored. running: the ID of the etcd cluster that runs. Raises the store's errors."""
-        return inventory.load(self.open_store(), self.folder, running=running)
+        return self._listed(self.open_store(), running)
 
     def turn(self) -> Turn:
         """Store a backup if the revision has grown. Raises `OperatorError`."""
@@ -89,13 +89,13 @@ class Runner:
         with closing(Channels()) as channels, self.storing.of(lambda: self._choose(channels)) as chosen:
             running = hex_id(chosen.status.cluster_id)
             store = self.open_store()
-            before = inventory.load(store, self.folder, running=running)
+            before = self._listed(store, running)
             self._remove_leftovers(store, before.incomplete)
             newest = before.newest_of(running)
             if newest is not None and newest.name.revision >= chosen.status.revision:
                 return Turn(inventory=before, is_new=False)
             is_new = self._store(store, channels, chosen, before)
-            after = inventory.load(store, self.folder, running=running)
+            after = self._listed(store, running)
             if is_new:
                 after = self._purged(store, after, running)
         return Turn(inventory=after, is_new=is_new, took=self.clock.monotonic() - begin)
@@ -106,12 +106,15 @@ class Runner:
         Raises the store's errors.
         """
         store = self.open_store()
-        found = inventory.load(store, self.folder)
+        found = self._listed(store)
         for backup in found.surplus(0):
             _remove(store, backup)
         for path in (*found.bare, *found.incomplete):
             remove(store, path)
-        return inventory.load(store, self.folder)
+        return self._listed(store)
+
+    def _listed(self, store: Store, running: str = "") -> Inventory:
+        return inventory.load(store, self.folder, now=self.clock.now(), running=running)
 
     def _choose(self, channels: Channels) -> source.Source:
         """The best member; by the address of the Service if members cannot be reached by theirs."""
@@ -165,7 +168,7 @@ class Runner:
                 _remove(store, backup)
             for path in after.bare:
                 store.delete(name_of(path))
-            return inventory.load(store, self.folder, running=running)
+            return self._listed(store, running)
         except OperatorError as error:
             log.warning("purge_failed", error=str(error))
             return after

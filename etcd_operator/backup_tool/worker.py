@@ -154,6 +154,7 @@ class Worker:
             revision=newest.name.revision,
             size=newest.manifest.size,
             etcd_version=newest.manifest.etcd_version,
+            cluster_id=newest.manifest.cluster_id,
             took=round(self._took.get(newest.path, 0.0), 1),
         )
 

@@ -98,9 +98,10 @@ def _from_store(options: argparse.Namespace, request: "Request") -> "Fetched":
     from etcd_operator.backup_tool.inventory import load
     from etcd_operator.backup_tool.process import place
     from etcd_operator.backup_tool.seed import from_store
+    from etcd_operator.clock import SystemClock
 
     if not options.source.partition("?")[0].endswith("/") or not options.folder:
         raise outcome.UsageError("either --tool, or --from with / at its end and --folder")
     opened, folder = place(options.source, options.folder)
     store = opened()
-    return from_store(store, load(store, folder), request, options.file)
+    return from_store(store, load(store, folder, now=SystemClock().now()), request, options.file)

@@ -111,7 +111,10 @@ class Parts(Generic[Cluster]):
             on_call=wiring.on_call,
             clock=wiring.clock,
             readers=Readers(
-                own_image=wiring.backup_image, ask=wiring.ask_survivor, refused=self.readings.refuse
+                own_image=wiring.backup_image,
+                ask=wiring.ask_survivor,
+                refused=self.readings.refuse,
+                is_refused=self.readings.is_refused,
             ),
             may_act=wiring.may_act,
             leads_for=wiring.leads_for,

@@ -13,7 +13,8 @@ from etcd_operator.core.members import PodFacts
 from etcd_operator.core.recovery_actions import ReadMember
 from etcd_operator.core.starts import Seeding, Start
 from etcd_operator.core.survivor_report import SurvivorReport
-from etcd_operator.errors import Conflict, TerminalError
+from etcd_operator.errors import Conflict, NotLeading, TerminalError, Unavailable
+from etcd_operator.keys import Key
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Pod, Written
 from etcd_operator.reconcile.backup_tool.inquiries import AskSurvivor
@@ -26,16 +27,21 @@ SUBRESOURCE = "ephemeralcontainers"
 
 @dataclass(frozen=True, kw_only=True)
 class Readers:
-    """own_image: the operator's. ask: a reader. refused: called where the API server refuses one, and why."""
+    """own_image: the operator's. ask: a reader. refused: called where the API server refuses one, and why.
+
+    is_refused: called where it does not answer, or with a failure; whether that counts as a refusal by now.
+    """
 
     own_image: Callable[[], str]
     ask: AskSurvivor
     refused: Callable[[PodFacts, str], None]
+    is_refused: Callable[[Key, PodFacts], bool]
 
     def add(self, scope: Scope, members: Members, name: str, found: Pod) -> None:
         """Add one to the pod of a member, unless there is one that has not ended. found: the pod, live.
 
-        A refusal is noted and is no failure: other members may be recovered from. Raises Conflict if the pod
+        A refusal is noted and is no failure: other members may be recovered from. So is a failure that lasts:
+        the webhook of a policy that does not run would keep all of them from that. Raises Conflict if the pod
         has changed, and the retryable errors of `Objects`.
         """
         last = reader_of(found)
@@ -45,10 +51,17 @@ class Readers:
         try:
             container = members.reader(name, number=number, image=self.own_image(), token=token)
             _add(scope, found, container)
-        except TerminalError as error:
+        except (TerminalError, Unavailable) as error:
+            if isinstance(error, Unavailable) and not self._is_refusal(scope, name, error):
+                raise
             self.refused(scope.pod(name), str(error))
             return
         scope.report("ReaderAdded", f"added container {container['name']} to Pod {found.metadata.name}")
+
+    def _is_refusal(self, scope: Scope, name: str, error: Unavailable) -> bool:
+        if isinstance(error, NotLeading):
+            return False
+        return self.is_refused(Key(scope.desired.namespace, scope.desired.name), scope.pod(name))
 
     def ask_again(self, scope: Scope, member: ReadMember, found: Pod) -> SurvivorReport:
         """What a member's reader reports now. Raises Conflict if it is not what was reported before.

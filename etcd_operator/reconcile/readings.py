@@ -20,7 +20,7 @@ from etcd_operator.timestamps import instant
 ASK_AGAIN = 1.0
 
 PATIENCE = 120.0
-"""Seconds for a reader to be pulled, to start and to read some gigabytes, before that is a problem."""
+"""Seconds for a reader to be added, to start and to read some gigabytes, before that is a problem."""
 
 REFUSED_SECONDS = 30.0
 """For how long no reader is added to a pod after the API server has refused one."""
@@ -53,6 +53,11 @@ class Readings:
         """Remember why no reader could be added to a pod."""
         self._refused[pod.uid] = problem, self.clock.monotonic() + REFUSED_SECONDS
 
+    def is_refused(self, key: Key, pod: PodFacts) -> bool:
+        """Note that a reader could not be added to a pod of this cluster; whether for long."""
+        self._asked.setdefault(key, set()).add(pod.name)
+        return self.waits.seconds(Key(key.namespace, pod.name), pod.uid) >= PATIENCE
+
     def _with_reading(self, key: Key, state: ClusterState, member: Member) -> Member:
         pod = member.pod
         if pod is None or member.answer is not None or member.refusal is not None:
@@ -75,6 +80,7 @@ class Readings:
     ) -> Member:
         name = Key(key.namespace, member.name)
         self._asked.setdefault(key, set()).add(member.name)
+        self.waits.end(name, pod.uid)
         waited = self.waits.seconds(name, pod.uid + reader.name)
         problem, is_wrong = reader.problem or "its reader does not run yet", bool(reader.problem)
         if reader.is_running and pod.ip:

@@ -21,7 +21,7 @@ from etcd_operator.etcd_ids import hex_id
 from etcd_operator.storage.directory import Directory
 from etcd_operator.storage.errors import StoreError
 from unit.backup.samples import STATUS, FaultyStore, folder, snapshot
-from unit.backup_tool.support import FOLDER, TOKEN, put, request, tool
+from unit.backup_tool.support import FOLDER, NOW, TOKEN, put, request, tool
 from unit.engine.support import eventually
 from unit.fakes.clock import FakeClock
 
@@ -53,7 +53,7 @@ class Keeper(StockKeeper):
 
         def listed(running: str) -> Inventory:
             assert self.listing.wait(20)
-            return load(store, FOLDER, running=running)
+            return load(store, FOLDER, now=NOW, running=running)
 
         super().__init__(
             load=listed,
@@ -289,17 +289,17 @@ def test_the_newest_whole_backup_is_fetched_from_a_folder(store: Directory, tmp_
     damage(store, put(store, 6, minutes=1))
     target = tmp_path / "one.db"
     target.write_bytes(b"of an earlier try")
-    fetched = from_store(store, load(store, FOLDER), REQUEST, target)
+    fetched = from_store(store, load(store, FOLDER, now=NOW), REQUEST, target)
     assert (fetched.revision, fetched.damaged) == (5, ("3.6.16_0000000000000006_etcd.backup",))
     assert target.read_bytes() == snapshot()
 
 
 def test_where_nothing_is_whole_that_is_the_reason(store: Directory, tmp_path: Path) -> None:
     with pytest.raises(SeedError, match="there is no backup"):
-        from_store(store, load(store, FOLDER), REQUEST, tmp_path / "one.db")
+        from_store(store, load(store, FOLDER, now=NOW), REQUEST, tmp_path / "one.db")
     damage(store, put(store, 6))
     with pytest.raises(SeedError, match="no backup is intact"):
-        from_store(store, load(store, FOLDER), REQUEST, tmp_path / "one.db")
+        from_store(store, load(store, FOLDER, now=NOW), REQUEST, tmp_path / "one.db")
 
 
 def test_a_backup_of_a_later_etcd_is_not_passed_over_for_an_older_one(
@@ -308,4 +308,4 @@ def test_a_backup_of_a_later_etcd_is_not_passed_over_for_an_older_one(
     put(store, 5)
     put(store, 6, minutes=1, version="3.7.3")
     with pytest.raises(SeedError, match=r"set spec\.version"):
-        from_store(store, load(store, FOLDER), REQUEST, tmp_path / "one.db")
+        from_store(store, load(store, FOLDER, now=NOW), REQUEST, tmp_path / "one.db")

@@ -34,7 +34,9 @@ def of_revision(revision: int, clock: FakeClock, age: float = 0.0) -> StoredBack
         stored_sha256="ab" * 32,
         time=clock.now() - timedelta(seconds=age),
     )
-    return StoredBackup(path=f"f/{revision}", name=Name("3.6.16", revision), manifest=manifest)
+    return StoredBackup(
+        path=f"f/{revision}", name=Name("3.6.16", revision), manifest=manifest, modified=clock.now()
+    )
 
 
 class Script:

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+from etcd_operator.reconcile.readings import PATIENCE
+from unit.fakes.apiserver.faults import Answer, Request
 from unit.fakes.apiserver.kinds import PODS, SERVICES
 from unit.reconcile.bench import Bench, bootstrapped
 from unit.reconcile.bodies import COREOS, ephemeral
@@ -44,6 +46,25 @@ def selected(made: Bench) -> set[str]:
     selector = made.get(SERVICES)["spec"]["selector"].items()
     pods = [pod["metadata"] for pod in made.api.objects.select(PODS)]
     return {pod["name"] for pod in pods if selector <= pod["labels"].items()}
+
+
+@pytest.mark.parametrize(("code", "reason"), [(403, "Forbidden"), (500, "InternalError")])
+def test_a_policy_that_allows_no_reader_does_not_keep_members_from_being_given_up(
+    code: int, reason: str
+) -> None:
+    """500: its webhook does not run, perhaps because of what was lost."""
+    with bootstrapped(*ephemeral(size=5, **AUTOMATIC)) as made:
+
+        def refuse(request: Request) -> Answer | None:
+            if request.subresource != "ephemeralcontainers":
+                return None
+            return Answer(code=code, reason=reason, message="failed calling webhook")
+
+        made.api.before = refuse
+        made.etcd.etcd.freeze("c-0003")
+        lose(made, 0, 1, 2)
+        made.wait(PATIENCE + 60.0 + AFTER)
+        assert has_begun(made)
 
 
 def test_members_on_silent_nodes_are_given_up_after_the_time_and_get_no_clients() -> None:

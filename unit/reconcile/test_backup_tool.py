@@ -78,6 +78,7 @@ def test_the_status_has_what_the_tool_reports(made: Bench) -> None:
         "revision": 7,
         "size": 20512,
         "etcdVersion": "3.6.16",
+        "clusterID": "c0de",
         "took": 0.4,
         "count": 1,
         "totalSize": 20512,

@@ -105,6 +105,17 @@ def test_a_tool_that_still_reads_is_waited_for() -> None:
         assert_restored(made, name, 3, 4, 5)
 
 
+def test_a_survivor_is_not_held_for_a_backup_of_a_deleted_cluster_of_its_name() -> None:
+    """The tool has reported only that one before it fell silent; revisions of two clusters do not compare."""
+    with backed_up() as made:
+        made.tools.report = stored(revision=1000, cluster_id="deadbeef")
+        made.run_until(lambda: made.status(COREOS)["backup"]["clusterID"] == "deadbeef")
+        made.tools.problem = "no route to host"
+        lose(made, 0, 1)
+        made.settle()
+        assert recovery(made)["survivor"] == "c-0002"
+
+
 def test_beside_a_survivor_with_all_that_is_known_a_silent_tool_is_waited_for_half_a_minute() -> None:
     with backed_up() as made:
         made.tools.report = stored(revision=2)

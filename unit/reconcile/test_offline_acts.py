@@ -1,11 +1,14 @@
 """What is confirmed live of a survivor that answers nobody, and how a reader is added to its pod."""
 
+from unittest.mock import Mock
+
 import msgspec
 import pytest
 
 from etcd_operator.core.recovery_actions import AddReader, ConfirmLoss, ReadMember
-from etcd_operator.errors import Conflict
+from etcd_operator.errors import Conflict, NotLeading, Unavailable
 from etcd_operator.etcd.channel import Channels
+from etcd_operator.reconcile import readers
 from unit.core.quorum_losses import RECOVERY
 from unit.etcd.conftest import channels
 from unit.fakes.apiserver.faults import Answer, Request
@@ -99,21 +102,52 @@ def test_another_pod_of_that_name_gets_no_reader(made: Bench, channels: Channels
         acts.act(AddReader(name=NAME))
 
 
-def test_a_reader_that_is_refused_is_no_failure_of_the_pass(made: Bench, channels: Channels) -> None:
-    restarted(made)
+def refusing(made: Bench, code: int, reason: str) -> None:
+    """The API server adds no container to a pod."""
 
     def refuse(request: Request) -> Answer | None:
         if request.subresource != "ephemeralcontainers":
             return None
-        return Answer(code=403, reason="Forbidden", message="a policy forbids it")
+        return Answer(code=code, reason=reason, message="a policy forbids it")
 
     made.api.before = refuse
+
+
+def test_a_reader_that_is_refused_is_no_failure_of_the_pass(made: Bench, channels: Channels) -> None:
+    restarted(made)
+    refusing(made, 403, "Forbidden")
     acts = Acts(made, channels)
     acts.act(AddReader(name=NAME))
     assert acts.reported == []
     ((uid, problem),) = acts.refused
     assert uid == acts.uids[NAME]
     assert "a policy forbids it" in problem
+
+
+def test_a_webhook_that_fails_counts_as_a_refusal_once_that_has_lasted(
+    made: Bench, channels: Channels
+) -> None:
+    restarted(made)
+    refusing(made, 500, "InternalError")
+    acts = Acts(made, channels)
+    with pytest.raises(Unavailable):
+        acts.act(AddReader(name=NAME))
+    assert acts.refused == []
+    acts.has_lasted = True
+    acts.act(AddReader(name=NAME))
+    assert [uid for uid, _ in acts.refused] == [acts.uids[NAME]]
+
+
+def test_an_operator_that_may_not_write_was_refused_nothing(
+    made: Bench, channels: Channels, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    restarted(made)
+    acts = Acts(made, channels)
+    acts.has_lasted = True
+    monkeypatch.setattr(readers, "_add", Mock(side_effect=NotLeading("the Lease is in doubt")))
+    with pytest.raises(NotLeading):
+        acts.act(AddReader(name=NAME))
+    assert acts.refused == []
 
 
 def test_one_that_answers_again_after_its_reader_has_ended_keeps_its_cluster(

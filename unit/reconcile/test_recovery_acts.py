@@ -71,6 +71,7 @@ class Acts:
             desired = replace(desired, persisted=replace(desired.persisted, cluster_id=cluster_id))
         self.reported: list[str] = []
         self.refused: list[tuple[str, str]] = []
+        self.has_lasted = False
         self.uids = {p["metadata"]["name"]: p["metadata"]["uid"] for p in made.api.objects.select(PODS)}
         pods = [msgspec.convert(pod, Pod) for pod in made.api.objects.select(PODS)]
         now = datetime.now(UTC)
@@ -83,7 +84,11 @@ class Acts:
             report=lambda reason, _: self.reported.append(reason),
             now=datetime.now(UTC),
         )
-        readers = readers_of(made.etcds.read, lambda pod, why: self.refused.append((pod.uid, why)))
+        readers = readers_of(
+            made.etcds.read,
+            lambda pod, why: self.refused.append((pod.uid, why)),
+            lambda *_: self.has_lasted,
+        )
         self._recoverer = recoverer(scope, EphemeralMembers(scope), dialect, channels, readers)
 
     def confirm(self, *gone: str, backup: int = 0, silent: tuple[str, ...] = ()) -> None:

@@ -8,6 +8,7 @@ from etcd_operator.core.backup_tool.report import LastFailure, NewestBackup, Sto
 from etcd_operator.core.members import PodFacts
 from etcd_operator.core.restores.result import Progress
 from etcd_operator.core.survivor_report import SurvivorReport
+from etcd_operator.keys import Key
 from etcd_operator.reconcile.backup_tool.inquiries import AskSurvivor
 from etcd_operator.reconcile.readers import Readers
 
@@ -19,19 +20,26 @@ Address = tuple[str, int]
 OWN_IMAGE = "localhost/etcd-operator:test"
 
 
-def readers_of(etcds: AskSurvivor, refused: Callable[[PodFacts, str], None] = lambda *_: None) -> Readers:
-    """Readers. etcds: asks one. refused: see `Readers`."""
-    return Readers(own_image=lambda: OWN_IMAGE, ask=etcds, refused=refused)
+def readers_of(
+    etcds: AskSurvivor,
+    refused: Callable[[PodFacts, str], None] = lambda *_: None,
+    is_refused: Callable[[Key, PodFacts], bool] = lambda *_: False,
+) -> Readers:
+    """Readers. etcds: asks one. refused, is_refused: see `Readers`."""
+    return Readers(own_image=lambda: OWN_IMAGE, ask=etcds, refused=refused, is_refused=is_refused)
 
 
-def stored(revision: int = 7, count: int = 1, since: float = 0.0, **more: object) -> ToolReport:
-    """The report of a tool whose newest backup has this revision."""
+def stored(
+    revision: int = 7, count: int = 1, since: float = 0.0, cluster_id: str = "c0de", **more: object
+) -> ToolReport:
+    """The report of a tool whose newest backup has this revision, and is of this etcd cluster."""
     newest = NewestBackup(
         name=f"3.6.16_{revision:016x}_etcd.backup",
         time="2026-01-01T00:00:00Z",
         revision=revision,
         size=20512,
         etcd_version="3.6.16",
+        cluster_id=cluster_id,
         took=0.4,
     )
     fields = {"newest": newest, "count": count, "total_size": 20512 * count, "since_success": since, **more}

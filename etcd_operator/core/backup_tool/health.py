@@ -78,6 +78,7 @@ def stored(previous: BackupStatus | None, report: ToolReport | None) -> BackupSt
         revision=newest.revision,
         size=newest.size,
         etcd_version=newest.etcd_version,
+        cluster_id=newest.cluster_id,
         took=newest.took or (previous.took if previous is not None and is_same else 0.0),
         count=report.count,
         total_size=report.total_size,

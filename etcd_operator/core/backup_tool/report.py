@@ -4,13 +4,17 @@ from etcd_operator.api.meta import Value
 
 
 class NewestBackup(Value, frozen=True, kw_only=True, omit_defaults=False):
-    """The newest backup. time: RFC 3339. size: of the snapshot in bytes. took: seconds, 0 if not known."""
+    """The newest backup. time: RFC 3339. size: of the snapshot in bytes. took: seconds, 0 if not known.
+
+    cluster_id: of the etcd cluster that it was taken from; empty if an earlier version of the tool reports.
+    """
 
     name: str
     time: str
     revision: int
     size: int
     etcd_version: str
+    cluster_id: str = ""
     took: float = 0.0
 
 

@@ -7,6 +7,7 @@ threads of its own; no pass waits for it.
 from dataclasses import dataclass
 
 from etcd_operator.api.coreos import EtcdCluster
+from etcd_operator.api.coreos_backup import BackupStatus
 from etcd_operator.core.backup_tool.policy import wanted
 from etcd_operator.core.backup_tool.report import Stock
 from etcd_operator.core.rules.from_backup import ASK_AGAIN
@@ -56,7 +57,10 @@ class Stocks:
             report=heard.report if not (heard.problem or asked.problem) else None,
             waited=self._waited(key, state.desired.uid, problem),
             problem=problem,
-            known_revision=max(_recorded(cluster), revision_named(heard.report, state.persisted.cluster_id)),
+            known_revision=max(
+                _recorded(cluster.status.backup, state),
+                revision_named(heard.report, state.persisted.cluster_id),
+            ),
         )
 
     def _waited(self, key: Key, owner: str, problem: str) -> float:
@@ -103,9 +107,11 @@ class Stocks:
         return next((pod for pod in pods if is_of_tool(pod) and _is_ready(pod)), None)
 
 
-def _recorded(cluster: EtcdCluster) -> int:
-    """The revision of the newest backup that the status has."""
-    return cluster.status.backup.revision if cluster.status.backup is not None else 0
+def _recorded(known: BackupStatus | None, state: ClusterState) -> int:
+    """Of the newest backup as the status names it; that of a deleted cluster of this name does not count."""
+    if known is None or known.cluster_id not in ("", state.persisted.cluster_id):
+        return 0
+    return known.revision
 
 
 def _is_ready(pod: Pod) -> bool:
