@@ -94,12 +94,13 @@ class RecoveryProofs:
             self.scope.report("QuorumLost", action.message)
 
     def _confirm_silence(self, action: ConfirmSilence) -> None:
-        """No survivor follows a leader now: there is no quorum that they know of."""
+        """Nobody follows a leader now, whatever the caches show of their pods."""
         for name, uid in action.survivors:
             status = self.etcd(self._endpoint_of(name, uid, may_leave=True)).status()
             if status.leader or hex_id(status.cluster_id) != self.scope.state.persisted.cluster_id:
                 raise Conflict(f"{name} follows a leader: not recovering")
         self._assert_silent(action.silent, {uid for _, uid in action.survivors})
+        self._assert_unled(action.given_up)
         for member in action.read:
             pod = self.pod_as_seen(member.name, member.uid, may_leave=True)
             self.readers.ask_again(self.scope, member, pod)
@@ -116,11 +117,29 @@ class RecoveryProofs:
     def _assert_silent(self, names: tuple[str, ...], survivors: set[str]) -> None:
         """No pod of these members answers, whether or not it is in a cache."""
         for name in names:
-            labels = self.labels_of(self.scope.desired, name)
-            for pod in self._pods(",".join(f"{key}={value}" for key, value in labels.items())):
+            for pod in self._pods_of(name):
                 at = pod.status.pod_ip
                 if pod.metadata.uid not in survivors and at and self._answers(endpoint(at, CLIENT_PORT)):
                     raise Conflict(f"{name} answers again: not recovering")
+
+    def _assert_unled(self, names: tuple[str, ...]) -> None:
+        """None of the pods that these members have now, in a cache or not, follows a leader.
+
+        A cache that is behind shows addresses of pods that are gone, and those that replaced them may serve.
+        """
+        for name in names:
+            for pod in self._pods_of(name):
+                if pod.status.pod_ip and self._is_led(endpoint(pod.status.pod_ip, CLIENT_PORT)):
+                    raise Conflict(f"{name} follows a leader: not recovering")
+
+    def _is_led(self, at: str) -> bool:
+        """Whether a voter of the cluster on record has a leader; a learner reports its last one for ever."""
+        try:
+            status = self.etcd(at).status()
+        except Unavailable:
+            return False
+        is_ours = hex_id(status.cluster_id) == self.scope.state.persisted.cluster_id
+        return is_ours and bool(status.leader) and not status.is_learner
 
     def _answers(self, at: str) -> bool:
         try:
@@ -209,6 +228,11 @@ class RecoveryProofs:
         """A member's pod as it is now; that of a persistent member has a name of its own."""
         seen = self.scope.member(name).pod
         return self.scope.objects.find(resources.PODS, seen.name if seen is not None else name, Pod)
+
+    def _pods_of(self, name: str) -> tuple[Pod, ...]:
+        """Those with the labels of this member, live."""
+        labels = self.labels_of(self.scope.desired, name)
+        return self._pods(",".join(f"{key}={value}" for key, value in labels.items()))
 
     def _pods(self, selector: str = "") -> tuple[Pod, ...]:
         """Those of the namespace that these labels select, live. Raises Conflict if any cannot be read."""
