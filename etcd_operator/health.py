@@ -16,6 +16,10 @@ STALL_SECONDS = 300.0
 The longest pass that still ends is a few requests to an API server that hangs, each within 35 s."""
 
 
+BEHIND_SECONDS = 60.0
+"""A restart of the API server takes less."""
+
+
 def health_checks(groups: Sequence[Group], failure: Callable[[], str]) -> Mapping[str, Check]:
     """`failure` returns the reason why the process ends; empty while it does not."""
 
@@ -35,12 +39,14 @@ def health_checks(groups: Sequence[Group], failure: Callable[[], str]) -> Mappin
 
 
 def group_is_ready(group: Group) -> Check:
-    """Whether the caches of a group are complete, so that it can begin to work."""
+    """Whether the caches of a group are complete and follow the API server, so that it can work."""
 
     def check() -> tuple[bool, str]:
         for informer in group.informers:
             if not informer.has_synced:
                 return False, f"not listed yet: {informer.last_error or 'listing'}"
+            if informer.failing_for > BEHIND_SECONDS:
+                return False, f"not watched for {informer.failing_for:.0f} s: {informer.last_error}"
         return True, "caches are complete"
 
     return check

@@ -45,14 +45,16 @@ class ConfirmNothingLeft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfirmSilence:
-    """Make sure, live, that no survivor follows a leader: nothing that follows may happen otherwise.
+    """Make sure, live, that no member follows a leader: nothing that follows may happen otherwise.
 
-    survivors: their names and pod UIDs. read: those that answer nobody. silent: names of members that are
-    given up without a person; whatever pods they have by now, none of them may answer.
+    survivors: their names and pod UIDs. read: those that answer nobody. given_up: names of all others;
+    whatever pods they have by now, none of them may follow a leader. silent: names of members that are given
+    up without a person; whatever pods they have by now, none of them may answer.
     """
 
     survivors: tuple[tuple[str, str], ...]
     message: str
+    given_up: tuple[str, ...] = ()
     silent: tuple[str, ...] = ()
     read: tuple[ReadMember, ...] = ()
 

@@ -42,6 +42,7 @@ class ClusterState:
     conflict: why the resource may not use its names, in one sentence; empty if it may.
     is_fresh: the caches show our own last writes.
     unseen: what of the cluster cannot be read, so that what is observed proves no absence; None if nothing.
+    Of a state that is not fresh, set when that has lasted for long.
     has_quorum: a linearizable read has just passed.
     age: seconds since the resource was made.
     unavailable_for: seconds since status reports that no quorum answers; 0 while one does.

@@ -81,6 +81,11 @@ class Informer(Generic[T]):
         return self._reflector.last_error
 
     @property
+    def failing_for(self) -> float:
+        """For how many seconds the store may have been out of date; 0 while a stream is open."""
+        return self._reflector.failing_for
+
+    @property
     def has_ended(self) -> bool:
         """Whether the thread was started and has ended, for whatever reason."""
         return self._thread.ident is not None and not self._thread.is_alive()

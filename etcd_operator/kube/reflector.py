@@ -107,6 +107,13 @@ class Reflector(Generic[T]):
         self._refused = _Backoff(REFUSED, clock, random)
         self._position = ""
         self._last_error: OperatorError | None = None
+        self._failing_since: float | None = None
+
+    @property
+    def failing_for(self) -> float:
+        """For how many seconds `last_error`, or another error, has been there; 0 while a stream is open."""
+        since = self._failing_since
+        return self._clock.monotonic() - since if since is not None else 0.0
 
     @property
     def last_error(self) -> OperatorError | None:
@@ -158,7 +165,7 @@ class Reflector(Generic[T]):
             clock=self._clock,
         )
         watch.open()
-        self._last_error = None
+        self._last_error = self._failing_since = None
         began = self._clock.monotonic()
         with closing(iter(watch)) as events:
             for event in events:
@@ -185,6 +192,8 @@ class Reflector(Generic[T]):
     def _failed(self, error: OperatorError) -> None:
         """Remember the error, decide where to resume, and wait."""
         self._last_error = error
+        if self._failing_since is None:
+            self._failing_since = self._clock.monotonic()
         if isinstance(error, Gone):
             self._position = ""
         delay = self._delay(error)

@@ -109,18 +109,20 @@ class _Pass(Generic[Cluster]):
         """Act; then write what was observed, whatever the result. Raises what failed, for another try."""
         if self._state.desired.is_deleting:
             self._of.on_figures(self._key, None)
-        if not self._state.is_fresh or self._state.desired.is_deleting:
+        is_behind = not self._state.is_fresh and self._state.unseen is None
+        if is_behind or self._state.desired.is_deleting:
             return Result(requeue_after=self._plan.requeue_after, is_done=self._state.is_fresh)
         failure = attempt(self._act)
         if isinstance(failure, NotLeading):
             raise failure
         attempts = Attempts(self._of.clock)
-        attempts.make(partial(self._of.readiness_writer.write, self._state))
+        if self._state.is_fresh:
+            attempts.make(partial(self._of.readiness_writer.write, self._state))
         self._plan = self._explained(failure) if failure is not None else self._with_failed_gates(attempts)
         self._of.on_figures(self._key, figures(self._state, self._plan))
         if not self._plan.is_quiet:
             attempts.make(self._write_status)
-            if self._of.peer_status is not None:
+            if self._of.peer_status is not None and self._state.is_fresh:
                 attempts.make(partial(self._of.peer_status.write, self._state))
         if failure is not None and not isinstance(failure, REPORTED_AND_WAITED_FOR):
             raise failure

@@ -133,8 +133,8 @@ def _found_leader(pod: Pod, ended: StateReason) -> bool:
     Both times are of the same kubelet, in whole seconds.
     """
     status = pod.container(CONTAINER)
-    running = (status.state.running if status is not None else None) or {}
-    is_restarted = instant(str(running.get("startedAt", ""))) >= instant(ended.finished_at)
+    running = status.state.running if status is not None else None
+    is_restarted = running is not None and instant(running.started_at) >= instant(ended.finished_at)
     return ended.exit_code == FOLLOWED_A_LEADER and not is_restarted
 
 

@@ -103,7 +103,7 @@ class Observer(Generic[Cluster]):
             url_of=lambda name: peer_url(self.dialect, desired, name),
             name_at=lambda url: self.dialect.member_at(desired, host_of(url)),
         )
-        now = self.clock.now()
+        now, is_fresh = self.clock.now(), self.expectations.are_met(key)
         since = desired.unavailable_since
         state = replace(
             found,
@@ -114,8 +114,8 @@ class Observer(Generic[Cluster]):
             has_client_service=self._owns_service(desired, desired.name),
             budget=self._budget(desired),
             conflict=conflict(desired) if self.conflicting_cluster(key, desired.created) else "",
-            is_fresh=self.expectations.are_met(key),
-            unseen=self._unseen(key),
+            is_fresh=is_fresh,
+            unseen=self._unreadable(key) if is_fresh else self._behind(key),
             has_quorum=probe.quorum is True and is_own_quorum(found),
             age=(now - instant(desired.created)).total_seconds(),
             unavailable_for=(now - instant(since)).total_seconds() if since else 0.0,
@@ -128,7 +128,14 @@ class Observer(Generic[Cluster]):
         )
         return replace(state, stock=self.stock_of(cluster, state), backups=self.backups_of(cluster, state))
 
-    def _unseen(self, key: Key) -> Unseen | None:
+    def _behind(self, key: Key) -> Unseen | None:
+        late = self.expectations.late(key)
+        if not late:
+            return None
+        message = f"the API server does not report changes of {'; '.join(late)}: nothing is changed"
+        return Unseen(reason="CacheBehind", message=message)
+
+    def _unreadable(self, key: Key) -> Unseen | None:
         found = sorted(self.caches.unreadable(key))
         if not found:
             return None

@@ -94,12 +94,13 @@ class RecoveryProofs:
             self.scope.report("QuorumLost", action.message)
 
     def _confirm_silence(self, action: ConfirmSilence) -> None:
-        """No survivor follows a leader now: there is no quorum that they know of."""
+        """Nobody follows a leader now, whatever the caches show of their pods."""
         for name, uid in action.survivors:
             status = self.etcd(self._endpoint_of(name, uid, may_leave=True)).status()
             if status.leader or hex_id(status.cluster_id) != self.scope.state.persisted.cluster_id:
                 raise Conflict(f"{name} follows a leader: not recovering")
         self._assert_silent(action.silent, {uid for _, uid in action.survivors})
+        self._assert_unled(action.given_up, "not recovering")
         for member in action.read:
             pod = self.pod_as_seen(member.name, member.uid, may_leave=True)
             self.readers.ask_again(self.scope, member, pod)
@@ -121,10 +122,24 @@ class RecoveryProofs:
 
     def _endpoints_of(self, name: str, *, but: Collection[str] = ()) -> list[str]:
         """Where the pods that a member has now serve clients. but: UIDs of pods that do not count."""
-        labels = self.labels_of(self.scope.desired, name)
-        pods = self._pods(",".join(f"{key}={value}" for key, value in labels.items()))
-        found = (pod.status.pod_ip for pod in pods if pod.metadata.uid not in but)
+        found = (pod.status.pod_ip for pod in self._pods_of(name) if pod.metadata.uid not in but)
         return [endpoint(ip, CLIENT_PORT) for ip in found if ip]
+
+    def _assert_unled(self, names: Iterable[str], consequence: str) -> None:
+        """None of the pods that these members have now, in a cache or not, follows a leader.
+
+        A cache that is behind shows addresses of pods that are gone, and those that replaced them may serve.
+        """
+        for name in names:
+            if any(self._is_led(at) for at in self._endpoints_of(name)):
+                raise Conflict(f"{name} follows a leader: {consequence}")
+
+    def _is_led(self, at: str) -> bool:
+        """Whether a voter of the cluster on record has a leader; a learner reports its last one for ever."""
+        status = self._status(at)
+        if status is None or hex_id(status.cluster_id) != self.scope.state.persisted.cluster_id:
+            return False
+        return bool(status.leader) and not status.is_learner
 
     def _answers(self, at: str) -> bool:
         return self._status(at) is not None
@@ -159,23 +174,9 @@ class RecoveryProofs:
         for member in self._old_voters():
             if self.etcd(client_endpoint(member)).status().leader:
                 raise Conflict(f"{member.name} follows a leader again: {seed} may not be needed")
-        self._assert_silent_are_leaderless(seed)
+        silent = (m.name for m in self.scope.state.members if m.name != seed and m.answer is None)
+        self._assert_unled(silent, f"{seed} may not be needed")
         self.assert_as_read()
-
-    def _assert_silent_are_leaderless(self, seed: str) -> None:
-        """The same for those that are silent: the caches may have former addresses of their pods."""
-        for member in self.scope.state.members:
-            if member.name == seed or member.answer is not None:
-                continue
-            if any(self._follows_as_voter(at) for at in self._endpoints_of(member.name)):
-                raise Conflict(f"{member.name} follows a leader again: {seed} may not be needed")
-
-    def _follows_as_voter(self, at: str) -> bool:
-        """Whether a voter of the old cluster answers there, and follows a leader."""
-        status, old = self._status(at), self.scope.state.persisted.cluster_id
-        if status is None or status.is_learner or hex_id(status.cluster_id) != old:
-            return False
-        return bool(status.leader)
 
     def _old_voters(self) -> Iterator[Member]:
         """Those of the old cluster that answer; but for learners.
@@ -231,6 +232,11 @@ class RecoveryProofs:
         """A member's pod as it is now; that of a persistent member has a name of its own."""
         seen = self.scope.member(name).pod
         return self.scope.objects.find(resources.PODS, seen.name if seen is not None else name, Pod)
+
+    def _pods_of(self, name: str) -> tuple[Pod, ...]:
+        """Those with the labels of this member, live."""
+        labels = self.labels_of(self.scope.desired, name)
+        return self._pods(",".join(f"{key}={value}" for key, value in labels.items()))
 
     def _pods(self, selector: str = "") -> tuple[Pod, ...]:
         """Those of the namespace that these labels select, live. Raises Conflict if any cannot be read."""

@@ -67,7 +67,7 @@ class Wiring:
 
     def writes(self, caches: Any) -> Writes:
         """What the passes of one controller write with. caches: see `Writes`."""
-        return Writes(client=self.client, caches=caches, expectations=Expectations())
+        return Writes(client=self.client, caches=caches, expectations=Expectations(self.clock))
 
 
 @dataclass(frozen=True, kw_only=True)

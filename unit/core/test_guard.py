@@ -62,6 +62,13 @@ def test_nothing_is_done_while_something_outside_must_change(
     assert made.message
 
 
+def test_an_observation_that_remains_stale_is_reported() -> None:
+    behind = Unseen(reason="CacheBehind", message="of pods")
+    made = plan(not_bootstrapped(persistent(), is_fresh=False, unseen=behind))
+
+    assert (made.actions, made.stage, made.reason, made.message) == ((), Stage.HELD, "CacheBehind", "of pods")
+
+
 def test_a_hold_repeats_what_the_user_must_know() -> None:
     assert plan(not_bootstrapped(INVALID)).message == "spec.replicas is missing"
     assert plan(not_bootstrapped(persistent(), conflict="db is taken")).message == "db is taken"
@@ -139,7 +146,7 @@ def _with_every_reason_from(first: int) -> ClusterState:
         state,
         desired=replace(cluster, persisted=state.persisted),
         is_fresh=first > 3,
-        unseen=Unseen(reason="Unseen", message="a pod") if first <= 4 else None,
+        unseen=Unseen(reason="Unseen", message="a pod") if first == 4 else None,
         conflict="taken" if first <= 5 else "",
         has_client_service=False,
     )

@@ -227,6 +227,7 @@ def test_what_is_asked_for_by_its_name_is_begun() -> None:
     silence, remembered, seed = made.actions
     assert isinstance(silence, ConfirmSilence)
     assert silence.survivors == (("db-2", "pod-db-2"),)
+    assert silence.given_up == ("db-0", "db-1")
     assert isinstance(remembered, Remember)
     assert remembered.persisted.recovery == RECOVERY
     assert remembered.persisted.is_recovering

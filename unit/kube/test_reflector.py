@@ -191,8 +191,10 @@ def test_the_last_error_is_set_while_the_stream_is_broken() -> None:
 
     with following(scripted([items()], [broken] * 10_000)) as world:
         until(lambda: isinstance(world.reflector.last_error, Unavailable))
+        until(lambda: world.reflector.failing_for > 1.0)
         back.set()
         until(lambda: world.reflector.last_error is None)
+        assert world.reflector.failing_for == 0.0
 
 
 def test_an_odd_object_is_passed_over_and_the_position_moves_on() -> None:

@@ -1,9 +1,11 @@
 """What the recovery of persistent members makes sure live: a world that differs is left alone."""
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
+from unittest.mock import patch
 
 import msgspec
 import pytest
@@ -15,6 +17,7 @@ from etcd_operator.core.state import ClusterState
 from etcd_operator.dialects.improbable import ImprobableDialect
 from etcd_operator.errors import Conflict, OperatorError
 from etcd_operator.etcd.channel import Channels
+from etcd_operator.etcd.client import EtcdClient
 from etcd_operator.kube.views import Claim, Pod
 from etcd_operator.reconcile.facts import pod_facts
 from etcd_operator.reconcile.members.facts import claim_facts, peer_facts
@@ -27,6 +30,7 @@ from unit.reconcile.bench import PEER_LABEL, Bench, bootstrapped
 from unit.reconcile.bodies import IMPROBABLE, PEERS, persistent
 from unit.reconcile.harness import objects_of
 from unit.reconcile.recoverers import recoverer
+from unit.reconcile.test_protect import pod_of
 from unit.reconcile.test_recovery_acts import FOREIGN
 from unit.reconcile.tools import readers_of
 
@@ -131,6 +135,41 @@ def test_a_member_that_is_given_up_without_a_person_is_asked_once_more(
     assert acts.reported == ["QuorumLost"]
     with pytest.raises(Conflict, match="c-2 answers again: not recovering"):
         acts.act(ConfirmSilence(survivors=(), message="lost", silent=("c-0", "c-2")))
+
+
+@pytest.mark.parametrize("is_as_seen", [True, False], ids=["as it was seen", "in another pod"])
+def test_a_member_that_is_given_up_and_follows_a_leader_forbids_a_recovery(
+    made: Bench, channels: Channels, *, is_as_seen: bool
+) -> None:
+    """With a person, too: the caches may be behind, and show members that answer as silent."""
+    acts = Acts(made, channels)
+    if not is_as_seen:
+        made.delete(PODS, pod_of(made, "c-0")["metadata"]["name"])
+        made.world.settle()
+    with pytest.raises(Conflict, match="c-0 follows a leader: not recovering"):
+        acts.act(ConfirmSilence(survivors=(), message="lost", given_up=("c-0",)))
+    freeze(made, "c-0", "c-1")
+    acts.act(ConfirmSilence(survivors=(), message="lost", given_up=("c-0", "c-1")))
+    assert acts.reported == ["QuorumLost"]
+
+
+@pytest.mark.parametrize(
+    ("change", "is_led"),
+    [
+        pytest.param({}, True, id="a voter"),
+        pytest.param({"is_learner": True}, False, id="a learner"),
+        pytest.param({"leader": 0}, False, id="without a leader"),
+        pytest.param({"cluster_id": 7}, False, id="of another etcd cluster"),
+    ],
+)
+def test_only_a_voter_of_the_cluster_on_record_shows_that_it_has_a_quorum(
+    made: Bench, channels: Channels, change: dict[str, Any], *, is_led: bool
+) -> None:
+    acts = Acts(made, channels)
+    status = EtcdClient.status
+    ending = pytest.raises(Conflict, match="c-0 follows a leader") if is_led else nullcontext()
+    with patch.object(EtcdClient, "status", lambda of: replace(status(of), **change)), ending:
+        acts.act(ConfirmSilence(survivors=(), message="lost", given_up=("c-0",)))
 
 
 def test_a_seed_is_dropped_only_for_a_quorum_that_answers(made: Bench, channels: Channels) -> None:

@@ -28,8 +28,8 @@ def invalid(state: ClusterState) -> Plan | None:
 
 
 def stale(state: ClusterState) -> Plan | None:
-    """A state older than our own last write is outdated."""
-    if state.is_fresh:
+    """A state older than our own last write is outdated; if it remains so, `unseen` reports that."""
+    if state.is_fresh or state.unseen is not None:
         return None
     return Plan.wait("CatchingUp", "waiting for the cache to catch up", requeue_after=CATCH_UP)
 

@@ -202,6 +202,7 @@ def _begin(state: ClusterState, recovery: Recovery, left: list[Member], why: str
         survivors=answering(left),
         read=read_among(left),
         silent=tuple(sorted(missed(state))) if recovery.automatic else (),
+        given_up=tuple(sorted(m.name for m in state.members if m not in left)),
         message=message,
     )
     return Plan.act(
