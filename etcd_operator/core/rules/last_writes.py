@@ -130,8 +130,11 @@ def remembering(state: ClusterState, recovery: Recovery, plan: Plan) -> Plan:
 
 
 def handed_over(recovery: Recovery) -> Recovery:
-    """The entry once the new cluster is on record: nothing of the old one takes writes again."""
-    return msgspec.structs.replace(recovery, stopped=False)
+    """The entry once the new cluster is on record: nothing of the old one takes writes again.
+
+    A seed with a survivor's data has its alarms, too: what a former restore stopped is allowed in it.
+    """
+    return msgspec.structs.replace(recovery, stopped=recovery.stopped and not recovery.in_place)
 
 
 # The old cluster goes on
