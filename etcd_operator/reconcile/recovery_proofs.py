@@ -151,8 +151,11 @@ class RecoveryProofs:
             return None
 
     def assert_serves(self, name: str, revision: int) -> MemberList:
-        """A linearizable read at the seed: it leads a cluster of its own, with all data of the survivor."""
-        etcd = self.etcd(client_endpoint(self.scope.member(name)))
+        """A linearizable read at the seed: it leads a cluster of its own, with all data of the survivor.
+
+        Its pod is read live, too: one that is being deleted still answers.
+        """
+        etcd = self.etcd(self._endpoint_of(name, self.scope.pod(name).uid))
         listed = etcd.member_list(linearizable=True)
         names = [self._name_of(member) for member in listed.members]
         recovery = self.scope.state.persisted.recovery

@@ -2,16 +2,17 @@
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.actions import Stage
-from etcd_operator.core.members import PodProblem
+from etcd_operator.core.members import PeerFacts, PodProblem
 from etcd_operator.core.plan import plan
 from etcd_operator.core.recovery_actions import SetSeedExistingOnly
 from etcd_operator.core.rules.last_writes import PATIENCE
 from etcd_operator.core.state import ClusterState
-from unit.core.builders import peer, pod
+from unit.core.builders import NAMES, answering, peer, pod
 from unit.core.stored import IN_PLACE, NAME, RECOVERY, filling, final_claim, live, seeding, served, sight
 
 CLOSED = live(NAME, backups=sight(is_closed=True))
@@ -73,6 +74,17 @@ def test_a_claim_that_was_found_to_serve_is_waited_for_when_it_is_deleted(
     assert (made.actions, made.stage, made.reason) == ((), Stage.HELD, "Restoring")
     assert "the claim db-3, which was found to serve, is being deleted" in made.message
     assert made.message.endswith(expected)
+
+
+@pytest.mark.parametrize("left", [peer("db-3", is_terminating=True), peer("db-3"), None])
+def test_members_are_not_given_up_for_a_seed_that_is_ending(left: PeerFacts | None) -> None:
+    """A person gave it up; it answers until its process ends."""
+    full = answering(CLOSED, *NAMES, errors=("alarm:NOSPACE",))
+    ending = replace(pod("db-3"), is_terminating=True)
+    stopped = msgspec.structs.replace(IN_PLACE, stopped=True)
+    assert plan(served(full, stopped, claim=GOING, peer=left, pod=ending)).actions == ()
+    without = plan(served(full, stopped, claim=GOING, peer=None))
+    assert without.actions == (), "its EtcdPeer is not created again"
 
 
 @pytest.mark.parametrize("recovery", [IN_PLACE, RECOVERY])

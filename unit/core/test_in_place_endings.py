@@ -9,10 +9,12 @@ from etcd_operator.api.persisted import Recovery
 from etcd_operator.core.actions import Remember
 from etcd_operator.core.plan import plan
 from etcd_operator.core.recovery_actions import AllowWrites, DropSeed, ReopenClients
+from etcd_operator.core.rules.last_writes import handed_over
 from etcd_operator.core.rules.seed import record
 from etcd_operator.core.state import ClusterState
 from etcd_operator.core.stock import BackupSight
 from unit.core.builders import CLUSTER_ID, NAMES, answering, claim, down
+from unit.core.manual_recoveries import lost
 from unit.core.stored import IN_PLACE, LOST_CLAIM, NAME, filling, live, remembering, seeding, sight
 
 STOPPED = msgspec.structs.replace(IN_PLACE, stopped=True)
@@ -123,3 +125,15 @@ def test_a_service_that_is_closed_too_late_is_opened_again() -> None:
     assert plan(closed).actions == (ReopenClients(name="db-3"),)
     assert plan(replace(closed, backups=BackupSight())).actions == ()
     assert plan(replace(live(""), backups=BackupSight(is_closed=True))).actions == ()
+
+
+def test_a_recovery_remembers_that_a_restore_before_it_stopped_the_writes() -> None:
+    """The alarm is in the survivor's data: the new cluster has it, and the operator lets it take puts."""
+    ended = msgspec.structs.replace(STOPPED, replaces="", failure="db-3 was lost")
+    made = plan(remembering(lost(asked=f"{CLUSTER_ID}/db-2/2"), ended))
+    (begun,) = [action.persisted.recovery for action in made.actions if isinstance(action, Remember)]
+    assert begun is not None
+    assert (begun.survivor, begun.stopped) == ("db-2", True)
+    assert handed_over(begun).stopped
+    assert not handed_over(STOPPED).stopped
+    assert plan(remembering(FULL, msgspec.structs.replace(begun, replaces="beef"))).actions[0] == ALLOW

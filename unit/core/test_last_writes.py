@@ -102,6 +102,28 @@ def test_silence_does_not_prove_that_an_old_cluster_takes_no_writes(state: Clust
     assert f"{names} still take writes" in made.message
 
 
+CORRUPT = answering(
+    FINAL, *NAMES, corrupt=frozenset({"id-db-1", "id-db-2"}), errors=("alarm:CORRUPT",), revision=31
+)
+UNABLE = answering(FINAL, *NAMES, errors=("etcdserver: no space on the device",))
+
+
+def test_the_alarm_corrupt_ends_puts_without_another_one() -> None:
+    """Also where it names so many that nobody is left to raise another alarm through."""
+    made = plan(down(CORRUPT, "db-0"))
+    done = made.actions[-1]
+    assert isinstance(done, Remember)
+    assert done.persisted.recovery is not None
+    assert (done.persisted.recovery.given_up, done.persisted.recovery.unheard) == (31, ())
+
+
+def test_members_that_follow_a_leader_and_are_not_healthy_are_waited_for_but_not_for_ever() -> None:
+    made = plan(UNABLE)
+    assert (made.actions, made.reason) == ((), "Restoring")
+    assert "db-0, db-1, db-2 still take writes" in made.message
+    assert RetireMember(name="db-0", seed="db-3", keeps_claim=True) in plan(replace(UNABLE, **LATER)).actions
+
+
 def test_what_was_recorded_counts_once_a_member_is_given_up() -> None:
     """Members that were deleted answer nobody any more."""
     kept = (claim("db-0", given_up=NAME),)

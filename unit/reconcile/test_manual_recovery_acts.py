@@ -12,7 +12,13 @@ import pytest
 
 from etcd_operator.api import improbable
 from etcd_operator.core.members import Member
-from etcd_operator.core.recovery_actions import ConfirmSilence, DropSeed, OpenSeed, SetSeedExistingOnly
+from etcd_operator.core.recovery_actions import (
+    ConfirmSilence,
+    DropSeed,
+    OpenSeed,
+    RetireMember,
+    SetSeedExistingOnly,
+)
 from etcd_operator.core.state import ClusterState
 from etcd_operator.dialects.improbable import ImprobableDialect
 from etcd_operator.errors import Conflict, OperatorError
@@ -266,3 +272,14 @@ def test_a_seed_that_lost_its_peer_is_not_set_existing_only(made: Bench, channel
     with pytest.raises(OperatorError, match="c-2 has no peer or no claim"):
         acts.act(SetSeedExistingOnly(name="c-2", revision=0))
     assert made.get(CLAIMS, "c-2") == before
+
+
+def test_nothing_is_given_up_for_a_seed_whose_pod_is_being_deleted(made: Bench, channels: Channels) -> None:
+    """It still answers, and the caches do not show that it will not for long."""
+    acts = Acts(made, channels)
+    pod = next(p for p in made.api.objects.select(PODS) if p["metadata"]["labels"][PEER_LABEL] == "c-2")
+    name = pod["metadata"]["name"]
+    made.edit(PODS, name, {"metadata": {"finalizers": ["test/held"]}})
+    made.delete(PODS, name)
+    with pytest.raises(Conflict, match="c-2 has changed since it was observed"):
+        acts.act(RetireMember(name="c-0", seed="c-2", keeps_claim=True))

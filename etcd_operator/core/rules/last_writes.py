@@ -28,6 +28,7 @@ from etcd_operator.core.recovery_actions import (
     SetSeedExistingOnly,
     StopWrites,
 )
+from etcd_operator.core.replies import Answer
 from etcd_operator.core.rules.recovery_request import name_of
 from etcd_operator.core.rules.responders import is_led
 from etcd_operator.core.rules.seed import (
@@ -60,9 +61,9 @@ def stop(state: ClusterState, recovery: Recovery, left: list[Member]) -> Plan | 
     """
     if _is_recorded(state, recovery) or _shows_alarm(left):
         return None
-    if is_led(state, left):
-        able = [(m.name, m.answer) for m in left if m.is_healthy]
-        stops = [StopWrites(name=name, member_id=a.member_id) for name, a in able[:1] if a is not None]
+    able = [(m.name, m.answer) for m in left if m.is_healthy] if is_led(state, left) else []
+    stops = [StopWrites(name=name, member_id=a.member_id) for name, a in able[:1] if a is not None]
+    if stops:
         return _act(recovery, *_remember(state, recovery, stopped=True), *stops)
     voters = _voters(state, recovery, left)
     running = [name for name in voters if _may_run(state.by_name[name])]
@@ -87,7 +88,12 @@ def _is_recorded(state: ClusterState, recovery: Recovery) -> bool:
 
 
 def _shows_alarm(left: list[Member]) -> bool:
-    return any(member.answer is not None and member.answer.is_out_of_space for member in left)
+    return any(member.answer is not None and _takes_no_puts(member.answer) for member in left)
+
+
+def _takes_no_puts(answer: Answer) -> bool:
+    """Also with the alarm CORRUPT, which ends deletions, too: no other alarm is needed then."""
+    return answer.is_out_of_space or bool(answer.corrupt)
 
 
 def _voters(state: ClusterState, recovery: Recovery, left: list[Member]) -> list[str]:
@@ -109,7 +115,7 @@ def with_given_up(state: ClusterState, recovery: Recovery, left: list[Member]) -
     if not recovery.in_place or _is_recorded(state, recovery):
         return recovery
     answers = [member.answer for member in left if member.answer is not None]
-    found = [answer.revision for answer in answers if answer.is_out_of_space]
+    found = [answer.revision for answer in answers if _takes_no_puts(answer)]
     heard = {member.name for member in left if member.answer is not None}
     unheard = () if found else tuple(n for n in _voters(state, recovery, left) if n not in heard)
     last = max([recovery.given_up, *(found or (answer.revision for answer in answers))])
@@ -124,8 +130,11 @@ def remembering(state: ClusterState, recovery: Recovery, plan: Plan) -> Plan:
 
 
 def handed_over(recovery: Recovery) -> Recovery:
-    """The entry once the new cluster is on record: nothing of the old one takes writes again."""
-    return msgspec.structs.replace(recovery, stopped=False)
+    """The entry once the new cluster is on record: nothing of the old one takes writes again.
+
+    A seed with a survivor's data has its alarms, too: what a former restore stopped is allowed in it.
+    """
+    return msgspec.structs.replace(recovery, stopped=recovery.stopped and not recovery.in_place)
 
 
 # The old cluster goes on

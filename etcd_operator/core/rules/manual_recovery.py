@@ -42,7 +42,7 @@ from etcd_operator.core.rules.last_writes import (
 )
 from etcd_operator.core.rules.recovery_ending import claim_going, end, give_up, is_leaving
 from etcd_operator.core.rules.recovery_request import is_for, is_requested, name_of, offered
-from etcd_operator.core.rules.responders import is_led, responders
+from etcd_operator.core.rules.responders import is_led, remains, responders
 from etcd_operator.core.rules.seed import (
     SEED_POLL,
     create_seed,
@@ -237,11 +237,20 @@ def _let_clients_in(recovery: Recovery) -> Plan:
 def _is_existing_only(recovery: Recovery, seed: Member) -> bool:
     """Whether the seed was found to serve, and others may have been changed since.
 
-    Where its claim is being deleted only as long as it serves: it will not start again.
+    Where its claim is being deleted only as long as it serves, and stays: it will not start again.
     """
     if seed.claim is None or seed.claim.cluster_id in ("", recovery.replaces):
         return False
-    return not seed.claim.is_terminating or (seed.answer is not None and serves(seed.answer, recovery))
+    return not seed.claim.is_terminating or (_stays(seed) and _has_served(seed, recovery))
+
+
+def _stays(seed: Member) -> bool:
+    """Whether nobody has begun to delete it: an etcd answers for a while after that, also one given up."""
+    return seed.peer is not None and remains(seed)
+
+
+def _has_served(seed: Member, recovery: Recovery) -> bool:
+    return seed.answer is not None and serves(seed.answer, recovery)
 
 
 def _is_broken(recovery: Recovery, seed: Member) -> bool:

@@ -168,7 +168,7 @@ def _next(
     sha256: str = "",
 ) -> Recovery:
     former = state.persisted.recovery
-    generation = former.generation + 1 if former is not None else 1
+    generation = _attempts(state) + 1
     names = [*(member.name for member in state.members), *(claim.name for claim in state.kept)]
     number = max([state.persisted.next_ordinal, *(ordinal_of(name) + 1 for name in names)])
     return Recovery(
@@ -182,7 +182,15 @@ def _next(
         backup=backup,
         former=_former_ids(former, state.persisted.cluster_id),
         sha256=sha256,
+        stopped=former is not None and former.stopped,
     )
+
+
+def _attempts(state: ClusterState) -> int:
+    """The highest number that an attempt had: kept claims may be of a deleted EtcdCluster of this name."""
+    former = state.persisted.recovery
+    named = (claim.given_up.rpartition("/")[2] for claim in state.kept)
+    return max([former.generation if former is not None else 0, *(int(n) for n in named if n.isdecimal())])
 
 
 def _former_ids(former: Recovery | None, recorded: str) -> tuple[str, ...]:
