@@ -29,12 +29,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     outcome.add_arguments(parser)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Run the command; the exit code."""
-    return outcome.conclude(options, lambda: _fetch(options))
-
-
-def _fetch(options: argparse.Namespace) -> Outcome:
+@outcome.concluded
+def run(options: argparse.Namespace) -> Outcome:
+    """Run the command."""
     import msgspec
 
     from etcd_operator.backup.catalog import load

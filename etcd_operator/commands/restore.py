@@ -76,12 +76,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     outcome.add_arguments_with_report(parser)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Run the command; the exit code."""
-    return outcome.conclude(options, lambda: _restore(options))
-
-
-def _restore(options: argparse.Namespace) -> Outcome:
+@outcome.concluded
+def run(options: argparse.Namespace) -> Outcome:
+    """Run the command."""
     from etcd_operator.backup import programs
     from etcd_operator.backup.restorable import find
     from etcd_operator.backup.restore import is_filled, is_restored, require_absent, restore
