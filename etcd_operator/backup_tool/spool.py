@@ -30,11 +30,8 @@ class Spool:
 
     @property
     def revision(self) -> int:
-        """etcd's revision at the moment of the snapshot.
-
-        The last entry may be older: a compaction removes deleted keys with the entries that deleted them.
-        """
-        return max(self.summary.revision, self.summary.compacted, 1)
+        """etcd's revision at the moment of the snapshot."""
+        return self.summary.etcd_revision
 
     def chunks(self) -> Iterator[bytes]:
         """The snapshot from its beginning. Raises `ScratchFailed`."""
