@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from etcd_operator.commands import etcd_programs, keys, outcome, progress
 from etcd_operator.commands.outcome import Outcome, UsageError
 from etcd_operator.commands.places import PLACES, open_backup
+from etcd_operator.quantities import counted
 
 if TYPE_CHECKING:
     from etcd_operator.backup.keys import KeyRing
@@ -87,9 +88,7 @@ def _outcome(name: str, manifest: "Manifest", trial: "Trial | None", seconds: fl
 
     document: dict[str, object] = {"name": name, "seconds": round(seconds, 3)}
     document["manifest"] = msgspec.to_builtins(manifest)
-    text = (
-        f"verified {name}: revision {manifest.revision}, {progress.keys_of(manifest.keys)}, all hashes match"
-    )
+    text = f"verified {name}: revision {manifest.revision}, {counted(manifest.keys, 'key')}, all hashes match"
     if trial is not None:
         document["restore"] = {
             "etcdVersion": trial.etcd_version,

@@ -16,6 +16,7 @@ from etcd_operator.core.backups.result import LONGEST_MESSAGE
 from etcd_operator.core.backups.result import REASONS as STORE_REASONS
 from etcd_operator.core.jobs import JobEnd
 from etcd_operator.decoding import decoder
+from etcd_operator.quantities import counted
 
 PRUNED_REASON, FAILED_REASON = "BackupsPruned", "PruneFailed"
 NO_BACKUP, PRUNING, PENDING, STOPPING = "NoBackup", "Pruning", "PodPending", "Stopping"
@@ -168,16 +169,11 @@ def _ended(job: PruneJob, pending: str) -> PrunePlan:
     return PrunePlan(
         verdict="True",
         reason=PRUNED_REASON,
-        message=f"removed {backups(report.removed)}, {report.kept} left",
+        message=f"removed {counted(report.removed, 'backup')}, {report.kept} left",
         ended=job.request,
         removed=report.removed,
         stored=report.kept,
     )
-
-
-def backups(count: int) -> str:
-    """A number of backups for people."""
-    return f"{count} backup{'s' * (count != 1)}"
 
 
 def _failure(job: PruneJob, pending: str) -> tuple[str, str]:
