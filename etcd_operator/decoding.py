@@ -46,6 +46,14 @@ def decoder(kind: type[T]) -> msgspec.json.Decoder[T]:
     return known if known is not None else _build(kind)
 
 
+def reported(message: str, kind: type[T]) -> T | None:
+    """The document that a command left in the termination message of its container; None if that is none."""
+    try:
+        return decoder(kind).decode(message)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+
+
 def convert(value: Any, kind: type[T]) -> T:
     """The value in JSON that was read already. Raises `msgspec.ValidationError`."""
     decoder(kind)
