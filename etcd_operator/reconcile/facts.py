@@ -170,15 +170,13 @@ def _failure_tail(status: ContainerStatus) -> str:
 
 def has_fetched(pod: Pod) -> bool:
     """Whether the first step of a seed has ended well (see `render.steps`)."""
-    step = pod.init_container(FETCH)
-    ended = step.state.terminated if step is not None else None
+    ended = pod.ended(FETCH)
     return ended is not None and ended.reason == "Completed"
 
 
 def _fetched(pod: Pod, now: datetime) -> FetchedBackup | None:
     """What the first step of a seed reported, if it has fetched a backup (see `commands.seed`)."""
-    step = pod.init_container(FETCH)
-    ended = step.state.terminated if step is not None else None
+    ended = pod.ended(FETCH)
     report = reported(ended.message, _StepReport) if ended is not None else None
     if report is None or not report.name:
         return None
