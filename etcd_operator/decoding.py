@@ -73,6 +73,14 @@ def _without_nulls(value: dict[str, Any]) -> dict[str, Any]:
     return value
 
 
+def reported(message: str, kind: type[T]) -> T | None:
+    """The document that a command left in the termination message of its container; None if that is none."""
+    try:
+        return decoder(kind).decode(message)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
+
+
 def convert(value: Any, kind: type[T]) -> T:
     """The value in JSON that was read already. Raises `msgspec.ValidationError`."""
     decoder(kind)

@@ -231,11 +231,11 @@ def _damage_of_transfer() -> Iterator[None]:
 
 def _check_age(found: DatabaseSummary, expected: int) -> None:
     """An address of a Service or proxy may lead to one member first, and to another for the snapshot."""
-    revision = max(found.revision, found.compacted, 1)  # etcd counts from 1, and keeps what it compacted
-    if revision < expected:
+    if found.etcd_revision < expected:
         raise SnapshotOld(
-            f"the snapshot ends at revision {revision}, but its source had {expected} before: the endpoint "
-            "leads to several members, and one lags behind. Pass the addresses of the members themselves"
+            f"the snapshot ends at revision {found.etcd_revision}, but its source had {expected} before: "
+            "the endpoint leads to several members, and one lags behind. Pass the addresses of the members "
+            "themselves"
         )
 
 

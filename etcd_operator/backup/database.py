@@ -36,6 +36,16 @@ class DatabaseSummary:
     sha256: str
     has_hash: bool
 
+    @property
+    def last_revision(self) -> int:
+        """Of the last entry, or of a later compaction: it removes deleted keys with what deleted them."""
+        return max(self.revision, self.compacted)
+
+    @property
+    def etcd_revision(self) -> int:
+        """The revision with which etcd starts on it: etcd counts from 1."""
+        return max(self.last_revision, 1)
+
 
 def ends_with_hash(size: int) -> bool:
     """Whether a snapshot of `size` bytes ends with etcd's hash."""

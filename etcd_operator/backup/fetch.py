@@ -23,7 +23,7 @@ from etcd_operator.backup.keys import KeyRing
 from etcd_operator.backup.manifest import Manifest
 from etcd_operator.backup.progress import OnProgress, counted, ignore_progress
 from etcd_operator.storage.errors import NameTaken, StoreError
-from etcd_operator.storage.partial import name_file, sync_folder
+from etcd_operator.storage.partial import name_file, sync_folder, write_all
 from etcd_operator.storage.protocol import Store
 
 _BLOCK = 1 << 20
@@ -127,7 +127,7 @@ def _append(
         while block := file.read(_BLOCK):
             yield block
         for chunk in store.read(name, offset):
-            _write(file, chunk)
+            write_all(file.write, chunk)
             yield chunk
 
     for _ in counted(contents.stored(chunks(), manifest), on_progress):
@@ -142,18 +142,12 @@ def _decoded(partial: Path, file: BinaryIO, manifest: Manifest, keys: KeyRing) -
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "wb", buffering=0) as decoded:
             for chunk in contents.plain(iter(lambda: file.read(_BLOCK), b""), manifest, keys):
-                _write(decoded, chunk)
+                write_all(decoded.write, chunk)
             os.fsync(decoded.fileno())
     except BaseException:
         path.unlink(missing_ok=True)
         raise
     return path
-
-
-def _write(file: BinaryIO, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[file.write(view) :]
 
 
 def _publish(source: Path, target: Path) -> None:

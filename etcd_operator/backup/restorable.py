@@ -100,7 +100,7 @@ class Restorable:
             raise Damaged(f"{self.name} is truncated: it ends within the hash that etcd appended")
         return Snapshot(
             etcd_version=found.cluster_version,
-            revision=max(found.revision, found.compacted),
+            revision=found.last_revision,
             keys=found.keys,
             size=found.size,
             sha256=found.sha256,

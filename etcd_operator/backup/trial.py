@@ -128,7 +128,7 @@ def _restore(folder: Path, file: Path, manifest: Manifest, programs: Programs) -
 
 
 def _compare_database(database: Path, manifest: Manifest) -> int:
-    """The revision with which etcd has to start: that of the last entry, if that is not compacted."""
+    """The revision with which etcd has to start."""
     scan = DatabaseScan()
     with database.open("rb", buffering=0) as source:
         while block := source.read(_BLOCK):
@@ -139,7 +139,7 @@ def _compare_database(database: Path, manifest: Manifest) -> int:
             f"the restored database has revision {found.revision} and {found.keys} keys, "
             f"its manifest names {manifest.revision} and {manifest.keys}"
         )
-    return max(found.revision, found.compacted, 1)
+    return found.etcd_revision
 
 
 def _hash_of(folder: Path, file: Path, manifest: Manifest, programs: Programs) -> int | None:

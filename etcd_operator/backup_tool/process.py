@@ -10,7 +10,7 @@ import structlog
 
 from etcd_operator.backup_tool.api import Api
 from etcd_operator.backup_tool.inventory import Inventory, find, load
-from etcd_operator.backup_tool.runner import STALL_SECONDS, Runner
+from etcd_operator.backup_tool.runner import Runner
 from etcd_operator.backup_tool.server import ApiServer
 from etcd_operator.backup_tool.stock import StockKeeper
 from etcd_operator.backup_tool.storing import Storing
@@ -19,7 +19,7 @@ from etcd_operator.clock import Clock, SystemClock
 from etcd_operator.errors import OperatorError
 from etcd_operator.signals import set_on_signal
 from etcd_operator.storage.protocol import Store
-from etcd_operator.storage.urls import open_store
+from etcd_operator.storage.urls import STALL_SECONDS, open_store
 
 log = structlog.get_logger()
 

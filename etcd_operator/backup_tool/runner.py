@@ -34,9 +34,7 @@ from etcd_operator.etcd.channel import Channels
 from etcd_operator.etcd_ids import hex_id
 from etcd_operator.storage.errors import NameTaken
 from etcd_operator.storage.protocol import Store
-
-STALL_SECONDS = 60.0
-"""How long a store or etcd may make no progress."""
+from etcd_operator.storage.urls import STALL_SECONDS
 
 LEFTOVER_SECONDS = 600.0
 

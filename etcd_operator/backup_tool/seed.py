@@ -25,11 +25,11 @@ from etcd_operator.backup_tool.versions import NotUsable, check_usable
 from etcd_operator.clock import Clock
 from etcd_operator.errors import TerminalError
 from etcd_operator.storage.protocol import Store
+from etcd_operator.storage.urls import STALL_SECONDS
 from etcd_operator.timestamps import timestamp
 
 PATIENCE = 300.0
 RETRY_SECONDS = 1.0
-STALL_SECONDS = 60.0
 _BLOCK = 1 << 18
 
 

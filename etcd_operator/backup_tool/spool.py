@@ -13,6 +13,7 @@ from typing import BinaryIO
 
 from etcd_operator.backup.database import DatabaseScan, DatabaseSummary
 from etcd_operator.backup.errors import BackupError, Damaged, SnapshotDamaged
+from etcd_operator.storage.partial import write_all
 
 _BLOCK = 1 << 18
 
@@ -30,11 +31,8 @@ class Spool:
 
     @property
     def revision(self) -> int:
-        """etcd's revision at the moment of the snapshot.
-
-        The last entry may be older: a compaction removes deleted keys with the entries that deleted them.
-        """
-        return max(self.summary.revision, self.summary.compacted, 1)
+        """etcd's revision at the moment of the snapshot."""
+        return self.summary.etcd_revision
 
     def chunks(self) -> Iterator[bytes]:
         """The snapshot from its beginning. Raises `ScratchFailed`."""
@@ -81,10 +79,8 @@ def _written(snapshot: Iterable[bytes], file: BinaryIO, folder: Path) -> Databas
 
 
 def _write(file: BinaryIO, chunk: bytes, folder: Path) -> None:
-    rest = memoryview(chunk)
     try:
-        while rest:
-            rest = rest[file.write(rest) :]
+        write_all(file.write, chunk)
     except OSError as error:
         raise _failed(folder, error) from error
 

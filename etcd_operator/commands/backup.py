@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from etcd_operator.commands import endpoints, keys, outcome, progress
 from etcd_operator.commands.outcome import Outcome, UsageError
 from etcd_operator.commands.places import PLACES, STALL_SECONDS, Place, new_name, open_place
+from etcd_operator.quantities import bytes_of, counted
 
 if TYPE_CHECKING:
     from etcd_operator.backup.create import Options
@@ -56,12 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     outcome.add_arguments_with_report(parser)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Run the command; the exit code."""
-    return outcome.conclude(options, lambda: _backup(options))
-
-
-def _backup(options: argparse.Namespace) -> Outcome:
+@outcome.concluded
+def run(options: argparse.Namespace) -> Outcome:
+    """Run the command."""
     from etcd_operator.backup import source
 
     begin = time.monotonic()
@@ -113,9 +111,9 @@ def _outcome(name: str, endpoint: str, manifest: "Manifest", seconds: float) -> 
 
     document = {"name": name, "source": endpoint, "seconds": round(seconds, 3)}
     document["manifest"] = msgspec.to_builtins(manifest)
-    stored = f", {progress.bytes_of(manifest.stored_size)} stored" if manifest.is_framed else ""
+    stored = f", {bytes_of(manifest.stored_size)} stored" if manifest.is_framed else ""
     text = (
-        f"stored {name}: revision {manifest.revision}, {progress.keys_of(manifest.keys)}, "
-        f"{progress.bytes_of(manifest.size)}{stored}, from {endpoint} in {seconds:.1f} s"
+        f"stored {name}: revision {manifest.revision}, {counted(manifest.keys, 'key')}, "
+        f"{bytes_of(manifest.size)}{stored}, from {endpoint} in {seconds:.1f} s"
     )
     return Outcome(text=text, document=document)

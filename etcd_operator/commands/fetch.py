@@ -6,6 +6,7 @@ from pathlib import Path
 from etcd_operator.commands import keys, outcome, progress
 from etcd_operator.commands.outcome import Outcome
 from etcd_operator.commands.places import PLACES, open_backup
+from etcd_operator.quantities import bytes_of
 
 HELP = "copy a backup to a file, for etcdutl snapshot restore"
 DESCRIPTION = """\
@@ -29,12 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     outcome.add_arguments(parser)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Run the command; the exit code."""
-    return outcome.conclude(options, lambda: _fetch(options))
-
-
-def _fetch(options: argparse.Namespace) -> Outcome:
+@outcome.concluded
+def run(options: argparse.Namespace) -> Outcome:
+    """Run the command."""
     import msgspec
 
     from etcd_operator.backup.catalog import load
@@ -45,6 +43,6 @@ def _fetch(options: argparse.Namespace) -> Outcome:
     ring = keys.read(options)
     with progress.of(options, "fetching", load(store, name).stored_size) as on_progress:
         manifest = fetch(store, name, options.file, ring, on_progress=on_progress)
-    text = f"fetched {options.file}: revision {manifest.revision}, {progress.bytes_of(manifest.size)}"
+    text = f"fetched {options.file}: revision {manifest.revision}, {bytes_of(manifest.size)}"
     document = {"name": name, "file": str(options.file), "manifest": msgspec.to_builtins(manifest)}
     return Outcome(text=text, document=document)

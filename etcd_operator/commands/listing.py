@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from etcd_operator.commands import outcome
 from etcd_operator.commands.outcome import Outcome
 from etcd_operator.commands.places import PLACES, open_place
-from etcd_operator.commands.progress import bytes_of
+from etcd_operator.quantities import bytes_of
 
 if TYPE_CHECKING:
     from etcd_operator.backup.catalog import Entry
@@ -33,12 +33,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     outcome.add_arguments(parser)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Run the command; the exit code."""
-    return outcome.conclude(options, lambda: _list(options))
-
-
-def _list(options: argparse.Namespace) -> Outcome:
+@outcome.concluded
+def run(options: argparse.Namespace) -> Outcome:
+    """Run the command."""
     from etcd_operator.backup.catalog import entries
 
     place = open_place(options.url)

@@ -55,7 +55,12 @@ def add_arguments_with_report(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def conclude(options: argparse.Namespace, work: Callable[[], Outcome]) -> int:
+def concluded(work: Callable[[argparse.Namespace], Outcome]) -> Callable[[argparse.Namespace], int]:
+    """`run` of a command that does this work."""
+    return lambda options: _conclude(options, work)
+
+
+def _conclude(options: argparse.Namespace, work: Callable[[argparse.Namespace], Outcome]) -> int:
     """Do the work, print its outcome or its error, and return the exit code.
 
     Errors are one line on stderr; with --json also the document {"error": ..., "reason": ...} on stdout.
@@ -65,7 +70,7 @@ def conclude(options: argparse.Namespace, work: Callable[[], Outcome]) -> int:
     _fill_standard_streams()
     try:
         with as_exception():
-            outcome = work()
+            outcome = work(options)
     except Interrupted as interruption:
         text = f"interrupted by {interruption}"
         return _failed(options, text, type(interruption).__name__, interruption.exit_code)

@@ -7,20 +7,11 @@ import time
 from collections.abc import Callable
 from typing import TextIO
 
+from etcd_operator.quantities import bytes_of
+
 BAR_SECONDS = 0.1
 LINE_SECONDS = 5.0
 _BAR_WIDTH = 24
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
-
-
-def bytes_of(count: float) -> str:
-    """A number of bytes for people: 512 B, 1.5 MiB."""
-    size = float(count)
-    for unit in _UNITS:
-        if size < 1024 or unit == _UNITS[-1]:
-            break
-        size /= 1024
-    return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
 
 
 def duration_of(seconds: float) -> str:
@@ -28,11 +19,6 @@ def duration_of(seconds: float) -> str:
     whole = max(round(seconds), 0)
     hours, minutes = whole // 3600, whole // 60 % 60
     return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
-
-
-def keys_of(count: int) -> str:
-    """A number of keys for people: 1 key, 2 keys."""
-    return f"{count} key{'s' * (count != 1)}"
 
 
 class Progress:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from etcd_operator.commands import outcome, progress
 from etcd_operator.commands.outcome import Outcome, UsageError
 from etcd_operator.commands.places import PLACES, Place, open_place
-from etcd_operator.commands.progress import bytes_of
 from etcd_operator.durations import DURATION_HELP, seconds_of
+from etcd_operator.quantities import bytes_of, counted
 
 if TYPE_CHECKING:
     from etcd_operator.backup.prune import Found, Scope
@@ -60,12 +60,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     outcome.add_arguments_with_report(parser)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Run the command; the exit code."""
-    return outcome.conclude(options, lambda: _prune(options))
-
-
-def _prune(options: argparse.Namespace) -> Outcome:
+@outcome.concluded
+def run(options: argparse.Namespace) -> Outcome:
+    """Run the command."""
     from etcd_operator.backup import prune
 
     policy = _policy(options)
@@ -113,7 +110,7 @@ def _outcome(found: "Found", removed: "Sequence[StoredBackup]", below: str, *, i
     counts = {"removed": len(names), "removedSize": size, "kept": found.kept}
     verb = "would remove" if is_dry else "removed"
     lines = [f"{verb} {name}" for name in names]
-    backups = f"{len(names)} backup{'s' * (len(names) != 1)}"
+    backups = counted(len(names), "backup")
     lines.append(f"{verb} {backups} of {bytes_of(size)}, kept {found.kept}" if names else _nothing(found))
     document = {**counts, "dryRun": is_dry, "names": names}
     return Outcome(text="\n".join(lines), document=document, report=counts)

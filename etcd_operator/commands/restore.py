@@ -10,6 +10,7 @@ from etcd_operator.commands import etcd_programs, keys, members, outcome, progre
 from etcd_operator.commands.outcome import Outcome, UsageError
 from etcd_operator.commands.places import PLACES, open_backup
 from etcd_operator.commands.progress_port import served
+from etcd_operator.quantities import counted
 
 if TYPE_CHECKING:
     from etcd_operator.backup.programs import Tool
@@ -76,12 +77,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     outcome.add_arguments_with_report(parser)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Run the command; the exit code."""
-    return outcome.conclude(options, lambda: _restore(options))
-
-
-def _restore(options: argparse.Namespace) -> Outcome:
+@outcome.concluded
+def run(options: argparse.Namespace) -> Outcome:
+    """Run the command."""
     from etcd_operator.backup import programs
     from etcd_operator.backup.restorable import find
     from etcd_operator.backup.restore import is_filled, is_restored, require_absent, restore
@@ -136,7 +134,7 @@ def _check(options: argparse.Namespace) -> Outcome:
     source = find(place.store, place.name, sha256=options.sha256)
     with served(options.progress_port, progress.of(options, "checking", source.size)) as shown:
         found = source.check(ring, on_progress=shown)
-    contents = f"revision {found.revision}, {progress.keys_of(found.keys)}, {_CHECKED[found.check]}"
+    contents = f"revision {found.revision}, {counted(found.keys, 'key')}, {_CHECKED[found.check]}"
     document = {"name": source.name, "snapshot": _document(found)}
     return Outcome(text=f"{source.name} can be restored: {contents}", document=document)
 
@@ -175,7 +173,7 @@ def _outcome(
     }
     if source.manifest is not None:
         document["manifest"] = msgspec.to_builtins(source.manifest)
-    contents = f"revision {found.revision}, {progress.keys_of(found.keys)}"
+    contents = f"revision {found.revision}, {counted(found.keys, 'key')}"
     text = f"restored {source.name} to {options.data_dir}: {contents}, {_CHECKED[found.check]}"
     return Outcome(text=f"{text}; for etcd {_versions(found)}, in {seconds:.1f} s", document=document)
 

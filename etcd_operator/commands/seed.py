@@ -52,12 +52,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     outcome.add_arguments_with_report(parser)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Run the command; the exit code."""
-    return outcome.conclude(options, lambda: _seed(options))
-
-
-def _seed(options: argparse.Namespace) -> Outcome:
+@outcome.concluded
+def run(options: argparse.Namespace) -> Outcome:
+    """Run the command."""
     if os.environ.get("SEED_COMMAND") == SKIPPED:
         return Outcome(text="the data is restored already", document={"name": ""})
     import msgspec

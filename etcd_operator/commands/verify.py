@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from etcd_operator.commands import etcd_programs, keys, outcome, progress
 from etcd_operator.commands.outcome import Outcome, UsageError
 from etcd_operator.commands.places import PLACES, open_backup
+from etcd_operator.quantities import counted
 
 if TYPE_CHECKING:
     from etcd_operator.backup.keys import KeyRing
@@ -46,12 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     outcome.add_arguments_with_report(parser)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Run the command; the exit code."""
-    return outcome.conclude(options, lambda: _verify(options))
-
-
-def _verify(options: argparse.Namespace) -> Outcome:
+@outcome.concluded
+def run(options: argparse.Namespace) -> Outcome:
+    """Run the command."""
     from etcd_operator.backup.catalog import load
     from etcd_operator.backup.verify import verify
 
@@ -90,9 +88,7 @@ def _outcome(name: str, manifest: "Manifest", trial: "Trial | None", seconds: fl
 
     document: dict[str, object] = {"name": name, "seconds": round(seconds, 3)}
     document["manifest"] = msgspec.to_builtins(manifest)
-    text = (
-        f"verified {name}: revision {manifest.revision}, {progress.keys_of(manifest.keys)}, all hashes match"
-    )
+    text = f"verified {name}: revision {manifest.revision}, {counted(manifest.keys, 'key')}, all hashes match"
     if trial is not None:
         document["restore"] = {
             "etcdVersion": trial.etcd_version,

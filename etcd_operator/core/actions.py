@@ -95,7 +95,7 @@ class AnnotateVoters(OnMember):
     revision: int
 
 
-class RemakePod(OnMember):
+class RecreatePod(OnMember):
     """Delete a persistent member's pod that reports that its data is missing; its ReplicaSet makes another.
 
     Its claim is annotated with that pod first: only another one that reports the same is believed.
@@ -122,7 +122,13 @@ class ConfirmClaimsLost:
 
 
 KindAction = (
-    RestoreAction | DropPod | SetExistingOnly | AnnotateVoters | RemakePod | ClearMissing | ConfirmClaimsLost
+    RestoreAction
+    | DropPod
+    | SetExistingOnly
+    | AnnotateVoters
+    | RecreatePod
+    | ClearMissing
+    | ConfirmClaimsLost
 )
 """What is done for one kind of member only."""
 

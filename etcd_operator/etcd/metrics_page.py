@@ -6,15 +6,15 @@ saw one has never been part of a quorum, so it holds nothing that a client was p
 """
 
 import re
-import socket
 import time
 from collections.abc import Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from http import HTTPStatus
 
+from etcd_operator.http_client import call
 from etcd_operator.pages import UNREAD, MetricsPage
 
 PORT = 2381
-PATH = "/metrics"
 
 
 def _line(name: str) -> re.Pattern[bytes]:
@@ -26,8 +26,6 @@ _SNAPSHOTS_SAVED = _line("etcd_debugging_snap_save_total_duration_seconds_count"
 _LEADERS_SEEN = _line("etcd_server_leader_changes_seen_total")
 _CLUSTER_VERSION = re.compile(rb'^etcd_cluster_version\{cluster_version="(\d+\.\d+)"\} 1\n', re.MULTILINE)
 """Versions that were agreed on before remain on the page, with 0."""
-_OK = re.compile(rb"HTTP/1\.[01] 200 ")
-_CHUNK = 1 << 16
 _MAX_PAGE = 4 * 1024 * 1024
 
 
@@ -59,37 +57,12 @@ def _page(endpoint: str, end: float) -> MetricsPage:
 
 
 def _fetch(endpoint: str, end: float) -> bytes | None:
-    """The body of a 200; None for another reply, for one that is too long, and when time is over.
-
-    HTTP/1.0 by hand, whose bodies end with the connection: `http.client` limits each read of the
-    socket, but not all of them together.
-    """
-    host = endpoint.rpartition(":")[0]
+    """The body of a 200; None for another reply, for one that is too long, and when time is over."""
     try:
-        with socket.create_connection((host.strip("[]"), PORT), timeout=_left(end)) as sock:
-            sock.sendall(f"GET {PATH} HTTP/1.0\r\nHost: {host}\r\n\r\n".encode())
-            reply = _all_of(sock, end)
+        status, body = call("GET /metrics", (endpoint.rpartition(":")[0], PORT), end=end, largest=_MAX_PAGE)
     except OSError:
         return None
-    head, _, body = reply.partition(b"\r\n\r\n")
-    return body if _OK.match(head) else None
-
-
-def _all_of(sock: socket.socket, end: float) -> bytes:
-    """What comes until the other side closes; nothing when that is too late or too much."""
-    reply = bytearray()
-    while len(reply) <= _MAX_PAGE and time.monotonic() < end:
-        sock.settimeout(_left(end))
-        chunk = sock.recv(_CHUNK)
-        if not chunk:
-            return bytes(reply)
-        reply += chunk
-    return b""
-
-
-def _left(end: float) -> float:
-    """Seconds until `end`; never 0, which would mean not to wait at all."""
-    return max(end - time.monotonic(), 0.001)
+    return body if status == HTTPStatus.OK else None
 
 
 def _cluster_version(page: bytes) -> str | None:

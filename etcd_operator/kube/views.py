@@ -110,6 +110,20 @@ class Pod(Value, frozen=True, kw_only=True):
         """The same of an init container."""
         return next((each for each in self.status.init_container_statuses if each.name == name), None)
 
+    def ended(self, *names: str) -> StateReason | None:
+        """How the first container or init container with one of these names has ended, if it has."""
+        statuses = (*self.status.container_statuses, *self.status.init_container_statuses)
+        found = next((each for each in statuses if each.name in names), None)
+        return found.state.terminated if found is not None else None
+
+    def waits_for(self, *containers: ContainerStatus) -> str:
+        """What the first of these containers that says so waits for, or why the pod has no node."""
+        for waiting in (each.state.waiting for each in containers):
+            if waiting is not None and waiting.message:
+                return f"{waiting.reason}: {waiting.message}"
+        unscheduled = self.unscheduled
+        return f"{unscheduled.reason}: {unscheduled.message}" if unscheduled is not None else ""
+
     @property
     def is_ready(self) -> bool:
         """Its `Ready` condition."""

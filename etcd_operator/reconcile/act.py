@@ -41,7 +41,7 @@ from etcd_operator.core.recovery_actions import RecoveryAction
 from etcd_operator.core.starts import Bootstrapping
 from etcd_operator.core.state import ClusterState
 from etcd_operator.dialects.base import Dialect
-from etcd_operator.errors import Conflict, NotFound, NotLeading
+from etcd_operator.errors import Conflict, NotFound
 from etcd_operator.etcd.client import OnCall
 from etcd_operator.kube import resources
 from etcd_operator.kube.views import Budget, Written
@@ -55,7 +55,7 @@ from etcd_operator.reconcile.prober import Prober
 from etcd_operator.reconcile.readers import Readers, located
 from etcd_operator.reconcile.recovery import Recoverer
 from etcd_operator.reconcile.recovery_proofs import RecoveryProofs
-from etcd_operator.reconcile.writes import Writes
+from etcd_operator.reconcile.writes import Writes, require_leadership
 from etcd_operator.render import budget
 
 
@@ -79,8 +79,7 @@ class Actor(Generic[Cluster]):
 
         Raises NotLeading if this process does not lead right before it.
         """
-        if not self.may_act():
-            raise NotLeading("the operator may no longer be the leader: not acting")
+        require_leadership(self.may_act)
         objects = self.writes.of(state.desired.key)
         scope = Scope(objects=objects, state=state, report=report, now=self.clock.now())
         if isinstance(action, MembershipAction):

@@ -7,7 +7,7 @@ A pass never waits for etcd and keeps nothing between passes: an operator that d
 any write continues from what it finds.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Generic
@@ -48,6 +48,15 @@ RETRY_VERSION = 2.5
 
 NAMESPACE_GOING = "because it is being terminated"
 """The API server's message for a create in a namespace that is being deleted."""
+
+_HELD: Mapping[type[Exception], str] = {
+    NameTaken: "NameConflict",
+    Forbidden: "Forbidden",
+    Invalid: "Refused",
+    Corrupt: "DataCorrupt",
+    Overridden: "Overridden",
+}
+"""The reasons of failures that only a change outside of the operator ends."""
 
 REPORTED_AND_WAITED_FOR = (NameTaken, Overridden, Forbidden, Invalid, UnhealthyCluster, NotInSync, Corrupt)
 """Failures that a pass waits for at a pace of its own; all others are the engine's to repeat."""
@@ -219,18 +228,9 @@ def held_by(error: Exception, message: str) -> Plan:
     match error:
         case NameTaken() if error.is_passing:
             return Plan.wait("PredecessorTerminating", message, requeue_after=0.5)
-        case NameTaken():
-            return Plan.hold("NameConflict", message, requeue_after=RETRY_HELD)
         case Forbidden() if NAMESPACE_GOING in message:
             return Plan.hold("Deleting", "the namespace is being deleted", requeue_after=RETRY_HELD)
-        case Forbidden():
-            return Plan.hold("Forbidden", message, requeue_after=RETRY_HELD)
-        case Invalid():
-            return Plan.hold("Refused", message, requeue_after=RETRY_HELD)
-        case Corrupt():
-            return Plan.hold("DataCorrupt", message, requeue_after=RETRY_HELD)
-        case Overridden():
-            return Plan.hold("Overridden", message, requeue_after=RETRY_HELD)
-        case _:
-            reason = REQUEST_FAILED if isinstance(error, OperatorError) else "InternalError"
-            return Plan.hold(reason, message)
+    held = next((reason for kind, reason in _HELD.items() if isinstance(error, kind)), "")
+    if held:
+        return Plan.hold(held, message, requeue_after=RETRY_HELD)
+    return Plan.hold(REQUEST_FAILED if isinstance(error, OperatorError) else "InternalError", message)

@@ -10,7 +10,7 @@ from etcd_operator.api.meta import Value, condition_of
 from etcd_operator.api.podkeys import PodKeys
 from etcd_operator.core.members import FetchedBackup, PodFacts, PodProblem, ReaderFacts
 from etcd_operator.core.survivor_report import FOLLOWED_A_LEADER
-from etcd_operator.decoding import decoder
+from etcd_operator.decoding import decoder, reported
 from etcd_operator.kube.views import ContainerState, ContainerStatus, Pod, StateReason
 from etcd_operator.render.steps import FETCH, SKIP_STEPS
 from etcd_operator.render.survivor_reader import READER, TOKEN_VARIABLE
@@ -170,17 +170,15 @@ def _failure_tail(status: ContainerStatus) -> str:
 
 def has_fetched(pod: Pod) -> bool:
     """Whether the first step of a seed has ended well (see `render.steps`)."""
-    step = pod.init_container(FETCH)
-    ended = step.state.terminated if step is not None else None
+    ended = pod.ended(FETCH)
     return ended is not None and ended.reason == "Completed"
 
 
 def _fetched(pod: Pod, now: datetime) -> FetchedBackup | None:
     """What the first step of a seed reported, if it has fetched a backup (see `commands.seed`)."""
-    step = pod.init_container(FETCH)
-    ended = step.state.terminated if step is not None else None
-    report = _report_of(ended.message) if ended is not None else _StepReport()
-    if not report.name:
+    ended = pod.ended(FETCH)
+    report = reported(ended.message, _StepReport) if ended is not None else None
+    if report is None or not report.name:
         return None
     return FetchedBackup(
         name=report.name,
@@ -201,18 +199,12 @@ class _StepReport(Value, frozen=True, kw_only=True):
     error: str = ""
 
 
-def _report_of(message: str) -> _StepReport:
-    try:
-        return decoder(_StepReport).decode(message)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return _StepReport()
-
-
 def _step_failure(pod: Pod) -> str:
     """Why the first step of a seed failed, as it reported it; empty where it reports nothing."""
     step = pod.init_container(FETCH)
     ended = (step.state.terminated or step.last_state.terminated) if step is not None else None
-    return _report_of(ended.message).error[:QUOTED] if ended is not None else ""
+    report = reported(ended.message, _StepReport) if ended is not None else None
+    return report.error[:QUOTED] if report is not None else ""
 
 
 def _started_lately(state: ContainerState, now: datetime) -> bool:

@@ -85,7 +85,7 @@ class Membership:
     def assert_corrupt(self, member_id: str) -> None:
         """The alarm still names the member, and the others agree. Raises Conflict, Corrupt."""
         named = Alarm(member_id=int(member_id, 16), kind=AlarmKind.CORRUPT)
-        if named not in self._client(_last(self._trusted())).alarms():
+        if named not in self._client(_require_some(self._trusted())[-1]).alarms():
             raise Conflict(f"etcd no longer reports that the data of {member_id} differs: trying again")
         self._assert_equal()
 
@@ -100,7 +100,7 @@ class Membership:
     def _assert_equal(self) -> None:
         """Every healthy voter that no alarm names has the same data, and they are a quorum of all voters."""
         voters = [self._client(voter) for voter in self._trusted()]
-        listed = self._list_of(self._client(_last(self._trusted())))
+        listed = self._list_of(self._client(_require_some(self._trusted())[-1]))
         if len(voters) < quorum(sum(not member.is_learner for member in listed.members)):
             raise Conflict("too few voters are left to agree on the data: trying again")
         revision = max(voter.status().revision for voter in voters)
@@ -158,7 +158,7 @@ class Membership:
         for voter in able[:-1]:
             with suppress(UnhealthyCluster):
                 return self._changed(change, voter)
-        return self._changed(change, _last(able))
+        return self._changed(change, _require_some(able)[-1])
 
     def _changed(self, change: Callable[[EtcdClient], T], voter: Member) -> T:
         client = self._client(voter)
@@ -170,7 +170,7 @@ class Membership:
             raise Unavailable("the operator could not confirm its leadership: not changing members")
 
     def _voter(self, but: str = "") -> EtcdClient:
-        return self._client(_last(self._able(but)[:1]))
+        return self._client(_require_some(self._able(but))[0])
 
     def _able(self, but: str = "") -> list[Member]:
         """The healthy voters, the leader first: what it does not have to forward takes less time."""
@@ -183,7 +183,7 @@ class Membership:
         return EtcdClient(self.channels, at, deadline=DEADLINE, on_call=self.on_call)
 
 
-def _last(members: Sequence[Member]) -> Member:
+def _require_some(members: Sequence[Member]) -> Sequence[Member]:
     if not members:
         raise Unavailable("no healthy voter to ask")
-    return members[-1]
+    return members

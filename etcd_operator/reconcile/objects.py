@@ -6,6 +6,7 @@ reply was lost, anybody else's is `NameTaken` and is not changed. Each write is 
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
@@ -139,6 +140,20 @@ class Objects:
         )
         self._note(resource, seen.name, written)
         return written
+
+    def change_template(
+        self, resource: Resource, found: ObjectMeta, body: RawObject, *more: RawObject
+    ) -> None:
+        """Give a ReplicaSet as it was read the template of `body` and its annotations; others are kept."""
+        # An object without any annotations has nothing to add a single one to.
+        annotations = {**found.annotations, **body["metadata"]["annotations"]}
+        changes = (
+            {"op": "add", "path": "/metadata/annotations", "value": annotations},
+            {"op": "replace", "path": "/spec/template", "value": body["spec"]["template"]},
+            *more,
+        )
+        with suppress(NotFound):  # deleted meanwhile: the watch will report it
+            self.change(resource, found, *changes, kind=Written, version=found.resource_version)
 
     def write_status(
         self, resource: Resource, read: ObjectMeta, status: Value | RawObject, kind: type[Stored]

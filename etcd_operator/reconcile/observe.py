@@ -22,7 +22,6 @@ from etcd_operator.dialects.base import Dialect
 from etcd_operator.etcd.probe import Probe
 from etcd_operator.keys import Key
 from etcd_operator.kube.views import Pod
-from etcd_operator.pages import MetricsPage
 from etcd_operator.reconcile.absences import Absences
 from etcd_operator.reconcile.addresses import client_endpoints, peer_url
 from etcd_operator.reconcile.caches import Caches, Cluster, stored
@@ -85,21 +84,22 @@ class Observer(Generic[Cluster]):
         """The state of `cluster` now; None: members are being probed, and the key is queued after that."""
         desired = self.dialect.desired(cluster)
         objects = self._objects(key, desired)
+        endpoints = client_endpoints(objects.values())
         running = client_endpoints(m for m in objects.values() if m.pod is not None and m.pod.is_running)
         probe = self.prober.collect(
             key,
             frozenset([*running.values(), *adoption.endpoints(desired)]),
             frozenset(at for name, at in running.items() if _is_leaving(objects[name])),
-            _pages_needed(desired, objects),
+            _pages_needed(desired, objects, endpoints),
         )
         if probe is None:
             return None
         found = observed(
             desired,
             objects,
-            _replies(objects, probe),
-            _pages(objects, probe),
-            external=_external(desired, probe),
+            _replies(endpoints, probe),
+            {name: probe.pages[at] for name, at in endpoints.items() if at in probe.pages},
+            external=_replies({at: at for at in adoption.endpoints(desired)}, probe),
             url_of=lambda name: peer_url(self.dialect, desired, name),
             name_at=lambda url: self.dialect.member_at(desired, host_of(url)),
         )
@@ -265,34 +265,23 @@ def _is_leaving(member: Member) -> bool:
     return member.pod is not None and member.pod.is_terminating
 
 
-def _pages_needed(desired: DesiredCluster, objects: Mapping[str, Member]) -> PagesNeeded:
-    at = client_endpoints(objects.values())
-
+def _pages_needed(
+    desired: DesiredCluster, objects: Mapping[str, Member], endpoints: Mapping[str, str]
+) -> PagesNeeded:
     def pages_needed(probe: Probe) -> frozenset[str]:
-        replies = _replies(objects, probe)
+        replies = _replies(endpoints, probe)
         names = needed(desired, objects, replies, has_quorum=probe.quorum is True)
-        return frozenset(at[name] for name in names)
+        return frozenset(endpoints[name] for name in names)
 
     return pages_needed
 
 
-def _replies(objects: Mapping[str, Member], probe: Probe) -> dict[str, Reply]:
+def _replies(endpoints: Mapping[str, str], probe: Probe) -> dict[str, Reply]:
+    """By name, of those that were probed."""
     return {
         name: reply_of(probe.replies[at], probe.silent_for.get(at, 0.0))
-        for name, at in client_endpoints(objects.values()).items()
+        for name, at in endpoints.items()
         if at in probe.replies
-    }
-
-
-def _external(desired: DesiredCluster, probe: Probe) -> dict[str, Reply]:
-    return {
-        at: reply_of(probe.replies[at], probe.silent_for.get(at, 0.0)) for at in adoption.endpoints(desired)
-    }
-
-
-def _pages(objects: Mapping[str, Member], probe: Probe) -> dict[str, MetricsPage]:
-    return {
-        name: probe.pages[at] for name, at in client_endpoints(objects.values()).items() if at in probe.pages
     }
 
 

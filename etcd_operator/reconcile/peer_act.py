@@ -99,20 +99,8 @@ class PeerActor:
         return is_new
 
     def _change_template(self) -> None:
-        found, wanted = self.found, self._replica_set()
-        if found is None:
-            return
-        # Annotations of others are kept; an object without any has nothing to add a single one to.
-        annotations = {**found.annotations, **wanted["metadata"]["annotations"]}
-        with suppress(NotFound):  # deleted meanwhile: the watch will report it
-            self.objects.change(
-                resources.REPLICA_SETS,
-                found,
-                {"op": "add", "path": "/metadata/annotations", "value": annotations},
-                {"op": "replace", "path": "/spec/template", "value": wanted["spec"]["template"]},
-                kind=Written,
-                version=found.resource_version,
-            )
+        if self.found is not None:
+            self.objects.change_template(resources.REPLICA_SETS, self.found, self._replica_set())
 
     def _replica_set(self) -> RawObject:
         return replica_set(self.peer, self.state, self.repository, self.own_image)

@@ -1,10 +1,7 @@
 """Joins the caches into one `PeerState`, and renders the ReplicaSet that a peer stands for."""
 
-import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-
-import msgspec
 
 from etcd_operator.api import improbable
 from etcd_operator.api.improbable import EtcdPeer
@@ -19,6 +16,7 @@ from etcd_operator.reconcile.caches import Caches, stored
 from etcd_operator.reconcile.members.facts import claim_facts
 from etcd_operator.reconcile.peer_memory import PeerMemory
 from etcd_operator.render import persistent
+from etcd_operator.render.digest import digest
 from etcd_operator.timestamps import instant
 
 TEMPLATE_ANNOTATION = f"{improbable.GROUP}/template"
@@ -103,9 +101,8 @@ def replica_set(peer: EtcdPeer, state: PeerState, repository: str, own_image: Ow
         is_root_owned=state.is_root_owned,
         own_image=own_image() if peer.spec.bootstrap.reader is not None else "",
     )
-    template = msgspec.json.encode(body["spec"]["template"], order="deterministic")
-    digest = hashlib.sha256(template).hexdigest()[:16]
-    return {**body, "metadata": {**body["metadata"], "annotations": {TEMPLATE_ANNOTATION: digest}}}
+    annotations = {TEMPLATE_ANNOTATION: digest(body["spec"]["template"])}
+    return {**body, "metadata": {**body["metadata"], "annotations": annotations}}
 
 
 def _is_initial(peer: EtcdPeer) -> bool:

@@ -19,13 +19,13 @@ from etcd_operator.core.members import PodFacts
 from etcd_operator.core.readiness import ReadinessUpdate, readiness_updates, routes
 from etcd_operator.core.state import ClusterState
 from etcd_operator.dialects.base import Dialect
-from etcd_operator.errors import NotFound, NotLeading
+from etcd_operator.errors import NotFound
 from etcd_operator.kube import resources
 from etcd_operator.kube.client import PatchKind
 from etcd_operator.reconcile.addresses import peer_url
 from etcd_operator.reconcile.caches import Cluster
 from etcd_operator.reconcile.failures import Attempts
-from etcd_operator.reconcile.writes import Writes
+from etcd_operator.reconcile.writes import Writes, require_leadership
 from etcd_operator.timestamps import timestamp
 
 log = structlog.get_logger()
@@ -49,8 +49,7 @@ class ReadinessWriter(Generic[Cluster]):
         updates = (partial(self._write, state, update) for update in readiness_updates(state))
         openings = (partial(self._write_route, state, pod, is_open=is_open) for pod, is_open in routes(state))
         for write in (*updates, *openings):
-            if not self.may_act():
-                raise NotLeading("the operator may no longer be the leader: not acting")
+            require_leadership(self.may_act)
             attempts.make(write)
         attempts.end()
 

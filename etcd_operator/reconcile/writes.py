@@ -8,7 +8,7 @@ import structlog
 
 from etcd_operator.core.status import CATCH_UP, RETRY_HELD
 from etcd_operator.engine.controller import Result
-from etcd_operator.errors import TerminalError
+from etcd_operator.errors import NotLeading, TerminalError
 from etcd_operator.keys import Key
 from etcd_operator.kube.client import Client
 from etcd_operator.reconcile.expectations import Expectations
@@ -40,3 +40,9 @@ class Writes:
             # No event leads to the next pass: time does.
             log.error("pass_failed", key=str(key), error=str(error))
             return Result(requeue_after=RETRY_HELD)
+
+
+def require_leadership(may_act: Callable[[], bool]) -> None:
+    """Raise NotLeading if this process may not write."""
+    if not may_act():
+        raise NotLeading("the operator may no longer be the leader: not acting")

@@ -5,12 +5,9 @@ the Pod Security Standard `restricted` unless `spec.pod.securityContext` says ot
 """
 
 import base64
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import quote
-
-import msgspec
 
 from etcd_operator.api import coreos
 from etcd_operator.api.coreos_backup import TOOL_APP, BackupPolicy, S3Target
@@ -18,6 +15,7 @@ from etcd_operator.api.meta import RawObject
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.render import command
 from etcd_operator.render.command import SCRATCH, SCRATCH_VOLUME, SECRETS, Volume, secret_volume
+from etcd_operator.render.digest import digest
 from etcd_operator.render.owner import metadata_of
 from etcd_operator.render.security import security
 from etcd_operator.render.service import service
@@ -121,11 +119,6 @@ def replica_set(tool: Tool) -> RawObject:
         "metadata": metadata,
         "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": template},
     }
-
-
-def digest(template: RawObject) -> str:
-    """A digest of a template: equal templates have equal ones."""
-    return hashlib.sha256(msgspec.json.encode(template, order="sorted")).hexdigest()[:16]
 
 
 def folder_of(namespace: str, cluster: str) -> str:

@@ -63,11 +63,9 @@ def fixed(options: Options) -> Options:
 
 def downward_api_env(keys: PodKeys) -> list[RawObject]:
     """Environment that the kubelet sets from the pod's annotations at every start of the container."""
-    at = {"initial-cluster": keys.initial_cluster, "initial-cluster-state": keys.initial_cluster_state}
     return [
-        from_annotation(variable, at[option])
-        for option in DOWNWARD_API_OPTIONS
-        for variable in as_environment({option: ""})
+        from_annotation("ETCD_INITIAL_CLUSTER", keys.initial_cluster),
+        from_annotation("ETCD_INITIAL_CLUSTER_STATE", keys.initial_cluster_state),
     ]
 
 

@@ -51,15 +51,21 @@ def etcd_pod_spec(
     }
     if template.affinity:
         spec["affinity"] = template.affinity
-    if template.node_selector:
-        spec["nodeSelector"] = template.node_selector
-    if template.tolerations:
-        spec["tolerations"] = list(template.tolerations)
     if template.topology_spread_constraints:
         spec["topologySpreadConstraints"] = list(template.topology_spread_constraints)
+    return {**spec, **scheduling(template), **extra}
+
+
+def scheduling(template: PodTemplate) -> RawObject:
+    """Which nodes a pod may run on, and before which other pods."""
+    found: RawObject = {}
+    if template.node_selector:
+        found["nodeSelector"] = template.node_selector
+    if template.tolerations:
+        found["tolerations"] = list(template.tolerations)
     if template.priority_class_name:
-        spec["priorityClassName"] = template.priority_class_name
-    return {**spec, **extra}
+        found["priorityClassName"] = template.priority_class_name
+    return found
 
 
 # Only etcd's log contains why it refused to start; this copies the tail of the log to the status of the pod.

@@ -21,7 +21,7 @@ from etcd_operator.render import job as job_of
 from etcd_operator.render.apart import REQUIRED, required_terms, spread_among, terms_among
 from etcd_operator.render.backup_job import REPORT, container, keys_flag, pod, programs
 from etcd_operator.render.command import SCRATCH
-from etcd_operator.render.pod import DATA_VOLUME
+from etcd_operator.render.pod import DATA_VOLUME, scheduling
 from etcd_operator.render.restored import DATA_FOLDER, MOUNT_PATH, Member
 from etcd_operator.render.security import as_etcd, security
 
@@ -155,14 +155,7 @@ def placement(
         affinity["podAntiAffinity"][REQUIRED] = list(required)
     if "nodeAffinity" in template.affinity:
         affinity["nodeAffinity"] = template.affinity["nodeAffinity"]
-    placement: RawObject = {"affinity": affinity}
-    if template.node_selector:
-        placement["nodeSelector"] = template.node_selector
-    if template.tolerations:
-        placement["tolerations"] = list(template.tolerations)
-    if template.priority_class_name:
-        placement["priorityClassName"] = template.priority_class_name
-    return placement
+    return {"affinity": affinity, **scheduling(template)}
 
 
 def _required(metadata: ObjectMeta, template: PodTemplate, member: Member) -> list[RawObject]:

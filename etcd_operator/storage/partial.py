@@ -10,7 +10,7 @@ import errno
 import fcntl
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
@@ -27,6 +27,13 @@ _AT_FDCWD = -100
 _RENAME_NOREPLACE = 1
 
 
+def write_all(write: Callable[[memoryview], int], chunk: bytes) -> None:
+    """Have all of a chunk written by what may take only a part of it."""
+    rest = memoryview(chunk)
+    while rest:
+        rest = rest[write(rest) :]
+
+
 class PartialFile:
     """A file that is being written into `folder`, open and locked. Made by `writing`."""
 
@@ -40,9 +47,7 @@ class PartialFile:
     def write(self, chunk: bytes) -> None:
         """Append all of the chunk."""
         with translated(self._folder):
-            rest = memoryview(chunk)
-            while rest:
-                rest = rest[os.write(self._file, rest) :]
+            write_all(lambda rest: os.write(self._file, rest), chunk)
 
     def publish(self, target: Path) -> None:
         """Make the file durable and give it the name `target`; `NameTaken` if that exists."""

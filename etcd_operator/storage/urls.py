@@ -20,6 +20,7 @@ from etcd_operator.storage.errors import InvalidURL
 from etcd_operator.storage.protocol import Store
 
 STALL_SECONDS = 60.0
+"""How long a store or etcd may make no progress."""
 
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,220}[A-Za-z0-9]")
 

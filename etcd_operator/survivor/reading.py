@@ -137,7 +137,7 @@ class Reader:
         whole = plain.copy()
         whole.update(plain.digest())
         summary = scan.finish()
-        return max(summary.revision, summary.compacted), whole.hexdigest()
+        return summary.last_revision, whole.hexdigest()
 
 
 def metrics_page(port: int) -> str:

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import BinaryIO
+from typing import Any
 
 import pytest
 
@@ -18,6 +18,7 @@ from etcd_operator.backup.errors import Damaged, FetchError, WrongKey
 from etcd_operator.backup.fetch import fetch
 from etcd_operator.backup.keys import Key, KeyRing
 from etcd_operator.storage.errors import Unreachable
+from etcd_operator.storage.partial import write_all
 from unit.backup.samples import FaultyStore, folder, snapshot, stored
 
 KEYS = KeyRing([Key(bytes(range(32)))])
@@ -170,17 +171,17 @@ def test_a_full_disk_is_one_sentence_and_the_next_fetch_continues(
     store: Interrupted, target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stored(store.inner, "one", DATA)
-    real = module._write
+    real = write_all
 
-    def full(file: BinaryIO, data: bytes) -> None:
-        if file.tell() > 1 << 20:
+    def full(write: Any, data: bytes) -> None:
+        if write.__self__.tell() > 1 << 20:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        real(file, data)
+        real(write, data)
 
-    monkeypatch.setattr(module, "_write", full)
+    monkeypatch.setattr(module, "write_all", full)
     with pytest.raises(FetchError, match=r"No space left on device\. What has arrived is kept"):
         fetch(store, "one", target, KEYS)
-    monkeypatch.setattr(module, "_write", real)
+    monkeypatch.setattr(module, "write_all", real)
     fetch(store, "one", target, KEYS)
     assert target.read_bytes() == DATA
     assert store.offsets[1] > 0

@@ -4,7 +4,8 @@ import io
 
 import pytest
 
-from etcd_operator.commands.progress import Progress, bytes_of, duration_of, keys_of
+from etcd_operator.commands.progress import Progress, duration_of
+from etcd_operator.quantities import bytes_of, counted
 
 MIB = 1 << 20
 
@@ -85,4 +86,4 @@ def test_durations_for_people(seconds: float, text: str) -> None:
 
 
 def test_numbers_of_keys_for_people() -> None:
-    assert [keys_of(count) for count in (0, 1, 2)] == ["0 keys", "1 key", "2 keys"]
+    assert [counted(count, "key") for count in (0, 1, 2)] == ["0 keys", "1 key", "2 keys"]

@@ -21,7 +21,7 @@ from etcd_operator.core.actions import (
     DropPod,
     KeepBudget,
     PadLog,
-    RemakePod,
+    RecreatePod,
     Remember,
     ReplaceMember,
     RestoreLabels,
@@ -78,7 +78,7 @@ def apply(world: World, cache: Cache, state: ClusterState, action: Action) -> se
             return _make(world, state, action)
         case CreateMember():
             return _create_member(world, world.resource, state, action)
-        case SetExistingOnly() | AnnotateVoters() | RemakePod() | ClearMissing():
+        case SetExistingOnly() | AnnotateVoters() | RecreatePod() | ClearMissing():
             return _write_down(world, state, action)
         case ReplaceMember():
             return _replace(world, state, action)
@@ -200,7 +200,7 @@ def _create_member(world: World, resource: Resource, state: ClusterState, action
 
 
 def _write_down(
-    world: World, state: ClusterState, action: SetExistingOnly | AnnotateVoters | RemakePod | ClearMissing
+    world: World, state: ClusterState, action: SetExistingOnly | AnnotateVoters | RecreatePod | ClearMissing
 ) -> set[str]:
     if isinstance(action, SetExistingOnly):
         return _set_existing_only(world, state, action)
@@ -209,7 +209,7 @@ def _write_down(
         raise Refused("the claim is missing")
     if isinstance(action, AnnotateVoters):
         claim = replace(claim, voters=action.voters, voters_revision=action.revision)
-    elif isinstance(action, RemakePod):
+    elif isinstance(action, RecreatePod):
         claim = replace(claim, missing_in=_remade(world, state, action.name))
     else:
         claim = replace(claim, missing_in="")

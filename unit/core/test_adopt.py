@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from etcd_operator.core.actions import Action, CreateMember, DeleteMember, RemakePod, Remember, Stage
+from etcd_operator.core.actions import Action, CreateMember, DeleteMember, RecreatePod, Remember, Stage
 from etcd_operator.core.members import Member
 from etcd_operator.core.membership_actions import (
     AddLearner,
@@ -233,7 +233,7 @@ def test_a_member_of_ours_that_missed_its_volume_is_tried_again_without_a_quorum
     empty = pod("db-0", is_running=False, has_no_data=True, restarts=3, is_existing_only=True)
     state = changed(adopting(ours=1, count=1, has_quorum=False), "db-0", answer=None, pod=empty)
 
-    assert plan(state).actions == (RemakePod(name="db-0"),)
+    assert plan(state).actions == (RecreatePod(name="db-0"),)
 
 
 def test_who_has_the_newest_data_is_named_to_a_person_whose_members_never_come_back() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from etcd_operator.api.persisted import Adoption, Bootstrap
 from etcd_operator.core import adoption
-from etcd_operator.core.actions import RemakePod, Remember
+from etcd_operator.core.actions import RecreatePod, Remember
 from etcd_operator.core.desired import PersistedState
 from etcd_operator.core.members import Member
 from etcd_operator.core.observation import is_own_quorum, observed
@@ -217,7 +217,7 @@ def test_a_member_of_ours_that_is_down_is_named_and_its_missing_volume_is_tried_
     state = resumed(ours=3, left=0, silent=NAMES, quorum=False)
     assert "db-0 does not answer" in plan(state).message
     empty = pod("db-0", is_running=False, has_no_data=True, restarts=3, is_existing_only=True)
-    assert plan(changed(state, "db-0", pod=empty)).actions == (RemakePod(name="db-0"),)
+    assert plan(changed(state, "db-0", pod=empty)).actions == (RecreatePod(name="db-0"),)
 
 
 def test_an_endpoint_that_leads_to_the_member_of_another_one_is_refused() -> None:

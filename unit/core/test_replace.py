@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from etcd_operator.core.actions import ClearMissing, RemakePod
+from etcd_operator.core.actions import ClearMissing, RecreatePod
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.members import PodProblem
 from etcd_operator.core.membership_actions import RemoveMember
@@ -199,7 +199,7 @@ REMADE = [
 def test_the_first_pod_that_reports_missing_data_is_recreated(state: ClusterState) -> None:
     made = plan(state)
 
-    assert made.actions == (RemakePod(name="db-1"),)
+    assert made.actions == (RecreatePod(name="db-1"),)
     assert (made.reason, made.requeue_after) == ("Remounting", 0.05)
 
 

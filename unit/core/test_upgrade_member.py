@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from etcd_operator.core.actions import RemakePod, ReplaceMember, Stage
+from etcd_operator.core.actions import RecreatePod, ReplaceMember, Stage
 from etcd_operator.core.desired import DesiredCluster
 from etcd_operator.core.kinds.persistent import PERSISTENT
 from etcd_operator.core.members import PodProblem
@@ -167,7 +167,7 @@ def test_a_member_that_crashes_at_its_new_version_is_not_taken_for_lost(state: C
 def test_a_member_whose_data_is_broken_at_any_version_is_replaced(state: ClusterState) -> None:
     """Once a second pod has reported the same."""
     (remade,) = plan(state).actions
-    assert isinstance(remade, RemakePod)
+    assert isinstance(remade, RecreatePod)
     claim = state.by_name[remade.name].claim
     assert claim is not None
 

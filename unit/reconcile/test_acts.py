@@ -11,7 +11,7 @@ from etcd_operator.core.actions import (
     ConfirmClaimsLost,
     CreateMember,
     DeleteMember,
-    RemakePod,
+    RecreatePod,
     ReplaceMember,
     SetExistingOnly,
 )
@@ -206,7 +206,7 @@ def test_a_pod_that_runs_by_now_is_not_recreated() -> None:
         before = made.get(CLAIMS, "c-2")
 
         with pytest.raises(Conflict, match="has changed since it was observed"):
-            acts.act(RemakePod(name="c-2"))
+            acts.act(RecreatePod(name="c-2"))
         assert (made.get(CLAIMS, "c-2"), acts.reported) == (before, [])
 
 
@@ -221,7 +221,7 @@ def test_a_pod_is_not_recreated_where_a_part_of_its_member_is_missing(has_claim:
         acts.state = replace(acts.state, members=members)
         before = made.objects()
 
-        acts.act(RemakePod(name="c-2"))
+        acts.act(RecreatePod(name="c-2"))
         assert (made.objects(), acts.reported) == (before, [])
 
 

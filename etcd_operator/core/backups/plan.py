@@ -18,6 +18,7 @@ from etcd_operator.core.backups.state import (
     PodState,
 )
 from etcd_operator.core.jobs import JobEnd
+from etcd_operator.quantities import bytes_of, counted
 
 SOURCE_PATIENCE = 60.0
 """Seconds for which the cluster may be missing, or not have served yet: it may be created with its backup."""
@@ -228,16 +229,6 @@ def _work(state: BackupState) -> Work:
     return VERIFIES if state.phase == COMPLETED else STORES
 
 
-def size_of(count: int) -> str:
-    """A number of bytes for people: 512 B, 1.5 MiB."""
-    size, unit = float(count), "B"
-    for larger in ("KiB", "MiB", "GiB", "TiB"):
-        if size < 1024:
-            break
-        size, unit = size / 1024, larger
-    return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
-
-
 def _in_progress(
     reason: str, message: str, *, act: Act = Act.NOTHING, requeue_after: float | None = None
 ) -> BackupPlan:
@@ -255,8 +246,8 @@ def _completed(url: str, pod: PodState) -> BackupPlan:
         return BackupPlan(phase=COMPLETED, reason=STORED, message=message)
     manifest = report.manifest
     message = (
-        f"stored {url}: revision {manifest.revision}, {manifest.keys} key{'s' * (manifest.keys != 1)}, "
-        f"{size_of(manifest.size)}, from {report.source} in {report.seconds:.1f} s"
+        f"stored {url}: revision {manifest.revision}, {counted(manifest.keys, 'key')}, "
+        f"{bytes_of(manifest.size)}, from {report.source} in {report.seconds:.1f} s"
     )
     return BackupPlan(phase=COMPLETED, reason=STORED, message=message, manifest=manifest)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from etcd_operator.decoding import decoder
+from etcd_operator.decoding import reported
 
 LONGEST_MESSAGE = 1000
 """Characters of a message in the status."""
@@ -140,11 +140,8 @@ VERIFIES = Work(
 
 def read(message: str) -> Report | None:
     """The report in a termination message; None if there is none."""
-    try:
-        report = decoder(Report).decode(message)
-    except msgspec.DecodeError:
-        return None
-    return report if report.manifest is not None or report.error else None
+    report = reported(message, Report)
+    return report if report is not None and (report.manifest is not None or report.error) else None
 
 
 def failure(report: Report | None, *, reason: str, exit_code: int, job: str, work: Work = STORES) -> Failure:

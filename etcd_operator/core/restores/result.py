@@ -7,7 +7,7 @@ import msgspec
 
 from etcd_operator.api.meta import Value
 from etcd_operator.api.restores import RestoreFailure, Verified
-from etcd_operator.decoding import decoder
+from etcd_operator.decoding import reported
 
 LONGEST_MESSAGE = 1000
 """Characters of a message in the status."""
@@ -54,10 +54,7 @@ class Progress(Value, frozen=True, kw_only=True):
 
 def read(message: str) -> Report | None:
     """The report in a termination message; None if there is none."""
-    try:
-        return decoder(Report).decode(message)
-    except msgspec.DecodeError:
-        return None
+    return reported(message, Report)
 
 
 def failure(report: Report | None, *, why: str, job: str) -> RestoreFailure:

@@ -2,6 +2,7 @@
 
 from etcd_operator.api.restores import Verified
 from etcd_operator.core.restores.state import ClaimState, RestoreState
+from etcd_operator.quantities import counted
 
 
 def kept(state: RestoreState) -> str:
@@ -28,13 +29,12 @@ def contents(snapshot: Verified) -> str:
         "hash": "there is no manifest, etcd's hash matches",
         "none": "there is neither a manifest nor etcd's hash, only the structure was checked",
     }
-    keys = f"{snapshot.keys} key{'s' * (snapshot.keys != 1)}"
+    keys = counted(snapshot.keys, "key")
     return f"revision {snapshot.revision}, {keys}, {checked.get(snapshot.check, snapshot.check)}"
 
 
 def restored(state: RestoreState) -> str:
     """What a restore has made."""
     found = f" ({contents(state.snapshot)})" if state.snapshot is not None else ""
-    count = len(state.members)
-    members = f"{count} member{'s' * (count != 1)}"
+    members = counted(len(state.members), "member")
     return f"restored {members}, on which the EtcdCluster {state.cluster_name} resumes{found}"

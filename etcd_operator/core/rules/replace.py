@@ -9,7 +9,7 @@ While the others have no quorum nothing is removed, because etcd would refuse it
 needed.
 """
 
-from etcd_operator.core.actions import Plan, RemakePod
+from etcd_operator.core.actions import Plan, RecreatePod
 from etcd_operator.core.members import Member, quorum
 from etcd_operator.core.membership_actions import RemoveMember
 from etcd_operator.core.rules.presence import before_removal, remember
@@ -70,7 +70,7 @@ def remount(state: ClusterState) -> Plan | None:
     if empty is None:
         return None
     return Plan.act(
-        RemakePod(name=empty.name),
+        RecreatePod(name=empty.name),
         reason="Remounting",
         message=f"{empty.name} reports that its data is missing: recreating its pod to confirm it",
         requeue_after=CATCH_UP,

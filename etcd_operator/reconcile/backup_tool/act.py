@@ -103,21 +103,11 @@ class ToolActor:
         self.report("PVCCreated", f"created PersistentVolumeClaim {name}")
 
     def _change_replica_set(self, action: ToolAction) -> None:
-        body = render.replica_set(self._tool)
         found = self.caches.replica_sets.store.get(Key(self.objects.namespace, action.name))
-        if found is None:
-            return
-        annotations = {**found.metadata.annotations, **body["metadata"]["annotations"]}
-        with suppress(NotFound):  # deleted meanwhile: the watch will report it
-            self.objects.change(
-                resources.REPLICA_SETS,
-                _seen(action),
-                {"op": "add", "path": "/metadata/annotations", "value": annotations},
-                {"op": "replace", "path": "/spec/template", "value": body["spec"]["template"]},
-                {"op": "add", "path": "/spec/replicas", "value": 1},
-                kind=Written,
-                version=found.metadata.resource_version,
-            )
+        if found is not None and found.metadata.uid == action.uid:
+            one_pod = {"op": "add", "path": "/spec/replicas", "value": 1}
+            body = render.replica_set(self._tool)
+            self.objects.change_template(resources.REPLICA_SETS, found.metadata, body, one_pod)
 
     def _delete_claim(self, _: ToolAction) -> None:
         """By a live read: not in a cache is not absent."""

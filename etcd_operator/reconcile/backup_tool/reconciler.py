@@ -17,7 +17,7 @@ from etcd_operator.core.backup_tool.figures import figures
 from etcd_operator.core.backup_tool.health import Problem, Sight
 from etcd_operator.core.backup_tool.plan import plan
 from etcd_operator.core.backup_tool.report import ToolReport
-from etcd_operator.core.backup_tool.state import CleanupState
+from etcd_operator.core.backup_tool.state import CleanupState, PodState
 from etcd_operator.core.status import CATCH_UP, RETRY_HELD
 from etcd_operator.engine.controller import Result
 from etcd_operator.errors import TerminalError
@@ -116,10 +116,7 @@ class ToolReconciler:
     def _clean_up(self, observed: ObservedTool) -> None:
         pod = observed.state.running
         if pod is not None and pod.address and observed.token:
-            tool = Tool(
-                uid=pod.uid, owner=observed.desired.uid, address=(pod.address, PORT), token=observed.token
-            )
-            self.cleanups.renew(observed.desired.key, tool, CLEANUP_RECHECK)
+            self.cleanups.renew(observed.desired.key, _asked(observed, pod), CLEANUP_RECHECK)
 
     def _act(self, observed: ObservedTool, objects: Objects) -> None:
         actor = ToolActor(
@@ -156,10 +153,7 @@ class ToolReconciler:
             return every
         if self.inquiries.heard(key, observed.desired.uid).is_token_refused:
             self.observer.tokens.forget(key)
-        tool = Tool(
-            uid=pod.uid, owner=observed.desired.uid, address=(pod.address, PORT), token=observed.token
-        )
-        return self.inquiries.renew(key, tool, every)
+        return self.inquiries.renew(key, _asked(observed, pod), every)
 
     def _sight(self, key: Key, observed: ObservedTool, problem: Problem | None) -> Sight:
         if observed.state.wanted.policy is None:
@@ -224,3 +218,7 @@ def _every(policy: BackupPolicy) -> float:
 
 def _unheard(heard: Heard[ToolReport]) -> str:
     return "TokenRefused" if heard.is_token_refused else "ToolUnreachable"
+
+
+def _asked(observed: ObservedTool, pod: PodState) -> Tool:
+    return Tool(uid=pod.uid, owner=observed.desired.uid, address=(pod.address, PORT), token=observed.token)

@@ -131,14 +131,11 @@ def pod_state(pod: Pod) -> PodState:
 
 
 def _waits_for(pod: Pod, container: ContainerStatus | None) -> str:
-    waiting = container.state.waiting if container is not None else None
-    others = (each.state.waiting for each in pod.status.init_container_statuses)
-    for each in (waiting, *others):
-        if each is not None and each.message:
-            return f"{each.reason}: {each.message}"
-    if pod.unscheduled is not None:
-        return f"{pod.unscheduled.reason}: {pod.unscheduled.message}"
-    return f"{waiting.reason}, see `kubectl describe pod {pod.metadata.name}`" if waiting is not None else ""
+    own = (container,) if container is not None else ()
+    why = pod.waits_for(*own, *pod.status.init_container_statuses)
+    if why or container is None or container.state.waiting is None:
+        return why
+    return f"{container.state.waiting.reason}, see `kubectl describe pod {pod.metadata.name}`"
 
 
 def _url(spec: BackupSpec | None, metadata: ObjectMeta) -> str:

@@ -11,8 +11,7 @@ from etcd_operator.core.backups.state import SourceState
 from etcd_operator.keys import Key
 from etcd_operator.kube.informer import Informer
 from etcd_operator.reconcile.objects import Objects
-
-CLIENT_PORT = 2379
+from etcd_operator.render.urls import CLIENT_PORT
 
 
 @dataclass(frozen=True, kw_only=True)

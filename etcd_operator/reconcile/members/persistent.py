@@ -15,7 +15,7 @@ from etcd_operator.core.actions import (
     ClearMissing,
     ConfirmClaimsLost,
     DropPod,
-    RemakePod,
+    RecreatePod,
     ReplaceMember,
     SetExistingOnly,
 )
@@ -169,8 +169,8 @@ class PersistentMembers:
                 claims.write_identity(self.scope, action)
             case ConfirmClaimsLost():
                 self._confirm_claims_lost(action.names)
-            case RemakePod():
-                self._remake_pod(action.name)
+            case RecreatePod():
+                self._recreate_pod(action.name)
             case ClearMissing():
                 self._clear_missing(action.name)
             case RetireMember():
@@ -219,7 +219,7 @@ class PersistentMembers:
         lost = f"the claims of {', '.join(names)} were lost before the cluster ID was recorded"
         self.scope.report("ClaimsLost", f"{lost}, with anything that was written: bootstrapping again")
 
-    def _remake_pod(self, name: str) -> None:
+    def _recreate_pod(self, name: str) -> None:
         """Recreate the pod that reports missing data, before that is believed.
 
         Which pod reported it first is written on the claim before, so that an operator that dies in between

@@ -10,7 +10,7 @@ from etcd_operator.core.restores.result import Progress, Report
 from etcd_operator.core.restores.state import JobState
 from etcd_operator.keys import Key
 from etcd_operator.kube import resources
-from etcd_operator.kube.views import ContainerStatus, Job, Pod
+from etcd_operator.kube.views import ContainerStatus, Job, Pod, StateReason
 from etcd_operator.reconcile.jobs import JobCaches, end_of, live_pods
 from etcd_operator.reconcile.objects import Objects
 from etcd_operator.reconcile.restores.progress import ProgressReader
@@ -89,6 +89,10 @@ def _container(pod: Pod) -> ContainerStatus | None:
     return pod.container(CHECK_CONTAINER, CONTAINER)
 
 
+def _ended(pod: Pod) -> StateReason | None:
+    return pod.ended(CHECK_CONTAINER, CONTAINER)
+
+
 def _is_running(pod: Pod) -> bool:
     """Whether its command runs, or has just succeeded, on a node that has not been given up."""
     container = _container(pod)
@@ -104,8 +108,7 @@ def _has_succeeded(pods: tuple[Pod, ...]) -> bool:
     A container that has ended never runs again. Kubernetes notes the end of the pod, and then that of its
     Job, seconds later.
     """
-    container = _container(pods[-1]) if pods else None
-    ended = container.state.terminated if container is not None else None
+    ended = _ended(pods[-1]) if pods else None
     if ended is None or ended.exit_code != 0:
         return False
     report = result.read(ended.message)
@@ -115,8 +118,7 @@ def _has_succeeded(pods: tuple[Pod, ...]) -> bool:
 def _report_of(pods: tuple[Pod, ...]) -> Report | None:
     """What the newest pod that reported has reported."""
     for pod in reversed(pods):
-        container = _container(pod)
-        ended = container.state.terminated if container is not None else None
+        ended = _ended(pod)
         report = result.read(ended.message) if ended is not None else None
         if report is not None:
             return report
@@ -127,8 +129,7 @@ def _why(pods: tuple[Pod, ...]) -> str:
     """How the newest pod failed, as Kubernetes says it."""
     if not pods:
         return ""
-    status, container = pods[-1].status, _container(pods[-1])
-    ended = container.state.terminated if container is not None else None
+    status, ended = pods[-1].status, _ended(pods[-1])
     reason = (ended.reason if ended is not None else "") or status.reason
     return ": ".join(filter(None, (reason if reason != "Error" else "", status.message)))
 
@@ -139,9 +140,4 @@ def _waits_for(job: Job, pods: tuple[Pod, ...]) -> str:
         return f"its pod does not exist yet, see `kubectl describe job {job.metadata.name}`"
     pod = pods[-1]
     states = (*pod.status.init_container_statuses, *pod.status.container_statuses)
-    for waiting in (each.state.waiting for each in states):
-        if waiting is not None and waiting.message:
-            return f"{waiting.reason}: {waiting.message}"
-    if pod.unscheduled is not None:
-        return f"{pod.unscheduled.reason}: {pod.unscheduled.message}"
-    return f"waiting for the pod {pod.metadata.name} to start"
+    return pod.waits_for(*states) or f"waiting for the pod {pod.metadata.name} to start"

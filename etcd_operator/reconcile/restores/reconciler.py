@@ -34,7 +34,7 @@ from etcd_operator.reconcile.jobs import JobCaches
 from etcd_operator.reconcile.objects import NameTaken, Objects
 from etcd_operator.reconcile.restores.figures import RestoreGauges
 from etcd_operator.reconcile.restores.observe import ObservedRestore, RestoreObserver
-from etcd_operator.reconcile.writes import Writes
+from etcd_operator.reconcile.writes import Writes, require_leadership
 from etcd_operator.render import restore_job, restored
 from etcd_operator.timestamps import timestamp
 
@@ -85,7 +85,7 @@ class RestoreReconciler:
         """Remove the Jobs that an earlier operator has left; the caches know them, nothing is asked."""
         for job in self.caches.jobs_of(restore.metadata):
             if not job.metadata.is_deleting:
-                self._require_leadership()
+                require_leadership(self.may_act)
                 objects.remove(resources.JOBS, job.metadata, propagation="Foreground")
         return self._ended(restore)
 
@@ -189,23 +189,19 @@ class RestoreReconciler:
         for member, state in zip(observed.members, observed.state.members, strict=True):
             if state.claim is ClaimState.OURS:
                 change = {"metadata": restored.mark(member)}
-                self._require_leadership()
+                require_leadership(self.may_act)
                 objects.merge(resources.CLAIMS, observed.claims[member.name], change)
 
     def _create_cluster(self, observed: ObservedRestore, objects: Objects) -> None:
         restore = observed.restore
         body = restored.cluster(restore.metadata, restore.spec["clusterTemplate"], restore.status.version)
-        self._require_leadership()
+        require_leadership(self.may_act)
         objects.client.create(resources.IMPROBABLE_CLUSTERS, objects.namespace, body, Written)
 
     def _create(self, resource: Resource, body: RawObject, objects: Objects) -> bool:
         """Make an object, unless another process may have gone on meanwhile: see `Objects.create`."""
-        self._require_leadership()
+        require_leadership(self.may_act)
         return objects.create(resource, body)
-
-    def _require_leadership(self) -> None:
-        if not self.may_act():
-            raise NotLeading("the operator may no longer be the leader: not acting")
 
     def _clean_up(self, observed: ObservedRestore, objects: Objects) -> None:
         """Remove Jobs and claims, each by the UID that was seen; no claim once one was handed over."""

@@ -15,7 +15,8 @@ import msgspec
 from etcd_operator.core.backups.result import LONGEST_MESSAGE
 from etcd_operator.core.backups.result import REASONS as STORE_REASONS
 from etcd_operator.core.jobs import JobEnd
-from etcd_operator.decoding import decoder
+from etcd_operator.decoding import reported
+from etcd_operator.quantities import counted
 
 PRUNED_REASON, FAILED_REASON = "BackupsPruned", "PruneFailed"
 NO_BACKUP, PRUNING, PENDING, STOPPING = "NoBackup", "Pruning", "PodPending", "Stopping"
@@ -131,11 +132,8 @@ def plan_prune(state: PruneState) -> PrunePlan:
 
 def read(message: str) -> PruneReport | None:
     """The report in a termination message; None if there is none."""
-    try:
-        report = decoder(PruneReport).decode(message)
-    except msgspec.DecodeError:
-        return None
-    return report if report.removed is not None or report.error else None
+    report = reported(message, PruneReport)
+    return report if report is not None and (report.removed is not None or report.error) else None
 
 
 def _at_rest(state: PruneState) -> PrunePlan:
@@ -168,16 +166,11 @@ def _ended(job: PruneJob, pending: str) -> PrunePlan:
     return PrunePlan(
         verdict="True",
         reason=PRUNED_REASON,
-        message=f"removed {backups(report.removed)}, {report.kept} left",
+        message=f"removed {counted(report.removed, 'backup')}, {report.kept} left",
         ended=job.request,
         removed=report.removed,
         stored=report.kept,
     )
-
-
-def backups(count: int) -> str:
-    """A number of backups for people."""
-    return f"{count} backup{'s' * (count != 1)}"
 
 
 def _failure(job: PruneJob, pending: str) -> tuple[str, str]:
